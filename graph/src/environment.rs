@@ -1,0 +1,127 @@
+//! [`Environment`]: where a measurement was taken. Latencies of different environments are never mixed.
+
+use crate::Precision;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The kind of processor that ran the operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Processor {
+    Cpu,
+    Gpu,
+    Npu,
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Npu => "npu",
+        })
+    }
+}
+
+/// Device, processor and core set, framework and version, threads, precision and power mode.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Environment {
+    /// Name of the processor as it gives it itself, e.g. `AMD EPYC`.
+    pub device: String,
+    /// Which of the device's processors ran.
+    pub processor: Processor,
+    /// Number of cores of that kind the machine has.
+    pub cores_available: usize,
+    /// Logical cores the framework's threads were pinned to; empty when they were not pinned.
+    pub cores: Vec<usize>,
+    /// Framework (inference engine), e.g. `onnxruntime`.
+    pub framework: String,
+    /// The framework's own version string.
+    pub framework_version: String,
+    /// Threads that compute inside one operator.
+    pub threads: usize,
+    /// Precision asked for.
+    pub precision: Precision,
+    /// Frequency governor or power mode, where the system tells.
+    pub power_mode: Option<String>,
+    /// Instruction set extensions that decide which kernels run, e.g. `avx512f,avx512_vnni`.
+    pub isa: String,
+    /// Operating system and kernel release.
+    pub os: String,
+}
+
+impl Environment {
+    /// A stable, readable identifier: device, framework, version, processor, threads, precision and eight digits of the digest of all fields
+    /// that make latencies comparable (everything but the operating system's release and the exact cores).
+    #[must_use]
+    pub fn id(&self) -> String {
+        let identity = format!(
+            "{}|{}|{}|{}|{}|{}|{}|{}|{:?}|{}",
+            self.device,
+            self.processor,
+            self.cores_available,
+            self.cores.len(),
+            self.framework,
+            self.framework_version,
+            self.threads,
+            self.precision,
+            self.power_mode,
+            self.isa
+        );
+        let digest = blake3::hash(identity.as_bytes()).to_hex();
+        format!(
+            "{}-{}-{}-{}-{}t-{}-{}",
+            slug(&self.device),
+            slug(&self.framework),
+            self.framework_version,
+            self.processor,
+            self.threads,
+            self.precision,
+            &digest[..8]
+        )
+    }
+
+    /// One line for people: `onnxruntime 1.31.1, AMD EPYC, cpu, 1 thread, f32`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        format!("{} {}, {}, {}, {threads}, {}", self.framework, self.framework_version, self.device, self.processor, self.precision)
+    }
+}
+
+fn slug(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    words.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epyc() -> Environment {
+        Environment {
+            device: "AMD EPYC (x)".into(),
+            processor: Processor::Cpu,
+            cores_available: 2,
+            cores: vec![1],
+            framework: "onnxruntime".into(),
+            framework_version: "1.31.1".into(),
+            threads: 1,
+            precision: Precision::F32,
+            power_mode: None,
+            isa: "avx512f".into(),
+            os: "Linux 6.1".into(),
+        }
+    }
+
+    #[test]
+    fn id_is_readable_and_tells_environments_apart() {
+        let one = epyc();
+        assert!(one.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-"));
+        assert_eq!(one.id(), Environment { os: "Linux 6.2".into(), cores: vec![0], ..one.clone() }.id());
+        assert_ne!(one.id(), Environment { threads: 2, ..one.clone() }.id());
+        assert_ne!(one.id(), Environment { isa: "avx2".into(), ..one.clone() }.id());
+    }
+}

@@ -1,0 +1,267 @@
+//! [`Graph`]: an immutable, acyclic graph of operators in topological order. Weights are described, not held.
+
+use crate::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// Index of a value in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ValueId(pub u32);
+
+/// Payload of a small constant: what shapes and pattern recognition need. Large weights have none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum ConstantData {
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+}
+
+/// Who provides a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ValueSource {
+    /// The caller.
+    Input,
+    /// The model file: a weight, with its payload when it is small.
+    Constant(Option<ConstantData>),
+    /// The node with this index.
+    Node(u32),
+}
+
+/// One tensor of a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// Unique name.
+    pub name: String,
+    /// Shape and type; `None` where an unsupported operator makes them unknowable.
+    pub tensor: Option<TensorSpec>,
+    /// Who provides it.
+    pub source: ValueSource,
+}
+
+/// One operator at its place in a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique name.
+    pub name: String,
+    /// What it computes.
+    pub op: OpSpec,
+    /// The values behind `op.inputs`, in the same order (all of them, also where the tensor is unknown).
+    pub inputs: Vec<ValueId>,
+    /// The values it provides.
+    pub outputs: Vec<ValueId>,
+}
+
+/// Why something is not a graph.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum GraphError {
+    #[error("the graph has a cycle through node `{node}`")]
+    Cycle { node: String },
+    #[error("node `{node}` reads `{value}`, which nothing provides")]
+    Dangling { node: String, value: String },
+    #[error("value `{value}` is provided twice")]
+    Duplicate { value: String },
+    #[error("node `{node}`: {reason}")]
+    Node { node: String, reason: String },
+}
+
+/// An immutable graph of operators in topological order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Graph {
+    name: String,
+    values: Vec<Value>,
+    nodes: Vec<Node>,
+    inputs: Vec<ValueId>,
+    outputs: Vec<ValueId>,
+}
+
+impl Graph {
+    /// Puts a graph together. `nodes` may come in any order; they are sorted topologically (stable: the given order is kept where it can be),
+    /// and the `source` of every value a node provides is set to that node.
+    ///
+    /// # Errors
+    /// [`GraphError`] for a cycle, a value that nothing provides, or one provided twice.
+    pub fn new(name: impl Into<String>, mut values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Result<Self, GraphError> {
+        let producer = producers(&values, &nodes)?;
+        let order = topological_order(&values, &nodes, &producer)?;
+        let mut slots: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+        let nodes: Vec<Node> = order.into_iter().filter_map(|i| slots[i].take()).collect();
+        for (index, node) in nodes.iter().enumerate() {
+            for output in &node.outputs {
+                values[output.0 as usize].source = ValueSource::Node(index as u32);
+            }
+        }
+        Ok(Self { name: name.into(), values, nodes, inputs, outputs })
+    }
+
+    /// The model's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same graph under another name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Operators in topological order.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All values; a [`ValueId`] indexes here.
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// One value.
+    #[must_use]
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.0 as usize]
+    }
+
+    /// What the caller provides.
+    #[must_use]
+    pub fn inputs(&self) -> &[ValueId] {
+        &self.inputs
+    }
+
+    /// What the caller gets.
+    #[must_use]
+    pub fn outputs(&self) -> &[ValueId] {
+        &self.outputs
+    }
+
+    /// For each value, the indices of the nodes that read it.
+    #[must_use]
+    pub fn consumers(&self) -> Vec<Vec<usize>> {
+        let mut consumers = vec![Vec::new(); self.values.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
+            for input in &node.inputs {
+                consumers[input.0 as usize].push(index);
+            }
+        }
+        consumers
+    }
+
+    /// The node that provides a value, if one does.
+    #[must_use]
+    pub fn producer(&self, id: ValueId) -> Option<&Node> {
+        match self.value(id).source {
+            ValueSource::Node(index) => self.nodes.get(index as usize),
+            _ => None,
+        }
+    }
+
+    /// Operators vitempo does not know: node name and operator name.
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.nodes.iter().filter_map(|n| match &n.op.kind {
+            OpKind::Unsupported(op) => Some((n.name.as_str(), op.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Number of operators of each kind.
+    #[must_use]
+    pub fn kinds(&self) -> BTreeMap<String, usize> {
+        let mut kinds = BTreeMap::new();
+        for node in &self.nodes {
+            *kinds.entry(node.op.kind.name().to_owned()).or_insert(0) += 1;
+        }
+        kinds
+    }
+
+    /// Digest of structure, attributes and shapes; names and weights do not count. 16 hexadecimal digits.
+    #[must_use]
+    pub fn architecture(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut number = HashMap::new();
+        for input in &self.inputs {
+            let next = number.len();
+            number.insert(*input, next);
+        }
+        for node in &self.nodes {
+            hasher.update(node.op.to_json().as_bytes());
+            for input in &node.inputs {
+                hasher.update(&number.get(input).map_or(u64::MAX, |&n| n as u64).to_le_bytes());
+            }
+            for output in &node.outputs {
+                let next = number.len();
+                number.insert(*output, next);
+            }
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+}
+
+impl Node {
+    /// A node whose [`OpSpec`] is put together from the values it reads and provides.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: OpKind, attributes: Attributes, values: &[Value], inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
+        let op = OpSpec { kind, attributes, inputs: operands(values, &inputs), outputs: tensors(values, &outputs) };
+        Self { name: name.into(), op, inputs, outputs }
+    }
+}
+
+fn operands(values: &[Value], ids: &[ValueId]) -> Vec<Operand> {
+    let operand = |v: &Value| v.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(v.source, ValueSource::Constant(_)) });
+    ids.iter().filter_map(|id| operand(&values[id.0 as usize])).collect()
+}
+
+fn tensors(values: &[Value], ids: &[ValueId]) -> Vec<TensorSpec> {
+    ids.iter().filter_map(|id| values[id.0 as usize].tensor.clone()).collect()
+}
+
+fn producers(values: &[Value], nodes: &[Node]) -> Result<Vec<Option<usize>>, GraphError> {
+    let mut producer = vec![None; values.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        for output in &node.outputs {
+            let slot = &mut producer[output.0 as usize];
+            if slot.replace(index).is_some() {
+                return Err(GraphError::Duplicate { value: values[output.0 as usize].name.clone() });
+            }
+        }
+    }
+    Ok(producer)
+}
+
+fn topological_order(values: &[Value], nodes: &[Node], producer: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
+    let mut waits = vec![0usize; nodes.len()];
+    let mut readers = vec![Vec::new(); nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        for input in &node.inputs {
+            let value = &values[input.0 as usize];
+            match producer[input.0 as usize] {
+                Some(from) => {
+                    waits[index] += 1;
+                    readers[from].push(index);
+                }
+                None if matches!(value.source, ValueSource::Node(_)) => {
+                    return Err(GraphError::Dangling { node: node.name.clone(), value: value.name.clone() });
+                }
+                None => {}
+            }
+        }
+    }
+    let mut ready: std::collections::BinaryHeap<_> = (0..nodes.len()).filter(|&i| waits[i] == 0).map(std::cmp::Reverse).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(std::cmp::Reverse(index)) = ready.pop() {
+        order.push(index);
+        for &reader in &readers[index] {
+            waits[reader] -= 1;
+            if waits[reader] == 0 {
+                ready.push(std::cmp::Reverse(reader));
+            }
+        }
+    }
+    if order.len() < nodes.len() {
+        let stuck = (0..nodes.len()).find(|&i| waits[i] > 0).unwrap_or(0);
+        return Err(GraphError::Cycle { node: nodes[stuck].name.clone() });
+    }
+    Ok(order)
+}

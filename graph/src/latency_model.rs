@@ -1,0 +1,75 @@
+//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it, planners consume it, tests use a table.
+
+use crate::{Environment, Graph, Latency, OpKind, OpSpec};
+use serde::{Deserialize, Serialize};
+
+/// Where a forecast comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PredictionSource {
+    /// A predictor trained on operators of this kind.
+    Model,
+    /// A measured value, looked up.
+    Table,
+    /// No predictor for this kind: an estimate from its work alone.
+    Fallback,
+}
+
+/// A latency with an interval that covers the truth with probability `level`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Prediction {
+    pub point: Latency,
+    pub lower: Latency,
+    pub upper: Latency,
+    pub level: f64,
+}
+
+/// The forecast for one operator of a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct OperatorPrediction {
+    pub name: String,
+    pub kind: OpKind,
+    pub latency_ns: Latency,
+    pub source: PredictionSource,
+}
+
+/// The forecast for a whole model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GraphPrediction {
+    /// End to end.
+    pub latency: Prediction,
+    /// One row per operator that the framework will run; their sum and the overhead make up the point forecast.
+    pub operators: Vec<OperatorPrediction>,
+    /// What is added to the sum over operators.
+    pub overhead: Latency,
+}
+
+/// Why there is no forecast.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PredictionError {
+    #[error("no predictor and no fallback for operator `{kind}` (node `{node}`)")]
+    NoPredictor { kind: String, node: String },
+    #[error("the framework `{framework}` has no lowering rules, so what it would run is not known")]
+    NoLowering { framework: String },
+}
+
+/// Anything that forecasts latencies in one environment.
+pub trait LatencyModel {
+    /// The environment its forecasts hold for.
+    fn environment(&self) -> &Environment;
+
+    /// One operator as the framework runs it (after lowering).
+    ///
+    /// # Errors
+    /// [`PredictionError::NoPredictor`] when the operator can be neither predicted nor estimated.
+    fn predict_operator(&self, op: &OpSpec) -> Result<(Latency, PredictionSource), PredictionError>;
+
+    /// A whole model as its file has it; lowering to the framework's kernels happens inside.
+    ///
+    /// # Errors
+    /// As [`LatencyModel::predict_operator`], with the node's name.
+    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError>;
+}

@@ -1,0 +1,36 @@
+//! The operator graph of a vision model, and the types every other crate of vitempo shares.
+//!
+//! | question | where |
+//! |---|---|
+//! | what is one operator? | [`OpSpec`], [`OpKind`], [`TensorSpec`] |
+//! | what is a model? | [`Graph`], read by [`onnx`] or put together by [`GraphBuilder`] |
+//! | how much work is that? | [`Work`] |
+//! | what does a framework really run for it? | [`lowering`] |
+//! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
+//! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
+//!
+//! This crate imports no other crate of the workspace.
+
+mod builder;
+mod environment;
+mod graph;
+mod latency;
+mod latency_model;
+pub mod lowering;
+mod measurement;
+pub mod onnx;
+pub mod op;
+pub mod patterns;
+pub mod shape;
+mod tensor;
+mod work;
+
+pub use builder::GraphBuilder;
+pub use environment::{Environment, Processor};
+pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource};
+pub use latency::Latency;
+pub use latency_model::{GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError, PredictionSource};
+pub use measurement::{Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
+pub use op::{Attribute, Attributes, OpKind, OpSpec, Operand};
+pub use tensor::{MemoryFormat, Precision, TensorSpec};
+pub use work::Work;

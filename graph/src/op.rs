@@ -1,0 +1,341 @@
+//! One operator: its kind, attributes, and the tensors that go in and come out.
+//!
+//! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s are the same row of a dataset.
+//! Inputs that only steer an operator (the `starts` of a Slice, the `sizes` of a Resize) are attributes here, not inputs.
+
+use crate::{Precision, TensorSpec};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt};
+
+macro_rules! op_kinds {
+    ($($variant:ident $name:literal $doc:literal,)*) => {
+        /// What an operator computes. Frameworks' fused kernels carry the kind of their dominant part and say the rest in attributes.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(into = "String", from = "String")]
+        pub enum OpKind {
+            $(#[doc = $doc] $variant,)*
+            /// An operator vitempo does not know, under the name its framework gives it.
+            Unsupported(String),
+        }
+
+        impl OpKind {
+            /// Every kind but `Unsupported`.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name in files, flags and tables. Of an unsupported operator: the framework's own name.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant => $name,)*
+                    Self::Unsupported(name) => name,
+                }
+            }
+
+            fn known(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+op_kinds! {
+    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: `kernel_shape`, `strides`, `pads`, `dilations`, `group`; fused: `activation`, `residual`.",
+    ConvTranspose "conv_transpose" "Transposed convolution; attributes as `conv` and `output_padding`.",
+    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and Gemm.",
+    MatMul "matmul" "Matrix product of two computed tensors, batched. Attributes of fused kernels: `trans_a`, `trans_b`, `alpha`.",
+    Einsum "einsum" "Einstein summation; attribute `equation`.",
+    Attention "attention" "Scaled dot-product attention as one kernel; inputs q, k, v; attribute `heads`.",
+    Add "add" "Elementwise, with broadcasting.",
+    Sub "sub" "Elementwise, with broadcasting.",
+    Mul "mul" "Elementwise, with broadcasting.",
+    Div "div" "Elementwise, with broadcasting.",
+    Pow "pow" "Elementwise, with broadcasting; attribute `exponent` when it is a constant scalar.",
+    Min "min" "Elementwise, with broadcasting.",
+    Max "max" "Elementwise, with broadcasting.",
+    Mod "mod" "Elementwise, with broadcasting.",
+    Compare "compare" "Elementwise comparison; attribute `op` (Equal, Greater, Less, GreaterOrEqual, LessOrEqual).",
+    Logical "logical" "And, Or, Xor, Not; attribute `op`.",
+    Where "where" "Elementwise choice, with broadcasting.",
+    Relu "relu" "max(x, 0).",
+    LeakyRelu "leaky_relu" "Attribute `alpha`.",
+    PRelu "prelu" "Inputs x, slope.",
+    Elu "elu" "Attribute `alpha`; Selu and Celu too.",
+    Clip "clip" "Attributes `min`, `max`.",
+    Sigmoid "sigmoid" "1 / (1 + exp(-x)).",
+    HardSigmoid "hard_sigmoid" "Attributes `alpha`, `beta`.",
+    HardSwish "hard_swish" "x * hard_sigmoid(x).",
+    Silu "silu" "x * sigmoid(x).",
+    Gelu "gelu" "x / 2 * (1 + erf(x / sqrt 2)); fused: input bias (`bias` = 1).",
+    GeluTanh "gelu_tanh" "The tanh approximation of GELU.",
+    Mish "mish" "x * tanh(softplus(x)).",
+    Softplus "softplus" "log(1 + exp(x)).",
+    Tanh "tanh" "Elementwise.",
+    Erf "erf" "Elementwise.",
+    Exp "exp" "Elementwise.",
+    Log "log" "Elementwise.",
+    Sqrt "sqrt" "Elementwise.",
+    Reciprocal "reciprocal" "Elementwise.",
+    Neg "neg" "Elementwise.",
+    Abs "abs" "Elementwise.",
+    Sin "sin" "Elementwise.",
+    Cos "cos" "Elementwise.",
+    Round "round" "Floor, Ceil, Round, Sign; attribute `op`.",
+    Softmax "softmax" "Attribute `axis` (counted from the front); LogSoftmax has `log` = 1.",
+    LayerNorm "layer_norm" "Inputs x, scale, bias; attributes `axis`, `epsilon`; fused: `residual`.",
+    RmsNorm "rms_norm" "Inputs x, scale; attribute `axis`.",
+    BatchNorm "batch_norm" "Inputs x, scale, bias, mean, variance.",
+    InstanceNorm "instance_norm" "Inputs x, scale, bias.",
+    GroupNorm "group_norm" "Inputs x, scale, bias; attribute `groups`.",
+    LpNorm "lp_norm" "x / |x|_p along `axis`.",
+    MaxPool "max_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`.",
+    AveragePool "average_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`, `count_include_pad`.",
+    GlobalAveragePool "global_average_pool" "Mean over all spatial dimensions.",
+    GlobalMaxPool "global_max_pool" "Maximum over all spatial dimensions.",
+    ReduceMean "reduce_mean" "Attributes `axes`, `keepdims`.",
+    ReduceSum "reduce_sum" "Attributes `axes`, `keepdims`.",
+    ReduceMax "reduce_max" "Attributes `axes`, `keepdims`.",
+    ReduceMin "reduce_min" "Attributes `axes`, `keepdims`.",
+    ReduceL2 "reduce_l2" "Attributes `axes`, `keepdims`.",
+    ReduceProd "reduce_prod" "Attributes `axes`, `keepdims`.",
+    ArgMax "arg_max" "ArgMax, ArgMin; attributes `axis`, `keepdims`, `op`.",
+    TopK "top_k" "Attributes `k`, `axis`.",
+    CumSum "cum_sum" "Attribute `axis`.",
+    Transpose "transpose" "Attribute `perm`.",
+    Reshape "reshape" "Reshape, Flatten, Squeeze, Unsqueeze: the output's shape says it all.",
+    Concat "concat" "Attribute `axis`.",
+    Split "split" "Attributes `axis`, `split`.",
+    Slice "slice" "Attributes `starts`, `ends`, `axes`, `steps`.",
+    Gather "gather" "Attribute `axis`; `index` when it is a constant scalar.",
+    GatherNd "gather_nd" "Attribute `batch_dims`.",
+    GatherElements "gather_elements" "Attribute `axis`.",
+    ScatterNd "scatter_nd" "Inputs data, indices, updates.",
+    Expand "expand" "Broadcast to the output's shape.",
+    Tile "tile" "Attribute `repeats`.",
+    Pad "pad" "Attributes `pads`, `mode`.",
+    Resize "resize" "Attributes `mode`, `coordinate_transformation_mode`, `nearest_mode`, `cubic_coeff_a`, `scales` (as floats) and `sizes`.",
+    GridSample "grid_sample" "Attributes `mode`, `padding_mode`, `align_corners`.",
+    DepthToSpace "depth_to_space" "Attributes `blocksize`, `mode`.",
+    SpaceToDepth "space_to_depth" "Attribute `blocksize`.",
+    Cast "cast" "The output's precision says to what.",
+    Identity "identity" "A copy or nothing; Dropout at inference.",
+    Reorder "reorder" "Change of memory format, as a framework inserts it.",
+    Shape "shape" "The input's shape as a tensor.",
+    ConstantOfShape "constant_of_shape" "A filled tensor.",
+    Range "range" "An arithmetic sequence.",
+    NonZero "non_zero" "Indices of non-zero elements.",
+    Trilu "trilu" "Upper or lower triangle.",
+}
+
+impl From<OpKind> for String {
+    fn from(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Unsupported(name) => format!("unsupported:{name}"),
+            known => known.name().to_owned(),
+        }
+    }
+}
+
+impl From<String> for OpKind {
+    fn from(name: String) -> Self {
+        Self::known(&name).unwrap_or_else(|| Self::Unsupported(name.strip_prefix("unsupported:").map_or(name.clone(), str::to_owned)))
+    }
+}
+
+impl fmt::Display for OpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Value of one attribute. Floats compare by their bits, so that an `OpSpec` can be a key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum Attribute {
+    Int(i64),
+    Float(f64),
+    Text(String),
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+}
+
+/// A comparable image of an attribute: variant, integers or float bits, text.
+type AttributeKey<'a> = (u8, Vec<u64>, &'a str);
+
+impl Attribute {
+    fn key(&self) -> AttributeKey<'_> {
+        match self {
+            Self::Int(v) => (0, vec![*v as u64], ""),
+            Self::Float(v) => (1, vec![v.to_bits()], ""),
+            Self::Text(v) => (2, Vec::new(), v),
+            Self::Ints(v) => (3, v.iter().map(|&i| i as u64).collect(), ""),
+            Self::Floats(v) => (4, v.iter().map(|f| f.to_bits()).collect(), ""),
+        }
+    }
+}
+
+impl PartialEq for Attribute {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Attribute {}
+impl PartialOrd for Attribute {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Attribute {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+impl std::hash::Hash for Attribute {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+/// Attributes by name, sorted, so that equal operators have equal bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Attributes(pub BTreeMap<String, Attribute>);
+
+impl Attributes {
+    /// No attributes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds or replaces one attribute.
+    pub fn set(&mut self, name: &str, value: Attribute) -> &mut Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    /// [`Attributes::set`] for chains.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Attribute) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// [`Attributes::with`] for an integer.
+    #[must_use]
+    pub fn with_int(self, name: &str, value: i64) -> Self {
+        self.with(name, Attribute::Int(value))
+    }
+
+    /// [`Attributes::with`] for a list of integers.
+    #[must_use]
+    pub fn with_ints(self, name: &str, value: impl Into<Vec<i64>>) -> Self {
+        self.with(name, Attribute::Ints(value.into()))
+    }
+
+    /// The integer of that name.
+    #[must_use]
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.0.get(name)? {
+            Attribute::Int(v) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// The number of that name, integers included.
+    #[must_use]
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.0.get(name)? {
+            Attribute::Float(v) => Some(*v),
+            Attribute::Int(v) => Some(*v as f64),
+            _ => None,
+        }
+    }
+
+    /// The text of that name.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            Attribute::Text(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The integers of that name; empty when there are none.
+    #[must_use]
+    pub fn ints(&self, name: &str) -> &[i64] {
+        match self.0.get(name) {
+            Some(Attribute::Ints(v)) => v,
+            _ => &[],
+        }
+    }
+}
+
+/// One input of an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Operand {
+    /// What it looks like.
+    #[serde(flatten)]
+    pub tensor: TensorSpec,
+    /// Whether it is known before the model runs (a weight) rather than computed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub constant: bool,
+}
+
+/// One operator: the identity of what is measured and forecast.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OpSpec {
+    /// What it computes.
+    pub kind: OpKind,
+    /// How it computes it.
+    #[serde(default, skip_serializing_if = "attributes_empty")]
+    pub attributes: Attributes,
+    /// Tensors that go in, weights included, in the operator's order.
+    pub inputs: Vec<Operand>,
+    /// Tensors that come out; empty where unknown (an unsupported operator).
+    pub outputs: Vec<TensorSpec>,
+}
+
+fn attributes_empty(attributes: &Attributes) -> bool {
+    attributes.0.is_empty()
+}
+
+impl OpSpec {
+    /// The tensors computed by other operators that this one reads.
+    pub fn activations(&self) -> impl Iterator<Item = &TensorSpec> {
+        self.inputs.iter().filter(|i| !i.constant).map(|i| &i.tensor)
+    }
+
+    /// The constant tensors this operator reads.
+    pub fn weights(&self) -> impl Iterator<Item = &TensorSpec> {
+        self.inputs.iter().filter(|i| i.constant).map(|i| &i.tensor)
+    }
+
+    /// The memory format this operator works in: that of its first computed input.
+    #[must_use]
+    pub fn format(&self) -> crate::MemoryFormat {
+        self.activations().next().map(|t| t.format).unwrap_or_default()
+    }
+
+    /// Element type of the first output, or of the first input where there is no output.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        let first = self.outputs.first().or_else(|| self.inputs.first().map(|i| &i.tensor));
+        first.map_or(Precision::F32, |t| t.precision)
+    }
+
+    /// Canonical JSON: equal operators give equal bytes.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// A stable identifier: the first 16 hexadecimal digits of the BLAKE3 digest of [`OpSpec::to_json`].
+    #[must_use]
+    pub fn id(&self) -> String {
+        blake3::hash(self.to_json().as_bytes()).to_hex()[..16].to_owned()
+    }
+}

@@ -1,0 +1,2 @@
+//! vitempo binary
+fn main() {}
