@@ -1,2 +1,9 @@
-//! vitempo binary
-fn main() {}
+//! The `vitempo` binary: parses the command line, runs one verb, prints an error once.
+
+use std::process::ExitCode;
+
+mod cli;
+
+fn main() -> ExitCode {
+    cli::main()
+}

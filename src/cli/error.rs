@@ -1,0 +1,79 @@
+//! What a verb returns when it cannot do its job, and how that reaches the user: `error: ...`, `hint: ...`, an exit code.
+
+use std::{fmt::Display, io, process::ExitCode};
+
+/// Whose fault it is decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The input is wrong or a gate was missed: exit code 1.
+    User,
+    /// Ours: exit code 2.
+    Ours,
+}
+
+/// An error as the user sees it.
+#[derive(Debug)]
+pub struct CliError {
+    message: String,
+    hint: Option<String>,
+    fault: Fault,
+}
+
+pub type CliResult<T = ()> = Result<T, CliError>;
+
+impl CliError {
+    /// The user's input is wrong, or a gate was missed.
+    pub fn user(message: impl Display) -> Self {
+        Self { message: message.to_string(), hint: None, fault: Fault::User }
+    }
+
+    /// Something that should not have happened.
+    pub fn ours(message: impl Display) -> Self {
+        Self { message: message.to_string(), hint: None, fault: Fault::Ours }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Prints to standard error and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        eprintln!("error: {}", self.message);
+        if let Some(hint) = &self.hint {
+            eprintln!("hint: {hint}");
+        }
+        ExitCode::from(match self.fault {
+            Fault::User => 1,
+            Fault::Ours => 2,
+        })
+    }
+}
+
+/// Adds the file to an input/output error.
+pub fn io_error(action: &str, path: &std::path::Path, source: &io::Error) -> CliError {
+    let error = CliError::user(format!("cannot {action} {}: {source}", path.display()));
+    match source.kind() {
+        io::ErrorKind::StorageFull => error.hint("free some space and run the same command again; finished work is kept"),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => error.hint("choose a place you may write to"),
+        _ => error,
+    }
+}
+
+/// Library errors speak of the user's files and flags unless a verb says otherwise.
+macro_rules! user_errors {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                Self::user(error)
+            }
+        })*
+    };
+}
+user_errors!(
+    vitempo_graph::GraphError,
+    vitempo_graph::onnx::OnnxError,
+    vitempo_graph::PredictionError,
+);

@@ -1,0 +1,144 @@
+//! How results are printed: a table for people, JSON or CSV for programs. Results go to standard output, everything else to standard error.
+
+use super::error::{CliError, CliResult};
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, ColumnConstraint, Table as TextTable, Width, presets};
+use std::io::{self, Write};
+
+/// `--format`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    #[default]
+    Table,
+    Json,
+    Csv,
+}
+
+/// Rows under headings. Cells are text already: units stand in the heading or in the cell.
+#[derive(Debug, Default)]
+pub struct Table {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    left: usize,
+}
+
+impl Table {
+    /// A table whose first `left` columns are text; the others are numbers and align right.
+    pub fn new(headings: &[&'static str], left: usize) -> Self {
+        Self { headings: headings.to_vec(), rows: Vec::new(), left }
+    }
+
+    pub fn row<I: IntoIterator<Item = String>>(&mut self, cells: I) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    pub fn to_text(&self) -> String {
+        let mut table = TextTable::new();
+        table.load_preset(presets::NOTHING).set_header(self.headings.clone());
+        for row in &self.rows {
+            table.add_row(row.clone());
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, 2));
+            if index >= self.left {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(80)));
+        }
+        table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    }
+
+    pub fn to_csv(&self) -> CliResult<String> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let mut write = || -> Result<(), csv::Error> {
+            writer.write_record(&self.headings)?;
+            self.rows.iter().try_for_each(|row| writer.write_record(row))
+        };
+        write().map_err(CliError::ours)?;
+        let bytes = writer.into_inner().map_err(CliError::ours)?;
+        String::from_utf8(bytes).map_err(CliError::ours)
+    }
+}
+
+/// One result in the three forms a user may ask for.
+pub trait Report {
+    fn table(&self) -> String;
+    fn csv(&self) -> CliResult<String>;
+    fn json(&self) -> CliResult<serde_json::Value>;
+}
+
+/// Prints a result in the form asked for.
+pub fn print(report: &impl Report, format: Format) -> CliResult {
+    match format {
+        Format::Table => write_stdout(&report.table()),
+        Format::Csv => write_stdout(&report.csv()?),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&report.json()?).map_err(CliError::ours)?;
+            write_stdout(&(text + "\n"))
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone (`| head`) is not an error.
+pub fn write_stdout(text: &str) -> CliResult {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::user(format!("cannot write to standard output: {e}"))),
+        _ => Ok(()),
+    }
+}
+
+/// `12 345 678`
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `1.25 G`, `5.72 M`, `12.0 k`
+pub fn si(n: u64) -> String {
+    let value = n as f64;
+    let (scaled, unit) = match value {
+        v if v >= 1e12 => (v / 1e12, " T"),
+        v if v >= 1e9 => (v / 1e9, " G"),
+        v if v >= 1e6 => (v / 1e6, " M"),
+        v if v >= 1e3 => (v / 1e3, " k"),
+        v => return format!("{v}"),
+    };
+    let decimals = if scaled < 10.0 { 2 } else { usize::from(scaled < 100.0) };
+    format!("{scaled:.decimals$}{unit}")
+}
+
+/// A share as a percentage: `74.6 %`.
+pub fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "-".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(thousands(1_234_567), "1 234 567");
+        assert_eq!(thousands(12), "12");
+        assert_eq!(si(1_253_683_200), "1.25 G");
+        assert_eq!(si(999), "999");
+        assert_eq!(percent(0.746), "74.6 %");
+        assert_eq!(percent(f64::NAN), "-");
+    }
+
+    #[test]
+    fn tables_align_and_csv_quotes() {
+        let mut table = Table::new(&["kind", "count"], 1);
+        table.row(["a,b".to_owned(), "7".to_owned()]);
+        assert_eq!(table.to_text(), "kind  count\na,b       7\n");
+        assert_eq!(table.to_csv().ok().as_deref(), Some("kind,count\n\"a,b\",7\n"));
+    }
+}
