@@ -1,4 +1,6 @@
-//! [`GraphBuilder`]: puts a [`Graph`] together operator by operator; shapes are inferred on the way.
+//! [`GraphBuilder`]: puts a [`Graph`] together operator by operator; shapes are inferred on the way. Whole layers are in [`layers`].
+
+mod layers;
 
 use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, shape};
 
@@ -43,7 +45,7 @@ impl GraphBuilder {
     /// Shape and type of a value made so far.
     #[must_use]
     pub fn tensor(&self, id: ValueId) -> Option<&TensorSpec> {
-        self.values[id.0 as usize].tensor.as_ref()
+        self.values.get(id.0 as usize)?.tensor.as_ref()
     }
 
     /// One operator with one output, named like the operator.

@@ -1,0 +1,221 @@
+//! The layers vision models are made of, as exporters write them: weights are made on the fly and named after the layer
+//! (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in elementary operators, a linear layer over tokens is a product and an addition.
+
+use super::GraphBuilder;
+use crate::{Attribute, Attributes, ConstantData, GraphError, OpKind, TensorSpec, ValueId};
+
+/// Epsilon of normalisations: PyTorch's default, as the `f32` that a model file holds.
+const EPSILON: f32 = 1e-5;
+
+impl GraphBuilder {
+    /// A 2-D convolution with a square kernel over N, C, H, W. `group` = channels in = channels out makes it depthwise.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` is not an image or its channels do not divide into groups.
+    #[allow(clippy::too_many_arguments)]
+    pub fn conv(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        out_channels: usize,
+        kernel: usize,
+        stride: usize,
+        pad: usize,
+        group: usize,
+        bias: bool,
+    ) -> Result<ValueId, GraphError> {
+        let tensor = self.known(name, x)?;
+        let &[_, channels, _, _] = tensor.shape.as_slice() else {
+            return Err(refuse(name, format!("a 2-D convolution needs an input N, C, H, W, this one is {tensor}")));
+        };
+        if group == 0 || channels % group != 0 || out_channels % group != 0 {
+            return Err(refuse(name, format!("{channels} channels in and {out_channels} out do not divide into {group} groups")));
+        }
+        let weight = TensorSpec::new([out_channels, channels / group, kernel, kernel], tensor.precision);
+        let mut inputs = vec![x, self.weight(format!("{name}.weight"), weight)];
+        if bias {
+            inputs.push(self.weight(format!("{name}.bias"), TensorSpec::new([out_channels], tensor.precision)));
+        }
+        let (kernel, stride, pad) = (kernel as i64, stride as i64, pad as i64);
+        let attributes = Attributes::new()
+            .with_ints("kernel_shape", [kernel; 2])
+            .with_ints("strides", [stride; 2])
+            .with_ints("pads", [pad; 4])
+            .with_ints("dilations", [1; 2])
+            .with_int("group", group as i64);
+        self.op(name, OpKind::Conv, attributes, &inputs)
+    }
+
+    /// A linear layer over the last dimension. As exporters do: one Gemm with a weight `[out, in]` for a matrix, and for higher ranks
+    /// a product with a weight `[in, out]`, then (operator `NAME.add`) the bias.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` is a scalar or a vector.
+    pub fn linear(&mut self, name: &str, x: ValueId, out_features: usize, bias: bool) -> Result<ValueId, GraphError> {
+        let tensor = self.known(name, x)?;
+        let [_, .., features] = *tensor.shape.as_slice() else {
+            return Err(refuse(name, format!("a linear layer needs a matrix or more, this is {tensor}")));
+        };
+        let precision = tensor.precision;
+        let gemm = tensor.rank() == 2;
+        let shape = if gemm { [out_features, features] } else { [features, out_features] };
+        let mut inputs = vec![x, self.weight(format!("{name}.weight"), TensorSpec::new(shape, precision))];
+        let bias = bias.then(|| self.weight(format!("{name}.bias"), TensorSpec::new([out_features], precision)));
+        if gemm {
+            inputs.extend(bias);
+            return self.op(name, OpKind::Linear, Attributes::new().with_int("trans_b", 1), &inputs);
+        }
+        let product = self.op(name, OpKind::Linear, Attributes::new(), &inputs)?;
+        match bias {
+            Some(bias) => self.binary(&format!("{name}.add"), OpKind::Add, bias, product),
+            None => Ok(product),
+        }
+    }
+
+    /// Layer normalisation over the last dimension, with scale and bias.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` is a scalar.
+    pub fn layer_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let tensor = self.known(name, x)?;
+        let Some(&features) = tensor.shape.last() else { return Err(refuse(name, "a scalar has nothing to normalise over".to_owned())) };
+        let (axis, vector) = (tensor.rank() as i64 - 1, TensorSpec::new([features], tensor.precision));
+        let scale = self.weight(format!("{name}.weight"), vector.clone());
+        let bias = self.weight(format!("{name}.bias"), vector);
+        let attributes = Attributes::new().with_int("axis", axis).with("epsilon", Attribute::Float(f64::from(EPSILON)));
+        self.op(name, OpKind::LayerNorm, attributes, &[x, scale, bias])
+    }
+
+    /// Batch normalisation at inference over dimension 1.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` has no channels.
+    pub fn batch_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let tensor = self.known(name, x)?;
+        let &[_, channels, ..] = tensor.shape.as_slice() else { return Err(refuse(name, format!("{tensor} has no channels in dimension 1"))) };
+        let vector = TensorSpec::new([channels], tensor.precision);
+        let mut inputs = vec![x];
+        for part in ["weight", "bias", "running_mean", "running_var"] {
+            inputs.push(self.weight(format!("{name}.{part}"), vector.clone()));
+        }
+        self.op(name, OpKind::BatchNorm, Attributes::new().with("epsilon", Attribute::Float(f64::from(EPSILON))), &inputs)
+    }
+
+    /// An operator of one input without attributes.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when it needs more.
+    pub fn unary(&mut self, name: &str, kind: OpKind, x: ValueId) -> Result<ValueId, GraphError> {
+        self.op(name, kind, Attributes::new(), &[x])
+    }
+
+    /// An operator of two inputs without attributes.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when their shapes do not go together.
+    pub fn binary(&mut self, name: &str, kind: OpKind, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+        self.op(name, kind, Attributes::new(), &[a, b])
+    }
+
+    /// Product of two computed tensors, batched over leading dimensions.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when their shapes do not go together.
+    pub fn matmul(&mut self, name: &str, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+        self.binary(name, OpKind::MatMul, a, b)
+    }
+
+    /// The same elements in another shape.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when the numbers of elements differ.
+    pub fn reshape(&mut self, name: &str, x: ValueId, shape: &[usize]) -> Result<ValueId, GraphError> {
+        self.op(name, OpKind::Reshape, Attributes::new().with_ints("shape", integers(shape)), &[x])
+    }
+
+    /// Dimensions in another order.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `perm` is not a permutation of the dimensions.
+    pub fn transpose(&mut self, name: &str, x: ValueId, perm: &[usize]) -> Result<ValueId, GraphError> {
+        self.op(name, OpKind::Transpose, Attributes::new().with_ints("perm", integers(perm)), &[x])
+    }
+
+    /// Softmax along one dimension, counted from the front.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when there is no such dimension.
+    pub fn softmax(&mut self, name: &str, x: ValueId, axis: usize) -> Result<ValueId, GraphError> {
+        self.op(name, OpKind::Softmax, Attributes::new().with_int("axis", axis as i64), &[x])
+    }
+
+    /// Tensors one after the other along one dimension, counted from the front.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when their other dimensions differ.
+    pub fn concat(&mut self, name: &str, inputs: &[ValueId], axis: usize) -> Result<ValueId, GraphError> {
+        self.op(name, OpKind::Concat, Attributes::new().with_int("axis", axis as i64), inputs)
+    }
+
+    /// Mean over all spatial dimensions: N, C, 1, 1.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when there are none.
+    pub fn global_average_pool(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        self.unary(name, OpKind::GlobalAveragePool, x)
+    }
+
+    /// Mean over the given dimensions, counted from the front.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when there is no such dimension.
+    pub fn reduce_mean(&mut self, name: &str, x: ValueId, axes: &[usize], keepdims: bool) -> Result<ValueId, GraphError> {
+        let attributes = Attributes::new().with_ints("axes", integers(axes)).with_int("keepdims", i64::from(keepdims));
+        self.op(name, OpKind::ReduceMean, attributes, &[x])
+    }
+
+    /// GELU as exporters spell it: `x * (1 + erf(x / sqrt 2)) * 0.5` in the operators Div, Erf, Add, Mul, Mul.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` is unknown.
+    pub fn gelu_erf(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let root = self.scalar(&format!("{name}.sqrt2"), x, f64::from(std::f32::consts::SQRT_2))?;
+        let one = self.scalar(&format!("{name}.one"), x, 1.0)?;
+        let half = self.scalar(&format!("{name}.half"), x, 0.5)?;
+        let scaled = self.binary(&format!("{name}.div"), OpKind::Div, x, root)?;
+        let erf = self.unary(&format!("{name}.erf"), OpKind::Erf, scaled)?;
+        let gate = self.binary(&format!("{name}.add"), OpKind::Add, erf, one)?;
+        let gated = self.binary(&format!("{name}.mul"), OpKind::Mul, x, gate)?;
+        self.binary(&format!("{name}.mul_1"), OpKind::Mul, gated, half)
+    }
+
+    /// SiLU as exporters spell it: Sigmoid, Mul.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` is unknown.
+    pub fn silu(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let gate = self.unary(&format!("{name}.sigmoid"), OpKind::Sigmoid, x)?;
+        self.binary(&format!("{name}.mul"), OpKind::Mul, x, gate)
+    }
+
+    /// A constant scalar of the same type as `like`.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when the type of `like` is unknown.
+    pub fn scalar(&mut self, name: &str, like: ValueId, value: f64) -> Result<ValueId, GraphError> {
+        let precision = self.known(name, like)?.precision;
+        Ok(self.constant(name, TensorSpec::new([], precision), ConstantData::Floats(vec![value])))
+    }
+
+    fn known(&self, name: &str, id: ValueId) -> Result<TensorSpec, GraphError> {
+        self.tensor(id).cloned().ok_or_else(|| refuse(name, "the shape of its input is unknown".to_owned()))
+    }
+}
+
+fn refuse(node: &str, reason: String) -> GraphError {
+    GraphError::Node { node: node.to_owned(), reason }
+}
+
+fn integers(numbers: &[usize]) -> Vec<i64> {
+    numbers.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect()
+}
