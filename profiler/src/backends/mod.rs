@@ -1,0 +1,228 @@
+//! What an inference engine must offer to be measured: [`Backend`] finds and loads, [`Session`] runs one model.
+//!
+//! An engine is one file here behind a cargo feature and one line in [`all`]. Times are nanoseconds. A session runs in the process it is
+//! loaded in: `worker.rs` gives each engine and thread count a process of its own.
+
+#[cfg(feature = "null")]
+pub mod null;
+
+use crate::{clock::RunTime, inputs::InputDistribution};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples};
+
+/// An inference engine.
+pub trait Backend: Send + Sync {
+    /// The name in flags, files and [`vitempo_graph::Environment::framework`].
+    fn name(&self) -> &'static str;
+
+    /// One line for people: what engine this is.
+    fn description(&self) -> &'static str;
+
+    /// Whether the engine can run here, and with what. Loads no model; must neither print to stdout nor panic.
+    fn probe(&self, options: &RunOptions) -> Availability;
+
+    /// Makes a model ready to run: reads it, optimises it, fills its inputs.
+    ///
+    /// # Errors
+    /// [`BackendError`] with the model's name and the engine's reason.
+    fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError>;
+}
+
+/// One model, loaded.
+pub trait Session {
+    /// One run with profiling off, end to end: inputs are there, outputs are made and dropped after the clock is read.
+    ///
+    /// # Errors
+    /// [`BackendError::Run`].
+    fn run(&mut self) -> Result<RunTime, BackendError>;
+
+    /// `warmups` runs thrown away, then `repeats` runs in which every executed kernel is timed in place.
+    ///
+    /// # Errors
+    /// [`BackendError::Run`]; [`BackendError::Profile`] when the engine's account of its kernels cannot be read.
+    fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError>;
+}
+
+/// What [`Session::profile`] brings.
+#[derive(Clone, Debug, Default)]
+pub struct ProfiledRuns {
+    /// End to end, profiling on; one sample per repeat.
+    pub e2e: Samples,
+    /// One per executed kernel, in execution order, with one sample per repeat. Of a kernel the engine names but vitempo cannot
+    /// describe, the kind is [`vitempo_graph::OpKind::Unsupported`] with the engine's name.
+    pub operators: Vec<Measurement>,
+}
+
+/// A model as a backend gets it.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Name for messages.
+    pub name: String,
+    /// Its operators; all shapes static.
+    pub graph: Graph,
+    /// Where its bytes are.
+    pub source: ModelSource,
+}
+
+/// Where a model's bytes are. Weights are there: who calls [`Backend::load`] fills them when the file lacks them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// An ONNX file.
+    File(PathBuf),
+    /// ONNX bytes.
+    Bytes(Vec<u8>),
+}
+
+/// How to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// Threads that compute inside one operator.
+    pub threads: usize,
+    /// Logical cores to pin the process to; empty: not pinned.
+    pub cores: Vec<usize>,
+    /// Which of the machine's processors runs.
+    pub processor: Processor,
+    /// Precision asked for.
+    pub precision: Precision,
+    /// Memory format asked for.
+    pub memory_format: MemoryFormat,
+    /// Values of the inputs.
+    pub inputs: InputDistribution,
+    /// Seed of inputs and of weights the file lacks.
+    pub seed: u64,
+    /// The engine's shared library, where it has one; `None`: look for it.
+    pub library: Option<PathBuf>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            cores: Vec::new(),
+            processor: Processor::Cpu,
+            precision: Precision::F32,
+            memory_format: MemoryFormat::ChannelsFirst,
+            inputs: InputDistribution::default(),
+            seed: 0,
+            library: None,
+        }
+    }
+}
+
+/// Whether an engine can run here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum Availability {
+    /// It can.
+    Available(Capabilities),
+    /// It cannot.
+    Unavailable {
+        /// What was found, or not.
+        reason: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+/// What an available engine offers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// The engine's own version string.
+    pub version: String,
+    /// Its library; `None` when it is compiled in.
+    pub path: Option<PathBuf>,
+    /// Processors it can run on here.
+    pub devices: Vec<Processor>,
+    /// Precisions that can be asked for.
+    pub precisions: Vec<Precision>,
+    /// Memory formats that can be asked for.
+    pub memory_formats: Vec<MemoryFormat>,
+    /// Whether it tells the time of every operator in place.
+    pub operator_timing: bool,
+}
+
+/// Why an engine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum BackendError {
+    #[error("no backend is called `{name}`; there are: {known}")]
+    Unknown { name: String, known: String },
+    #[error("backend `{backend}` is not available: {reason}; {hint}")]
+    Unavailable { backend: &'static str, reason: String, hint: String },
+    #[error("backend `{backend}` does not offer {asked}; it offers {offered}")]
+    Option { backend: &'static str, asked: String, offered: String },
+    #[error("backend `{backend}` does not take model `{model}`: {reason}")]
+    Load { backend: &'static str, model: String, reason: String },
+    #[error("backend `{backend}` failed while running model `{model}`: {reason}")]
+    Run { backend: &'static str, model: String, reason: String },
+    #[error("backend `{backend}` timed the operators of model `{model}` in a way that cannot be read: {reason}")]
+    Profile { backend: &'static str, model: String, reason: String },
+}
+
+/// Every backend compiled in; the default first.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Backend>> {
+    vec![
+        #[cfg(feature = "null")]
+        Box::new(null::Null),
+    ]
+}
+
+/// The backend of that name.
+///
+/// # Errors
+/// [`BackendError::Unknown`], which lists the names there are.
+pub fn by_name(name: &str) -> Result<Box<dyn Backend>, BackendError> {
+    let all = all();
+    let known = all.iter().map(|b| b.name()).collect::<Vec<_>>().join(", ");
+    all.into_iter().find(|b| b.name() == name).ok_or_else(|| BackendError::Unknown { name: name.to_owned(), known })
+}
+
+impl Capabilities {
+    /// Refuses options that the engine does not offer.
+    ///
+    /// # Errors
+    /// [`BackendError::Option`].
+    pub fn check(&self, backend: &'static str, options: &RunOptions) -> Result<(), BackendError> {
+        let names = |list: Vec<String>| list.join(", ");
+        let refuse = |asked: String, offered: Vec<String>| Err(BackendError::Option { backend, asked, offered: names(offered) });
+        if !self.devices.contains(&options.processor) {
+            return refuse(format!("device {}", options.processor), self.devices.iter().map(ToString::to_string).collect());
+        }
+        if !self.precisions.contains(&options.precision) {
+            return refuse(format!("precision {}", options.precision), self.precisions.iter().map(ToString::to_string).collect());
+        }
+        if !self.memory_formats.contains(&options.memory_format) {
+            return refuse(format!("memory format {}", options.memory_format), self.memory_formats.iter().map(ToString::to_string).collect());
+        }
+        if options.threads == 0 {
+            return refuse("0 threads".to_owned(), vec!["1 and more".to_owned()]);
+        }
+        Ok(())
+    }
+}
+
+impl Availability {
+    /// The capabilities, or the error that says why there are none.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`].
+    pub fn require(self, backend: &'static str) -> Result<Capabilities, BackendError> {
+        match self {
+            Self::Available(capabilities) => Ok(capabilities),
+            Self::Unavailable { reason, hint } => Err(BackendError::Unavailable { backend, reason, hint }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_backend_is_told_what_there_is() {
+        let error = by_name("nope").err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("`nope`") && error.contains("null"), "{error}");
+    }
+}

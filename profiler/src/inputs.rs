@@ -1,0 +1,139 @@
+//! Values of a model's inputs: seeded, so that the same seed gives the same bytes.
+//!
+//! Floats follow the [`InputDistribution`]; integers and booleans are zero, which is a valid index whatever they index.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+use vitempo_graph::TensorSpec;
+
+/// What float inputs are filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum InputDistribution {
+    /// Uniform between the two.
+    Uniform(f32, f32),
+    /// Normal with mean 0 and this standard deviation.
+    Normal(f32),
+    /// The same everywhere.
+    Constant(f32),
+}
+
+/// Text that is no distribution.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no distribution of inputs; write uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)")]
+pub struct ParseDistributionError(String);
+
+impl Default for InputDistribution {
+    fn default() -> Self {
+        Self::Uniform(-1.0, 1.0)
+    }
+}
+
+impl fmt::Display for InputDistribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform(low, high) => write!(f, "uniform({low},{high})"),
+            Self::Normal(scale) => write!(f, "normal({scale})"),
+            Self::Constant(value) => write!(f, "constant({value})"),
+        }
+    }
+}
+
+impl From<InputDistribution> for String {
+    fn from(distribution: InputDistribution) -> Self {
+        distribution.to_string()
+    }
+}
+
+impl TryFrom<String> for InputDistribution {
+    type Error = ParseDistributionError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl FromStr for InputDistribution {
+    type Err = ParseDistributionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (name, rest) = text.trim().split_once('(')?;
+            let numbers: Option<Vec<f32>> = rest.strip_suffix(')')?.split(',').map(|n| n.trim().parse().ok().filter(|v: &f32| v.is_finite())).collect();
+            match (name, numbers?.as_slice()) {
+                ("uniform", &[low, high]) if low <= high => Some(Self::Uniform(low, high)),
+                ("normal", &[scale]) if scale >= 0.0 => Some(Self::Normal(scale)),
+                ("constant", &[value]) => Some(Self::Constant(value)),
+                _ => None,
+            }
+        };
+        parse().ok_or_else(|| ParseDistributionError(text.to_owned()))
+    }
+}
+
+/// Values of input number `index`, in row-major order. Empty for a tensor that would not fit into memory (more than 2^32 elements).
+#[must_use]
+pub fn float_values(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Vec<f32> {
+    let Some(count) = usize::try_from(tensor.elements()).ok().filter(|&n| n <= 1 << 32) else { return Vec::new() };
+    let mut random = Random(seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    (0..count).map(|_| random.sample(distribution)).collect()
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in (0, 1).
+    fn unit(&mut self) -> f32 {
+        ((self.next() >> 41) as f32 + 0.5) / (1u32 << 23) as f32
+    }
+
+    fn sample(&mut self, distribution: InputDistribution) -> f32 {
+        match distribution {
+            InputDistribution::Uniform(low, high) => low + (high - low) * self.unit(),
+            InputDistribution::Normal(scale) => {
+                let (radius, angle) = ((-2.0 * self.unit().ln()).sqrt(), std::f32::consts::TAU * self.unit());
+                scale * radius * angle.cos()
+            }
+            InputDistribution::Constant(value) => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips_and_nonsense_is_refused() {
+        for text in ["uniform(-1,1)", "normal(0.5)", "constant(0)"] {
+            assert_eq!(text.parse::<InputDistribution>().map(|d| d.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "uniform", "uniform(1,-1)", "uniform(1)", "normal(-1)", "normal(nan)", "gamma(1)", "constant(1"] {
+            assert!(text.parse::<InputDistribution>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_follow_seed_and_distribution() {
+        let tensor = TensorSpec::f32([64, 64]);
+        let values = float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0);
+        assert_eq!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0));
+        assert_ne!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 1));
+        assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
+        assert!((values.iter().sum::<f32>() / 4096.0).abs() < 0.05);
+        let normal = float_values(&tensor, InputDistribution::Normal(2.0), 7, 0);
+        let variance = normal.iter().map(|v| v * v).sum::<f32>() / 4096.0;
+        assert!((variance - 4.0).abs() < 0.5, "{variance}");
+        assert_eq!(float_values(&TensorSpec::f32([3]), InputDistribution::Constant(0.5), 0, 0), [0.5; 3]);
+        assert!(float_values(&TensorSpec::f32([usize::MAX, 9]), InputDistribution::Constant(0.5), 0, 0).is_empty());
+    }
+}
