@@ -1,0 +1,172 @@
+//! `vitempo inspect`: what a model is made of, and which kernels a framework would run for it.
+
+use super::{
+    error::{CliError, CliResult},
+    models::{Model, ModelArgs},
+    output::{self, Format, Report, Table, percent, si},
+};
+use serde_json::json;
+use std::fmt::Write;
+use vitempo_graph::{Graph, TensorSpec, Work, lowering, patterns};
+
+/// Shows operators, FLOPs, bytes and parameters of models
+///
+/// Example: vitempo inspect tests/models/vit_tiny_patch16_224.onnx --framework onnxruntime
+#[derive(clap::Args, Debug)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub models: ModelArgs,
+
+    /// Show the kernels this framework would run
+    #[arg(long, value_name = "NAME")]
+    pub framework: Option<String>,
+
+    /// List every operator
+    #[arg(long)]
+    pub operators: bool,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+pub fn run(args: &InspectArgs) -> CliResult {
+    let models: CliResult<Vec<Inspected>> = args.models.read()?.into_iter().map(|m| Inspected::new(m, args)).collect();
+    output::print(&Inspection { models: models?, operators: args.operators }, args.format)
+}
+
+struct Inspected {
+    model: Model,
+    canonical: Graph,
+    work: Work,
+    kernels: Option<Graph>,
+}
+
+impl Inspected {
+    fn new(model: Model, args: &InspectArgs) -> CliResult<Self> {
+        let kernels = args.framework.as_deref().map(|framework| lower(&model.graph, framework)).transpose()?;
+        Ok(Self { canonical: patterns::canonicalize(&model.graph), work: Work::of_graph(&model.graph), kernels, model })
+    }
+}
+
+fn lower(graph: &Graph, framework: &str) -> CliResult<Graph> {
+    let environment = vitempo_profiler::environment::of_framework(framework);
+    lowering::lower(graph, &environment)
+        .ok_or_else(|| CliError::user(format!("no lowering rules for framework `{framework}` (--framework)")).hint("frameworks with rules: onnxruntime, rten"))
+}
+
+struct Inspection {
+    models: Vec<Inspected>,
+    operators: bool,
+}
+
+impl Report for Inspection {
+    fn table(&self) -> String {
+        let mut text = String::new();
+        for (i, model) in self.models.iter().enumerate() {
+            if i > 0 {
+                text.push('\n');
+            }
+            text += &model.table(self.operators);
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["model", "operators", "macs", "flops", "params", "bytes_read", "bytes_written", "unsupported"], 1);
+        for m in &self.models {
+            let w = m.work;
+            let counts = [m.model.graph.nodes().len() as u64, w.macs, w.flops, w.params, w.bytes_read, w.bytes_written, m.model.graph.unsupported().count() as u64];
+            table.row(std::iter::once(m.model.identity.name.clone()).chain(counts.map(|n| n.to_string())));
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        Ok(self.models.iter().map(Inspected::json).collect())
+    }
+}
+
+impl Inspected {
+    fn table(&self, operators: bool) -> String {
+        let graph = &self.model.graph;
+        let mut text = String::new();
+        let inputs: Vec<String> = graph.inputs().iter().filter_map(|&i| graph.value(i).tensor.as_ref()).map(TensorSpec::to_string).collect();
+        let _ = writeln!(text, "{}   {}\n", self.model.identity.name, inputs.join(", "));
+        let w = self.work;
+        let _ = writeln!(text, "Operators    {}", graph.nodes().len());
+        let _ = writeln!(text, "MACs         {}   ({}FLOP)", si(w.macs), si(w.flops));
+        let _ = writeln!(text, "Parameters   {}", si(w.params));
+        let _ = writeln!(text, "Read         {}B", si(w.bytes_read));
+        let _ = writeln!(text, "Written      {}B\n", si(w.bytes_written));
+        text += &kinds_table(&self.canonical);
+        let unsupported: Vec<_> = graph.unsupported().collect();
+        if !unsupported.is_empty() {
+            let _ = writeln!(text, "\nUnsupported operators, kept by name:");
+            for (node, op) in unsupported {
+                let _ = writeln!(text, "  {op}  (node {node})");
+            }
+        }
+        if let Some(kernels) = &self.kernels {
+            let _ = writeln!(text, "\nKernels the framework would run: {}\n", kernels.nodes().len());
+            text += &kinds_table(kernels);
+        }
+        if operators {
+            text.push('\n');
+            text += &operators_table(self.kernels.as_ref().unwrap_or(&self.canonical));
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let graph = &self.model.graph;
+        let tensor = |id: &vitempo_graph::ValueId| {
+            let value = graph.value(*id);
+            json!({"name": value.name, "shape": value.tensor.as_ref().map(|t| &t.shape), "precision": value.tensor.as_ref().map(|t| t.precision)})
+        };
+        let w = self.work;
+        let mut out = json!({
+            "model": self.model.identity.name, "architecture": self.model.identity.architecture, "encoding": self.model.identity.encoding,
+            "inputs": graph.inputs().iter().map(tensor).collect::<Vec<_>>(), "operators": graph.nodes().len(), "kinds": self.canonical.kinds(),
+            "macs": w.macs, "flops": w.flops, "params": w.params, "bytes_read": w.bytes_read, "bytes_written": w.bytes_written,
+            "unsupported": graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>(),
+        });
+        if let Some(kernels) = &self.kernels {
+            out["kernels"] = kernels.nodes().iter().map(|n| json!({"name": n.name, "kind": n.op.kind, "op": n.op})).collect();
+        }
+        out
+    }
+}
+
+fn kinds_table(graph: &Graph) -> String {
+    let total = Work::of_graph(graph).flops.max(1) as f64;
+    let mut rows: Vec<(String, usize, Work)> = Vec::new();
+    for node in graph.nodes() {
+        let work = Work::of_operator(&node.op);
+        match rows.iter_mut().find(|r| r.0 == node.op.kind.name()) {
+            Some((_, count, sum)) => {
+                *count += 1;
+                sum.flops += work.flops;
+                sum.bytes_read += work.bytes_read;
+                sum.bytes_written += work.bytes_written;
+            }
+            None => rows.push((node.op.kind.name().to_owned(), 1, work)),
+        }
+    }
+    rows.sort_by_key(|r| std::cmp::Reverse((r.2.flops, r.1)));
+    let mut table = Table::new(&["Operator", "Count", "FLOPs", "Share", "Bytes moved"], 1);
+    for (kind, count, work) in rows {
+        table.row([kind, count.to_string(), si(work.flops), percent(work.flops as f64 / total), si(work.bytes_read.saturating_add(work.bytes_written))]);
+    }
+    table.to_text()
+}
+
+fn operators_table(graph: &Graph) -> String {
+    let mut table = Table::new(&["Node", "Kind", "Inputs", "Outputs", "FLOPs"], 4);
+    let join = |tensors: Vec<String>| tensors.join(", ");
+    for node in graph.nodes() {
+        let inputs = join(node.op.activations().map(TensorSpec::to_string).collect());
+        let outputs = join(node.op.outputs.iter().map(TensorSpec::to_string).collect());
+        table.row([node.name.clone(), node.op.kind.name().to_owned(), inputs, outputs, si(Work::of_operator(&node.op).flops)]);
+    }
+    table.to_text()
+}

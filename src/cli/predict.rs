@@ -1,0 +1,162 @@
+//! `vitempo predict`: how long will these models take in the bundle's environment, how sure are we, and what takes the time?
+
+use super::{
+    error::CliResult,
+    models::{Model, ModelArgs},
+    output::{self, Format, Report, Table, percent},
+};
+use serde_json::json;
+use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
+use vitempo_graph::{Environment, GraphPrediction, Latency, LatencyModel, PredictionSource, TensorSpec};
+use vitempo_predictors::PredictorBundle;
+
+/// Forecasts the latency of models
+///
+/// Example: vitempo predict tests/models/vit_tiny_patch16_224.onnx --bundle demo.vtb --breakdown
+#[derive(clap::Args, Debug)]
+pub struct PredictArgs {
+    #[command(flatten)]
+    pub models: ModelArgs,
+
+    /// Trained predictors
+    #[arg(long, value_name = "NAME.vtb")]
+    pub bundle: PathBuf,
+
+    /// Show every operator that will run
+    #[arg(long)]
+    pub breakdown: bool,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+pub fn run(args: &PredictArgs) -> CliResult {
+    let bundle = PredictorBundle::load(&args.bundle)?;
+    let forecast = |model: Model| -> CliResult<Forecast> { Ok(Forecast { prediction: bundle.predict(&model.graph)?, model }) };
+    let forecasts: CliResult<Vec<Forecast>> = args.models.read()?.into_iter().map(forecast).collect();
+    let report = Forecasts { environment: bundle.environment(), forecasts: forecasts?, breakdown: args.breakdown };
+    output::print(&report, args.format)
+}
+
+struct Forecast {
+    model: Model,
+    prediction: GraphPrediction,
+}
+
+struct Forecasts<'a> {
+    environment: &'a Environment,
+    forecasts: Vec<Forecast>,
+    breakdown: bool,
+}
+
+impl Report for Forecasts<'_> {
+    fn table(&self) -> String {
+        let texts: Vec<String> = self.forecasts.iter().map(|f| f.table(self.environment, self.breakdown)).collect();
+        texts.join("\n")
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["model", "environment", "latency_ns", "lower_ns", "upper_ns", "level", "operators", "fallback"], 2);
+        for f in &self.forecasts {
+            let p = f.prediction.latency;
+            let numbers = [p.point, p.lower, p.upper].map(|l| format!("{:.0}", l.ns()));
+            let counts = [p.level.to_string(), f.prediction.operators.len().to_string(), f.fallbacks().count().to_string()];
+            table.row([f.model.identity.name.clone(), self.environment.id()].into_iter().chain(numbers).chain(counts));
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        Ok(self.forecasts.iter().map(|f| f.json(self.environment, self.breakdown)).collect())
+    }
+}
+
+impl Forecast {
+    fn fallbacks(&self) -> impl Iterator<Item = &vitempo_graph::OperatorPrediction> {
+        self.prediction.operators.iter().filter(|o| o.source == PredictionSource::Fallback)
+    }
+
+    fn table(&self, environment: &Environment, breakdown: bool) -> String {
+        let mut text = String::new();
+        let graph = &self.model.graph;
+        let inputs: Vec<String> = graph.inputs().iter().filter_map(|&i| graph.value(i).tensor.as_ref()).map(TensorSpec::to_string).collect();
+        let _ = writeln!(text, "{}   {}   {}\n", self.model.identity.name, inputs.join(", "), environment.describe());
+        let p = self.prediction.latency;
+        let _ = writeln!(text, "Latency    {}   [{} .. {}]   {:.0} % interval", p.point, p.lower, p.upper, p.level * 100.0);
+        let _ = writeln!(text, "{}\n", self.coverage_line());
+        text += &self.kinds_table();
+        for kind in self.fallback_kinds() {
+            let _ = writeln!(text, "hint: `{kind}` has no trained predictor: its share is an estimate from its FLOPs and bytes");
+        }
+        if breakdown {
+            text.push('\n');
+            text += &self.operators_table();
+        }
+        text
+    }
+
+    fn coverage_line(&self) -> String {
+        let all: Latency = self.prediction.operators.iter().map(|o| o.latency_ns).sum();
+        let estimated: Latency = self.fallbacks().map(|o| o.latency_ns).sum();
+        let operators = self.prediction.operators.len();
+        let fallback = self.fallbacks().count();
+        let share = 1.0 - estimated.ns() / all.ns().max(f64::MIN_POSITIVE);
+        format!("Coverage   {} of predicted time by trained operators ({} of {operators} operators; {fallback} by fallback)", percent(share), operators - fallback)
+    }
+
+    fn fallback_kinds(&self) -> std::collections::BTreeSet<&str> {
+        self.fallbacks().map(|o| o.kind.name()).collect()
+    }
+
+    fn kinds_table(&self) -> String {
+        let mut kinds: BTreeMap<&str, (usize, Latency)> = BTreeMap::new();
+        for operator in &self.prediction.operators {
+            let entry = kinds.entry(operator.kind.name()).or_default();
+            *entry = (entry.0 + 1, entry.1 + operator.latency_ns);
+        }
+        let mut rows: Vec<_> = kinds.into_iter().collect();
+        rows.sort_by(|a, b| b.1.1.ns().total_cmp(&a.1.1.ns()));
+        let total = self.prediction.latency.point.ns();
+        let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
+        for (kind, (count, latency)) in rows {
+            table.row([kind.to_owned(), count.to_string(), latency.to_string(), percent(latency.ns() / total)]);
+        }
+        let overhead = self.prediction.overhead;
+        table.row(["(between operators)".to_owned(), String::new(), overhead.to_string(), percent(overhead.ns() / total)]);
+        table.to_text()
+    }
+
+    fn operators_table(&self) -> String {
+        let mut table = Table::new(&["Node", "Kind", "Latency", "Source"], 2);
+        for o in &self.prediction.operators {
+            table.row([o.name.clone(), o.kind.name().to_owned(), o.latency_ns.to_string(), source_name(o.source).to_owned()]);
+        }
+        table.to_text()
+    }
+
+    fn json(&self, environment: &Environment, breakdown: bool) -> serde_json::Value {
+        let p = self.prediction.latency;
+        let operators = &self.prediction.operators;
+        let fallback = self.fallbacks().count();
+        let mut out = json!({
+            "model": self.model.identity.name,
+            "environment": environment.id(),
+            "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
+            "overhead_ns": self.prediction.overhead,
+            "coverage": {"operators": operators.len(), "trained": operators.len() - fallback, "fallback": fallback,
+                "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
+        });
+        if breakdown {
+            out["operators"] = operators.iter().map(|o| json!({"name": o.name, "kind": o.kind, "latency_ns": o.latency_ns, "source": o.source})).collect();
+        }
+        out
+    }
+}
+
+fn source_name(source: PredictionSource) -> &'static str {
+    match source {
+        PredictionSource::Model => "model",
+        PredictionSource::Table => "table",
+        PredictionSource::Fallback => "fallback",
+    }
+}

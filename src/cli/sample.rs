@@ -1,0 +1,147 @@
+//! `vitempo sample`: architectures of a search space as ONNX files, with an index.
+
+use super::{
+    error::{CliError, CliResult, io_error},
+    output::{self, Format, Report, Table, si},
+    progress,
+};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{
+    Graph, Work,
+    onnx::{self, WeightFill, WriteOptions},
+};
+use vitempo_search_space::Space;
+
+/// Name of the index inside the folder of samples.
+pub const INDEX: &str = "index.csv";
+
+/// Samples architectures of a search space
+///
+/// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
+#[derive(clap::Args, Debug)]
+pub struct SampleArgs {
+    /// Name of a space that ships with vitempo, or a TOML file
+    #[arg(long, default_value = "hybrid-vit")]
+    pub space: String,
+
+    /// How many distinct architectures
+    #[arg(long, default_value_t = 10)]
+    pub count: usize,
+
+    /// The same seed gives the same files
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Folder for the ONNX files and their index
+    #[arg(long, value_name = "FOLDER")]
+    pub out: PathBuf,
+
+    /// Leave the weights out: files of kilobytes that every verb of vitempo takes, but no other program runs
+    #[arg(long)]
+    pub no_weights: bool,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// One row of the index.
+pub struct Sampled {
+    pub name: String,
+    pub space: String,
+    pub encoding: String,
+    pub graph: Graph,
+}
+
+/// The space by that name or in that file.
+pub fn open_space(space: &str) -> CliResult<Space> {
+    if space.ends_with(".toml") || Path::new(space).exists() { Ok(Space::load(Path::new(space))?) } else { Ok(Space::named(space)?) }
+}
+
+/// Samples architectures and builds their graphs; names tell space, seed and position.
+pub fn sample(space: &Space, count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
+    let digits = count.saturating_sub(1).to_string().len().max(3);
+    let build = |(i, architecture): (usize, vitempo_search_space::Architecture)| -> CliResult<Sampled> {
+        let name = format!("{}-s{seed}-{i:0digits$}", space.name());
+        let graph = space.to_graph(&architecture)?.with_name(&name);
+        Ok(Sampled { name, space: space.name().to_owned(), encoding: architecture.encode(), graph })
+    };
+    space.sample_many(count, seed)?.into_iter().enumerate().map(build).collect()
+}
+
+pub fn run(args: &SampleArgs) -> CliResult {
+    let space = open_space(&args.space)?;
+    if args.count == 0 {
+        return Err(CliError::user("nothing to sample (--count 0)").hint("ask for at least one architecture"));
+    }
+    let samples = sample(&space, args.count, args.seed)?;
+    std::fs::create_dir_all(&args.out).map_err(|e| io_error("make folder", &args.out, &e))?;
+    let weights = if args.no_weights { WeightFill::Omitted } else { WeightFill::Seeded(args.seed) };
+    let bar = progress::bar(samples.len() as u64, "writing");
+    for sample in &samples {
+        onnx::write_file(&args.out.join(format!("{}.onnx", sample.name)), &sample.graph, &WriteOptions { weights })?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let report = Index { samples: &samples };
+    write_index(&args.out.join(INDEX), &report.csv()?)?;
+    output::print(&report, args.format)
+}
+
+struct Index<'a> {
+    samples: &'a [Sampled],
+}
+
+impl Report for Index<'_> {
+    fn table(&self) -> String {
+        let mut table = Table::new(&["Model", "Encoding", "MACs", "Parameters"], 2);
+        for s in self.samples.iter().take(20) {
+            let work = Work::of_graph(&s.graph);
+            table.row([s.name.clone(), s.encoding.clone(), si(work.macs), si(work.params)]);
+        }
+        let rest = self.samples.len().saturating_sub(20);
+        table.to_text() + &if rest > 0 { format!("... and {rest} more in the index\n") } else { String::new() }
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["name", "space", "encoding", "architecture", "macs", "params", "operators"], 4);
+        for s in self.samples {
+            let work = Work::of_graph(&s.graph);
+            let counts = [work.macs, work.params, s.graph.nodes().len() as u64].map(|n| n.to_string());
+            table.row([s.name.clone(), s.space.clone(), s.encoding.clone(), s.graph.architecture()].into_iter().chain(counts));
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let row = |s: &Sampled| {
+            let work = Work::of_graph(&s.graph);
+            serde_json::json!({"name": s.name, "space": s.space, "encoding": s.encoding, "architecture": s.graph.architecture(),
+                "macs": work.macs, "params": work.params, "operators": s.graph.nodes().len()})
+        };
+        Ok(self.samples.iter().map(row).collect())
+    }
+}
+
+fn write_index(path: &Path, text: &str) -> CliResult {
+    let new = path.with_extension("csv.new");
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&new)?;
+        std::io::Write::write_all(&mut file, text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)
+    };
+    write().map_err(|e| io_error("write", path, &e))
+}
+
+/// Name to (space, encoding), from the index of a folder of samples; `None` where there is no such index.
+pub fn read_index(folder: &Path) -> Option<BTreeMap<String, (String, String)>> {
+    let mut reader = csv::Reader::from_path(folder.join(INDEX)).ok()?;
+    if reader.headers().ok()?.iter().take(3).ne(["name", "space", "encoding"]) {
+        return None;
+    }
+    let row = |r: csv::StringRecord| Some((r.get(0)?.to_owned(), (r.get(1)?.to_owned(), r.get(2)?.to_owned())));
+    Some(reader.records().flatten().filter_map(row).collect())
+}
