@@ -1,5 +1,6 @@
 //! ONNX in and out.
 
+mod onnxruntime_domain;
 pub mod proto;
 
 use crate::Graph;
