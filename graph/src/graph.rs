@@ -13,7 +13,7 @@ pub struct ValueId(pub u32);
 #[allow(missing_docs)]
 pub enum ConstantData {
     Ints(Vec<i64>),
-    Floats(Vec<f64>),
+    Floats(#[serde(with = "crate::exact_floats")] Vec<f64>),
 }
 
 /// Who provides a value.

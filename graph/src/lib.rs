@@ -13,6 +13,7 @@
 
 mod builder;
 mod environment;
+mod exact_floats;
 mod graph;
 mod latency;
 mod latency_model;

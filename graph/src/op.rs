@@ -3,7 +3,7 @@
 //! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s are the same row of a dataset.
 //! Inputs that only steer an operator (the `starts` of a Slice, the `sizes` of a Resize) are attributes here, not inputs.
 
-use crate::{Precision, TensorSpec};
+use crate::{Precision, TensorSpec, exact_floats::Exact};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
@@ -152,7 +152,7 @@ impl fmt::Display for OpKind {
 
 /// Value of one attribute. Floats compare by their bits, so that an `OpSpec` can be a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(into = "AttributeJson", try_from = "AttributeJson")]
 #[allow(missing_docs)]
 pub enum Attribute {
     Int(i64),
@@ -160,6 +160,49 @@ pub enum Attribute {
     Text(String),
     Ints(Vec<i64>),
     Floats(Vec<f64>),
+}
+
+/// An attribute as JSON holds it: plain, but for floats that JSON has no number for.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum AttributeJson {
+    Int(i64),
+    Float(f64),
+    Text(String),
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    NonFinite { float: Exact },
+    NonFiniteList { floats: Vec<Exact> },
+}
+
+impl From<Attribute> for AttributeJson {
+    fn from(attribute: Attribute) -> Self {
+        match attribute {
+            Attribute::Int(v) => Self::Int(v),
+            Attribute::Float(v) if v.is_finite() => Self::Float(v),
+            Attribute::Float(v) => Self::NonFinite { float: v.into() },
+            Attribute::Text(v) => Self::Text(v),
+            Attribute::Ints(v) => Self::Ints(v),
+            Attribute::Floats(v) if !v.is_empty() && v.iter().all(|f| f.is_finite()) => Self::Floats(v),
+            Attribute::Floats(v) => Self::NonFiniteList { floats: v.into_iter().map(Exact::from).collect() },
+        }
+    }
+}
+
+impl TryFrom<AttributeJson> for Attribute {
+    type Error = String;
+
+    fn try_from(json: AttributeJson) -> Result<Self, String> {
+        Ok(match json {
+            AttributeJson::Int(v) => Self::Int(v),
+            AttributeJson::Float(v) => Self::Float(v),
+            AttributeJson::Text(v) => Self::Text(v),
+            AttributeJson::Ints(v) => Self::Ints(v),
+            AttributeJson::Floats(v) => Self::Floats(v),
+            AttributeJson::NonFinite { float } => Self::Float(float.try_into()?),
+            AttributeJson::NonFiniteList { floats } => Self::Floats(floats.into_iter().map(f64::try_from).collect::<Result<_, _>>()?),
+        })
+    }
 }
 
 /// A comparable image of an attribute: variant, integers or float bits, text.
