@@ -1,0 +1,39 @@
+//! Elementwise operators: broadcasting as in numpy, and what comes out with the shape of what went in.
+
+use super::{like, operand, precision, text};
+use crate::{Attributes, OpKind, Operand, Precision, TensorSpec};
+
+pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+    let first = operand(inputs, 0)?;
+    let output = match kind {
+        OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Pow | OpKind::Min | OpKind::Max | OpKind::Mod => {
+            like(first, broadcast_all(inputs)?)
+        }
+        OpKind::Compare | OpKind::Logical => TensorSpec::new(broadcast_all(inputs)?, Precision::Bool),
+        OpKind::Where => like(operand(inputs, 1)?, broadcast_all(inputs)?),
+        OpKind::Cast => TensorSpec::new(first.shape.clone(), precision(a)?.ok_or("attribute `to` is missing")?),
+        _ => like(first, first.shape.clone()),
+    };
+    Ok(vec![output])
+}
+
+fn broadcast_all(inputs: &[Operand]) -> Result<Vec<usize>, String> {
+    let (first, rest) = inputs.split_first().ok_or("it has no input")?;
+    rest.iter().try_fold(first.tensor.shape.clone(), |shape, operand| broadcast(&shape, &operand.tensor.shape))
+}
+
+/// The shape two tensors have together after broadcasting.
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let offset = long.len() - short.len();
+    let mut shape = long.to_vec();
+    for (d, &s) in shape[offset..].iter_mut().zip(short) {
+        *d = match (*d, s) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => return Err(format!("{} and {} cannot be broadcast together", text(a), text(b))),
+        };
+    }
+    Ok(shape)
+}

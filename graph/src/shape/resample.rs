@@ -1,0 +1,119 @@
+//! Operators that change spatial extents: pad, resize, grid sample, depth to space and back.
+
+use super::{default_int, default_text, dimension, drop_default, like, operand, sizes, text};
+use crate::{Attribute, Attributes, OpKind, Operand, TensorSpec};
+
+pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+    let x = operand(inputs, 0)?;
+    match kind {
+        OpKind::Pad => {
+            default_text(a, "mode", "constant");
+            drop_default(a, "value", 0.0);
+        }
+        OpKind::GridSample => {
+            default_text(a, "mode", "linear");
+            default_text(a, "padding_mode", "zeros");
+            default_int(a, "align_corners", 0);
+        }
+        OpKind::DepthToSpace => default_text(a, "mode", "DCR"),
+        _ => resize_canonical(a, x)?,
+    }
+    Ok(())
+}
+
+/// `sizes` is always written; `scales` stays only where it says something else than `sizes` divided by the input's shape.
+fn resize_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
+    default_text(a, "mode", "nearest");
+    default_text(a, "coordinate_transformation_mode", "half_pixel");
+    match a.text("mode") {
+        Some("nearest") => {
+            default_text(a, "nearest_mode", "round_prefer_floor");
+            a.0.remove("cubic_coeff_a");
+        }
+        mode => {
+            let cubic = mode == Some("cubic");
+            a.0.remove("nearest_mode");
+            match a.float("cubic_coeff_a") {
+                None if cubic => drop(a.set("cubic_coeff_a", Attribute::Float(-0.75))),
+                Some(_) if !cubic => drop(a.0.remove("cubic_coeff_a")),
+                _ => {}
+            }
+        }
+    }
+    drop_default(a, "antialias", 0.0);
+    let scales = match a.0.remove("scales") {
+        Some(Attribute::Floats(scales)) if !scales.is_empty() => Some(scales),
+        _ => None,
+    };
+    if let (Some(scales), true) = (&scales, a.ints("sizes").is_empty()) {
+        let sizes = scaled(&x.shape, scales)?;
+        a.set("sizes", Attribute::Ints(sizes));
+    }
+    let sizes = a.ints("sizes");
+    if sizes.len() != x.rank() {
+        return Err(format!("{} sizes or scales do not fit {}", sizes.len(), text(&x.shape)));
+    }
+    if let Some(scales) = scales {
+        let exact = sizes.iter().zip(&x.shape).zip(&scales).all(|((&out, &d), &s)| (out as f64 / d as f64 - s).abs() < 1e-6);
+        if !exact {
+            a.set("scales", Attribute::Floats(scales));
+        }
+    }
+    Ok(())
+}
+
+fn scaled(shape: &[usize], scales: &[f64]) -> Result<Vec<i64>, String> {
+    if scales.len() != shape.len() {
+        return Err(format!("`scales` has {} numbers, {} are needed", scales.len(), shape.len()));
+    }
+    let one = |(&d, &s): (&usize, &f64)| {
+        let size = (d as f64 * s).floor();
+        if size >= 0.0 && size <= super::MAX_ELEMENTS as f64 { Ok(size as i64) } else { Err(format!("a dimension of {d} cannot be scaled by {s}")) }
+    };
+    shape.iter().zip(scales).map(one).collect()
+}
+
+pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+    let x = operand(inputs, 0)?;
+    let shape = match kind {
+        OpKind::Pad => padded(a, x)?,
+        OpKind::Resize => sizes(a, "sizes")?,
+        OpKind::GridSample => grid(x, operand(inputs, 1)?)?,
+        _ => blocks(kind, a, x)?,
+    };
+    Ok(vec![like(x, shape)])
+}
+
+fn padded(a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
+    let pads = a.ints("pads");
+    if pads.len() != 2 * x.rank() {
+        return Err(format!("`pads` has {} numbers, {} are needed", pads.len(), 2 * x.rank()));
+    }
+    let (begins, ends) = pads.split_at(x.rank());
+    let one = |((&d, &b), &e): ((&usize, &i64), &i64)| dimension(d as i128 + i128::from(b) + i128::from(e));
+    x.shape.iter().zip(begins).zip(ends).map(one).collect()
+}
+
+fn grid(x: &TensorSpec, grid: &TensorSpec) -> Result<Vec<usize>, String> {
+    if x.rank() < 3 || grid.rank() != x.rank() {
+        return Err(format!("the grid {} does not fit {}", text(&grid.shape), text(&x.shape)));
+    }
+    Ok([&x.shape[..2], &grid.shape[1..grid.rank() - 1]].concat())
+}
+
+fn blocks(kind: &OpKind, a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
+    let misfit = || format!("{} cannot be rearranged in blocks of {}", text(&x.shape), a.int("blocksize").unwrap_or(0));
+    let &[n, c, h, w] = x.shape.as_slice() else { return Err(misfit()) };
+    let b = a.int("blocksize").and_then(|b| usize::try_from(b).ok()).filter(|&b| b > 0).ok_or_else(misfit)?;
+    let square = b.checked_mul(b).ok_or_else(misfit)?;
+    if *kind == OpKind::DepthToSpace {
+        if c % square != 0 {
+            return Err(misfit());
+        }
+        return Ok(vec![n, c / square, dimension(h as i128 * b as i128)?, dimension(w as i128 * b as i128)?]);
+    }
+    if h % b != 0 || w % b != 0 {
+        return Err(misfit());
+    }
+    Ok(vec![n, dimension(c as i128 * square as i128)?, h / b, w / b])
+}
