@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
-use vitempo_graph::TensorSpec;
+use vitempo_graph::{Precision, TensorSpec};
 
 /// What float inputs are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,12 +71,55 @@ impl FromStr for InputDistribution {
     }
 }
 
-/// Values of input number `index`, in row-major order. Empty for a tensor that would not fit into memory (more than 2^32 elements).
-#[must_use]
-pub fn float_values(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Vec<f32> {
-    let Some(count) = usize::try_from(tensor.elements()).ok().filter(|&n| n <= 1 << 32) else { return Vec::new() };
+/// A tensor too big to be filled.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} elements do not fit into memory; give its dimensions smaller values")]
+pub struct TooBigError(u64);
+
+/// Elements beyond which an input is refused instead of allocated.
+const MAX_ELEMENTS: u64 = 1 << 31;
+
+/// Float values of input number `index`, in row-major order.
+///
+/// # Errors
+/// [`TooBigError`].
+pub fn float_values(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<f32>, TooBigError> {
     let mut random = Random(seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    (0..count).map(|_| random.sample(distribution)).collect()
+    Ok((0..element_count(tensor)?).map(|_| random.sample(distribution)).collect())
+}
+
+/// Bytes of input number `index`, little-endian: floats follow the distribution, everything else is zero.
+///
+/// # Errors
+/// [`TooBigError`].
+pub fn bytes(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<u8>, TooBigError> {
+    if !tensor.precision.is_float() {
+        return Ok(vec![0; element_count(tensor)? * tensor.precision.size_bytes()]);
+    }
+    let values = float_values(tensor, distribution, seed, index)?;
+    Ok(match tensor.precision {
+        Precision::F64 => values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect(),
+        Precision::F16 => values.iter().flat_map(|&v| half_bits(v).to_le_bytes()).collect(),
+        Precision::Bf16 => values.iter().flat_map(|&v| ((v.to_bits() >> 16) as u16).to_le_bytes()).collect(),
+        _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+    })
+}
+
+fn element_count(tensor: &TensorSpec) -> Result<usize, TooBigError> {
+    let elements = tensor.elements();
+    usize::try_from(elements).ok().filter(|_| elements <= MAX_ELEMENTS).ok_or(TooBigError(elements))
+}
+
+/// IEEE half precision, rounded towards zero; too small becomes 0, too big the largest finite value.
+fn half_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 16) as u16 & 0x8000;
+    let exponent = (bits >> 23 & 0xff) as i32 - 127 + 15;
+    match exponent {
+        ..=0 => sign,
+        31.. => sign | 0x7bff,
+        _ => sign | (exponent as u16) << 10 | (bits >> 13 & 0x3ff) as u16,
+    }
 }
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
@@ -109,6 +152,7 @@ impl Random {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -125,15 +169,27 @@ mod tests {
     #[test]
     fn values_follow_seed_and_distribution() {
         let tensor = TensorSpec::f32([64, 64]);
-        let values = float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0);
-        assert_eq!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0));
-        assert_ne!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 1));
+        let values = float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0).unwrap();
+        assert_eq!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0).unwrap());
+        assert_ne!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 1).unwrap());
         assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
         assert!((values.iter().sum::<f32>() / 4096.0).abs() < 0.05);
-        let normal = float_values(&tensor, InputDistribution::Normal(2.0), 7, 0);
+        let normal = float_values(&tensor, InputDistribution::Normal(2.0), 7, 0).unwrap();
         let variance = normal.iter().map(|v| v * v).sum::<f32>() / 4096.0;
         assert!((variance - 4.0).abs() < 0.5, "{variance}");
-        assert_eq!(float_values(&TensorSpec::f32([3]), InputDistribution::Constant(0.5), 0, 0), [0.5; 3]);
-        assert!(float_values(&TensorSpec::f32([usize::MAX, 9]), InputDistribution::Constant(0.5), 0, 0).is_empty());
+        assert_eq!(float_values(&TensorSpec::f32([3]), InputDistribution::Constant(0.5), 0, 0).unwrap(), [0.5; 3]);
+        assert!(float_values(&TensorSpec::f32([usize::MAX, 9]), InputDistribution::Constant(0.5), 0, 0).is_err());
+    }
+
+    #[test]
+    fn bytes_have_the_size_of_the_tensor() {
+        for precision in [Precision::F64, Precision::F32, Precision::F16, Precision::Bf16, Precision::I64, Precision::Bool] {
+            let tensor = TensorSpec::new([2, 3], precision);
+            let bytes = bytes(&tensor, InputDistribution::Constant(1.5), 0, 0).unwrap();
+            assert_eq!(bytes.len() as u64, tensor.size_bytes(), "{precision}");
+        }
+        for (value, bits) in [(1.0, 0x3c00), (-1.5, 0xbe00), (0.0, 0), (65504.0, 0x7bff), (1e9, 0x7bff), (1e-9, 0)] {
+            assert_eq!(half_bits(value), bits, "{value}");
+        }
     }
 }

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "null")]
 pub mod null;
+#[cfg(feature = "onnxruntime")]
+pub mod onnxruntime;
 
 use crate::{clock::RunTime, inputs::InputDistribution};
 use serde::{Deserialize, Serialize};
@@ -164,6 +166,8 @@ pub enum BackendError {
 #[must_use]
 pub fn all() -> Vec<Box<dyn Backend>> {
     vec![
+        #[cfg(feature = "onnxruntime")]
+        Box::new(onnxruntime::OnnxRuntime),
         #[cfg(feature = "null")]
         Box::new(null::Null),
     ]

@@ -1,0 +1,155 @@
+//! ONNX Runtime's profile: a trace of events as JSON, one `*_kernel_time` per executed kernel, one `model_run` after the kernels of each run.
+//!
+//! `dur` is in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is taken (`dur` + 0.5 us), which is right on average
+//! and keeps the sum over many small kernels from falling short.
+
+use serde::Deserialize;
+use std::collections::HashMap;
+use vitempo_graph::{Attributes, Graph, Measurement, OpKind, OpSpec, Operand, Precision, Samples, Status, TensorSpec};
+
+#[derive(Debug, Deserialize)]
+struct Event {
+    #[serde(default)]
+    cat: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    dur: u64,
+    #[serde(default)]
+    args: Arguments,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    op_name: String,
+    #[serde(default)]
+    input_type_shape: Vec<HashMap<String, Vec<i64>>>,
+    #[serde(default)]
+    output_type_shape: Vec<HashMap<String, Vec<i64>>>,
+}
+
+/// One row per kernel of the last `repeats` runs, in execution order. `executed` is the optimised model: it says what each kernel is.
+///
+/// # Errors
+/// A sentence, when the text is no profile or has fewer runs.
+pub fn kernels(text: &str, repeats: usize, executed: Option<&Graph>) -> Result<Vec<Measurement>, String> {
+    let events: Vec<Event> = serde_json::from_str(text).map_err(|e| format!("the profile is no list of events: {e}"))?;
+    let runs = split_runs(events);
+    let first = runs.len().checked_sub(repeats).ok_or_else(|| format!("the profile has {} runs of {repeats}", runs.len()))?;
+    let specs: HashMap<&str, &OpSpec> = executed.iter().flat_map(|g| g.nodes()).map(|n| (n.name.as_str(), &n.op)).collect();
+    let mut rows: Vec<Measurement> = Vec::new();
+    let mut places: HashMap<(String, usize), usize> = HashMap::new();
+    for run in runs.into_iter().skip(first) {
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        for event in run {
+            let node = event.name.strip_suffix("_kernel_time").unwrap_or(&event.name).to_owned();
+            let occurrence = seen.entry(node.clone()).or_insert(0);
+            let place = *places.entry((node.clone(), *occurrence)).or_insert_with(|| {
+                rows.push(row(&node, &event.args, specs.get(node.as_str()).copied()));
+                rows.len() - 1
+            });
+            *occurrence += 1;
+            rows[place].samples.wall_ns.push(event.dur.saturating_mul(1000).saturating_add(500));
+        }
+    }
+    for row in &mut rows {
+        let samples = row.samples.wall_ns.len();
+        if samples != repeats {
+            row.status = Status::Failed(format!("ran in {samples} of {repeats} runs"));
+        }
+    }
+    Ok(rows)
+}
+
+fn split_runs(events: Vec<Event>) -> Vec<Vec<Event>> {
+    let mut runs = Vec::new();
+    let mut run = Vec::new();
+    for event in events {
+        if event.cat == "Node" && event.name.ends_with("_kernel_time") {
+            run.push(event);
+        } else if event.name == "model_run" {
+            runs.push(std::mem::take(&mut run));
+        }
+    }
+    runs
+}
+
+fn row(node: &str, arguments: &Arguments, spec: Option<&OpSpec>) -> Measurement {
+    let op = spec.cloned().unwrap_or_else(|| OpSpec {
+        kind: OpKind::Unsupported(arguments.op_name.clone()),
+        attributes: Attributes::new(),
+        inputs: tensors(&arguments.input_type_shape).map(|tensor| Operand { tensor, constant: false }).collect(),
+        outputs: tensors(&arguments.output_type_shape).collect(),
+    });
+    Measurement { op, node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), status: Status::Ok }
+}
+
+fn tensors(types: &[HashMap<String, Vec<i64>>]) -> impl Iterator<Item = TensorSpec> {
+    types.iter().flatten().filter_map(|(name, shape)| {
+        let shape: Option<Vec<usize>> = shape.iter().map(|&d| usize::try_from(d).ok()).collect();
+        Some(TensorSpec::new(shape?, precision(name)?))
+    })
+}
+
+fn precision(name: &str) -> Option<Precision> {
+    Some(match name {
+        "float" => Precision::F32,
+        "double" => Precision::F64,
+        "float16" => Precision::F16,
+        "bfloat16" => Precision::Bf16,
+        "int64" | "uint64" => Precision::I64,
+        "int32" | "uint32" => Precision::I32,
+        "int16" | "uint16" => Precision::I16,
+        "int8" => Precision::I8,
+        "uint8" => Precision::U8,
+        "bool" => Precision::Bool,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn event(name: &str, op: &str, dur: u64) -> String {
+        format!(
+            r#"{{"cat":"Node","name":"{name}_kernel_time","dur":{dur},"ts":1,"args":{{"op_name":"{op}","node_index":"3",
+            "input_type_shape":[{{"float":[1,4]}},{{"int64":[2]}}],"output_type_shape":[{{"float":[4,1]}}]}}}}"#
+        )
+    }
+
+    fn trace(runs: &[Vec<String>]) -> String {
+        let end = r#"{"cat":"Session","name":"model_run","dur":9,"args":{}}"#.to_owned();
+        let start = r#"{"cat":"Session","name":"session_initialization","dur":9,"args":{}}"#.to_owned();
+        let events: Vec<String> = std::iter::once(start).chain(runs.iter().flat_map(|r| r.iter().cloned().chain([end.clone()]))).collect();
+        format!("[{}]", events.join(","))
+    }
+
+    #[test]
+    fn samples_are_grouped_by_node_and_occurrence_and_warmups_dropped() {
+        let run = |a, b, c| vec![event("a", "Conv", a), event("b", "Add", b), event("b", "Add", c)];
+        let rows = kernels(&trace(&[run(900, 900, 900), run(5, 0, 7), run(6, 1, 8)]), 2, None).unwrap();
+        let samples: Vec<_> = rows.iter().map(|r| (r.node.as_str(), r.samples.wall_ns.clone())).collect();
+        assert_eq!(samples, [("a", vec![5500, 6500]), ("b", vec![500, 1500]), ("b", vec![7500, 8500])]);
+        assert_eq!(rows[0].op.kind, OpKind::Unsupported("Conv".into()));
+        assert_eq!(rows[0].op.inputs[1].tensor, TensorSpec::new([2], Precision::I64));
+        assert_eq!(rows[0].op.outputs, [TensorSpec::f32([4, 1])]);
+    }
+
+    #[test]
+    fn a_kernel_that_did_not_run_every_time_is_not_used() {
+        let rows = kernels(&trace(&[vec![event("a", "Conv", 5)], vec![event("a", "Conv", 5), event("b", "Add", 1)]]), 2, None).unwrap();
+        assert_eq!(rows[0].status, Status::Ok);
+        assert_eq!(rows[1].status, Status::Failed("ran in 1 of 2 runs".into()));
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused() {
+        for text in ["", "{}", "[1]", "[{\"cat\":\"Node\""] {
+            assert!(kernels(text, 1, None).is_err(), "{text}");
+        }
+        assert!(kernels("[]", 1, None).unwrap_err().contains("0 runs of 1"));
+    }
+}
