@@ -1,12 +1,15 @@
 //! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is needed.
 
+pub mod rten;
+
 use crate::{Environment, Graph};
 
 /// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels; `None` when there are no rules for it.
 #[must_use]
 pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
     match environment.framework.as_str() {
-        "onnxruntime" | "rten" | "null" => Some(graph.clone()),
+        "rten" => Some(rten::lower(graph)),
+        "onnxruntime" | "null" => Some(graph.clone()),
         _ => None,
     }
 }

@@ -1,0 +1,45 @@
+//! The kernels rten 0.27 runs for a graph: its optimiser's rewrites, told from its source (`optimize.rs`, `optimize/fusions.rs`).
+//!
+//! In: a [`Graph`] as read from ONNX. Out: a graph in rten's execution order, one node per kernel, each named and with outputs named as rten prints
+//! them. Fused kernels carry the kind of their dominant part:
+//!
+//! | rten's kernel | here |
+//! |---|---|
+//! | `FusedMatMul` | `linear` or `matmul`, a third input for the bias, `alpha` for the scale |
+//! | `TransformInputs(op)` | the operator; its inputs as it sees them, `perm_a`, `perm_b` (products), `perm_N` (others): how they lie in memory |
+//! | `AddSoftmax` | `softmax` with `mask` = 1 and the mask as second input |
+//! | `Swish` | `silu` with `alpha` |
+//! | an operator that writes over its input | the operator with `in_place` = 1 (only for `reshape`, which is free then and a copy otherwise) |
+//!
+//! An input of a product whose innermost dimension in memory is its last but one is `trans_a` / `trans_b` = 1, as everywhere: its shape is
+//! written before the swap.
+
+mod fusion;
+mod normalization;
+mod pattern;
+mod plan;
+mod product;
+mod program;
+mod transpose;
+
+use crate::Graph;
+use fusion::Rules;
+use program::Program;
+
+/// Rounds of fusions rten makes at most.
+const MAX_ROUNDS: usize = 3;
+
+/// The kernels rten runs for `graph`.
+#[must_use]
+pub fn lower(graph: &Graph) -> Graph {
+    let mut program = Program::from_graph(graph);
+    program.pass(&[&fusion::cast, &fusion::identity]);
+    program.fold_constants();
+    let rules = Rules::new();
+    for _ in 0..MAX_ROUNDS {
+        if program.pass(&rules.in_order()) == 0 {
+            break;
+        }
+    }
+    program.into_graph().unwrap_or_else(|_| graph.clone())
+}

@@ -1,0 +1,136 @@
+//! The order in which rten runs operators (its `graph/planner.rs`), and what that order lets it compute in place.
+
+use super::program::{Op, Program};
+use crate::OpKind;
+use std::collections::{HashMap, HashSet};
+
+/// Operators the outputs need, each after what it needs: depth first from the outputs.
+pub(super) fn depth_first(program: &Program) -> Vec<usize> {
+    let mut order = Vec::new();
+    let (mut opened, mut done) = (HashSet::new(), HashSet::new());
+    let mut stack: Vec<usize> = program.outputs.iter().rev().filter_map(|&output| Some(program.source(output)?.0)).collect();
+    while let Some(&index) = stack.last() {
+        let needs = program.op(index).into_iter().flat_map(|op| op.inputs.iter().rev());
+        if opened.insert(index) {
+            stack.extend(needs.filter_map(|&input| Some(program.source(input)?.0)).filter(|need| !opened.contains(need)));
+        } else {
+            stack.pop();
+            if done.insert(index) {
+                order.push(index);
+            }
+        }
+    }
+    order
+}
+
+/// The order rten runs the program in: of the operators that are ready, the first that cannot work in place, else the first.
+pub(super) fn execution_order(program: &Program) -> Vec<usize> {
+    let initial = depth_first(program);
+    let mut missing: HashMap<usize, usize> = HashMap::new();
+    for &index in &initial {
+        let computed = program.op(index).into_iter().flat_map(|op| &op.inputs).filter(|&&input| program.source(input).is_some());
+        missing.insert(index, computed.count());
+    }
+    let mut frontier: Vec<usize> = initial.iter().copied().filter(|index| missing.get(index) == Some(&0)).collect();
+    let mut readers: HashMap<u32, Vec<usize>> = HashMap::new();
+    for &index in &initial {
+        for input in program.op(index).into_iter().flat_map(|op| &op.inputs) {
+            readers.entry(input.0).or_default().push(index);
+        }
+    }
+    let mut order = Vec::with_capacity(initial.len());
+    while !frontier.is_empty() {
+        let position = frontier.iter().position(|&index| program.op(index).is_some_and(|op| !can_work_in_place(op))).unwrap_or(0);
+        let index = frontier.remove(position);
+        order.push(index);
+        for output in program.op(index).into_iter().flat_map(|op| &op.outputs) {
+            for &reader in readers.get(&output.0).into_iter().flatten() {
+                if let Some(count) = missing.get_mut(&reader) {
+                    *count -= 1;
+                    if *count == 0 {
+                        frontier.push(reader);
+                    }
+                }
+            }
+        }
+    }
+    order
+}
+
+/// For each operator of `order`: is it a reshape whose input nobody needs any more? Then no element moves.
+pub(super) fn in_place_reshapes(program: &Program, order: &[usize]) -> Vec<bool> {
+    let mut uses: HashMap<u32, usize> = HashMap::new();
+    for input in order.iter().filter_map(|&index| program.op(index)).flat_map(|op| &op.inputs) {
+        *uses.entry(input.0).or_insert(0) += 1;
+    }
+    for output in &program.outputs {
+        *uses.entry(output.0).or_insert(0) += 1;
+    }
+    let free = |op: &Op, uses: &HashMap<u32, usize>| {
+        let first = op.inputs.first().filter(|&&input| op.kind == OpKind::Reshape && program.source(input).is_some());
+        first.is_some_and(|input| uses.get(&input.0) == Some(&1))
+    };
+    let mut result = Vec::with_capacity(order.len());
+    for op in order.iter().map(|&index| program.op(index)) {
+        result.push(op.is_some_and(|op| free(op, &uses)));
+        for input in op.into_iter().flat_map(|op| &op.inputs) {
+            if let Some(count) = uses.get_mut(&input.0) {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+    result
+}
+
+/// Whether rten's operator can write its output over its first input.
+fn can_work_in_place(op: &Op) -> bool {
+    use OpKind::{
+        Abs, Add, BatchNorm, Cast, Clip, Concat, Cos, Div, Elu, Erf, Exp, Expand, Gelu, GeluTanh, HardSigmoid, HardSwish, Identity, InstanceNorm, LeakyRelu,
+        Log, LpNorm, Mul, Neg, Pow, Reciprocal, Relu, Reshape, Resize, Round, ScatterNd, Sigmoid, Silu, Sin, Slice, Softmax, Softplus, Sqrt, Sub, Tanh, Tile,
+    };
+    if op.permuted.iter().any(|(position, _)| *position == 0) {
+        return false;
+    }
+    matches!(
+        op.kind,
+        Abs | Add
+            | BatchNorm
+            | Cast
+            | Clip
+            | Concat
+            | Cos
+            | Div
+            | Elu
+            | Erf
+            | Exp
+            | Expand
+            | Gelu
+            | GeluTanh
+            | HardSigmoid
+            | HardSwish
+            | Identity
+            | InstanceNorm
+            | LeakyRelu
+            | Log
+            | LpNorm
+            | Mul
+            | Neg
+            | Pow
+            | Reciprocal
+            | Relu
+            | Reshape
+            | Resize
+            | Round
+            | ScatterNd
+            | Sigmoid
+            | Silu
+            | Sin
+            | Slice
+            | Softmax
+            | Softplus
+            | Sqrt
+            | Sub
+            | Tanh
+            | Tile
+    )
+}
