@@ -2,6 +2,9 @@
 
 mod onnxruntime_domain;
 pub mod proto;
+mod weights;
+
+pub use weights::{materialize, weights_present};
 
 use crate::Graph;
 use std::path::{Path, PathBuf};
@@ -12,6 +15,10 @@ use std::path::{Path, PathBuf};
 pub enum OnnxError {
     #[error("cannot read {path}: {source}")]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {path}: {source}")]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("model `{model}` cannot be written as ONNX: {reason}")]
+    Unwritable { model: String, reason: String },
     #[error("{path}: {reason}")]
     Format { path: PathBuf, reason: String },
 }
