@@ -1,0 +1,61 @@
+//! Every command in the guides runs: `vitempo` lines of ```sh blocks, file by file, each in a fresh folder with the shipped models under `real/`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn commands(markdown: &str) -> Vec<&str> {
+    let mut commands = Vec::new();
+    let mut inside = false;
+    for line in markdown.lines() {
+        if line.starts_with("```") {
+            inside = line == "```sh";
+        } else if inside && line.starts_with("vitempo ") {
+            commands.push(line);
+        }
+    }
+    commands
+}
+
+fn run(command: &str, folder: &Path) -> Output {
+    let words = command.split_whitespace().skip(1);
+    let mut process = Command::new(env!("CARGO_BIN_EXE_vitempo"));
+    process.args(words).current_dir(folder).output().unwrap_or_else(|e| panic!("{command}: {e}"))
+}
+
+fn run_guide(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let real = folder.path().join("real");
+    std::fs::create_dir(&real).expect("a folder");
+    for entry in std::fs::read_dir(root().join("tests/models")).expect("the shipped models").flatten() {
+        std::fs::copy(entry.path(), real.join(entry.file_name())).expect("a copy");
+    }
+    let commands = commands(&text);
+    for command in &commands {
+        let output = run(command, folder.path());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: `{command}` failed with {}:\n{stderr}", file.display(), output.status);
+        assert!(!output.stdout.is_empty(), "{}: `{command}` printed nothing", file.display());
+    }
+    commands.len()
+}
+
+fn guides() -> Vec<PathBuf> {
+    let mut files = vec![root().join("README.md")];
+    files.extend(std::fs::read_dir(root().join("docs")).expect("docs/").flatten().map(|e| e.path()));
+    files.retain(|f| f.extension().is_some_and(|e| e == "md"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_command_in_the_guides_runs() {
+    let ran: usize = guides().iter().map(|f| run_guide(f)).sum();
+    assert!(ran >= 15, "only {ran} commands found: the guides or their blocks changed");
+}
