@@ -1,0 +1,151 @@
+//! An architecture as compact text and back: `hv1-288x224-k2-s48k5e4m3bg-a112h4r1m6ls-...`, fit for file names.
+//!
+//! ```text
+//! hv1       hybrid vision transformer, version 1 of this encoding
+//! 288x224   height x width
+//! k2        stages merged into the first
+//! s48k5e4   sep_conv, 48 channels, kernel 5, expansion 4      a112h4r2  attention, 112 channels, 4 heads, reduction 2
+//! m3        MLP ratio        b | l  batch or layer norm       g | s  GELU or SiLU        x2  two blocks (one: nothing)
+//! ```
+//! Input channels and classes are the space's. Each architecture has one encoding.
+
+use crate::{Activation, Architecture, Norm, Space, SpaceError, Stage, Stages, TokenMixer};
+use std::fmt::{self, Write};
+
+const PREFIX: &str = "hv1";
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}-{}x{}-k{}", self.height, self.width, self.merged_stages)?;
+        for stage in self.stages.iter() {
+            match stage.token_mixer {
+                TokenMixer::SepConv { kernel, expansion } => write!(f, "-s{}k{kernel}e{expansion}", stage.channels)?,
+                TokenMixer::Attention { heads, reduction } => write!(f, "-a{}h{heads}r{reduction}", stage.channels)?,
+            }
+            write!(f, "m{}", stage.mlp_ratio)?;
+            f.write_char(if stage.norm == Norm::BatchNorm { 'b' } else { 'l' })?;
+            f.write_char(if stage.activation == Activation::Gelu { 'g' } else { 's' })?;
+            if stage.depth != 1 {
+                write!(f, "x{}", stage.depth)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Architecture {
+    /// The compact text of this architecture; [`Space::decode`] reads it.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Space {
+    /// The architecture of this space that `text` stands for.
+    ///
+    /// # Errors
+    /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when it reads but is not in this space.
+    pub fn decode(&self, text: &str) -> Result<Architecture, SpaceError> {
+        let fail = |(at, reason): (String, String)| SpaceError::Encoding { text: shorten(text), at: shorten(&at), reason };
+        let mut architecture = parse(text).map_err(fail)?;
+        architecture.input_channels = self.family.input_channels;
+        architecture.classes = self.family.classes;
+        match architecture.encode() {
+            canonical if canonical == text => self.contains(&architecture).map(|()| architecture),
+            canonical => Err(fail((text.to_owned(), format!("write `{canonical}`")))),
+        }
+    }
+}
+
+/// The part that cannot be read, and why.
+type Fault = (String, String);
+
+fn parse(text: &str) -> Result<Architecture, Fault> {
+    let mut parts = text.split('-');
+    if parts.next() != Some(PREFIX) {
+        return Err((text.to_owned(), format!("it must begin with `{PREFIX}-`")));
+    }
+    let mut next = |what: &str| parts.next().ok_or_else(|| (text.to_owned(), format!("{what} is missing")));
+    let mut size = Part::new(next("HEIGHTxWIDTH")?);
+    let (height, width) = (size.number("")?, size.number("x")?);
+    size.end()?;
+    let mut merged = Part::new(next("kNUMBER")?);
+    let merged_stages = merged.number("k")?;
+    merged.end()?;
+    let mut stages = Stages::new();
+    for part in parts {
+        if !stages.push(parse_stage(part)?) {
+            return Err((part.to_owned(), format!("there are more than {} stages", crate::hybrid_vit::MAX_STAGES)));
+        }
+    }
+    Ok(Architecture { height, width, input_channels: 0, classes: 0, merged_stages, stages })
+}
+
+fn parse_stage(text: &str) -> Result<Stage, Fault> {
+    let mut part = Part::new(text);
+    let sep_conv = part.letter('s', 'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
+    let channels = part.number("")?;
+    let token_mixer = match sep_conv {
+        true => TokenMixer::SepConv { kernel: part.number("k")?, expansion: part.number("e")? },
+        false => TokenMixer::Attention { heads: part.number("h")?, reduction: part.number("r")? },
+    };
+    let mlp_ratio = part.number("m")?;
+    let batch = part.letter('b', 'l', "here comes `b` (batch_norm) or `l` (layer_norm)")?;
+    let gelu = part.letter('g', 's', "here comes `g` (gelu) or `s` (silu)")?;
+    let depth = if part.rest.is_empty() { 1 } else { part.number("x")? };
+    part.end()?;
+    let norm = if batch { Norm::BatchNorm } else { Norm::LayerNorm };
+    let activation = if gelu { Activation::Gelu } else { Activation::Silu };
+    Ok(Stage { channels, depth, token_mixer, norm, activation, mlp_ratio })
+}
+
+/// What is left to read of one part between two `-`.
+struct Part<'a> {
+    whole: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Part<'a> {
+    fn new(whole: &'a str) -> Self {
+        Self { whole, rest: whole }
+    }
+
+    fn fault(&self, reason: String) -> Fault {
+        (self.whole.to_owned(), reason)
+    }
+
+    /// `prefix`, then a number.
+    fn number<T: TryFrom<u32>>(&mut self, prefix: &str) -> Result<T, Fault> {
+        let digits = self.rest.strip_prefix(prefix).ok_or_else(|| self.fault(format!("`{prefix}` and a number are missing")))?;
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let number = digits[..end].parse::<u32>().ok().and_then(|n| T::try_from(n).ok());
+        self.rest = &digits[end..];
+        number.ok_or_else(|| self.fault(format!("`{prefix}{}` is no number that fits", &digits[..end])))
+    }
+
+    /// One of two letters: whether it is the first.
+    fn letter(&mut self, yes: char, no: char, expected: &str) -> Result<bool, Fault> {
+        for (letter, answer) in [(yes, true), (no, false)] {
+            if let Some(rest) = self.rest.strip_prefix(letter) {
+                self.rest = rest;
+                return Ok(answer);
+            }
+        }
+        Err(self.fault(expected.to_owned()))
+    }
+
+    fn end(&self) -> Result<(), Fault> {
+        match self.rest {
+            "" => Ok(()),
+            rest => Err(self.fault(format!("`{}` is too much", shorten(rest)))),
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(120) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

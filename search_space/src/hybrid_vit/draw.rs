@@ -1,0 +1,116 @@
+//! Drawing from a hybrid space: one member at random, and one that differs from a given one in a single respect.
+//!
+//! k, height and width are uniform over their values; channels over the sequences that rise; everything else, stage by stage, over its values.
+
+use super::definition::{HybridVit, MixerKind, StageRange};
+use super::{Architecture, Stage, Stages, TokenMixer};
+use crate::Generator;
+
+/// Tries before a mutation that keeps running into a wall gives up and draws afresh.
+const TRIES: usize = 64;
+
+impl HybridVit {
+    /// One member at random.
+    pub(crate) fn draw(&self, generator: &mut Generator) -> Architecture {
+        let merged_stages = one_of(&self.merged_stages, generator);
+        self.draw_merged(merged_stages, generator)
+    }
+
+    fn draw_merged(&self, merged_stages: u8, generator: &mut Generator) -> Architecture {
+        let (height, width) = (one_of(&self.heights, generator), one_of(&self.widths, generator));
+        let mut stages = Stages::new();
+        let mut previous = 0;
+        for (number, range) in self.stages.iter().enumerate().skip(usize::from(merged_stages) - 1) {
+            let channel = self.rising.index(number, previous, generator.unit());
+            previous = range.channels[channel];
+            stages.push(range.draw(channel, generator));
+        }
+        Architecture { height, width, input_channels: self.input_channels, classes: self.classes, merged_stages, stages }
+    }
+
+    /// A member that differs from `parent`, a member too, in one respect where that is possible; `parent` itself when there is no other.
+    pub(crate) fn mutate(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
+        for _ in 0..TRIES {
+            let child = self.change(parent, generator);
+            if child != *parent && self.fault(&child).is_none() {
+                return child;
+            }
+        }
+        (0..TRIES).map(|_| self.draw(generator)).find(|fresh| fresh != parent).unwrap_or(*parent)
+    }
+
+    /// `parent` with one respect drawn anew; the result may equal the parent, and its channels may fail to rise.
+    fn change(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
+        let mut child = *parent;
+        match generator.below(3 + parent.stages.len() as u64) {
+            0 => child.height = one_of(&self.heights, generator),
+            1 => child.width = one_of(&self.widths, generator),
+            2 => child = self.change_merged(parent, generator),
+            stage => {
+                let position = stage as usize - 3;
+                let range = &self.stages[usize::from(parent.merged_stages) - 1 + position];
+                range.change(&mut child.stages[position], generator);
+            }
+        }
+        child
+    }
+
+    /// Another k: stages that both have stay as they are.
+    fn change_merged(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
+        let merged_stages = one_of(&self.merged_stages, generator);
+        let fresh = self.draw_merged(merged_stages, generator);
+        let mut stages = Stages::new();
+        for (position, stage) in fresh.stages.iter().enumerate() {
+            let inherited = (position + usize::from(merged_stages)).checked_sub(parent.merged_stages.into());
+            stages.push(inherited.and_then(|i| parent.stages.get(i)).copied().unwrap_or(*stage));
+        }
+        Architecture { merged_stages, stages, ..*parent }
+    }
+}
+
+impl StageRange {
+    /// A stage with the channels of that index, all else at random.
+    fn draw(&self, channel: usize, generator: &mut Generator) -> Stage {
+        Stage {
+            channels: self.channels[channel],
+            depth: one_of(&self.depths, generator),
+            token_mixer: self.draw_mixer(channel, generator),
+            norm: one_of(&self.norms, generator),
+            activation: one_of(&self.activations, generator),
+            mlp_ratio: one_of(&self.mlp_ratios, generator),
+        }
+    }
+
+    fn draw_mixer(&self, channel: usize, generator: &mut Generator) -> TokenMixer {
+        match one_of(&self.token_mixers, generator) {
+            MixerKind::SepConv => TokenMixer::SepConv { kernel: one_of(&self.kernels, generator), expansion: one_of(&self.expansions, generator) },
+            MixerKind::Attention => TokenMixer::Attention { heads: one_of(&self.heads[channel], generator), reduction: one_of(&self.reductions, generator) },
+        }
+    }
+
+    /// Draws one respect of a stage anew. New channels keep the number of heads where it still divides them.
+    fn change(&self, stage: &mut Stage, generator: &mut Generator) {
+        let channel = self.channels.binary_search(&stage.channels).unwrap_or(0);
+        match generator.below(6) {
+            0 => stage.depth = one_of(&self.depths, generator),
+            1 => stage.token_mixer = self.draw_mixer(channel, generator),
+            2 => stage.norm = one_of(&self.norms, generator),
+            3 => stage.activation = one_of(&self.activations, generator),
+            4 => stage.mlp_ratio = one_of(&self.mlp_ratios, generator),
+            _ => {
+                let channel = generator.below(self.channels.len() as u64) as usize;
+                stage.channels = self.channels[channel];
+                if let TokenMixer::Attention { heads, .. } = &mut stage.token_mixer
+                    && !self.heads[channel].contains(heads)
+                {
+                    *heads = one_of(&self.heads[channel], generator);
+                }
+            }
+        }
+    }
+}
+
+/// One of the values; a checked space has no empty list.
+fn one_of<T: Copy>(from: &[T], generator: &mut Generator) -> T {
+    from[generator.below(from.len() as u64) as usize]
+}

@@ -1,0 +1,40 @@
+//! Sampling: distinct architectures, a function of the space, the seed and the position alone.
+//!
+//! Position i draws from its own stream of the seed, again and again until the architecture is none of positions 0 to i - 1; so more samples
+//! of the same seed begin with the same ones.
+
+use crate::{Architecture, Generator, Space, SpaceError};
+use std::collections::HashSet;
+
+/// Draws in a row that may give nothing new before the space counts as exhausted.
+const PATIENCE: usize = 100_000;
+
+impl Space {
+    /// One architecture: the first of [`Space::sample_many`].
+    #[must_use]
+    pub fn sample(&self, seed: u64) -> Architecture {
+        self.draw(&mut Generator::stream(seed, 0))
+    }
+
+    /// `count` distinct architectures. The i-th is the same whatever the count.
+    ///
+    /// # Errors
+    /// [`SpaceError::TooSmall`] when the space has fewer; [`SpaceError::Exhausted`] when it has hardly more and the rest is not found.
+    pub fn sample_many(&self, count: usize, seed: u64) -> Result<Vec<Architecture>, SpaceError> {
+        let size = self.size();
+        if (count as u128) > size {
+            return Err(SpaceError::TooSmall { space: self.name().to_owned(), size, asked: count });
+        }
+        let mut seen = HashSet::new();
+        let mut samples = Vec::new();
+        for index in 0..count {
+            let mut stream = Generator::stream(seed, index as u64);
+            let fresh = (0..PATIENCE).map(|_| self.draw(&mut stream)).find(|architecture| seen.insert(*architecture));
+            match fresh {
+                Some(architecture) => samples.push(architecture),
+                None => return Err(SpaceError::Exhausted { space: self.name().to_owned(), size, found: index, asked: count }),
+            }
+        }
+        Ok(samples)
+    }
+}

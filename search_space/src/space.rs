@@ -1,0 +1,104 @@
+//! [`Space`]: a search space by name or from a user's file.
+
+use crate::hybrid_vit::HybridVit;
+use crate::{Architecture, Generator, SpaceError};
+use std::path::Path;
+
+/// The spaces that come with the crate: name and TOML.
+const BUILT_IN: [(&str, &str); 1] = [("hybrid-vit", include_str!("../spaces/hybrid-vit.toml"))];
+
+/// A set of architectures, described by ranges.
+#[derive(Clone, Debug)]
+pub struct Space {
+    pub(crate) family: HybridVit,
+}
+
+impl Space {
+    /// Names of the spaces that come with the crate.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// The TOML of a space that comes with the crate, to copy and change.
+    #[must_use]
+    pub fn toml(name: &str) -> Option<&'static str> {
+        BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// A space that comes with the crate.
+    ///
+    /// # Errors
+    /// [`SpaceError::UnknownName`], which lists the known ones.
+    pub fn named(name: &str) -> Result<Self, SpaceError> {
+        match Self::toml(name) {
+            Some(text) => Self::parse(name, text),
+            None => Err(SpaceError::UnknownName { name: name.to_owned(), known: Self::names().collect::<Vec<_>>().join(", ") }),
+        }
+    }
+
+    /// A space from a TOML file.
+    ///
+    /// # Errors
+    /// [`SpaceError`] naming file, key and what is allowed.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SpaceError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|source| SpaceError::Io { path: path.to_owned(), source })?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// What a command line gives: the name of a space that comes with the crate, or else the path of a TOML file.
+    ///
+    /// # Errors
+    /// As [`Space::named`] when it looks like a name, as [`Space::load`] when it looks like a path (has a separator or ends in `.toml`) or is a file.
+    pub fn find(name_or_path: &str) -> Result<Self, SpaceError> {
+        let path = Path::new(name_or_path);
+        let is_path = path.components().count() > 1 || path.extension().is_some_and(|e| e == "toml") || path.is_file();
+        if Self::toml(name_or_path).is_none() && is_path { Self::load(path) } else { Self::named(name_or_path) }
+    }
+
+    /// A space from the text of a TOML file; errors call it `file`.
+    ///
+    /// # Errors
+    /// [`SpaceError`] naming key and what is allowed.
+    pub fn parse(file: &str, text: &str) -> Result<Self, SpaceError> {
+        Ok(Self { family: HybridVit::parse(file, text)? })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.family.name
+    }
+
+    /// How many architectures it holds; saturates.
+    #[must_use]
+    pub fn size(&self) -> u128 {
+        self.family.size()
+    }
+
+    /// One architecture at random.
+    pub fn draw(&self, generator: &mut Generator) -> Architecture {
+        self.family.draw(generator)
+    }
+
+    /// An architecture of this space that differs from `parent` in one respect where that is possible (another stage's channels may be in the way,
+    /// then in more); `parent` again only where the space has no other.
+    ///
+    /// # Errors
+    /// [`SpaceError::Outside`] when `parent` is not in this space.
+    pub fn mutate(&self, parent: &Architecture, generator: &mut Generator) -> Result<Architecture, SpaceError> {
+        self.contains(parent)?;
+        Ok(self.family.mutate(parent, generator))
+    }
+
+    /// Whether an architecture is in this space.
+    ///
+    /// # Errors
+    /// [`SpaceError::Outside`] naming the first respect in which it is not.
+    pub fn contains(&self, architecture: &Architecture) -> Result<(), SpaceError> {
+        match self.family.fault(architecture) {
+            None => Ok(()),
+            Some(f) => Err(SpaceError::Outside { space: self.name().to_owned(), what: f.what, value: f.value, allowed: f.allowed }),
+        }
+    }
+}
