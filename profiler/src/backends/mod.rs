@@ -5,6 +5,8 @@
 
 #[cfg(feature = "null")]
 pub mod null;
+#[cfg(feature = "rten")]
+pub mod rten;
 #[cfg(feature = "onnxruntime")]
 pub mod onnxruntime;
 
@@ -166,6 +168,8 @@ pub enum BackendError {
 #[must_use]
 pub fn all() -> Vec<Box<dyn Backend>> {
     vec![
+        #[cfg(feature = "rten")]
+        Box::new(rten::Rten),
         #[cfg(feature = "onnxruntime")]
         Box::new(onnxruntime::OnnxRuntime),
         #[cfg(feature = "null")]

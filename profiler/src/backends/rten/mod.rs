@@ -1,0 +1,137 @@
+//! rten on the CPU: a pure Rust engine that is compiled in, so that vitempo measures without anything installed.
+//!
+//! Models run as rten's defaults have them: all graph optimisations, weights packed while they are used. Threads: one pool of its own per session; it
+//! inherits the cores the process is pinned to. rten tells the time of its operators only in print: in profiled runs it writes, for each operator,
+//! its shapes and its time (rounded to 1 us, the printing not included) to stdout, which [`stdout`] points at a file meanwhile and [`verbose`]
+//! reads. What each kernel is follows from [`vitempo_graph::lowering::rten`] ([`label`]). Models rten would compute wrong without a word are
+//! refused when they are loaded ([`guard`]).
+
+mod guard;
+mod label;
+mod stdout;
+mod verbose;
+
+use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, ProfiledRuns, RunOptions, Session};
+use crate::{
+    clock::{RunTime, Stopwatch},
+    inputs::{self, InputDistribution},
+};
+use label::Labels;
+use rten::{ModelOptions, NodeId, ThreadPool, Value};
+use std::sync::Arc;
+use vitempo_graph::{Graph, MemoryFormat, Precision, Processor, Samples};
+
+const NAME: &str = "rten";
+/// The version of the crate this is compiled with; the workspace's manifest pins it.
+const VERSION: &str = "0.27.0";
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Rten;
+
+struct RtenSession {
+    name: String,
+    model: rten::Model,
+    inputs: Vec<(NodeId, Value)>,
+    outputs: Vec<NodeId>,
+    run_options: rten::RunOptions,
+    labels: Labels,
+}
+
+impl Backend for Rten {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn description(&self) -> &'static str {
+        "rten on the CPU, compiled in; nothing to install"
+    }
+
+    fn probe(&self, _options: &RunOptions) -> Availability {
+        Availability::Available(Capabilities {
+            version: VERSION.to_owned(),
+            path: None,
+            devices: vec![Processor::Cpu],
+            precisions: vec![Precision::F32],
+            memory_formats: vec![MemoryFormat::ChannelsFirst],
+            operator_timing: true,
+        })
+    }
+
+    fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
+        self.probe(options).require(NAME)?.check(NAME, options)?;
+        let refuse = |reason: String| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
+        guard::check(&model.graph).map_err(refuse)?;
+        let engine = match &model.source {
+            ModelSource::File(path) => ModelOptions::with_all_ops().load_file(path),
+            ModelSource::Bytes(bytes) => ModelOptions::with_all_ops().load(bytes.clone()),
+        };
+        let engine = engine.map_err(|e| refuse(e.to_string()))?;
+        let inputs = input_values(&engine, &model.graph, options.inputs, options.seed).map_err(refuse)?;
+        let pool = stdout::without_capture(|| ThreadPool::with_num_threads(options.threads)).ok_or_else(|| refuse("cannot start its threads".to_owned()))?;
+        Ok(Box::new(RtenSession {
+            name: model.name.clone(),
+            outputs: engine.output_ids().to_vec(),
+            model: engine,
+            inputs,
+            run_options: rten::RunOptions::default().with_thread_pool(Some(Arc::new(pool))),
+            labels: Labels::of(&model.graph),
+        }))
+    }
+}
+
+impl RtenSession {
+    fn run_with(&self, options: rten::RunOptions) -> Result<RunTime, BackendError> {
+        let inputs = self.inputs.iter().map(|(id, value)| (*id, value.as_view().into())).collect();
+        let watch = Stopwatch::start();
+        let outputs = self.model.run(inputs, &self.outputs, Some(options));
+        let time = watch.stop();
+        outputs.map(|_| time).map_err(|e| BackendError::Run { backend: NAME, model: self.name.clone(), reason: e.to_string() })
+    }
+}
+
+impl Session for RtenSession {
+    fn run(&mut self) -> Result<RunTime, BackendError> {
+        self.run_with(self.run_options.clone())
+    }
+
+    fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
+        let unreadable = |reason: String| BackendError::Profile { backend: NAME, model: self.name.clone(), reason };
+        for _ in 0..warmups {
+            self.run_with(self.run_options.clone())?;
+        }
+        let mut e2e = Samples::default();
+        let mut runs = Vec::with_capacity(repeats);
+        for _ in 0..repeats {
+            let (time, text) = stdout::captured(|| self.run_with(self.run_options.clone().with_verbose(true))).map_err(|e| unreadable(e.to_string()))?;
+            time?.append_to(&mut e2e);
+            runs.push(verbose::parse(&text).map_err(unreadable)?);
+        }
+        Ok(ProfiledRuns { e2e, operators: self.labels.measurements(&runs).map_err(unreadable)? })
+    }
+}
+
+fn input_values(engine: &rten::Model, graph: &Graph, distribution: InputDistribution, seed: u64) -> Result<Vec<(NodeId, Value)>, String> {
+    let mut values = Vec::new();
+    for (index, &id) in graph.inputs().iter().enumerate() {
+        let value = graph.value(id);
+        // An input that nothing reads may be gone.
+        let Some(node) = engine.find_node(&value.name).filter(|node| engine.input_ids().contains(node)) else { continue };
+        let tensor = value.tensor.as_ref().ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
+        let count = usize::try_from(tensor.elements()).ok().filter(|&n| n <= 1 << 32);
+        let count = count.ok_or_else(|| format!("input `{}` ({tensor}) does not fit into memory", value.name))?;
+        let shape = tensor.shape.as_slice();
+        let made = match tensor.precision {
+            Precision::F32 | Precision::F64 => {
+                let values = inputs::float_values(tensor, distribution, seed, index).map_err(|e| format!("input `{}`: {e}", value.name))?;
+                Value::from_shape(shape, values).map_err(|e| e.to_string())
+            }
+            Precision::I64 | Precision::I32 | Precision::Bool => Value::from_shape(shape, vec![0i32; count]).map_err(|e| e.to_string()),
+            Precision::I8 => Value::from_shape(shape, vec![0i8; count]).map_err(|e| e.to_string()),
+            Precision::U8 => Value::from_shape(shape, vec![0u8; count]).map_err(|e| e.to_string()),
+            other => Err(format!("rten has no inputs of type {other}")),
+        };
+        values.push((node, made.map_err(|e| format!("input `{}`: {e}", value.name))?));
+    }
+    Ok(values)
+}
