@@ -48,7 +48,7 @@ impl GraphBuilder {
         self.values.get(id.0 as usize)?.tensor.as_ref()
     }
 
-    /// One operator with one output, named like the operator.
+    /// One operator with one output, called `NAME_out`; attributes become canonical (see [`shape::canonical`]).
     ///
     /// # Errors
     /// [`GraphError::Node`] when its inputs do not fit it.
@@ -57,7 +57,7 @@ impl GraphBuilder {
         outputs.first().copied().ok_or_else(|| GraphError::Node { node: name.to_owned(), reason: "it has no output".to_owned() })
     }
 
-    /// One operator with all its outputs.
+    /// One operator with all its outputs, called `NAME_out0`, `NAME_out1`... where there are several.
     ///
     /// # Errors
     /// [`GraphError::Node`] when its inputs do not fit it.
@@ -69,7 +69,9 @@ impl GraphBuilder {
                 value.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(value.source, ValueSource::Constant(_)) })
             })
             .collect();
-        let tensors = shape::infer(&kind, &attributes, &operands).map_err(|reason| GraphError::Node { node: name.to_owned(), reason })?;
+        let refuse = |reason| GraphError::Node { node: name.to_owned(), reason };
+        let attributes = shape::canonical(&kind, attributes, &operands).map_err(refuse)?;
+        let tensors = shape::infer(&kind, &attributes, &operands).map_err(refuse)?;
         let single = tensors.len() == 1;
         let node = self.nodes.len() as u32;
         let outputs: Vec<ValueId> = tensors

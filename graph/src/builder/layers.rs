@@ -219,3 +219,66 @@ fn refuse(node: &str, reason: String) -> GraphError {
 fn integers(numbers: &[usize]) -> Vec<i64> {
     numbers.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Work;
+
+    /// One layer on an input of that shape: what comes out, the kinds it is made of and its parameters.
+    fn layer(shape: &[usize], make: impl Fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>) -> Result<(String, Vec<String>, u64), GraphError> {
+        let mut builder = GraphBuilder::new("layer");
+        let x = builder.input("x", TensorSpec::f32(shape));
+        let y = make(&mut builder, x)?;
+        let graph = builder.finish(vec![y])?;
+        let output = graph.value(y).tensor.as_ref().map(TensorSpec::to_string).unwrap_or_default();
+        let kinds = graph.nodes().iter().map(|n| n.op.kind.to_string()).collect();
+        Ok((output, kinds, Work::of_graph(&graph).params))
+    }
+
+    type Make = fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>;
+
+    #[test]
+    fn layers_have_their_shapes_kinds_and_parameters() {
+        let cases: [(&[usize], Make, &str, &[&str], u64); 15] = [
+            (&[1, 3, 8, 8], |b, x| b.conv("l", x, 16, 3, 2, 1, 1, true), "1x16x4x4 f32", &["conv"], 16 * 27 + 16),
+            (&[1, 6, 8, 8], |b, x| b.conv("l", x, 6, 5, 1, 2, 6, false), "1x6x8x8 f32", &["conv"], 6 * 25),
+            (&[1, 10, 8], |b, x| b.linear("l", x, 24, true), "1x10x24 f32", &["linear", "add"], 8 * 24 + 24),
+            (&[1, 10, 8], |b, x| b.linear("l", x, 24, false), "1x10x24 f32", &["linear"], 8 * 24),
+            (&[2, 8], |b, x| b.linear("l", x, 24, true), "2x24 f32", &["linear"], 8 * 24 + 24),
+            (&[1, 10, 8], |b, x| b.layer_norm("l", x), "1x10x8 f32", &["layer_norm"], 16),
+            (&[1, 3, 8, 8], |b, x| b.batch_norm("l", x), "1x3x8x8 f32", &["batch_norm"], 12),
+            (&[1, 10, 8], |b, x| b.gelu_erf("l", x), "1x10x8 f32", &["div", "erf", "add", "mul", "mul"], 3),
+            (&[1, 10, 8], |b, x| b.silu("l", x), "1x10x8 f32", &["sigmoid", "mul"], 0),
+            (&[1, 10, 8], |b, x| b.softmax("l", x, 2), "1x10x8 f32", &["softmax"], 0),
+            (&[1, 10, 8], |b, x| b.reshape("l", x, &[1, 80]), "1x80 f32", &["reshape"], 0),
+            (&[1, 10, 8], |b, x| b.transpose("l", x, &[0, 2, 1]), "1x8x10 f32", &["transpose"], 0),
+            (&[1, 8, 8], |b, x| b.matmul("l", x, x), "1x8x8 f32", &["matmul"], 0),
+            (&[1, 3, 8, 8], |b, x| b.global_average_pool("l", x), "1x3x1x1 f32", &["global_average_pool"], 0),
+            (&[1, 10, 8], |b, x| b.reduce_mean("l", x, &[1], false), "1x8 f32", &["reduce_mean"], 0),
+        ];
+        for (shape, make, output, kinds, params) in cases {
+            let made = layer(shape, make);
+            let expected = (output.to_owned(), kinds.iter().map(|&k| k.to_owned()).collect(), params);
+            assert_eq!(made, Ok(expected));
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        let cases: [(&[usize], Make, &str); 8] = [
+            (&[1, 10, 8], |b, x| b.conv("l", x, 16, 3, 2, 1, 1, true), "N, C, H, W"),
+            (&[1, 6, 8, 8], |b, x| b.conv("l", x, 6, 3, 1, 1, 4, true), "4 groups"),
+            (&[1, 6, 8, 8], |b, x| b.conv("l", x, 6, 3, 1, 1, 0, true), "0 groups"),
+            (&[8], |b, x| b.linear("l", x, 24, true), "matrix"),
+            (&[], |b, x| b.layer_norm("l", x), "scalar"),
+            (&[5], |b, x| b.batch_norm("l", x), "channels"),
+            (&[2, 3], |b, x| b.reshape("l", x, &[7]), "cannot become"),
+            (&[2, 3], |b, x| b.softmax("l", x, 2), "axis 2"),
+        ];
+        for (shape, make, says) in cases {
+            let Err(error) = layer(shape, make) else { panic!("{shape:?} does not fit: {says}") };
+            assert!(error.to_string().contains("node `l`") && error.to_string().contains(says), "{error}");
+        }
+    }
+}
