@@ -1,1 +1,37 @@
-//! vitempo-datasets
+//! Measurements on disk: written while a sweep runs, read for training, and checked before anyone believes them.
+//!
+//! A dataset is a folder:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `schema.json` | format, schema version, which vitempo wrote it |
+//! | `operators.parquet` | distinct operators: an [`OpSpec`](vitempo_graph::OpSpec) each, with its work |
+//! | `operator_measurements.parquet` | one row per operator and visit, with raw samples |
+//! | `models.parquet` | models and their graphs (no weights) |
+//! | `model_measurements.parquet` | one row per visit: end-to-end samples, protocol, status |
+//! | `environments.parquet` | where it was measured |
+//! | `journal/*.jsonl` | visits not yet folded into the tables |
+//!
+//! [`Store`] writes, [`Dataset::load`] reads, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`] joins, [`export`] hands
+//! a table to other programs. Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet.rs`.
+
+mod column;
+mod dataset;
+mod error;
+mod files;
+mod journal;
+mod key;
+mod lock;
+mod parquet;
+mod schema;
+mod store;
+mod tables;
+
+#[cfg(test)]
+mod simulated;
+
+pub use dataset::{Dataset, Warning};
+pub use error::DatasetError;
+pub use key::VisitKey;
+pub use schema::{FORMAT, SCHEMA_VERSION, table_names};
+pub use store::{Compaction, Store};

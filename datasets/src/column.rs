@@ -1,0 +1,149 @@
+//! [`Table`]: the rows of one table in memory, column by column, whatever the file format.
+
+use crate::{
+    DatasetError,
+    schema::{ColumnType, TableSchema},
+};
+use std::path::{Path, PathBuf};
+
+/// Lists of integers, end to end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) ends: Vec<usize>,
+    pub(crate) values: Vec<u64>,
+}
+
+impl Lists {
+    pub(crate) fn push(&mut self, list: &[u64]) {
+        self.values.extend_from_slice(list);
+        self.ends.push(self.values.len());
+    }
+
+    pub(crate) fn get(&self, row: usize) -> &[u64] {
+        let start = if row == 0 { 0 } else { self.ends.get(row - 1).copied().unwrap_or(0) };
+        self.ends.get(row).and_then(|&end| self.values.get(start..end)).unwrap_or(&[])
+    }
+}
+
+/// The values of one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Text(Vec<String>),
+    OptionalText(Vec<Option<String>>),
+    Integer(Vec<u64>),
+    IntegerList(Lists),
+}
+
+/// A cell to be added to a row.
+pub(crate) enum Cell<'a> {
+    Text(&'a str),
+    OptionalText(Option<&'a str>),
+    Integer(u64),
+    IntegerList(&'a [u64]),
+}
+
+impl Column {
+    fn empty(kind: ColumnType) -> Self {
+        match kind {
+            ColumnType::Text => Self::Text(Vec::new()),
+            ColumnType::OptionalText => Self::OptionalText(Vec::new()),
+            ColumnType::Integer => Self::Integer(Vec::new()),
+            ColumnType::IntegerList => Self::IntegerList(Lists::default()),
+        }
+    }
+
+    fn push(&mut self, cell: &Cell<'_>) {
+        match (self, cell) {
+            (Self::Text(values), Cell::Text(v)) => values.push((*v).to_owned()),
+            (Self::OptionalText(values), Cell::OptionalText(v)) => values.push(v.map(str::to_owned)),
+            (Self::Integer(values), Cell::Integer(v)) => values.push(*v),
+            (Self::IntegerList(lists), Cell::IntegerList(v)) => lists.push(v),
+            _ => debug_assert!(false, "a cell of another type than its column"),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text(v) => v.len(),
+            Self::OptionalText(v) => v.len(),
+            Self::Integer(v) => v.len(),
+            Self::IntegerList(v) => v.ends.len(),
+        }
+    }
+}
+
+/// One table. Columns stand in the order of the schema and are equally long.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) schema: &'static TableSchema,
+    pub(crate) path: PathBuf,
+    pub(crate) columns: Vec<Column>,
+}
+
+impl Table {
+    /// No rows; `folder` is only for messages and for writing.
+    pub(crate) fn new(schema: &'static TableSchema, folder: &Path) -> Self {
+        let columns = schema.columns.iter().map(|(_, kind)| Column::empty(*kind)).collect();
+        Self { schema, path: folder.join(schema.file_name()), columns }
+    }
+
+    /// Adds a row; one cell per column, in the schema's order.
+    pub(crate) fn push<const N: usize>(&mut self, cells: [Cell<'_>; N]) {
+        debug_assert_eq!(N, self.columns.len(), "a row of `{}` with {N} cells", self.schema.name);
+        for (column, cell) in self.columns.iter_mut().zip(&cells) {
+            column.push(cell);
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, Column::len)
+    }
+
+    fn column(&self, name: &str) -> Option<&Column> {
+        self.schema.position(name).and_then(|i| self.columns.get(i))
+    }
+
+    pub(crate) fn text(&self, name: &str, row: usize) -> &str {
+        match self.column(name) {
+            Some(Column::Text(values)) => values.get(row).map_or("", String::as_str),
+            _ => "",
+        }
+    }
+
+    pub(crate) fn optional_text(&self, name: &str, row: usize) -> Option<&str> {
+        match self.column(name) {
+            Some(Column::OptionalText(values)) => values.get(row).and_then(Option::as_deref),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn integer(&self, name: &str, row: usize) -> u64 {
+        match self.column(name) {
+            Some(Column::Integer(values)) => values.get(row).copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn list(&self, name: &str, row: usize) -> &[u64] {
+        match self.column(name) {
+            Some(Column::IntegerList(lists)) => lists.get(row),
+            _ => &[],
+        }
+    }
+
+    /// An error about one cell.
+    pub(crate) fn row_error(&self, row: usize, column: &str, reason: impl Into<String>) -> DatasetError {
+        DatasetError::Row { path: self.path.clone(), row, column: column.to_owned(), reason: reason.into() }
+    }
+
+    /// A cell that holds JSON.
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<T, DatasetError> {
+        serde_json::from_str(self.text(name, row)).map_err(|e| self.row_error(row, name, e.to_string()))
+    }
+
+    /// A cell that holds one of serde's plain names, e.g. `measured`.
+    pub(crate) fn name<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<T, DatasetError> {
+        let text = self.text(name, row);
+        serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|e| self.row_error(row, name, e.to_string()))
+    }
+}

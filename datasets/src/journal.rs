@@ -1,0 +1,169 @@
+//! The journal: what a sweep found since the last compaction, one line of JSON per visit or model, on the disk before the sweep goes on.
+//!
+//! A line is `{"digest":"<16 digits>","entry":<JSON>}` and a newline; the digest is that of the entry's bytes. Each writer starts a segment of its own,
+//! so that a line torn by a crash is always the last of its segment: it has no newline, is left out, and is reported as a [`Warning`].
+//! Any other line that cannot be read is an error.
+
+use crate::{DatasetError, Warning, files::sync_parent, tables::models::check_graph};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{Graph, ModelIdentity, ModelProfile};
+
+/// Name of the journal's folder in a dataset.
+pub(crate) const FOLDER: &str = "journal";
+/// Ending of a segment.
+pub(crate) const ENDING: &str = "jsonl";
+const OPEN: &[u8] = b"{\"digest\":\"";
+const MIDDLE: &[u8] = b"\",\"entry\":";
+const DIGITS: usize = 16;
+
+/// One line to be written.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EntryRef<'a> {
+    Model { identity: &'a ModelIdentity, graph: &'a Graph },
+    Visit(&'a ModelProfile),
+}
+
+/// One line that was read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Entry {
+    Model { identity: ModelIdentity, graph: Graph },
+    Visit(Box<ModelProfile>),
+}
+
+/// Everything in the journal.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) segments: Vec<PathBuf>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Reads all segments, oldest first. A segment that disappears meanwhile was folded into the tables.
+pub(crate) fn read(dataset: &Path) -> Result<Journal, DatasetError> {
+    let mut journal = Journal::default();
+    for path in segments(dataset)? {
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(DatasetError::Io { action: "read", path, source }),
+        };
+        read_segment(&path, &bytes, &mut journal)?;
+        journal.segments.push(path);
+    }
+    Ok(journal)
+}
+
+fn segments(dataset: &Path) -> Result<Vec<PathBuf>, DatasetError> {
+    let folder = dataset.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(DatasetError::Io { action: "read", path: folder, source }),
+    };
+    let paths: Result<Vec<PathBuf>, io::Error> = entries.map(|entry| entry.map(|e| e.path())).collect();
+    let mut paths = paths.map_err(DatasetError::io("read", &folder))?;
+    paths.retain(|path| path.extension().is_some_and(|e| e == ENDING));
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_segment(path: &Path, bytes: &[u8], journal: &mut Journal) -> Result<(), DatasetError> {
+    for (index, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+        match line.strip_suffix(b"\n") {
+            Some(line) => {
+                let entry = parse(line).map_err(|reason| DatasetError::Journal { path: path.to_owned(), line: index + 1, reason })?;
+                journal.entries.push(entry);
+            }
+            None => journal.warnings.push(Warning::TornLine { path: path.to_owned(), line: index + 1, bytes: line.len() }),
+        }
+    }
+    Ok(())
+}
+
+fn parse(line: &[u8]) -> Result<Entry, String> {
+    let entry = checked(line).ok_or("it is not a whole journal line, or its digest does not match")?;
+    let entry: Entry = serde_json::from_slice(entry).map_err(|e| e.to_string())?;
+    if let Entry::Model { graph, .. } = &entry {
+        check_graph(graph)?;
+    }
+    Ok(entry)
+}
+
+/// The entry's bytes, if the digest in front of them is theirs.
+fn checked(line: &[u8]) -> Option<&[u8]> {
+    let (digits, rest) = line.strip_prefix(OPEN)?.split_at_checked(DIGITS)?;
+    let entry = rest.strip_prefix(MIDDLE)?.strip_suffix(b"}")?;
+    (digest(entry).as_bytes() == digits).then_some(entry)
+}
+
+fn digest(entry: &[u8]) -> String {
+    blake3::hash(entry).to_hex()[..DIGITS].to_owned()
+}
+
+/// Appends to a segment of its own.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    folder: PathBuf,
+    segment: Option<(PathBuf, File, u64)>,
+}
+
+impl Writer {
+    pub(crate) fn new(dataset: &Path) -> Self {
+        Self { folder: dataset.join(FOLDER), segment: None }
+    }
+
+    /// Writes one line and waits until it is on the disk. After an error nothing of the line remains.
+    pub(crate) fn append(&mut self, entry: &EntryRef<'_>) -> Result<(), DatasetError> {
+        let line = encode(entry)?;
+        let (path, mut file, length) = match self.segment.take() {
+            Some(segment) => segment,
+            None => self.start_segment()?,
+        };
+        match file.write_all(&line).and_then(|()| file.sync_data()) {
+            Ok(()) => {
+                self.segment = Some((path, file, length + line.len() as u64));
+                Ok(())
+            }
+            Err(source) => {
+                // If the torn line cannot be cut off, the next entry starts another segment and this one ends in a torn line.
+                if file.set_len(length).is_ok() {
+                    self.segment = Some((path.clone(), file, length));
+                }
+                Err(DatasetError::Io { action: "write", path, source })
+            }
+        }
+    }
+
+    /// Forgets the current segment: it was folded into the tables.
+    pub(crate) fn reset(&mut self) {
+        self.segment = None;
+    }
+
+    fn start_segment(&self) -> Result<(PathBuf, File, u64), DatasetError> {
+        fs::create_dir_all(&self.folder).map_err(DatasetError::io("create", &self.folder))?;
+        let dataset = self.folder.parent().unwrap_or(Path::new("."));
+        let last = segments(dataset)?.iter().filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok()).max();
+        let path = self.folder.join(format!("{:06}.{ENDING}", last.map_or(1, |n| n.saturating_add(1))));
+        let file = fs::OpenOptions::new().append(true).create_new(true).open(&path).map_err(DatasetError::io("create", &path))?;
+        sync_parent(&path)?;
+        Ok((path, file, 0))
+    }
+}
+
+fn encode(entry: &EntryRef<'_>) -> Result<Vec<u8>, DatasetError> {
+    let json = serde_json::to_vec(entry).map_err(|e| DatasetError::Unstorable { what: "this visit".to_owned(), reason: e.to_string() })?;
+    let mut line = Vec::with_capacity(json.len() + 64);
+    line.extend_from_slice(OPEN);
+    line.extend_from_slice(digest(&json).as_bytes());
+    line.extend_from_slice(MIDDLE);
+    line.extend_from_slice(&json);
+    line.extend_from_slice(b"}\n");
+    Ok(line)
+}

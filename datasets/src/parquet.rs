@@ -1,0 +1,194 @@
+//! [`Table`] to Parquet and back, through polars: zstd pages, statistics, and a digest over the whole file in its own metadata.
+//!
+//! The digest is written in two steps: the file is made with 64 zeros for a digest, then the BLAKE3 digest of these bytes takes the place of the zeros.
+//! A reader puts the zeros back and compares, so that any changed byte is found before polars sees it. polars panics on some malformed files;
+//! such a panic becomes an error all the same.
+
+use crate::{
+    DatasetError,
+    column::{Column, Lists, Table},
+    files::write_whole,
+    schema::{ColumnType, FORMAT, SCHEMA_VERSION, TableSchema, check_version},
+};
+use polars::prelude as pl;
+use polars::prelude::{IntoSeries as _, ListBuilderTrait as _, SerReader as _};
+use std::{fs, io::Cursor, panic::AssertUnwindSafe, path::Path};
+
+const MAGIC: &[u8] = b"PAR1";
+const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
+const DIGEST_LEN: usize = 64;
+
+/// Writes a table into its folder, whole or not at all.
+pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
+    write_whole(&table.path, &encode(table)?)
+}
+
+/// Reads a table of a dataset folder.
+pub(crate) fn read(schema: &'static TableSchema, folder: &Path) -> Result<Table, DatasetError> {
+    let path = folder.join(schema.file_name());
+    let bytes = fs::read(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => DatasetError::MissingTable { path: path.clone() },
+        _ => DatasetError::Io { action: "read", path: path.clone(), source },
+    })?;
+    decode(schema, folder, bytes)
+}
+
+/// The bytes of a table's file.
+pub(crate) fn encode(table: &Table) -> Result<Vec<u8>, DatasetError> {
+    let mut frame = frame(table).map_err(|e| unstorable(table, e))?;
+    let placeholder = format!("{}{}", String::from_utf8_lossy(DIGEST_MARK), "0".repeat(DIGEST_LEN));
+    let metadata = pl::KeyValueMetadata::from_static(vec![
+        ("vitempo.format".to_owned(), FORMAT.to_owned()),
+        ("vitempo.table".to_owned(), table.schema.name.to_owned()),
+        ("vitempo.schema_version".to_owned(), SCHEMA_VERSION.to_string()),
+        ("vitempo.digest".to_owned(), placeholder),
+    ]);
+    let mut bytes = Vec::new();
+    let writer = pl::ParquetWriter::new(&mut bytes).with_compression(pl::ParquetCompression::Zstd(None)).with_key_value_metadata(Some(metadata));
+    writer.finish(&mut frame).map_err(|e| unstorable(table, e))?;
+    stamp(&mut bytes);
+    Ok(bytes)
+}
+
+fn unstorable(table: &Table, error: pl::PolarsError) -> DatasetError {
+    DatasetError::Unstorable { what: table.path.display().to_string(), reason: error.to_string() }
+}
+
+fn frame(table: &Table) -> pl::PolarsResult<pl::DataFrame> {
+    let columns = table.schema.columns.iter().zip(&table.columns).map(|((name, _), column)| to_polars(name, column));
+    pl::DataFrame::new(table.rows(), columns.collect())
+}
+
+fn to_polars(name: &str, column: &Column) -> pl::Column {
+    use pl::NamedFrom as _;
+    let series = match column {
+        Column::Text(values) => pl::Series::new(name.into(), values),
+        Column::OptionalText(values) => pl::Series::new(name.into(), values),
+        Column::Integer(values) => pl::Series::new(name.into(), values),
+        Column::IntegerList(lists) => {
+            let rows = lists.ends.len();
+            let mut builder = pl::ListPrimitiveChunkedBuilder::<pl::UInt64Type>::new(name.into(), rows, lists.values.len(), pl::DataType::UInt64);
+            for row in 0..rows {
+                builder.append_slice(lists.get(row));
+            }
+            builder.finish().into_series()
+        }
+    };
+    series.into()
+}
+
+/// Where in the file the digits of its digest stand: in the footer, which is at the end.
+fn digest_position(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
+    let mark = bytes.windows(DIGEST_MARK.len()).rposition(|window| window == DIGEST_MARK)?;
+    let start = mark + DIGEST_MARK.len();
+    (start + DIGEST_LEN <= bytes.len()).then_some(start..start + DIGEST_LEN)
+}
+
+/// Replaces the digits of the digest by zeros and computes it anew.
+fn digest(bytes: &mut [u8], position: std::ops::Range<usize>) -> String {
+    bytes[position].fill(b'0');
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+pub(crate) fn stamp(bytes: &mut [u8]) {
+    if let Some(position) = digest_position(bytes) {
+        let digits = digest(bytes, position.clone());
+        bytes[position].copy_from_slice(digits.as_bytes());
+    }
+}
+
+fn verify(path: &Path, bytes: &mut [u8]) -> Result<(), DatasetError> {
+    if bytes.len() < 12 || !bytes.starts_with(MAGIC) {
+        let reason = if bytes.is_empty() { "it is empty" } else { "it is not a Parquet file" };
+        return Err(DatasetError::foreign(path, reason));
+    }
+    if !bytes.ends_with(MAGIC) {
+        return Err(DatasetError::damaged(path, "its end is missing, it was truncated"));
+    }
+    let Some(position) = digest_position(bytes) else {
+        return Err(DatasetError::foreign(path, "vitempo did not write this Parquet file"));
+    };
+    let found = bytes[position.clone()].to_vec();
+    if digest(bytes, position).as_bytes() != found {
+        return Err(DatasetError::damaged(path, "its bytes do not match its digest"));
+    }
+    Ok(())
+}
+
+/// The table in the bytes of a file.
+pub(crate) fn decode(schema: &'static TableSchema, folder: &Path, mut bytes: Vec<u8>) -> Result<Table, DatasetError> {
+    let path = folder.join(schema.file_name());
+    verify(&path, &mut bytes)?;
+    std::panic::catch_unwind(AssertUnwindSafe(|| decode_verified(schema, &path, bytes)))
+        .unwrap_or_else(|_| Err(DatasetError::damaged(&path, "the Parquet reader gave up on it")))
+}
+
+fn decode_verified(schema: &'static TableSchema, path: &Path, bytes: Vec<u8>) -> Result<Table, DatasetError> {
+    let broken = |e: pl::PolarsError| DatasetError::damaged(path, e.to_string());
+    let mut reader = pl::ParquetReader::new(Cursor::new(bytes));
+    check_metadata(schema, path, &mut reader)?;
+    let names: Vec<String> = schema.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let present = reader.schema().map_err(broken)?;
+    for (name, _) in schema.columns {
+        if present.get(name).is_none() {
+            return Err(DatasetError::foreign(path, format!("column `{name}` is missing")));
+        }
+    }
+    let frame = reader.with_columns(Some(names)).set_rechunk(true).finish().map_err(broken)?;
+    let columns = schema.columns.iter().map(|(name, kind)| from_polars(path, frame.column(name).map_err(broken)?, name, *kind));
+    Ok(Table { schema, path: path.to_owned(), columns: columns.collect::<Result<_, _>>()? })
+}
+
+fn check_metadata(schema: &TableSchema, path: &Path, reader: &mut pl::ParquetReader<Cursor<Vec<u8>>>) -> Result<(), DatasetError> {
+    let metadata = reader.get_metadata().map_err(|e| DatasetError::damaged(path, e.to_string()))?;
+    let pairs = metadata.key_value_metadata().as_deref().unwrap_or_default();
+    let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref()).unwrap_or_default();
+    if value("vitempo.format") != FORMAT {
+        return Err(DatasetError::foreign(path, "vitempo did not write this Parquet file"));
+    }
+    let version = value("vitempo.schema_version");
+    check_version(path, version.parse().map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?)?;
+    match value("vitempo.table") {
+        name if name == schema.name => Ok(()),
+        other => Err(DatasetError::foreign(path, format!("it holds the table `{other}`"))),
+    }
+}
+
+fn from_polars(path: &Path, column: &pl::Column, name: &str, kind: ColumnType) -> Result<Column, DatasetError> {
+    let wrong_type = || {
+        let reason = format!("the column has the type {:?}, which the schema does not know", column.dtype());
+        DatasetError::Row { path: path.to_owned(), row: 0, column: name.to_owned(), reason }
+    };
+    let null = |row| DatasetError::Row { path: path.to_owned(), row, column: name.to_owned(), reason: "there is no value".to_owned() };
+    let series = column.as_materialized_series();
+    match kind {
+        ColumnType::Text => {
+            let values = series.str().map_err(|_| wrong_type())?;
+            Ok(Column::Text(values.iter().enumerate().map(|(row, v)| v.map(str::to_owned).ok_or_else(|| null(row))).collect::<Result<_, _>>()?))
+        }
+        ColumnType::OptionalText => Ok(Column::OptionalText(series.str().map_err(|_| wrong_type())?.iter().map(|v| v.map(str::to_owned)).collect())),
+        ColumnType::Integer => {
+            let values = series.u64().map_err(|_| wrong_type())?;
+            Ok(Column::Integer(values.iter().enumerate().map(|(row, v)| v.ok_or_else(|| null(row))).collect::<Result<_, _>>()?))
+        }
+        ColumnType::IntegerList => Ok(Column::IntegerList(lists(series).ok_or_else(wrong_type)?)),
+    }
+}
+
+/// The lists of a column; `None` when it holds something else, or nothing in places.
+fn lists(series: &pl::Series) -> Option<Lists> {
+    let list = series.list().ok().filter(|list| list.null_count() == 0)?;
+    let mut lists = Lists::default();
+    for chunk in list.downcast_iter() {
+        let inner = pl::Series::try_from((pl::PlSmallStr::EMPTY, chunk.values().clone())).ok()?;
+        if inner.null_count() > 0 {
+            return None;
+        }
+        let inner = inner.u64().ok()?.rechunk();
+        let values = inner.cont_slice().ok()?;
+        for window in chunk.offsets().as_slice().windows(2) {
+            lists.push(values.get(window[0] as usize..window[1] as usize)?);
+        }
+    }
+    Some(lists)
+}

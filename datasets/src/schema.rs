@@ -1,0 +1,106 @@
+//! The schema of a dataset: its version, its tables, and the columns of a table with their types.
+//!
+//! The version rises whenever a column is added, removed, or changes its meaning; a reader understands exactly one version.
+
+use crate::{DatasetError, files::write_whole, tables};
+use serde::{Deserialize, Serialize};
+use std::{fs, io, path::Path};
+
+/// The name that `schema.json` and every table carry.
+pub const FORMAT: &str = "vitempo-dataset";
+/// The version this crate writes and understands.
+pub const SCHEMA_VERSION: u64 = 1;
+/// Name of the file that makes a folder a dataset.
+pub(crate) const SCHEMA_FILE: &str = "schema.json";
+
+/// The type of a column. Integers are unsigned and 64 bits wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnType {
+    Text,
+    OptionalText,
+    Integer,
+    IntegerList,
+}
+
+/// A table: the stem of its file, and its columns.
+#[derive(Debug)]
+pub(crate) struct TableSchema {
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [(&'static str, ColumnType)],
+}
+
+impl TableSchema {
+    pub(crate) fn file_name(&self) -> String {
+        format!("{}.parquet", self.name)
+    }
+
+    pub(crate) fn position(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|(name, _)| *name == column)
+    }
+}
+
+/// All tables, in the order in which they are written: a row is there before any row that points to it.
+pub(crate) const TABLES: [&TableSchema; 5] = [
+    &tables::environments::SCHEMA,
+    &tables::operators::SCHEMA,
+    &tables::models::SCHEMA,
+    &tables::operator_measurements::SCHEMA,
+    &tables::model_measurements::SCHEMA,
+];
+
+/// The names of all tables.
+#[must_use]
+pub fn table_names() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.name).collect()
+}
+
+/// What `schema.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) format: String,
+    pub(crate) schema_version: u64,
+    pub(crate) written_by: String,
+}
+
+impl Manifest {
+    pub(crate) fn current() -> Self {
+        Self { format: FORMAT.to_owned(), schema_version: SCHEMA_VERSION, written_by: concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned() }
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), DatasetError> {
+        let json = serde_json::to_string_pretty(self).map_err(|e| DatasetError::Unstorable { what: SCHEMA_FILE.to_owned(), reason: e.to_string() })?;
+        write_whole(&folder.join(SCHEMA_FILE), format!("{json}\n").as_bytes())
+    }
+
+    /// Reads and checks `schema.json`.
+    pub(crate) fn read(folder: &Path) -> Result<Self, DatasetError> {
+        let path = folder.join(SCHEMA_FILE);
+        let bytes = fs::read(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound if folder.is_dir() => not_a_dataset(folder, "it has no schema.json"),
+            io::ErrorKind::NotFound => not_a_dataset(folder, "there is no such folder"),
+            io::ErrorKind::NotADirectory => not_a_dataset(folder, "it is a file, not a folder"),
+            _ => DatasetError::Io { action: "read", path: path.clone(), source },
+        })?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| not_a_dataset(folder, &format!("its schema.json is not JSON ({e})")))?;
+        if value["format"] != FORMAT {
+            return Err(not_a_dataset(folder, &format!("its schema.json does not say `\"format\": \"{FORMAT}\"`")));
+        }
+        let found = value["schema_version"].as_u64().ok_or_else(|| not_a_dataset(folder, "its schema.json has no schema_version"))?;
+        check_version(&path, found)?;
+        serde_json::from_value(value).map_err(|e| not_a_dataset(folder, &format!("its schema.json is incomplete ({e})")))
+    }
+}
+
+fn not_a_dataset(folder: &Path, reason: &str) -> DatasetError {
+    DatasetError::NotADataset { path: folder.to_owned(), reason: reason.to_owned() }
+}
+
+/// Refuses every version but [`SCHEMA_VERSION`].
+pub(crate) fn check_version(path: &Path, found: u64) -> Result<(), DatasetError> {
+    if found == SCHEMA_VERSION {
+        return Ok(());
+    }
+    let advice =
+        if found > SCHEMA_VERSION { "a newer vitempo wrote it, use that one" } else { "an older vitempo wrote it, export it with that one or measure again" };
+    Err(DatasetError::Version { path: path.to_owned(), found, understood: SCHEMA_VERSION, advice })
+}

@@ -1,0 +1,101 @@
+//! `model_measurements.parquet`: one row per visit to a model, failed ones included. Times in ns.
+
+use super::{key_of, origin_name, samples_of, status_cells, status_of, to_json};
+use crate::{
+    DatasetError, VisitKey,
+    column::{Cell, Table},
+    schema::{
+        ColumnType::{Integer, IntegerList, OptionalText, Text},
+        TableSchema,
+    },
+};
+use std::path::Path;
+use vitempo_graph::{ModelProfile, Origin, Protocol, Samples, Status};
+
+pub(crate) const SCHEMA: TableSchema = TableSchema {
+    name: "model_measurements",
+    columns: &[
+        ("environment_id", Text),
+        ("environment_variant", Text),
+        ("architecture", Text),
+        ("model", Text),
+        ("sitting", Text),
+        ("round", Integer),
+        ("started_unix_ms", Integer),
+        ("origin", Text),
+        ("status", Text),
+        ("reason", OptionalText),
+        ("protocol_json", Text),
+        ("operators", Integer),
+        ("e2e_wall_ns", IntegerList),
+        ("e2e_cpu_ns", IntegerList),
+        ("e2e_profiled_wall_ns", IntegerList),
+        ("e2e_profiled_cpu_ns", IntegerList),
+        ("reference_wall_ns", IntegerList),
+        ("reference_cpu_ns", IntegerList),
+    ],
+};
+
+/// One row: a visit without its operators.
+#[derive(Debug)]
+pub(crate) struct VisitRow {
+    pub(crate) key: VisitKey,
+    pub(crate) environment_variant: String,
+    pub(crate) started_unix_ms: u64,
+    pub(crate) origin: Origin,
+    pub(crate) status: Status,
+    pub(crate) protocol: Protocol,
+    /// How many rows of `operator_measurements.parquet` belong to it.
+    pub(crate) operators: u64,
+    pub(crate) e2e: Samples,
+    pub(crate) e2e_profiled: Samples,
+    pub(crate) reference: Samples,
+}
+
+pub(crate) fn build(folder: &Path, profiles: &[ModelProfile]) -> Result<Table, DatasetError> {
+    let mut table = Table::new(&SCHEMA, folder);
+    for profile in profiles {
+        let key = VisitKey::from(profile);
+        let (status, reason) = status_cells(&profile.status);
+        table.push([
+            Cell::Text(&key.environment_id),
+            Cell::Text(&super::environments::variant(&profile.environment)),
+            Cell::Text(&key.architecture),
+            Cell::Text(&key.model),
+            Cell::Text(&key.sitting),
+            Cell::Integer(key.round),
+            Cell::Integer(profile.started_unix_ms),
+            Cell::Text(origin_name(profile.origin)),
+            Cell::Text(status),
+            Cell::OptionalText(reason),
+            Cell::Text(&to_json(&profile.model.name, &profile.protocol)?),
+            Cell::Integer(profile.operators.len() as u64),
+            Cell::IntegerList(&profile.e2e.wall_ns),
+            Cell::IntegerList(&profile.e2e.cpu_ns),
+            Cell::IntegerList(&profile.e2e_profiled.wall_ns),
+            Cell::IntegerList(&profile.e2e_profiled.cpu_ns),
+            Cell::IntegerList(&profile.reference.wall_ns),
+            Cell::IntegerList(&profile.reference.cpu_ns),
+        ]);
+    }
+    Ok(table)
+}
+
+pub(crate) fn rows(table: &Table) -> Result<Vec<VisitRow>, DatasetError> {
+    (0..table.rows()).map(|row| read_row(table, row)).collect()
+}
+
+fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
+    Ok(VisitRow {
+        key: key_of(table, row),
+        environment_variant: table.text("environment_variant", row).to_owned(),
+        started_unix_ms: table.integer("started_unix_ms", row),
+        origin: table.name("origin", row)?,
+        status: status_of(table, row)?,
+        protocol: table.json("protocol_json", row)?,
+        operators: table.integer("operators", row),
+        e2e: samples_of(table, row, "e2e_wall_ns", "e2e_cpu_ns"),
+        e2e_profiled: samples_of(table, row, "e2e_profiled_wall_ns", "e2e_profiled_cpu_ns"),
+        reference: samples_of(table, row, "reference_wall_ns", "reference_cpu_ns"),
+    })
+}
