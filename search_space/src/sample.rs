@@ -9,6 +9,9 @@ use std::collections::HashSet;
 /// Draws in a row that may give nothing new before the space counts as exhausted.
 const PATIENCE: usize = 100_000;
 
+/// Most architectures that room is made for at once; asking for more grows as it goes.
+const RESERVED: usize = 1 << 20;
+
 impl Space {
     /// One architecture: the first of [`Space::sample_many`].
     #[must_use]
@@ -25,8 +28,8 @@ impl Space {
         if (count as u128) > size {
             return Err(SpaceError::TooSmall { space: self.name().to_owned(), size, asked: count });
         }
-        let mut seen = HashSet::new();
-        let mut samples = Vec::new();
+        let mut seen = HashSet::with_capacity(count.min(RESERVED));
+        let mut samples = Vec::with_capacity(count.min(RESERVED));
         for index in 0..count {
             let mut stream = Generator::stream(seed, index as u64);
             let fresh = (0..PATIENCE).map(|_| self.draw(&mut stream)).find(|architecture| seen.insert(*architecture));

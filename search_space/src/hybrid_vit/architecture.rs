@@ -2,6 +2,7 @@
 
 use crate::SpaceError;
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
 /// Most stages an architecture has.
@@ -26,7 +27,7 @@ pub struct Architecture {
 }
 
 /// One stage: patch embedding, then `depth` blocks alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
     /// Embedding length.
@@ -91,11 +92,31 @@ const NO_STAGE: Stage = Stage {
 };
 
 /// Up to [`MAX_STAGES`] stages, held in place; reads and writes like a slice.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "Vec<Stage>", try_from = "Vec<Stage>")]
 pub struct Stages {
     len: u8,
     items: [Stage; MAX_STAGES],
+}
+
+impl Hash for Stage {
+    /// As one number: sampling hashes every architecture it draws.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [high, low] = self.channels.to_be_bytes();
+        let (mixer, first, second) = match self.token_mixer {
+            TokenMixer::SepConv { kernel, expansion } => (0, kernel, expansion),
+            TokenMixer::Attention { heads, reduction } => (1, heads, reduction),
+        };
+        let kinds = mixer << 2 | (self.norm as u8) << 1 | self.activation as u8;
+        state.write_u64(u64::from_be_bytes([high, low, self.depth, self.mlp_ratio, first, second, kinds, 0]));
+    }
+}
+
+impl Hash for Stages {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.iter().for_each(|stage| stage.hash(state));
+        state.write_u8(self.len);
+    }
 }
 
 impl Stages {
