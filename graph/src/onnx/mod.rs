@@ -3,8 +3,10 @@
 mod onnxruntime_domain;
 pub mod proto;
 mod weights;
+mod writer;
 
 pub use weights::{materialize, weights_present};
+pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 
 use crate::Graph;
 use std::path::{Path, PathBuf};

@@ -34,7 +34,7 @@ const DEEPEST: usize = 32;
 /// [`OnnxError`] when the file cannot be read, is not ONNX, names data outside its folder, or would be larger than protobuf's 2 GB.
 pub fn materialize(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
     let file = read(path)?;
-    let plan = Plan::of(path, &file)?;
+    let plan = plan(path, &file)?;
     plan.run(path, &file, seed)
 }
 
@@ -44,7 +44,21 @@ pub fn materialize(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
 /// [`OnnxError`] as [`materialize`].
 pub fn weights_present(path: &Path) -> Result<bool, OnnxError> {
     let file = read(path)?;
-    Ok(!Plan::of(path, &file)?.pieces.iter().any(|piece| matches!(piece, Piece::Random { .. })))
+    Ok(!plan(path, &file)?.pieces.iter().any(|piece| matches!(piece, Piece::Random { .. })))
+}
+
+/// Fills all external tensors of a model in memory with random values; nothing is read from the disk.
+pub(super) fn fill_in(model: &[u8], seed: u64) -> Result<Vec<u8>, String> {
+    let plan = Plan::of(None, model)?;
+    plan.run(Path::new(""), model, seed).map_err(|error| match error {
+        OnnxError::Format { reason, .. } => reason,
+        other => other.to_string(),
+    })
+}
+
+fn plan(path: &Path, file: &[u8]) -> Result<Plan, OnnxError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Plan::of(Some(folder), file).map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, OnnxError> {
@@ -91,11 +105,10 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(path: &Path, file: &[u8]) -> Result<Self, OnnxError> {
-        let folder = path.parent().unwrap_or(Path::new(""));
+    fn of(folder: Option<&Path>, file: &[u8]) -> Result<Self, String> {
         let mut reader = Reader { file, folder, distributions: HashMap::new(), sizes: HashMap::new() };
-        let plan = reader.consumers(Message::Model, 0..file.len(), 0).and_then(|()| reader.rewrite(Message::Model, 0..file.len(), 0));
-        plan.map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })
+        reader.consumers(Message::Model, 0..file.len(), 0)?;
+        reader.rewrite(Message::Model, 0..file.len(), 0)
     }
 
     fn run(&self, path: &Path, file: &[u8], seed: u64) -> Result<Vec<u8>, OnnxError> {
@@ -133,7 +146,8 @@ fn append_stored(out: &mut Vec<u8>, path: &Path, offset: u64, length: u64) -> st
 
 struct Reader<'a> {
     file: &'a [u8],
-    folder: &'a Path,
+    /// Where external data may lie; `None`: nowhere.
+    folder: Option<&'a Path>,
     /// By weight name.
     distributions: HashMap<String, Distribution>,
     /// Size of each file of external data; `None` where there is no such file.
@@ -227,7 +241,7 @@ impl Reader<'_> {
         }
         let offset = number("offset")?.unwrap_or(0);
         let path = self.location(entries.get("location").map_or("", String::as_str))?;
-        match self.size(&path) {
+        match self.folder.and_then(|_| self.size(&path)) {
             Some(size) if offset.saturating_add(bytes) <= size => Ok((Piece::Stored { path, offset, length: bytes }, bytes)),
             Some(size) => Err(format!("{} has {size} bytes, too few for {bytes} bytes at {offset}", path.display())),
             None => {
@@ -271,7 +285,7 @@ impl Reader<'_> {
     fn location(&self, location: &str) -> Result<PathBuf, String> {
         let relative = Path::new(location);
         let inside = !location.is_empty() && relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-        if inside { Ok(self.folder.join(relative)) } else { Err(format!("external data `{location}` is not in the model's folder")) }
+        if inside { Ok(self.folder.unwrap_or(Path::new("")).join(relative)) } else { Err(format!("external data `{location}` is not in the model's folder")) }
     }
 
     fn size(&mut self, path: &Path) -> Option<u64> {

@@ -1,0 +1,178 @@
+//! A [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX has that operator.
+//!
+//! What vitempo keeps as attributes and ONNX takes as inputs (the `starts` of a Slice, the `shape` of a Reshape) is written as small integer
+//! initializers. Weights are seeded random numbers, or references to a file `weights.bin` that is not written (tensors of at most 64 elements are always
+//! in the file). The bytes depend on the graph and the seed only; the values of a weight on its name and the seed only.
+
+mod operators;
+mod tensors;
+
+use super::OnnxError;
+use super::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
+use super::weights::{self, fill::Distribution};
+use crate::{Graph, MemoryFormat, Node, ValueId, ValueSource};
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+
+const OPSET: i64 = 20;
+const IR_VERSION: i64 = 9;
+
+/// What becomes of weights that have no payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightFill {
+    /// A reference to external data that is not written: type and shape only. [`super::materialize`] fills it in.
+    #[default]
+    Omitted,
+    /// Seeded random values in the file.
+    Seeded(u64),
+}
+
+/// How to write a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// What becomes of weights.
+    pub weights: WeightFill,
+}
+
+impl WriteOptions {
+    /// With seeded random weights in the file.
+    #[must_use]
+    pub const fn seeded(seed: u64) -> Self {
+        Self { weights: WeightFill::Seeded(seed) }
+    }
+}
+
+/// The bytes of an ONNX file.
+///
+/// # Errors
+/// [`OnnxError::Unwritable`], naming the node, for what ONNX has no operator for: unsupported and framework-specific operators, fused attributes,
+/// memory formats; and when the file would be larger than protobuf's 2 GB.
+pub fn to_bytes(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>, OnnxError> {
+    let refuse = |reason| OnnxError::Unwritable { model: graph.name().to_owned(), reason };
+    let small_seed = match options.weights {
+        WeightFill::Omitted => 0,
+        WeightFill::Seeded(seed) => seed,
+    };
+    let bytes = model(graph, small_seed).map_err(refuse)?.encode_to_vec();
+    match options.weights {
+        WeightFill::Omitted => Ok(bytes),
+        WeightFill::Seeded(seed) => weights::fill_in(&bytes, seed).map_err(refuse),
+    }
+}
+
+/// Writes an ONNX file, whole or not at all.
+///
+/// # Errors
+/// As [`to_bytes`], and [`OnnxError::Write`].
+pub fn write_file(path: &Path, graph: &Graph, options: &WriteOptions) -> Result<(), OnnxError> {
+    let bytes = to_bytes(graph, options)?;
+    replace(path, &bytes).map_err(|source| OnnxError::Write { path: path.to_owned(), source })
+}
+
+/// Writes a file beside its place, then moves it there.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidFilename)?;
+    let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+    let write = || {
+        let mut file = std::fs::File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside);
+    })
+}
+
+fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {
+    let mut emitter = operators::Emitter::default();
+    for node in graph.nodes() {
+        check_formats(node)?;
+        emitter.emit(graph, node).map_err(|reason| format!("node `{}` ({}): {reason}", node.name, node.op.kind))?;
+    }
+    let mut initializer = weights_of(graph, &emitter.nodes, seed)?;
+    initializer.append(&mut emitter.constants);
+    let inputs = graph.inputs();
+    let proto = GraphProto {
+        name: graph.name().to_owned(),
+        input: infos(graph, inputs),
+        output: infos(graph, graph.outputs()),
+        value_info: infos(graph, &between(graph)),
+        node: emitter.nodes,
+        initializer,
+        ..GraphProto::default()
+    };
+    check_names(&proto)?;
+    Ok(ModelProto {
+        ir_version: IR_VERSION,
+        producer_name: "vitempo".to_owned(),
+        graph: Some(proto),
+        opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
+        ..ModelProto::default()
+    })
+}
+
+fn check_formats(node: &Node) -> Result<(), String> {
+    let tensors = node.op.inputs.iter().map(|i| &i.tensor).chain(&node.op.outputs);
+    match tensors.map(|t| t.format).find(|&format| format != MemoryFormat::ChannelsFirst) {
+        Some(format) => Err(format!("node `{}`: ONNX has no memory format {format}", node.name)),
+        None => Ok(()),
+    }
+}
+
+/// Every name is there and provided once: else engines refuse the file with less to say.
+fn check_names(graph: &GraphProto) -> Result<(), String> {
+    let provided = graph.input.iter().map(|v| &v.name).chain(graph.initializer.iter().map(|t| &t.name)).chain(graph.node.iter().flat_map(|n| &n.output));
+    let mut seen = BTreeSet::new();
+    for name in provided {
+        if name.is_empty() {
+            return Err("a value has no name".to_owned());
+        }
+        if !seen.insert(name) {
+            return Err(format!("two values are called `{name}`"));
+        }
+    }
+    Ok(())
+}
+
+/// Initializers for the constants that are read, in the order of the graph's values.
+fn weights_of(graph: &Graph, nodes: &[NodeProto], seed: u64) -> Result<Vec<TensorProto>, String> {
+    let mut distributions: BTreeMap<&str, Distribution> = BTreeMap::new();
+    for node in nodes {
+        for (index, input) in node.input.iter().enumerate() {
+            let asked = Distribution::of_input(&node.op_type, index);
+            let slot = distributions.entry(input).or_insert(asked);
+            *slot = asked.max(*slot);
+        }
+    }
+    let mut offset = 0u64;
+    let mut tensors = Vec::new();
+    for value in graph.values() {
+        let ValueSource::Constant(payload) = &value.source else { continue };
+        let is_output = || graph.outputs().iter().any(|&id| graph.value(id).name == value.name);
+        let distribution = distributions.get(value.name.as_str()).copied();
+        if distribution.is_none() && !is_output() {
+            continue;
+        }
+        let distribution = distribution.unwrap_or(Distribution::Small);
+        tensors.push(tensors::weight(value, payload.as_ref(), distribution, seed, &mut offset)?);
+    }
+    Ok(tensors)
+}
+
+fn infos(graph: &Graph, ids: &[ValueId]) -> Vec<ValueInfoProto> {
+    ids.iter().map(|&id| tensors::info(graph.value(id))).collect()
+}
+
+/// Known tensors that nodes provide and that are no outputs of the model.
+fn between(graph: &Graph) -> Vec<ValueId> {
+    let outputs: BTreeSet<_> = graph.outputs().iter().collect();
+    let provided = graph.nodes().iter().flat_map(|n| &n.outputs);
+    provided.filter(|id| !outputs.contains(id) && graph.value(**id).tensor.is_some()).copied().collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
