@@ -1,5 +1,6 @@
 //! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is needed.
 
+pub mod onnxruntime;
 pub mod rten;
 
 use crate::{Environment, Graph};
@@ -8,8 +9,9 @@ use crate::{Environment, Graph};
 #[must_use]
 pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
     match environment.framework.as_str() {
+        "onnxruntime" => onnxruntime::lower(graph, onnxruntime::block(environment)).ok(),
         "rten" => Some(rten::lower(graph)),
-        "onnxruntime" | "null" => Some(graph.clone()),
+        "null" => Some(graph.clone()),
         _ => None,
     }
 }

@@ -1,0 +1,67 @@
+//! Activations that ONNX Runtime fuses at its second level: Gelu, BiasGelu, QuickGelu, and HardSwish, which it spells out where it cannot fuse it.
+
+use crate::{
+    Attribute, Attributes, OpKind,
+    patterns::{activation, rewriter::Rewriter},
+};
+
+/// Marks a kernel of ONNX Runtime's own, which its transpose optimizer does not know. Gone at the end of lowering.
+pub(super) const FUSED: &str = "fused";
+
+fn fused() -> Attributes {
+    Attributes::new().with_int(FUSED, 1)
+}
+
+/// `x / 2 * (1 + erf(x / sqrt 2))` becomes Gelu. Whether anything changed.
+pub(super) fn gelu(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(span) = activation::erf_gelu(graph, index, true) else { continue };
+        changed |= graph.fuse("gelu", OpKind::Gelu, fused(), vec![span.input], span.output).is_some();
+    }
+    changed
+}
+
+/// A Gelu of x plus a vector becomes BiasGelu. Whether anything changed.
+pub(super) fn bias_gelu(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some((sum, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Gelu)) else { continue };
+        let Some(add) = graph.producer_of(sum, &OpKind::Add).filter(|_| graph.only_consumer(sum) == Some(index)) else { continue };
+        let Some([a, b]) = graph.node(add).map(|n| [n.inputs[0], *n.inputs.get(1).unwrap_or(&n.inputs[0])]) else { continue };
+        let is_bias = |v: crate::ValueId, x: crate::ValueId| graph.shape(v).len() == 1 && graph.shape(x).len() > 1 && graph.shape(v).last() == graph.shape(x).last();
+        let (x, bias) = match (is_bias(b, a), is_bias(a, b)) {
+            (true, _) => (a, b),
+            (_, true) => (b, a),
+            _ => continue,
+        };
+        changed |= graph.fuse("bias_gelu", OpKind::Gelu, fused().with_int("bias", 1), vec![x, bias], output).is_some();
+    }
+    changed
+}
+
+/// `x * sigmoid(x)` becomes QuickGelu, vitempo's SiLU. Whether anything changed.
+pub(super) fn quick_gelu(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        if !graph.is(index, &OpKind::Sigmoid) {
+            continue;
+        }
+        let Some(span) = activation::gated(graph, index) else { continue };
+        changed |= graph.fuse("silu", OpKind::Silu, Attributes::new(), vec![span.input], span.output).is_some();
+    }
+    changed
+}
+
+/// There is no kernel for HardSwish: it runs as HardSigmoid and Mul.
+pub(super) fn spell_out_hard_swish(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some((x, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::HardSwish)) else { continue };
+        let tensor = graph.tensor(x).cloned();
+        graph.remove(index);
+        let sixth = Attribute::Float(f64::from(1.0f32 / 6.0));
+        let attributes = Attributes::new().with("alpha", sixth).with("beta", Attribute::Float(0.5));
+        let gate = graph.add_with_output("hard_sigmoid", OpKind::HardSigmoid, attributes, vec![x], tensor);
+        graph.add("hard_swish", OpKind::Mul, Attributes::new(), vec![x, gate], vec![output]);
+    }
+}

@@ -1,0 +1,115 @@
+//! ONNX Runtime's CPU kernels for a graph, at its highest optimization level, in 32-bit floats.
+//!
+//! Rules after the optimizers of ONNX Runtime 1.31 (`onnxruntime/core/optimizer`), in their order: level 1 on ONNX operators, level 2 once nodes
+//! are assigned to the CPU, level 3 for memory formats. Each level is repeated until nothing changes, a few times at most, as the engine does.
+//! Whether they agree with the engine is checked by [`super::compare`] against the models it saves.
+
+mod activation;
+mod blocked;
+mod convolution;
+mod elimination;
+mod normalization;
+mod permutation;
+mod product;
+mod reshape;
+mod split;
+mod transpose;
+
+use crate::{Environment, Graph, GraphError, OpKind, Operand, ValueId, patterns::rewriter::Rewriter, shape};
+
+/// How often the engine repeats a level.
+const ROUNDS: usize = 5;
+
+/// Elements of a block of channels on a machine with these instructions: 16, 8, or 1 for no blocked formats.
+#[must_use]
+pub fn block(environment: &Environment) -> usize {
+    let has = |name: &str| environment.isa.split([',', ' ']).any(|i| i == name);
+    if has("avx512f") {
+        16
+    } else if has("avx2") || has("avx") {
+        8
+    } else {
+        1
+    }
+}
+
+/// The kernels ONNX Runtime runs for `graph` with blocks of that many channels.
+///
+/// # Errors
+/// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
+pub fn lower(graph: &Graph, block: usize) -> Result<Graph, GraphError> {
+    let mut rewriter = Rewriter::new(graph);
+    let graph = &mut rewriter;
+    repeat(graph, level_one);
+    convolution::fuse_hard_swish(graph);
+    activation::spell_out_hard_swish(graph);
+    repeat(graph, level_two);
+    if block > 1 {
+        blocked::convert(graph, block);
+    }
+    convolution::fuse_residuals(graph);
+    seal(graph);
+    rewriter.finish()
+}
+
+fn repeat(graph: &mut Rewriter, level: fn(&mut Rewriter) -> bool) {
+    for _ in 0..ROUNDS {
+        if !level(graph) {
+            break;
+        }
+    }
+}
+
+type Step = fn(&mut Rewriter) -> bool;
+
+fn run(graph: &mut Rewriter, steps: &[Step]) -> bool {
+    steps.iter().fold(false, |changed, step| step(graph) | changed)
+}
+
+fn level_one(graph: &mut Rewriter) -> bool {
+    let steps: &[Step] = &[
+        elimination::no_ops,
+        convolution::fold_neighbours,
+        elimination::share,
+        elimination::fold_constants,
+        product::fuse_bias,
+        reshape::fuse_neighbours,
+        |g| transpose::optimize(g, false),
+    ];
+    run(graph, steps)
+}
+
+fn level_two(graph: &mut Rewriter) -> bool {
+    let steps: &[Step] = &[
+        |g| transpose::optimize(g, true),
+        product::fuse_activations,
+        convolution::fuse_activations,
+        activation::gelu,
+        split::fuse_gathers,
+        product::fuse_transposes,
+        activation::bias_gelu,
+        normalization::fuse_residuals,
+        activation::quick_gelu,
+        product::fuse_scales,
+    ];
+    run(graph, steps)
+}
+
+/// Brings all attributes into their canonical form and forgets what only the rules needed.
+fn seal(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some(node) = graph.node(index) else { continue };
+        let (kind, mut attributes, inputs) = (node.op.kind.clone(), node.op.attributes.clone(), node.inputs.clone());
+        attributes.0.remove(activation::FUSED);
+        if matches!(kind, OpKind::Reshape | OpKind::Expand) {
+            attributes = reshape::target(graph, index);
+        }
+        let operands: Vec<Operand> = inputs.iter().filter_map(|&v| operand(graph, v)).collect();
+        let canonical = shape::canonical(&kind, attributes.clone(), &operands).unwrap_or(attributes);
+        graph.change(index, kind, canonical);
+    }
+}
+
+fn operand(graph: &Rewriter, value: ValueId) -> Option<Operand> {
+    graph.tensor(value).cloned().map(|tensor| Operand { tensor, constant: graph.is_constant(value) })
+}

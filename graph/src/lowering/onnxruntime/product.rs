@@ -1,0 +1,161 @@
+//! Matrix products as ONNX Runtime fuses them: MatMul and Add become Gemm, scales and transposes become attributes.
+
+use super::reshape;
+use crate::{
+    Attribute, Attributes, OpKind, TensorSpec, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+
+/// `MatMul, Add` with a weight and a bias become one Gemm, between reshapes where the input is no matrix. Whether anything changed.
+pub(super) fn fuse_bias(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        changed |= fuse_one_bias(graph, index).is_some();
+    }
+    changed
+}
+
+fn fuse_one_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let node = graph.node(index).filter(|n| n.op.kind == OpKind::Linear && n.inputs.len() == 2)?;
+    let plain = node.op.attributes.0.is_empty();
+    let (name, x, weight, product) = (node.name.clone(), node.inputs[0], node.inputs[1], *node.outputs.first()?);
+    let add = graph.only_consumer(product).filter(|&n| graph.is(n, &OpKind::Add))?;
+    let bias = graph.other_input(add, product)?;
+    let output = *graph.node(add)?.outputs.first()?;
+    let (x_spec, weight_shape) = (graph.tensor(x)?.clone(), graph.shape(weight).to_vec());
+    let [k, n] = weight_shape[..] else { return None };
+    if !plain || graph.shape(bias) != [n] || x_spec.shape.is_empty() || !x_spec.precision.is_float() {
+        return None;
+    }
+    graph.remove(add);
+    graph.remove(index);
+    let matrix = |columns: usize| TensorSpec { shape: vec![x_spec.shape[..x_spec.rank() - 1].iter().product(), columns], ..x_spec.clone() };
+    if x_spec.rank() == 2 {
+        graph.add(&name, OpKind::Linear, Attributes::new(), vec![x, weight, bias], vec![output]);
+        return Some(());
+    }
+    let flat = graph.add_with_output(&format!("{name}/in"), OpKind::Reshape, reshape::attributes("Reshape", &[]), vec![x], Some(matrix(k)));
+    let gemm = graph.add_with_output(&name, OpKind::Linear, Attributes::new(), vec![flat, weight, bias], Some(matrix(n)));
+    graph.add(&format!("{name}/out"), OpKind::Reshape, reshape::attributes("Reshape", &[]), vec![gemm], vec![output]);
+    Some(())
+}
+
+/// A MatMul takes in the transposes of the last two dimensions before it. Whether anything changed.
+pub(super) fn fuse_transposes(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        if !is_matmul(graph, index) {
+            continue;
+        }
+        for (position, attribute) in [(0, "trans_a"), (1, "trans_b")] {
+            let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else { continue };
+            let Some(transpose) = graph.producer_of(input, &OpKind::Transpose).filter(|&t| swaps_last_two(graph, t)) else { continue };
+            let Some((source, _)) = graph.ends(transpose).filter(|_| !graph.is_output(input)) else { continue };
+            graph.set_input(index, position, source);
+            if graph.uses(input) == 0 {
+                graph.remove(transpose);
+            }
+            if let Some(attributes) = graph.attributes_mut(index) {
+                let flipped = 1 - attributes.int(attribute).unwrap_or(0);
+                attributes.set(attribute, Attribute::Int(flipped));
+            }
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// A MatMul, with or without constant right side, and not a Gemm (which has a bias).
+fn is_matmul(graph: &Rewriter, index: NodeIndex) -> bool {
+    graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::MatMul | OpKind::Linear) && n.inputs.len() == 2)
+}
+
+fn swaps_last_two(graph: &Rewriter, index: NodeIndex) -> bool {
+    let Some(node) = graph.node(index) else { return false };
+    let perm = node.op.attributes.ints("perm");
+    let n = perm.len();
+    n >= 2 && perm[n - 2] == n as i64 - 1 && perm[n - 1] == n as i64 - 2 && perm[..n - 2].iter().enumerate().all(|(i, &p)| p == i as i64)
+}
+
+/// A MatMul takes in multiplications and divisions by a number before and after it. Whether anything changed.
+pub(super) fn fuse_scales(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        if !is_matmul(graph, index) {
+            continue;
+        }
+        for position in 0..2 {
+            changed |= fuse_scale_before(graph, index, position).is_some();
+        }
+        changed |= fuse_scale_after(graph, index).is_some();
+    }
+    changed
+}
+
+fn scale(graph: &mut Rewriter, index: NodeIndex, factor: f32) {
+    if let Some(attributes) = graph.attributes_mut(index) {
+        let alpha = attributes.float("alpha").unwrap_or(1.0) as f32 * factor;
+        attributes.set("alpha", Attribute::Float(f64::from(alpha)));
+    }
+}
+
+/// The factor of a Mul or Div by a number, and what is scaled.
+fn factor(graph: &Rewriter, index: NodeIndex) -> Option<(f32, ValueId)> {
+    let node = graph.node(index)?;
+    let (number, other) = graph.scalar_operand(index)?;
+    let constant = node.inputs.iter().copied().find(|&v| v != other)?;
+    if graph.shape(constant).len() > graph.shape(other).len() || graph.is_constant(other) {
+        return None;
+    }
+    match node.op.kind {
+        OpKind::Mul => Some((number as f32, other)),
+        OpKind::Div if node.inputs.first() == Some(&other) => Some((1.0 / number as f32, other)),
+        _ => None,
+    }
+}
+
+fn fuse_scale_before(graph: &mut Rewriter, index: NodeIndex, position: usize) -> Option<()> {
+    let input = *graph.node(index)?.inputs.get(position)?;
+    let before = graph.producer(input)?;
+    let (number, source) = factor(graph, before)?;
+    graph.set_input(index, position, source);
+    if graph.uses(input) == 0 {
+        graph.remove(before);
+    }
+    scale(graph, index, number);
+    Some(())
+}
+
+fn fuse_scale_after(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (_, output) = graph.ends(index)?;
+    let after = graph.only_consumer(output)?;
+    let (number, _) = factor(graph, after)?;
+    let (_, end) = graph.ends(after)?;
+    graph.remove(after);
+    graph.set_output(index, 0, end);
+    scale(graph, index, number);
+    Some(())
+}
+
+/// A Gemm takes in the activation that is its only reader. Whether anything changed.
+pub(super) fn fuse_activations(graph: &mut Rewriter) -> bool {
+    use OpKind as K;
+    let mut changed = false;
+    for index in graph.order() {
+        let is_gemm = graph.node(index).is_some_and(|n| n.op.kind == K::Linear && n.inputs.len() == 3 && n.op.attributes.text("activation").is_none());
+        let Some((_, output)) = graph.ends(index).filter(|_| is_gemm) else { continue };
+        let Some(next) = graph.only_consumer(output) else { continue };
+        let Some(node) = graph.node(next) else { continue };
+        if !matches!(node.op.kind, K::Relu | K::LeakyRelu | K::Sigmoid | K::Tanh | K::Elu | K::HardSigmoid | K::Softplus) {
+            continue;
+        }
+        let (name, Some(&end)) = (node.op.kind.name().to_owned(), node.outputs.first()) else { continue };
+        graph.remove(next);
+        graph.set_output(index, 0, end);
+        if let Some(attributes) = graph.attributes_mut(index) {
+            attributes.set("activation", Attribute::Text(name));
+        }
+        changed = true;
+    }
+    changed
+}

@@ -1,0 +1,392 @@
+//! ONNX Runtime's transpose optimizer: a transpose is pushed through the operators after it where that is likely to remove it.
+//!
+//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: nodes are visited once, in topological order; a transpose in front of a node
+//! goes behind it when the estimated cost falls. The cost of transposing a tensor is its number of dimensions larger than 1.
+
+use super::{
+    permutation as perms,
+    reshape::{self, Form},
+};
+use crate::{
+    Attribute, Attributes, OpKind, TensorSpec, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+use std::collections::HashSet;
+
+/// How a transpose passes through an operator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handler {
+    /// All inputs and outputs are transposed.
+    Simple,
+    /// Inputs broadcast against each other: they get the same rank first. Scalars stay.
+    Broadcast,
+    /// Only the first input is transposed; steering attributes follow.
+    First,
+    /// All inputs are concatenated.
+    Concat,
+    Squeeze,
+    Unsqueeze,
+    Transpose,
+    Reshape,
+    /// Only once nodes are assigned to the CPU, and only between channels first and channels last.
+    Resize,
+    /// Known to the optimizer, but refused for floats.
+    Never,
+}
+
+impl Handler {
+    fn of(graph: &Rewriter, index: NodeIndex) -> Option<Self> {
+        use OpKind as K;
+        let node = graph.node(index)?;
+        let logical_not = node.op.attributes.text("op") == Some("Not");
+        Some(match &node.op.kind {
+            K::Cast | K::Exp | K::Identity | K::LeakyRelu | K::Log | K::Reciprocal | K::Relu | K::Sigmoid | K::Sqrt | K::Tanh | K::Abs | K::Neg | K::Erf => Self::Simple,
+            K::HardSigmoid | K::HardSwish | K::Round | K::Softplus | K::Sin | K::Cos => Self::Simple,
+            // A Gelu that is there before fusions is ONNX's own.
+            K::Gelu | K::GeluTanh if !node.op.attributes.0.contains_key("fused") => Self::Simple,
+            K::Logical if logical_not => Self::Simple,
+            K::Add | K::Max | K::Min | K::Mul | K::Sub | K::Div | K::Mod | K::PRelu | K::Compare | K::Pow | K::Where | K::Logical => Self::Broadcast,
+            K::Clip | K::Pad | K::Split | K::Slice | K::Tile | K::Softmax | K::ArgMax => Self::First,
+            K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => Self::First,
+            K::Concat => Self::Concat,
+            K::Transpose => Self::Transpose,
+            K::Resize => Self::Resize,
+            K::MaxPool => Self::Never,
+            K::Reshape => match reshape::form(graph, index)? {
+                Form::Reshape => Self::Reshape,
+                Form::Squeeze(_) => Self::Squeeze,
+                Form::Unsqueeze(_) => Self::Unsqueeze,
+                Form::Flatten => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    fn transposes_outputs(self) -> bool {
+        !matches!(self, Self::Transpose | Self::Reshape)
+    }
+
+    /// Positions of the inputs that are transposed.
+    fn inputs(self, graph: &Rewriter, index: NodeIndex) -> Vec<usize> {
+        let Some(node) = graph.node(index) else { return Vec::new() };
+        match self {
+            Self::Simple | Self::Concat => (0..node.inputs.len()).collect(),
+            Self::Broadcast => (0..node.inputs.len()).filter(|&i| !graph.shape(node.inputs[i]).is_empty()).collect(),
+            _ => vec![0],
+        }
+    }
+}
+
+/// The permutation of the transpose at `index`.
+fn permutation(graph: &Rewriter, index: NodeIndex) -> Option<Vec<usize>> {
+    let node = graph.node(index).filter(|n| n.op.kind == OpKind::Transpose)?;
+    perms::valid(node.op.attributes.ints("perm"))
+}
+
+fn permuted(tensor: Option<&TensorSpec>, perm: &[usize]) -> Option<TensorSpec> {
+    tensor.map(|t| TensorSpec { shape: perms::apply(perm, &t.shape), ..t.clone() })
+}
+
+fn transpose_attributes(perm: &[usize]) -> Attributes {
+    Attributes::new().with_ints("perm", perms::to_ints(perm))
+}
+
+/// One run over the graph. `assigned`: nodes belong to the CPU already (optimization level 2). Whether anything changed.
+pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
+    let order = graph.order();
+    let leading = leading_to_transpose(graph, &order);
+    let mut changed = false;
+    for index in order {
+        let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
+        for (position, input) in inputs.into_iter().enumerate() {
+            let Some(transpose) = graph.producer_of(input, &OpKind::Transpose) else { continue };
+            let Some(perm) = permutation(graph, transpose) else { continue };
+            if process(graph, transpose, index, &perm, position, &leading, assigned) {
+                changed = true;
+                break;
+            }
+        }
+    }
+    changed
+}
+
+/// Values from which a path of operators that let transposes through leads to a transpose.
+fn leading_to_transpose(graph: &Rewriter, order: &[NodeIndex]) -> HashSet<ValueId> {
+    let mut leading = HashSet::new();
+    for &index in order.iter().rev() {
+        let Some(node) = graph.node(index) else { continue };
+        if node.op.kind == OpKind::Transpose {
+            leading.extend(node.inputs.first().copied());
+        } else if node.outputs.iter().any(|v| leading.contains(v)) {
+            let Some(handler) = Handler::of(graph, index).filter(|h| h.transposes_outputs()) else { continue };
+            leading.extend(handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]));
+        }
+    }
+    leading
+}
+
+fn rank_cost(graph: &Rewriter, value: ValueId) -> i64 {
+    graph.tensor(value).map_or(5, |t| t.shape.iter().filter(|&&d| d != 1).count() as i64)
+}
+
+fn likely_removable(graph: &Rewriter, transpose: NodeIndex) -> bool {
+    let Some((_, output)) = graph.ends(transpose) else { return false };
+    !graph.is_output(output) && graph.consumers(output).iter().all(|&c| Handler::of(graph, c).is_some())
+}
+
+fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize]) -> i64 {
+    if graph.is_constant(value) {
+        return 0;
+    }
+    if let Some(transpose) = graph.producer(value)
+        && let Some(other) = permutation(graph, transpose)
+    {
+        return if other == perm && likely_removable(graph, transpose) { -rank_cost(graph, value) } else { 0 };
+    }
+    rank_cost(graph, value)
+}
+
+fn worthwhile(graph: &Rewriter, index: NodeIndex, handler: Handler, perm: &[usize], leading: &HashSet<ValueId>) -> bool {
+    let Some(node) = graph.node(index) else { return false };
+    if handler == Handler::Transpose {
+        return true;
+    }
+    let mut cost: i64 = handler.inputs(graph, index).iter().map(|&i| input_cost(graph, node.inputs[i], perm)).sum();
+    if cost < 0 && handler.transposes_outputs() && !node.outputs.iter().any(|v| leading.contains(v)) {
+        cost += node.outputs.iter().map(|&v| rank_cost(graph, v)).max().unwrap_or(0);
+    }
+    cost < 0
+}
+
+fn process(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize], position: usize, leading: &HashSet<ValueId>, assigned: bool) -> bool {
+    let Some(handler) = Handler::of(graph, index) else { return false };
+    let inputs = handler.inputs(graph, index);
+    if !inputs.contains(&position) || !worthwhile(graph, index, handler, perm, leading) {
+        return false;
+    }
+    match handler {
+        Handler::Simple => push_through(graph, index, perm, &inputs, perm),
+        Handler::Broadcast => normalize_ranks(graph, index, perm.len(), &inputs) && push_through(graph, index, perm, &inputs, perm),
+        Handler::First | Handler::Concat => push_with_attributes(graph, index, perm, &inputs),
+        Handler::Squeeze => push_through_squeeze(graph, index, perm),
+        Handler::Unsqueeze => push_through_unsqueeze(graph, index, perm).is_some(),
+        Handler::Transpose => permutation(graph, index).is_some_and(|second| second.len() == perm.len() && merge(graph, transpose, index, perm, &second)),
+        Handler::Reshape => merge_reshape(graph, transpose, index, perm),
+        Handler::Resize => {
+            let between_layouts = perm == [0, 2, 3, 1] || perm == [0, 3, 1, 2];
+            assigned && between_layouts && push_with_attributes(graph, index, perm, &inputs)
+        }
+        Handler::Never => false,
+    }
+}
+
+/// Undoes `perm` in front of the inputs and does `output_perm` behind the outputs.
+fn push_through(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], inputs: &[usize], output_perm: &[usize]) -> bool {
+    let inverse = perms::invert(perm);
+    for &position in inputs {
+        transpose_input(graph, index, position, &inverse);
+    }
+    transpose_outputs(graph, index, output_perm);
+    true
+}
+
+fn transpose_input(graph: &mut Rewriter, index: NodeIndex, position: usize, perm: &[usize]) {
+    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else { return };
+    let tensor = permuted(graph.tensor(input), perm);
+    if graph.is_constant(input) {
+        let single = graph.tensor(input).is_none_or(|t| t.elements() == 1);
+        if let (false, Some(tensor)) = (single, tensor) {
+            let turned = graph.constant("transposed", tensor, None);
+            graph.set_input(index, position, turned);
+        }
+        return;
+    }
+    if let Some(before) = graph.producer(input)
+        && let Some(first) = permutation(graph, before).filter(|p| p.len() == perm.len())
+        && let Some((source, _)) = graph.ends(before)
+    {
+        let combined = perms::compose(&first, perm);
+        let value = if perms::is_identity(&combined) {
+            source
+        } else {
+            graph.add_with_output("transpose", OpKind::Transpose, transpose_attributes(&combined), vec![source], tensor)
+        };
+        graph.set_input(index, position, value);
+        if graph.uses(input) == 0 {
+            graph.remove(before);
+        }
+        return;
+    }
+    let same = graph.consumers(input).iter().copied().find(|&c| c != index && permutation(graph, c).as_deref() == Some(perm));
+    let value = match same.and_then(|c| graph.ends(c)) {
+        Some((_, output)) => output,
+        None => graph.add_with_output("transpose", OpKind::Transpose, transpose_attributes(perm), vec![input], tensor),
+    };
+    graph.set_input(index, position, value);
+}
+
+fn transpose_outputs(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) {
+    if perms::is_identity(perm) {
+        return;
+    }
+    let outputs = graph.node(index).map(|n| n.outputs.clone()).unwrap_or_default();
+    for (position, output) in outputs.into_iter().enumerate() {
+        let tensor = permuted(graph.tensor(output), &perms::invert(perm));
+        let inner = graph.value("untransposed", tensor);
+        graph.set_output(index, position, inner);
+        graph.add("transpose", OpKind::Transpose, transpose_attributes(perm), vec![inner], vec![output]);
+    }
+}
+
+/// Gives all inputs at `positions` the rank `rank`, by dimensions of extent 1 in front.
+fn normalize_ranks(graph: &mut Rewriter, index: NodeIndex, rank: usize, positions: &[usize]) -> bool {
+    let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
+    if positions.iter().any(|&p| graph.tensor(inputs[p]).is_none_or(|t| t.rank() > rank)) {
+        return false;
+    }
+    for &position in positions {
+        let missing = rank - graph.shape(inputs[position]).len();
+        if missing > 0 {
+            unsqueeze_input(graph, index, position, missing);
+        }
+    }
+    true
+}
+
+fn unsqueeze_input(graph: &mut Rewriter, index: NodeIndex, position: usize, missing: usize) {
+    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else { return };
+    let axes: Vec<usize> = (0..missing).collect();
+    let Some(tensor) = graph.tensor(input).cloned() else { return };
+    let shape = std::iter::repeat_n(1, missing).chain(tensor.shape.iter().copied()).collect::<Vec<_>>();
+    let tensor = TensorSpec { shape, ..tensor };
+    let producer = graph.producer(input);
+    let value = if graph.is_constant(input) {
+        let data = graph.data(input).cloned();
+        graph.constant("unsqueezed", tensor, data)
+    } else if let Some(squeeze) = producer.filter(|&p| reshape::form(graph, p) == Some(Form::Squeeze(axes.clone()))) {
+        graph.ends(squeeze).map_or(input, |(source, _)| source)
+    } else {
+        let output = graph.add_with_output("unsqueeze", OpKind::Reshape, reshape::attributes("Unsqueeze", &axes), vec![input], Some(tensor));
+        let perm = producer.and_then(|p| permutation(graph, p));
+        match (perm, graph.producer(output)) {
+            (Some(perm), Some(unsqueeze)) => push_through_unsqueeze(graph, unsqueeze, &perm).unwrap_or(output),
+            _ => output,
+        }
+    };
+    graph.set_input(index, position, value);
+    if let Some(orphan) = producer.filter(|_| graph.uses(input) == 0) {
+        graph.remove_with_inputs(orphan);
+    }
+}
+
+fn push_through_squeeze(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) -> bool {
+    let Some(Form::Squeeze(axes)) = reshape::form(graph, index) else { return false };
+    if axes.is_empty() || axes.iter().any(|&a| a >= perm.len()) {
+        return false;
+    }
+    let mut moved: Vec<usize> = axes.iter().map(|&a| perm[a]).collect();
+    moved.sort_unstable();
+    graph.change(index, OpKind::Reshape, reshape::attributes("Squeeze", &moved));
+    push_through(graph, index, perm, &[0], &perms::squeeze(&moved, perm))
+}
+
+/// Returns the value that has taken the place of the unsqueeze's output.
+fn push_through_unsqueeze(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) -> Option<ValueId> {
+    let Some(Form::Unsqueeze(axes)) = reshape::form(graph, index) else { return None };
+    let (_, output) = graph.ends(index)?;
+    if axes.is_empty() || axes.iter().any(|&a| a >= perm.len() + axes.len()) {
+        return None;
+    }
+    graph.change(index, OpKind::Reshape, reshape::attributes("Unsqueeze", &axes));
+    push_through(graph, index, perm, &[0], &perms::unsqueeze(&axes, perm));
+    Some(output)
+}
+
+/// Operators whose attributes speak of dimensions.
+fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], inputs: &[usize]) -> bool {
+    let Some(node) = graph.node(index) else { return false };
+    let (kind, mut attributes) = (node.op.kind.clone(), node.op.attributes.clone());
+    let rank = perm.len();
+    let inverse = perms::invert(perm);
+    let removed = match reduced_axes(&kind, &attributes, rank) {
+        Some(axes) if attributes.int("keepdims") == Some(0) => axes.iter().map(|&a| perm[a]).collect(),
+        _ => Vec::new(),
+    };
+    if let Some(axis) = attributes.int("axis") {
+        let Some(axis) = front(axis, rank) else { return false };
+        attributes.set("axis", Attribute::Int(perm[axis] as i64));
+    }
+    let per_axis = matches!(kind, OpKind::Slice);
+    let axes: Option<Vec<usize>> = attributes.ints("axes").iter().map(|&a| front(a, rank)).collect();
+    let Some(axes) = axes else { return false };
+    if !axes.is_empty() {
+        let mut moved: Vec<i64> = axes.iter().map(|&a| perm[a] as i64).collect();
+        if !per_axis {
+            moved.sort_unstable();
+        }
+        attributes.set("axes", Attribute::Ints(moved));
+    }
+    for name in ["repeats", "sizes"] {
+        if attributes.ints(name).len() == rank {
+            let moved = perms::apply(&inverse, attributes.ints(name));
+            attributes.set(name, Attribute::Ints(moved));
+        }
+    }
+    if let Some(Attribute::Floats(scales)) = attributes.0.get("scales").filter(|_| kind == OpKind::Resize) {
+        let moved = perms::apply(&inverse, scales);
+        attributes.set("scales", Attribute::Floats(moved));
+    }
+    if kind == OpKind::Pad && attributes.ints("pads").len() == 2 * rank {
+        let (starts, ends) = attributes.ints("pads").split_at(rank);
+        let moved = [perms::apply(&inverse, starts), perms::apply(&inverse, ends)].concat();
+        attributes.set("pads", Attribute::Ints(moved));
+    }
+    graph.change(index, kind, attributes);
+    let output_perm = perms::squeeze(&removed, perm);
+    push_through(graph, index, perm, inputs, &output_perm)
+}
+
+fn front(axis: i64, rank: usize) -> Option<usize> {
+    let axis = if axis < 0 { axis + rank as i64 } else { axis };
+    usize::try_from(axis).ok().filter(|&a| a < rank)
+}
+
+/// The dimensions a reduction takes away when it does not keep them.
+fn reduced_axes(kind: &OpKind, attributes: &Attributes, rank: usize) -> Option<Vec<usize>> {
+    use OpKind as K;
+    match kind {
+        K::ArgMax => Some(vec![front(attributes.int("axis")?, rank)?]),
+        K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => {
+            let axes: Vec<usize> = attributes.ints("axes").iter().filter_map(|&a| front(a, rank)).collect();
+            Some(if axes.is_empty() { (0..rank).collect() } else { axes })
+        }
+        _ => None,
+    }
+}
+
+/// Two transposes in a row: none or one is left.
+fn merge(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, first: &[usize], second: &[usize]) -> bool {
+    let (Some((source, between)), Some((_, output))) = (graph.ends(transpose), graph.ends(index)) else { return false };
+    let combined = perms::compose(first, second);
+    graph.remove(index);
+    if perms::is_identity(&combined) {
+        graph.replace_value(output, source);
+    } else {
+        graph.add("transpose", OpKind::Transpose, transpose_attributes(&combined), vec![source], vec![output]);
+    }
+    if graph.uses(between) == 0 {
+        graph.remove(transpose);
+    }
+    true
+}
+
+/// A reshape that only moves dimensions of extent 1 is a transpose.
+fn merge_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize]) -> bool {
+    let Some((input, output)) = graph.ends(index) else { return false };
+    let (from, to) = (graph.shape(input), graph.shape(output));
+    if from.len() != perm.len() || from.len() != to.len() {
+        return false;
+    }
+    let Some(second) = perms::of_reshape(from, to) else { return false };
+    merge(graph, transpose, index, perm, &second)
+}

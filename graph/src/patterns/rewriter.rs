@@ -1,0 +1,353 @@
+//! [`Rewriter`]: a graph while it is being rewritten. The one engine behind [`crate::patterns`] and [`crate::lowering`].
+//!
+//! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes keep their index until the end;
+//! a removed node leaves a hole. [`Rewriter::finish`] drops what nobody reads any more and puts the operators' specs together anew.
+
+use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId, ValueSource};
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// Index of a node in its [`Rewriter`]; stays the same until the end.
+pub(crate) type NodeIndex = usize;
+
+/// A mutable graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Rewriter {
+    name: String,
+    values: Vec<Value>,
+    nodes: Vec<Option<Node>>,
+    inputs: Vec<ValueId>,
+    outputs: Vec<ValueId>,
+    producer: Vec<Option<NodeIndex>>,
+    consumers: Vec<Vec<NodeIndex>>,
+}
+
+impl Rewriter {
+    /// A copy of `graph`, open for changes.
+    pub(crate) fn new(graph: &Graph) -> Self {
+        let values = graph.values().to_vec();
+        let mut rewriter = Self {
+            name: graph.name().to_owned(),
+            producer: vec![None; values.len()],
+            consumers: vec![Vec::new(); values.len()],
+            values,
+            nodes: Vec::new(),
+            inputs: graph.inputs().to_vec(),
+            outputs: graph.outputs().to_vec(),
+        };
+        for node in graph.nodes() {
+            rewriter.push(node.clone());
+        }
+        rewriter
+    }
+
+    fn push(&mut self, node: Node) -> NodeIndex {
+        let index = self.nodes.len();
+        for input in &node.inputs {
+            self.consumers[input.0 as usize].push(index);
+        }
+        for output in &node.outputs {
+            self.producer[output.0 as usize] = Some(index);
+        }
+        self.nodes.push(Some(node));
+        index
+    }
+
+    /// The nodes that are left, producers first; where that leaves a choice, in the order of their indices.
+    pub(crate) fn order(&self) -> Vec<NodeIndex> {
+        let mut waits = vec![0usize; self.nodes.len()];
+        for (index, node) in self.live() {
+            waits[index] = node.inputs.iter().filter(|&&v| self.producer(v).is_some()).count();
+        }
+        let mut ready: BinaryHeap<_> = self.live().filter(|(i, _)| waits[*i] == 0).map(|(i, _)| Reverse(i)).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(Reverse(index)) = ready.pop() {
+            order.push(index);
+            let Some(node) = self.node(index) else { continue };
+            for reader in node.outputs.iter().flat_map(|v| &self.consumers[v.0 as usize]) {
+                waits[*reader] -= 1;
+                if waits[*reader] == 0 {
+                    ready.push(Reverse(*reader));
+                }
+            }
+        }
+        order
+    }
+
+    fn live(&self) -> impl Iterator<Item = (NodeIndex, &Node)> {
+        self.nodes.iter().enumerate().filter_map(|(i, n)| n.as_ref().map(|n| (i, n)))
+    }
+
+    /// The node at `index`, unless it was removed.
+    pub(crate) fn node(&self, index: NodeIndex) -> Option<&Node> {
+        self.nodes.get(index)?.as_ref()
+    }
+
+    /// Whether the node at `index` is there and of that kind.
+    pub(crate) fn is(&self, index: NodeIndex, kind: &OpKind) -> bool {
+        self.node(index).is_some_and(|n| n.op.kind == *kind)
+    }
+
+    /// The node that provides `value`.
+    pub(crate) fn producer(&self, value: ValueId) -> Option<NodeIndex> {
+        self.producer[value.0 as usize]
+    }
+
+    /// The node that provides `value`, when it is of that kind.
+    pub(crate) fn producer_of(&self, value: ValueId, kind: &OpKind) -> Option<NodeIndex> {
+        self.producer(value).filter(|&i| self.is(i, kind))
+    }
+
+    /// The nodes that read `value`; one that reads it twice is there twice.
+    pub(crate) fn consumers(&self, value: ValueId) -> &[NodeIndex] {
+        &self.consumers[value.0 as usize]
+    }
+
+    /// The only reader of `value`, when it has one reading and the caller does not get it.
+    pub(crate) fn only_consumer(&self, value: ValueId) -> Option<NodeIndex> {
+        match self.consumers(value) {
+            [one] if !self.is_output(value) => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// How often `value` is wanted: readings, and one more when the caller gets it.
+    pub(crate) fn uses(&self, value: ValueId) -> usize {
+        self.consumers(value).len() + usize::from(self.is_output(value))
+    }
+
+    /// Whether the caller gets `value`.
+    pub(crate) fn is_output(&self, value: ValueId) -> bool {
+        self.outputs.contains(&value)
+    }
+
+    /// Shape and type of `value`.
+    pub(crate) fn tensor(&self, value: ValueId) -> Option<&TensorSpec> {
+        self.values[value.0 as usize].tensor.as_ref()
+    }
+
+    /// Shape of `value`; empty when it is unknown.
+    pub(crate) fn shape(&self, value: ValueId) -> &[usize] {
+        self.tensor(value).map_or(&[], |t| &t.shape)
+    }
+
+    /// Whether `value` is known before the model runs.
+    pub(crate) fn is_constant(&self, value: ValueId) -> bool {
+        matches!(self.values[value.0 as usize].source, ValueSource::Constant(_))
+    }
+
+    /// The payload of a small constant.
+    pub(crate) fn data(&self, value: ValueId) -> Option<&ConstantData> {
+        match &self.values[value.0 as usize].source {
+            ValueSource::Constant(data) => data.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The number in a constant of one element, whatever its rank.
+    pub(crate) fn scalar(&self, value: ValueId) -> Option<f64> {
+        match self.data(value)? {
+            ConstantData::Floats(v) if v.len() == 1 => Some(v[0]),
+            ConstantData::Ints(v) if v.len() == 1 => Some(v[0] as f64),
+            _ => None,
+        }
+    }
+
+    /// The first input and the first output of a node.
+    pub(crate) fn ends(&self, index: NodeIndex) -> Option<(ValueId, ValueId)> {
+        let node = self.node(index)?;
+        Some((*node.inputs.first()?, *node.outputs.first()?))
+    }
+
+    /// For a node of two inputs: the constant one's number and the other input.
+    pub(crate) fn scalar_operand(&self, index: NodeIndex) -> Option<(f64, ValueId)> {
+        let [a, b] = self.node(index)?.inputs[..] else { return None };
+        match (self.scalar(a), self.scalar(b)) {
+            (_, Some(number)) => Some((number, a)),
+            (Some(number), None) => Some((number, b)),
+            _ => None,
+        }
+    }
+
+    /// For a node of two inputs that reads `value`: the other one.
+    pub(crate) fn other_input(&self, index: NodeIndex, value: ValueId) -> Option<ValueId> {
+        match self.node(index)?.inputs[..] {
+            [a, b] if a == value => Some(b),
+            [a, b] if b == value => Some(a),
+            _ => None,
+        }
+    }
+
+    /// A new value without a provider yet.
+    pub(crate) fn value(&mut self, name: &str, tensor: Option<TensorSpec>) -> ValueId {
+        self.new_value(name, tensor, ValueSource::Node(u32::MAX))
+    }
+
+    /// A new constant.
+    pub(crate) fn constant(&mut self, name: &str, tensor: TensorSpec, data: Option<ConstantData>) -> ValueId {
+        self.new_value(name, Some(tensor), ValueSource::Constant(data))
+    }
+
+    fn new_value(&mut self, name: &str, tensor: Option<TensorSpec>, source: ValueSource) -> ValueId {
+        let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
+        self.values.push(Value { name: format!("{name}#{}", id.0), tensor, source });
+        self.producer.push(None);
+        self.consumers.push(Vec::new());
+        id
+    }
+
+    /// Turns a value into a constant; its provider must have been removed.
+    pub(crate) fn make_constant(&mut self, value: ValueId, data: Option<ConstantData>) {
+        self.values[value.0 as usize].source = ValueSource::Constant(data);
+    }
+
+    /// Adds a node that provides `outputs`, which must have no provider.
+    pub(crate) fn add(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> NodeIndex {
+        for output in &outputs {
+            self.values[output.0 as usize].source = ValueSource::Node(u32::MAX);
+        }
+        let node = Node::new(name, kind, attributes, &self.values, inputs, outputs);
+        self.push(node)
+    }
+
+    /// Adds a node with one new output like `tensor`; returns the output.
+    pub(crate) fn add_with_output(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, tensor: Option<TensorSpec>) -> ValueId {
+        let output = self.value(name, tensor);
+        self.add(name, kind, attributes, inputs, vec![output]);
+        output
+    }
+
+    /// Removes a node; its outputs then have no provider.
+    pub(crate) fn remove(&mut self, index: NodeIndex) -> Option<Node> {
+        let node = self.nodes.get_mut(index)?.take()?;
+        for input in &node.inputs {
+            self.forget_reading(*input, index);
+        }
+        for output in &node.outputs {
+            if self.producer[output.0 as usize] == Some(index) {
+                self.producer[output.0 as usize] = None;
+            }
+        }
+        Some(node)
+    }
+
+    fn forget_reading(&mut self, value: ValueId, index: NodeIndex) {
+        let readers = &mut self.consumers[value.0 as usize];
+        if let Some(at) = readers.iter().position(|&r| r == index) {
+            readers.remove(at);
+        }
+    }
+
+    /// Removes a node and then everything that only it needed.
+    pub(crate) fn remove_with_inputs(&mut self, index: NodeIndex) {
+        let mut doomed = vec![index];
+        while let Some(index) = doomed.pop() {
+            let Some(node) = self.remove(index) else { continue };
+            let orphans = node.inputs.iter().filter_map(|&v| self.producer(v));
+            doomed.extend(orphans.filter(|&p| self.node(p).is_some_and(|n| n.outputs.iter().all(|&v| self.uses(v) == 0))));
+        }
+    }
+
+    /// Lets a node read `value` at `position`.
+    pub(crate) fn set_input(&mut self, index: NodeIndex, position: usize, value: ValueId) {
+        let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) else { return };
+        let Some(slot) = node.inputs.get_mut(position) else { return };
+        let old = std::mem::replace(slot, value);
+        self.forget_reading(old, index);
+        self.consumers[value.0 as usize].push(index);
+    }
+
+    /// Adds one more input to a node.
+    pub(crate) fn push_input(&mut self, index: NodeIndex, value: ValueId) {
+        if let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) {
+            node.inputs.push(value);
+            self.consumers[value.0 as usize].push(index);
+        }
+    }
+
+    /// Lets a node provide `value` instead of what it provided at `position`.
+    pub(crate) fn set_output(&mut self, index: NodeIndex, position: usize, value: ValueId) {
+        let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) else { return };
+        let Some(slot) = node.outputs.get_mut(position) else { return };
+        let old = std::mem::replace(slot, value);
+        if self.producer[old.0 as usize] == Some(index) {
+            self.producer[old.0 as usize] = None;
+        }
+        self.producer[value.0 as usize] = Some(index);
+        self.values[value.0 as usize].source = ValueSource::Node(u32::MAX);
+    }
+
+    /// Changes kind and attributes of a node in place.
+    pub(crate) fn change(&mut self, index: NodeIndex, kind: OpKind, attributes: Attributes) {
+        if let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) {
+            node.op.kind = kind;
+            node.op.attributes = attributes;
+        }
+    }
+
+    /// The attributes of a node, to be changed.
+    pub(crate) fn attributes_mut(&mut self, index: NodeIndex) -> Option<&mut Attributes> {
+        Some(&mut self.nodes.get_mut(index)?.as_mut()?.op.attributes)
+    }
+
+    /// Lets every reader of `old`, and the caller, get `new`.
+    pub(crate) fn replace_value(&mut self, old: ValueId, new: ValueId) {
+        for index in std::mem::take(&mut self.consumers[old.0 as usize]) {
+            if let Some(node) = self.nodes[index].as_mut() {
+                let slot = node.inputs.iter_mut().find(|v| **v == old);
+                if let Some(slot) = slot {
+                    *slot = new;
+                    self.consumers[new.0 as usize].push(index);
+                }
+            }
+        }
+        for output in &mut self.outputs {
+            if *output == old {
+                *output = new;
+            }
+        }
+    }
+
+    /// Replaces the nodes that compute `output` from the given inputs by one node; the inner nodes go where nobody else needs them.
+    pub(crate) fn fuse(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, output: ValueId) -> Option<NodeIndex> {
+        let last = self.producer(output)?;
+        let keep = self.add("", OpKind::Identity, Attributes::new(), inputs.clone(), Vec::new());
+        self.remove_with_inputs(last);
+        self.remove(keep);
+        Some(self.add(name, kind, attributes, inputs, vec![output]))
+    }
+
+    /// The graph as it is now, without nodes and values that lead to no output.
+    ///
+    /// # Errors
+    /// [`GraphError`] when a pass left a cycle or a value without a provider.
+    pub(crate) fn finish(mut self) -> Result<Graph, GraphError> {
+        self.sweep();
+        let mut used: Vec<bool> = vec![false; self.values.len()];
+        let wanted = self.inputs.iter().chain(&self.outputs).chain(self.nodes.iter().flatten().flat_map(|n| n.inputs.iter().chain(&n.outputs)));
+        for id in wanted {
+            used[id.0 as usize] = true;
+        }
+        let mut number = vec![ValueId(0); self.values.len()];
+        let mut values = Vec::new();
+        for (index, value) in self.values.into_iter().enumerate() {
+            if used[index] {
+                number[index] = ValueId(values.len() as u32);
+                values.push(value);
+            }
+        }
+        let renumber = |ids: &[ValueId]| ids.iter().map(|id| number[id.0 as usize]).collect::<Vec<_>>();
+        let nodes = self.nodes.into_iter().flatten();
+        let nodes = nodes.map(|n| Node::new(n.name, n.op.kind, n.op.attributes, &values, renumber(&n.inputs), renumber(&n.outputs))).collect();
+        let (inputs, outputs) = (renumber(&self.inputs), renumber(&self.outputs));
+        Graph::new(self.name, values, nodes, inputs, outputs)
+    }
+
+    fn sweep(&mut self) {
+        for index in self.order().into_iter().rev() {
+            let dead = self.node(index).is_some_and(|n| !n.outputs.is_empty() && n.outputs.iter().all(|&v| self.uses(v) == 0));
+            if dead {
+                self.remove(index);
+            }
+        }
+    }
+}
