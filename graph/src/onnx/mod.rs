@@ -1,14 +1,28 @@
 //! ONNX in and out.
+//!
+//! Reading: [`read_file`] decodes (`proto`), takes shapes and small values of initializers (`payload`) and of inputs (`dimensions`), maps each node to
+//! an [`crate::OpKind`] (`operators`, `onnxruntime_domain`), infers its outputs ([`crate::shape`]), folds what is known beforehand (`fold`), and drops
+//! what nothing needs (`prune`). An operator that is not known stays as `Unsupported`, by name.
 
+mod call;
+mod dimensions;
+mod fold;
+mod foreign;
 mod onnxruntime_domain;
+mod operators;
+mod order;
+mod payload;
 pub mod proto;
+mod prune;
+mod reader;
 mod weights;
 mod writer;
 
 pub use weights::{materialize, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 
-use crate::Graph;
+use crate::{Graph, GraphError};
+use prost::Message;
 use std::path::{Path, PathBuf};
 
 /// Why a file could not be read or written.
@@ -23,6 +37,16 @@ pub enum OnnxError {
     Unwritable { model: String, reason: String },
     #[error("{path}: {reason}")]
     Format { path: PathBuf, reason: String },
+    #[error("{path}: not an ONNX model: {reason}")]
+    NotOnnx { path: PathBuf, reason: String },
+    #[error("{path}: node `{node}`: {reason}")]
+    Node { path: PathBuf, node: String, reason: String },
+    #[error("{path}: dimension {index} of input `{input}` is dynamic; give it a value, e.g. --dim {symbol}=1")]
+    Dynamic { path: PathBuf, input: String, index: usize, symbol: String },
+    #[error("{path}: node `{node}`: a shape depends on the values of `{initializer}`, which are not in the file; export small tensors inside the model")]
+    AbsentValues { path: PathBuf, node: String, initializer: String },
+    #[error("{path}: {source}")]
+    Graph { path: PathBuf, source: GraphError },
 }
 
 /// How to read a model.
@@ -32,10 +56,33 @@ pub struct ReadOptions {
     pub dimensions: std::collections::BTreeMap<String, usize>,
 }
 
-/// Reads a model; weights may be absent.
+/// Reads a model; weights may be absent. The graph is named like the file.
 ///
 /// # Errors
 /// [`OnnxError`] naming the file and, where there is one, the node.
-pub fn read_file(path: &Path, _options: &ReadOptions) -> Result<Graph, OnnxError> {
-    Err(OnnxError::Format { path: path.to_owned(), reason: "not there yet".to_owned() })
+pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError> {
+    let bytes = std::fs::read(path).map_err(|source| OnnxError::Io { path: path.to_owned(), source })?;
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    read(path, &name, &bytes, options)
+}
+
+/// Reads a model from memory; `name` becomes the graph's name and stands for the file in errors.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
+    read(Path::new(name), name, bytes, options)
+}
+
+fn read(path: &Path, name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
+    let foreign = |reason: String| OnnxError::NotOnnx { path: path.to_owned(), reason };
+    let model = proto::ModelProto::decode(bytes).map_err(|error| match foreign::looks_like(bytes) {
+        Some(what) => foreign(format!("this looks like {what}")),
+        None => foreign(format!("the file is damaged or truncated ({error})")),
+    })?;
+    if model.graph.is_none() {
+        let what = foreign::looks_like(bytes).map_or_else(|| "it holds no graph".to_owned(), |what| format!("this looks like {what}"));
+        return Err(foreign(what));
+    }
+    reader::read(path, name, &model, options)
 }

@@ -1,0 +1,56 @@
+//! Declared shapes: of the model's inputs, where every dimension must be known, and of values behind unsupported operators.
+
+use super::proto::{DimensionProto, TensorTypeProto, ValueInfoProto};
+use super::{OnnxError, ReadOptions, payload};
+use crate::{TensorSpec, shape};
+use std::path::Path;
+
+/// The tensor a model's input is.
+///
+/// # Errors
+/// [`OnnxError::Dynamic`] for a dimension without a value, [`OnnxError::Format`] for an input that is no tensor.
+pub(super) fn input(path: &Path, info: &ValueInfoProto, options: &ReadOptions) -> Result<TensorSpec, OnnxError> {
+    let name = &info.name;
+    let wrong = |reason: String| OnnxError::Format { path: path.to_owned(), reason: format!("input `{name}` {reason}") };
+    let tensor = tensor_type(info).ok_or_else(|| wrong("is no tensor".to_owned()))?;
+    let precision = payload::precision(tensor.elem_type).ok_or_else(|| wrong(format!("has element type {}, which is not supported", tensor.elem_type)))?;
+    let declared = tensor.shape.as_ref().ok_or_else(|| wrong("has no shape".to_owned()))?;
+    let mut dims = Vec::with_capacity(declared.dim.len());
+    for (index, dim) in declared.dim.iter().enumerate() {
+        let value = match dim.dim_value {
+            Some(v) if v > 0 => usize::try_from(v).ok(),
+            Some(v) if v < -1 => return Err(wrong(format!("has a dimension of {v}"))),
+            _ => given(name, index, dim, options),
+        };
+        dims.push(value.ok_or_else(|| dynamic(path, name, index, dim))?);
+    }
+    shape::check(&dims).map_err(|reason| wrong(format!("cannot be: {reason}")))?;
+    Ok(TensorSpec::new(dims, precision))
+}
+
+/// The tensor a value was declared to be, if every dimension is known.
+pub(super) fn declared(info: &ValueInfoProto, options: &ReadOptions) -> Option<TensorSpec> {
+    let tensor = tensor_type(info)?;
+    let dims = tensor.shape.as_ref()?.dim.iter().enumerate().map(|(index, dim)| match dim.dim_value {
+        Some(v) => usize::try_from(v).ok(),
+        None => given(&info.name, index, dim, options),
+    });
+    let dims: Vec<usize> = dims.collect::<Option<_>>()?;
+    shape::check(&dims).ok()?;
+    Some(TensorSpec::new(dims, payload::precision(tensor.elem_type)?))
+}
+
+fn tensor_type(info: &ValueInfoProto) -> Option<&TensorTypeProto> {
+    info.r#type.as_ref()?.tensor_type.as_ref()
+}
+
+/// The caller's value for a dimension: by its symbol, or by `input:index`.
+fn given(input: &str, index: usize, dim: &DimensionProto, options: &ReadOptions) -> Option<usize> {
+    let by_symbol = dim.dim_param.as_ref().and_then(|symbol| options.dimensions.get(symbol));
+    by_symbol.or_else(|| options.dimensions.get(&format!("{input}:{index}"))).copied()
+}
+
+fn dynamic(path: &Path, input: &str, index: usize, dim: &DimensionProto) -> OnnxError {
+    let symbol = dim.dim_param.clone().filter(|s| !s.is_empty()).unwrap_or_else(|| format!("{input}:{index}"));
+    OnnxError::Dynamic { path: path.to_owned(), input: input.to_owned(), index, symbol }
+}

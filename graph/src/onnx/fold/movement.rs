@@ -1,0 +1,101 @@
+//! Folding of operators that move elements.
+
+use super::{Known, broadcast_strides, offsets, pick, strides};
+use crate::{Attributes, ConstantData, OpKind, TensorSpec};
+
+pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
+    let x = *inputs.first()?;
+    let shape = &x.tensor.shape;
+    let own = strides(shape);
+    let places = match kind {
+        OpKind::Transpose => {
+            let permuted: Vec<i64> = a.ints("perm").iter().map(|&p| own.get(p as usize).copied()).collect::<Option<_>>()?;
+            offsets(&output.shape, &permuted, 0)?
+        }
+        OpKind::Slice => sliced(a, &own, output)?,
+        OpKind::Expand => offsets(&output.shape, &broadcast_strides(shape, &output.shape)?, 0)?,
+        OpKind::Tile => tiled(shape, &own, output),
+        OpKind::Gather => gathered(a, inputs)?,
+        _ => return joined(a, inputs),
+    };
+    pick(x.data, &places)
+}
+
+fn sliced(a: &Attributes, own: &[i64], output: &TensorSpec) -> Option<Vec<usize>> {
+    let (mut steps, mut offset) = (own.to_vec(), 0);
+    for (i, &axis) in a.ints("axes").iter().enumerate() {
+        let stride = *own.get(axis as usize)?;
+        offset += a.ints("starts").get(i)? * stride;
+        steps[axis as usize] = stride.saturating_mul(*a.ints("steps").get(i)?);
+    }
+    // An empty or one-element axis is never stepped along, however large the step is.
+    for (step, &d) in steps.iter_mut().zip(&output.shape) {
+        if d <= 1 {
+            *step = 0;
+        }
+    }
+    offsets(&output.shape, &steps, offset)
+}
+
+fn tiled(shape: &[usize], own: &[i64], output: &TensorSpec) -> Vec<usize> {
+    let place = |mut index: usize| {
+        let mut place = 0;
+        for i in (0..shape.len()).rev() {
+            place += index % output.shape[i] % shape[i] * own[i] as usize;
+            index /= output.shape[i];
+        }
+        place
+    };
+    (0..output.shape.iter().product()).map(place).collect()
+}
+
+fn gathered(a: &Attributes, inputs: &[Known<'_>]) -> Option<Vec<usize>> {
+    let shape = &inputs.first()?.tensor.shape;
+    let axis = a.int("axis")? as usize;
+    let (extent, outer): (usize, usize) = (*shape.get(axis)?, shape[..axis].iter().product());
+    let inner: usize = shape[axis + 1..].iter().product();
+    let given = match (a.int("index"), inputs.get(1).map(|i| i.data)) {
+        (Some(index), _) => vec![index],
+        (None, Some(ConstantData::Ints(v))) => v.clone(),
+        _ => return None,
+    };
+    let one = |&i: &i64| usize::try_from(if i < 0 { i.checked_add(extent as i64)? } else { i }).ok().filter(|&i| i < extent);
+    let indices: Vec<usize> = given.iter().map(one).collect::<Option<_>>()?;
+    let rows = (0..outer).flat_map(|o| indices.iter().map(move |i| o * extent + i));
+    Some(rows.flat_map(|row| (0..inner).map(move |j| row * inner + j)).collect())
+}
+
+fn joined(a: &Attributes, inputs: &[Known<'_>]) -> Option<ConstantData> {
+    let axis = a.int("axis")? as usize;
+    let outer: usize = inputs.first()?.tensor.shape.get(..axis)?.iter().product();
+    let run = |known: &Known<'_>| known.tensor.shape[axis..].iter().product::<usize>();
+    let mut ints = Vec::new();
+    let mut floats = Vec::new();
+    for o in 0..outer {
+        for known in inputs {
+            let here = o * run(known)..(o + 1) * run(known);
+            match known.data {
+                ConstantData::Ints(v) => ints.extend_from_slice(v.get(here)?),
+                ConstantData::Floats(v) => floats.extend_from_slice(v.get(here)?),
+            }
+        }
+    }
+    match (ints.is_empty(), floats.is_empty()) {
+        (_, true) => Some(ConstantData::Ints(ints)),
+        (true, false) => Some(ConstantData::Floats(floats)),
+        _ => None,
+    }
+}
+
+/// The parts of a Split.
+pub(super) fn split(a: &Attributes, x: Known<'_>, outputs: &[TensorSpec]) -> Option<Vec<ConstantData>> {
+    let axis = a.int("axis")? as usize;
+    let own = strides(&x.tensor.shape);
+    let mut begin = 0;
+    let mut parts = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        parts.push(pick(x.data, &offsets(&output.shape, &own, begin * own.get(axis)?)?)?);
+        begin += output.shape[axis] as i64;
+    }
+    Some(parts)
+}

@@ -1,0 +1,32 @@
+//! From ONNX operators to [`crate::OpKind`], one file per family. Attributes may stay as ONNX writes them: [`crate::shape::canonical`] follows.
+
+mod elementwise;
+mod layout;
+mod product;
+mod reduction;
+mod resample;
+mod selection;
+mod source;
+mod window;
+
+use super::call::{Call, Mapped1};
+
+/// What a node of ONNX's own domain is.
+pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+    let families = [
+        elementwise::map,
+        product::map,
+        window::map,
+        layout::map,
+        reduction::map,
+        selection::map,
+        source::map,
+        resample::map,
+    ];
+    for family in families {
+        if let Some(mapping) = family(call)? {
+            return Ok(Some(mapping));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,28 @@
+//! Matrix products.
+
+use super::super::call::{Call, Mapped1, operator};
+use crate::{Attribute, OpKind};
+
+pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+    match call.node.op_type.as_str() {
+        "MatMul" => operator(call, kind(call)?, call.attributes(&[]), [0, 1]),
+        "Gemm" => {
+            let mut attributes = call.attributes(&["*alpha", "*beta"]);
+            for (onnx, name) in [("transA", "trans_a"), ("transB", "trans_b")] {
+                attributes.set(name, Attribute::Int(i64::from(call.int(onnx).unwrap_or(0) != 0)));
+            }
+            operator(call, kind(call)?, attributes, [0, 1, 2])
+        }
+        "Einsum" => {
+            let equation = call.text("equation").unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
+            operator(call, OpKind::Einsum, call.attributes(&[]).with("equation", Attribute::Text(equation)), 0..call.inputs.len())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A product with a constant matrix on the right is `linear`.
+fn kind(call: &Call<'_>) -> Result<OpKind, super::super::call::Refusal> {
+    let linear = call.is_constant(1) && call.tensor(1)?.rank() == 2 && !call.is_constant(0);
+    Ok(if linear { OpKind::Linear } else { OpKind::MatMul })
+}

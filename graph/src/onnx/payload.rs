@@ -1,0 +1,137 @@
+//! Initializers: shape and element type always, the values themselves where they are few and in the file.
+
+use super::proto::TensorProto;
+use crate::{ConstantData, Precision, TensorSpec, shape};
+
+/// Payloads up to this many elements are looked at while reading: what shapes are computed from.
+pub(super) const FOLDABLE_ELEMENTS: u64 = 4096;
+
+/// The element type with ONNX's number `data_type`. Unsigned 16, 32 and 64 bit integers are taken as the signed ones of that width.
+pub(super) fn precision(data_type: i32) -> Option<Precision> {
+    Some(match data_type {
+        1 => Precision::F32,
+        2 => Precision::U8,
+        3 => Precision::I8,
+        4 | 5 => Precision::I16,
+        6 | 12 => Precision::I32,
+        7 | 13 => Precision::I64,
+        9 => Precision::Bool,
+        10 => Precision::F16,
+        11 => Precision::F64,
+        16 => Precision::Bf16,
+        _ => return None,
+    })
+}
+
+/// Shape and type of an initializer; `None` for an element type vitempo does not compute with (strings, complex numbers).
+///
+/// # Errors
+/// A sentence about a shape that cannot be.
+pub(super) fn spec(tensor: &TensorProto) -> Result<Option<TensorSpec>, String> {
+    let dims: Result<Vec<usize>, _> = tensor.dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("it has a dimension of {d}"))).collect();
+    let dims = dims?;
+    shape::check(&dims)?;
+    Ok(precision(tensor.data_type).map(|p| TensorSpec::new(dims, p)))
+}
+
+/// The values of an initializer of that shape and type, if they are in the file and at most [`FOLDABLE_ELEMENTS`].
+///
+/// # Errors
+/// A sentence when there are too few or too many of them.
+pub(super) fn values(tensor: &TensorProto, spec: &TensorSpec) -> Result<Option<ConstantData>, String> {
+    if spec.elements() > FOLDABLE_ELEMENTS || tensor.data_location == 1 || !tensor.external_data.is_empty() {
+        return Ok(None);
+    }
+    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(&tensor.raw_data, spec)? };
+    match length(&data) as u64 {
+        n if n == spec.elements() => Ok(Some(data)),
+        0 => Ok(None),
+        n => Err(format!("it holds {n} values, its shape wants {}", spec.elements())),
+    }
+}
+
+pub(super) fn length(data: &ConstantData) -> usize {
+    match data {
+        ConstantData::Ints(v) => v.len(),
+        ConstantData::Floats(v) => v.len(),
+    }
+}
+
+/// Little-endian bytes.
+fn raw(bytes: &[u8], spec: &TensorSpec) -> Result<ConstantData, String> {
+    if bytes.len() as u64 != spec.size_bytes() {
+        return Err(format!("it holds {} bytes, its shape wants {}", bytes.len(), spec.size_bytes()));
+    }
+    Ok(match spec.precision {
+        Precision::F64 => ConstantData::Floats(each(bytes, f64::from_le_bytes)),
+        Precision::F32 => ConstantData::Floats(each(bytes, |b| f64::from(f32::from_le_bytes(b)))),
+        Precision::F16 => ConstantData::Floats(each(bytes, |b| half(u16::from_le_bytes(b)))),
+        Precision::Bf16 => ConstantData::Floats(each(bytes, |b| brain(u16::from_le_bytes(b)))),
+        Precision::I64 => ConstantData::Ints(each(bytes, i64::from_le_bytes)),
+        Precision::I32 => ConstantData::Ints(each(bytes, |b| i64::from(i32::from_le_bytes(b)))),
+        Precision::I16 => ConstantData::Ints(each(bytes, |b| i64::from(i16::from_le_bytes(b)))),
+        Precision::I8 => ConstantData::Ints(each(bytes, |b| i64::from(i8::from_le_bytes(b)))),
+        Precision::U8 | Precision::Bool => ConstantData::Ints(bytes.iter().map(|&b| i64::from(b)).collect()),
+    })
+}
+
+fn each<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes.as_chunks::<N>().0.iter().map(|&chunk| read(chunk)).collect()
+}
+
+/// The typed fields an exporter may use instead of raw bytes.
+fn typed(tensor: &TensorProto, precision: Precision) -> ConstantData {
+    let from_bits = |convert: fn(u16) -> f64| ConstantData::Floats(tensor.int32_data.iter().map(|&v| convert(v as u16)).collect());
+    match precision {
+        Precision::F64 => ConstantData::Floats(tensor.double_data.clone()),
+        Precision::F32 => ConstantData::Floats(tensor.float_data.iter().map(|&v| f64::from(v)).collect()),
+        Precision::F16 => from_bits(half),
+        Precision::Bf16 => from_bits(brain),
+        Precision::I64 | Precision::I32 if !tensor.uint64_data.is_empty() => ConstantData::Ints(tensor.uint64_data.iter().map(|&v| v as i64).collect()),
+        Precision::I64 => ConstantData::Ints(tensor.int64_data.clone()),
+        _ => ConstantData::Ints(tensor.int32_data.iter().map(|&v| i64::from(v)).collect()),
+    }
+}
+
+/// A 16-bit IEEE float.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 { -magnitude } else { magnitude }
+}
+
+/// A bfloat16: the upper half of a 32-bit float.
+fn brain(bits: u16) -> f64 {
+    f64::from(f32::from_bits(u32::from(bits) << 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bit_floats() {
+        let cases = [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333251953125), (0x0001, 5.960464477539063e-8), (0x7c00, f64::INFINITY)];
+        for (bits, expected) in cases {
+            assert_eq!(half(bits), expected);
+        }
+        assert_eq!(brain(0x3f80), 1.0);
+    }
+
+    #[test]
+    fn values_come_raw_typed_or_not_at_all() {
+        let tensor = |raw: &[u8], ints: &[i64]| TensorProto { dims: vec![2], data_type: 7, raw_data: raw.to_vec(), int64_data: ints.to_vec(), ..Default::default() };
+        let raw: Vec<u8> = [5i64, -1].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let read = |t: TensorProto| values(&t, &spec(&t).ok().flatten().ok_or("no spec")?);
+        assert_eq!(read(tensor(&raw, &[])), Ok(Some(ConstantData::Ints(vec![5, -1]))));
+        assert_eq!(read(tensor(&[], &[7, 8])), Ok(Some(ConstantData::Ints(vec![7, 8]))));
+        assert_eq!(read(tensor(&[], &[])), Ok(None));
+        assert!(read(tensor(&raw[..9], &[])).is_err());
+        assert!(read(tensor(&[], &[1])).is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! What the file has but nobody needs: nodes no output depends on, constants nobody reads, payloads too large to keep.
+
+use crate::{ConstantData, Node, OpKind, Value, ValueId, ValueSource};
+
+/// Float payloads up to this length stay in the graph; integers stay up to what is folded.
+const KEPT_FLOATS: usize = 64;
+
+/// The parts of a graph.
+pub(super) struct Pruned {
+    pub values: Vec<Value>,
+    pub nodes: Vec<Node>,
+    pub inputs: Vec<ValueId>,
+    pub outputs: Vec<ValueId>,
+}
+
+/// Keeps what the outputs need, unsupported operators with what they need, and all inputs. `nodes` are in topological order.
+pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Pruned {
+    let mut needed = vec![false; values.len()];
+    for id in outputs.iter().chain(&inputs) {
+        needed[id.0 as usize] = true;
+    }
+    let mut kept: Vec<Node> = Vec::with_capacity(nodes.len());
+    for node in nodes.into_iter().rev() {
+        let wanted = node.outputs.iter().any(|o| needed[o.0 as usize]) || matches!(node.op.kind, OpKind::Unsupported(_));
+        if wanted {
+            for id in node.inputs.iter().chain(&node.outputs) {
+                needed[id.0 as usize] = true;
+            }
+            kept.push(node);
+        }
+    }
+    kept.reverse();
+    renumber(values, kept, inputs, outputs, &needed)
+}
+
+fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool]) -> Pruned {
+    let mut next = 0;
+    let new: Vec<u32> = needed
+        .iter()
+        .map(|&needed| {
+            let id = next;
+            next += u32::from(needed);
+            id
+        })
+        .collect();
+    let renew = |ids: &mut Vec<ValueId>| ids.iter_mut().for_each(|id| id.0 = new[id.0 as usize]);
+    for node in &mut nodes {
+        renew(&mut node.inputs);
+        renew(&mut node.outputs);
+    }
+    renew(&mut inputs);
+    renew(&mut outputs);
+    let mut values: Vec<Value> = values.into_iter().zip(needed).filter(|(_, needed)| **needed).map(|(value, _)| value).collect();
+    for value in &mut values {
+        if let ValueSource::Constant(Some(ConstantData::Floats(v))) = &value.source
+            && v.len() > KEPT_FLOATS
+        {
+            value.source = ValueSource::Constant(None);
+        }
+    }
+    Pruned { values, nodes, inputs, outputs }
+}

@@ -1,0 +1,287 @@
+//! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything that is known beforehand folded away.
+
+use super::call::{Call, Mapping, Refusal};
+use super::fold::{self, Known};
+use super::onnxruntime_domain::{self, Mapped};
+use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune};
+use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, shape};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Operator sets whose meaning the reader knows.
+const OPSETS: std::ops::RangeInclusive<i64> = 7..=25;
+
+/// Turns a decoded file into a graph named `name`.
+pub(super) fn read(path: &Path, name: &str, model: &ModelProto, options: &ReadOptions) -> Result<Graph, OnnxError> {
+    let format = |reason: String| OnnxError::Format { path: path.to_owned(), reason };
+    let graph = model.graph.as_ref().ok_or_else(|| format("the model has no graph".to_owned()))?;
+    let opset = model.opset_import.iter().find(|o| is_onnx(&o.domain)).map_or(*OPSETS.start(), |o| o.version);
+    if !OPSETS.contains(&opset) {
+        return Err(format(format!("operator set {opset} is not supported, only {} to {}", OPSETS.start(), OPSETS.end())));
+    }
+    let mut reader = Reader::new(path, graph, opset, options);
+    reader.initializers()?;
+    reader.inputs()?;
+    reader.nodes()?;
+    let outputs = reader.outputs()?;
+    let pruned = prune::prune(reader.values, reader.nodes, reader.inputs, outputs);
+    Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs).map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
+}
+
+fn is_onnx(domain: &str) -> bool {
+    domain.is_empty() || domain == "ai.onnx"
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    graph: &'a GraphProto,
+    opset: i64,
+    options: &'a ReadOptions,
+    ids: HashMap<&'a str, ValueId>,
+    values: Vec<Value>,
+    nodes: Vec<Node>,
+    inputs: Vec<ValueId>,
+    /// Node names of the file, and whether each is there once.
+    names: HashMap<&'a str, bool>,
+    generated: HashSet<String>,
+    infos: Option<HashMap<&'a str, &'a ValueInfoProto>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(path: &'a Path, graph: &'a GraphProto, opset: i64, options: &'a ReadOptions) -> Self {
+        let mut names = HashMap::with_capacity(graph.node.len());
+        for node in graph.node.iter().filter(|n| !n.name.is_empty()) {
+            names.entry(node.name.as_str()).and_modify(|once| *once = false).or_insert(true);
+        }
+        let count = graph.initializer.len() + graph.input.len() + graph.node.len();
+        let (ids, values) = (HashMap::with_capacity(count), Vec::with_capacity(count));
+        let nodes = Vec::with_capacity(graph.node.len());
+        Self { path, graph, opset, options, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), infos: None }
+    }
+
+    fn format(&self, reason: String) -> OnnxError {
+        OnnxError::Format { path: self.path.to_owned(), reason }
+    }
+
+    fn graph_error(&self, source: GraphError) -> OnnxError {
+        OnnxError::Graph { path: self.path.to_owned(), source }
+    }
+
+    fn add(&mut self, name: &'a str, tensor: Option<TensorSpec>, source: ValueSource) -> Result<ValueId, OnnxError> {
+        let id = ValueId(u32::try_from(self.values.len()).map_err(|_| self.format("it has too many values".to_owned()))?);
+        if self.ids.insert(name, id).is_some() {
+            return Err(self.graph_error(GraphError::Duplicate { value: name.to_owned() }));
+        }
+        self.values.push(Value { name: name.to_owned(), tensor, source });
+        Ok(id)
+    }
+
+    fn initializers(&mut self) -> Result<(), OnnxError> {
+        for tensor in &self.graph.initializer {
+            let wrong = |reason: String| OnnxError::Format { path: self.path.to_owned(), reason: format!("initializer `{}`: {reason}", tensor.name) };
+            let spec = payload::spec(tensor).map_err(wrong)?;
+            let data = match &spec {
+                Some(spec) => payload::values(tensor, spec).map_err(wrong)?,
+                None => None,
+            };
+            self.add(&tensor.name, spec, ValueSource::Constant(data))?;
+        }
+        Ok(())
+    }
+
+    /// Inputs that are initializers too (old files) are constants.
+    fn inputs(&mut self) -> Result<(), OnnxError> {
+        let initializers = self.ids.len();
+        for info in &self.graph.input {
+            if self.ids.get(info.name.as_str()).is_some_and(|id| (id.0 as usize) < initializers) {
+                continue;
+            }
+            let tensor = dimensions::input(self.path, info, self.options)?;
+            let id = self.add(&info.name, Some(tensor), ValueSource::Input)?;
+            self.inputs.push(id);
+        }
+        Ok(())
+    }
+
+    fn outputs(&self) -> Result<Vec<ValueId>, OnnxError> {
+        if self.graph.output.is_empty() {
+            return Err(self.format("the graph has no outputs".to_owned()));
+        }
+        let one = |info: &ValueInfoProto| {
+            let dangling = || self.format(format!("output `{}` is provided by nothing", info.name));
+            self.ids.get(info.name.as_str()).copied().ok_or_else(dangling)
+        };
+        self.graph.output.iter().map(one).collect()
+    }
+
+    /// Reads the nodes as they come; where one reads what is not there yet, sorts them and begins again.
+    fn nodes(&mut self) -> Result<(), OnnxError> {
+        for index in 0..self.graph.node.len() {
+            if self.missing(index).is_some() {
+                return self.sorted_nodes();
+            }
+            self.node(index)?;
+        }
+        Ok(())
+    }
+
+    fn sorted_nodes(&mut self) -> Result<(), OnnxError> {
+        let order = order::topological(self.graph).map_err(|i| self.graph_error(GraphError::Cycle { node: self.label(i) }))?;
+        let given = self.graph.initializer.len() + self.inputs.len();
+        self.values.truncate(given);
+        self.ids.retain(|_, id| (id.0 as usize) < given);
+        self.nodes.clear();
+        self.generated.clear();
+        for index in order {
+            if let Some(missing) = self.missing(index) {
+                return Err(self.graph_error(GraphError::Dangling { node: self.label(index), value: missing.to_owned() }));
+            }
+            self.node(index)?;
+        }
+        Ok(())
+    }
+
+    /// The first input of a node that nothing before it provides.
+    fn missing(&self, index: usize) -> Option<&'a str> {
+        self.graph.node[index].input.iter().map(String::as_str).find(|name| !name.is_empty() && !self.ids.contains_key(name))
+    }
+
+    /// How messages name a node.
+    fn label(&self, index: usize) -> String {
+        let node = &self.graph.node[index];
+        if node.name.is_empty() { format!("{}_{index}", node.op_type) } else { node.name.clone() }
+    }
+
+    fn node(&mut self, index: usize) -> Result<(), OnnxError> {
+        let proto = &self.graph.node[index];
+        let ids: Vec<Option<ValueId>> = proto.input.iter().map(|name| self.ids.get(name.as_str()).copied()).collect();
+        let unknown = ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
+        if let Some(value) = unknown {
+            let reason = format!("the shape of its input `{}` is not known", value.name);
+            return self.unsupported(index, &ids, Some(reason));
+        }
+        let inputs: Vec<Option<&Value>> = ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
+        let mapping = if is_onnx(&proto.domain) {
+            operators::map(&Call { node: proto, opset: self.opset, inputs: &inputs })
+        } else {
+            Ok(onnxruntime_domain::map(proto, &inputs).map(Mapping::Operator))
+        };
+        match mapping {
+            Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, &ids),
+            Ok(Some(Mapping::Constant(tensor, data))) => self.constants(index, vec![tensor], Some(vec![data])),
+            Ok(None) => self.unsupported(index, &ids, None),
+            Err(Refusal::RunTime(reason)) => self.unsupported(index, &ids, Some(reason)),
+            Err(Refusal::Invalid(reason)) => Err(self.node_error(index, reason)),
+            Err(Refusal::Absent(initializer)) => Err(OnnxError::AbsentValues { path: self.path.to_owned(), node: self.label(index), initializer }),
+        }
+    }
+
+    fn node_error(&self, index: usize, reason: String) -> OnnxError {
+        let reason = format!("{} {reason}", self.graph.node[index].op_type);
+        OnnxError::Node { path: self.path.to_owned(), node: self.label(index), reason }
+    }
+
+    fn operator(&mut self, index: usize, mapped: Mapped, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
+        let Mapped { kind, attributes, operands, outputs } = mapped;
+        let operands: Vec<ValueId> = operands.into_iter().filter_map(|i| ids.get(i).copied().flatten()).collect();
+        let specs: Vec<Operand> = operands.iter().filter_map(|id| self.operand(*id)).collect();
+        let wrong = |reason: String| self.node_error(index, format!("is wrong: {reason}"));
+        let (attributes, outputs) = match outputs {
+            Some(outputs) => (attributes, outputs),
+            None => {
+                let attributes = shape::canonical(&kind, attributes, &specs).map_err(wrong)?;
+                let outputs = shape::infer_canonical(&kind, &attributes, &specs).map_err(wrong)?;
+                (attributes, outputs)
+            }
+        };
+        if !specs.is_empty() && specs.iter().all(|o| o.constant) {
+            let data = self.evaluated(&kind, &attributes, &operands, &outputs);
+            return self.constants(index, outputs, data);
+        }
+        self.push(index, kind, attributes, operands, outputs)
+    }
+
+    fn operand(&self, id: ValueId) -> Option<Operand> {
+        let value = &self.values[id.0 as usize];
+        value.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(value.source, ValueSource::Constant(_)) })
+    }
+
+    fn evaluated(&self, kind: &OpKind, attributes: &Attributes, operands: &[ValueId], outputs: &[TensorSpec]) -> Option<Vec<Option<ConstantData>>> {
+        let known = |id: &ValueId| match &self.values[id.0 as usize] {
+            Value { tensor: Some(tensor), source: ValueSource::Constant(Some(data)), .. } => Some(Known { tensor, data }),
+            _ => None,
+        };
+        let inputs: Vec<Known<'_>> = operands.iter().map(known).collect::<Option<_>>()?;
+        Some(fold::evaluate(kind, attributes, &inputs, outputs)?.into_iter().map(Some).collect())
+    }
+
+    /// The node's outputs are constants; the node itself disappears.
+    fn constants(&mut self, index: usize, tensors: Vec<TensorSpec>, data: Option<Vec<Option<ConstantData>>>) -> Result<(), OnnxError> {
+        let graph = self.graph;
+        let mut data = data.unwrap_or_default().into_iter();
+        let mut tensors = tensors.into_iter();
+        for name in &graph.node[index].output {
+            let (tensor, data) = (tensors.next(), data.next().flatten());
+            if !name.is_empty() {
+                self.add(name, tensor, ValueSource::Constant(data))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, index: usize, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, tensors: Vec<TensorSpec>) -> Result<(), OnnxError> {
+        let graph = self.graph;
+        let source = ValueSource::Node(self.nodes.len() as u32);
+        let mut tensors = tensors.into_iter();
+        let mut outputs = Vec::with_capacity(1);
+        for name in &graph.node[index].output {
+            let tensor = tensors.next();
+            if !name.is_empty() {
+                outputs.push(self.add(name, tensor, source.clone())?);
+            }
+        }
+        let name = self.node_name(index);
+        self.nodes.push(Node::new(name, kind, attributes, &self.values, inputs, outputs));
+        Ok(())
+    }
+
+    /// An operator vitempo cannot follow: it stays, by name, with the shapes the file declares.
+    fn unsupported(&mut self, index: usize, ids: &[Option<ValueId>], reason: Option<String>) -> Result<(), OnnxError> {
+        let graph = self.graph;
+        let NodeProto { op_type, domain, output, .. } = &graph.node[index];
+        let operator = if is_onnx(domain) { op_type.clone() } else { format!("{domain}:{op_type}") };
+        let attributes = reason.map_or_else(Attributes::new, |r| Attributes::new().with("reason", Attribute::Text(r)));
+        let source = ValueSource::Node(self.nodes.len() as u32);
+        let mut outputs = Vec::with_capacity(output.len());
+        for name in output.iter().filter(|o| !o.is_empty()) {
+            let tensor = self.declared(name);
+            outputs.push(self.add(name, tensor, source.clone())?);
+        }
+        let inputs = ids.iter().copied().flatten().collect();
+        let name = self.node_name(index);
+        self.nodes.push(Node::new(name, OpKind::Unsupported(operator), attributes, &self.values, inputs, outputs));
+        Ok(())
+    }
+
+    /// The tensor the file declares for a value.
+    fn declared(&mut self, name: &str) -> Option<TensorSpec> {
+        let graph = self.graph;
+        let infos = self.infos.get_or_insert_with(|| graph.value_info.iter().chain(&graph.output).map(|i| (i.name.as_str(), i)).collect());
+        dimensions::declared(infos.get(name)?, self.options)
+    }
+
+    /// The node's own name where it has one of its own, else operator and index.
+    fn node_name(&mut self, index: usize) -> String {
+        let proto = &self.graph.node[index];
+        if self.names.get(proto.name.as_str()) == Some(&true) {
+            return proto.name.clone();
+        }
+        let mut name = format!("{}_{index}", proto.op_type);
+        while self.names.contains_key(name.as_str()) || self.generated.contains(&name) {
+            name.push('_');
+        }
+        self.generated.insert(name.clone());
+        name
+    }
+}
