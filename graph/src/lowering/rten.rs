@@ -20,6 +20,8 @@ mod pattern;
 mod plan;
 mod product;
 mod program;
+#[cfg(test)]
+mod tests;
 mod transpose;
 
 use crate::Graph;

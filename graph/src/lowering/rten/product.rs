@@ -62,8 +62,10 @@ fn scale_factor(program: &Program, op: &Op) -> Option<(f32, ValueId)> {
     }
 }
 
-fn kind(program: &Program, right: ValueId) -> OpKind {
-    if program.is_constant(right) { OpKind::Linear } else { OpKind::MatMul }
+/// A product with a constant matrix on the right is `linear`, as the reader has it.
+pub(super) fn kind(program: &Program, right: ValueId) -> OpKind {
+    let matrix = program.tensor(right).is_some_and(|tensor| tensor.rank() == 2);
+    if matrix && program.is_constant(right) { OpKind::Linear } else { OpKind::MatMul }
 }
 
 /// A convolution without bias plus a constant `[1, C, 1, ...]`.

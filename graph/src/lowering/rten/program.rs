@@ -1,6 +1,6 @@
 //! [`Program`]: the graph while it is rewritten, and the driver that tries the rules on it as rten's optimiser does.
 
-use super::{plan, transpose};
+use super::{plan, product, transpose};
 use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, Value, ValueId, ValueSource};
 use std::collections::HashSet;
 
@@ -164,6 +164,15 @@ impl Program {
             self.ops[index] = None;
         }
         self.link();
+        for index in 0..self.ops.len() {
+            let kind = match self.op(index) {
+                Some(Op { kind: OpKind::MatMul, inputs, .. }) => inputs.get(1).map(|&right| product::kind(self, right)),
+                _ => None,
+            };
+            if let (Some(op), Some(kind)) = (&mut self.ops[index], kind) {
+                op.kind = kind;
+            }
+        }
     }
 
     /// Tries the rules once on every operator, last operators first; of several that fit, the first is taken. Returns how many fusions were made.
