@@ -6,8 +6,11 @@ use std::collections::HashSet;
 use vitempo_graph::{Graph, OpKind, TensorSpec, Work};
 use vitempo_search_space::{Architecture, Generator, Norm, Space, TokenMixer};
 
-/// Section 4.1, retold: per stage channels, MLP ratios, largest expansion, reductions.
-const PAPER: [([u16; 2], [u8; 2], u8, &[u8]); 6] = [
+/// Of one stage: channels, MLP ratios, largest expansion, reductions.
+type Ranges = ([u16; 2], [u8; 2], u8, &'static [u8]);
+
+/// Section 4.1, retold.
+const PAPER: [Ranges; 6] = [
     ([16, 32], [1, 4], 8, &[2, 4, 8, 16]),
     ([32, 80], [2, 10], 8, &[1, 2, 4]),
     ([64, 192], [2, 10], 8, &[1, 2]),

@@ -124,6 +124,7 @@ fn what_is_not_in_the_space_is_named() {
     let good = "hv1-288x224-k4-s192k5e4m3bg-a256h4r1m1ls-s384k3e2m2lg";
     let architecture = space.decode(good).unwrap();
     assert_eq!(architecture.encode(), good);
+    assert!(space.decode("hv1-288x224-k3-s184k5e4m3bg-a280h2r1m4lg-s384k7e2m1bs-a848h8r1m2lg").is_ok(), "the example of docs/search-space.md");
     let cases = [
         ("", "must begin with `hv1-`"),
         ("hv2-288x224-k4", "must begin with `hv1-`"),

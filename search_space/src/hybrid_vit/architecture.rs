@@ -1,12 +1,9 @@
 //! [`Architecture`]: one hybrid vision transformer, as a small value without allocations.
 
+use super::Stages;
 use crate::SpaceError;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
-use std::ops::{Deref, DerefMut};
-
-/// Most stages an architecture has.
-pub const MAX_STAGES: usize = 8;
 
 /// One hybrid vision transformer. `Display` and [`Architecture::encode`] write it as compact text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -82,103 +79,6 @@ pub enum Activation {
     Silu,
 }
 
-const NO_STAGE: Stage = Stage {
-    channels: 0,
-    depth: 0,
-    token_mixer: TokenMixer::SepConv { kernel: 0, expansion: 0 },
-    norm: Norm::BatchNorm,
-    activation: Activation::Gelu,
-    mlp_ratio: 0,
-};
-
-/// Up to [`MAX_STAGES`] stages, held in place; reads and writes like a slice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(into = "Vec<Stage>", try_from = "Vec<Stage>")]
-pub struct Stages {
-    len: u8,
-    items: [Stage; MAX_STAGES],
-}
-
-impl Hash for Stage {
-    /// As one number: sampling hashes every architecture it draws.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let [high, low] = self.channels.to_be_bytes();
-        let (mixer, first, second) = match self.token_mixer {
-            TokenMixer::SepConv { kernel, expansion } => (0, kernel, expansion),
-            TokenMixer::Attention { heads, reduction } => (1, heads, reduction),
-        };
-        let kinds = mixer << 2 | (self.norm as u8) << 1 | self.activation as u8;
-        state.write_u64(u64::from_be_bytes([high, low, self.depth, self.mlp_ratio, first, second, kinds, 0]));
-    }
-}
-
-impl Hash for Stages {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.iter().for_each(|stage| stage.hash(state));
-        state.write_u8(self.len);
-    }
-}
-
-impl Stages {
-    /// No stages.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { len: 0, items: [NO_STAGE; MAX_STAGES] }
-    }
-
-    /// Adds a stage at the end; false when there is no room.
-    pub fn push(&mut self, stage: Stage) -> bool {
-        let Some(slot) = self.items.get_mut(usize::from(self.len)) else { return false };
-        *slot = stage;
-        self.len += 1;
-        true
-    }
-}
-
-impl Default for Stages {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl std::fmt::Debug for Stages {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl Deref for Stages {
-    type Target = [Stage];
-
-    fn deref(&self) -> &[Stage] {
-        &self.items[..usize::from(self.len)]
-    }
-}
-
-impl DerefMut for Stages {
-    fn deref_mut(&mut self) -> &mut [Stage] {
-        &mut self.items[..usize::from(self.len)]
-    }
-}
-
-impl From<Stages> for Vec<Stage> {
-    fn from(stages: Stages) -> Self {
-        stages.to_vec()
-    }
-}
-
-impl TryFrom<Vec<Stage>> for Stages {
-    type Error = String;
-
-    fn try_from(list: Vec<Stage>) -> Result<Self, String> {
-        let mut stages = Self::new();
-        match list.iter().all(|&stage| stages.push(stage)) {
-            true => Ok(stages),
-            false => Err(format!("{} stages are more than {MAX_STAGES}", list.len())),
-        }
-    }
-}
-
 impl Architecture {
     /// Side of the patches that a stage cuts its input into, pixels; `stage` counts from 0 in [`Architecture::stages`].
     #[must_use]
@@ -224,6 +124,19 @@ impl Architecture {
     }
 }
 
+impl Hash for Stage {
+    /// As one number: sampling hashes every architecture it draws.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [high, low] = self.channels.to_be_bytes();
+        let (mixer, first, second) = match self.token_mixer {
+            TokenMixer::SepConv { kernel, expansion } => (0, kernel, expansion),
+            TokenMixer::Attention { heads, reduction } => (1, heads, reduction),
+        };
+        let kinds = mixer << 2 | (self.norm as u8) << 1 | self.activation as u8;
+        state.write_u64(u64::from_be_bytes([high, low, self.depth, self.mlp_ratio, first, second, kinds, 0]));
+    }
+}
+
 impl Stage {
     /// What makes this stage impossible: what, its value, and what is allowed.
     fn fault(&self, shorter_side: usize) -> Option<(&'static str, usize, String)> {
@@ -234,7 +147,7 @@ impl Stage {
                 ([("expansion", usize::from(expansion)), ("kernel", kernel.into())], even)
             }
             TokenMixer::Attention { heads, reduction } => {
-                let uneven = (heads != 0 && self.channels % u16::from(heads) != 0)
+                let uneven = (heads != 0 && !self.channels.is_multiple_of(u16::from(heads)))
                     .then(|| ("heads", usize::from(heads), format!("divisors of the {} channels", self.channels)));
                 let coarse = (usize::from(reduction) > shorter_side).then(|| ("reduction", usize::from(reduction), format!("1 to {shorter_side}")));
                 ([("heads", heads.into()), ("reduction", reduction.into())], uneven.or(coarse))
@@ -252,9 +165,6 @@ mod tests {
     #[test]
     fn small_and_in_place() {
         assert!(size_of::<Architecture>() <= 100, "{}", size_of::<Architecture>());
-        let stage = Stage { channels: 8, ..NO_STAGE };
-        assert!(Stages::try_from(vec![stage; MAX_STAGES]).is_ok());
-        assert!(Stages::try_from(vec![stage; MAX_STAGES + 1]).is_err());
     }
 
     #[test]

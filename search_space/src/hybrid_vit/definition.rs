@@ -149,7 +149,7 @@ impl Checker<'_> {
 impl Heads {
     /// The divisors of `channels` up to `max` that leave `min_channels` to each head; 1 in any case.
     fn of(&self, channels: u16) -> Vec<u8> {
-        let fits = |&h: &u8| h == 1 || (channels % u16::from(h) == 0 && channels / u16::from(h) >= self.min_channels);
+        let fits = |&h: &u8| h == 1 || (channels.is_multiple_of(u16::from(h)) && channels / u16::from(h) >= self.min_channels);
         (1..=self.max).filter(fits).collect()
     }
 }

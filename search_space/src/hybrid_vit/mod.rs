@@ -5,7 +5,7 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `architecture` | what one member of the space is |
+//! | `architecture`, `stages` | what one member of the space is |
 //! | `definition` | what the TOML of a space may say |
 //! | `rising` | channels that rise from stage to stage, each such sequence as likely as any other |
 //! | `draw` | one random member, and one like another |
@@ -19,6 +19,8 @@ mod draw;
 mod graph;
 mod membership;
 mod rising;
+mod stages;
 
-pub use architecture::{Activation, Architecture, MAX_STAGES, Norm, Stage, Stages, TokenMixer};
+pub use architecture::{Activation, Architecture, Norm, Stage, TokenMixer};
 pub(crate) use definition::HybridVit;
+pub use stages::{MAX_STAGES, Stages};
