@@ -3,15 +3,35 @@
 //! | question | where |
 //! |---|---|
 //! | which engines are there, and what must one offer? | [`backends`] |
-//! | what does the clock say? | [`clock`] |
-//! | what goes into a model? | [`inputs`] |
+//! | how are many models measured, resumed, interleaved? | [`sweep`] |
+//! | how is one operator measured on its own? | [`single`] |
+//! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
+//! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
+//! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
+//! | what goes into a model? | [`inputs`], [`source`] |
+//! | how is drift of the machine told from differences between models? | [`reference`](mod@reference) |
 //!
 //! The only crate that reads a clock for measuring.
 
 pub mod backends;
 pub mod clock;
+pub mod environment;
 pub mod inputs;
+pub mod pinning;
+pub mod protocol;
+pub mod reference;
+pub mod single;
+pub mod source;
+pub mod statistics;
+pub mod sweep;
+pub mod visit;
+pub mod worker;
 
 pub use backends::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, ProfiledRuns, RunOptions, Session};
 pub use clock::{RunTime, Stopwatch};
 pub use inputs::InputDistribution;
+pub use protocol::VisitProtocol;
+pub use single::profile_operators;
+pub use source::Source;
+pub use sweep::{Hooks, Progress, Summary, Sweep, SweepError, SweepModel};
+pub use worker::{Worker, WorkerCommand, WorkerError};

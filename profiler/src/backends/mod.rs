@@ -5,10 +5,10 @@
 
 #[cfg(feature = "null")]
 pub mod null;
-#[cfg(feature = "rten")]
-pub mod rten;
 #[cfg(feature = "onnxruntime")]
 pub mod onnxruntime;
+#[cfg(feature = "rten")]
+pub mod rten;
 
 use crate::{clock::RunTime, inputs::InputDistribution};
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,113 @@
+//! Describes where a measurement is taken: processor, cores, instruction sets, power mode, operating system, engine.
+//!
+//! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what the standard library knows.
+
+use crate::{
+    backends::{Capabilities, RunOptions},
+    pinning::{self, PinningError},
+};
+use std::fs;
+use vitempo_graph::Environment;
+
+/// Instruction set extensions that decide which kernels an engine takes.
+const EXTENSIONS: &[&str] = &[
+    "sse4_1",
+    "avx",
+    "avx2",
+    "fma",
+    "f16c",
+    "avx_vnni",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512_vnni",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_tile",
+    "amx_int8",
+    "amx_bf16",
+    "asimd",
+    "asimdhp",
+    "asimddp",
+    "i8mm",
+    "bf16",
+    "sve",
+    "sve2",
+    "sme",
+];
+
+/// The environment in which `backend` runs with these options on this machine.
+///
+/// # Errors
+/// [`PinningError`] when the cores asked for are not there.
+pub fn detect(backend: &str, capabilities: &Capabilities, options: &RunOptions) -> Result<Environment, PinningError> {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cores = pinning::choose(&options.cores, options.threads)?;
+    Ok(Environment {
+        device: device_name(&cpuinfo),
+        processor: options.processor,
+        cores_available: std::thread::available_parallelism().map_or(1, usize::from).max(pinning::usable().len()),
+        power_mode: power_mode(cores.first().copied().unwrap_or(0)),
+        cores,
+        framework: backend.to_owned(),
+        framework_version: capabilities.version.clone(),
+        threads: options.threads,
+        precision: options.precision,
+        isa: extensions(&cpuinfo),
+        os: operating_system(),
+    })
+}
+
+/// The first of `model name` (x86), `Model`/`Hardware` (boards) and the ARM part number; the architecture where nothing is said.
+fn device_name(cpuinfo: &str) -> String {
+    let arm = || {
+        let (vendor, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
+        Some(format!("ARM {vendor}/{part}"))
+    };
+    let name = field(cpuinfo, "model name").or_else(|| field(cpuinfo, "Hardware")).or_else(|| field(cpuinfo, "Model")).or_else(arm);
+    name.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
+}
+
+fn field(cpuinfo: &str, name: &str) -> Option<String> {
+    let value = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    cpuinfo.lines().find_map(value).filter(|v| !v.is_empty())
+}
+
+/// Known extensions the processor reports, in a fixed order, separated by commas.
+fn extensions(cpuinfo: &str) -> String {
+    let flags = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features")).unwrap_or_default();
+    let has = |extension: &&&str| flags.split(' ').any(|flag| flag == **extension);
+    EXTENSIONS.iter().filter(has).copied().collect::<Vec<_>>().join(",")
+}
+
+fn power_mode(core: usize) -> Option<String> {
+    let governor = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor")).ok()?;
+    Some(governor.trim().to_owned()).filter(|g| !g.is_empty())
+}
+
+fn operating_system() -> String {
+    let kernel = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok().map(|t| t.trim().to_owned());
+    match (kernel("ostype"), kernel("osrelease")) {
+        (Some(name), Some(release)) => format!("{name} {release}"),
+        _ => std::env::consts::OS.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X86: &str = "processor\t: 0\nmodel name\t: AMD  EPYC 9R14\nflags\t\t: fpu sse4_1 avx2 fma avx512f\n";
+    const ARM: &str = "processor\t: 0\nFeatures\t: fp asimd asimddp\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+
+    #[test]
+    fn processors_are_named() {
+        for (cpuinfo, name, isa) in [(X86, "AMD EPYC 9R14", "sse4_1,avx2,fma,avx512f"), (ARM, "ARM 0x41/0xd0c", "asimd,asimddp")] {
+            assert_eq!((device_name(cpuinfo).as_str(), extensions(cpuinfo).as_str()), (name, isa));
+        }
+        assert!(device_name("").ends_with("processor"));
+    }
+}

@@ -1,0 +1,120 @@
+//! Pins a process to logical cores, so that the scheduler does not move it between a warm and a cold cache while it is being timed.
+
+use std::collections::BTreeSet;
+
+/// Why a process could not be pinned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PinningError {
+    #[error("core {core} is not there for this process; it may use {usable:?} (--cores)")]
+    NoSuchCore { core: usize, usable: Vec<usize> },
+    #[error("{threads} threads do not fit onto cores {cores:?} (--threads, --cores)")]
+    TooFew { threads: usize, cores: Vec<usize> },
+    #[error("the system refused to pin the process to cores {cores:?}: {reason}")]
+    Refused { cores: Vec<usize>, reason: String },
+}
+
+/// The cores to pin to: those asked for, or the last `threads` of the usable ones (the first ones serve interrupts more often). Empty, that is
+/// not pinned, where the system does not pin or has fewer cores than threads.
+///
+/// # Errors
+/// [`PinningError`] when a core that was asked for is not usable, or there are fewer of them than threads.
+pub fn choose(asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
+    choose_from(&usable(), asked, threads)
+}
+
+fn choose_from(usable: &[usize], asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
+    if asked.is_empty() {
+        let first = usable.len().checked_sub(threads);
+        return Ok(first.map(|f| usable[f..].to_vec()).unwrap_or_default());
+    }
+    let cores: Vec<usize> = asked.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    if let Some(&core) = cores.iter().find(|core| !usable.contains(core)) {
+        return Err(PinningError::NoSuchCore { core, usable: usable.to_vec() });
+    }
+    if cores.len() < threads {
+        return Err(PinningError::TooFew { threads, cores });
+    }
+    Ok(cores)
+}
+
+/// Logical cores this process may use, in order; empty where the system does not tell.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn usable() -> Vec<usize> {
+    // SAFETY: a zeroed set is a valid, empty set; the call writes at most its size.
+    let (set, status) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let status = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
+        (set, status)
+    };
+    let limit = if status == 0 { size_of::<libc::cpu_set_t>() * 8 } else { 0 };
+    // SAFETY: `core` is below the number of bits of the set.
+    (0..limit).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+}
+
+/// Pins the calling thread and all it starts from now on; nothing happens for an empty list.
+///
+/// # Errors
+/// [`PinningError::Refused`].
+#[cfg(target_os = "linux")]
+pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let limit = size_of::<libc::cpu_set_t>() * 8;
+    if let Some(&core) = cores.iter().find(|&&core| core >= limit) {
+        return Err(PinningError::NoSuchCore { core, usable: usable() });
+    }
+    // SAFETY: a zeroed set is a valid, empty set; every core is below its number of bits; the call only reads it.
+    let status = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &core in cores {
+            libc::CPU_SET(core, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if status == 0 { Ok(()) } else { Err(PinningError::Refused { cores: cores.to_vec(), reason: std::io::Error::last_os_error().to_string() }) }
+}
+
+/// Logical cores this process may use; this system does not tell.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn usable() -> Vec<usize> {
+    Vec::new()
+}
+
+/// This system does not pin.
+///
+/// # Errors
+/// [`PinningError::Refused`] unless the list is empty.
+#[cfg(not(target_os = "linux"))]
+pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
+    if cores.is_empty() { Ok(()) } else { Err(PinningError::Refused { cores: cores.to_vec(), reason: "pinning needs Linux".to_owned() }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choice_of_cores() {
+        let usable = [0, 1, 4, 5];
+        assert_eq!(choose_from(&usable, &[], 1), Ok(vec![5]));
+        assert_eq!(choose_from(&usable, &[], 3), Ok(vec![1, 4, 5]));
+        assert_eq!(choose_from(&usable, &[], 9), Ok(vec![]));
+        assert_eq!(choose_from(&usable, &[4, 0, 4], 2), Ok(vec![0, 4]));
+        assert_eq!(choose_from(&usable, &[2], 1), Err(PinningError::NoSuchCore { core: 2, usable: usable.to_vec() }));
+        assert_eq!(choose_from(&usable, &[1], 2), Err(PinningError::TooFew { threads: 2, cores: vec![1] }));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pinned_thread_may_use_its_core_only() {
+        let before = usable();
+        let last = before[before.len() - 1];
+        let after = std::thread::spawn(move || pin(&[last]).map(|()| usable())).join();
+        assert_eq!(after.ok(), Some(Ok(vec![last])));
+        assert!(matches!(pin(&[1 << 20]), Err(PinningError::NoSuchCore { .. })));
+    }
+}

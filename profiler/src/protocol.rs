@@ -1,0 +1,81 @@
+//! How one visit to a model samples: warm-ups, then repeats until the median is known well enough or the visit's time is spent, then runs in
+//! which the operators are timed.
+
+use crate::{backends::RunOptions, statistics};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use vitempo_graph::{Protocol, Samples};
+
+/// The protocol of a visit: what is written with every row, and what only steers the sampling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VisitProtocol {
+    /// Warm-ups, repeats, target spread, rounds, seed, inputs.
+    pub protocol: Protocol,
+    /// Runs in which operators are timed.
+    pub profiled_repeats: usize,
+    /// Runs of the reference workload before, and again after, each visit; 0: none.
+    pub reference_repeats: usize,
+    /// No further end-to-end sample is begun once sampling took this long and the fewest samples are there.
+    pub sampling_budget: Duration,
+}
+
+impl Default for VisitProtocol {
+    /// 3 warm-ups, 8 to 30 repeats, target spread 2 %, one round, 10 profiled repeats, 1.2 s: about 3 s a visit for a model of 50 ms.
+    fn default() -> Self {
+        let protocol = Protocol {
+            warmups: 3,
+            min_repeats: 8,
+            max_repeats: 30,
+            target_spread: 0.02,
+            rounds: 1,
+            seed: 0,
+            input_distribution: crate::InputDistribution::default().to_string(),
+        };
+        Self { protocol, profiled_repeats: 10, reference_repeats: 5, sampling_budget: Duration::from_millis(1200) }
+    }
+}
+
+impl VisitProtocol {
+    /// The protocol as it is written with rows measured with these options: seed and inputs are those that were used.
+    #[must_use]
+    pub fn recorded(&self, options: &RunOptions) -> Protocol {
+        Protocol { seed: options.seed, input_distribution: options.inputs.to_string(), ..self.protocol.clone() }
+    }
+
+    /// Whether sampling goes on after these samples and this time.
+    #[must_use]
+    pub fn wants_more(&self, samples: &Samples, elapsed: Duration) -> bool {
+        let taken = samples.wall_ns.len();
+        if taken < self.protocol.min_repeats.max(1) {
+            return true;
+        }
+        let precise = statistics::relative_half_width(&samples.wall_ns).is_some_and(|width| width <= self.protocol.target_spread);
+        taken < self.protocol.max_repeats && !precise && elapsed < self.sampling_budget
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(wall_ns: Vec<u64>) -> Samples {
+        Samples { wall_ns, cpu_ns: Vec::new() }
+    }
+
+    #[test]
+    fn sampling_stops_when_it_should() {
+        let protocol = VisitProtocol::default();
+        let (short, long) = (Duration::ZERO, Duration::from_secs(9));
+        let noisy: Vec<u64> = (0..30).map(|i| 100 + 10 * i).collect();
+        for (taken, elapsed, more) in [
+            (vec![], long, true),
+            (vec![100; 7], long, true),
+            (vec![100; 8], short, false),
+            (noisy[..8].to_vec(), short, true),
+            (noisy[..8].to_vec(), long, false),
+            (noisy.clone(), short, false),
+        ] {
+            assert_eq!(protocol.wants_more(&samples(taken.clone()), elapsed), more, "{taken:?} {elapsed:?}");
+        }
+    }
+}

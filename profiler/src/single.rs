@@ -1,0 +1,133 @@
+//! Measures single operators on their own, to fill gaps that models leave.
+//!
+//! An operator alone would find its inputs cold and its output in fresh memory, and so be slower than inside a model. So it is put between two
+//! cheap operators: `Abs` makes each float input inside the graph, right before, and another `Abs` reads each float output, so that this is an
+//! intermediate tensor as well. Nothing fuses with `Abs`. What the engine runs between them is reported, whatever it makes of the operator.
+
+use crate::{
+    backends::RunOptions,
+    protocol::VisitProtocol,
+    source::Source,
+    sweep::{Hooks, Sweep, SweepError, SweepModel},
+    worker::WorkerCommand,
+};
+use std::{sync::atomic::AtomicBool, time::Duration};
+use vitempo_graph::{Attributes, Graph, GraphBuilder, GraphError, Measurement, MemoryFormat, ModelIdentity, OpKind, OpSpec, Samples, Status, TensorSpec};
+
+/// Start of the names of the operators put around the one that is measured.
+const AROUND: &str = "vitempo_around";
+
+/// Measures each operator on its own: for each, one measurement per kernel that the engine runs for it, `node` empty. An operator that
+/// cannot be measured is one failed measurement with its reason.
+///
+/// # Errors
+/// [`SweepError`] as [`Sweep::run`].
+pub fn profile_operators(
+    operators: &[OpSpec],
+    backend: &str,
+    options: &RunOptions,
+    protocol: &VisitProtocol,
+    worker: &WorkerCommand,
+    interrupted: &AtomicBool,
+) -> Result<Vec<Measurement>, SweepError> {
+    let mut measured: Vec<Vec<Measurement>> = vec![Vec::new(); operators.len()];
+    let mut models = Vec::new();
+    for (index, op) in operators.iter().enumerate() {
+        match graph_of(op) {
+            Ok(graph) => {
+                let identity = ModelIdentity { name: index.to_string(), architecture: graph.architecture(), space: None, encoding: None };
+                models.push(SweepModel { identity, graph, source: Source::Graph });
+            }
+            Err(error) => measured[index] = vec![failed(op, error.to_string())],
+        }
+    }
+    let sweep = Sweep {
+        models,
+        backend: backend.to_owned(),
+        options: options.clone(),
+        protocol: protocol.clone(),
+        budget: None,
+        visit_timeout: Duration::from_secs(60),
+        worker: worker.clone(),
+        sitting: "single operators".to_owned(),
+    };
+    let mut sink = |profile: &vitempo_graph::ModelProfile| {
+        if let Some((slot, op)) = profile.model.name.parse().ok().and_then(|i: usize| Some((measured.get_mut(i)?, operators.get(i)?))) {
+            match &profile.status {
+                Status::Failed(reason) => slot.push(failed(op, reason.clone())),
+                Status::Ok => {
+                    slot.extend(profile.operators.iter().filter(|m| !m.node.contains(AROUND)).map(|m| Measurement { node: String::new(), ..m.clone() }))
+                }
+            }
+        }
+        Ok(())
+    };
+    sweep.run(Hooks { done: &|_, _| false, sink: &mut sink, progress: &mut |_| {}, interrupted })?;
+    Ok(measured.into_iter().flatten().collect())
+}
+
+fn failed(op: &OpSpec, reason: String) -> Measurement {
+    Measurement { op: op.clone(), node: String::new(), kernel: op.kind.name().to_owned(), samples: Samples::default(), status: Status::Failed(reason) }
+}
+
+/// A small model around one operator. Tensors are channels first: an engine that likes another order makes it itself.
+///
+/// # Errors
+/// [`GraphError::Node`] when the operator has no known outputs or these are not what its inputs and attributes give.
+pub fn graph_of(op: &OpSpec) -> Result<Graph, GraphError> {
+    let refuse = |reason: String| GraphError::Node { node: op.kind.name().to_owned(), reason };
+    let mut b = GraphBuilder::new(format!("single_{}", op.kind.name()));
+    let mut inputs = Vec::with_capacity(op.inputs.len());
+    for (i, operand) in op.inputs.iter().enumerate() {
+        let tensor = channels_first(&operand.tensor);
+        inputs.push(match (operand.constant, tensor.precision.is_float()) {
+            (true, _) => b.weight(format!("weight{i}"), tensor),
+            (false, false) => b.input(format!("input{i}"), tensor),
+            (false, true) => {
+                let outside = b.input(format!("input{i}"), tensor);
+                b.op(&format!("{AROUND}_input{i}"), OpKind::Abs, Attributes::new(), &[outside])?
+            }
+        });
+    }
+    let outputs = b.op_many("operator", op.kind.clone(), op.attributes.clone(), &inputs)?;
+    let given: Vec<TensorSpec> = outputs.iter().filter_map(|&id| b.tensor(id).cloned()).collect();
+    let said: Vec<TensorSpec> = op.outputs.iter().map(channels_first).collect();
+    if given != said || given.is_empty() {
+        return Err(refuse("its inputs and attributes do not give its outputs".to_owned()));
+    }
+    let mut ends = Vec::with_capacity(outputs.len());
+    for (i, (&id, tensor)) in outputs.iter().zip(&given).enumerate() {
+        let float = tensor.precision.is_float();
+        ends.push(if float { b.op(&format!("{AROUND}_output{i}"), OpKind::Abs, Attributes::new(), &[id])? } else { id });
+    }
+    b.finish(ends)
+}
+
+fn channels_first(tensor: &TensorSpec) -> TensorSpec {
+    tensor.clone().with_format(MemoryFormat::ChannelsFirst)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_of_the_reference_can_stand_alone() {
+        for node in crate::reference::graph().unwrap().nodes() {
+            let graph = graph_of(&node.op).unwrap_or_else(|e| panic!("{}: {e}", node.name));
+            let inside: Vec<_> = graph.nodes().iter().filter(|n| !n.name.contains(AROUND)).collect();
+            assert_eq!(inside.len(), 1);
+            assert_eq!(inside[0].op, node.op);
+        }
+    }
+
+    #[test]
+    fn an_operator_that_contradicts_itself_is_refused() {
+        let mut op = crate::reference::graph().unwrap().nodes()[0].op.clone();
+        op.outputs[0].shape[1] += 1;
+        assert!(graph_of(&op).is_err());
+        op.kind = OpKind::Unsupported("Foo".into());
+        assert!(graph_of(&op).is_err());
+    }
+}

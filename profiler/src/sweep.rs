@@ -1,0 +1,317 @@
+//! A sweep measures many models on one backend: round after round over all of them, one visit at a time, each handed to the caller at once.
+//!
+//! Within a round the models come in a seeded, shuffled order that differs from round to round, so that drift of the machine does not fall on
+//! the same ones; the reference workload runs next to every visit. Visits the caller has already are skipped: that is how a sweep resumes. A
+//! model that fails, crashes its worker or takes too long is a profile with its reason, and the sweep goes on with a fresh worker.
+
+use crate::{
+    backends::{Availability, RunOptions},
+    environment,
+    pinning::{self, PinningError},
+    protocol::VisitProtocol,
+    source::Source,
+    visit::Visit,
+    worker::{Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError},
+};
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, Origin, Status};
+
+/// One model of a sweep.
+#[derive(Clone, Debug)]
+pub struct SweepModel {
+    /// What it is.
+    pub identity: ModelIdentity,
+    /// Its operators; all shapes static.
+    pub graph: Graph,
+    /// Its bytes.
+    pub source: Source,
+}
+
+/// What to measure, on what, and how.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The models.
+    pub models: Vec<SweepModel>,
+    /// Name of the backend.
+    pub backend: String,
+    /// How to run; `cores` empty: the last ones.
+    pub options: RunOptions,
+    /// How to sample; `protocol.rounds` rounds.
+    pub protocol: VisitProtocol,
+    /// No visit is begun that would, at the pace so far, end after this.
+    pub budget: Option<Duration>,
+    /// A visit that takes longer has failed.
+    pub visit_timeout: Duration,
+    /// How to start a worker.
+    pub worker: WorkerCommand,
+    /// Name of this sitting.
+    pub sitting: String,
+}
+
+/// What a sweep calls while it goes.
+pub struct Hooks<'a> {
+    /// Whether this visit is there already.
+    pub done: &'a dyn Fn(&ModelIdentity, usize) -> bool,
+    /// Takes every profile, failed ones included, as soon as it is there; an error ends the sweep.
+    pub sink: &'a mut dyn FnMut(&ModelProfile) -> Result<(), String>,
+    /// Told before the first and after every visit.
+    pub progress: &'a mut dyn FnMut(&Progress<'_>),
+    /// Set from outside to end the sweep; the visit under way is given up.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// How far a sweep is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Visits finished or skipped.
+    pub done: usize,
+    /// Visits in all.
+    pub total: usize,
+    /// Visits that failed.
+    pub failed: usize,
+    /// The model visited last.
+    pub model: Option<&'a str>,
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// What remains at the pace so far; `None` before the first visit.
+    pub remaining: Option<Duration>,
+}
+
+/// How a sweep ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Visits that brought samples.
+    pub measured: usize,
+    /// Model and reason of visits that did not.
+    pub failed: Vec<(String, String)>,
+    /// Visits that were there already.
+    pub skipped: usize,
+    /// Visits not made: the budget was spent, or someone interrupted.
+    pub left: usize,
+    /// Someone interrupted.
+    pub interrupted: bool,
+    /// Time it took.
+    pub elapsed: Duration,
+}
+
+/// Why a sweep ended early.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SweepError {
+    #[error("backend `{backend}` is not available: {reason}; {hint}")]
+    Unavailable { backend: String, reason: String, hint: String },
+    #[error("backend `{backend}`: {reason}")]
+    Backend { backend: String, reason: String },
+    #[error(transparent)]
+    Pinning(#[from] PinningError),
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    #[error("the profile of `{model}` could not be kept: {reason}")]
+    Sink { model: String, reason: String },
+}
+
+/// Limit for starting an engine.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Sweep {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SweepError`] when no visit is possible or a profile cannot be kept. A model that fails is no error.
+    pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
+        let environment = probe(&self.worker, &self.backend, &self.options)?;
+        let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
+        Run { sweep: self, options, environment, worker: None, hooks, start: Instant::now(), summary: Summary::default() }.all_rounds()
+    }
+
+    /// The visits in order: round and index of the model.
+    fn visits(&self) -> Vec<(usize, usize)> {
+        let mut visits = Vec::new();
+        for round in 0..self.protocol.protocol.rounds {
+            let mut order: Vec<usize> = (0..self.models.len()).collect();
+            order.shuffle(&mut StdRng::seed_from_u64(self.protocol.protocol.seed.wrapping_add(round as u64)));
+            visits.extend(order.into_iter().map(|model| (round, model)));
+        }
+        visits
+    }
+}
+
+/// The environment of a backend with these options, asked of a worker: a library that crashes takes only the worker with it.
+///
+/// # Errors
+/// [`SweepError`] when the backend or a core is not there.
+pub fn probe(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
+    pinning::choose(&options.cores, options.threads)?;
+    let request = Request::Probe { backend: backend.to_owned(), options: options.clone() };
+    match Worker::start(worker)?.ask(&request, PROBE_TIMEOUT, &AtomicBool::new(false))? {
+        Reply::Probed(Availability::Available(capabilities)) => Ok(environment::detect(backend, &capabilities, options)?),
+        Reply::Probed(Availability::Unavailable { reason, hint }) => Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint }),
+        Reply::Failed { reason, .. } => Err(SweepError::Backend { backend: backend.to_owned(), reason }),
+        Reply::Visited(_) => Err(WorkerError::Garbled("a visit instead of a probe".to_owned()).into()),
+    }
+}
+
+/// A sweep under way.
+struct Run<'a, 'h> {
+    sweep: &'a Sweep,
+    options: RunOptions,
+    environment: Environment,
+    worker: Option<Worker>,
+    hooks: Hooks<'h>,
+    start: Instant,
+    summary: Summary,
+}
+
+impl Run<'_, '_> {
+    fn all_rounds(mut self) -> Result<Summary, SweepError> {
+        let sweep = self.sweep;
+        let (there, wanted): (Vec<_>, Vec<_>) = sweep.visits().into_iter().partition(|&(round, model)| (self.hooks.done)(&sweep.models[model].identity, round));
+        self.summary.skipped = there.len();
+        self.report(None, wanted.len());
+        for (index, &(round, model)) in wanted.iter().enumerate() {
+            self.summary.left = wanted.len() - index;
+            if self.out_of_time(index) || !self.visit(&sweep.models[model], round)? {
+                break;
+            }
+            self.summary.left -= 1;
+            self.report(Some(&sweep.models[model].identity.name), self.summary.left);
+        }
+        self.summary.interrupted = self.interrupted();
+        self.summary.elapsed = self.start.elapsed();
+        Ok(self.summary)
+    }
+
+    fn interrupted(&self) -> bool {
+        self.hooks.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn visited(&self) -> usize {
+        self.summary.measured + self.summary.failed.len()
+    }
+
+    fn out_of_time(&self, visited: usize) -> bool {
+        let pace = if visited == 0 { Duration::ZERO } else { self.start.elapsed() / u32::try_from(visited).unwrap_or(u32::MAX) };
+        self.sweep.budget.is_some_and(|budget| self.start.elapsed() + pace >= budget)
+    }
+
+    fn report(&mut self, model: Option<&str>, left: usize) {
+        let (visited, elapsed) = (self.visited(), self.start.elapsed());
+        let pace = elapsed.checked_div(u32::try_from(visited).unwrap_or(u32::MAX));
+        let done = visited + self.summary.skipped;
+        let remaining = pace.map(|pace| pace.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)));
+        (self.hooks.progress)(&Progress { done, total: done + left, failed: self.summary.failed.len(), model, elapsed, remaining });
+    }
+
+    /// One visit; `false` when it was interrupted.
+    fn visit(&mut self, model: &SweepModel, round: usize) -> Result<bool, SweepError> {
+        if self.interrupted() {
+            return Ok(false);
+        }
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (visit, status) = match self.ask(model)? {
+            None => return Ok(false),
+            Some(Ok(visit)) => (visit, Status::Ok),
+            Some(Err(reason)) => (Visit::default(), Status::Failed(reason)),
+        };
+        let profile = ModelProfile {
+            model: model.identity.clone(),
+            environment: self.environment.clone(),
+            sitting: self.sweep.sitting.clone(),
+            round,
+            started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
+            origin: Origin::Measured,
+            protocol: self.sweep.protocol.recorded(&self.options),
+            e2e: visit.e2e,
+            e2e_profiled: visit.e2e_profiled,
+            reference: visit.reference,
+            operators: visit.operators,
+            status,
+        };
+        (self.hooks.sink)(&profile).map_err(|reason| SweepError::Sink { model: model.identity.name.clone(), reason })?;
+        match profile.status {
+            Status::Ok => self.summary.measured += 1,
+            Status::Failed(reason) => self.summary.failed.push((model.identity.name.clone(), reason)),
+        }
+        Ok(true)
+    }
+
+    /// What the worker says; `None` when interrupted. A worker in doubt is ended: the next visit starts another.
+    fn ask(&mut self, model: &SweepModel) -> Result<Option<Result<Visit, String>>, SweepError> {
+        let request = Request::Visit(Box::new(VisitRequest {
+            backend: self.sweep.backend.clone(),
+            options: self.options.clone(),
+            protocol: self.sweep.protocol.clone(),
+            name: model.identity.name.clone(),
+            graph: model.graph.clone(),
+            source: model.source.clone(),
+        }));
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Worker::start(&self.sweep.worker)?,
+        };
+        let answer = worker.ask(&request, self.sweep.visit_timeout, self.hooks.interrupted);
+        Ok(Some(match answer {
+            Ok(Reply::Visited(visit)) => {
+                self.worker = Some(worker);
+                Ok(*visit)
+            }
+            Ok(Reply::Failed { reason, restart }) => {
+                self.worker = (!restart).then_some(worker);
+                Err(reason)
+            }
+            Ok(Reply::Probed(_)) => Err("the worker answered another question".to_owned()),
+            Err(WorkerError::Interrupted) => return Ok(None),
+            Err(_) if self.interrupted() => return Ok(None),
+            Err(error) => Err(error.to_string()),
+        }))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::reference;
+
+    fn sweep(models: usize, rounds: usize) -> Sweep {
+        let graph = reference::graph().unwrap();
+        let identity = |i: usize| ModelIdentity { name: format!("m{i}"), architecture: graph.architecture(), space: None, encoding: None };
+        let mut protocol = VisitProtocol::default();
+        protocol.protocol.rounds = rounds;
+        Sweep {
+            models: (0..models).map(|i| SweepModel { identity: identity(i), graph: graph.clone(), source: Source::Graph }).collect(),
+            backend: "null".into(),
+            options: RunOptions::default(),
+            protocol,
+            budget: None,
+            visit_timeout: Duration::from_secs(10),
+            worker: WorkerCommand { program: "/nonexistent/worker".into(), args: Vec::new(), env: Vec::new() },
+            sitting: "s".into(),
+        }
+    }
+
+    #[test]
+    fn every_round_visits_every_model_once_in_another_order() {
+        let visits = sweep(50, 2).visits();
+        let round = |r: usize| visits.iter().filter(|v| v.0 == r).map(|v| v.1).collect::<Vec<_>>();
+        let sorted = |mut v: Vec<usize>| {
+            v.sort_unstable();
+            v
+        };
+        assert_ne!(round(0), round(1));
+        assert_eq!(sorted(round(0)), (0..50).collect::<Vec<_>>());
+        assert_eq!(sorted(round(1)), (0..50).collect::<Vec<_>>());
+        assert_eq!(visits, sweep(50, 2).visits());
+    }
+
+    #[test]
+    fn a_worker_that_cannot_start_ends_the_sweep_with_its_name() {
+        let hooks = Hooks { done: &|_, _| false, sink: &mut |_| Ok(()), progress: &mut |_| {}, interrupted: &AtomicBool::new(false) };
+        let error = sweep(1, 1).run(hooks).unwrap_err().to_string();
+        assert!(error.contains("/nonexistent/worker"), "{error}");
+    }
+}

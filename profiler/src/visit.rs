@@ -1,0 +1,104 @@
+//! One visit to one model inside a worker: load, reference, warm-ups, end-to-end samples, operators in place, reference.
+
+use crate::{
+    backends::{Backend, BackendError, Model, RunOptions, Session},
+    protocol::VisitProtocol,
+};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use vitempo_graph::{Measurement, Samples};
+
+/// What a visit brings; the fields are those of [`vitempo_graph::ModelProfile`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Visit {
+    pub e2e: Samples,
+    pub e2e_profiled: Samples,
+    pub reference: Samples,
+    pub operators: Vec<Measurement>,
+}
+
+/// Visits `model`. The reference workload runs after loading, before the warm-ups bring the model back into the caches, and again at the end.
+///
+/// # Errors
+/// As the backend's.
+pub fn visit(
+    backend: &dyn Backend,
+    model: &Model,
+    options: &RunOptions,
+    protocol: &VisitProtocol,
+    mut reference: Option<&mut (dyn Session + '_)>,
+) -> Result<Visit, BackendError> {
+    let mut session = backend.load(model, options)?;
+    let mut visit = Visit::default();
+    run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
+    visit.e2e = sample(session.as_mut(), protocol)?;
+    if protocol.profiled_repeats > 0 {
+        let runs = session.profile(protocol.protocol.warmups, protocol.profiled_repeats)?;
+        visit.e2e_profiled = runs.e2e;
+        visit.operators = runs.operators;
+    }
+    drop(session);
+    run_reference(reference, protocol.reference_repeats, &mut visit.reference)?;
+    Ok(visit)
+}
+
+/// End-to-end samples: warm-ups, then as many as the protocol wants.
+fn sample(session: &mut dyn Session, protocol: &VisitProtocol) -> Result<Samples, BackendError> {
+    for _ in 0..protocol.protocol.warmups {
+        session.run()?;
+    }
+    let start = Instant::now();
+    let mut samples = Samples::default();
+    while protocol.wants_more(&samples, start.elapsed()) {
+        session.run()?.append_to(&mut samples);
+    }
+    Ok(samples)
+}
+
+/// One run to warm up, then `repeats` samples.
+fn run_reference(session: Option<&mut (dyn Session + '_)>, repeats: usize, samples: &mut Samples) -> Result<(), BackendError> {
+    let Some(session) = session.filter(|_| repeats > 0) else { return Ok(()) };
+    session.run()?;
+    for _ in 0..repeats {
+        session.run()?.append_to(samples);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::clock::RunTime;
+    use crate::{ProfiledRuns, reference};
+
+    /// Says how often it was run, and takes 100, 101, ... ns.
+    struct Counter(u64);
+
+    impl Session for Counter {
+        fn run(&mut self) -> Result<RunTime, BackendError> {
+            self.0 += 1;
+            Ok(RunTime { wall_ns: 99 + self.0, cpu_ns: None })
+        }
+
+        fn profile(&mut self, _: usize, _: usize) -> Result<ProfiledRuns, BackendError> {
+            Ok(ProfiledRuns::default())
+        }
+    }
+
+    #[test]
+    fn warmups_are_thrown_away_and_the_reference_runs_twice() {
+        let protocol = VisitProtocol { profiled_repeats: 2, ..VisitProtocol::default() };
+        let samples = sample(&mut Counter(0), &protocol).unwrap();
+        assert_eq!(samples.wall_ns[0], 103);
+        let model = reference::model().unwrap();
+        let backend = crate::backends::by_name("null").unwrap();
+        let mut counter = Counter(0);
+        let visit = visit(backend.as_ref(), &model, &RunOptions::default(), &protocol, Some(&mut counter)).unwrap();
+        assert_eq!(visit.reference.wall_ns, [101, 102, 103, 104, 105, 107, 108, 109, 110, 111]);
+        assert_eq!(visit.operators.len(), model.graph.nodes().len());
+        assert!(visit.operators.iter().all(|o| o.samples.wall_ns.len() == 2));
+        assert_eq!(visit.e2e_profiled.wall_ns.len(), 2);
+    }
+}

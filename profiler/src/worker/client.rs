@@ -1,0 +1,153 @@
+//! The host's side: starts a worker, asks it, and ends it when it takes too long.
+
+use super::{Reply, Request};
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader, Read, Write},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::{Duration, Instant},
+};
+
+/// How to start a worker: a program that calls [`super::main`].
+#[derive(Clone, Debug)]
+pub struct WorkerCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Environment variables on top of the host's.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl WorkerCommand {
+    /// The running program itself, with these arguments.
+    ///
+    /// # Errors
+    /// When the system does not tell which program is running.
+    pub fn this_program<const N: usize>(args: [&str; N]) -> io::Result<Self> {
+        Ok(Self { program: std::env::current_exe()?, args: args.map(OsString::from).to_vec(), env: Vec::new() })
+    }
+}
+
+/// Why a worker gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum WorkerError {
+    #[error("cannot start the worker {program}: {source}")]
+    Start { program: PathBuf, source: io::Error },
+    #[error("the worker ended ({status}){}", tail(.stderr))]
+    Died { status: String, stderr: String },
+    #[error("no answer within {} s, the worker was ended; a longer limit may help (--timeout)", .0.as_secs_f64())]
+    TimedOut(Duration),
+    #[error("interrupted")]
+    Interrupted,
+    #[error("the worker answered something unreadable: {0}")]
+    Garbled(String),
+}
+
+fn tail(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
+}
+
+/// A running worker. It ends with this value.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    stdin: ChildStdin,
+    replies: mpsc::Receiver<String>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Bytes of a worker's stderr that are kept for messages.
+const STDERR_TAIL: usize = 2000;
+/// How often an interruption is looked for.
+const SLICE: Duration = Duration::from_millis(50);
+
+impl Worker {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`WorkerError::Start`].
+    pub fn start(command: &WorkerCommand) -> Result<Self, WorkerError> {
+        let error = |source| WorkerError::Start { program: command.program.clone(), source };
+        let mut process = Command::new(&command.program);
+        process.args(&command.args).envs(command.env.iter().cloned());
+        let mut child = process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(error)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
+            return Err(error(io::Error::other("it has no stdin, stdout or stderr")));
+        };
+        let (sender, replies) = mpsc::channel();
+        std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let tail = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&tail);
+        std::thread::spawn(move || keep_tail(stderr, &kept));
+        Ok(Self { child, stdin, replies, stderr: tail })
+    }
+
+    /// Asks and waits for the answer. After any error but `Interrupted` before sending, this worker must not be asked again.
+    ///
+    /// # Errors
+    /// [`WorkerError`].
+    pub fn ask(&mut self, request: &Request, timeout: Duration, interrupted: &AtomicBool) -> Result<Reply, WorkerError> {
+        let mut line = serde_json::to_string(request).map_err(|e| WorkerError::Garbled(e.to_string()))?;
+        line.push('\n');
+        if self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()).is_err() {
+            return Err(self.died());
+        }
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.replies.recv_timeout(SLICE.min(timeout)) {
+                Ok(line) => {
+                    return serde_json::from_str(&line).map_err(|e| WorkerError::Garbled(format!("{e}: {}", line.chars().take(200).collect::<String>())));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
+                Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => return Err(WorkerError::Interrupted),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Err(WorkerError::TimedOut(timeout)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Identifier of the process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn died(&mut self) -> WorkerError {
+        // Its pipes are closed: it is ending by itself, or must be ended.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status.to_string(),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                _ => break "it closed its output".to_owned(),
+            }
+        };
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        WorkerError::Died { status, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn keep_tail(mut stderr: impl Read, tail: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(&buffer[..count]);
+        let excess = tail.len().saturating_sub(STDERR_TAIL);
+        tail.drain(..excess);
+    }
+}

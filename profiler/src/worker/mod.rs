@@ -1,0 +1,68 @@
+//! Worker processes: each engine and thread count runs in a process of its own.
+//!
+//! A crash or an endless run of an engine is then a row with its reason, and engines never share threads or memory. The host starts a worker
+//! ([`WorkerCommand`]) and asks it ([`Worker::ask`]); one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and over what was
+//! stdout when the worker started: engines print to stdout, so the worker keeps a private copy for replies and points stdout to stderr.
+//! The worker ends when its stdin ends, that is when its host does, however that ended.
+
+mod client;
+mod serve;
+
+pub use client::{Worker, WorkerCommand, WorkerError};
+pub use serve::{main, serve};
+
+use crate::{
+    backends::{Availability, RunOptions},
+    protocol::VisitProtocol,
+    source::Source,
+    visit::Visit,
+};
+use serde::{Deserialize, Serialize};
+use vitempo_graph::Graph;
+
+/// What a host asks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// Is this backend there?
+    Probe {
+        /// Its name.
+        backend: String,
+        /// How it would run.
+        options: RunOptions,
+    },
+    /// Measure one model.
+    Visit(Box<VisitRequest>),
+}
+
+/// One model to be measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VisitRequest {
+    /// Name of the backend.
+    pub backend: String,
+    /// How to run it; `cores` are pinned to as they are.
+    pub options: RunOptions,
+    /// How to sample.
+    pub protocol: VisitProtocol,
+    /// The model's name, for messages.
+    pub name: String,
+    /// Its operators.
+    pub graph: Graph,
+    /// Its bytes.
+    pub source: Source,
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// To [`Request::Probe`].
+    Probed(Availability),
+    /// To [`Request::Visit`].
+    Visited(Box<Visit>),
+    /// It did not work.
+    Failed {
+        /// Why.
+        reason: String,
+        /// Whether the worker's state is in doubt, so that it must be started again.
+        restart: bool,
+    },
+}

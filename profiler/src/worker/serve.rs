@@ -1,0 +1,145 @@
+//! The worker's side: reads requests, runs them one after the other on the main thread, answers.
+
+use super::{Reply, Request, VisitRequest};
+use crate::{
+    backends::{self, Backend, Model, RunOptions, Session},
+    pinning, reference, source, visit,
+};
+use std::{
+    fs::File,
+    io::{self, BufRead, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::mpsc,
+};
+
+/// Serves every backend that is compiled in, until stdin ends. The host binary calls this for its hidden `worker` command, before it starts
+/// any thread or prints anything.
+///
+/// # Errors
+/// When replies cannot be written.
+pub fn main() -> io::Result<()> {
+    serve(&backends::all())
+}
+
+/// [`main`] for a choice of backends.
+///
+/// # Errors
+/// When replies cannot be written.
+pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
+    ignore_interrupts();
+    let mut replies = private_stdout()?;
+    let requests = requests();
+    let mut server = Server { backends, reference: None, pinned: None };
+    while let Ok(line) = requests.recv() {
+        let reply = serde_json::from_str(&line).map_or_else(|e| failed(format!("the request cannot be read: {e}")), |request| server.answer(request));
+        let mut text = serde_json::to_string(&reply).map_err(io::Error::other)?;
+        text.push('\n');
+        replies.write_all(text.as_bytes())?;
+        replies.flush()?;
+    }
+    Ok(())
+}
+
+/// Lines of stdin. When it ends, the host is gone: the process ends at once, whatever the engine is doing.
+fn requests() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+        std::process::exit(0);
+    });
+    receiver
+}
+
+struct Server<'a> {
+    backends: &'a [Box<dyn Backend>],
+    /// The reference workload, loaded once for a backend and its options; `None` inside when the backend does not take it.
+    reference: Option<(String, RunOptions, Option<Box<dyn Session>>)>,
+    pinned: Option<Vec<usize>>,
+}
+
+fn failed(reason: impl ToString) -> Reply {
+    Reply::Failed { reason: reason.to_string(), restart: false }
+}
+
+impl Server<'_> {
+    /// A panic of an engine is an answer too.
+    fn answer(&mut self, request: Request) -> Reply {
+        catch_unwind(AssertUnwindSafe(|| self.act(request).unwrap_or_else(failed))).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|t| (*t).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+            Reply::Failed { reason: format!("the engine panicked: {}", text.unwrap_or_default()), restart: true }
+        })
+    }
+
+    fn act(&mut self, request: Request) -> Result<Reply, String> {
+        match request {
+            Request::Probe { backend, options } => Ok(Reply::Probed(self.backend(&backend)?.probe(&options))),
+            Request::Visit(request) => self.visit(*request).map(|visit| Reply::Visited(Box::new(visit))),
+        }
+    }
+
+    fn backend(&self, name: &str) -> Result<&dyn Backend, String> {
+        let known = || self.backends.iter().map(|b| b.name()).collect::<Vec<_>>().join(", ");
+        let found = self.backends.iter().find(|b| b.name() == name);
+        found.map(AsRef::as_ref).ok_or_else(|| format!("no backend is called `{name}`; there are: {}", known()))
+    }
+
+    fn visit(&mut self, request: VisitRequest) -> Result<visit::Visit, String> {
+        let VisitRequest { backend, options, protocol, name, graph, source } = request;
+        if self.pinned.as_ref() != Some(&options.cores) {
+            pinning::pin(&options.cores).map_err(|e| e.to_string())?;
+            self.pinned = Some(options.cores.clone());
+        }
+        if protocol.reference_repeats > 0 {
+            self.load_reference(&backend, &options)?;
+        }
+        let source = source::ready(&source, &graph, options.seed)?;
+        let model = Model { name, graph, source };
+        let mut reference = self.reference.take();
+        let session = reference.as_mut().and_then(|(_, _, session)| session.as_mut()).map(|session| &mut **session);
+        let result = visit::visit(self.backend(&backend)?, &model, &options, &protocol, session);
+        self.reference = reference;
+        result.map_err(|e| e.to_string())
+    }
+
+    fn load_reference(&mut self, backend: &str, options: &RunOptions) -> Result<(), String> {
+        if self.reference.as_ref().is_some_and(|(name, with, _)| name == backend && with == options) {
+            return Ok(());
+        }
+        let session = reference::model().and_then(|model| self.backend(backend)?.load(&model, options).map_err(|e| e.to_string()));
+        let session = session.inspect_err(|e| eprintln!("warning: no reference workload: {e}")).ok();
+        self.reference = Some((backend.to_owned(), options.clone(), session));
+        Ok(())
+    }
+}
+
+/// Ctrl-C goes to the whole process group; the host decides what becomes of its workers.
+#[cfg(unix)]
+fn ignore_interrupts() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+}
+
+#[cfg(not(unix))]
+fn ignore_interrupts() {}
+
+/// A private copy of stdout for replies; from now on file descriptor 1 is stderr.
+#[cfg(unix)]
+fn private_stdout() -> io::Result<File> {
+    use std::os::fd::{AsFd, AsRawFd};
+    let private = io::stdout().as_fd().try_clone_to_owned()?;
+    // SAFETY: both descriptors are open; descriptor 1 stays open throughout.
+    if unsafe { libc::dup2(io::stderr().as_raw_fd(), 1) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(File::from(private))
+}
+
+#[cfg(not(unix))]
+fn private_stdout() -> io::Result<io::Stdout> {
+    Ok(io::stdout())
+}

@@ -1,0 +1,99 @@
+//! One suite for every backend that is available here. A backend that is not is skipped, with a notice.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{path::Path, sync::atomic::AtomicBool};
+use vitempo_graph::{OpKind, Samples, Status};
+use vitempo_profiler::{Availability, Backend, Model, ModelSource, RunOptions, VisitProtocol, WorkerCommand, backends, profile_operators, reference};
+
+/// The backends that can run here, but for the null backend.
+fn engines() -> Vec<Box<dyn Backend>> {
+    let available = |backend: &dyn Backend| match backend.probe(&RunOptions::default()) {
+        Availability::Available(capabilities) => {
+            assert!(!capabilities.version.is_empty());
+            true
+        }
+        Availability::Unavailable { reason, hint } => {
+            eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
+            assert!(!reason.is_empty() && !hint.is_empty());
+            false
+        }
+    };
+    backends::all().into_iter().filter(|b| b.name() != "null" && available(b.as_ref())).collect()
+}
+
+fn sum_of_medians(operators: &[vitempo_graph::Measurement]) -> f64 {
+    operators.iter().filter_map(|o| o.samples.median_ns()).sum()
+}
+
+#[test]
+fn operators_add_up_to_the_model() {
+    for backend in engines() {
+        let mut session = backend.load(&reference::model().unwrap(), &RunOptions::default()).unwrap();
+        let mut e2e = Samples::default();
+        for _ in 0..20 {
+            session.run().unwrap().append_to(&mut e2e);
+        }
+        let profile = session.profile(3, 11).unwrap();
+        let whole = e2e.median_ns().unwrap();
+        let share = sum_of_medians(&profile.operators) / whole;
+        assert!(whole > 0.0 && e2e.cpu_ns.len() == e2e.wall_ns.len());
+        assert!((0.5..2.0).contains(&share), "{}: operators are {share:.2} of the whole", backend.name());
+        assert_eq!(profile.e2e.wall_ns.len(), 11);
+        assert!(profile.operators.iter().all(|o| o.status == Status::Ok && o.samples.wall_ns.len() == 11), "{}", backend.name());
+        session.run().unwrap();
+    }
+}
+
+#[test]
+fn executed_kernels_are_known_operators() {
+    for backend in engines() {
+        let mut session = backend.load(&reference::model().unwrap(), &RunOptions::default()).unwrap();
+        let operators = session.profile(1, 2).unwrap().operators;
+        let unknown: Vec<_> = operators.iter().filter(|o| matches!(o.op.kind, OpKind::Unsupported(_))).map(|o| (&o.node, &o.kernel)).collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?}", backend.name());
+        for kind in [OpKind::Conv, OpKind::Softmax] {
+            assert!(operators.iter().any(|o| o.op.kind == kind), "{}: no {kind}", backend.name());
+        }
+        assert!(operators.iter().all(|o| !o.op.outputs.is_empty()), "{}", backend.name());
+    }
+}
+
+#[test]
+fn bytes_that_are_no_model_are_refused() {
+    for backend in engines() {
+        let good = reference::model().unwrap();
+        for source in [ModelSource::Bytes(b"not a model".to_vec()), ModelSource::Bytes(Vec::new()), ModelSource::File(Path::new("/nonexistent.onnx").into())] {
+            let model = Model { source, ..good.clone() };
+            let error = backend.load(&model, &RunOptions::default()).err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.contains("`reference`"), "{}: {error}", backend.name());
+        }
+    }
+}
+
+#[test]
+fn options_an_engine_does_not_offer_are_refused() {
+    for backend in engines() {
+        let options = RunOptions { processor: vitempo_graph::Processor::Npu, ..RunOptions::default() };
+        let error = backend.load(&reference::model().unwrap(), &options).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("npu") && error.contains("cpu"), "{}: {error}", backend.name());
+    }
+}
+
+#[test]
+fn single_operators_are_measured_on_their_own() {
+    let worker = WorkerCommand { program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(), args: Vec::new(), env: Vec::new() };
+    let graph = reference::graph().unwrap();
+    let wanted = [OpKind::Softmax, OpKind::Conv, OpKind::Transpose];
+    let operators: Vec<_> = wanted.iter().map(|kind| graph.nodes().iter().find(|n| n.op.kind == *kind).unwrap().op.clone()).collect();
+    for backend in engines() {
+        let name = backend.name();
+        let protocol = VisitProtocol::default();
+        let rows = profile_operators(&operators, name, &RunOptions::default(), &protocol, &worker, &AtomicBool::new(false)).unwrap();
+        for kind in &wanted {
+            let row = rows.iter().find(|r| r.op.kind == *kind).unwrap_or_else(|| panic!("{name}: no {kind} in {rows:?}"));
+            assert_eq!((&row.status, row.node.as_str()), (&Status::Ok, ""), "{name}");
+            assert_eq!(row.samples.wall_ns.len(), protocol.profiled_repeats, "{name}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Whole sweeps through real worker processes: engines that fail, resuming, interruption, budget.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    cell::RefCell,
+    collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use vitempo_graph::{ModelIdentity, ModelProfile, Origin, Status};
+use vitempo_profiler::{Hooks, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, reference};
+
+fn worker() -> WorkerCommand {
+    WorkerCommand { program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(), args: Vec::new(), env: Vec::new() }
+}
+
+fn sweep(backend: &str, names: &[&str]) -> Sweep {
+    let graph = reference::graph().unwrap();
+    let identity = |name: &str| ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None };
+    Sweep {
+        models: names.iter().map(|name| SweepModel { identity: identity(name), graph: graph.clone(), source: Source::Graph }).collect(),
+        backend: backend.to_owned(),
+        options: RunOptions::default(),
+        protocol: VisitProtocol::default(),
+        budget: None,
+        visit_timeout: Duration::from_secs(30),
+        worker: worker(),
+        sitting: "test".to_owned(),
+    }
+}
+
+/// Runs the sweep; `after` is called after each visit.
+fn run(sweep: &Sweep, done: &HashSet<(String, usize)>, interrupted: &AtomicBool, after: impl Fn(&str)) -> (Vec<ModelProfile>, Summary) {
+    let profiles = RefCell::new(Vec::new());
+    let mut sink = |profile: &ModelProfile| {
+        profiles.borrow_mut().push(profile.clone());
+        after(&profile.model.name);
+        Ok(())
+    };
+    let is_done = |model: &ModelIdentity, round: usize| done.contains(&(model.name.clone(), round));
+    let summary = sweep.run(Hooks { done: &is_done, sink: &mut sink, progress: &mut |_| {}, interrupted }).unwrap();
+    (profiles.into_inner(), summary)
+}
+
+fn plain(sweep: &Sweep) -> (Vec<ModelProfile>, Summary) {
+    run(sweep, &HashSet::new(), &AtomicBool::new(false), |_| {})
+}
+
+#[test]
+fn the_harness_measures_itself() {
+    let (profiles, summary) = plain(&sweep("null", &["a", "b"]));
+    assert_eq!((summary.measured, summary.failed.len(), summary.left), (2, 0, 0));
+    for profile in &profiles {
+        assert_eq!((&profile.status, profile.origin, profile.round), (&Status::Ok, Origin::Measured, 0));
+        assert_eq!(profile.environment.framework, "null");
+        assert!(!profile.environment.device.is_empty());
+        let protocol = &profile.protocol;
+        assert!((protocol.min_repeats..=protocol.max_repeats).contains(&profile.e2e.wall_ns.len()));
+        assert_eq!(profile.reference.wall_ns.len(), 10);
+        assert_eq!(profile.e2e_profiled.wall_ns.len(), 10);
+        let graph = reference::graph().unwrap();
+        let nodes: Vec<_> = profile.operators.iter().map(|o| (&o.node, &o.op)).collect();
+        assert_eq!(nodes, graph.nodes().iter().map(|n| (&n.name, &n.op)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_model_that_fails_is_a_row_with_its_reason_and_the_sweep_goes_on() {
+    let mut sweep = sweep("faulty", &["good", "crash", "panic", "hang", "refuse", "print", "fine"]);
+    sweep.visit_timeout = Duration::from_secs(2);
+    let (profiles, summary) = plain(&sweep);
+    assert_eq!((summary.measured, summary.failed.len()), (3, 4));
+    let reason = |name: &str| match &profiles.iter().find(|p| p.model.name == name).unwrap().status {
+        Status::Failed(reason) => reason.clone(),
+        Status::Ok => String::new(),
+    };
+    for (name, part) in
+        [("good", ""), ("fine", ""), ("print", ""), ("crash", "about to crash"), ("panic", "what a model"), ("hang", "within 2 s"), ("refuse", "Col2Im")]
+    {
+        assert!(reason(name).contains(part) && reason(name).is_empty() == part.is_empty(), "{name}: {}", reason(name));
+    }
+}
+
+#[test]
+fn a_killed_sweep_resumes_where_it_stopped() {
+    let mut sweep = sweep("null", &["a", "b", "c", "d"]);
+    sweep.protocol.protocol.rounds = 2;
+    let interrupted = AtomicBool::new(false);
+    let visits = RefCell::new(0);
+    let (first, summary) = run(&sweep, &HashSet::new(), &interrupted, |_| {
+        *visits.borrow_mut() += 1;
+        interrupted.store(*visits.borrow() == 3, Ordering::Relaxed);
+    });
+    assert_eq!((first.len(), summary.measured, summary.left, summary.interrupted), (3, 3, 5, true));
+    let key = |p: &ModelProfile| (p.model.name.clone(), p.round);
+    let done: HashSet<_> = first.iter().map(key).collect();
+    let (second, summary) = run(&sweep, &done, &AtomicBool::new(false), |_| {});
+    assert_eq!((summary.measured, summary.skipped, summary.left), (5, 3, 0));
+    assert_eq!(first.iter().chain(&second).map(key).collect::<HashSet<_>>().len(), 8);
+}
+
+#[test]
+fn an_interruption_gives_up_the_visit_under_way() {
+    let sweep = sweep("faulty", &["hang"]);
+    let interrupted = AtomicBool::new(false);
+    let summary = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            interrupted.store(true, Ordering::Relaxed);
+        });
+        run(&sweep, &HashSet::new(), &interrupted, |_| {}).1
+    });
+    assert_eq!((summary.measured, summary.failed.len(), summary.left, summary.interrupted), (0, 0, 1, true));
+}
+
+#[test]
+fn the_budget_is_kept() {
+    let mut sweep = sweep("faulty", &["slow"; 20]);
+    sweep.budget = Some(Duration::from_millis(1000));
+    let (profiles, summary) = plain(&sweep);
+    assert!(!profiles.is_empty() && profiles.len() < 5, "{}", profiles.len());
+    assert_eq!(summary.left, 20 - profiles.len());
+}
+
+#[test]
+fn unknown_backends_absent_cores_and_full_sinks_end_the_sweep() {
+    let error = |sweep: &Sweep, sink: &mut dyn FnMut(&ModelProfile) -> Result<(), String>| {
+        let hooks = Hooks { done: &|_, _| false, sink, progress: &mut |_| {}, interrupted: &AtomicBool::new(false) };
+        sweep.run(hooks).unwrap_err().to_string()
+    };
+    let unknown = error(&sweep("nope", &["a"]), &mut |_| Ok(()));
+    assert!(unknown.contains("`nope`") && unknown.contains("null"), "{unknown}");
+    let mut pinned = sweep("null", &["a"]);
+    pinned.options.cores = vec![99_999];
+    if cfg!(target_os = "linux") {
+        assert!(error(&pinned, &mut |_| Ok(())).contains("99999"));
+    }
+    let full = error(&sweep("null", &["a"]), &mut |_| Err("No space left on device".to_owned()));
+    assert!(full.contains("`a`") && full.contains("No space"), "{full}");
+}
+
+#[test]
+fn progress_counts_to_the_end() {
+    let sweep = sweep("null", &["a", "b", "c"]);
+    let seen = RefCell::new(Vec::new());
+    let done = |model: &ModelIdentity, _: usize| model.name == "b";
+    let mut progress = |p: &vitempo_profiler::Progress<'_>| seen.borrow_mut().push((p.done, p.total, p.remaining.is_some()));
+    sweep.run(Hooks { done: &done, sink: &mut |_| Ok(()), progress: &mut progress, interrupted: &AtomicBool::new(false) }).unwrap();
+    assert_eq!(seen.into_inner(), [(1, 3, false), (2, 3, true), (3, 3, true)]);
+}

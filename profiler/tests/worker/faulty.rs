@@ -1,0 +1,44 @@
+//! A worker for tests: the backends there are, and one that fails in the way the model's name says.
+
+use std::{io, thread::sleep, time::Duration};
+use vitempo_profiler::{Availability, Backend, BackendError, Model, RunOptions, Session, backends, worker};
+
+/// The null backend, but for models called `crash`, `panic`, `hang`, `refuse` and `print`.
+struct Faulty(Box<dyn Backend>);
+
+impl Backend for Faulty {
+    fn name(&self) -> &'static str {
+        "faulty"
+    }
+
+    fn description(&self) -> &'static str {
+        "fails as the model's name says"
+    }
+
+    fn probe(&self, options: &RunOptions) -> Availability {
+        self.0.probe(options)
+    }
+
+    fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
+        match model.name.as_str() {
+            "crash" => {
+                eprintln!("about to crash");
+                std::process::abort()
+            }
+            "panic" => panic!("what a model"),
+            "hang" => sleep(Duration::from_secs(600)),
+            "slow" => sleep(Duration::from_millis(300)),
+            "print" => println!("engines print to stdout"),
+            "refuse" => return Err(BackendError::Load { backend: self.name(), model: model.name.clone(), reason: "Col2Im is unknown".to_owned() }),
+            _ => {}
+        }
+        self.0.load(model, options)
+    }
+}
+
+fn main() -> io::Result<()> {
+    let mut all = backends::all();
+    let null = backends::by_name("null").map_err(io::Error::other)?;
+    all.push(Box::new(Faulty(null)));
+    worker::serve(&all)
+}
