@@ -1,1 +1,37 @@
-//! vitempo-predictors
+//! Operator predictors that add up to a model's latency, and the bundles they ship in.
+//!
+//! `ModelProfile`s -> [`TrainingRows`] -> [`train()`] -> [`PredictorBundle`] -> forecasts through `vitempo_graph::LatencyModel`, judged by [`evaluate()`].
+//!
+//! | question | where |
+//! |---|---|
+//! | what does a regressor see of an operator? | [`features`] |
+//! | which rows does a profile give, and how is drift corrected? | [`rows`] |
+//! | how is a latency learnt? | [`regressors`] |
+//! | how sure is a forecast? | [`interval`] |
+//! | how wrong is it? | [`metrics`], [`evaluate()`] |
+
+mod bits;
+mod bundle;
+mod calibration;
+mod error;
+mod evaluate;
+pub mod features;
+mod forecast;
+pub mod interval;
+pub mod metrics;
+mod predictors;
+pub mod regressors;
+pub mod rows;
+mod train;
+
+pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
+pub use calibration::Calibration;
+pub use error::PredictorError;
+pub use evaluate::{Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate};
+pub use features::{FeatureSchema, FeatureVector, PredictorKey};
+pub use forecast::Coverage;
+pub use interval::Interval;
+pub use predictors::{Estimate, KeyPredictor, Predictors};
+pub use regressors::{Method, Regressor};
+pub use rows::{Drift, MeasuredModel, Skipped, TrainingRow, TrainingRows};
+pub use train::{Progress, TrainOptions, train};

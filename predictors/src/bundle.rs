@@ -1,0 +1,309 @@
+//! [`PredictorBundle`]: everything one environment's forecasts need, in one file.
+//!
+//! File: `VTBUNDLE`, version (u32), length of the body (u64), length of the body unpacked (u64), BLAKE3 digest of all that and the body, body.
+//! Little endian. The body is zstd: length (u64) and JSON of the head, then the trees of every key that has some, in the order of the keys.
+//! Written beside its place and moved there, so that it is there whole or not at all. Reading checks everything before anything is used.
+
+use crate::{
+    Calibration, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
+    features::{Family, FeatureSchema},
+    predictors::Estimate,
+    predictors::Fallbacks,
+    regressors::{Baseline, Fitted, Lasso, Trees},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::{Read, Write},
+    path::Path,
+    sync::Mutex,
+};
+use vitempo_graph::{Environment, OpSpec, Origin};
+
+/// Version of the file format.
+pub const BUNDLE_VERSION: u32 = 1;
+const MAGIC: &[u8; 8] = b"VTBUNDLE";
+const HEADER: usize = 8 + 4 + 8 + 8 + 32;
+/// No bundle unpacks to more.
+const LARGEST: u64 = 1 << 29;
+/// No body is packed more tightly.
+const LARGEST_RATIO: u64 = 2000;
+const PACKING: i32 = 6;
+
+/// Where a bundle comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Program and version.
+    pub created_by: String,
+    /// The library the regressors come from.
+    pub libraries: String,
+    /// Digest of the training rows.
+    pub data_digest: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Folds of the cross-validation.
+    pub folds: usize,
+    /// Models trained on.
+    pub models: usize,
+    /// Distinct architectures among them.
+    pub architectures: usize,
+    /// Operator rows.
+    pub rows: usize,
+    /// Visits and operators that could not be used.
+    pub skipped: usize,
+}
+
+/// All of a bundle but its regressors and metrics.
+pub(crate) struct Parts {
+    pub environment: Environment,
+    pub origin: Origin,
+    pub method: Method,
+    pub schema: FeatureSchema,
+    pub calibration: Calibration,
+    pub interval: Interval,
+    pub drift: Drift,
+    pub provenance: Provenance,
+}
+
+/// Regressors, overhead and interval of one environment.
+#[derive(Debug)]
+pub struct PredictorBundle {
+    /// Where its forecasts hold.
+    pub environment: Environment,
+    /// Where its training data comes from.
+    pub origin: Origin,
+    /// What was fitted.
+    pub method: Method,
+    /// The columns its regressors read.
+    pub schema: FeatureSchema,
+    /// From sum to end to end.
+    pub calibration: Calibration,
+    /// How sure.
+    pub interval: Interval,
+    /// Speed of the reference workload during training.
+    pub drift: Drift,
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// Metrics from cross-validation by architecture.
+    pub held_out: Evaluation,
+    /// The regressors.
+    pub predictors: Predictors,
+    pub(crate) memo: Mutex<HashMap<OpSpec, Estimate>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    environment: Environment,
+    origin: Origin,
+    method: Method,
+    schema: FeatureSchema,
+    calibration: Calibration,
+    interval: Interval,
+    reference_ns_bits: Option<u64>,
+    provenance: Provenance,
+    held_out: Evaluation,
+    fallbacks: Fallbacks,
+    keys: Vec<KeyHead>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyHead {
+    key: PredictorKey,
+    family: Family,
+    rows: usize,
+    baseline: Baseline,
+    trees: bool,
+    lasso: Option<Lasso>,
+    #[serde(with = "crate::bits::ranges")]
+    ranges: Vec<(f64, f64)>,
+    #[serde(with = "crate::bits::ranges")]
+    log_bounds: Vec<(f64, f64)>,
+}
+
+impl PredictorBundle {
+    pub(crate) fn new(parts: Parts, predictors: Predictors, held_out: Evaluation) -> Self {
+        let Parts { environment, origin, method, schema, calibration, interval, drift, provenance } = parts;
+        Self { environment, origin, method, schema, calibration, interval, drift, provenance, held_out, predictors, memo: Mutex::default() }
+    }
+
+    /// The file's bytes; the same bundle always gives the same.
+    ///
+    /// # Errors
+    /// [`PredictorError::Encode`], which is a fault of ours.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, PredictorError> {
+        let json = serde_json::to_vec(&self.head()).map_err(|e| PredictorError::Encode(e.to_string()))?;
+        let mut plain = (json.len() as u64).to_le_bytes().to_vec();
+        plain.extend_from_slice(&json);
+        for predictor in self.predictors.keys.values() {
+            if let Fitted::Trees(trees) = &predictor.fitted {
+                trees.encode(&mut plain);
+            }
+        }
+        let body = zstd::encode_all(&plain[..], PACKING).map_err(|e| PredictorError::Encode(e.to_string()))?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&BUNDLE_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&(plain.len() as u64).to_le_bytes());
+        let digest = digest(&bytes, &body);
+        bytes.extend_from_slice(&digest);
+        bytes.extend_from_slice(&body);
+        Ok(bytes)
+    }
+
+    fn head(&self) -> Head {
+        let key = |(key, p): (&PredictorKey, &KeyPredictor)| KeyHead {
+            key: key.clone(),
+            family: p.family,
+            rows: p.rows,
+            baseline: p.baseline.clone(),
+            trees: matches!(p.fitted, Fitted::Trees(_)),
+            lasso: if let Fitted::Lasso(lasso) = &p.fitted { Some(lasso.clone()) } else { None },
+            ranges: p.ranges.clone(),
+            log_bounds: vec![p.log_bounds],
+        };
+        Head {
+            environment: self.environment.clone(),
+            origin: self.origin,
+            method: self.method,
+            schema: self.schema.clone(),
+            calibration: self.calibration,
+            interval: self.interval,
+            reference_ns_bits: self.drift.reference_ns.map(f64::to_bits),
+            provenance: self.provenance.clone(),
+            held_out: self.held_out.clone(),
+            fallbacks: self.predictors.fallbacks.clone(),
+            keys: self.predictors.keys.iter().map(key).collect(),
+        }
+    }
+
+    /// Reads what [`PredictorBundle::to_bytes`] wrote, checking all of it.
+    ///
+    /// # Errors
+    /// A sentence saying what does not fit.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let plain = unpack(bytes)?;
+        let (length, rest) = plain.split_first_chunk::<8>().ok_or("the body ends too early")?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|e| e.to_string())?;
+        let (json, mut trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
+        let head: Head = serde_json::from_slice(json).map_err(|e| format!("its head cannot be read: {e}"))?;
+        check_head(&head)?;
+        let mut keys = BTreeMap::new();
+        for key in head.keys {
+            let (name, predictor) = read_key(key, &mut trees)?;
+            keys.insert(name, predictor);
+        }
+        if !trees.is_empty() {
+            return Err(format!("{} bytes too many", trees.len()));
+        }
+        let parts = Parts {
+            environment: head.environment,
+            origin: head.origin,
+            method: head.method,
+            schema: head.schema,
+            calibration: head.calibration,
+            interval: head.interval,
+            drift: Drift { reference_ns: head.reference_ns_bits.map(f64::from_bits) },
+            provenance: head.provenance,
+        };
+        Ok(Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out))
+    }
+
+    /// Writes the file whole or not at all.
+    ///
+    /// # Errors
+    /// [`PredictorError::Io`] naming the path.
+    pub fn save(&self, path: &Path) -> Result<(), PredictorError> {
+        let bytes = self.to_bytes()?;
+        let io = |source| PredictorError::Io { action: "write", path: path.to_owned(), source };
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".vitempo-bundle-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder).map_err(io)?;
+        file.write_all(&bytes).map_err(io)?;
+        file.as_file().sync_all().map_err(io)?;
+        file.persist(path).map_err(|e| io(e.error))?;
+        Ok(())
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is not a usable bundle.
+    pub fn load(path: &Path) -> Result<Self, PredictorError> {
+        let io = |source| PredictorError::Io { action: "read", path: path.to_owned(), source };
+        let mut bytes = Vec::new();
+        std::fs::File::open(path).map_err(io)?.take(LARGEST).read_to_end(&mut bytes).map_err(io)?;
+        Self::from_bytes(&bytes).map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
+    }
+}
+
+fn digest(header: &[u8], body: &[u8]) -> [u8; 32] {
+    *blake3::Hasher::new().update(header).update(body).finalize().as_bytes()
+}
+
+/// The unpacked body of a file with the right magic, version, lengths and digest.
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let (header, body) = bytes.split_at_checked(HEADER).ok_or("it is too short for a bundle")?;
+    let number = |from: usize| header.get(from..from + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+    if &header[..8] != MAGIC {
+        return Err("it is not a vitempo bundle".to_owned());
+    }
+    let version = header.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
+    if version != BUNDLE_VERSION {
+        return Err(format!("its format version is {version}, this program reads {BUNDLE_VERSION}: train it again"));
+    }
+    let (packed, plain) = (number(12), number(20));
+    if packed != body.len() as u64 {
+        return Err(format!("its body has {} bytes instead of {packed}: it is truncated or has something appended", body.len()));
+    }
+    if digest(&header[..28], body) != header[28..] {
+        return Err("its checksum does not fit: it is damaged".to_owned());
+    }
+    if plain > LARGEST || plain > packed.saturating_mul(LARGEST_RATIO) {
+        return Err(format!("it claims to unpack to {plain} bytes"));
+    }
+    let mut unpacked = Vec::new();
+    let decoder = zstd::Decoder::new(body).map_err(|e| e.to_string())?;
+    decoder.take(plain + 1).read_to_end(&mut unpacked).map_err(|e| format!("it cannot be unpacked: {e}"))?;
+    if unpacked.len() as u64 != plain {
+        return Err(format!("it does not unpack to {plain} bytes"));
+    }
+    Ok(unpacked)
+}
+
+fn check_head(head: &Head) -> Result<(), String> {
+    let ours = FeatureSchema::current();
+    if head.schema != ours {
+        return Err(format!("its features (schema {}) are not those of this program (schema {}): train it again", head.schema.version, ours.version));
+    }
+    let fallbacks = &head.fallbacks;
+    let widest = Family::ALL.iter().map(|f| f.width()).max().unwrap_or(0);
+    let sane = head.interval.is_valid()
+        && head.calibration.is_valid()
+        && fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)
+        && fallbacks.kinds.values().all(|b| b.is_valid(widest))
+        && (0.0..50.0).contains(&fallbacks.typical_log_error)
+        && head.reference_ns_bits.is_none_or(|b| f64::from_bits(b).is_finite() && f64::from_bits(b) > 0.0);
+    if sane { Ok(()) } else { Err("a number in its head makes no sense".to_owned()) }
+}
+
+fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredictor), String> {
+    let columns = head.family.width();
+    let named = |reason: String| format!("{}: {reason}", head.key);
+    let fitted = match (head.trees, head.lasso) {
+        (true, _) => Fitted::Trees(Trees::decode(trees, columns).map_err(named)?),
+        (false, Some(lasso)) => Fitted::Lasso(lasso),
+        (false, None) => Fitted::BaselineOnly,
+    };
+    let lasso_fits = if let Fitted::Lasso(lasso) = &fitted { lasso.is_valid(columns) } else { true };
+    let bounds = head.log_bounds.first().copied().filter(|(a, b)| a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0);
+    let family_fits = Family::of(&head.key.kind.clone().into()) == head.family;
+    match bounds {
+        Some(log_bounds) if lasso_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
+            Ok((head.key, KeyPredictor { family: head.family, rows: head.rows, baseline: head.baseline, fitted, ranges: head.ranges, log_bounds }))
+        }
+        _ => Err(format!("{}: a number of its regressor makes no sense", head.key)),
+    }
+}

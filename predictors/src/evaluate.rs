@@ -1,0 +1,321 @@
+//! [`evaluate`]: how wrong a bundle is on measured models. Operators are judged on the kernels that were really executed; models end to end from their
+//! source graph through lowering (`e2e`) and from the executed kernels (`e2e_executed`), so that errors of lowering and of regressors can be told apart.
+//!
+//! `mape`, `p90_ape` and `weighted_ape` are in percent, `within_*`, `*_share` and `interval_coverage` between 0 and 1, latencies in ns.
+
+use crate::{
+    Calibration, Drift, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
+    forecast::Total,
+    metrics::{mape, p90_ape, weighted_ape, within},
+    predictors::Estimate,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use vitempo_graph::{Environment, Graph, ModelProfile, OpKind, OpSpec, Origin, PredictionSource, lowering};
+
+/// Errors on one operator kind or group of kinds; one row is one distinct operator in one model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct KindMetrics {
+    pub rows: usize,
+    pub mape: f64,
+    pub p90_ape: f64,
+    pub within_10pct: f64,
+    /// Rows weighted by their time.
+    pub weighted_ape: f64,
+    /// Share of all operators' measured time.
+    pub time_share: f64,
+    /// Rows forecast by fallback.
+    pub fallback_rows: usize,
+}
+
+/// Errors end to end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct EndToEnd {
+    pub models: usize,
+    pub mape: f64,
+    pub p90_ape: f64,
+    pub within_5pct: f64,
+    pub within_10pct: f64,
+    pub interval_level: f64,
+    pub interval_coverage: f64,
+}
+
+/// How much the same models differ between visits: no forecast can be judged more finely.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// Models visited more than once.
+    pub models: usize,
+    /// Between a visit and the next, drift-corrected.
+    pub mape: f64,
+    /// As measured.
+    pub mape_raw: f64,
+}
+
+/// Measured and forecast time of one kind within one model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Contribution {
+    pub kind: String,
+    pub actual_ns: f64,
+    pub predicted_ns: f64,
+}
+
+/// One model, forecast against measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelRow {
+    /// Name for people.
+    pub name: String,
+    /// Measured end to end, drift-corrected.
+    pub actual_ns: f64,
+    /// Forecast from the source graph; from the executed kernels where there is no graph.
+    pub predicted_ns: f64,
+    /// Lower bound of the interval.
+    pub lower_ns: f64,
+    /// Upper bound of the interval.
+    pub upper_ns: f64,
+    /// Absolute percentage error.
+    pub ape: f64,
+    /// Forecast from the executed kernels.
+    pub predicted_executed_ns: f64,
+    /// Sum of the measured kernels.
+    pub measured_sum_ns: f64,
+    /// Kernels executed.
+    pub kernels: usize,
+    /// Kernels according to lowering; `None` without a graph or without rules.
+    pub kernels_lowered: Option<usize>,
+    /// Share of the forecast that comes from fallbacks.
+    pub fallback_share: f64,
+    /// The kinds that contribute most to the error, largest first.
+    pub contributions: Vec<Contribution>,
+}
+
+/// Everything `evaluate` finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Method of the bundle.
+    pub method: Method,
+    /// Identifier of the environment.
+    pub environment: String,
+    /// Where the actual values come from.
+    pub origin: Origin,
+    /// By operator kind.
+    pub operators: BTreeMap<String, KindMetrics>,
+    /// The paper's groups: conv, linear, matmul, elementwise, pooling, normalization, activation.
+    pub groups: BTreeMap<String, KindMetrics>,
+    /// From source graphs through lowering; `None` when no model has both a graph and an end-to-end measurement.
+    pub e2e: Option<EndToEnd>,
+    /// From executed kernels.
+    pub e2e_executed: Option<EndToEnd>,
+    /// `None` when no model was visited twice.
+    pub noise_floor: Option<NoiseFloor>,
+    /// By model, in the order of names.
+    pub models: Vec<ModelRow>,
+    /// What could not be used.
+    pub skipped: Vec<(String, String)>,
+}
+
+/// Most contributions listed per model.
+const CONTRIBUTIONS: usize = 4;
+
+/// Kernels of a graph after lowering: distinct operators in order of first appearance, with how often they occur.
+pub(crate) type Kernels = Vec<(OpSpec, usize)>;
+
+/// The kernels of each model, where its graph is there (by name, else by architecture) and the framework has rules.
+pub(crate) fn lowered(rows: &TrainingRows, graphs: &BTreeMap<String, Graph>, environment: &Environment) -> Vec<Option<Kernels>> {
+    rows.models.iter().map(|m| kernels(graphs.get(&m.name).or_else(|| graphs.get(&m.architecture))?, environment)).collect()
+}
+
+fn kernels(graph: &Graph, environment: &Environment) -> Option<Kernels> {
+    let lowered = lowering::lower(graph, environment)?;
+    let mut place = std::collections::HashMap::new();
+    let mut found: Kernels = Vec::new();
+    for node in lowered.nodes() {
+        let index = *place.entry(&node.op).or_insert(found.len());
+        match found.get_mut(index) {
+            Some(entry) => entry.1 += 1,
+            None => found.push((node.op.clone(), 1)),
+        }
+    }
+    Some(found)
+}
+
+/// Forecasts for every row and every model, by whichever predictor `estimate` chooses for a model.
+pub(crate) struct Forecasts {
+    pub rows: Vec<Estimate>,
+    pub executed: Vec<Total>,
+    pub lowered: Vec<Option<Total>>,
+}
+
+impl Forecasts {
+    pub(crate) fn new(rows: &TrainingRows, lowered: &[Option<Kernels>], estimate: &dyn Fn(usize, &OpSpec) -> Estimate) -> Self {
+        let estimates: Vec<Estimate> = rows.rows.iter().map(|r| estimate(r.model, &r.op)).collect();
+        let mut executed = vec![Total::default(); rows.models.len()];
+        for (row, e) in rows.rows.iter().zip(&estimates) {
+            executed[row.model].add(&row.op.kind, *e, row.count);
+        }
+        let total = |(model, kernels): (usize, &Option<Kernels>)| {
+            let mut total = Total::default();
+            kernels.as_ref()?.iter().for_each(|(op, count)| total.add(&op.kind, estimate(model, op), *count));
+            Some(total)
+        };
+        Self { rows: estimates, executed, lowered: lowered.iter().enumerate().map(total).collect() }
+    }
+}
+
+/// What turns sums into forecasts.
+#[derive(Clone, Copy)]
+pub(crate) struct EndToEndModel<'a> {
+    pub calibration: &'a Calibration,
+    pub interval: &'a Interval,
+    pub typical_log_error: f64,
+}
+
+/// Judges a bundle on profiles. Graphs are looked up by model name, else by architecture.
+///
+/// # Errors
+/// [`PredictorError::OtherEnvironment`] when the profiles come from another environment than the bundle; as [`TrainingRows::from_profiles`].
+pub fn evaluate(bundle: &PredictorBundle, profiles: &[ModelProfile], graphs: &BTreeMap<String, Graph>) -> Result<Evaluation, PredictorError> {
+    let id = bundle.environment.id();
+    if let Some(other) = profiles.iter().map(|p| p.environment.id()).find(|other| *other != id) {
+        return Err(PredictorError::OtherEnvironment { bundle: id, data: other });
+    }
+    let drift = if bundle.drift.reference_ns.is_some() { bundle.drift } else { Drift::of(profiles) };
+    let rows = TrainingRows::with_drift(profiles, drift)?;
+    let lowered = lowered(&rows, graphs, &bundle.environment);
+    let forecasts = Forecasts::new(&rows, &lowered, &|_, op| bundle.estimate(op));
+    let model =
+        EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval, typical_log_error: bundle.predictors.fallbacks.typical_log_error };
+    Ok(judge(&rows, &forecasts, model, bundle.method, id))
+}
+
+/// Six decimals: metrics read well and survive JSON unchanged.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+pub(crate) fn judge(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_>, method: Method, environment: String) -> Evaluation {
+    let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, row) in rows.rows.iter().enumerate() {
+        kinds.entry(row.op.kind.name().to_owned()).or_default().push(i);
+        if let Some(group) = group(&row.op.kind) {
+            groups.entry(group.to_owned()).or_default().push(i);
+        }
+    }
+    let metrics = |by: BTreeMap<String, Vec<usize>>| by.into_iter().map(|(k, members)| (k, kind_metrics(rows, forecasts, &members))).collect();
+    let measured: Vec<usize> = (0..rows.models.len()).filter(|&m| rows.models[m].e2e_ns.is_some()).collect();
+    let models: Vec<ModelRow> = measured.iter().map(|&m| model_row(rows, forecasts, model, m)).collect();
+    let with_graph: Vec<&ModelRow> = models.iter().filter(|m| m.kernels_lowered.is_some()).collect();
+    Evaluation {
+        method,
+        environment,
+        origin: rows.origin,
+        operators: metrics(kinds),
+        groups: metrics(groups),
+        e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval.level),
+        e2e_executed: end_to_end(&models.iter().collect::<Vec<_>>(), |m| m.predicted_executed_ns, model.interval.level),
+        noise_floor: noise_floor(rows),
+        skipped: skipped(rows, forecasts),
+        models,
+    }
+}
+
+fn skipped(rows: &TrainingRows, forecasts: &Forecasts) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = rows.skipped.iter().map(|Skipped { what, reason }| (what.clone(), reason.clone())).collect();
+    for (model, lowered) in rows.models.iter().zip(&forecasts.lowered) {
+        if lowered.is_none() {
+            all.push((model.name.clone(), "no graph, or no lowering rules: not part of e2e".to_owned()));
+        }
+        if model.e2e_ns.is_none() {
+            all.push((model.name.clone(), "no end-to-end samples".to_owned()));
+        }
+    }
+    all
+}
+
+/// The groups of the paper's tables.
+fn group(kind: &OpKind) -> Option<&'static str> {
+    use OpKind as K;
+    Some(match kind {
+        K::Conv => "conv",
+        K::Linear => "linear",
+        K::MatMul => "matmul",
+        K::Add | K::Sub | K::Mul | K::Div | K::Pow => "elementwise",
+        K::MaxPool | K::AveragePool | K::GlobalAveragePool | K::GlobalMaxPool => "pooling",
+        K::LayerNorm | K::BatchNorm | K::InstanceNorm | K::GroupNorm | K::RmsNorm => "normalization",
+        K::Relu | K::LeakyRelu | K::PRelu | K::Elu | K::Clip | K::Sigmoid | K::HardSigmoid | K::HardSwish | K::Silu => "activation",
+        K::Gelu | K::GeluTanh | K::Mish | K::Softplus | K::Tanh | K::Erf => "activation",
+        _ => return None,
+    })
+}
+
+fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -> KindMetrics {
+    let actual: Vec<f64> = members.iter().map(|&i| rows.rows[i].latency_ns).collect();
+    let predicted: Vec<f64> = members.iter().map(|&i| forecasts.rows[i].latency_ns).collect();
+    let all: f64 = rows.rows.iter().map(|r| r.latency_ns * r.count as f64).sum();
+    let own: f64 = members.iter().map(|&i| rows.rows[i].latency_ns * rows.rows[i].count as f64).sum();
+    KindMetrics {
+        rows: members.len(),
+        mape: rounded(mape(&actual, &predicted)),
+        p90_ape: rounded(p90_ape(&actual, &predicted)),
+        within_10pct: rounded(within(&actual, &predicted, 10.0)),
+        weighted_ape: rounded(weighted_ape(&actual, &predicted)),
+        time_share: rounded(if all > 0.0 { own / all } else { 0.0 }),
+        fallback_rows: members.iter().filter(|&&i| forecasts.rows[i].source == PredictionSource::Fallback).count(),
+    }
+}
+
+fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_>, index: usize) -> ModelRow {
+    let measured = &rows.models[index];
+    let executed = &forecasts.executed[index];
+    let total = forecasts.lowered[index].as_ref().unwrap_or(executed);
+    let prediction = total.end_to_end(model.calibration, model.interval, model.typical_log_error);
+    let mut kinds: BTreeMap<&str, (f64, f64)> = total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
+    let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
+    own.iter().for_each(|r| kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64);
+    let contribution =
+        |(kind, (actual, predicted)): (&str, (f64, f64))| Contribution { kind: kind.to_owned(), actual_ns: rounded(actual), predicted_ns: rounded(predicted) };
+    let mut contributions: Vec<Contribution> = kinds.into_iter().map(contribution).collect();
+    contributions.sort_by(|a, b| (b.actual_ns - b.predicted_ns).abs().total_cmp(&(a.actual_ns - a.predicted_ns).abs()));
+    contributions.truncate(CONTRIBUTIONS);
+    let actual = measured.e2e_ns.unwrap_or(0.0);
+    ModelRow {
+        name: measured.name.clone(),
+        actual_ns: rounded(actual),
+        predicted_ns: rounded(prediction.point.ns()),
+        lower_ns: rounded(prediction.lower.ns()),
+        upper_ns: rounded(prediction.upper.ns()),
+        ape: rounded(mape(&[actual], &[prediction.point.ns()])),
+        predicted_executed_ns: rounded(model.calibration.end_to_end_ns(executed.sum_ns, executed.kernels)),
+        measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
+        kernels: measured.kernels,
+        kernels_lowered: forecasts.lowered[index].as_ref().map(|t| t.kernels),
+        fallback_share: rounded(if total.sum_ns > 0.0 { total.fallback_ns / total.sum_ns } else { 0.0 }),
+        contributions,
+    }
+}
+
+fn end_to_end(models: &[&ModelRow], predicted: impl Fn(&ModelRow) -> f64, level: f64) -> Option<EndToEnd> {
+    let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
+    let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
+    let covered = models.iter().filter(|m| m.lower_ns <= m.actual_ns && m.actual_ns <= m.upper_ns).count();
+    (!models.is_empty()).then(|| EndToEnd {
+        models: models.len(),
+        mape: rounded(mape(&actual, &predicted)),
+        p90_ape: rounded(p90_ape(&actual, &predicted)),
+        within_5pct: rounded(within(&actual, &predicted, 5.0)),
+        within_10pct: rounded(within(&actual, &predicted, 10.0)),
+        interval_level: rounded(level),
+        interval_coverage: rounded(covered as f64 / models.len() as f64),
+    })
+}
+
+fn noise_floor(rows: &TrainingRows) -> Option<NoiseFloor> {
+    let again: Vec<_> = rows.models.iter().filter(|m| m.visits.len() > 1).collect();
+    let pairs: Vec<_> = again.iter().flat_map(|m| m.visits.windows(2)).collect();
+    let side = |i: usize, corrected: bool| pairs.iter().map(|p| if corrected { p[i].1 } else { p[i].0 }).collect::<Vec<f64>>();
+    let between = |corrected| rounded(mape(&side(0, corrected), &side(1, corrected)));
+    (!again.is_empty()).then(|| NoiseFloor { models: again.len(), mape: between(true), mape_raw: between(false) })
+}

@@ -1,0 +1,152 @@
+//! Matrix products `[batch] x m x k * k x n`: linear (constant right side), matmul (both computed), einsum, attention.
+//! A product with a single row is a class of its own: it is a pass over the right side, not a blocked product.
+
+use super::{LANES, activation_cost, flag, product, round_up};
+use std::borrow::Cow;
+use vitempo_graph::{OpKind, OpSpec};
+
+pub(super) const COLUMNS: &[&str] = &[
+    "batch",
+    "m",
+    "k",
+    "n",
+    "macs_padded",
+    "left_bytes",
+    "right_bytes",
+    "result_bytes",
+    "panels",
+    "right_constant",
+    "right_shared",
+    "transpose_left",
+    "transpose_right",
+    "bias",
+    "scaled",
+    "fused_activation",
+    "activated_elements",
+    "heads",
+    "m_remainder",
+    "n_remainder",
+    "k_remainder",
+    "panel_fill",
+];
+
+pub(super) const BASELINE: &[&str] = &["macs_padded", "left_bytes", "right_bytes", "result_bytes", "panels", "batch", "activated_elements"];
+
+/// Rows that a register-blocked kernel works on at once.
+const ROWS: f64 = 12.0;
+
+struct Product {
+    batch: f64,
+    m: f64,
+    k: f64,
+    n: f64,
+    right_batch: f64,
+}
+
+fn last(shape: &[usize], from_last: usize) -> f64 {
+    shape.len().checked_sub(from_last).and_then(|i| shape.get(i)).map_or(1.0, |&d| d as f64)
+}
+
+fn leading(shape: &[usize]) -> f64 {
+    product(&shape[..shape.len().saturating_sub(2)])
+}
+
+fn switch(op: &OpSpec, name: &str) -> bool {
+    op.attributes.int(name).unwrap_or(0) != 0
+}
+
+fn dimensions(op: &OpSpec) -> Product {
+    let left = super::first_shape(op);
+    let right = op.inputs.get(1).map_or(&[][..], |i| i.tensor.shape.as_slice());
+    let result = super::output_shape(op);
+    match op.kind {
+        OpKind::Linear => {
+            let k = if switch(op, "trans_b") { last(right, 1) } else { last(right, 2) };
+            let n = if switch(op, "trans_b") { last(right, 2) } else { last(right, 1) };
+            Product { batch: 1.0, m: product(left) / k.max(1.0), k, n, right_batch: 1.0 }
+        }
+        OpKind::Attention => {
+            let heads = op.attributes.int("heads").unwrap_or(1).max(1) as f64;
+            let hidden = if left.len() >= 4 { last(left, 1) } else { last(left, 1) / heads };
+            let batch = if left.len() >= 4 { leading(left) } else { leading(left) * heads };
+            Product { batch, m: last(left, 2), k: hidden, n: last(right, 2), right_batch: batch }
+        }
+        _ => {
+            let k = if switch(op, "trans_a") { last(left, 2) } else { last(left, 1) };
+            let n = if switch(op, "trans_b") { last(right, 2) } else { last(right, 1) };
+            let batch = leading(result).max(leading(left)).max(leading(right));
+            let m = if left.len() < 2 {
+                1.0
+            } else if switch(op, "trans_a") {
+                last(left, 1)
+            } else {
+                last(left, 2)
+            };
+            Product { batch, m, k, n, right_batch: leading(right) }
+        }
+    }
+}
+
+pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
+    if op.kind == OpKind::Einsum {
+        return Cow::Owned(op.attributes.text("equation").unwrap_or_default().to_owned());
+    }
+    Cow::Borrowed(if dimensions(op).m <= 1.0 { "row" } else { "matrix" })
+}
+
+pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
+    let Product { batch, m, k, n, right_batch } = dimensions(op);
+    let bytes = op.precision().size_bytes() as f64;
+    let padded = batch * round_up(m, if m < ROWS { 1.0 } else { ROWS }) * k * round_up(n, LANES);
+    let activation = activation_cost(op);
+    out.extend_from_slice(&[
+        batch,
+        m,
+        k,
+        n,
+        padded,
+        batch * m * k * bytes,
+        right_batch * k * n * bytes,
+        batch * m * n * bytes,
+        batch * (m / ROWS).ceil() * (n / LANES).ceil(),
+        flag(op.inputs.get(1).is_some_and(|i| i.constant)),
+        flag(right_batch < batch),
+        flag(switch(op, "trans_a")),
+        flag(switch(op, "trans_b")),
+        flag(op.inputs.len() > 2),
+        op.attributes.float("alpha").filter(|a| a.is_finite()).map_or(0.0, |a| flag(a != 1.0)),
+        activation,
+        activation * batch * m * n,
+        op.attributes.int("heads").unwrap_or(0) as f64,
+        m % ROWS,
+        n % LANES,
+        k % LANES,
+        if padded > 0.0 { batch * m * k * n / padded } else { 0.0 },
+    ]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FeatureSchema, PredictorKey};
+    use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
+
+    fn product(kind: OpKind, left: &[usize], right: &[usize], constant: bool, attributes: Attributes) -> OpSpec {
+        let operand = |s: &[usize], constant| Operand { tensor: TensorSpec::f32(s.to_vec()), constant };
+        OpSpec { kind, attributes, inputs: vec![operand(left, false), operand(right, constant)], outputs: vec![TensorSpec::f32(vec![1])] }
+    }
+
+    #[test]
+    fn dimensions_of_linear_and_matmul() {
+        let none = Attributes::new;
+        for (op, mkn, class) in [
+            (product(OpKind::Linear, &[1, 197, 384], &[384, 1536], true, none()), [197.0, 384.0, 1536.0], "matrix"),
+            (product(OpKind::Linear, &[1, 384], &[1000, 384], true, none().with_int("trans_b", 1)), [1.0, 384.0, 1000.0], "row"),
+            (product(OpKind::MatMul, &[1, 6, 197, 64], &[1, 6, 64, 197], false, none()), [197.0, 64.0, 197.0], "matrix"),
+            (product(OpKind::MatMul, &[1, 6, 197, 64], &[1, 6, 99, 64], false, none().with_int("trans_b", 1)), [197.0, 64.0, 99.0], "matrix"),
+        ] {
+            let f = FeatureSchema::extract(&op);
+            assert_eq!(["m", "k", "n"].map(|c| f.get(c).unwrap_or(-1.0)), mkn);
+            assert_eq!(PredictorKey::of(&op).class, class);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! [`Predictors`]: the fitted regressors of one environment, and what stands in for kinds that have none.
+//!
+//! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the work-and-bytes baseline of its kind, failing that by the
+//! roofline of the whole environment (ns per FLOP and per byte); both are marked as fallback.
+
+use crate::{
+    Method, PredictorKey, Skipped,
+    features::{Family, FeatureSchema},
+    metrics,
+    regressors::{Baseline, FitData, Fitted},
+    rows::TrainingRow,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    sync::mpsc,
+};
+use vitempo_graph::{OpSpec, PredictionSource};
+
+/// Fewest rows for a regressor; with fewer a key has its baseline only.
+pub const FEWEST_ROWS: usize = 8;
+/// Features this far outside the range of the training rows count as extrapolating.
+const SLACK: f64 = 1.25;
+/// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every family.
+const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
+
+/// The regressor of one key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyPredictor {
+    /// Whose columns it reads.
+    pub family: Family,
+    /// Rows it was fitted to.
+    pub rows: usize,
+    /// Work-and-bytes baseline.
+    pub baseline: Baseline,
+    /// What was learnt on top.
+    pub fitted: Fitted,
+    /// Smallest and largest value of each column among the training rows.
+    pub ranges: Vec<(f64, f64)>,
+    /// Smallest and largest forecast relative to the baseline seen in training, as logarithms; forecasts stay near them.
+    pub log_bounds: (f64, f64),
+}
+
+/// The forecast for one operator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Latency, ns; positive.
+    pub latency_ns: f64,
+    /// Regressor or fallback.
+    pub source: PredictionSource,
+    /// Whether a feature lies outside what the regressor was fitted to.
+    pub extrapolating: bool,
+}
+
+/// Baseline of a kind, over all its classes and formats, or of everything.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fallbacks {
+    /// By operator kind.
+    pub kinds: BTreeMap<String, Baseline>,
+    /// For every other kind: coefficients of the roofline's columns.
+    pub roofline: Baseline,
+    /// Median of `|ln(actual / fallback)|` over training rows: how far off a fallback typically is.
+    #[serde(with = "crate::bits")]
+    pub typical_log_error: f64,
+}
+
+/// All regressors of one environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predictors {
+    /// By key.
+    pub keys: BTreeMap<PredictorKey, KeyPredictor>,
+    /// What stands in.
+    pub fallbacks: Fallbacks,
+}
+
+/// Columns of the rows of one key or kind.
+#[derive(Default)]
+struct Table {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    weights: Vec<f64>,
+    groups: Vec<usize>,
+}
+
+impl Table {
+    fn push(&mut self, x: &[f64], row: &TrainingRow, group: usize) {
+        self.x.extend_from_slice(x);
+        self.y.push(row.latency_ns);
+        self.weights.push(row.weight);
+        self.groups.push(group);
+    }
+}
+
+/// How to fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FitSettings {
+    pub method: Method,
+    pub seed: u64,
+    pub threads: usize,
+}
+
+impl Predictors {
+    /// Fits one regressor per key; `group` gives the architecture number of a model. Keys whose regressor cannot be fitted keep their baseline and are reported.
+    pub(crate) fn fit(
+        rows: &[&TrainingRow],
+        group: &dyn Fn(usize) -> usize,
+        settings: FitSettings,
+        done: &mut dyn FnMut(usize, usize),
+    ) -> (Self, Vec<Skipped>) {
+        let mut tables: BTreeMap<PredictorKey, (Family, Table)> = BTreeMap::new();
+        let mut kinds: BTreeMap<String, (Family, Table)> = BTreeMap::new();
+        let mut everything = Table::default();
+        for row in rows {
+            let features = FeatureSchema::extract(&row.op);
+            let key = PredictorKey::of(&row.op);
+            let group = group(row.model);
+            everything.push(&features.values[..totals_width()], row, group);
+            kinds.entry(key.kind.clone()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
+            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
+        }
+        let fallbacks = fallbacks(&kinds, &everything);
+        let jobs: Vec<(&PredictorKey, Family, &Table)> = tables.iter().map(|(k, (f, t))| (k, *f, t)).collect();
+        let (keys, skipped) = fit_all(&jobs, settings, done);
+        (Self { keys, fallbacks }, skipped)
+    }
+
+    /// Forecast of one operator as the framework runs it; always positive.
+    #[must_use]
+    pub fn estimate(&self, op: &OpSpec) -> Estimate {
+        let features = FeatureSchema::extract(op);
+        let key = PredictorKey::of(op);
+        if let Some(predictor) = self.keys.get(&key) {
+            let latency_ns = predictor.predict(&features.values);
+            return Estimate { latency_ns, source: PredictionSource::Model, extrapolating: predictor.extrapolates(&features.values) };
+        }
+        let latency_ns = match self.fallbacks.kinds.get(&key.kind) {
+            Some(baseline) => baseline.predict(&features.values),
+            None => self.fallbacks.roofline.predict(&features.values),
+        };
+        Estimate { latency_ns, source: PredictionSource::Fallback, extrapolating: true }
+    }
+}
+
+impl KeyPredictor {
+    /// Latency in ns of one row of features; positive.
+    #[must_use]
+    pub fn predict(&self, x: &[f64]) -> f64 {
+        let baseline = self.baseline.predict(x);
+        let ratio = (self.fitted.predict(x, baseline) / baseline).ln();
+        baseline * ratio.clamp(self.log_bounds.0, self.log_bounds.1).exp()
+    }
+
+    /// Whether a column lies outside the training rows.
+    #[must_use]
+    pub fn extrapolates(&self, x: &[f64]) -> bool {
+        x.iter().zip(&self.ranges).any(|(v, (low, high))| *v < low / SLACK || *v > high * SLACK)
+    }
+}
+
+fn totals_width() -> usize {
+    crate::features::TOTALS_WIDTH
+}
+
+fn fallbacks(kinds: &BTreeMap<String, (Family, Table)>, everything: &Table) -> Fallbacks {
+    let fit =
+        |(kind, (family, t)): (&String, &(Family, Table))| (kind.clone(), Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights));
+    let columns: Vec<usize> = ROOFLINE.iter().filter_map(|name| Family::Movement.columns().position(|c| c == *name)).collect();
+    let roofline = Baseline::fit(&everything.x, totals_width(), &columns, &everything.y, &everything.weights);
+    let errors: Vec<f64> = everything.x.chunks_exact(totals_width()).zip(&everything.y).map(|(x, y)| (y / roofline.predict(x)).ln().abs()).collect();
+    Fallbacks { kinds: kinds.iter().map(fit).collect(), roofline, typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0) }
+}
+
+/// Fits every key on `threads` threads; the result does not depend on how many.
+fn fit_all(
+    jobs: &[(&PredictorKey, Family, &Table)],
+    settings: FitSettings,
+    done: &mut dyn FnMut(usize, usize),
+) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(jobs[i].2.y.len()));
+    let mut fits: Vec<Option<(KeyPredictor, Option<String>)>> = jobs.iter().map(|_| None).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..settings.threads.clamp(1, jobs.len().max(1)) {
+            let (send, next, order) = (send.clone(), &next, &order);
+            scope.spawn(move || {
+                while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (_, family, table) = jobs[job];
+                    if send.send((job, fit_key(family, table, settings))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (finished, (job, fit)) in receive.iter().enumerate() {
+            fits[job] = Some(fit);
+            done(finished + 1, jobs.len());
+        }
+    });
+    let mut skipped = Vec::new();
+    let mut keys = BTreeMap::new();
+    for ((key, ..), fit) in jobs.iter().zip(fits) {
+        let Some((predictor, reason)) = fit else { continue };
+        skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
+        keys.insert((*key).clone(), predictor);
+    }
+    (keys, skipped)
+}
+
+fn fit_key(family: Family, table: &Table, settings: FitSettings) -> (KeyPredictor, Option<String>) {
+    let columns = family.width();
+    let baseline = Baseline::fit(&table.x, columns, &family.baseline_columns(), &table.y, &table.weights);
+    let baseline_ns: Vec<f64> = table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
+    let data = FitData { columns, x: &table.x, y_ns: &table.y, baseline_ns: &baseline_ns, weights: &table.weights, groups: &table.groups };
+    let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
+        (Fitted::BaselineOnly, None)
+    } else {
+        match Fitted::fit(settings.method, &data, settings.seed) {
+            Ok(fitted) => (fitted, None),
+            Err(reason) => (Fitted::BaselineOnly, Some(format!("{reason}; its baseline stands in"))),
+        }
+    };
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
+    for row in table.x.chunks_exact(columns) {
+        row.iter().zip(&mut ranges).for_each(|(v, r)| *r = (r.0.min(*v), r.1.max(*v)));
+    }
+    let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
+    let log_bounds = (ratios.iter().copied().fold(0.0, f64::min) - 0.2, ratios.iter().copied().fold(0.0, f64::max) + 0.2);
+    (KeyPredictor { family, rows: table.y.len(), baseline, fitted, ranges, log_bounds }, reason)
+}

@@ -1,0 +1,137 @@
+//! Regressors of one predictor key: [`Lasso`], random forest and GBDT, all fitted to relative error.
+//!
+//! In: rows of features, latencies in ns, and the [`Baseline`] latency of each row. Out: a latency in ns.
+//! Trees learn the logarithm of the ratio to the baseline, so that outside the range of the training rows the baseline carries on.
+
+pub mod baseline;
+pub mod gbdt;
+pub mod lasso;
+pub mod random_forest;
+pub mod trees;
+
+pub use baseline::Baseline;
+pub use lasso::Lasso;
+pub use trees::Trees;
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+
+/// Rows to fit, row by row in one slice.
+#[derive(Clone, Copy, Debug)]
+pub struct FitData<'a> {
+    /// Columns per row.
+    pub columns: usize,
+    /// Features, `rows x columns`, row by row; finite.
+    pub x: &'a [f64],
+    /// Latency of each row, ns; positive.
+    pub y_ns: &'a [f64],
+    /// Baseline latency of each row, ns; positive.
+    pub baseline_ns: &'a [f64],
+    /// How much each row counts; positive.
+    pub weights: &'a [f64],
+    /// Architecture each row comes from, as a number: rows of one group are never split by cross-validation.
+    pub groups: &'a [usize],
+}
+
+impl FitData<'_> {
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.y_ns.len()
+    }
+
+    /// The natural logarithm of latency over baseline.
+    fn log_ratios(&self) -> Vec<f64> {
+        self.y_ns.iter().zip(self.baseline_ns).map(|(y, b)| (y / b).ln()).collect()
+    }
+}
+
+/// Something fitted to rows that turns features into nanoseconds.
+pub trait Regressor: Sized {
+    /// Fits to relative error; the same data and seed give the same regressor.
+    ///
+    /// # Errors
+    /// A sentence from the library underneath.
+    fn fit(data: &FitData<'_>, seed: u64) -> Result<Self, String>;
+
+    /// Latency in ns of one row, given its baseline latency; always positive.
+    fn predict(&self, x: &[f64], baseline_ns: f64) -> f64;
+
+    /// Latencies of many rows.
+    fn predict_batch(&self, x: &[f64], columns: usize, baseline_ns: &[f64]) -> Vec<f64> {
+        x.chunks_exact(columns.max(1)).zip(baseline_ns).map(|(row, &b)| self.predict(row, b)).collect()
+    }
+}
+
+/// Which regressor to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Linear with an L1 penalty, by linfa.
+    Lasso,
+    /// Random forest, by smartcore.
+    RandomForest,
+    /// Gradient-boosted decision trees, by LightGBM.
+    Gbdt,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 3] = [Self::Lasso, Self::RandomForest, Self::Gbdt];
+
+    /// The name in flags, files and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lasso => "lasso",
+            Self::RandomForest => "random-forest",
+            Self::Gbdt => "gbdt",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|m| m.name() == name).ok_or_else(|| format!("`{name}` is no method: choose lasso, random-forest or gbdt"))
+    }
+}
+
+/// A fitted regressor of any method; `BaselineOnly` where there were too few rows for anything else.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Fitted {
+    BaselineOnly,
+    Lasso(Lasso),
+    Trees(Trees),
+}
+
+impl Fitted {
+    /// Fits `method`.
+    ///
+    /// # Errors
+    /// A sentence from the library underneath.
+    pub fn fit(method: Method, data: &FitData<'_>, seed: u64) -> Result<Self, String> {
+        Ok(match method {
+            Method::Lasso => Self::Lasso(Lasso::fit(data, seed)?),
+            Method::RandomForest => Self::Trees(random_forest::RandomForest::fit(data, seed)?.into_trees()),
+            Method::Gbdt => Self::Trees(gbdt::Gbdt::fit(data, seed)?.into_trees()),
+        })
+    }
+
+    /// Latency in ns of one row; positive.
+    #[must_use]
+    pub fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
+        match self {
+            Self::BaselineOnly => baseline_ns,
+            Self::Lasso(lasso) => lasso.predict(x, baseline_ns),
+            Self::Trees(trees) => trees.predict(x, baseline_ns),
+        }
+    }
+}

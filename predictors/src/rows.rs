@@ -1,0 +1,247 @@
+//! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model; its latency in ns is corrected for drift.
+//!
+//! Location of one kernel in one visit: the interquartile mean of its samples (an engine's timer may tick in whole microseconds).
+//! Over equal kernels of a model: the mean. Over visits: the median. Raw samples stay untouched.
+
+use crate::{PredictorError, metrics};
+use std::collections::{BTreeMap, HashMap};
+use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
+
+/// Smallest latency a row may have, ns: operators that do nothing are measured as less than a timer's tick.
+pub const FLOOR_NS: f64 = 50.0;
+/// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
+const TICK_NS: f64 = 1000.0;
+/// Drift beyond this factor, either way, is taken for a fault of the reference and cut.
+const LARGEST_DRIFT: f64 = 2.0;
+
+/// How fast the machine was during a visit, told by the reference workload that ran next to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Drift {
+    /// Median over visits of the reference workload's median, ns; `None` when no visit has one.
+    pub reference_ns: Option<f64>,
+}
+
+impl Drift {
+    /// From all visits.
+    #[must_use]
+    pub fn of(profiles: &[ModelProfile]) -> Self {
+        let medians: Vec<f64> = profiles.iter().filter_map(|p| p.reference.median_ns()).filter(|m| *m > 0.0).collect();
+        Self { reference_ns: metrics::median(&medians) }
+    }
+
+    /// By how much everything in this visit took longer than usual; 1 without a reference.
+    #[must_use]
+    pub fn factor(&self, profile: &ModelProfile) -> f64 {
+        match (profile.reference.median_ns(), self.reference_ns) {
+            (Some(here), Some(usual)) if here > 0.0 && usual > 0.0 => (here / usual).clamp(1.0 / LARGEST_DRIFT, LARGEST_DRIFT),
+            _ => 1.0,
+        }
+    }
+}
+
+/// One distinct operator in one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingRow {
+    /// What ran.
+    pub op: OpSpec,
+    /// Index of its model in [`TrainingRows::models`].
+    pub model: usize,
+    /// How many kernels of the model are this operator.
+    pub count: usize,
+    /// Drift-corrected latency of one of them, ns; at least [`FLOOR_NS`].
+    pub latency_ns: f64,
+    /// How much the row counts: less near the timer's resolution.
+    pub weight: f64,
+}
+
+/// One model: its identity and what it took end to end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredModel {
+    /// Name for people.
+    pub name: String,
+    /// Digest of the graph; models of one architecture are never split by cross-validation.
+    pub architecture: String,
+    /// Drift-corrected median end-to-end latency, ns; `None` when it was not measured.
+    pub e2e_ns: Option<f64>,
+    /// End-to-end median of each visit, ns, as measured and corrected, in the order of the visits.
+    pub visits: Vec<(f64, f64)>,
+    /// Kernels executed.
+    pub kernels: usize,
+}
+
+/// Something that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Model and node.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Rows and models of one environment and one origin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingRows {
+    /// All rows, sorted by model, then by first execution.
+    pub rows: Vec<TrainingRow>,
+    /// All models with at least one usable visit, sorted by name, then by architecture.
+    pub models: Vec<MeasuredModel>,
+    /// How drift was corrected.
+    pub drift: Drift,
+    /// Visits, operators and samples that could not be used.
+    pub skipped: Vec<Skipped>,
+    /// Where the numbers come from.
+    pub origin: Origin,
+}
+
+impl TrainingRows {
+    /// Rows of profiles; drift is measured among these profiles.
+    ///
+    /// # Errors
+    /// [`PredictorError::MixedEnvironments`], [`PredictorError::MixedOrigins`], [`PredictorError::NoRows`].
+    pub fn from_profiles(profiles: &[ModelProfile]) -> Result<Self, PredictorError> {
+        Self::with_drift(profiles, Drift::of(profiles))
+    }
+
+    /// Rows of profiles, corrected to the speed of the machine that `drift` stands for.
+    ///
+    /// # Errors
+    /// As [`TrainingRows::from_profiles`].
+    pub fn with_drift(profiles: &[ModelProfile], drift: Drift) -> Result<Self, PredictorError> {
+        let origin = check_same(profiles)?;
+        let mut visits: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
+        let mut skipped = Vec::new();
+        for profile in profiles {
+            match &profile.status {
+                Status::Failed(reason) => skipped.push(Skipped { what: profile.model.name.clone(), reason: reason.clone() }),
+                Status::Ok => visits.entry((&profile.model.name, &profile.model.architecture)).or_default().push(profile),
+            }
+        }
+        let (mut rows, mut models) = (Vec::new(), Vec::new());
+        for ((name, architecture), mut visits) in visits {
+            visits.sort_by(|a, b| (a.started_unix_ms, &a.sitting, a.round).cmp(&(b.started_unix_ms, &b.sitting, b.round)));
+            let own = operators(&visits, drift, models.len(), &mut skipped);
+            let e2e = end_to_end(&visits, drift);
+            let corrected: Vec<f64> = e2e.iter().map(|(_, corrected)| *corrected).collect();
+            if own.is_empty() && e2e.is_empty() {
+                skipped.push(Skipped { what: name.to_owned(), reason: "no samples at all".to_owned() });
+                continue;
+            }
+            rows.extend(own);
+            let kernels = visits.iter().map(|v| v.operators.len()).max().unwrap_or(0);
+            models.push(MeasuredModel {
+                name: name.to_owned(),
+                architecture: architecture.to_owned(),
+                e2e_ns: metrics::median(&corrected),
+                visits: e2e,
+                kernels,
+            });
+        }
+        if rows.is_empty() {
+            return Err(PredictorError::NoRows { profiles: profiles.len(), skipped: skipped.len(), reasons: reasons(&skipped) });
+        }
+        Ok(Self { rows, models, drift, skipped, origin })
+    }
+
+    /// Number of distinct architectures.
+    #[must_use]
+    pub fn architectures(&self) -> usize {
+        self.models.iter().map(|m| &m.architecture).collect::<std::collections::BTreeSet<_>>().len()
+    }
+
+    /// Digest of everything regressors see: operators, latencies and models. 64 hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for model in &self.models {
+            hasher.update(model.name.as_bytes()).update(model.architecture.as_bytes());
+            hasher.update(&model.e2e_ns.unwrap_or(-1.0).to_bits().to_le_bytes());
+        }
+        for row in &self.rows {
+            hasher.update(row.op.to_json().as_bytes()).update(&(row.model as u64).to_le_bytes());
+            hasher.update(&(row.count as u64).to_le_bytes()).update(&row.latency_ns.to_bits().to_le_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+fn check_same(profiles: &[ModelProfile]) -> Result<Origin, PredictorError> {
+    let Some(first) = profiles.first() else {
+        return Err(PredictorError::NoRows { profiles: 0, skipped: 0, reasons: String::new() });
+    };
+    let id = first.environment.id();
+    for profile in profiles {
+        let other = profile.environment.id();
+        if other != id {
+            return Err(PredictorError::MixedEnvironments { first: id, other, model: profile.model.name.clone() });
+        }
+        if profile.origin != first.origin {
+            return Err(PredictorError::MixedOrigins { model: profile.model.name.clone() });
+        }
+    }
+    Ok(first.origin)
+}
+
+/// The three most frequent reasons, for an error message.
+fn reasons(skipped: &[Skipped]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    skipped.iter().for_each(|s| *counts.entry(&s.reason).or_default() += 1);
+    let mut sorted: Vec<_> = counts.into_iter().collect();
+    sorted.sort_by_key(|(reason, n)| (std::cmp::Reverse(*n), *reason));
+    sorted.iter().take(3).map(|(reason, n)| format!("; {n} x {reason}")).collect()
+}
+
+fn end_to_end(visits: &[&ModelProfile], drift: Drift) -> Vec<(f64, f64)> {
+    let median = |v: &&ModelProfile| v.e2e.median_ns().filter(|m| *m > 0.0).map(|m| (m, m / drift.factor(v)));
+    visits.iter().filter_map(median).collect()
+}
+
+/// Sums over the kernels of one visit that are the same operator.
+#[derive(Default)]
+struct Tally {
+    count: usize,
+    sum_ns: f64,
+}
+
+fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut Vec<Skipped>) -> Vec<TrainingRow> {
+    let mut order: Vec<&OpSpec> = Vec::new();
+    let mut found: HashMap<&OpSpec, (usize, Vec<f64>)> = HashMap::new();
+    for visit in visits {
+        let factor = drift.factor(visit);
+        let mut tallies: HashMap<&OpSpec, Tally> = HashMap::new();
+        let mut seen: Vec<&OpSpec> = Vec::new();
+        for measurement in &visit.operators {
+            let what = || format!("{} / {}", visit.model.name, measurement.node);
+            if let Status::Failed(reason) = &measurement.status {
+                skipped.push(Skipped { what: what(), reason: reason.clone() });
+                continue;
+            }
+            let samples: Vec<f64> = measurement.samples.wall_ns.iter().map(|&s| s as f64).collect();
+            let Some(location) = metrics::interquartile_mean(&samples) else {
+                skipped.push(Skipped { what: what(), reason: "no samples".to_owned() });
+                continue;
+            };
+            let tally = tallies.entry(&measurement.op).or_insert_with(|| {
+                seen.push(&measurement.op);
+                Tally::default()
+            });
+            tally.count += 1;
+            tally.sum_ns += location / factor;
+        }
+        for op in seen {
+            let tally = &tallies[op];
+            let entry = found.entry(op).or_insert_with(|| {
+                order.push(op);
+                (0, Vec::new())
+            });
+            entry.0 = entry.0.max(tally.count);
+            entry.1.push(tally.sum_ns / tally.count as f64);
+        }
+    }
+    let row = |op: &OpSpec| {
+        let (count, latencies) = &found[op];
+        let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
+        let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
+        TrainingRow { op: op.clone(), model, count: *count, latency_ns, weight }
+    };
+    order.into_iter().map(row).collect()
+}

@@ -1,0 +1,170 @@
+//! [`train`]: profiles in, a [`PredictorBundle`] out.
+//!
+//! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by regressors that never saw its architecture.
+//! 3. The overhead and the interval are fitted to those held-out forecasts, which are also the bundle's held-out metrics. 4. Regressors on all rows.
+
+use crate::{
+    Calibration, Interval, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows,
+    evaluate::{EndToEndModel, Forecasts, judge, lowered},
+    features::FeatureSchema,
+    predictors::FitSettings,
+};
+use std::collections::BTreeMap;
+use vitempo_graph::{Graph, ModelProfile};
+
+/// Fewest distinct architectures.
+const FEWEST_ARCHITECTURES: usize = 3;
+
+/// How to train.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainOptions {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Folds of the cross-validation; at least 2, at most the number of architectures.
+    pub folds: usize,
+    /// Threads to fit on; the result does not depend on it.
+    pub threads: usize,
+    /// Level of the interval, e.g. 0.9.
+    pub level: f64,
+}
+
+impl Default for TrainOptions {
+    fn default() -> Self {
+        Self { seed: 1, folds: 5, threads: 2, level: 0.9 }
+    }
+}
+
+/// How far training is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// 1 to `fits`: the folds, then the final fit.
+    pub fit: usize,
+    /// Number of fits.
+    pub fits: usize,
+    /// Regressors fitted so far in this fit.
+    pub done: usize,
+    /// Regressors of this fit.
+    pub regressors: usize,
+}
+
+fn check(options: &TrainOptions) -> Result<(), PredictorError> {
+    let wrong = |option, reason: &str| Err(PredictorError::Option { option, reason: reason.to_owned() });
+    match options {
+        o if !(o.level > 0.0 && o.level < 1.0) => wrong("level", "must lie between 0 and 1"),
+        o if o.folds < 2 => wrong("folds", "must be at least 2"),
+        _ => Ok(()),
+    }
+}
+
+/// Fold of each model: architectures in an order that depends on the seed only, dealt out in turn.
+fn folds(rows: &TrainingRows, options: &TrainOptions) -> (Vec<usize>, usize) {
+    let rank = |architecture: &str| blake3::hash(format!("{}|{architecture}", options.seed).as_bytes()).to_hex().to_string();
+    let mut order: Vec<(String, &str)> = rows.models.iter().map(|m| (rank(&m.architecture), m.architecture.as_str())).collect();
+    order.sort_unstable();
+    order.dedup();
+    let folds = options.folds.min(order.len()).max(1);
+    let of: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, (_, a))| (*a, i % folds)).collect();
+    (rows.models.iter().map(|m| of[m.architecture.as_str()]).collect(), folds)
+}
+
+/// Number of each model's architecture.
+fn groups(rows: &TrainingRows) -> Vec<usize> {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    rows.models
+        .iter()
+        .map(|m| {
+            let next = numbers.len();
+            *numbers.entry(&m.architecture).or_insert(next)
+        })
+        .collect()
+}
+
+/// Trains one bundle. `graphs` holds the models' source graphs by name or by architecture; a model without one counts by its executed kernels.
+///
+/// # Errors
+/// [`PredictorError`] when profiles mix environments or origins, or are too few.
+pub fn train(
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+    method: Method,
+    options: &TrainOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PredictorBundle, PredictorError> {
+    check(options)?;
+    let rows = TrainingRows::from_profiles(profiles)?;
+    let environment = profiles.first().map(|p| p.environment.clone()).ok_or_else(no_rows)?;
+    if rows.architectures() < FEWEST_ARCHITECTURES {
+        return Err(PredictorError::TooFewModels { found: rows.architectures(), needed: FEWEST_ARCHITECTURES });
+    }
+    let (fold_of, folds) = folds(&rows, options);
+    let groups = groups(&rows);
+    let settings = FitSettings { method, seed: options.seed, threads: options.threads };
+    let mut fit = |number: usize, keep: &dyn Fn(usize) -> bool| {
+        let chosen: Vec<_> = rows.rows.iter().filter(|r| keep(r.model)).collect();
+        let mut report = |done, regressors| progress(Progress { fit: number, fits: folds + 1, done, regressors });
+        Predictors::fit(&chosen, &|model| groups[model], settings, &mut report)
+    };
+    let held_out: Vec<Predictors> = (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
+    let (predictors, unfitted) = fit(folds + 1, &|_| true);
+    let forecasts = Forecasts::new(&rows, &lowered(&rows, graphs, &environment), &|model, op| held_out[fold_of[model]].estimate(op));
+    let calibration = calibrate(&rows, &forecasts);
+    let interval = conformal(&rows, &forecasts, &calibration, options.level);
+    let model = EndToEndModel { calibration: &calibration, interval: &interval, typical_log_error: predictors.fallbacks.typical_log_error };
+    let mut evaluation = judge(&rows, &forecasts, model, method, environment.id());
+    evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
+    let provenance = Provenance {
+        created_by: format!("vitempo-predictors {}", env!("CARGO_PKG_VERSION")),
+        libraries: libraries(method),
+        data_digest: rows.digest(),
+        seed: options.seed,
+        folds,
+        models: rows.models.len(),
+        architectures: rows.architectures(),
+        rows: rows.rows.len(),
+        skipped: rows.skipped.len(),
+    };
+    let parts = crate::bundle::Parts {
+        environment,
+        origin: rows.origin,
+        method,
+        schema: FeatureSchema::current(),
+        calibration,
+        interval,
+        drift: rows.drift,
+        provenance,
+    };
+    Ok(PredictorBundle::new(parts, predictors, evaluation))
+}
+
+fn no_rows() -> PredictorError {
+    PredictorError::NoRows { profiles: 0, skipped: 0, reasons: String::new() }
+}
+
+fn libraries(method: Method) -> String {
+    match method {
+        Method::Lasso => "linfa-elasticnet 0.8",
+        Method::RandomForest => "smartcore 0.7",
+        Method::Gbdt => "LightGBM 4.7 (lightgbm3 1.0.11)",
+    }
+    .to_owned()
+}
+
+/// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of lowering.
+fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
+    let point =
+        |(m, total): (&crate::MeasuredModel, &crate::forecast::Total)| m.e2e_ns.filter(|_| total.sum_ns > 0.0).map(|e2e| (total.sum_ns, total.kernels, e2e));
+    let points: Vec<_> = rows.models.iter().zip(&forecasts.executed).filter_map(point).collect();
+    Calibration::fit(&points)
+}
+
+fn conformal(rows: &TrainingRows, forecasts: &Forecasts, calibration: &Calibration, level: f64) -> Interval {
+    let (mut actual, mut predicted) = (Vec::new(), Vec::new());
+    for ((model, executed), lowered) in rows.models.iter().zip(&forecasts.executed).zip(&forecasts.lowered) {
+        let total = lowered.as_ref().unwrap_or(executed);
+        if let Some(e2e) = model.e2e_ns.filter(|_| total.sum_ns > 0.0) {
+            actual.push(e2e);
+            predicted.push(calibration.end_to_end_ns(total.sum_ns, total.kernels));
+        }
+    }
+    Interval::fit(&actual, &predicted, level)
+}
