@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use std::collections::HashSet;
+use vitempo_graph::onnx::{ReadOptions, WriteOptions, read_file, to_bytes};
 use vitempo_graph::{Graph, OpKind, TensorSpec, Work};
 use vitempo_search_space::{Architecture, Generator, Norm, Space, TokenMixer};
 
@@ -124,6 +125,23 @@ proptest! {
             prop_assert_eq!(architecture.encode(), text);
             assert_as_in_the_paper(&architecture);
         }
+    }
+}
+
+#[test]
+fn written_and_read_back_it_is_the_same_architecture() {
+    let folder = tempfile::tempdir().unwrap();
+    for architecture in space().sample_many(50, 3).unwrap() {
+        let graph = architecture.to_graph().unwrap();
+        let path = folder.path().join(format!("{architecture}.onnx"));
+        std::fs::write(&path, to_bytes(&graph, &WriteOptions::default()).unwrap()).unwrap();
+        let read = read_file(&path, &ReadOptions::default()).unwrap();
+        assert_eq!(read.name(), architecture.encode());
+        for (written, read) in graph.nodes().iter().zip(read.nodes()) {
+            assert_eq!((&written.name, &written.op), (&read.name, &read.op), "{architecture}");
+        }
+        assert_eq!(read.architecture(), graph.architecture(), "{architecture}");
+        assert_eq!(Work::of_graph(&read), Work::of_graph(&graph), "{architecture}");
     }
 }
 
