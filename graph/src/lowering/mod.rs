@@ -1,5 +1,6 @@
 //! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is needed.
 
+pub mod compare;
 pub mod onnxruntime;
 pub mod rten;
 

@@ -69,7 +69,7 @@ impl Pass<'_> {
     }
 
     fn padded(&self, channels: usize) -> usize {
-        channels.div_ceil(self.block).saturating_mul(self.block)
+        super::padded(channels, self.block)
     }
 
     fn blocked(&self, shape: &[usize]) -> TensorSpec {
@@ -296,7 +296,10 @@ impl Pass<'_> {
         if !supported || !whole {
             return None;
         }
+        let scales = from.iter().zip(to).map(|(f, t)| (t / f) as f64).collect();
+        let attributes = super::upsample_attributes(&mode, &coordinates, scales);
         self.graph.set_input(index, 0, twin.value);
+        self.graph.change(index, OpKind::Resize, attributes);
         self.provide(index, twin.channels)
     }
 

@@ -15,7 +15,7 @@ mod reshape;
 mod split;
 mod transpose;
 
-use crate::{Environment, Graph, GraphError, OpKind, Operand, ValueId, patterns::rewriter::Rewriter, shape};
+use crate::{Attribute, Attributes, Environment, Graph, GraphError, OpKind, Operand, ValueId, patterns::rewriter::Rewriter, shape};
 
 /// How often the engine repeats a level.
 const ROUNDS: usize = 5;
@@ -31,6 +31,30 @@ pub fn block(environment: &Environment) -> usize {
     } else {
         1
     }
+}
+
+/// Elements of a block of channels on this machine.
+#[must_use]
+pub fn host_block() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if !std::arch::is_x86_feature_detected!("avx512f") {
+        return 8;
+    }
+    16
+}
+
+/// Channels padded to whole blocks.
+pub(crate) fn padded(channels: usize, block: usize) -> usize {
+    channels.div_ceil(block.max(1)).saturating_mul(block.max(1))
+}
+
+/// Attributes of an upsampling in a blocked format.
+pub(crate) fn upsample_attributes(mode: &str, coordinates: &str, scales: Vec<f64>) -> Attributes {
+    Attributes::new()
+        .with("mode", Attribute::Text(mode.to_owned()))
+        .with("coordinate_transformation_mode", Attribute::Text(coordinates.to_owned()))
+        .with("nearest_mode", Attribute::Text("floor".to_owned()))
+        .with("scales", Attribute::Floats(scales))
 }
 
 /// The kernels ONNX Runtime runs for `graph` with blocks of that many channels.
