@@ -20,7 +20,8 @@ pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, 
         needed[id.0 as usize] = true;
     }
     let mut kept: Vec<Node> = Vec::with_capacity(nodes.len());
-    for node in nodes.into_iter().rev() {
+    for mut node in nodes.into_iter().rev() {
+        drop_optional_outputs(&mut node, &values, &needed);
         let wanted = node.outputs.iter().any(|o| needed[o.0 as usize]) || matches!(node.op.kind, OpKind::Unsupported(_));
         if wanted {
             for id in node.inputs.iter().chain(&node.outputs) {
@@ -31,6 +32,17 @@ pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, 
     }
     kept.reverse();
     renumber(values, kept, inputs, outputs, &needed)
+}
+
+/// Outputs after the first that nobody reads are not computed (the mask of a Dropout), but for operators that always have several.
+fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
+    let several = matches!(node.op.kind, OpKind::Split | OpKind::TopK | OpKind::Unsupported(_));
+    if several || node.outputs.len() < 2 || node.outputs[1..].iter().all(|o| needed[o.0 as usize]) {
+        return;
+    }
+    let mut first = true;
+    node.outputs.retain(|o| std::mem::take(&mut first) || needed[o.0 as usize]);
+    node.op.outputs = node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
 }
 
 fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool]) -> Pruned {

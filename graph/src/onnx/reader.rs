@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Operator sets whose meaning the reader knows.
-const OPSETS: std::ops::RangeInclusive<i64> = 7..=25;
+const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// Turns a decoded file into a graph named `name`.
 pub(super) fn read(path: &Path, name: &str, model: &ModelProto, options: &ReadOptions) -> Result<Graph, OnnxError> {
@@ -238,6 +238,7 @@ impl<'a> Reader<'a> {
         for name in &graph.node[index].output {
             let tensor = tensors.next();
             if !name.is_empty() {
+                let tensor = tensor.or_else(|| self.declared(name));
                 outputs.push(self.add(name, tensor, source.clone())?);
             }
         }

@@ -86,7 +86,14 @@ fn transpose_pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
     let auto = take_auto_pad(a)?;
     let total = |i: usize, out: i128| transposed(a, spatial, i) - out;
     let totals: Vec<i128> = match &auto {
-        _ if wanted.len() == n => (0..n).map(|i| total(i, i128::from(wanted[i]))).collect(),
+        _ if wanted.len() == n => {
+            let totals: Vec<i128> = (0..n).map(|i| total(i, i128::from(wanted[i]))).collect();
+            // A wanted output that is larger than all there is gets the rest as output padding.
+            let more = a.ints("output_padding").iter().zip(&totals).map(|(&p, &t)| i64::try_from(i128::from(p) - t.min(0)));
+            let more = more.collect::<Result<Vec<i64>, _>>().map_err(|_| "`output_shape` is absurd")?;
+            a.set("output_padding", Attribute::Ints(more));
+            totals.into_iter().map(|t| t.max(0)).collect()
+        }
         _ if !wanted.is_empty() => return Err(format!("`output_shape` has {} numbers, {n} are needed", wanted.len())),
         Some(auto) if auto != "VALID" => (0..n).map(|i| total(i, spatial[i] as i128 * i128::from(a.ints("strides")[i])).max(0)).collect(),
         Some(_) => vec![0; n],
