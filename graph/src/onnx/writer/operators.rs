@@ -28,6 +28,8 @@ type Recipe = &'static [(&'static str, Place)];
 use Place::{Number, Real, Said, Same, Scalar, Scales, Vector};
 
 const NONE: Recipe = &[];
+/// What Gemm takes besides its operands.
+const GEMM: [&str; 4] = ["trans_a", "trans_b", "alpha", "beta"];
 const AXIS: Recipe = &[("axis", Same)];
 const CONVOLUTION: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("group", Same), ("output_padding", Same)];
 const POOL: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("ceil_mode", Same), ("count_include_pad", Same)];
@@ -58,7 +60,7 @@ fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::Pow => ("Pow", &[("exponent", Number(1))]),
         OpKind::Min => ("Min", NONE),
         OpKind::Max => ("Max", NONE),
-        OpKind::Mod => ("Mod", &[("fmod", Same)]),
+        OpKind::Mod => ("Mod", &[("fmod", Said)]),
         OpKind::Compare => (named("Equal"), &[("op", Said)]),
         OpKind::Logical => (named("And"), &[("op", Said)]),
         OpKind::Where => ("Where", NONE),
@@ -149,6 +151,10 @@ impl Emitter {
         let (inputs, outputs) = (names(&node.inputs), names(&node.outputs));
         match node.op.kind {
             OpKind::Linear => self.linear(node, &inputs, outputs),
+            OpKind::MatMul if gemm_only(&node.op) => {
+                self.push(node.name.clone(), "Gemm", inputs, outputs, gemm_attributes(&node.op));
+                Ok(())
+            }
             OpKind::Silu => self.silu(node, &inputs, outputs),
             _ => self.one(node, inputs, outputs),
         }
@@ -195,8 +201,7 @@ impl Emitter {
     /// Gemm for matrices; a product for more dimensions and where there is nothing but one, then scale and bias as operators of their own.
     fn linear(&mut self, node: &Node, inputs: &[String], outputs: Vec<String>) -> Result<(), String> {
         let op = &node.op;
-        let known = ["trans_a", "trans_b", "alpha", "beta"];
-        if let Some(name) = op.attributes.0.keys().find(|name| !known.contains(&name.as_str())) {
+        if let Some(name) = op.attributes.0.keys().find(|name| !GEMM.contains(&name.as_str())) {
             return Err(format!("ONNX has no attribute `{name}` for it"));
         }
         let ([x, weight, rest @ ..], [output]) = (inputs, outputs.as_slice()) else { return Err("it needs an input, a weight and an output".to_owned()) };
@@ -269,6 +274,7 @@ fn own_attributes(op: &OpSpec) -> Result<Vec<AttributeProto>, String> {
             vec![attribute("to", &Attribute::Int(i64::from(tensors::data_type(to.precision))))]
         }
         OpKind::ConstantOfShape => vec![fill_value(op)?],
+        OpKind::Mod => vec![attribute("fmod", &Attribute::Int(i64::from(op.precision().is_float())))],
         OpKind::GroupNorm => {
             let groups = op.attributes.int("groups").ok_or("attribute `groups` is missing")?;
             if op.inputs.get(1).is_none_or(|scale| i64::try_from(scale.tensor.elements()) != Ok(groups)) {
@@ -286,6 +292,13 @@ fn fill_value(op: &OpSpec) -> Result<AttributeProto, String> {
     let value = op.attributes.float("value").unwrap_or(0.0);
     let tensor = tensors::numbers("value".to_owned(), &[value], &[1], precision)?;
     Ok(AttributeProto { name: "value".to_owned(), t: Some(tensor), r#type: 4, ..AttributeProto::default() })
+}
+
+/// A product of two computed matrices with what only Gemm has: transposition, scales or a bias.
+fn gemm_only(op: &OpSpec) -> bool {
+    let matrices = op.inputs.iter().take(2).all(|i| i.tensor.rank() == 2);
+    let known = op.attributes.0.keys().all(|name| GEMM.contains(&name.as_str()));
+    matrices && known && (op.inputs.len() == 3 || !op.attributes.0.is_empty())
 }
 
 fn gemm_attributes(op: &OpSpec) -> Vec<AttributeProto> {
