@@ -21,7 +21,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Environment, Graph, Measurement, ModelIdentity, ModelProfile, OpSpec, Status};
+use vitempo_graph::{Environment, Graph, Measurement, ModelIdentity, ModelProfile, OpSpec, Origin, Status};
 
 /// All visits of a dataset, and the graphs of the models.
 #[derive(Debug, Default)]
@@ -247,12 +247,12 @@ impl Assembly {
             e2e: row.e2e,
             e2e_profiled: row.e2e_profiled,
             reference: row.reference,
-            operators: operators.map(|visit| self.measurements(visit)).transpose()?.unwrap_or_default(),
+            operators: operators.map(|visit| self.measurements(visit, row.origin)).transpose()?.unwrap_or_default(),
             status: row.status,
         })
     }
 
-    fn measurements(&self, visit: VisitOperators) -> Result<Vec<Measurement>, DatasetError> {
+    fn measurements(&self, visit: VisitOperators, origin: Origin) -> Result<Vec<Measurement>, DatasetError> {
         let path = || self.folder.join(operator_measurements::SCHEMA.file_name());
         let mut measurements = Vec::with_capacity(visit.rows.len());
         for (position, row) in visit.rows.into_iter().enumerate() {
@@ -260,6 +260,9 @@ impl Assembly {
             let broken = |column: &str, reason: &str| DatasetError::Row { path: path(), row: number, column: column.to_owned(), reason: reason.to_owned() };
             if row.position != position as u64 {
                 return Err(broken("position", "rows of this visit are missing or out of order"));
+            }
+            if row.origin != origin {
+                return Err(broken("origin", "it is not that of its visit"));
             }
             let op = self.operators.get(&row.op_id).cloned().ok_or_else(|| broken("op_id", "operators.parquet has no such operator"))?;
             measurements.push(row.into_measurement(op));

@@ -41,8 +41,19 @@ pub(crate) enum Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub(crate) entries: Vec<Entry>,
+    /// For each entry, its segment and line.
+    places: Vec<(usize, usize)>,
     pub(crate) segments: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
+}
+
+impl Journal {
+    /// Where an entry stands: the file relative to the dataset, and the line, from 1.
+    pub(crate) fn place(&self, entry: usize) -> (String, usize) {
+        let (segment, line) = self.places.get(entry).copied().unwrap_or_default();
+        let name = self.segments.get(segment).and_then(|path| path.file_name()).unwrap_or_default();
+        (format!("{FOLDER}/{}", name.to_string_lossy()), line)
+    }
 }
 
 /// Reads all segments, oldest first. A segment that disappears meanwhile was folded into the tables.
@@ -80,6 +91,7 @@ fn read_segment(path: &Path, bytes: &[u8], journal: &mut Journal) -> Result<(), 
             Some(line) => {
                 let entry = parse(line).map_err(|reason| DatasetError::Journal { path: path.to_owned(), line: index + 1, reason })?;
                 journal.entries.push(entry);
+                journal.places.push((journal.segments.len(), index + 1));
             }
             None => journal.warnings.push(Warning::TornLine { path: path.to_owned(), line: index + 1, bytes: line.len() }),
         }

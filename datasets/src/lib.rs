@@ -18,20 +18,30 @@
 mod column;
 mod dataset;
 mod error;
+mod export;
 mod files;
+mod inspect;
 mod journal;
 mod key;
 mod lock;
+mod merge;
 mod parquet;
 mod schema;
+mod split;
 mod store;
 mod tables;
+mod validate;
 
 #[cfg(test)]
 mod simulated;
 
 pub use dataset::{Dataset, Warning};
 pub use error::DatasetError;
+pub use export::{ExportFormat, export};
+pub use inspect::{Summary, inspect};
 pub use key::VisitKey;
+pub use merge::merge;
 pub use schema::{FORMAT, SCHEMA_VERSION, table_names};
+pub use split::{Split, SplitSize, split};
 pub use store::{Compaction, Store};
+pub use validate::{Finding, OperatorShare, Severity, Tolerances, ValidationReport, validate};

@@ -1,0 +1,188 @@
+//! [`inspect`]: what a dataset holds, counted.
+
+use crate::{
+    Dataset, DatasetError, Warning, journal,
+    schema::{Manifest, SCHEMA_FILE, TABLES},
+    tables::origin_name,
+};
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{ModelProfile, Samples, Status};
+
+/// Counts of everything in a dataset.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// The folder.
+    pub path: PathBuf,
+    /// Version of its schema.
+    pub schema_version: u64,
+    /// Which vitempo made it.
+    pub written_by: String,
+    /// Visits, failed ones included.
+    pub visits: usize,
+    /// Visits that are only in the journal so far.
+    pub visits_in_journal: usize,
+    /// Failed visits, by reason.
+    pub failed: BTreeMap<String, usize>,
+    /// Failed operators within visits, by reason.
+    pub failed_operators: BTreeMap<String, usize>,
+    /// Models sampled from a space.
+    pub synthetic_models: usize,
+    /// Other models.
+    pub real_models: usize,
+    /// Models whose graph is not in the dataset.
+    pub models_without_graph: usize,
+    /// Distinct operators.
+    pub distinct_operators: usize,
+    /// Operator measurements.
+    pub operator_rows: usize,
+    /// Single timings, end-to-end and operators together.
+    pub samples: usize,
+    /// Per environment.
+    pub environments: BTreeMap<String, EnvironmentSummary>,
+    /// Per operator kind.
+    pub kinds: BTreeMap<String, KindSummary>,
+    /// Visits per origin.
+    pub origins: BTreeMap<String, usize>,
+    /// Size of each file, and of the journal, in bytes.
+    pub size_bytes: BTreeMap<String, u64>,
+    /// What could not be read.
+    pub warnings: Vec<String>,
+}
+
+/// Counts of one environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EnvironmentSummary {
+    /// The environment in a line.
+    pub description: String,
+    /// Visits in it.
+    pub visits: usize,
+    /// Of these, failed.
+    pub failed: usize,
+    /// Different architectures visited.
+    pub architectures: usize,
+    /// Rounds of each sitting.
+    pub sittings: BTreeMap<String, BTreeSet<usize>>,
+}
+
+/// Counts of one operator kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KindSummary {
+    /// Distinct operators.
+    pub distinct: usize,
+    /// Measurements.
+    pub rows: usize,
+    /// Timings.
+    pub samples: usize,
+}
+
+/// Reads a dataset and counts.
+///
+/// # Errors
+/// As [`Dataset::load`].
+pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
+    let manifest = Manifest::read(folder)?;
+    let dataset = Dataset::load(folder)?;
+    let in_journal = journal::read(folder)?.entries.iter().filter(|entry| matches!(entry, journal::Entry::Visit(_))).count();
+    let mut summary = Summary {
+        path: folder.to_owned(),
+        schema_version: manifest.schema_version,
+        written_by: manifest.written_by,
+        visits: dataset.profiles.len(),
+        visits_in_journal: in_journal,
+        size_bytes: sizes(folder),
+        warnings: dataset.warnings.iter().map(Warning::to_string).collect(),
+        ..Summary::default()
+    };
+    count_models(&mut summary, &dataset);
+    for profile in &dataset.profiles {
+        count_visit(&mut summary, profile);
+    }
+    count_distinct(&mut summary, &dataset);
+    Ok(summary)
+}
+
+fn count_models(summary: &mut Summary, dataset: &Dataset) {
+    summary.synthetic_models = dataset.models.iter().filter(|model| model.space.is_some()).count();
+    summary.real_models = dataset.models.len() - summary.synthetic_models;
+    summary.models_without_graph = dataset.models.iter().filter(|model| !dataset.graphs.contains_key(&model.architecture)).count();
+}
+
+fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
+    let timings = |samples: &Samples| samples.wall_ns.len();
+    *summary.origins.entry(origin_name(profile.origin).to_owned()).or_default() += 1;
+    summary.samples += timings(&profile.e2e) + timings(&profile.e2e_profiled);
+    summary.operator_rows += profile.operators.len();
+    let environment = summary.environments.entry(profile.environment.id()).or_default();
+    environment.description = profile.environment.describe();
+    environment.visits += 1;
+    environment.sittings.entry(profile.sitting.clone()).or_default().insert(profile.round);
+    if let Status::Failed(reason) = &profile.status {
+        environment.failed += 1;
+        *summary.failed.entry(reason.clone()).or_default() += 1;
+    }
+    for measurement in &profile.operators {
+        let kind = summary.kinds.entry(String::from(measurement.op.kind.clone())).or_default();
+        kind.rows += 1;
+        kind.samples += timings(&measurement.samples);
+        summary.samples += timings(&measurement.samples);
+        if let Status::Failed(reason) = &measurement.status {
+            *summary.failed_operators.entry(reason.clone()).or_default() += 1;
+        }
+    }
+}
+
+fn count_distinct(summary: &mut Summary, dataset: &Dataset) {
+    let operators: std::collections::HashSet<_> = dataset.profiles.iter().flat_map(|p| &p.operators).map(|m| &m.op).collect();
+    summary.distinct_operators = operators.len();
+    for op in operators {
+        summary.kinds.entry(String::from(op.kind.clone())).or_default().distinct += 1;
+    }
+    for (id, environment) in &mut summary.environments {
+        let inside = dataset.profiles.iter().filter(|p| p.environment.id() == *id);
+        environment.architectures = inside.map(|p| &p.model.architecture).collect::<BTreeSet<_>>().len();
+    }
+}
+
+fn sizes(folder: &Path) -> BTreeMap<String, u64> {
+    let size = |path: &Path| fs::metadata(path).map(|m| m.len()).unwrap_or(0);
+    let mut sizes: BTreeMap<String, u64> = TABLES.iter().map(|table| (table.file_name(), size(&folder.join(table.file_name())))).collect();
+    sizes.insert(SCHEMA_FILE.to_owned(), size(&folder.join(SCHEMA_FILE)));
+    let segments = fs::read_dir(folder.join(journal::FOLDER)).into_iter().flatten().flatten();
+    sizes.insert(journal::FOLDER.to_owned(), segments.map(|segment| size(&segment.path())).sum());
+    sizes
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        Store,
+        simulated::{append_all, profile, stored},
+    };
+
+    #[test]
+    fn counts_agree_with_what_was_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let (profiles, graphs) = stored(folder.path(), 20);
+        let extra = profile(0, &graphs[&profiles[0].model.architecture], "tuesday", 4, 3);
+        append_all(&mut Store::open_or_create(folder.path()).unwrap(), &[extra], &graphs);
+        let summary = inspect(folder.path()).unwrap();
+        assert_eq!((summary.visits, summary.visits_in_journal), (41, 1));
+        assert_eq!((summary.synthetic_models, summary.real_models, summary.models_without_graph), (18, 2, 0));
+        assert_eq!(summary.failed, BTreeMap::from([("out of memory".to_owned(), 2)]));
+        assert_eq!(summary.origins, BTreeMap::from([("simulated".to_owned(), 41)]));
+        assert_eq!(summary.operator_rows, 38 * 6 + 6);
+        assert_eq!(summary.samples, 38 * 5 * 8 + 3 * 8);
+        let environment = summary.environments.values().next().unwrap();
+        assert_eq!((environment.visits, environment.failed, environment.architectures), (41, 2, 20));
+        assert_eq!(environment.sittings["tuesday"], BTreeSet::from([4]));
+        assert_eq!(summary.kinds["gelu"].rows, 39 * 2);
+        assert!(summary.size_bytes.values().all(|&size| size > 0), "{:?}", summary.size_bytes);
+    }
+}

@@ -1,0 +1,70 @@
+//! [`merge`]: several datasets into a new one. A visit that is in two of them counts once; one that contradicts itself is an error.
+
+use crate::{Dataset, DatasetError, Store, dataset::Known, store::write_tables};
+use std::path::Path;
+
+/// Joins datasets, in the order given, into a new folder, and reports what had to be left out of them.
+///
+/// # Errors
+/// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] when two say different things of one visit or model;
+/// [`DatasetError::NotADataset`] when `out` holds measurements already.
+pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
+    let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };
+    let mut known = Known::new(out);
+    for folder in folders {
+        let mut dataset = Dataset::load(folder)?;
+        for identity in dataset.models {
+            let graph = dataset.graphs.remove(&identity.architecture);
+            known.add_model(&mut merged, identity, graph)?;
+        }
+        for profile in dataset.profiles {
+            known.add_visit(&mut merged, profile)?;
+        }
+        merged.warnings.extend(dataset.warnings);
+    }
+    let store = Store::open_or_create(out)?;
+    if store.visits() > 0 {
+        return Err(DatasetError::NotADataset { path: out.to_owned(), reason: "it holds measurements; merge into a new folder".to_owned() });
+    }
+    write_tables(out, &merged)?;
+    Ok(merged)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::simulated::{append_all, stored, sweep};
+    use vitempo_graph::ModelProfile;
+
+    fn other_sitting(profiles: &[ModelProfile]) -> Vec<ModelProfile> {
+        profiles.iter().cloned().map(|p| ModelProfile { sitting: "tuesday".into(), ..p }).collect()
+    }
+
+    #[test]
+    fn joins_and_counts_what_is_in_both_once() {
+        let (one, two, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (profiles, graphs) = stored(one.path(), 4);
+        let (larger, more_graphs) = sweep(6, 6, 5);
+        let tuesday = other_sitting(&larger);
+        let mut store = Store::open_or_create(two.path()).unwrap();
+        append_all(&mut store, &profiles, &graphs);
+        append_all(&mut store, &tuesday, &more_graphs);
+        drop(store);
+        merge(&[one.path(), two.path()], out.path()).unwrap();
+        let dataset = Dataset::load(out.path()).unwrap();
+        assert_eq!(dataset.profiles, [profiles, tuesday].concat());
+        assert_eq!((dataset.graphs, dataset.models.len()), (more_graphs, 6));
+        assert!(matches!(merge(&[one.path()], out.path()), Err(DatasetError::NotADataset { .. })));
+    }
+
+    #[test]
+    fn refuses_contradictions() {
+        let (one, two, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (profiles, graphs) = stored(one.path(), 2);
+        let mut other = profiles[0].clone();
+        other.e2e.wall_ns[0] += 1;
+        append_all(&mut Store::open_or_create(two.path()).unwrap(), &[other], &graphs);
+        assert!(matches!(merge(&[one.path(), two.path()], out.path()), Err(DatasetError::Conflict { .. })));
+    }
+}

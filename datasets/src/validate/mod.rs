@@ -1,0 +1,224 @@
+//! [`validate`]: is this dataset whole, consistent and believable? Every finding names its file and row.
+//!
+//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys; references that point to nothing; identifiers that do not match
+//! what they stand for; samples that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit); failed rows, by reason;
+//! sums over operators against end-to-end times; origins that mix.
+
+mod files;
+mod references;
+mod samples;
+
+use crate::{
+    DatasetError, journal, parquet,
+    schema::{Manifest, TableSchema},
+    tables::{environments, model_measurements, models, operator_measurements, operators},
+};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// The data can be used, but may mislead.
+    Warning,
+    /// The data cannot be trusted.
+    Error,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// Which check found it, e.g. `duplicate-key`.
+    pub check: &'static str,
+    /// The file, relative to the dataset.
+    pub file: String,
+    /// The row of a table, from 0, or the line of a journal segment, from 1.
+    pub row: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.row {
+            Some(row) => write!(f, "{}, row {row}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// What is still believable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerances {
+    /// Largest distance from 1 of (sum over operators) / (end-to-end with profiling).
+    pub operator_sum: f64,
+    /// Longest believable sample, in ns.
+    pub longest_sample_ns: u64,
+    /// Highest believable rate of any device, in FLOP per ns (1 FLOP per ns is 1 GFLOP/s).
+    pub flops_per_ns: f64,
+    /// Findings kept per check; the others are counted.
+    pub findings_per_check: usize,
+}
+
+impl Default for Tolerances {
+    fn default() -> Self {
+        Self { operator_sum: 0.10, longest_sample_ns: 3_600_000_000_000, flops_per_ns: 1e7, findings_per_check: 20 }
+    }
+}
+
+/// Sum over operators against end-to-end of one visit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OperatorShare {
+    /// The model's name.
+    pub model: String,
+    /// The sitting.
+    pub sitting: String,
+    /// The round.
+    pub round: u64,
+    /// Sum of the operators' medians divided by the median end-to-end time with profiling.
+    pub share: f64,
+}
+
+/// What [`validate`] found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ValidationReport {
+    /// The folder.
+    pub path: PathBuf,
+    /// Findings, worst first.
+    pub findings: Vec<Finding>,
+    /// Findings of each check that are not listed, because there are too many.
+    pub unlisted: BTreeMap<&'static str, usize>,
+    /// Rows of each table.
+    pub rows: BTreeMap<&'static str, usize>,
+    /// Visits in the journal.
+    pub journal_visits: usize,
+    /// Failed visits and operators, by reason.
+    pub failed: BTreeMap<String, usize>,
+    /// Visits per origin.
+    pub origins: BTreeMap<String, usize>,
+    /// One entry per successful visit with operators.
+    pub operator_shares: Vec<OperatorShare>,
+}
+
+impl ValidationReport {
+    /// Whether there is no [`Severity::Error`].
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity < Severity::Error)
+    }
+
+    /// The findings of one severity.
+    pub fn of(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| finding.severity == severity)
+    }
+
+    fn add(&mut self, tolerances: &Tolerances, finding: Finding) {
+        let listed = self.findings.iter().filter(|f| f.check == finding.check).count();
+        if listed < tolerances.findings_per_check {
+            self.findings.push(finding);
+        } else {
+            *self.unlisted.entry(finding.check).or_default() += 1;
+        }
+    }
+}
+
+/// A report in the making.
+struct Inspection<'a> {
+    folder: &'a Path,
+    tolerances: &'a Tolerances,
+    report: ValidationReport,
+}
+
+/// The tables that could be read.
+#[derive(Default)]
+struct Readable {
+    environments: Option<Vec<environments::EnvironmentRow>>,
+    operators: Option<Vec<operators::OperatorRow>>,
+    models: Option<Vec<models::ModelRow>>,
+    operator_visits: Option<Vec<operator_measurements::VisitOperators>>,
+    visits: Option<Vec<model_measurements::VisitRow>>,
+    journal: journal::Journal,
+}
+
+impl Inspection<'_> {
+    fn find(&mut self, severity: Severity, check: &'static str, file: &str, row: Option<usize>, what: impl Into<String>) {
+        let finding = Finding { severity, check, file: file.to_owned(), row, what: what.into() };
+        self.report.add(self.tolerances, finding);
+    }
+
+    fn error(&mut self, check: &'static str, file: &str, row: usize, what: impl Into<String>) {
+        self.find(Severity::Error, check, file, Some(row), what);
+    }
+
+    fn warn(&mut self, check: &'static str, file: &str, row: usize, what: impl Into<String>) {
+        self.find(Severity::Warning, check, file, Some(row), what);
+    }
+
+    /// An error met while reading becomes a finding.
+    fn keep<T>(&mut self, file: &str, result: Result<T, DatasetError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(DatasetError::Row { row, column, reason, .. }) => {
+                self.error("unreadable-row", file, row, format!("column `{column}`: {reason}"));
+                None
+            }
+            Err(DatasetError::Journal { path, line, reason }) => {
+                let name = path.file_name().map_or_else(|| file.to_owned(), |name| format!("{}/{}", journal::FOLDER, name.to_string_lossy()));
+                self.error("unreadable-row", &name, line, reason);
+                None
+            }
+            Err(error) => {
+                self.find(Severity::Error, "unreadable-file", file, None, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn table<R>(&mut self, schema: &'static TableSchema, rows: impl FnOnce(&crate::column::Table) -> Result<Vec<R>, DatasetError>) -> Option<Vec<R>> {
+        let folder = self.folder;
+        let table = self.keep(&schema.file_name(), parquet::read(schema, folder))?;
+        self.report.rows.insert(schema.name, table.rows());
+        self.keep(&schema.file_name(), rows(&table))
+    }
+
+    fn read(&mut self) -> Readable {
+        let folder = self.folder;
+        let journal = journal::read(folder);
+        Readable {
+            journal: self.keep(journal::FOLDER, journal).unwrap_or_default(),
+            visits: self.table(&model_measurements::SCHEMA, model_measurements::rows),
+            operator_visits: self.table(&operator_measurements::SCHEMA, operator_measurements::visits),
+            models: self.table(&models::SCHEMA, models::rows),
+            operators: self.table(&operators::SCHEMA, operators::rows),
+            environments: self.table(&environments::SCHEMA, environments::rows),
+        }
+    }
+}
+
+/// Checks a dataset folder.
+///
+/// # Errors
+/// [`DatasetError`] when the folder is not a dataset of the schema version this vitempo understands; all else is a finding.
+pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationReport, DatasetError> {
+    Manifest::read(folder)?;
+    let report = ValidationReport { path: folder.to_owned(), ..ValidationReport::default() };
+    let mut inspection = Inspection { folder, tolerances, report };
+    let readable = inspection.read();
+    inspection.check_files(&readable.journal);
+    inspection.check_identifiers(&readable);
+    inspection.check_references(&readable);
+    inspection.check_samples(&readable);
+    inspection.check_origins();
+    let mut report = inspection.report;
+    report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(report)
+}

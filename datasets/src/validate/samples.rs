@@ -1,0 +1,147 @@
+//! Are the numbers believable? Times in ns.
+
+use super::{Inspection, OperatorShare, Readable, Severity};
+use crate::{
+    VisitKey,
+    journal::Entry,
+    tables::{model_measurements, operator_measurements, origin_name},
+};
+use std::collections::HashMap;
+use vitempo_graph::{Graph, OpSpec, Origin, Samples, Status, Work};
+
+/// What there is to know about one row with samples.
+struct Row<'a> {
+    file: &'a str,
+    number: usize,
+    /// The quantity, e.g. `e2e`.
+    quantity: &'a str,
+    samples: &'a Samples,
+    status: &'a Status,
+    flops: u64,
+}
+
+impl Inspection<'_> {
+    pub(super) fn check_samples(&mut self, readable: &Readable) {
+        let graphs: HashMap<&str, u64> = flops_of_models(readable);
+        let operators: HashMap<&str, u64> = readable.operators.iter().flatten().map(|row| (row.op_id.as_str(), Work::of_operator(&row.op).flops)).collect();
+        let sums = self.check_operator_rows(readable, &operators);
+        let file = model_measurements::SCHEMA.file_name();
+        for (number, visit) in readable.visits.iter().flatten().enumerate() {
+            let flops = graphs.get(visit.key.architecture.as_str()).copied().unwrap_or(0);
+            self.count_visit(visit.origin, &visit.status);
+            self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &visit.e2e, status: &visit.status, flops }, &visit.e2e_profiled);
+            let sum = sums.get(&visit.key).copied();
+            self.check_share(&visit.key, (&file, number), sum, &visit.e2e_profiled, &visit.e2e);
+        }
+        self.check_journal_samples(readable, &graphs);
+    }
+
+    fn check_operator_rows<'r>(&mut self, readable: &'r Readable, flops: &HashMap<&str, u64>) -> HashMap<&'r VisitKey, f64> {
+        let file = operator_measurements::SCHEMA.file_name();
+        let mut sums = HashMap::new();
+        for visit in readable.operator_visits.iter().flatten() {
+            for (position, row) in visit.rows.iter().enumerate() {
+                let flops = flops.get(row.op_id.as_str()).copied().unwrap_or(0);
+                let number = visit.first + position;
+                self.check_row(&Row { file: &file, number, quantity: "operator", samples: &row.samples, status: &row.status, flops });
+                if let Status::Failed(reason) = &row.status {
+                    *self.report.failed.entry(reason.clone()).or_default() += 1;
+                }
+            }
+            sums.insert(&visit.key, visit.rows.iter().filter_map(|row| row.samples.median_ns()).sum());
+        }
+        sums
+    }
+
+    fn check_journal_samples(&mut self, readable: &Readable, graphs: &HashMap<&str, u64>) {
+        let stored: std::collections::HashSet<&VisitKey> = readable.visits.iter().flatten().map(|visit| &visit.key).collect();
+        for (index, entry) in readable.journal.entries.iter().enumerate() {
+            let Entry::Visit(profile) = entry else { continue };
+            let key = VisitKey::from(&**profile);
+            if stored.contains(&key) {
+                continue;
+            }
+            let (file, number) = readable.journal.place(index);
+            let flops = graphs.get(key.architecture.as_str()).copied().unwrap_or(0);
+            self.count_visit(profile.origin, &profile.status);
+            self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &profile.e2e, status: &profile.status, flops }, &profile.e2e_profiled);
+            for m in &profile.operators {
+                let quantity = format!("operator `{}`", m.node);
+                let flops = flops_of(&m.op);
+                self.check_row(&Row { file: &file, number, quantity: &quantity, samples: &m.samples, status: &m.status, flops });
+            }
+            let sum = profile.operators.iter().filter_map(|m| m.samples.median_ns()).sum();
+            self.check_share(&key, (&file, number), (!profile.operators.is_empty()).then_some(sum), &profile.e2e_profiled, &profile.e2e);
+        }
+    }
+
+    fn count_visit(&mut self, origin: Origin, status: &Status) {
+        *self.report.origins.entry(origin_name(origin).to_owned()).or_default() += 1;
+        if let Status::Failed(reason) = status {
+            *self.report.failed.entry(reason.clone()).or_default() += 1;
+        }
+    }
+
+    fn check_visit(&mut self, row: &Row<'_>, profiled: &Samples) {
+        self.check_row(row);
+        if !profiled.wall_ns.is_empty() {
+            self.check_row(&Row { quantity: "e2e_profiled", samples: profiled, ..*row });
+        }
+    }
+
+    fn check_row(&mut self, row: &Row<'_>) {
+        let Row { file, number, quantity, samples, .. } = *row;
+        match (row.status, samples.median_ns()) {
+            (Status::Failed(_), _) => return,
+            (Status::Ok, None) => return self.error("no-samples", file, number, format!("{quantity} has status `ok` but no samples")),
+            (Status::Ok, Some(median)) => {
+                let rate = row.flops as f64 / median.max(1.0);
+                if rate > self.tolerances.flops_per_ns {
+                    let what = format!("{quantity}: {} FLOP in {median} ns are {rate:.0} GFLOP/s; are these ns?", row.flops);
+                    self.error("wrong-unit", file, number, what);
+                }
+            }
+        }
+        if samples.wall_ns.contains(&0) {
+            self.warn("zero-sample", file, number, format!("{quantity} has a sample of 0 ns"));
+        }
+        if let Some(longest) = samples.wall_ns.iter().chain(&samples.cpu_ns).find(|&&ns| ns > self.tolerances.longest_sample_ns) {
+            self.error("absurd-sample", file, number, format!("{quantity} has a sample of {longest} ns"));
+        }
+        if !samples.cpu_ns.is_empty() && samples.cpu_ns.len() != samples.wall_ns.len() {
+            let what = format!("{quantity} has {} wall and {} CPU samples", samples.wall_ns.len(), samples.cpu_ns.len());
+            self.error("unequal-samples", file, number, what);
+        }
+    }
+
+    fn check_share(&mut self, key: &VisitKey, (file, number): (&str, usize), sum: Option<f64>, profiled: &Samples, e2e: &Samples) {
+        let (Some(sum), Some(whole)) = (sum, profiled.median_ns().or(e2e.median_ns())) else { return };
+        let share = sum / whole.max(1.0);
+        if (share - 1.0).abs() > self.tolerances.operator_sum {
+            let percent = share * 100.0;
+            self.warn("operator-sum", file, number, format!("the operators of `{}` add up to {percent:.1} % of its end-to-end time", key.model));
+        }
+        self.report.operator_shares.push(OperatorShare { model: key.model.clone(), sitting: key.sitting.clone(), round: key.round, share });
+    }
+
+    pub(super) fn check_origins(&mut self) {
+        if self.report.origins.len() > 1 {
+            let parts: Vec<String> = self.report.origins.iter().map(|(origin, visits)| format!("{visits} {origin}")).collect();
+            let what = format!("visits of different origins: {}; do not train on them together unseen", parts.join(", "));
+            self.find(Severity::Warning, "mixed-origins", &model_measurements::SCHEMA.file_name(), None, what);
+        }
+    }
+}
+
+fn flops_of(op: &OpSpec) -> u64 {
+    Work::of_operator(op).flops
+}
+
+fn flops_of_models(readable: &Readable) -> HashMap<&str, u64> {
+    let stored = readable.models.iter().flatten().filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
+    let journal = readable.journal.entries.iter().filter_map(|entry| match entry {
+        Entry::Model { identity, graph } => Some((identity.architecture.as_str(), graph)),
+        Entry::Visit(_) => None,
+    });
+    stored.chain(journal).map(|(architecture, graph): (&str, &Graph)| (architecture, Work::of_graph(graph).flops)).collect()
+}
