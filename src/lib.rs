@@ -1,1 +1,19 @@
-//! vitempo
+//! vitempo: how long will this vision model take on that device, how sure are we, and where should each part of it run?
+//!
+//! The facade over the workspace's crates. Read a model, load a bundle, ask:
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use vitempo::{graph::{LatencyModel, onnx}, predictors::PredictorBundle};
+//!
+//! let model = onnx::read_file(Path::new("vit.onnx"), &onnx::ReadOptions::default())?;
+//! let bundle = PredictorBundle::load(Path::new("demo.vtb"))?;
+//! println!("{}", bundle.predict(&model)?.latency.point);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use vitempo_datasets as datasets;
+pub use vitempo_graph as graph;
+pub use vitempo_predictors as predictors;
+pub use vitempo_profiler as profiler;
+pub use vitempo_search_space as search_space;

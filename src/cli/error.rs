@@ -62,6 +62,12 @@ pub fn io_error(action: &str, path: &std::path::Path, source: &io::Error) -> Cli
     }
 }
 
+impl Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 /// Library errors speak of the user's files and flags unless a verb says otherwise.
 macro_rules! user_errors {
     ($($error:ty),* $(,)?) => {
@@ -76,4 +82,7 @@ user_errors!(
     vitempo_graph::GraphError,
     vitempo_graph::onnx::OnnxError,
     vitempo_graph::PredictionError,
+    vitempo_search_space::SpaceError,
+    vitempo_profiler::SweepError,
+    vitempo_datasets::DatasetError,
 );

@@ -7,7 +7,8 @@ use super::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use vitempo_graph::{Graph, TensorSpec, Work, lowering, patterns};
+use vitempo_graph::{Environment, Graph, TensorSpec, Work, lowering, patterns};
+use vitempo_profiler::{Capabilities, RunOptions, environment};
 
 /// Shows operators, FLOPs, bytes and parameters of models
 ///
@@ -49,9 +50,22 @@ impl Inspected {
 }
 
 fn lower(graph: &Graph, framework: &str) -> CliResult<Graph> {
-    let environment = vitempo_profiler::environment::of_framework(framework);
+    let environment = this_machine(framework)?;
     lowering::lower(graph, &environment)
         .ok_or_else(|| CliError::user(format!("no lowering rules for framework `{framework}` (--framework)")).hint("frameworks with rules: onnxruntime, rten"))
+}
+
+/// This machine, as the framework would see it: lowering depends on the instruction set.
+fn this_machine(framework: &str) -> CliResult<Environment> {
+    let capabilities = Capabilities {
+        version: String::new(),
+        path: None,
+        devices: Vec::new(),
+        precisions: Vec::new(),
+        memory_formats: Vec::new(),
+        operator_timing: false,
+    };
+    environment::detect(framework, &capabilities, &RunOptions::default()).map_err(CliError::ours)
 }
 
 struct Inspection {

@@ -56,11 +56,28 @@ impl ModelArgs {
         Ok(files)
     }
 
-    /// Reads all of them.
+    /// Reads all of them, or says which one cannot be read.
     pub fn read(&self) -> CliResult<Vec<Model>> {
         let options = self.read_options();
         let mut indexes = BTreeMap::new();
         self.files()?.into_iter().map(|path| read_model(path, &options, &mut indexes)).collect()
+    }
+
+    /// Reads those that can be read; the others come with the reason. An error when none can.
+    pub fn read_all(&self) -> CliResult<(Vec<Model>, Vec<(PathBuf, CliError)>)> {
+        let options = self.read_options();
+        let mut indexes = BTreeMap::new();
+        let (mut models, mut unreadable) = (Vec::new(), Vec::new());
+        for path in self.files()? {
+            match read_model(path.clone(), &options, &mut indexes) {
+                Ok(model) => models.push(model),
+                Err(error) => unreadable.push((path, error)),
+            }
+        }
+        if models.is_empty() && !unreadable.is_empty() {
+            return Err(unreadable.swap_remove(0).1);
+        }
+        Ok((models, unreadable))
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Sampled {
 
 /// The space by that name or in that file.
 pub fn open_space(space: &str) -> CliResult<Space> {
-    if space.ends_with(".toml") || Path::new(space).exists() { Ok(Space::load(Path::new(space))?) } else { Ok(Space::named(space)?) }
+    Ok(Space::find(space)?)
 }
 
 /// Samples architectures and builds their graphs; names tell space, seed and position.
@@ -65,7 +65,7 @@ pub fn sample(space: &Space, count: usize, seed: u64) -> CliResult<Vec<Sampled>>
     let digits = count.saturating_sub(1).to_string().len().max(3);
     let build = |(i, architecture): (usize, vitempo_search_space::Architecture)| -> CliResult<Sampled> {
         let name = format!("{}-s{seed}-{i:0digits$}", space.name());
-        let graph = space.to_graph(&architecture)?.with_name(&name);
+        let graph = architecture.to_graph()?.with_name(&name);
         Ok(Sampled { name, space: space.name().to_owned(), encoding: architecture.encode(), graph })
     };
     space.sample_many(count, seed)?.into_iter().enumerate().map(build).collect()

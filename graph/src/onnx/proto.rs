@@ -1,4 +1,5 @@
 //! The part of ONNX's protobuf schema that vitempo reads and writes (field numbers from the public `onnx.proto`, Apache-2.0).
+//! It is a proto2 schema: repeated numbers are packed only where it says so, and strict readers insist.
 #![allow(missing_docs)]
 
 use prost::Message;
@@ -99,9 +100,9 @@ pub struct AttributeProto {
     pub t: Option<TensorProto>,
     #[prost(message, optional, boxed, tag = "6")]
     pub g: Option<Box<GraphProto>>,
-    #[prost(float, repeated, tag = "7")]
+    #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: Vec<f32>,
-    #[prost(int64, repeated, tag = "8")]
+    #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
     #[prost(bytes = "vec", repeated, tag = "9")]
     pub strings: Vec<Vec<u8>>,
@@ -111,7 +112,7 @@ pub struct AttributeProto {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorProto {
-    #[prost(int64, repeated, tag = "1")]
+    #[prost(int64, repeated, packed = "false", tag = "1")]
     pub dims: Vec<i64>,
     #[prost(int32, tag = "2")]
     pub data_type: i32,

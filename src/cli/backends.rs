@@ -1,0 +1,171 @@
+//! `vitempo backends`: which engines are here, what each offers, and whether it computes what it should.
+
+use super::{
+    error::{CliError, CliResult},
+    output::{self, Format, Report, Table},
+};
+use serde_json::json;
+use vitempo_graph::Status;
+use vitempo_profiler::{Availability, Model, ModelSource, RunOptions, VisitProtocol, backends, reference, source, visit};
+
+/// Lists and checks inference engines
+///
+/// Example: vitempo backends list
+#[derive(clap::Subcommand, Debug)]
+pub enum BackendsCommand {
+    /// Shows every engine: found or not and why, version, path, what it offers
+    List {
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Runs a small model on every engine found: it loads, it runs, its operator times add up to the whole
+    Check {
+        /// Only this engine
+        #[arg(long)]
+        backend: Option<String>,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+pub fn run(command: &BackendsCommand) -> CliResult {
+    match command {
+        BackendsCommand::List { format } => list(*format),
+        BackendsCommand::Check { backend, format } => check(backend.as_deref(), *format),
+    }
+}
+
+struct Listing(Vec<(&'static str, &'static str, Availability)>);
+
+fn list(format: Format) -> CliResult {
+    let options = RunOptions::default();
+    output::print(&Listing(backends::all().iter().map(|b| (b.name(), b.description(), b.probe(&options))).collect()), format)
+}
+
+fn names<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+impl Listing {
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["Engine", "Found", "Version", "Devices", "Precisions", "Memory formats", "Operator times", "Where, or why not"], 8);
+        for (name, _, availability) in &self.0 {
+            let cells = match availability {
+                Availability::Available(c) => {
+                    let path = c.path.as_ref().map_or_else(|| "compiled in".to_owned(), |p| p.display().to_string());
+                    let times = if c.operator_timing { "yes" } else { "no" };
+                    ["yes".to_owned(), c.version.clone(), names(&c.devices), names(&c.precisions), names(&c.memory_formats), times.to_owned(), path]
+                }
+                Availability::Unavailable { reason, .. } => ["no", "-", "-", "-", "-", "-", reason].map(str::to_owned),
+            };
+            table.row(std::iter::once((*name).to_owned()).chain(cells));
+        }
+        table
+    }
+}
+
+impl Report for Listing {
+    fn table(&self) -> String {
+        let mut text = self.rows().to_text();
+        for (name, _, availability) in &self.0 {
+            if let Availability::Unavailable { hint, .. } = availability {
+                text += &format!("hint: {name}: {hint}\n");
+            }
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        Ok(self.0.iter().map(|(name, what, availability)| json!({"backend": name, "description": what, "availability": availability})).collect())
+    }
+}
+
+/// What the check of one engine found.
+struct Checked {
+    backend: &'static str,
+    e2e_ns: f64,
+    operators_ns: f64,
+    kernels: usize,
+    unlabelled: usize,
+    error: Option<String>,
+}
+
+fn check(only: Option<&str>, format: Format) -> CliResult {
+    let chosen = match only {
+        Some(name) => vec![backends::by_name(name).map_err(CliError::user)?],
+        None => backends::all(),
+    };
+    let options = RunOptions::default();
+    let mut checked = Vec::new();
+    for backend in &chosen {
+        if let Availability::Unavailable { reason, hint } = backend.probe(&options) {
+            if only.is_some() {
+                return Err(CliError::user(format!("backend `{}` is not available: {reason}", backend.name())).hint(hint));
+            }
+            continue;
+        }
+        checked.push(check_one(backend.as_ref(), &options));
+    }
+    let failed: Vec<&str> = checked.iter().filter(|c| c.error.is_some()).map(|c| c.backend).collect();
+    let message = format!("failed: {}", failed.join(", "));
+    let passed = failed.is_empty();
+    output::print(&Checks(checked), format)?;
+    if passed { Ok(()) } else { Err(CliError::user(message)) }
+}
+
+fn check_one(backend: &dyn backends::Backend, options: &RunOptions) -> Checked {
+    let mut checked = Checked { backend: backend.name(), e2e_ns: 0.0, operators_ns: 0.0, kernels: 0, unlabelled: 0, error: None };
+    let mut measure = || -> Result<(), String> {
+        let reference = reference::model().map_err(|e| e.to_string())?;
+        let bytes = source::bytes_of_graph(&reference.graph, options.seed)?;
+        let model = Model { source: ModelSource::Bytes(bytes), ..reference };
+        let visited = visit::visit(backend, &model, options, &VisitProtocol::default(), None).map_err(|e| e.to_string())?;
+        checked.e2e_ns = visited.e2e_profiled.median_ns().unwrap_or(0.0);
+        checked.operators_ns = visited.operators.iter().filter_map(|o| o.samples.median_ns()).sum();
+        checked.kernels = visited.operators.len();
+        checked.unlabelled = visited.operators.iter().filter(|o| matches!(o.op.kind, vitempo_graph::OpKind::Unsupported(_))).count();
+        match visited.operators.iter().find_map(|o| if let Status::Failed(reason) = &o.status { Some(reason.clone()) } else { None }) {
+            Some(reason) => Err(reason),
+            None if visited.e2e.wall_ns.is_empty() => Err("no end-to-end sample".to_owned()),
+            None => Ok(()),
+        }
+    };
+    checked.error = measure().err();
+    checked
+}
+
+struct Checks(Vec<Checked>);
+
+impl Checks {
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["Engine", "Result", "e2e", "Sum over operators", "Kernels", "Without a label"], 2);
+        for c in &self.0 {
+            let times = [c.e2e_ns, c.operators_ns].map(|ns| vitempo_graph::Latency::from_ns(ns).to_string());
+            let result = c.error.as_deref().unwrap_or("ok").to_owned();
+            table.row([c.backend.to_owned(), result].into_iter().chain(times).chain([c.kernels.to_string(), c.unlabelled.to_string()]));
+        }
+        table
+    }
+}
+
+impl Report for Checks {
+    fn table(&self) -> String {
+        self.rows().to_text()
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let row = |c: &Checked| {
+            json!({"backend": c.backend, "ok": c.error.is_none(), "error": c.error, "e2e_ns": c.e2e_ns, "operators_ns": c.operators_ns,
+                "kernels": c.kernels, "unlabelled": c.unlabelled})
+        };
+        Ok(self.0.iter().map(row).collect())
+    }
+}

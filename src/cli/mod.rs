@@ -1,0 +1,67 @@
+//! The command line: verbs for the pipeline, noun and verb for artefacts. One file per verb.
+
+mod backends;
+mod error;
+mod inspect;
+mod models;
+mod output;
+mod profile;
+mod progress;
+mod sample;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use error::{CliError, CliResult};
+use std::process::ExitCode;
+
+/// How long will this vision model take on that device, and how sure are we?
+#[derive(Parser, Debug)]
+#[command(name = "vitempo", version, propagate_version = true, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Sample(sample::SampleArgs),
+    Inspect(inspect::InspectArgs),
+    Profile(profile::ProfileArgs),
+    #[command(subcommand)]
+    Backends(backends::BackendsCommand),
+    /// Prints a shell's completion script
+    ///
+    /// Example: vitempo completions bash > ~/.local/share/bash-completion/completions/vitempo
+    Completions { shell: clap_complete::Shell },
+    /// Measures on behalf of another vitempo process
+    #[command(hide = true)]
+    Worker,
+}
+
+/// Runs the verb asked for.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
+    match run(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+fn run(command: &Command) -> CliResult {
+    match command {
+        Command::Sample(args) => sample::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Profile(args) => profile::run(args),
+        Command::Backends(command) => backends::run(command),
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Cli::command(), "vitempo", &mut std::io::stdout().lock());
+            Ok(())
+        }
+        Command::Worker => vitempo_profiler::worker::main().map_err(CliError::ours),
+    }
+}

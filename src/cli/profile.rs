@@ -1,0 +1,345 @@
+//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps every visit as soon as it is there.
+
+use super::{
+    error::{CliError, CliResult},
+    models::{Model, ModelArgs},
+    output::{self, Format, Report, Table},
+    progress,
+};
+use clap::ValueEnum;
+use serde_json::json;
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, atomic::{AtomicBool, Ordering}},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use vitempo_datasets::Store;
+use vitempo_graph::{Environment, MemoryFormat, Precision, Processor, Status};
+use vitempo_profiler::{Hooks, InputDistribution, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, sweep};
+
+/// Measures models end to end and operator by operator
+///
+/// Example: vitempo profile models/ --backend onnxruntime --threads 1 --budget 30m --out data/
+///
+/// The same command goes on where an interrupted one stopped. Nothing else should run on the machine meanwhile.
+#[derive(clap::Args, Debug)]
+pub struct ProfileArgs {
+    #[command(flatten)]
+    pub models: ModelArgs,
+
+    #[command(flatten)]
+    pub engine: EngineArgs,
+
+    /// Dataset folder the measurements go to; made if it is not there
+    #[arg(long, value_name = "FOLDER")]
+    pub out: PathBuf,
+
+    /// How often the sweep goes round all models; two rounds give the noise floor
+    #[arg(long, default_value_t = 1)]
+    pub rounds: usize,
+
+    /// Stop in time: no visit is begun that would end after this, e.g. 90s, 30m, 2h
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub budget: Option<Duration>,
+
+    /// A visit to one model that takes longer than this has failed
+    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "5m")]
+    pub visit_timeout: Duration,
+
+    /// Fewest end-to-end samples of a visit
+    #[arg(long)]
+    pub min_repeats: Option<usize>,
+
+    /// Most end-to-end samples of a visit
+    #[arg(long)]
+    pub max_repeats: Option<usize>,
+
+    /// Runs of a visit in which the operators are timed
+    #[arg(long)]
+    pub profiled_repeats: Option<usize>,
+
+    /// Visit models again that failed before
+    #[arg(long)]
+    pub retry_failed: bool,
+
+    /// Name of this sitting, kept with every row
+    #[arg(long)]
+    pub sitting: Option<String>,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Which engine runs, and how.
+#[derive(clap::Args, Clone, Debug)]
+pub struct EngineArgs {
+    /// Inference engine; `vitempo backends list` shows them
+    #[arg(long, default_value = "rten", value_name = "NAME")]
+    pub backend: String,
+
+    /// The engine's shared library, where it is not found by itself
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
+
+    /// Processor to run on
+    #[arg(long, value_enum, default_value_t = Device::Cpu)]
+    pub device: Device,
+
+    /// Threads that compute inside one operator
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+
+    /// Logical cores to pin to, e.g. 1,2; by default the last ones
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    pub cores: Vec<usize>,
+
+    /// Precision to compute in
+    #[arg(long, default_value = "f32", value_parser = parse_precision)]
+    pub precision: Precision,
+
+    /// Memory format asked of the engine
+    #[arg(long, value_enum, default_value_t = Layout::ChannelsFirst)]
+    pub memory_format: Layout,
+
+    /// Values of float inputs: uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)
+    #[arg(long, value_parser = parse_inputs, default_value = "uniform(-1,1)")]
+    pub input_distribution: InputDistribution,
+
+    /// Seed of inputs, of weights that files lack and of the order of visits
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Device {
+    Cpu,
+    Gpu,
+    Npu,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Layout {
+    ChannelsFirst,
+    ChannelsLast,
+}
+
+fn parse_precision(text: &str) -> Result<Precision, String> {
+    [Precision::F32, Precision::F16, Precision::Bf16, Precision::I8]
+        .into_iter()
+        .find(|p| p.name() == text || (text == "int8" && *p == Precision::I8))
+        .ok_or_else(|| "expected f32, bf16, f16 or int8".to_owned())
+}
+
+fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
+    text.parse().map_err(|e: vitempo_profiler::inputs::ParseDistributionError| e.to_string())
+}
+
+/// `90s`, `30m`, `2h`; a plain number is seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let scale = match &text[number_end..] {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("`{unit}` is no unit of time; write e.g. 90s, 30m or 2h")),
+    };
+    let seconds = text[..number_end].parse::<f64>().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())? * scale;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "too long".to_owned())
+}
+
+impl EngineArgs {
+    pub fn options(&self) -> RunOptions {
+        RunOptions {
+            threads: self.threads,
+            cores: self.cores.clone(),
+            processor: match self.device {
+                Device::Cpu => Processor::Cpu,
+                Device::Gpu => Processor::Gpu,
+                Device::Npu => Processor::Npu,
+            },
+            precision: self.precision,
+            memory_format: match self.memory_format {
+                Layout::ChannelsFirst => MemoryFormat::ChannelsFirst,
+                Layout::ChannelsLast => MemoryFormat::ChannelsLast,
+            },
+            inputs: self.input_distribution,
+            seed: self.seed,
+            library: self.library.clone(),
+        }
+    }
+}
+
+/// Starts this program again as a worker.
+pub fn worker() -> CliResult<WorkerCommand> {
+    WorkerCommand::this_program(["worker"]).map_err(CliError::ours)
+}
+
+/// Set by Ctrl-C and by SIGTERM.
+pub fn interrupted() -> Arc<AtomicBool> {
+    static FLAG: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&flag);
+        let handler = move || {
+            if seen.swap(true, Ordering::SeqCst) {
+                std::process::exit(1);
+            }
+            progress::say("stopping; what was measured is kept (once more to stop at once)");
+        };
+        if let Err(e) = ctrlc::set_handler(handler) {
+            progress::say(format!("warning: Ctrl-C will not stop gently: {e}"));
+        }
+        flag
+    });
+    Arc::clone(&FLAG)
+}
+
+/// A sweep to be kept in a dataset.
+pub struct KeptSweep<'a> {
+    pub sweep: Sweep,
+    pub out: &'a Path,
+    pub retry_failed: bool,
+    /// Visits of earlier sittings count as done.
+    pub resume: bool,
+}
+
+/// What a sweep brought.
+pub struct Outcome {
+    pub environment: Environment,
+    pub summary: Summary,
+}
+
+impl KeptSweep<'_> {
+    /// Measures, saving every visit; the journal is folded into the tables at the end, however the sweep ended.
+    pub fn run(self) -> CliResult<Outcome> {
+        let sweep = &self.sweep;
+        let environment = sweep::probe(&sweep.worker, &sweep.backend, &sweep.options)?;
+        let mut store = Store::open_or_create(self.out)?;
+        store.warnings().iter().for_each(|w| progress::say(format!("warning: {w}")));
+        for model in &sweep.models {
+            store.append_model(&model.identity, &model.graph)?;
+        }
+        let total = sweep.models.len() * sweep.protocol.protocol.rounds;
+        let bar = progress::bar(total as u64, "profiling");
+        let environment_id = environment.id();
+        let sitting = (!self.resume).then_some(sweep.sitting.as_str());
+        let store = RefCell::new(store);
+        let done = |model: &_, round| match store.borrow().status(&environment_id, model, round, sitting) {
+            Some(Status::Failed(_)) => !self.retry_failed,
+            status => status.is_some(),
+        };
+        let result = sweep.run(Hooks {
+            done: &done,
+            sink: &mut |profile| store.borrow_mut().append(profile).map_err(|e| e.to_string()),
+            progress: &mut |p| show(&bar, p),
+            interrupted: &interrupted(),
+        });
+        bar.finish_and_clear();
+        store.into_inner().compact()?;
+        Ok(Outcome { environment, summary: result? })
+    }
+}
+
+fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
+    bar.set_length(progress.total as u64);
+    bar.set_position(progress.done as u64);
+    let failed = if progress.failed > 0 { format!("{} failed  ", progress.failed) } else { String::new() };
+    bar.set_message(format!("{failed}{}", progress.model.unwrap_or_default()));
+}
+
+/// A sitting's default name: when it began.
+pub fn sitting_name() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    format!("sitting-{seconds}")
+}
+
+pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
+    models.into_iter().map(|m| SweepModel { identity: m.identity, graph: m.graph, source: Source::File(m.path) }).collect()
+}
+
+pub fn run(args: &ProfileArgs) -> CliResult {
+    let (models, unreadable) = args.models.read_all()?;
+    for (path, error) in &unreadable {
+        progress::say(format!("warning: left out {}: {error}", path.display()));
+    }
+    let mut protocol = VisitProtocol::default();
+    let p = &mut protocol.protocol;
+    p.rounds = args.rounds.max(1);
+    p.seed = args.engine.seed;
+    p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
+    p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);
+    protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
+    let sweep = Sweep {
+        models: sweep_models(models),
+        backend: args.engine.backend.clone(),
+        options: args.engine.options(),
+        protocol,
+        budget: args.budget,
+        visit_timeout: args.visit_timeout,
+        worker: worker()?,
+        sitting: args.sitting.clone().unwrap_or_else(sitting_name),
+    };
+    let kept = KeptSweep { sweep, out: &args.out, retry_failed: args.retry_failed, resume: args.sitting.is_none() };
+    let outcome = kept.run()?;
+    let finished = outcome.summary.measured + outcome.summary.skipped > 0;
+    output::print(&Profiled { outcome: &outcome, out: &args.out }, args.format)?;
+    match (finished, outcome.summary.failed.first()) {
+        (false, Some((model, reason))) => Err(CliError::user(format!("no model could be measured; `{model}`: {reason}"))),
+        _ => Ok(()),
+    }
+}
+
+struct Profiled<'a> {
+    outcome: &'a Outcome,
+    out: &'a Path,
+}
+
+impl Report for Profiled<'_> {
+    fn table(&self) -> String {
+        let s = &self.outcome.summary;
+        let mut text = format!("{}\nkept in {}\n\n", self.outcome.environment.describe(), self.out.display());
+        let mut table = Table::new(&["Visits", "Count"], 1);
+        for (what, count) in [("measured", s.measured), ("there already", s.skipped), ("failed", s.failed.len()), ("left", s.left)] {
+            table.row([what.to_owned(), count.to_string()]);
+        }
+        text += &table.to_text();
+        for (model, reason) in &s.failed {
+            text += &format!("failed: {model}: {reason}\n");
+        }
+        if s.left > 0 {
+            text += "hint: the same command goes on with what is left\n";
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let s = &self.outcome.summary;
+        let mut table = Table::new(&["environment", "measured", "skipped", "failed", "left", "elapsed_s"], 1);
+        let counts = [s.measured, s.skipped, s.failed.len(), s.left].map(|n| n.to_string());
+        table.row(std::iter::once(self.outcome.environment.id()).chain(counts).chain([format!("{:.1}", s.elapsed.as_secs_f64())]));
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let s = &self.outcome.summary;
+        let failed: Vec<_> = s.failed.iter().map(|(model, reason)| json!({"model": model, "reason": reason})).collect();
+        Ok(json!({"environment": self.outcome.environment.id(), "dataset": self.out, "measured": s.measured, "skipped": s.skipped,
+            "failed": failed, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_units() {
+        for (text, seconds) in [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5", 1.5), ("250ms", 0.25)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "h", "3 parsecs", "1e999h", "-3s"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+}
