@@ -2,6 +2,9 @@
 //!
 //! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s are the same row of a dataset.
 //! Inputs that only steer an operator (the `starts` of a Slice, the `sizes` of a Resize) are attributes here, not inputs.
+//!
+//! Attributes are canonical ([`crate::shape::canonical`]): those named below are always written out and resolved (axes counted from the front and
+//! sorted, `shape` without -1, explicit `pads`); those marked "if set" are left out at their default.
 
 use crate::{Precision, TensorSpec, exact_floats::Exact};
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,8 @@ macro_rules! op_kinds {
         #[serde(into = "String", from = "String")]
         pub enum OpKind {
             $(#[doc = $doc] $variant,)*
-            /// An operator vitempo does not know, under the name its framework gives it.
+            /// An operator vitempo does not know, under the name its framework gives it (`domain:name` outside of ONNX's own domain); attribute `reason`
+            /// where the operator is known but its shapes are not.
             Unsupported(String),
         }
 
@@ -42,17 +46,17 @@ macro_rules! op_kinds {
 }
 
 op_kinds! {
-    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: `kernel_shape`, `strides`, `pads`, `dilations`, `group`; fused: `activation`, `residual`.",
+    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: `kernel_shape`, `strides`, `pads` (begins, then ends), `dilations`, `group`; fused: `activation`, `residual`.",
     ConvTranspose "conv_transpose" "Transposed convolution; attributes as `conv` and `output_padding`.",
-    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and Gemm.",
-    MatMul "matmul" "Matrix product of two computed tensors, batched. Attributes of fused kernels: `trans_a`, `trans_b`, `alpha`.",
+    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and Gemm. If set: `trans_a`, `trans_b`, `alpha`, `beta`.",
+    MatMul "matmul" "Matrix product of two computed tensors, batched. If set (Gemm, fused kernels): `trans_a`, `trans_b`, `alpha`, `beta`.",
     Einsum "einsum" "Einstein summation; attribute `equation`.",
     Attention "attention" "Scaled dot-product attention as one kernel; inputs q, k, v; attribute `heads`.",
     Add "add" "Elementwise, with broadcasting.",
     Sub "sub" "Elementwise, with broadcasting.",
     Mul "mul" "Elementwise, with broadcasting.",
     Div "div" "Elementwise, with broadcasting.",
-    Pow "pow" "Elementwise, with broadcasting; attribute `exponent` when it is a constant scalar.",
+    Pow "pow" "Elementwise, with broadcasting; attribute `exponent` instead of the second input when that is a constant scalar.",
     Min "min" "Elementwise, with broadcasting.",
     Max "max" "Elementwise, with broadcasting.",
     Mod "mod" "Elementwise, with broadcasting.",
@@ -62,8 +66,8 @@ op_kinds! {
     Relu "relu" "max(x, 0).",
     LeakyRelu "leaky_relu" "Attribute `alpha`.",
     PRelu "prelu" "Inputs x, slope.",
-    Elu "elu" "Attribute `alpha`; Selu and Celu too.",
-    Clip "clip" "Attributes `min`, `max`.",
+    Elu "elu" "Attribute `alpha`; Selu and Celu say so in `op`, Selu adds `gamma`.",
+    Clip "clip" "If set: `min`, `max`.",
     Sigmoid "sigmoid" "1 / (1 + exp(-x)).",
     HardSigmoid "hard_sigmoid" "Attributes `alpha`, `beta`.",
     HardSwish "hard_swish" "x * hard_sigmoid(x).",
@@ -83,15 +87,15 @@ op_kinds! {
     Sin "sin" "Elementwise.",
     Cos "cos" "Elementwise.",
     Round "round" "Floor, Ceil, Round, Sign; attribute `op`.",
-    Softmax "softmax" "Attribute `axis` (counted from the front); LogSoftmax has `log` = 1.",
+    Softmax "softmax" "Attribute `axis` (counted from the front); LogSoftmax has `log` = 1; `coerce` = 1 where all dimensions from `axis` on are normalised together (operator sets before 13).",
     LayerNorm "layer_norm" "Inputs x, scale, bias; attributes `axis`, `epsilon`; fused: `residual`.",
-    RmsNorm "rms_norm" "Inputs x, scale; attribute `axis`.",
-    BatchNorm "batch_norm" "Inputs x, scale, bias, mean, variance.",
-    InstanceNorm "instance_norm" "Inputs x, scale, bias.",
-    GroupNorm "group_norm" "Inputs x, scale, bias; attribute `groups`.",
-    LpNorm "lp_norm" "x / |x|_p along `axis`.",
-    MaxPool "max_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`.",
-    AveragePool "average_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`, `count_include_pad`.",
+    RmsNorm "rms_norm" "Inputs x, scale; attributes `axis`, `epsilon`.",
+    BatchNorm "batch_norm" "Inputs x, scale, bias, mean, variance; attribute `epsilon`.",
+    InstanceNorm "instance_norm" "Inputs x, scale, bias; attribute `epsilon`.",
+    GroupNorm "group_norm" "Inputs x, scale, bias; attributes `groups`, `epsilon`.",
+    LpNorm "lp_norm" "x / |x|_p along `axis`; if set: `p` (not 2).",
+    MaxPool "max_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`; if set: `dilations`.",
+    AveragePool "average_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`, `count_include_pad`; if set: `dilations`.",
     GlobalAveragePool "global_average_pool" "Mean over all spatial dimensions.",
     GlobalMaxPool "global_max_pool" "Maximum over all spatial dimensions.",
     ReduceMean "reduce_mean" "Attributes `axes`, `keepdims`.",
@@ -104,29 +108,29 @@ op_kinds! {
     TopK "top_k" "Attributes `k`, `axis`.",
     CumSum "cum_sum" "Attribute `axis`.",
     Transpose "transpose" "Attribute `perm`.",
-    Reshape "reshape" "Reshape, Flatten, Squeeze, Unsqueeze: the output's shape says it all.",
+    Reshape "reshape" "Reshape, Flatten, Squeeze, Unsqueeze; attribute `shape`, the output's, without -1 and 0.",
     Concat "concat" "Attribute `axis`.",
     Split "split" "Attributes `axis`, `split`.",
-    Slice "slice" "Attributes `starts`, `ends`, `axes`, `steps`.",
-    Gather "gather" "Attribute `axis`; `index` when it is a constant scalar.",
+    Slice "slice" "Attributes `starts`, `ends`, `axes`, `steps`, clamped to the input; a negative step over the first element ends at -(extent + 1).",
+    Gather "gather" "Attribute `axis`; `index` instead of the second input when that is a constant scalar.",
     GatherNd "gather_nd" "Attribute `batch_dims`.",
     GatherElements "gather_elements" "Attribute `axis`.",
     ScatterNd "scatter_nd" "Inputs data, indices, updates.",
-    Expand "expand" "Broadcast to the output's shape.",
+    Expand "expand" "Broadcast; attribute `shape`, the output's.",
     Tile "tile" "Attribute `repeats`.",
-    Pad "pad" "Attributes `pads`, `mode`.",
-    Resize "resize" "Attributes `mode`, `coordinate_transformation_mode`, `nearest_mode`, `cubic_coeff_a`, `scales` (as floats) and `sizes`.",
+    Pad "pad" "Attributes `pads` (of all dimensions: begins, then ends), `mode`; if set: `value`.",
+    Resize "resize" "Attributes `mode`, `coordinate_transformation_mode`, `sizes` (of all dimensions); `nearest_mode` of nearest, `cubic_coeff_a` of cubic; `scales` (floats) only where they are not sizes / input shape; if set: `antialias`.",
     GridSample "grid_sample" "Attributes `mode`, `padding_mode`, `align_corners`.",
     DepthToSpace "depth_to_space" "Attributes `blocksize`, `mode`.",
     SpaceToDepth "space_to_depth" "Attribute `blocksize`.",
-    Cast "cast" "The output's precision says to what.",
+    Cast "cast" "Attribute `to`: the output's precision by name, e.g. `f32`.",
     Identity "identity" "A copy or nothing; Dropout at inference.",
     Reorder "reorder" "Change of memory format, as a framework inserts it.",
     Shape "shape" "The input's shape as a tensor.",
-    ConstantOfShape "constant_of_shape" "A filled tensor.",
+    ConstantOfShape "constant_of_shape" "A filled tensor; attributes `shape`, `to`.",
     Range "range" "An arithmetic sequence.",
     NonZero "non_zero" "Indices of non-zero elements.",
-    Trilu "trilu" "Upper or lower triangle.",
+    Trilu "trilu" "Upper or lower triangle; attribute `upper`.",
 }
 
 impl From<OpKind> for String {
