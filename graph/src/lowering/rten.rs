@@ -9,7 +9,7 @@
 //! | `TransformInputs(op)` | the operator; its inputs as it sees them, `perm_a`, `perm_b` (products), `perm_N` (others): how they lie in memory |
 //! | `AddSoftmax` | `softmax` with `mask` = 1 and the mask as second input |
 //! | `Swish` | `silu` with `alpha` |
-//! | an operator that writes over its input | the operator with `in_place` = 1 (only for `reshape`, which is free then and a copy otherwise) |
+//! | a reshape whose input is needed again, so that it must copy | `reshape` with `copy` = 1; all others move nothing |
 //!
 //! An input of a product whose innermost dimension in memory is its last but one is `trans_a` / `trans_b` = 1, as everywhere: its shape is
 //! written before the swap.

@@ -1,4 +1,4 @@
-//! The order in which rten runs operators (its `graph/planner.rs`), and what that order lets it compute in place.
+//! The order in which rten runs operators (its `graph/planner.rs`), and which reshapes must copy in that order.
 
 use super::program::{Op, Program};
 use crate::OpKind;
@@ -57,22 +57,16 @@ pub(super) fn execution_order(program: &Program) -> Vec<usize> {
     order
 }
 
-/// For each operator of `order`: is it a reshape whose input nobody needs any more? Then no element moves.
-pub(super) fn in_place_reshapes(program: &Program, order: &[usize]) -> Vec<bool> {
+/// For each operator of `order`: is it a reshape that must copy, because its input is a weight, an input of the model, or needed again?
+pub(super) fn copying_reshapes(program: &Program, order: &[usize]) -> Vec<bool> {
     let mut uses: HashMap<u32, usize> = HashMap::new();
-    for input in order.iter().filter_map(|&index| program.op(index)).flat_map(|op| &op.inputs) {
+    for input in order.iter().filter_map(|&index| program.op(index)).flat_map(|op| &op.inputs).chain(&program.outputs) {
         *uses.entry(input.0).or_insert(0) += 1;
     }
-    for output in &program.outputs {
-        *uses.entry(output.0).or_insert(0) += 1;
-    }
-    let free = |op: &Op, uses: &HashMap<u32, usize>| {
-        let first = op.inputs.first().filter(|&&input| op.kind == OpKind::Reshape && program.source(input).is_some());
-        first.is_some_and(|input| uses.get(&input.0) == Some(&1))
-    };
     let mut result = Vec::with_capacity(order.len());
     for op in order.iter().map(|&index| program.op(index)) {
-        result.push(op.is_some_and(|op| free(op, &uses)));
+        let reshaped = op.filter(|op| op.kind == OpKind::Reshape).and_then(|op| op.inputs.first());
+        result.push(reshaped.is_some_and(|input| program.source(*input).is_none() || uses.get(&input.0) != Some(&1)));
         for input in op.into_iter().flat_map(|op| &op.inputs) {
             if let Some(count) = uses.get_mut(&input.0) {
                 *count = count.saturating_sub(1);

@@ -258,11 +258,11 @@ impl Program {
     /// As [`Graph::new`].
     pub fn into_graph(mut self) -> Result<Graph, GraphError> {
         let order = plan::execution_order(&self);
-        let in_place = plan::in_place_reshapes(&self, &order);
-        let nodes = order.iter().zip(in_place).filter_map(|(&index, in_place)| {
+        let copying = plan::copying_reshapes(&self, &order);
+        let nodes = order.iter().zip(copying).filter_map(|(&index, copies)| {
             let mut op = self.ops[index].take()?;
-            if in_place {
-                op.attributes.set("in_place", crate::Attribute::Int(1));
+            if copies {
+                op.attributes.set("copy", crate::Attribute::Int(1));
             }
             let mut node = Node::new(op.name, op.kind, op.attributes, &self.values, op.inputs, op.outputs);
             transpose::describe(&mut node, &op.permuted);
