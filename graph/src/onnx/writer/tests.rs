@@ -101,7 +101,7 @@ fn operators() -> Vec<(OpKind, Attributes, Vec<Vec<usize>>, Vec<(Vec<usize>, Pre
     add(OpKind::Pad, none().with_ints("pads", [0, 0, 1, 1, 0, 0, 2, 2]), &[image], &[]);
     add(OpKind::Pad, text("mode", "reflect").with_ints("pads", [0, 0, 1, 1, 0, 0, 2, 2]), &[image], &[]);
     add(OpKind::Resize, text("mode", "linear").with_ints("sizes", [1, 4, 16, 16]), &[image], &[]);
-    add(OpKind::Resize, text("mode", "nearest").with("scales", Attribute::Floats(vec![1.0, 1.0, 1.3, 1.3])), &[image], &[]);
+    add(OpKind::Resize, text("mode", "nearest").with("scales", Attribute::Floats(vec![1.0, 1.0, 1.375, 1.3125])), &[image], &[]);
     add(OpKind::GridSample, none(), &[image, &[1, 5, 5, 2]], &[]);
     add(OpKind::DepthToSpace, none().with_int("blocksize", 2), &[image], &[]);
     add(OpKind::SpaceToDepth, none().with_int("blocksize", 2), &[image], &[]);
