@@ -51,7 +51,7 @@ impl Pass<'_> {
             K::MaxPool | K::AveragePool => self.pool(index),
             _ if !self.all_inputs_converted(index) => None,
             K::Add => self.sum(index),
-            K::Mul => self.elementwise(index),
+            K::Mul => self.channel_scale(index).or_else(|| self.elementwise(index)),
             K::Concat => self.concat(index),
             K::Relu | K::Sigmoid | K::Tanh => self.activation(index, true),
             K::Gelu | K::Silu => self.activation(index, false),
@@ -264,6 +264,24 @@ impl Pass<'_> {
         let bias = self.graph.constant("shift", TensorSpec::f32([channels]), None);
         self.graph.remove(index);
         let conv = self.graph.add(&name, OpKind::Conv, convolution::channelwise(channels), vec![twin.value, weight, bias], vec![output]);
+        self.provide(conv, twin.channels)
+    }
+
+    /// A multiplication of every channel by its own constant becomes one too.
+    fn channel_scale(&mut self, index: NodeIndex) -> Option<()> {
+        let node = self.graph.node(index)?;
+        let (name, output) = (node.name.clone(), *node.outputs.first()?);
+        let [a, b] = node.inputs[..] else { return None };
+        let input = if self.twins.contains_key(&a) { a } else { b };
+        let scale = self.graph.other_input(index, input)?;
+        let twin = *self.twins.get(&input)?;
+        if !convolution::per_channel(self.graph, scale, input) {
+            return None;
+        }
+        let channels = self.padded(twin.channels);
+        let weight = self.graph.constant("scale", TensorSpec::f32([channels, 1, 1, 1]), None);
+        self.graph.remove(index);
+        let conv = self.graph.add(&name, OpKind::Conv, convolution::channelwise(channels), vec![twin.value, weight], vec![output]);
         self.provide(conv, twin.channels)
     }
 

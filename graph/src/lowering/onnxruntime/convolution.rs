@@ -47,7 +47,7 @@ fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> bool {
 }
 
 /// Whether a constant has one number per channel of an image (or one for all), so that it goes into weights or bias.
-fn per_channel(graph: &Rewriter, value: ValueId, image: ValueId) -> bool {
+pub(super) fn per_channel(graph: &Rewriter, value: ValueId, image: ValueId) -> bool {
     let (shape, image) = (graph.shape(value), graph.shape(image));
     if !graph.is_constant(value) || image.len() < 3 {
         return false;

@@ -1,5 +1,6 @@
 //! What ONNX Runtime removes before anything else: operators that do nothing, constants that can be computed, and work done twice.
 
+use super::reshape;
 use crate::{
     ConstantData, OpKind, Operand, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -30,7 +31,8 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
     let same_shape = graph.shape(input) == graph.shape(output);
     match node.op.kind {
         OpKind::Identity | OpKind::Cast => Some(input),
-        OpKind::Slice | OpKind::Expand if same_shape => Some(input),
+        // A slice of everything stays: the engine removes only one without an end.
+        OpKind::Expand if same_shape => Some(input),
         OpKind::Add | OpKind::Mul => {
             let neutral = if node.op.kind == OpKind::Add { 0.0 } else { 1.0 };
             graph.scalar_operand(index).filter(|(number, _)| *number == neutral).map(|(_, other)| other)
@@ -88,7 +90,8 @@ pub(super) fn share(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
-        if matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
+        let private = node.op.attributes.text(reshape::ORIGIN) == Some(reshape::OF_GEMM);
+        if private || matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
             continue;
         }
         let inputs = node.inputs.iter().map(|v| *scalars.get(v).unwrap_or(v)).collect();

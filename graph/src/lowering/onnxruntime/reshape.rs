@@ -1,7 +1,7 @@
 //! Reshapes: which ONNX operator one was (it decides what ONNX Runtime does to it), and ONNX Runtime's fusion of neighbouring ones.
 //!
-//! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the same. The optimizer treats them differently;
-//! the reader's attribute [`ORIGIN`] tells, and where it is missing, the shapes do.
+//! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the same. The optimizer treats them differently:
+//! of those it made itself, the attribute [`ORIGIN`] tells which they are, of others the node's name.
 
 use crate::{
     Attribute, Attributes, OpKind,
@@ -10,6 +10,9 @@ use crate::{
 
 /// The attribute that says which ONNX operator a reshape was. It is no part of a kernel's identity and goes at the end of lowering.
 pub(super) const ORIGIN: &str = "origin";
+
+/// The origin of reshapes around a Gemm; ONNX Runtime never shares them.
+pub(super) const OF_GEMM: &str = "Gemm";
 
 /// What a reshape does to its dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +44,28 @@ pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> 
     (rest.next().is_none() && !added.is_empty()).then_some(added)
 }
 
+/// The ONNX operator that a node's name speaks of: exporters, and the reader for nodes without a name, put the operator into it.
+fn named(name: &str) -> &'static str {
+    let last = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    ["unsqueeze", "squeeze", "flatten"].into_iter().find(|op| last.contains(op)).map_or("Reshape", |op| match op {
+        "unsqueeze" => "Unsqueeze",
+        "squeeze" => "Squeeze",
+        _ => "Flatten",
+    })
+}
+
 /// What the reshape at `index` is.
 pub(super) fn form(graph: &Rewriter, index: NodeIndex) -> Option<Form> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Reshape)?;
     let (input, output) = graph.ends(index)?;
     let (from, to) = (graph.shape(input), graph.shape(output));
-    let axes = || node.op.attributes.ints("axes").iter().map(|&a| a as usize).collect::<Vec<_>>();
-    let by_shape = |short: &[usize], long: &[usize]| ones_added(short, long).unwrap_or_default();
-    Some(match node.op.attributes.text(ORIGIN) {
-        Some("Squeeze") if !axes().is_empty() => Form::Squeeze(axes()),
-        Some("Squeeze") => Form::Squeeze(by_shape(to, from)),
-        Some("Unsqueeze") if !axes().is_empty() => Form::Unsqueeze(axes()),
-        Some("Unsqueeze") => Form::Unsqueeze(by_shape(from, to)),
-        Some("Flatten") => Form::Flatten,
-        Some(_) => Form::Reshape,
-        None => match (ones_added(to, from), ones_added(from, to)) {
-            (Some(axes), _) => Form::Squeeze(axes),
-            (_, Some(axes)) => Form::Unsqueeze(axes),
-            _ => Form::Reshape,
-        },
+    let axes = node.op.attributes.ints("axes");
+    let given = (!axes.is_empty()).then(|| axes.iter().map(|&a| a as usize).collect::<Vec<_>>());
+    Some(match node.op.attributes.text(ORIGIN).unwrap_or_else(|| named(&node.name)) {
+        "Squeeze" => given.or_else(|| ones_added(to, from)).map_or(Form::Reshape, Form::Squeeze),
+        "Unsqueeze" => given.or_else(|| ones_added(from, to)).map_or(Form::Reshape, Form::Unsqueeze),
+        "Flatten" => Form::Flatten,
+        _ => Form::Reshape,
     })
 }
 
@@ -97,6 +103,19 @@ pub(super) fn target(graph: &Rewriter, index: NodeIndex) -> Attributes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_tell_the_operator() {
+        for (name, op) in [
+            ("/blocks.0/attn/Squeeze_1", "Squeeze"),
+            ("node_Unsqueeze_12", "Unsqueeze"),
+            ("Flatten_3", "Flatten"),
+            ("/features/squeeze/Reshape", "Reshape"),
+            ("attention_heads", "Reshape"),
+        ] {
+            assert_eq!(named(name), op, "{name}");
+        }
+    }
 
     #[test]
     fn ones_are_found_where_they_were_added() {

@@ -55,15 +55,16 @@ fn part(graph: &Rewriter, index: NodeIndex, of: ValueId) -> Option<Part> {
     }
 }
 
+/// Other readers of the value are left alone.
 fn fuse_parts_of(graph: &mut Rewriter, value: ValueId) -> Option<()> {
     let tensor = graph.tensor(value)?.clone();
     let readers = graph.consumers(value).to_vec();
-    let mut parts: Vec<Part> = readers.iter().map(|&i| part(graph, i, value)).collect::<Option<_>>()?;
+    let mut parts: Vec<Part> = readers.iter().filter_map(|&i| part(graph, i, value)).collect();
     let axis = parts.first()?.axis;
     let extent = *tensor.shape.get(axis)? as i64;
     parts.sort_by_key(|p| p.start);
     let contiguous = parts.windows(2).all(|w| w[0].end == w[1].start && w[0].axis == w[1].axis);
-    if !contiguous || parts[0].start != 0 || parts[parts.len() - 1].end != extent {
+    if parts.len() < 2 || !contiguous || parts[0].start != 0 || parts[parts.len() - 1].end != extent {
         return None;
     }
     let sizes: Vec<i64> = parts.iter().map(|p| p.end - p.start).collect();

@@ -119,7 +119,8 @@ fn leading_to_transpose(graph: &Rewriter, order: &[NodeIndex]) -> HashSet<ValueI
             leading.extend(node.inputs.first().copied());
         } else if node.outputs.iter().any(|v| leading.contains(v)) {
             let Some(handler) = Handler::of(graph, index).filter(|h| h.transposes_outputs()) else { continue };
-            leading.extend(handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]));
+            let inputs = handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]);
+            leading.extend(inputs.filter(|&v| graph.uses(v) == 1));
         }
     }
     leading
@@ -171,7 +172,7 @@ fn process(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &
         Handler::Squeeze => push_through_squeeze(graph, index, perm),
         Handler::Unsqueeze => push_through_unsqueeze(graph, index, perm).is_some(),
         Handler::Transpose => permutation(graph, index).is_some_and(|second| second.len() == perm.len() && merge(graph, transpose, index, perm, &second)),
-        Handler::Reshape => merge_reshape(graph, transpose, index, perm),
+        Handler::Reshape => pass_reshape(graph, transpose, index, perm),
         Handler::Resize => {
             let between_layouts = perm == [0, 2, 3, 1] || perm == [0, 3, 1, 2];
             assigned && between_layouts && push_with_attributes(graph, index, perm, &inputs)
@@ -380,13 +381,35 @@ fn merge(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, first: &[
     true
 }
 
-/// A reshape that only moves dimensions of extent 1 is a transpose.
-fn merge_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize]) -> bool {
+/// Between channels first and channels last, a transpose passes a reshape that leaves batch and channels alone. Another reshape that only
+/// moves dimensions of extent 1 is a transpose itself.
+fn pass_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize]) -> bool {
     let Some((input, output)) = graph.ends(index) else { return false };
-    let (from, to) = (graph.shape(input), graph.shape(output));
+    let (from, to) = (graph.shape(input).to_vec(), graph.shape(output).to_vec());
+    if let Some(output_perm) = channels_perm(perm, &from, &to) {
+        graph.change(index, OpKind::Reshape, reshape::attributes("Reshape", &[]));
+        return push_through(graph, index, perm, &[0], &perms::invert(&output_perm));
+    }
     if from.len() != perm.len() || from.len() != to.len() {
         return false;
     }
-    let Some(second) = perms::of_reshape(from, to) else { return false };
+    let Some(second) = perms::of_reshape(&from, &to) else { return false };
     merge(graph, transpose, index, perm, &second)
+}
+
+/// The permutation that takes the output of a reshape between these shapes to the layout before the transpose.
+fn channels_perm(perm: &[usize], from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+    let (last_from, last_to) = (from.last()?, to.last()?);
+    if to.len() < 2 || from[0] != to[0] {
+        return None;
+    }
+    let first_to_last = || [&[0], &(2..to.len()).collect::<Vec<_>>()[..], &[1]].concat();
+    let last_to_first = || [&[0, to.len() - 1], &(1..to.len() - 1).collect::<Vec<_>>()[..]].concat();
+    match perm {
+        [0, 2, 1] if from[1] == to[1] => Some(first_to_last()),
+        [0, 2, 1] if last_from == last_to => Some(last_to_first()),
+        [0, 2, 3, 1] if last_from == last_to => Some(last_to_first()),
+        [0, 3, 1, 2] if from[1] == to[1] => Some(first_to_last()),
+        _ => None,
+    }
 }
