@@ -190,7 +190,17 @@ fn kernels_are_those_of_rten() {
                 let back = b.reshape("back", turned, &[4, 8])?;
                 b.binary("add", OpKind::Add, flat, back)
             },
-            &["relu:relu(1x4x8)", r#"flat:reshape(1x4x8){"in_place":1}"#, "turned:transpose(4x8)", r#"back:reshape(8x4){"in_place":1}"#, "add:add(4x8,4x8)"],
+            &[
+                r#"input:reshape(1x4x8){"copy":1}"#,
+                "flat:reshape(4x2x4)",
+                r#"again:reshape(4x8){"copy":1}"#,
+                "relu:relu(32)",
+                "flat_again:reshape(32)",
+                "sum:add(4x8,4x8)",
+                "turned:transpose(4x8)",
+                "back:reshape(8x4)",
+                "add:add(4x8,4x8)",
+            ],
         ),
         (
             &[2, 4, 8],
