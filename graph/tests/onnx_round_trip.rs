@@ -1,0 +1,86 @@
+//! Graphs written as ONNX and read again are the same graphs: random chains of layers, and real models.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use std::path::Path;
+use vitempo_graph::onnx::{ReadOptions, WriteOptions, read_bytes, read_file, to_bytes};
+use vitempo_graph::{Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId, Work};
+
+/// One step of a random network; what does not fit the shape at hand is adapted or left out.
+fn step(b: &mut GraphBuilder, name: &str, x: ValueId, choice: u8, size: usize) -> Result<ValueId, GraphError> {
+    let shape = b.tensor(x).unwrap().shape.clone();
+    let image = shape.len() == 4;
+    match (choice, image) {
+        (0, true) => b.conv(name, x, size * 4, 3, 1 + size % 2, 1, 1, size % 3 == 0),
+        (1, true) => b.conv(name, x, shape[1], 2 * (size % 3) + 1, 1, size % 3, shape[1], true),
+        (2, true) => b.batch_norm(name, x),
+        (3, true) => b.global_average_pool(name, x),
+        (4, true) => {
+            let tokens = b.reshape(&format!("{name}.flatten"), x, &[1, shape[1], shape[2] * shape[3]])?;
+            b.transpose(name, tokens, &[0, 2, 1])
+        }
+        (5, true) => b.concat(name, &[x, x], 1),
+        (0..=2, false) => b.linear(name, x, size * 4, size % 2 == 0),
+        (3, false) => b.layer_norm(name, x),
+        (4, false) => {
+            let keys = b.transpose(&format!("{name}.keys"), x, &[0, 2, 1])?;
+            let scores = b.matmul(&format!("{name}.scores"), x, keys)?;
+            let weights = b.softmax(&format!("{name}.softmax"), scores, 2)?;
+            b.matmul(name, weights, x)
+        }
+        (5, false) => b.reduce_mean(name, x, &[1], true),
+        (6, _) => b.gelu_erf(name, x),
+        (7, _) => b.silu(name, x),
+        (8, _) => b.unary(name, [OpKind::Relu, OpKind::HardSwish, OpKind::Gelu, OpKind::GeluTanh, OpKind::Tanh][size % 5].clone(), x),
+        (9, _) => b.binary(name, OpKind::Add, x, x),
+        (10, _) => {
+            let attributes = Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(size as f64 / 3.0));
+            b.op(name, OpKind::Clip, attributes, &[x])
+        }
+        _ => {
+            let slice = Attributes::new().with_ints("starts", [-1]).with_ints("ends", [i64::MAX]).with_ints("axes", [1]).with_ints("steps", [1]);
+            b.op(name, OpKind::Slice, slice, &[x])
+        }
+    }
+}
+
+fn network(steps: &[(u8, usize)]) -> Graph {
+    let mut b = GraphBuilder::new("random");
+    let mut x = b.input("x", TensorSpec::f32([1, 3, 16, 12]));
+    for (index, &(choice, size)) in steps.iter().enumerate() {
+        x = step(&mut b, &format!("layer{index}"), x, choice, size).unwrap();
+    }
+    b.finish(vec![x]).unwrap()
+}
+
+fn assert_same(graph: &Graph, read: &Graph) {
+    let operators = |g: &Graph| g.nodes().iter().map(|n| (n.name.clone(), n.op.clone())).collect::<Vec<_>>();
+    assert_eq!(operators(graph), operators(read), "{}", graph.name());
+    assert_eq!(graph.architecture(), read.architecture(), "{}", graph.name());
+    assert_eq!(Work::of_graph(graph), Work::of_graph(read), "{}", graph.name());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn random_networks(steps in prop::collection::vec((0u8..12, 1usize..9), 1..12), seed: u64) {
+        let graph = network(&steps);
+        let bytes = to_bytes(&graph, &WriteOptions::seeded(seed)).unwrap();
+        prop_assert_eq!(&bytes, &to_bytes(&graph, &WriteOptions::seeded(seed)).unwrap());
+        assert_same(&graph, &read_bytes("random", &bytes, &ReadOptions::default()).unwrap());
+        let omitted = to_bytes(&graph, &WriteOptions::default()).unwrap();
+        prop_assert!(omitted.len() <= bytes.len() + 200 * graph.values().len());
+        assert_same(&graph, &read_bytes("random", &omitted, &ReadOptions::default()).unwrap());
+    }
+}
+
+#[test]
+fn real_models() {
+    for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/models/{name}.onnx"));
+        let graph = read_file(&path, &ReadOptions::default()).unwrap();
+        let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
+        assert_same(&graph, &read_bytes(name, &written, &ReadOptions::default()).unwrap());
+    }
+}
