@@ -179,3 +179,54 @@ fn encode(entry: &EntryRef<'_>) -> Result<Vec<u8>, DatasetError> {
     line.extend_from_slice(b"}\n");
     Ok(line)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        Dataset, Store,
+        simulated::{append_all, sweep},
+    };
+
+    #[test]
+    fn every_truncation_and_every_changed_byte_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (profiles, graphs) = sweep(2, 3, 2);
+        append_all(&mut Store::open_or_create(folder.path()).unwrap(), &profiles, &graphs);
+        let path = folder.path().join("journal/000001.jsonl");
+        let whole = fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(11) {
+            let mut journal = Journal::default();
+            read_segment(&path, &whole[..at], &mut journal).unwrap();
+            assert_eq!(journal.entries.len(), whole[..at].iter().filter(|&&b| b == b'\n').count());
+            assert_eq!(journal.warnings.is_empty(), at == 0 || whole[at - 1] == b'\n');
+            let mut changed = whole.clone();
+            changed[at] ^= 4;
+            let mut journal = Journal::default();
+            let noticed = read_segment(&path, &changed, &mut journal).is_err() || !journal.warnings.is_empty();
+            assert!(noticed, "byte {at}");
+        }
+        let mut lines: Vec<&[u8]> = whole.split_inclusive(|&b| b == b'\n').collect();
+        lines[1] = b"{\"visit\":{}}\n";
+        fs::write(&path, lines.concat()).unwrap();
+        let error = Dataset::load(folder.path()).unwrap_err();
+        assert!(matches!(&error, DatasetError::Journal { line: 2, .. }), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_names_the_segment_and_the_next_one_starts_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (profiles, graphs) = sweep(2, 3, 2);
+        let mut store = Store::open_or_create(folder.path()).unwrap();
+        append_all(&mut store, &profiles[..1], &graphs);
+        let mut writer = Writer::new(folder.path());
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        writer.segment = Some((folder.path().join("journal/000009.jsonl"), full, 0));
+        let error = writer.append(&EntryRef::Visit(&profiles[1])).unwrap_err();
+        assert!(error.to_string().contains("000009.jsonl"), "{error}");
+        writer.append(&EntryRef::Visit(&profiles[1])).unwrap();
+        assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..2]);
+    }
+}

@@ -104,3 +104,51 @@ pub(crate) fn check_version(path: &Path, found: u64) -> Result<(), DatasetError>
         if found > SCHEMA_VERSION { "a newer vitempo wrote it, use that one" } else { "an older vitempo wrote it, export it with that one or measure again" };
     Err(DatasetError::Version { path: path.to_owned(), found, understood: SCHEMA_VERSION, advice })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Dataset;
+
+    #[test]
+    fn refuses_what_is_not_a_dataset_or_has_another_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |text: &str| {
+            fs::write(folder.path().join(SCHEMA_FILE), text).unwrap();
+            Dataset::load(folder.path()).unwrap_err().to_string()
+        };
+        for (text, says) in [
+            ("", "not JSON"),
+            ("{\"format\": \"other\"}", "does not say"),
+            ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
+            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 2}", "has schema version 2, this vitempo understands version 1: a newer vitempo wrote it"),
+            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 0}", "an older vitempo wrote it"),
+            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 1}", "incomplete"),
+        ] {
+            assert!(error(text).contains(says), "{}", error(text));
+        }
+        fs::remove_file(folder.path().join(SCHEMA_FILE)).unwrap();
+        assert!(Dataset::load(folder.path()).unwrap_err().to_string().contains("has no schema.json"));
+        assert!(Dataset::load(&folder.path().join("nowhere")).unwrap_err().to_string().contains("no such folder"));
+    }
+
+    #[test]
+    fn the_documentation_has_every_table_and_column() {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataset-schema.md")).unwrap();
+        for table in TABLES {
+            let (_, section) = text.split_once(&format!("## {}.parquet", table.name)).unwrap_or_else(|| panic!("no section on {}", table.name));
+            let section = section.split("\n## ").next().unwrap();
+            for (column, kind) in table.columns {
+                let kind = match kind {
+                    ColumnType::Text => "text",
+                    ColumnType::OptionalText => "text or null",
+                    ColumnType::Integer => "u64",
+                    ColumnType::IntegerList => "list of u64",
+                };
+                assert!(section.contains(&format!("| `{column}` | {kind} |")), "{}: `{column}` | {kind}", table.name);
+            }
+        }
+        assert!(text.contains(&format!("schema version {SCHEMA_VERSION}")));
+    }
+}

@@ -12,7 +12,7 @@ pub(crate) fn environment() -> Environment {
         processor: Processor::Cpu,
         cores_available: 4,
         cores: vec![1, 3],
-        framework: "null".into(),
+        framework: "imaginary".into(),
         framework_version: "0.1".into(),
         threads: 1,
         precision: Precision::F32,

@@ -63,15 +63,17 @@ pub struct Tolerances {
     pub operator_sum: f64,
     /// Longest believable sample, in ns.
     pub longest_sample_ns: u64,
-    /// Highest believable rate of any device, in FLOP per ns (1 FLOP per ns is 1 GFLOP/s).
-    pub flops_per_ns: f64,
+    /// Highest believable rate of one thread of a CPU, in FLOP per ns (1 FLOP per ns is 1 GFLOP/s).
+    pub thread_flops_per_ns: f64,
+    /// Highest believable rate of a GPU or NPU, in FLOP per ns.
+    pub accelerator_flops_per_ns: f64,
     /// Findings kept per check; the others are counted.
     pub findings_per_check: usize,
 }
 
 impl Default for Tolerances {
     fn default() -> Self {
-        Self { operator_sum: 0.10, longest_sample_ns: 3_600_000_000_000, flops_per_ns: 1e7, findings_per_check: 20 }
+        Self { operator_sum: 0.10, longest_sample_ns: 3_600_000_000_000, thread_flops_per_ns: 1e4, accelerator_flops_per_ns: 1e7, findings_per_check: 20 }
     }
 }
 
@@ -222,3 +224,6 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(report)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use crate::{
     tables::{model_measurements, operator_measurements, origin_name},
 };
 use std::collections::HashMap;
-use vitempo_graph::{Graph, OpSpec, Origin, Samples, Status, Work};
+use vitempo_graph::{Environment, Graph, Origin, Processor, Samples, Status, Work};
 
 /// What there is to know about one row with samples.
 struct Row<'a> {
@@ -18,35 +18,38 @@ struct Row<'a> {
     samples: &'a Samples,
     status: &'a Status,
     flops: u64,
+    /// Highest believable rate, in FLOP per ns.
+    limit: f64,
 }
 
 impl Inspection<'_> {
     pub(super) fn check_samples(&mut self, readable: &Readable) {
         let graphs: HashMap<&str, u64> = flops_of_models(readable);
+        let limits: HashMap<&str, f64> = readable.environments.iter().flatten().map(|row| (row.id.as_str(), self.highest_rate(&row.environment))).collect();
         let operators: HashMap<&str, u64> = readable.operators.iter().flatten().map(|row| (row.op_id.as_str(), Work::of_operator(&row.op).flops)).collect();
-        let sums = self.check_operator_rows(readable, &operators);
+        let sums = self.check_operator_rows(readable, &operators, &limits);
         let file = model_measurements::SCHEMA.file_name();
         for (number, visit) in readable.visits.iter().flatten().enumerate() {
             let flops = graphs.get(visit.key.architecture.as_str()).copied().unwrap_or(0);
+            let limit = limit_of(&limits, &visit.key);
             self.count_visit(visit.origin, &visit.status);
-            self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &visit.e2e, status: &visit.status, flops }, &visit.e2e_profiled);
+            self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &visit.e2e, status: &visit.status, flops, limit }, &visit.e2e_profiled);
             let sum = sums.get(&visit.key).copied();
             self.check_share(&visit.key, (&file, number), sum, &visit.e2e_profiled, &visit.e2e);
         }
         self.check_journal_samples(readable, &graphs);
     }
 
-    fn check_operator_rows<'r>(&mut self, readable: &'r Readable, flops: &HashMap<&str, u64>) -> HashMap<&'r VisitKey, f64> {
+    fn check_operator_rows<'r>(&mut self, readable: &'r Readable, flops: &HashMap<&str, u64>, limits: &HashMap<&str, f64>) -> HashMap<&'r VisitKey, f64> {
         let file = operator_measurements::SCHEMA.file_name();
         let mut sums = HashMap::new();
         for visit in readable.operator_visits.iter().flatten() {
+            let limit = limit_of(limits, &visit.key);
             for (position, row) in visit.rows.iter().enumerate() {
                 let flops = flops.get(row.op_id.as_str()).copied().unwrap_or(0);
                 let number = visit.first + position;
-                self.check_row(&Row { file: &file, number, quantity: "operator", samples: &row.samples, status: &row.status, flops });
-                if let Status::Failed(reason) = &row.status {
-                    *self.report.failed.entry(reason.clone()).or_default() += 1;
-                }
+                self.check_row(&Row { file: &file, number, quantity: "operator", samples: &row.samples, status: &row.status, flops, limit });
+                self.count_failure(&row.status);
             }
             sums.insert(&visit.key, visit.rows.iter().filter_map(|row| row.samples.median_ns()).sum());
         }
@@ -63,20 +66,38 @@ impl Inspection<'_> {
             }
             let (file, number) = readable.journal.place(index);
             let flops = graphs.get(key.architecture.as_str()).copied().unwrap_or(0);
+            let limit = self.highest_rate(&profile.environment);
             self.count_visit(profile.origin, &profile.status);
-            self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &profile.e2e, status: &profile.status, flops }, &profile.e2e_profiled);
+            self.check_visit(
+                &Row { file: &file, number, quantity: "e2e", samples: &profile.e2e, status: &profile.status, flops, limit },
+                &profile.e2e_profiled,
+            );
             for m in &profile.operators {
                 let quantity = format!("operator `{}`", m.node);
-                let flops = flops_of(&m.op);
-                self.check_row(&Row { file: &file, number, quantity: &quantity, samples: &m.samples, status: &m.status, flops });
+                let flops = Work::of_operator(&m.op).flops;
+                self.count_failure(&m.status);
+                self.check_row(&Row { file: &file, number, quantity: &quantity, samples: &m.samples, status: &m.status, flops, limit });
             }
             let sum = profile.operators.iter().filter_map(|m| m.samples.median_ns()).sum();
             self.check_share(&key, (&file, number), (!profile.operators.is_empty()).then_some(sum), &profile.e2e_profiled, &profile.e2e);
         }
     }
 
+    /// The null framework does no work, so that no rate is too high for it.
+    fn highest_rate(&self, environment: &Environment) -> f64 {
+        match environment.processor {
+            _ if environment.framework == "null" => f64::INFINITY,
+            Processor::Cpu => self.tolerances.thread_flops_per_ns * environment.threads.max(1) as f64,
+            Processor::Gpu | Processor::Npu => self.tolerances.accelerator_flops_per_ns,
+        }
+    }
+
     fn count_visit(&mut self, origin: Origin, status: &Status) {
         *self.report.origins.entry(origin_name(origin).to_owned()).or_default() += 1;
+        self.count_failure(status);
+    }
+
+    fn count_failure(&mut self, status: &Status) {
         if let Status::Failed(reason) = status {
             *self.report.failed.entry(reason.clone()).or_default() += 1;
         }
@@ -96,9 +117,9 @@ impl Inspection<'_> {
             (Status::Ok, None) => return self.error("no-samples", file, number, format!("{quantity} has status `ok` but no samples")),
             (Status::Ok, Some(median)) => {
                 let rate = row.flops as f64 / median.max(1.0);
-                if rate > self.tolerances.flops_per_ns {
+                if rate > row.limit {
                     let what = format!("{quantity}: {} FLOP in {median} ns are {rate:.0} GFLOP/s; are these ns?", row.flops);
-                    self.error("wrong-unit", file, number, what);
+                    self.warn("wrong-unit", file, number, what);
                 }
             }
         }
@@ -133,8 +154,8 @@ impl Inspection<'_> {
     }
 }
 
-fn flops_of(op: &OpSpec) -> u64 {
-    Work::of_operator(op).flops
+fn limit_of(limits: &HashMap<&str, f64>, key: &VisitKey) -> f64 {
+    limits.get(key.environment_id.as_str()).copied().unwrap_or(f64::INFINITY)
 }
 
 fn flops_of_models(readable: &Readable) -> HashMap<&str, u64> {

@@ -1,0 +1,186 @@
+//! Each kind of fault is put into a sound dataset, and must be found, with its file and row.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::{
+    Dataset, Store,
+    column::{Column, Table},
+    schema::TABLES,
+    simulated::{append_all, stored},
+};
+use std::fs;
+use vitempo_graph::{Origin, Status};
+
+fn report(folder: &Path) -> ValidationReport {
+    validate(folder, &Tolerances::default()).unwrap()
+}
+
+fn found(report: &ValidationReport) -> Vec<(&'static str, String, Option<usize>)> {
+    report.findings.iter().map(|f| (f.check, f.file.clone(), f.row)).collect()
+}
+
+/// Changes one table on the disk; its digest is right again.
+fn edit(folder: &Path, name: &str, change: impl FnOnce(&mut Table)) {
+    let schema = TABLES.into_iter().find(|table| table.name == name).unwrap();
+    let mut table = parquet::read(schema, folder).unwrap();
+    change(&mut table);
+    parquet::write(&table).unwrap();
+}
+
+fn column<'t>(table: &'t mut Table, name: &str) -> &'t mut Column {
+    let position = table.schema.position(name).unwrap();
+    &mut table.columns[position]
+}
+
+fn set_text(table: &mut Table, name: &str, row: usize, text: &str) {
+    match column(table, name) {
+        Column::Text(values) => values[row] = text.to_owned(),
+        Column::OptionalText(values) => values[row] = Some(text.to_owned()),
+        _ => panic!("{name} is no text"),
+    }
+}
+
+fn set_integer(table: &mut Table, name: &str, row: usize, value: u64) {
+    let Column::Integer(values) = column(table, name) else { panic!("{name} is no integer") };
+    values[row] = value;
+}
+
+fn set_sample(table: &mut Table, name: &str, sample: usize, value: u64) {
+    let Column::IntegerList(lists) = column(table, name) else { panic!("{name} is no list") };
+    lists.values[sample] = value;
+}
+
+fn drop_last_row(table: &mut Table) {
+    for column in &mut table.columns {
+        match column {
+            Column::Text(values) => drop(values.pop()),
+            Column::OptionalText(values) => drop(values.pop()),
+            Column::Integer(values) => drop(values.pop()),
+            Column::IntegerList(lists) => {
+                lists.ends.pop();
+                lists.values.truncate(lists.ends.last().copied().unwrap_or(0));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sound_dataset_has_no_findings() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 8);
+    let report = report(folder.path());
+    assert_eq!(report.findings, []);
+    assert!(report.is_valid());
+    assert_eq!((report.rows["model_measurements"], report.rows["models"], report.rows["operator_measurements"]), (16, 8, 15 * 6));
+    assert_eq!(report.failed, BTreeMap::from([("out of memory".to_owned(), 1)]));
+    assert_eq!(report.origins, BTreeMap::from([("simulated".to_owned(), 16)]));
+    assert_eq!(report.operator_shares.len(), 15);
+    assert!(report.operator_shares.iter().all(|s| (0.99..1.0).contains(&s.share)), "{:?}", report.operator_shares);
+}
+
+#[test]
+fn faults_in_rows_are_found_where_they_are() {
+    type Fault = (&'static str, fn(&mut Table), &'static str, usize);
+    let faults: [Fault; 15] = [
+        ("operators", |t| set_text(t, "op_id", 1, "feedfeedfeedfeed"), "wrong-identifier", 1),
+        ("operators", |t| set_text(t, "spec_json", 2, "{\"kind\": 3}"), "unreadable-row", 2),
+        ("operator_measurements", |t| set_text(t, "op_id", 4, "feedfeedfeedfeed"), "dangling-reference", 4),
+        ("operator_measurements", |t| set_integer(t, "position", 3, 9), "missing-rows", 3),
+        ("operator_measurements", |t| set_text(t, "origin", 5, "measured"), "mixed-origins", 5),
+        ("operator_measurements", |t| set_text(t, "origin", 5, "guessed"), "unreadable-row", 5),
+        ("operator_measurements", |t| set_text(t, "status", 6, "failed"), "unreadable-row", 6),
+        ("operator_measurements", |t| set_sample(t, "wall_ns", 5 * 7, 0), "zero-sample", 7),
+        ("model_measurements", |t| set_sample(t, "e2e_wall_ns", 5, u64::MAX), "absurd-sample", 1),
+        ("model_measurements", |t| set_text(t, "sitting", 1, "sunday"), "missing-rows", 1),
+        ("model_measurements", |t| set_text(t, "model", 1, "nobody"), "dangling-reference", 1),
+        ("model_measurements", |t| set_text(t, "environment_variant", 1, "00000000"), "dangling-reference", 1),
+        ("model_measurements", |t| set_text(t, "protocol_json", 0, "{\"warmups\":NaN}"), "unreadable-row", 0),
+        ("models", |t| set_text(t, "architecture", 1, "feedfeedfeedfeed"), "wrong-identifier", 1),
+        ("environments", |t| set_text(t, "device", 0, "Other"), "wrong-identifier", 0),
+    ];
+    for (table, fault, check, row) in faults {
+        let folder = tempfile::tempdir().unwrap();
+        stored(folder.path(), 3);
+        edit(folder.path(), table, fault);
+        let report = report(folder.path());
+        assert!(found(&report).contains(&(check, format!("{table}.parquet"), Some(row))), "{table} {check}: {:?}", report.findings);
+        assert_eq!(report.is_valid(), report.of(Severity::Error).next().is_none());
+    }
+}
+
+#[test]
+fn duplicate_and_missing_rows_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 3);
+    edit(folder.path(), "model_measurements", |table| {
+        set_integer(table, "round", 3, 0);
+        drop_last_row(table);
+    });
+    let report = report(folder.path());
+    let duplicate = ("duplicate-key", "model_measurements.parquet".to_owned(), Some(3));
+    let orphan = ("dangling-reference", "operator_measurements.parquet".to_owned(), Some(5 * 6));
+    assert!(found(&report).contains(&duplicate) && found(&report).contains(&orphan), "{:?}", report.findings);
+    assert!(Dataset::load(folder.path()).is_err());
+}
+
+#[test]
+fn sums_over_operators_and_wrong_units_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut profiles, graphs) = crate::simulated::sweep(2, 6, 5);
+    profiles[0].operators.truncate(3);
+    profiles[1].origin = Origin::Imported;
+    profiles[1].operators[0].samples.wall_ns.clear();
+    profiles[1].operators[2].samples.cpu_ns.pop();
+    profiles[1].operators[1].status = Status::Failed("no time".into());
+    append_all(&mut Store::open_or_create(folder.path()).unwrap(), &profiles[..2], &graphs);
+    let strict = Tolerances { thread_flops_per_ns: 1e-6, ..Tolerances::default() };
+    for compacted in [false, true] {
+        if compacted {
+            Store::open_or_create(folder.path()).unwrap().compact().unwrap();
+        }
+        let report = validate(folder.path(), &strict).unwrap();
+        let checks: Vec<&str> = report.findings.iter().map(|f| f.check).collect();
+        for check in ["operator-sum", "mixed-origins", "no-samples", "unequal-samples", "wrong-unit"] {
+            assert!(checks.contains(&check), "{check} (compacted: {compacted}): {:?}", report.findings);
+        }
+        assert_eq!(report.failed, BTreeMap::from([("no time".to_owned(), 1)]));
+        assert_eq!(report.journal_visits, if compacted { 0 } else { 2 });
+    }
+}
+
+#[test]
+fn faults_in_files_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 3);
+    fs::write(folder.path().join("notes.txt"), "x").unwrap();
+    fs::write(folder.path().join("models.parquet.unfinished"), "x").unwrap();
+    let operators = fs::read(folder.path().join("operators.parquet")).unwrap();
+    fs::write(folder.path().join("operators.parquet"), &operators[..100]).unwrap();
+    fs::remove_file(folder.path().join("environments.parquet")).unwrap();
+    fs::write(folder.path().join("journal/000004.jsonl"), "{\"visit\":").unwrap();
+    fs::write(folder.path().join("journal/000005.jsonl"), "{\"visit\":{}}\n").unwrap();
+    let report = report(folder.path());
+    let expected = [
+        ("unreadable-file", "operators.parquet", None),
+        ("unreadable-file", "environments.parquet", None),
+        ("unreadable-row", "journal/000005.jsonl", Some(1)),
+        ("foreign-file", "notes.txt", None),
+        ("unfinished-file", "models.parquet.unfinished", None),
+    ];
+    for (check, file, row) in expected {
+        assert!(found(&report).contains(&(check, file.to_owned(), row)), "{check}: {:?}", report.findings);
+    }
+    assert!(report.findings.is_sorted_by(|a, b| a.severity >= b.severity));
+    fs::write(folder.path().join("schema.json"), "{}").unwrap();
+    assert!(matches!(validate(folder.path(), &Tolerances::default()), Err(DatasetError::NotADataset { .. })));
+}
+
+#[test]
+fn a_flood_of_findings_is_counted_not_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 8);
+    edit(folder.path(), "operators", |table| (0..table.rows()).for_each(|row| set_text(table, "op_id", row, "feedfeedfeedfeed")));
+    let report = validate(folder.path(), &Tolerances { findings_per_check: 5, ..Tolerances::default() }).unwrap();
+    assert_eq!(report.findings.iter().filter(|f| f.check == "dangling-reference").count(), 5);
+    assert_eq!(report.unlisted["dangling-reference"], 15 * 6 - 5);
+}
