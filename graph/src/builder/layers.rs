@@ -28,7 +28,7 @@ impl GraphBuilder {
         let &[_, channels, _, _] = tensor.shape.as_slice() else {
             return Err(refuse(name, format!("a 2-D convolution needs an input N, C, H, W, this one is {tensor}")));
         };
-        if group == 0 || channels % group != 0 || out_channels % group != 0 {
+        if group == 0 || !channels.is_multiple_of(group) || !out_channels.is_multiple_of(group) {
             return Err(refuse(name, format!("{channels} channels in and {out_channels} out do not divide into {group} groups")));
         }
         let weight = TensorSpec::new([out_channels, channels / group, kernel, kernel], tensor.precision);
@@ -236,11 +236,12 @@ mod tests {
         Ok((output, kinds, Work::of_graph(&graph).params))
     }
 
+    type Kinds = &'static [&'static str];
     type Make = fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>;
 
     #[test]
     fn layers_have_their_shapes_kinds_and_parameters() {
-        let cases: [(&[usize], Make, &str, &[&str], u64); 15] = [
+        let cases: [(&[usize], Make, &str, Kinds, u64); 15] = [
             (&[1, 3, 8, 8], |b, x| b.conv("l", x, 16, 3, 2, 1, 1, true), "1x16x4x4 f32", &["conv"], 16 * 27 + 16),
             (&[1, 6, 8, 8], |b, x| b.conv("l", x, 6, 5, 1, 2, 6, false), "1x6x8x8 f32", &["conv"], 6 * 25),
             (&[1, 10, 8], |b, x| b.linear("l", x, 24, true), "1x10x24 f32", &["linear", "add"], 8 * 24 + 24),

@@ -5,6 +5,7 @@
 //! in the file). The bytes depend on the graph and the seed only; the values of a weight on its name and the seed only.
 
 mod operators;
+mod recipe;
 mod tensors;
 
 use super::OnnxError;

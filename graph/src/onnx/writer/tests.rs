@@ -2,12 +2,13 @@ use super::*;
 use crate::{Attribute, Attributes, ConstantData, GraphBuilder, OpKind, Precision, TensorSpec};
 
 type Weights<'a> = &'a [(&'a [usize], Precision)];
+type Operator = (OpKind, Attributes, Vec<Vec<usize>>, Vec<(Vec<usize>, Precision)>);
 
 const F32: Precision = Precision::F32;
 const I64: Precision = Precision::I64;
 
 /// One operator of each kind on small tensors: kind, attributes, shapes of computed inputs, weights.
-fn operators() -> Vec<(OpKind, Attributes, Vec<Vec<usize>>, Vec<(Vec<usize>, Precision)>)> {
+fn operators() -> Vec<Operator> {
     let none = Attributes::new;
     let text = |name: &str, value: &str| none().with(name, Attribute::Text(value.to_owned()));
     let real = |name: &str, value: f64| none().with(name, Attribute::Float(value));
