@@ -51,6 +51,8 @@ pub struct Provenance {
     pub rows: usize,
     /// Visits and operators that could not be used.
     pub skipped: usize,
+    /// Digests of the architectures trained on, sorted: no forecast is judged on these.
+    pub trained_on: Vec<String>,
 }
 
 /// All of a bundle but its regressors and metrics.

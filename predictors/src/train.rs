@@ -122,6 +122,7 @@ pub fn train(
         architectures: rows.architectures(),
         rows: rows.rows.len(),
         skipped: rows.skipped.len(),
+        trained_on: rows.models.iter().map(|m| m.architecture.clone()).collect::<std::collections::BTreeSet<_>>().into_iter().collect(),
     };
     let parts = crate::bundle::Parts {
         environment,

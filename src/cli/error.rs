@@ -85,4 +85,5 @@ user_errors!(
     vitempo_search_space::SpaceError,
     vitempo_profiler::SweepError,
     vitempo_datasets::DatasetError,
+    vitempo_predictors::PredictorError,
 );

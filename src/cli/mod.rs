@@ -1,13 +1,19 @@
 //! The command line: verbs for the pipeline, noun and verb for artefacts. One file per verb.
 
 mod backends;
+mod bundle;
+mod dataset;
+mod demo;
 mod error;
+mod evaluate;
 mod inspect;
 mod models;
 mod output;
+mod predict;
 mod profile;
 mod progress;
 mod sample;
+mod train;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use error::{CliError, CliResult};
@@ -27,7 +33,15 @@ enum Command {
     Inspect(inspect::InspectArgs),
     Profile(profile::ProfileArgs),
     #[command(subcommand)]
+    Dataset(dataset::DatasetCommand),
+    Train(train::TrainArgs),
+    Evaluate(evaluate::EvaluateArgs),
+    Predict(predict::PredictArgs),
+    #[command(subcommand)]
     Backends(backends::BackendsCommand),
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
+    Demo(demo::DemoArgs),
     /// Prints a shell's completion script
     ///
     /// Example: vitempo completions bash > ~/.local/share/bash-completion/completions/vitempo
@@ -57,7 +71,13 @@ fn run(command: &Command) -> CliResult {
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Profile(args) => profile::run(args),
+        Command::Dataset(command) => dataset::run(command),
+        Command::Train(args) => train::run(args),
+        Command::Evaluate(args) => evaluate::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Backends(command) => backends::run(command),
+        Command::Bundle(command) => bundle::run(command),
+        Command::Demo(args) => demo::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "vitempo", &mut std::io::stdout().lock());
             Ok(())

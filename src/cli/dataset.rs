@@ -1,0 +1,259 @@
+//! `vitempo dataset`: what is in a dataset, can it be trusted, and how is it divided?
+
+use super::{
+    error::{CliError, CliResult},
+    output::{self, Format, Report, Table, si, thousands},
+    progress,
+};
+use clap::Subcommand;
+use std::path::{Path, PathBuf};
+use vitempo_datasets::{Dataset, ExportFormat, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
+
+/// Looks into, checks, divides, joins and exports datasets
+///
+/// Example: vitempo dataset inspect data/
+#[derive(Subcommand, Debug)]
+pub enum DatasetCommand {
+    /// Counts what is there: models, operators, environments, sittings, failures
+    ///
+    /// Example: vitempo dataset inspect data/
+    Inspect {
+        #[arg(value_name = "FOLDER")]
+        data: PathBuf,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Checks files, keys, samples and sums; exit code 1 when the data cannot be trusted
+    ///
+    /// Example: vitempo dataset validate data/
+    Validate {
+        #[arg(value_name = "FOLDER")]
+        data: PathBuf,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Divides the architectures into training and test; real models are always test
+    ///
+    /// Example: vitempo dataset split data/ --train 240 --test 60 --seed 1 --out split.json
+    Split(SplitArgs),
+    /// Joins datasets into a new one
+    ///
+    /// Example: vitempo dataset merge monday/ tuesday/ --out both/
+    Merge {
+        #[arg(required = true, value_name = "FOLDERS")]
+        data: Vec<PathBuf>,
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
+    /// Prints one table as CSV or JSON
+    ///
+    /// Example: vitempo dataset export data/ --table operators --format csv
+    Export {
+        #[arg(value_name = "FOLDER")]
+        data: PathBuf,
+        /// operators, operator_measurements, models, model_measurements or environments
+        #[arg(long)]
+        table: String,
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub struct SplitArgs {
+    #[arg(value_name = "FOLDER")]
+    data: PathBuf,
+    /// Share of the synthetic architectures that becomes test; each keeps its side when models are added
+    #[arg(long, default_value_t = 0.2, conflicts_with_all = ["train", "test"])]
+    test_fraction: f64,
+    /// Exactly so many training architectures
+    #[arg(long, requires = "test")]
+    train: Option<usize>,
+    /// Exactly so many test architectures
+    #[arg(long, requires = "train")]
+    test: Option<usize>,
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// File to write the split to
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(command: &DatasetCommand) -> CliResult {
+    match command {
+        DatasetCommand::Inspect { data, format } => output::print(&Inspected(vitempo_datasets::inspect(data)?), *format),
+        DatasetCommand::Validate { data, format } => validate(data, *format),
+        DatasetCommand::Split(args) => split(args),
+        DatasetCommand::Merge { data, out } => {
+            let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
+            let merged = vitempo_datasets::merge(&folders, out)?;
+            output::write_stdout(&format!("{} visits, {} models in {}\n", merged.profiles.len(), merged.models.len(), out.display()))
+        }
+        DatasetCommand::Export { data, table, format } => {
+            let format = if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
+            Ok(vitempo_datasets::export(data, table, format, &mut std::io::stdout().lock())?)
+        }
+    }
+}
+
+/// Reads a dataset and says what had to be left out.
+pub fn load(folder: &Path) -> CliResult<Dataset> {
+    let dataset = Dataset::load(folder)?;
+    dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
+    Ok(dataset)
+}
+
+struct Inspected(Summary);
+
+impl Inspected {
+    fn environments(&self) -> Table {
+        let mut table = Table::new(&["Environment", "What", "Visits", "Failed", "Architectures", "Sittings"], 2);
+        for (id, e) in &self.0.environments {
+            let counts = [e.visits, e.failed, e.architectures, e.sittings.len()].map(|n| n.to_string());
+            table.row([id.clone(), e.description.clone()].into_iter().chain(counts));
+        }
+        table
+    }
+
+    fn kinds(&self) -> Table {
+        let mut table = Table::new(&["Operator", "Distinct", "Rows", "Samples"], 1);
+        for (kind, k) in &self.0.kinds {
+            table.row([kind.clone(), thousands(k.distinct as u64), thousands(k.rows as u64), thousands(k.samples as u64)]);
+        }
+        table
+    }
+}
+
+impl Report for Inspected {
+    fn table(&self) -> String {
+        let s = &self.0;
+        let size: u64 = s.size_bytes.values().sum();
+        let origins: Vec<String> = s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
+        let mut text = format!(
+            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       {} synthetic, {} real\nOperators    {} distinct, {} rows\nSamples      {}\n\n",
+            s.path.display(),
+            s.schema_version,
+            si(size),
+            s.visits,
+            origins.join(", "),
+            s.visits_in_journal,
+            s.synthetic_models,
+            s.real_models,
+            s.distinct_operators,
+            thousands(s.operator_rows as u64),
+            thousands(s.samples as u64),
+        );
+        text += &self.environments().to_text();
+        text.push('\n');
+        text += &self.kinds().to_text();
+        for (reason, n) in s.failed.iter().chain(&s.failed_operators) {
+            text += &format!("failed ({n} x): {reason}\n");
+        }
+        for warning in &s.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.environments().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        serde_json::to_value(&self.0).map_err(CliError::ours)
+    }
+}
+
+fn validate(data: &Path, format: Format) -> CliResult {
+    let report = vitempo_datasets::validate(data, &Tolerances::default())?;
+    let valid = report.is_valid();
+    let errors = report.of(Severity::Error).count();
+    output::print(&Validated(report), format)?;
+    if valid { Ok(()) } else { Err(CliError::user(format!("{}: {errors} errors", data.display())).hint("the rows named above cannot be trusted; measure them again")) }
+}
+
+struct Validated(ValidationReport);
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+impl Report for Validated {
+    fn table(&self) -> String {
+        let r = &self.0;
+        let mut text = String::new();
+        for finding in &r.findings {
+            text += &format!("{}: {finding}\n", severity(finding.severity));
+        }
+        for (check, n) in &r.unlisted {
+            text += &format!("... and {n} more of {check}\n");
+        }
+        let rows: Vec<String> = r.rows.iter().map(|(table, n)| format!("{n} {table}")).collect();
+        let count = |s| r.of(s).count();
+        text += &format!(
+            "checked {}: {} errors, {} warnings, {} notes\n",
+            rows.join(", "),
+            count(Severity::Error),
+            count(Severity::Warning),
+            count(Severity::Note)
+        );
+        let mut shares: Vec<f64> = r.operator_shares.iter().map(|s| s.share).collect();
+        shares.sort_by(f64::total_cmp);
+        if let (Some(low), Some(high)) = (shares.first(), shares.last()) {
+            text += &format!("sum over operators / end to end: median {:.3}, from {low:.3} to {high:.3}\n", shares[shares.len() / 2]);
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["severity", "check", "file", "row", "what"], 5);
+        for f in &self.0.findings {
+            let row = f.row.map(|r| r.to_string()).unwrap_or_default();
+            table.row([severity(f.severity).to_owned(), f.check.to_owned(), f.file.clone(), row, f.what.clone()]);
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let mut json = serde_json::to_value(&self.0).map_err(CliError::ours)?;
+        json["valid"] = self.0.is_valid().into();
+        Ok(json)
+    }
+}
+
+fn split(args: &SplitArgs) -> CliResult {
+    let size = match (args.train, args.test) {
+        (Some(train), Some(test)) => SplitSize::Counts { train, test },
+        _ => SplitSize::TestFraction(args.test_fraction),
+    };
+    let split = vitempo_datasets::split(&load(&args.data)?, size, args.seed)?;
+    split.save(&args.out)?;
+    output::print(&Divided(split), args.format)
+}
+
+struct Divided(Split);
+
+impl Report for Divided {
+    fn table(&self) -> String {
+        let s = &self.0;
+        format!("{} architectures to train on, {} synthetic and {} real ones to judge by (seed {})\n", s.train.len(), s.test.len(), s.real.len(), s.seed)
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["architecture", "side"], 2);
+        for (side, architectures) in [("train", &self.0.train), ("test", &self.0.test), ("real", &self.0.real)] {
+            architectures.iter().for_each(|a| table.row([a.clone(), side.to_owned()]));
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        serde_json::to_value(&self.0).map_err(CliError::ours)
+    }
+}

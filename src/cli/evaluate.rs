@@ -1,0 +1,249 @@
+//! `vitempo evaluate`: how wrong are forecasts on measured models that nobody trained on?
+
+use super::{
+    dataset,
+    error::{CliError, CliResult},
+    output::{self, Format, Report, Table, percent},
+    train::profiles_of,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, path::PathBuf};
+use vitempo_datasets::Dataset;
+use vitempo_graph::{Latency, ModelProfile};
+use vitempo_predictors::{EndToEnd, Evaluation, KindMetrics, PredictorBundle};
+
+/// Judges bundles on measured models that they were not trained on
+///
+/// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
+#[derive(clap::Args, Debug)]
+pub struct EvaluateArgs {
+    /// Bundles of one environment
+    #[arg(required = true, value_name = "NAME.vtb")]
+    pub bundles: Vec<PathBuf>,
+
+    /// Dataset folder
+    #[arg(long, value_name = "FOLDER")]
+    pub on: PathBuf,
+
+    /// Gate: exit code 1 when an end-to-end MAPE is above this, in percent
+    #[arg(long, value_name = "PERCENT")]
+    pub max_mape: Option<f64>,
+
+    /// List every model, worst first
+    #[arg(long)]
+    pub models: bool,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// One bundle judged: on all test models, and on the synthetic and the real ones apart.
+pub struct Judged {
+    pub name: String,
+    pub all: Evaluation,
+    pub synthetic: Option<Evaluation>,
+    pub real: Option<Evaluation>,
+}
+
+impl Judged {
+    /// Judges a bundle on the profiles of its environment whose architectures it was not trained on.
+    pub fn new(name: String, bundle: &PredictorBundle, profiles: &[ModelProfile], dataset: &Dataset) -> CliResult<Self> {
+        let trained: BTreeSet<&str> = bundle.provenance.trained_on.iter().map(String::as_str).collect();
+        let test: Vec<ModelProfile> = profiles.iter().filter(|p| !trained.contains(p.model.architecture.as_str())).cloned().collect();
+        if test.is_empty() {
+            return Err(CliError::user(format!("{name} was trained on every model of {}", dataset.path.display())).hint("train with a split that holds some out"));
+        }
+        let (real, synthetic): (Vec<_>, Vec<_>) = test.iter().cloned().partition(|p| p.model.space.is_none());
+        let judge = |profiles: &[ModelProfile]| -> CliResult<Option<Evaluation>> {
+            if profiles.is_empty() { Ok(None) } else { Ok(Some(vitempo_predictors::evaluate(bundle, profiles, &dataset.graphs)?)) }
+        };
+        let all = vitempo_predictors::evaluate(bundle, &test, &dataset.graphs)?;
+        Ok(Self { name, all, synthetic: judge(&synthetic)?, real: judge(&real)? })
+    }
+
+    fn sets(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
+        [("synthetic", &self.synthetic), ("real", &self.real)].into_iter().filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
+    }
+}
+
+pub fn run(args: &EvaluateArgs) -> CliResult {
+    let dataset = dataset::load(&args.on)?;
+    let mut judged = Vec::new();
+    for path in &args.bundles {
+        let bundle = PredictorBundle::load(path)?;
+        let id = bundle.environment.id();
+        let profiles = profiles_of(&dataset, Some(&id))
+            .map_err(|e| CliError::user(format!("{}: the bundle is for another environment: {e}", path.display())).hint("train a bundle on this dataset, or measure in the bundle's environment"))?;
+        judged.push(Judged::new(path.display().to_string(), &bundle, &profiles, &dataset)?);
+    }
+    let report = Judgement { judged: &judged, models: args.models };
+    output::print(&report, args.format)?;
+    gate(&judged, args.max_mape)
+}
+
+fn gate(judged: &[Judged], max_mape: Option<f64>) -> CliResult {
+    let Some(limit) = max_mape else { return Ok(()) };
+    for j in judged {
+        for (set, evaluation) in j.sets() {
+            let mape = evaluation.e2e.as_ref().or(evaluation.e2e_executed.as_ref()).map_or(f64::NAN, |e| e.mape);
+            if mape.is_nan() || mape > limit {
+                return Err(CliError::user(format!("{}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} % (--max-mape)", j.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Several bundles judged on the same data.
+pub struct Judgement<'a> {
+    pub judged: &'a [Judged],
+    pub models: bool,
+}
+
+/// The groups of the paper's Table 2 that are shown first.
+const GROUPS: [&str; 3] = ["conv", "linear", "activation"];
+
+/// Headings of end-to-end rows.
+pub const E2E_HEADINGS: &[&str] = &["Models", "Method", "Count", "MAPE", "p90", "Within 5 %", "Within 10 %", "Interval", "Covered", "Executed kernels", "Noise floor", "raw"];
+
+/// One end-to-end row: forecasts from the file, then from the kernels that were executed.
+pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
+    let blank = EndToEnd { mape: f64::NAN, p90_ape: f64::NAN, within_5pct: f64::NAN, within_10pct: f64::NAN, interval_level: f64::NAN, interval_coverage: f64::NAN, models: 0 };
+    let whole = e.e2e.as_ref().unwrap_or(&blank);
+    let executed = e.e2e_executed.as_ref().map_or(f64::NAN, |x| x.mape);
+    let (floor, raw) = e.noise_floor.as_ref().map_or((f64::NAN, f64::NAN), |n| (n.mape, n.mape_raw));
+    table.row([
+        set.to_owned(),
+        e.method.to_string(),
+        whole.models.to_string(),
+        points(whole.mape),
+        points(whole.p90_ape),
+        percent(whole.within_5pct),
+        percent(whole.within_10pct),
+        percent(whole.interval_level),
+        percent(whole.interval_coverage),
+        points(executed),
+        points(floor),
+        points(raw),
+    ]);
+}
+
+/// A number that is in percent already.
+fn points(value: f64) -> String {
+    percent(value / 100.0)
+}
+
+/// Errors by operator kind, those that take the most time first.
+pub fn kinds_table(e: &Evaluation) -> Table {
+    let mut kinds: Vec<(&String, &KindMetrics)> = e.operators.iter().collect();
+    kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
+    let mut table = Table::new(&["Operator", "Rows", "Share of time", "MAPE", "p90", "Within 10 %", "Time-weighted", "Fallback"], 1);
+    for (kind, m) in kinds {
+        table.row([
+            kind.clone(),
+            m.rows.to_string(),
+            percent(m.time_share),
+            points(m.mape),
+            points(m.p90_ape),
+            percent(m.within_10pct),
+            points(m.weighted_ape),
+            m.fallback_rows.to_string(),
+        ]);
+    }
+    table
+}
+
+impl Judgement<'_> {
+    /// The shape of the paper's Table 2.
+    fn groups_table(&self) -> Table {
+        let mut table = Table::new(&["Models", "Method", "Conv", "Linear", "Activation", "End-to-end"], 2);
+        for (set, j, e) in self.rows() {
+            let _ = j;
+            let group = |name| e.groups.get(name).map_or_else(|| "-".to_owned(), |m| points(m.mape));
+            let e2e = e.e2e.as_ref().map_or(f64::NAN, |x| x.mape);
+            table.row([set.to_owned(), e.method.to_string()].into_iter().chain(GROUPS.map(group)).chain([points(e2e)]));
+        }
+        table
+    }
+
+    fn e2e_table(&self) -> Table {
+        let mut table = Table::new(E2E_HEADINGS, 2);
+        self.rows().for_each(|(set, _, e)| e2e_row(&mut table, set, e));
+        table
+    }
+
+    /// Synthetic first, then real; methods in the order given.
+    fn rows(&self) -> impl Iterator<Item = (&'static str, &Judged, &Evaluation)> {
+        ["synthetic", "real"].into_iter().flat_map(move |set| self.judged.iter().filter_map(move |j| j.sets().find(|s| s.0 == set).map(|(_, e)| (set, j, e))))
+    }
+
+    fn models_table(&self) -> Table {
+        let mut table = Table::new(&["Model", "Bundle", "Measured", "Forecast", "Interval", "Error", "Executed kernels", "Kernels", "Lowered", "Largest differences"], 2);
+        for j in self.judged {
+            let mut rows: Vec<_> = j.all.models.iter().collect();
+            rows.sort_by(|a, b| b.ape.total_cmp(&a.ape));
+            for m in rows {
+                let differences: Vec<String> =
+                    m.contributions.iter().take(3).map(|c| format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)).collect();
+                let latency = |ns: f64| Latency::from_ns(ns).to_string();
+                table.row([
+                    m.name.clone(),
+                    j.name.clone(),
+                    latency(m.actual_ns),
+                    latency(m.predicted_ns),
+                    format!("[{} .. {}]", latency(m.lower_ns), latency(m.upper_ns)),
+                    format!("{:+.1} %", (m.predicted_ns / m.actual_ns - 1.0) * 100.0),
+                    format!("{:+.1} %", (m.predicted_executed_ns / m.actual_ns - 1.0) * 100.0),
+                    m.kernels.to_string(),
+                    m.kernels_lowered.map_or_else(|| "-".to_owned(), |k| k.to_string()),
+                    differences.join(", "),
+                ]);
+            }
+        }
+        table
+    }
+}
+
+impl Report for Judgement<'_> {
+    fn table(&self) -> String {
+        let mut text = String::from("Mean absolute percentage error by operator group and end to end\n\n");
+        text += &self.groups_table().to_text();
+        text += "\nEnd to end, forecast from the model's file\n\n";
+        text += &self.e2e_table().to_text();
+        for j in self.judged {
+            for (set, e) in j.sets() {
+                text += &format!("\nOperators of {set} models, {}\n\n", e.method);
+                text += &kinds_table(e).to_text();
+            }
+        }
+        if self.models {
+            text += "\nModels, worst first\n\n";
+            text += &self.models_table().to_text();
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        if self.models { self.models_table().to_csv() } else { self.e2e_table().to_csv() }
+    }
+
+    fn json(&self) -> CliResult<Value> {
+        let one = |j: &Judged| {
+            let mut out = evaluation_json(&j.all);
+            out["bundle"] = json!(j.name);
+            out["sets"] = j.sets().map(|(set, e)| (set.to_owned(), evaluation_json(e))).collect();
+            out["models"] = json!(j.all.models);
+            out
+        };
+        match self.judged {
+            [only] => Ok(one(only)),
+            several => Ok(several.iter().map(one).collect()),
+        }
+    }
+}
+
+/// The stable part of an evaluation as JSON; MAPE and p90 in percent, shares between 0 and 1.
+pub fn evaluation_json(e: &Evaluation) -> Value {
+    json!({"method": e.method, "environment": e.environment, "origin": e.origin, "operators": e.operators, "groups": e.groups,
+        "e2e": e.e2e, "e2e_executed": e.e2e_executed, "noise_floor": e.noise_floor, "skipped": e.skipped})
+}

@@ -1,0 +1,104 @@
+//! `vitempo train`: measurements in, a bundle of predictors out.
+
+use super::{
+    dataset,
+    error::{CliError, CliResult},
+    output::{self, Format},
+    progress,
+};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+};
+use vitempo_datasets::{Dataset, Split, SplitSize};
+use vitempo_graph::{ModelProfile, Status};
+use vitempo_predictors::{Method, PredictorBundle, TrainOptions};
+
+/// Trains predictors on a dataset
+///
+/// Example: vitempo train data/ --split split.json --method gbdt --out epyc-onnxruntime-f32-1t.vtb
+#[derive(clap::Args, Debug)]
+pub struct TrainArgs {
+    /// Dataset folder
+    #[arg(value_name = "FOLDER")]
+    pub data: PathBuf,
+
+    /// lasso, random-forest or gbdt
+    #[arg(long, default_value = "gbdt")]
+    pub method: Method,
+
+    /// Bundle to write
+    #[arg(long, value_name = "NAME.vtb")]
+    pub out: PathBuf,
+
+    /// Which architectures to train on; by default four fifths of the synthetic ones, chosen by --seed
+    #[arg(long, value_name = "FILE")]
+    pub split: Option<PathBuf>,
+
+    /// Environment to train for, where the dataset holds several
+    #[arg(long, value_name = "ID")]
+    pub environment: Option<String>,
+
+    /// The same data and seed give the same bundle, byte for byte
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Level of the forecasts' intervals
+    #[arg(long, default_value_t = 0.9)]
+    pub level: f64,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// The successful visits of one environment.
+pub fn profiles_of(dataset: &Dataset, environment: Option<&str>) -> CliResult<Vec<ModelProfile>> {
+    let successful: Vec<&ModelProfile> = dataset.successful()?;
+    let known: BTreeSet<String> = successful.iter().map(|p| p.environment.id()).collect();
+    let listed = || known.iter().cloned().collect::<Vec<_>>().join("\n  ");
+    let chosen = match environment {
+        Some(id) if known.contains(id) => id.to_owned(),
+        Some(id) => return Err(CliError::user(format!("no successful visit of environment `{id}` in {}", dataset.path.display())).hint(format!("there are:\n  {}", listed()))),
+        None if known.len() > 1 => {
+            return Err(CliError::user(format!("{} holds {} environments", dataset.path.display(), known.len())).hint(format!("choose one with --environment:\n  {}", listed())));
+        }
+        None => known.into_iter().next().unwrap_or_default(),
+    };
+    Ok(successful.into_iter().filter(|p| p.environment.id() == chosen).cloned().collect())
+}
+
+/// Profiles of the training side.
+pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfile> {
+    let train: BTreeSet<&str> = split.train.iter().map(String::as_str).collect();
+    profiles.iter().filter(|p| p.status == Status::Ok && train.contains(p.model.architecture.as_str())).cloned().collect()
+}
+
+/// Trains with a progress bar.
+pub fn train(profiles: &[ModelProfile], dataset: &Dataset, method: Method, options: &TrainOptions) -> CliResult<PredictorBundle> {
+    let bar = progress::bar(0, "training");
+    let bundle = vitempo_predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
+        bar.set_length((p.fits * p.regressors) as u64);
+        bar.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
+        bar.set_message(method.name());
+    });
+    bar.finish_and_clear();
+    Ok(bundle?)
+}
+
+pub fn run(args: &TrainArgs) -> CliResult {
+    let dataset = dataset::load(&args.data)?;
+    let profiles = profiles_of(&dataset, args.environment.as_deref())?;
+    let split = match &args.split {
+        Some(file) => Split::load(file)?,
+        None => vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?,
+    };
+    let training = training_side(&profiles, &split);
+    if training.is_empty() {
+        return Err(CliError::user(format!("no successful visit of the split's training architectures in {}", args.data.display()))
+            .hint("make the split from this dataset: vitempo dataset split"));
+    }
+    let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
+    let bundle = train(&training, &dataset, args.method, &options)?;
+    bundle.save(&args.out)?;
+    output::print(&super::bundle::BundleReport { bundle: &bundle, path: &args.out }, args.format)
+}
