@@ -137,6 +137,19 @@ fn whole(op: &OpSpec) -> Motion {
 }
 
 fn motion(op: &OpSpec) -> Motion {
+    let motion = contiguous_motion(op);
+    let orders = op.attributes.0.iter().filter(|(name, _)| name.starts_with("perm_")).map(|(name, _)| op.attributes.ints(name));
+    let rank = super::first_shape(op).len() as i64;
+    let innermost = super::first_shape(op).last().map_or(1.0, |&d| d as f64);
+    // An input read through a permutation (rten) is copied at most one innermost dimension at a time.
+    orders.fold(motion, |motion, order| match order.last() {
+        Some(&last) if last + 1 == rank => Motion { run: motion.run.min(innermost), pattern: Pattern::Runs, ..motion },
+        _ => Motion { run: 1.0, pattern: Pattern::Scattered, ..motion },
+    })
+}
+
+/// Of inputs that lie in memory in the order of their dimensions.
+fn contiguous_motion(op: &OpSpec) -> Motion {
     let (x, y) = (super::first_shape(op), super::output_shape(op));
     let extent = |shape: &[usize], at: usize| shape.get(at).map_or(1.0, |&d| d as f64);
     match op.kind {
@@ -161,6 +174,8 @@ fn motion(op: &OpSpec) -> Motion {
             Motion { run: 1.0, pattern: Pattern::Scattered, ..whole(op) }
         }
         OpKind::Cast => whole(op),
+        // rten says so of a reshape whose input is needed again.
+        OpKind::Reshape if op.attributes.int("copy") == Some(1) => whole(op),
         _ => Motion { pattern: Pattern::Free, ..whole(op) },
     }
 }
@@ -239,5 +254,22 @@ mod tests {
         let mut op = transpose(&[1, 4, 4], &[0, 1, 2]);
         op.kind = OpKind::Reshape;
         assert_eq!(FeatureSchema::extract(&op).get("runs"), Some(0.0));
+        op.attributes = op.attributes.with_int("copy", 1);
+        assert_eq!(FeatureSchema::extract(&op).get("runs"), Some(1.0));
+    }
+
+    #[test]
+    fn inputs_read_through_a_permutation_are_copied_in_short_runs() {
+        for (order, class, run_bytes) in [(None, "whole", 256.0), (Some([1i64, 0, 2]), "runs", 32.0), (Some([2, 1, 0]), "scattered", 4.0)] {
+            let mut op = transpose(&[3, 8, 8], &[0, 1, 2]);
+            op.kind = OpKind::Split;
+            op.attributes = Attributes::new().with_int("axis", 0).with_ints("split", [1; 3]);
+            op.outputs = vec![TensorSpec::f32([1, 8, 8]); 3];
+            if let Some(order) = order {
+                op.attributes = op.attributes.with_ints("perm_0", order);
+            }
+            assert_eq!(PredictorKey::of(&op).class, class, "{order:?}");
+            assert_eq!(FeatureSchema::extract(&op).get("run_bytes"), Some(run_bytes), "{order:?}");
+        }
     }
 }
