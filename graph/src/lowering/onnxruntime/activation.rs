@@ -1,8 +1,11 @@
 //! Activations that ONNX Runtime fuses at its second level: Gelu, BiasGelu, QuickGelu, and HardSwish, which it spells out where it cannot fuse it.
 
 use crate::{
-    Attribute, Attributes, OpKind,
-    patterns::{activation, rewriter::Rewriter},
+    Attribute, Attributes, OpKind, ValueId,
+    patterns::{
+        activation,
+        rewriter::{NodeIndex, Rewriter},
+    },
 };
 
 /// Marks a kernel of ONNX Runtime's own, which its transpose optimizer does not know. Gone at the end of lowering.
@@ -16,10 +19,18 @@ fn fused() -> Attributes {
 pub(super) fn gelu(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        let Some(span) = activation::erf_gelu(graph, index, true) else { continue };
+        let Some(span) = activation::erf_gelu(graph, index, true).filter(|s| engine_fuses(graph, index, s.input)) else { continue };
         changed |= graph.fuse("gelu", OpKind::Gelu, fused(), vec![span.input], span.output).is_some();
     }
     changed
+}
+
+/// Of the orders in which a GELU can be spelled out, the engine fuses `x * (1 + erf) * 0.5`, unless x itself comes from a Mul, and
+/// `(x * 0.5) * (1 + erf)`.
+fn engine_fuses(graph: &Rewriter, erf: NodeIndex, x: ValueId) -> bool {
+    let factor = graph.ends(erf).and_then(|(_, v)| graph.only_consumer(v)).and_then(|add| graph.ends(add)).map(|(_, factor)| factor);
+    let other = factor.and_then(|f| graph.only_consumer(f).and_then(|mul| graph.other_input(mul, f)));
+    other.is_some_and(|v| graph.scalar(v).is_none() && (v != x || graph.producer_of(v, &OpKind::Mul).is_none()))
 }
 
 /// A Gelu of x plus a vector becomes BiasGelu. Whether anything changed.
@@ -29,7 +40,7 @@ pub(super) fn bias_gelu(graph: &mut Rewriter) -> bool {
         let Some((sum, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Gelu)) else { continue };
         let Some(add) = graph.producer_of(sum, &OpKind::Add).filter(|_| graph.only_consumer(sum) == Some(index)) else { continue };
         let Some([a, b]) = graph.node(add).map(|n| [n.inputs[0], *n.inputs.get(1).unwrap_or(&n.inputs[0])]) else { continue };
-        let is_bias = |v: crate::ValueId, x: crate::ValueId| graph.shape(v).len() == 1 && graph.shape(x).len() > 1 && graph.shape(v).last() == graph.shape(x).last();
+        let is_bias = |v: ValueId, x: ValueId| graph.shape(v).len() == 1 && graph.shape(x).len() > 1 && graph.shape(v).last() == graph.shape(x).last();
         let (x, bias) = match (is_bias(b, a), is_bias(a, b)) {
             (true, _) => (a, b),
             (_, true) => (b, a),

@@ -75,15 +75,22 @@ pub(super) fn attributes(origin: &str, axes: &[usize]) -> Attributes {
     if axes.is_empty() { attributes } else { attributes.with_ints("axes", axes.iter().map(|&a| a as i64).collect::<Vec<_>>()) }
 }
 
+/// Whether a Reshape has `allowzero`, which keeps it from being fused: PyTorch's newer exporter sets it on every one. Its names begin with `node_`.
+fn allows_zero(graph: &Rewriter, index: NodeIndex) -> bool {
+    let Some(node) = graph.node(index) else { return false };
+    node.name.starts_with("node_") && form(graph, index) == Some(Form::Reshape) && !node.op.attributes.0.contains_key(ORIGIN)
+}
+
 /// Fuses a Reshape with the Reshapes, Squeezes and Unsqueezes that follow it one by one. Whether anything changed.
 pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        if form(graph, index) != Some(Form::Reshape) {
+        if form(graph, index) != Some(Form::Reshape) || allows_zero(graph, index) {
             continue;
         }
         while let Some((input, output)) = graph.ends(index) {
-            let Some(next) = graph.only_consumer(output).filter(|&n| matches!(form(graph, n), Some(f) if f != Form::Flatten)) else { break };
+            let fusable = |&n: &NodeIndex| form(graph, n).is_some_and(|f| f != Form::Flatten) && !allows_zero(graph, n);
+            let Some(next) = graph.only_consumer(output).filter(fusable) else { break };
             let Some((_, last)) = graph.ends(next) else { break };
             graph.remove(next);
             graph.set_output(index, 0, last);

@@ -48,6 +48,7 @@ impl Handler {
             K::Add | K::Max | K::Min | K::Mul | K::Sub | K::Div | K::Mod | K::PRelu | K::Compare | K::Pow | K::Where | K::Logical => Self::Broadcast,
             K::Clip | K::Pad | K::Split | K::Slice | K::Tile | K::Softmax | K::ArgMax => Self::First,
             K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => Self::First,
+            K::Gather if node.op.attributes.int("index").is_some() => Self::First,
             K::Concat => Self::Concat,
             K::Transpose => Self::Transpose,
             K::Resize => Self::Resize,
@@ -119,8 +120,7 @@ fn leading_to_transpose(graph: &Rewriter, order: &[NodeIndex]) -> HashSet<ValueI
             leading.extend(node.inputs.first().copied());
         } else if node.outputs.iter().any(|v| leading.contains(v)) {
             let Some(handler) = Handler::of(graph, index).filter(|h| h.transposes_outputs()) else { continue };
-            let inputs = handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]);
-            leading.extend(inputs.filter(|&v| graph.uses(v) == 1));
+            leading.extend(handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]));
         }
     }
     leading
@@ -153,7 +153,9 @@ fn worthwhile(graph: &Rewriter, index: NodeIndex, handler: Handler, perm: &[usiz
         return true;
     }
     let mut cost: i64 = handler.inputs(graph, index).iter().map(|&i| input_cost(graph, node.inputs[i], perm)).sum();
-    if cost < 0 && handler.transposes_outputs() && !node.outputs.iter().any(|v| leading.contains(v)) {
+    // A squeeze that several read stays where it is.
+    let leads = |v: &ValueId| leading.contains(v) && (handler != Handler::Squeeze || graph.uses(*v) == 1);
+    if cost < 0 && handler.transposes_outputs() && !node.outputs.iter().any(leads) {
         cost += node.outputs.iter().map(|&v| rank_cost(graph, v)).max().unwrap_or(0);
     }
     cost < 0
@@ -310,7 +312,7 @@ fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], 
     let rank = perm.len();
     let inverse = perms::invert(perm);
     let removed = match reduced_axes(&kind, &attributes, rank) {
-        Some(axes) if attributes.int("keepdims") == Some(0) => axes.iter().map(|&a| perm[a]).collect(),
+        Some(axes) if kind == OpKind::Gather || attributes.int("keepdims") == Some(0) => axes.iter().map(|&a| perm[a]).collect(),
         _ => Vec::new(),
     };
     if let Some(axis) = attributes.int("axis") {
@@ -356,7 +358,7 @@ fn front(axis: i64, rank: usize) -> Option<usize> {
 fn reduced_axes(kind: &OpKind, attributes: &Attributes, rank: usize) -> Option<Vec<usize>> {
     use OpKind as K;
     match kind {
-        K::ArgMax => Some(vec![front(attributes.int("axis")?, rank)?]),
+        K::Gather | K::ArgMax => Some(vec![front(attributes.int("axis")?, rank)?]),
         K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => {
             let axes: Vec<usize> = attributes.ints("axes").iter().filter_map(|&a| front(a, rank)).collect();
             Some(if axes.is_empty() { (0..rank).collect() } else { axes })
@@ -381,7 +383,7 @@ fn merge(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, first: &[
     true
 }
 
-/// Between channels first and channels last, a transpose passes a reshape that leaves batch and channels alone. Another reshape that only
+/// Between channels first and channels last, a transpose passes a reshape that leaves batch and channels alone and splits what is between. Another reshape that only
 /// moves dimensions of extent 1 is a transpose itself.
 fn pass_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize]) -> bool {
     let Some((input, output)) = graph.ends(index) else { return false };
@@ -400,7 +402,7 @@ fn pass_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, pe
 /// The permutation that takes the output of a reshape between these shapes to the layout before the transpose.
 fn channels_perm(perm: &[usize], from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let (last_from, last_to) = (from.last()?, to.last()?);
-    if to.len() < 2 || from[0] != to[0] {
+    if to.len() <= from.len() || from[0] != to[0] {
         return None;
     }
     let first_to_last = || [&[0], &(2..to.len()).collect::<Vec<_>>()[..], &[1]].concat();
