@@ -65,7 +65,7 @@ impl Regressor for RandomForest {
             .with_n_trees(TREES)
             .with_max_depth(DEPTH)
             .with_min_samples_leaf(2)
-            .with_m(data.columns.div_ceil(3))
+            .with_m(data.columns.div_ceil(3).max(data.columns.min(2)))
             .with_seed(seed);
         let forest = RandomForestRegressor::fit_with_weights(&x, &y, data.weights, parameters).map_err(|e| e.to_string())?;
         let json = serde_json::to_vec(&forest).map_err(|e| e.to_string())?;

@@ -1,0 +1,165 @@
+//! Bundles: equal inputs give equal bytes, loading gives what was saved, and no damaged file does harm.
+
+#![allow(clippy::unwrap_used)]
+
+mod simulated;
+
+use std::collections::BTreeMap;
+use vitempo_graph::{LatencyModel, ModelProfile, Origin, Status};
+use vitempo_predictors::{Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train};
+
+fn bundle(method: Method, threads: usize) -> PredictorBundle {
+    let (profiles, graphs) = simulated::data(12, 1, 0.02);
+    train(&profiles, &graphs, method, &TrainOptions { threads, folds: 2, ..TrainOptions::default() }, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn same_inputs_same_bytes_and_loading_gives_the_same_forecasts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, graphs) = simulated::data(3, 50, 0.0);
+    for method in Method::ALL {
+        let one = bundle(method, 1);
+        let bytes = one.to_bytes().unwrap();
+        assert_eq!(bytes, bundle(method, 2).to_bytes().unwrap(), "{method}");
+        let path = folder.path().join(format!("{method}.vtb"));
+        one.save(&path).unwrap();
+        one.save(&path).unwrap();
+        let loaded = PredictorBundle::load(&path).unwrap();
+        assert_eq!(loaded.to_bytes().unwrap(), bytes, "{method}");
+        assert_eq!(loaded.predictors, one.predictors);
+        for graph in graphs.values() {
+            assert_eq!(loaded.predict(graph).unwrap(), one.predict(graph).unwrap());
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left behind");
+}
+
+/// The checksum made right again, so that what is behind it is tested.
+fn fix_checksum(bytes: &mut [u8]) {
+    if bytes.len() < 60 {
+        return;
+    }
+    let body = (bytes.len() - 60) as u64;
+    bytes[12..20].copy_from_slice(&body.to_le_bytes());
+    let digest = *blake3::Hasher::new().update(&bytes[..28]).update(&bytes[60..]).finalize().as_bytes();
+    bytes[28..60].copy_from_slice(&digest);
+}
+
+#[test]
+fn thousands_of_damaged_files_are_refused_without_harm() {
+    let good = bundle(Method::Lasso, 2).to_bytes().unwrap();
+    let mut random = simulated::Numbers(5);
+    let (mut refused, mut tried) = (0, 0);
+    for round in 0..3000 {
+        let mut bad = good.clone();
+        match round % 3 {
+            0 => bad.truncate(random.between(0, good.len() - 1)),
+            _ => (0..random.between(1, 4)).for_each(|_| {
+                let at = random.between(0, bad.len() - 1);
+                bad[at] ^= random.between(1, 255) as u8;
+            }),
+        }
+        assert!(PredictorBundle::from_bytes(&bad).is_err(), "a changed byte went unseen");
+        fix_checksum(&mut bad);
+        tried += 1;
+        refused += usize::from(PredictorBundle::from_bytes(&bad).is_err());
+    }
+    assert!(refused * 2 > tried, "{refused} of {tried}");
+}
+
+/// Damage behind the compression too: the plain body changed, packed again and given a right checksum.
+#[test]
+fn damage_inside_the_body_is_refused_or_gives_finite_forecasts() {
+    let (_, graphs) = simulated::data(1, 50, 0.0);
+    for method in Method::ALL {
+        let good = bundle(method, 2).to_bytes().unwrap();
+        let plain = zstd::decode_all(&good[60..]).unwrap();
+        let mut random = simulated::Numbers(9);
+        for round in 0..300 {
+            let mut body = plain.clone();
+            let at = if round % 2 == 0 { random.between(0, plain.len() - 1) } else { random.between(0, 9000.min(plain.len() - 1)) };
+            body[at] ^= 1 << random.between(0, 7);
+            let mut bad = good[..60].to_vec();
+            bad.extend(zstd::encode_all(&body[..], 1).unwrap());
+            fix_checksum(&mut bad);
+            if let Ok(loaded) = PredictorBundle::from_bytes(&bad) {
+                for graph in graphs.values() {
+                    assert!(loaded.predict(graph).map_or(true, |p| p.latency.point.ns().is_finite()), "{method} {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn foreign_and_missing_files_say_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.vtb");
+    for (bytes, reason) in [
+        (&b"PAR1 is not a bundle, but it is long enough to look at its first bytes and more"[..], "not a vitempo bundle"),
+        (b"", "too short"),
+        (b"VTBUNDLE\x63\0\0\0 and so on and so on and so on and so on and so on and so", "format version is 99"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = PredictorBundle::load(&path).unwrap_err().to_string();
+        assert!(error.contains(reason) && error.contains("x.vtb"), "{error}");
+    }
+    assert!(matches!(PredictorBundle::load(&folder.path().join("no")), Err(PredictorError::Io { .. })));
+    let unwritable = folder.path().join("no/such/folder/x.vtb");
+    assert!(matches!(bundle(Method::Lasso, 1).save(&unwritable), Err(PredictorError::Io { action: "write", .. })));
+}
+
+type Change = fn(&mut Vec<ModelProfile>);
+
+#[test]
+fn unusable_data_is_refused_with_its_reason() {
+    let cases: [(&str, Change); 6] = [
+        ("no usable operator rows", Vec::clear),
+        ("distinct architectures", |p| p.truncate(1)),
+        ("distinct architectures", |p| {
+            p.truncate(1);
+            p[0].operators.truncate(1);
+        }),
+        ("3 x out of memory", |p| {
+            p.truncate(3);
+            p.iter_mut().for_each(|v| v.status = Status::Failed("out of memory".into()));
+        }),
+        ("different environments", |p| p[3].environment = simulated::environment(2)),
+        ("cannot be mixed", |p| p[3].origin = Origin::Measured),
+    ];
+    for (reason, change) in cases {
+        let (mut profiles, graphs) = simulated::data(12, 1, 0.02);
+        change(&mut profiles);
+        let error = train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    let (profiles, graphs) = simulated::data(4, 1, 0.02);
+    for options in [TrainOptions { level: f64::NAN, ..TrainOptions::default() }, TrainOptions { folds: 1, ..TrainOptions::default() }] {
+        assert!(matches!(train(&profiles, &graphs, Method::Lasso, &options, &mut |_| {}), Err(PredictorError::Option { .. })));
+    }
+}
+
+#[test]
+fn rows_that_failed_or_have_no_samples_are_skipped_and_counted() {
+    let (mut profiles, graphs) = simulated::data(12, 1, 0.02);
+    profiles[0].operators[1].status = Status::Failed("crashed".into());
+    profiles[0].operators[2].samples.wall_ns.clear();
+    profiles[5].e2e.wall_ns.clear();
+    profiles[7].operators[3].samples.wall_ns = vec![0; 9];
+    let rows = TrainingRows::from_profiles(&profiles).unwrap();
+    assert_eq!(rows.skipped.iter().map(|s| s.reason.as_str()).collect::<Vec<_>>(), ["crashed", "no samples"]);
+    assert!(rows.rows.iter().all(|r| r.latency_ns > 0.0 && r.latency_ns.is_finite()));
+    let mut calls = Vec::new();
+    let bundle = train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |p| calls.push(p)).unwrap();
+    assert_eq!(bundle.provenance.skipped, 2);
+    let last = calls.last().unwrap();
+    assert!(last.fit == last.fits && last.done == last.regressors);
+}
+
+#[test]
+fn another_environment_is_an_error() {
+    let (mut profiles, _) = simulated::data(4, 1, 0.02);
+    profiles[2].environment = simulated::environment(2);
+    let error = evaluate(&bundle(Method::Lasso, 1), &profiles, &BTreeMap::new()).unwrap_err();
+    assert!(matches!(&error, PredictorError::OtherEnvironment { .. }), "{error}");
+}
