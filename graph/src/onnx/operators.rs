@@ -13,16 +13,7 @@ use super::call::{Call, Mapped1};
 
 /// What a node of ONNX's own domain is.
 pub(super) fn map(call: &Call<'_>) -> Mapped1 {
-    let families = [
-        elementwise::map,
-        product::map,
-        window::map,
-        layout::map,
-        reduction::map,
-        selection::map,
-        source::map,
-        resample::map,
-    ];
+    let families = [elementwise::map, product::map, window::map, layout::map, reduction::map, selection::map, source::map, resample::map];
     for family in families {
         if let Some(mapping) = family(call)? {
             return Ok(Some(mapping));

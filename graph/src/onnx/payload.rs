@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn values_come_raw_typed_or_not_at_all() {
-        let tensor = |raw: &[u8], ints: &[i64]| TensorProto { dims: vec![2], data_type: 7, raw_data: raw.to_vec(), int64_data: ints.to_vec(), ..Default::default() };
+        let tensor =
+            |raw: &[u8], ints: &[i64]| TensorProto { dims: vec![2], data_type: 7, raw_data: raw.to_vec(), int64_data: ints.to_vec(), ..Default::default() };
         let raw: Vec<u8> = [5i64, -1].iter().flat_map(|v| v.to_le_bytes()).collect();
         let read = |t: TensorProto| values(&t, &spec(&t).ok().flatten().ok_or("no spec")?);
         assert_eq!(read(tensor(&raw, &[])), Ok(Some(ConstantData::Ints(vec![5, -1]))));

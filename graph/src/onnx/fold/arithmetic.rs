@@ -142,9 +142,7 @@ fn choose(inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
         (ConstantData::Ints(y), ConstantData::Ints(n)) => {
             ConstantData::Ints(condition.iter().zip(y.into_iter().zip(n)).map(|(&c, (y, n))| if c != 0.0 { y } else { n }).collect())
         }
-        (y, n) => {
-            ConstantData::Floats(condition.iter().zip(floats(&y).into_iter().zip(floats(&n))).map(|(&c, (y, n))| if c != 0.0 { y } else { n }).collect())
-        }
+        (y, n) => ConstantData::Floats(condition.iter().zip(floats(&y).into_iter().zip(floats(&n))).map(|(&c, (y, n))| if c != 0.0 { y } else { n }).collect()),
     })
 }
 
