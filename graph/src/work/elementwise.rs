@@ -13,8 +13,8 @@
 //! | 2 taps - 1 | resize and grid_sample: 4 taps linear, 16 cubic; nearest none |
 //! | kernel elements | max_pool, average_pool |
 //!
-//! Per input element: 1 for global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a residual and a fused activation add theirs per
-//! output element. Moving data is no FLOP.
+//! Per input element: 1 for global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a mask, a residual and a fused activation add theirs
+//! per output element. Moving data is no FLOP.
 
 use super::{macs, total};
 use crate::{OpKind, OpSpec, TensorSpec};
@@ -70,8 +70,9 @@ fn kernel(op: &OpSpec) -> u64 {
 /// Operations per output element of what a kernel does besides its main part.
 fn fused(op: &OpSpec) -> u64 {
     let bias = match op.kind {
-        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear => u64::from(op.inputs.len() > 2 && !residual_only(op)),
+        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(op.inputs.len() > 2 && !residual_only(op)),
         OpKind::Gelu | OpKind::GeluTanh => u64::from(op.attributes.int("bias") == Some(1)),
+        OpKind::Softmax => u64::from(op.attributes.int("mask") == Some(1)),
         _ => 0,
     };
     let activation = op.attributes.text("activation").and_then(|name| per_element(&OpKind::from(name.to_owned()))).unwrap_or(0);
@@ -106,6 +107,8 @@ mod tests {
         let cases = [
             (op(OpKind::Add, none(), &[image, &[4, 1, 1]], image), 144),
             (op(OpKind::Softmax, none(), &[&[3, 10]], &[3, 10]), 150),
+            (op(OpKind::Softmax, none().with_int("mask", 1), &[&[3, 10], &[10]], &[3, 10]), 180),
+            (op(OpKind::MatMul, none(), &[&[3, 10], &[10, 7], &[7]], &[3, 7]), 21 * 21),
             (op(OpKind::LayerNorm, none(), &[&[3, 10], &[10], &[10]], &[3, 10]), 210),
             (op(OpKind::LayerNorm, none().with_int("residual", 1), &[&[3, 10], &[10], &[10], &[3, 10]], &[3, 10]), 240),
             (op(OpKind::Gelu, none(), &[&[3, 10]], &[3, 10]), 150),

@@ -49,10 +49,15 @@ fn linear_depth(op: &OpSpec) -> u64 {
     dimension(weight, from_end)
 }
 
-/// The dimension both sides of a product share.
+/// The dimension both sides of a product share. `trans_batch_a` with `trans_a`: the left side is `[K, batch.., M]`.
 fn matmul_depth(op: &OpSpec) -> u64 {
     let Some(left) = input(op, 0) else { return 0 };
-    dimension(left, if left.rank() > 1 && op.attributes.int("trans_a") == Some(1) { 2 } else { 1 })
+    let set = |name: &str| op.attributes.int(name) == Some(1);
+    match (left.rank() > 1 && set("trans_a"), set("trans_batch_a")) {
+        (false, _) => dimension(left, 1),
+        (true, false) => dimension(left, 2),
+        (true, true) => dimension(left, left.rank()),
+    }
 }
 
 /// q k^T and the product with v: each element of q and of the output meets every key once.
@@ -141,6 +146,7 @@ mod tests {
             (op(OpKind::Linear, none(), &[&[10, 8], &[8]], &[10]), 80),
             (op(OpKind::MatMul, none(), &[&[3, 10, 8], &[3, 8, 12]], &[3, 10, 12]), 360 * 8),
             (op(OpKind::MatMul, none().with_int("trans_a", 1), &[&[3, 8, 10], &[3, 8, 12]], &[3, 10, 12]), 360 * 8),
+            (op(OpKind::MatMul, none().with_int("trans_a", 1).with_int("trans_batch_a", 1), &[&[8, 3, 10], &[3, 8, 12]], &[3, 10, 12]), 360 * 8),
             (op(OpKind::Einsum, einsum("bij, bjk -> bik"), &[&[2, 3, 4], &[2, 4, 5]], &[2, 3, 5]), 2 * 3 * 4 * 5),
             (op(OpKind::Einsum, einsum("...ij,...jk->...ik"), &[&[7, 2, 3, 4], &[7, 2, 4, 5]], &[7, 2, 3, 5]), 14 * 60),
             // 2 x 3 heads, 10 queries, 7 keys of 8, values of 8
