@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{path::Path, sync::atomic::AtomicBool};
-use vitempo_graph::{OpKind, Samples, Status};
-use vitempo_profiler::{Availability, Backend, Model, ModelSource, RunOptions, VisitProtocol, WorkerCommand, backends, profile_operators, reference};
+use vitempo_graph::{OpKind, Status};
+use vitempo_profiler::{
+    Availability, Backend, Model, ModelSource, ProfiledRuns, RunOptions, VisitProtocol, WorkerCommand, backends, profile_operators, reference,
+};
 
 /// The backends that can run here, but for the null backend.
 fn engines() -> Vec<Box<dyn Backend>> {
@@ -22,25 +24,23 @@ fn engines() -> Vec<Box<dyn Backend>> {
     backends::all().into_iter().filter(|b| b.name() != "null" && available(b.as_ref())).collect()
 }
 
-fn sum_of_medians(operators: &[vitempo_graph::Measurement]) -> f64 {
-    operators.iter().filter_map(|o| o.samples.median_ns()).sum()
+/// Of each profiled run: operators' time as a share of the whole run's. Both are taken in the same run, so load on the machine falls on both.
+fn shares(profile: &ProfiledRuns) -> Vec<f64> {
+    let sum = |run: usize| profile.operators.iter().map(|o| o.samples.wall_ns[run] as f64).sum::<f64>();
+    profile.e2e.wall_ns.iter().enumerate().map(|(run, &wall)| sum(run) / wall as f64).collect()
 }
 
 #[test]
 fn operators_add_up_to_the_model() {
     for backend in engines() {
         let mut session = backend.load(&reference::model().unwrap(), &RunOptions::default()).unwrap();
-        let mut e2e = Samples::default();
-        for _ in 0..20 {
-            session.run().unwrap().append_to(&mut e2e);
-        }
+        let time = session.run().unwrap();
+        assert!(time.wall_ns > 0 && time.cpu_ns.is_some_and(|cpu| cpu > 0) == cfg!(unix), "{time:?}");
         let profile = session.profile(3, 11).unwrap();
-        let whole = e2e.median_ns().unwrap();
-        let share = sum_of_medians(&profile.operators) / whole;
-        assert!(whole > 0.0 && e2e.cpu_ns.len() == e2e.wall_ns.len());
-        assert!((0.5..2.0).contains(&share), "{}: operators are {share:.2} of the whole", backend.name());
-        assert_eq!(profile.e2e.wall_ns.len(), 11);
+        assert_eq!((profile.e2e.wall_ns.len(), profile.e2e.cpu_ns.len()), (11, if cfg!(unix) { 11 } else { 0 }));
         assert!(profile.operators.iter().all(|o| o.status == Status::Ok && o.samples.wall_ns.len() == 11), "{}", backend.name());
+        let best = shares(&profile).into_iter().fold(0.0, f64::max);
+        assert!((0.5..1.5).contains(&best), "{}: operators are {best:.2} of the whole", backend.name());
         session.run().unwrap();
     }
 }

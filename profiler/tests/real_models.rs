@@ -32,7 +32,8 @@ fn model(path: PathBuf) -> SweepModel {
     SweepModel { identity, graph, source: Source::File(path) }
 }
 
-/// Name, end to end, sum of operators / end to end, operators, and the kernels vitempo cannot describe.
+/// Name, end to end, sum of operators / end to end (by wall time, and by CPU time, which a busy machine does not stretch), operators, and the
+/// kernels vitempo cannot describe.
 fn line(profile: &ModelProfile) -> String {
     let e2e = profile.e2e.median_ns().unwrap_or_default();
     let sum: f64 = profile.operators.iter().filter_map(|o| o.samples.median_ns()).sum();
@@ -40,7 +41,9 @@ fn line(profile: &ModelProfile) -> String {
     unknown.sort();
     unknown.dedup();
     let name = format!("{} {}", profile.environment.framework, profile.model.name);
-    format!("{name:45} {:8.2} ms, operators {:.3} of it, {} of them, unknown {unknown:?} {:?}", e2e / 1e6, sum / e2e, profile.operators.len(), profile.status)
+    let (share, cpu_share) = (sum / e2e, sum / profile.e2e.median_cpu_ns().unwrap_or(f64::NAN));
+    let count = profile.operators.len();
+    format!("{name:45} {:8.2} ms, {count} operators, {share:.3} of it ({cpu_share:.3} of CPU time), unknown {unknown:?} {:?}", e2e / 1e6, profile.status)
 }
 
 #[test]

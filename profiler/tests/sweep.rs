@@ -149,3 +149,41 @@ fn progress_counts_to_the_end() {
     sweep.run(Hooks { done: &done, sink: &mut |_| Ok(()), progress: &mut progress, interrupted: &AtomicBool::new(false) }).unwrap();
     assert_eq!(seen.into_inner(), [(1, 3, false), (2, 3, true), (3, 3, true)]);
 }
+
+/// A host that is gone closes the worker's stdin; the worker ends even while its engine hangs, and leaves no files.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_ends_with_its_host_and_leaves_nothing() {
+    use std::{io::Write, process::Stdio, time::Instant};
+    let folder = tempfile::tempdir().unwrap();
+    let private = folder.path().join("worker");
+    std::fs::create_dir(&private).unwrap();
+    std::fs::write(private.join("optimized.onnx"), b"big").unwrap();
+    let mut child = std::process::Command::new(worker().program)
+        .env("VITEMPO_WORKER_FOLDER", &private)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let request = vitempo_profiler::worker::VisitRequest {
+        backend: "faulty".to_owned(),
+        options: RunOptions::default(),
+        protocol: VisitProtocol::default(),
+        name: "hang".to_owned(),
+        graph: reference::graph().unwrap(),
+        source: Source::Graph,
+    };
+    let line = serde_json::to_string(&vitempo_profiler::worker::Request::Visit(Box::new(request))).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{line}").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(child.try_wait().unwrap().is_none());
+    drop(stdin);
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!private.exists());
+}

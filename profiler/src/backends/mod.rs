@@ -1,7 +1,7 @@
 //! What an inference engine must offer to be measured: [`Backend`] finds and loads, [`Session`] runs one model.
 //!
 //! An engine is one file here behind a cargo feature and one line in [`all`]. Times are nanoseconds. A session runs in the process it is
-//! loaded in: `worker.rs` gives each engine and thread count a process of its own.
+//! loaded in: [`crate::worker`] gives each engine and thread count a process of its own.
 
 #[cfg(feature = "null")]
 pub mod null;

@@ -1,6 +1,6 @@
 //! The host's side: starts a worker, asks it, and ends it when it takes too long.
 
-use super::{Reply, Request};
+use super::{FOLDER_VARIABLE, Reply, Request};
 use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Read, Write},
@@ -13,6 +13,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 
 /// How to start a worker: a program that calls [`super::main`].
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ pub enum WorkerError {
     Start { program: PathBuf, source: io::Error },
     #[error("the worker ended ({status}){}", tail(.stderr))]
     Died { status: String, stderr: String },
-    #[error("no answer within {} s, the worker was ended; a longer limit may help (--timeout)", .0.as_secs_f64())]
+    #[error("no answer within {} s, the worker was ended; a longer limit may help (--visit-timeout)", .0.as_secs_f64())]
     TimedOut(Duration),
     #[error("interrupted")]
     Interrupted,
@@ -56,9 +57,12 @@ fn tail(stderr: &str) -> String {
 }
 
 /// A running worker. It ends with this value.
+///
+/// Its temporary files are in a folder of its own, which goes when it goes, however that happens.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
+    _folder: TempDir,
     stdin: ChildStdin,
     replies: mpsc::Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -77,7 +81,9 @@ impl Worker {
     pub fn start(command: &WorkerCommand) -> Result<Self, WorkerError> {
         let error = |source| WorkerError::Start { program: command.program.clone(), source };
         let mut process = Command::new(&command.program);
+        let folder = tempfile::Builder::new().prefix("vitempo-worker").tempdir().map_err(error)?;
         process.args(&command.args).envs(command.env.iter().cloned());
+        process.env("TMPDIR", folder.path()).env("TMP", folder.path()).env(FOLDER_VARIABLE, folder.path());
         let mut child = process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(error)?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
             return Err(error(io::Error::other("it has no stdin, stdout or stderr")));
@@ -87,7 +93,7 @@ impl Worker {
         let tail = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&tail);
         std::thread::spawn(move || keep_tail(stderr, &kept));
-        Ok(Self { child, stdin, replies, stderr: tail })
+        Ok(Self { child, _folder: folder, stdin, replies, stderr: tail })
     }
 
     /// Asks and waits for the answer. After any error but `Interrupted` before sending, this worker must not be asked again.

@@ -20,6 +20,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use vitempo_graph::Graph;
 
+/// Tells a worker its folder for temporary files.
+const FOLDER_VARIABLE: &str = "VITEMPO_WORKER_FOLDER";
+
 /// What a host asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {

@@ -1,6 +1,6 @@
 //! The worker's side: reads requests, runs them one after the other on the main thread, answers.
 
-use super::{Reply, Request, VisitRequest};
+use super::{FOLDER_VARIABLE, Reply, Request, VisitRequest};
 use crate::{
     backends::{self, Backend, Model, RunOptions, Session},
     pinning, reference, source, visit,
@@ -50,9 +50,23 @@ fn requests() -> mpsc::Receiver<String> {
                 break;
             }
         }
-        std::process::exit(0);
+        end();
     });
     receiver
+}
+
+/// Removes the worker's temporary files and ends the process without exit handlers: those of an engine must not run beside the engine.
+fn end() -> ! {
+    if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    #[cfg(unix)]
+    // SAFETY: ends the process; nothing is left to be in an invalid state.
+    unsafe {
+        libc::_exit(0)
+    }
+    #[cfg(not(unix))]
+    std::process::exit(0)
 }
 
 struct Server<'a> {
