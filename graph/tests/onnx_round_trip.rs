@@ -11,7 +11,7 @@ fn step(b: &mut GraphBuilder, name: &str, x: ValueId, choice: u8, size: usize) -
     let shape = b.tensor(x).unwrap().shape.clone();
     let image = shape.len() == 4;
     match (choice, image) {
-        (0, true) => b.conv(name, x, size * 4, 3, 1 + size % 2, 1, 1, size % 3 == 0),
+        (0, true) => b.conv(name, x, size * 4, 3, 1 + size % 2, 1, 1, size.is_multiple_of(3)),
         (1, true) => b.conv(name, x, shape[1], 2 * (size % 3) + 1, 1, size % 3, shape[1], true),
         (2, true) => b.batch_norm(name, x),
         (3, true) => b.global_average_pool(name, x),
@@ -20,7 +20,7 @@ fn step(b: &mut GraphBuilder, name: &str, x: ValueId, choice: u8, size: usize) -
             b.transpose(name, tokens, &[0, 2, 1])
         }
         (5, true) => b.concat(name, &[x, x], 1),
-        (0..=2, false) => b.linear(name, x, size * 4, size % 2 == 0),
+        (0..=2, false) => b.linear(name, x, size * 4, size.is_multiple_of(2)),
         (3, false) => b.layer_norm(name, x),
         (4, false) => {
             let keys = b.transpose(&format!("{name}.keys"), x, &[0, 2, 1])?;
