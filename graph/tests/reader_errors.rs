@@ -229,3 +229,23 @@ fn names_are_kept_where_they_are_unique() {
     let names: Vec<&str> = graph.nodes().iter().map(|n| n.name.as_str()).collect();
     assert_eq!(names, ["a", "Relu_1", "Relu_2", "Relu_3"]);
 }
+
+#[test]
+fn small_files_do_not_become_large() {
+    let names: Vec<String> = (0..3000).map(|i| format!("c{i}")).collect();
+    let fill = AttributeProto { name: "value".to_owned(), t: Some(ints("", &[7])), ..Default::default() };
+    let one = |name: &String| NodeProto { attribute: vec![fill.clone()], ..node("ConstantOfShape", &["many"], &[name.as_str()]) };
+    let mut nodes: Vec<NodeProto> = names.iter().map(one).collect();
+    let mut all: Vec<&str> = vec!["x"];
+    all.extend(names.iter().map(String::as_str));
+    nodes.push(node("Sum", &all, &["y"]));
+    let graph = read(&model(&[4096], vec![ints("many", &[4096])], nodes)).unwrap();
+    let kept = |source: &ValueSource| match source {
+        ValueSource::Constant(Some(ConstantData::Floats(v))) => v.len(),
+        ValueSource::Constant(Some(ConstantData::Ints(v))) => v.len(),
+        _ => 0,
+    };
+    let total: usize = graph.values().iter().map(|v| kept(&v.source)).sum();
+    assert!(total > 0 && total <= 1 << 22, "{total}");
+    assert_eq!(graph.nodes()[0].op.inputs.len(), 3001);
+}

@@ -30,10 +30,10 @@ pub(super) enum Refusal {
 }
 
 /// `None`: not an operator vitempo knows.
-pub(super) type Mapped1 = Result<Option<Mapping>, Refusal>;
+pub(super) type Outcome = Result<Option<Mapping>, Refusal>;
 
 /// An operator with these attributes, reading the inputs at `operands` that are there.
-pub(super) fn operator(call: &Call<'_>, kind: OpKind, attributes: Attributes, operands: impl IntoIterator<Item = usize>) -> Mapped1 {
+pub(super) fn operator(call: &Call<'_>, kind: OpKind, attributes: Attributes, operands: impl IntoIterator<Item = usize>) -> Outcome {
     let operands = operands.into_iter().filter(|&i| call.input(i).is_some()).collect();
     Ok(Some(Mapping::Operator(Mapped { kind, attributes, operands, outputs: None })))
 }

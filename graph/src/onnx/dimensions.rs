@@ -47,7 +47,7 @@ fn tensor_type(info: &ValueInfoProto) -> Option<&TensorTypeProto> {
 /// The caller's value for a dimension: by its symbol, or by `input:index`.
 fn given(input: &str, index: usize, dim: &DimensionProto, options: &ReadOptions) -> Option<usize> {
     let by_symbol = dim.dim_param.as_ref().and_then(|symbol| options.dimensions.get(symbol));
-    by_symbol.or_else(|| options.dimensions.get(&format!("{input}:{index}"))).copied()
+    by_symbol.or_else(|| options.dimensions.get(&format!("{input}:{index}"))).copied().filter(|&v| v > 0)
 }
 
 fn dynamic(path: &Path, input: &str, index: usize, dim: &DimensionProto) -> OnnxError {

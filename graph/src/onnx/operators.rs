@@ -9,10 +9,10 @@ mod selection;
 mod source;
 mod window;
 
-use super::call::{Call, Mapped1};
+use super::call::{Call, Outcome};
 
 /// What a node of ONNX's own domain is.
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     let families = [elementwise::map, product::map, window::map, layout::map, reduction::map, selection::map, source::map, resample::map];
     for family in families {
         if let Some(mapping) = family(call)? {

@@ -33,6 +33,9 @@ fn is_onnx(domain: &str) -> bool {
     domain.is_empty() || domain == "ai.onnx"
 }
 
+/// Elements of values folded in one model, after which only shapes are: a small file must not become large.
+const MOST_FOLDED: usize = 1 << 22;
+
 struct Reader<'a> {
     path: &'a Path,
     graph: &'a GraphProto,
@@ -45,6 +48,8 @@ struct Reader<'a> {
     /// Node names of the file, and whether each is there once.
     names: HashMap<&'a str, bool>,
     generated: HashSet<String>,
+    /// Elements of values folded so far.
+    folded: usize,
     infos: Option<HashMap<&'a str, &'a ValueInfoProto>>,
 }
 
@@ -57,7 +62,7 @@ impl<'a> Reader<'a> {
         let count = graph.initializer.len() + graph.input.len() + graph.node.len();
         let (ids, values) = (HashMap::with_capacity(count), Vec::with_capacity(count));
         let nodes = Vec::with_capacity(graph.node.len());
-        Self { path, graph, opset, options, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), infos: None }
+        Self { path, graph, opset, options, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), folded: 0, infos: None }
     }
 
     fn format(&self, reason: String) -> OnnxError {
@@ -133,6 +138,7 @@ impl<'a> Reader<'a> {
         self.ids.retain(|_, id| (id.0 as usize) < given);
         self.nodes.clear();
         self.generated.clear();
+        self.folded = 0;
         for index in order {
             if let Some(missing) = self.missing(index) {
                 return Err(self.graph_error(GraphError::Dangling { node: self.label(index), value: missing.to_owned() }));
@@ -208,6 +214,9 @@ impl<'a> Reader<'a> {
     }
 
     fn evaluated(&self, kind: &OpKind, attributes: &Attributes, operands: &[ValueId], outputs: &[TensorSpec]) -> Option<Vec<Option<ConstantData>>> {
+        if self.folded > MOST_FOLDED {
+            return None;
+        }
         let known = |id: &ValueId| match &self.values[id.0 as usize] {
             Value { tensor: Some(tensor), source: ValueSource::Constant(Some(data)), .. } => Some(Known { tensor, data }),
             _ => None,
@@ -223,6 +232,8 @@ impl<'a> Reader<'a> {
         let mut tensors = tensors.into_iter();
         for name in &graph.node[index].output {
             let (tensor, data) = (tensors.next(), data.next().flatten());
+            self.folded = self.folded.saturating_add(data.as_ref().map_or(0, payload::length));
+            let data = data.filter(|_| self.folded <= MOST_FOLDED);
             if !name.is_empty() {
                 self.add(name, tensor, ValueSource::Constant(data))?;
             }

@@ -1,7 +1,7 @@
 //! Operators that slide a window: convolutions and pooling. Attributes `kernel_shape`, `strides`, `dilations` have one number per spatial
 //! dimension, `pads` two: all begins, then all ends.
 
-use super::{dimension, like, operand, sizes, text};
+use super::{dimension, like, operand, text};
 use crate::{Attribute, Attributes, OpKind, Operand, TensorSpec};
 
 pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
@@ -150,7 +150,7 @@ fn channels(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<usize, 
         return Ok(x.shape[1]);
     }
     let weight = operand(inputs, 1)?;
-    let group = sizes(&Attributes::new().with_ints("group", [a.int("group").unwrap_or(1)]), "group")?[0];
+    let group = usize::try_from(a.int("group").unwrap_or(1)).unwrap_or(0);
     let (outer, inner) = (weight.shape[0], weight.shape[1]);
     let fits = group > 0
         && match kind {

@@ -1,10 +1,10 @@
 //! Elementwise operators.
 
-use super::super::call::{Call, Mapped1, Refusal, operator};
+use super::super::call::{Call, Outcome, Refusal, operator};
 use super::super::payload;
 use crate::{Attribute, Attributes, ConstantData, OpKind, ValueSource};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     let op = call.node.op_type.as_str();
     if let Some(kind) = plain(op) {
         return operator(call, kind, Attributes::new(), 0..call.inputs.len());
@@ -60,20 +60,20 @@ fn plain(op: &str) -> Option<OpKind> {
     })
 }
 
-fn parameters(call: &Call<'_>, kind: OpKind, defaults: &[(&str, f64)]) -> Mapped1 {
+fn parameters(call: &Call<'_>, kind: OpKind, defaults: &[(&str, f64)]) -> Outcome {
     let attributes = defaults.iter().fold(Attributes::new(), |a, (name, default)| a.with(name, Attribute::Float(call.float(name).unwrap_or(*default))));
     operator(call, kind, attributes, [0])
 }
 
 /// Selu and Celu are kinds of Elu.
-fn activation(call: &Call<'_>, defaults: &[(&str, f64)]) -> Mapped1 {
+fn activation(call: &Call<'_>, defaults: &[(&str, f64)]) -> Outcome {
     let named = Attributes::new().with("op", Attribute::Text(call.node.op_type.clone()));
     let attributes = defaults.iter().fold(named, |a, (name, default)| a.with(name, Attribute::Float(call.float(name).unwrap_or(*default))));
     operator(call, OpKind::Elu, attributes, [0])
 }
 
 /// An exponent that is one constant is an attribute.
-fn pow(call: &Call<'_>) -> Mapped1 {
+fn pow(call: &Call<'_>) -> Outcome {
     let (x, exponent) = (call.tensor(0)?, call.tensor(1)?);
     let value = match call.input(1).map(|v| &v.source) {
         Some(ValueSource::Constant(Some(ConstantData::Floats(v)))) if v.len() == 1 => Some(v[0]),
@@ -87,7 +87,7 @@ fn pow(call: &Call<'_>) -> Mapped1 {
 }
 
 /// A bound that excludes no number is left out.
-fn clip(call: &Call<'_>) -> Mapped1 {
+fn clip(call: &Call<'_>) -> Outcome {
     let mut attributes = Attributes::new();
     for (name, index) in [("min", 1), ("max", 2)] {
         if let Some(bound) = call.number(name, index).filter(|b| b.abs() < f64::from(f32::MAX)) {
@@ -97,7 +97,7 @@ fn clip(call: &Call<'_>) -> Mapped1 {
     operator(call, OpKind::Clip, attributes, [0])
 }
 
-fn cast(call: &Call<'_>) -> Mapped1 {
+fn cast(call: &Call<'_>) -> Outcome {
     let to = match call.node.op_type.as_str() {
         "CastLike" => call.tensor(1)?.precision,
         _ => {

@@ -1,9 +1,9 @@
 //! Operators that move whole tensors.
 
-use super::super::call::{Call, Mapped1, Refusal, operator};
+use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attributes, OpKind};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type.as_str() {
         "Transpose" => operator(call, OpKind::Transpose, call.attributes(&["#perm"]), [0]),
         "Reshape" => {
@@ -34,7 +34,7 @@ fn missing(input: &str) -> Refusal {
     Refusal::Invalid(format!("its input {input} is missing"))
 }
 
-fn reshape(call: &Call<'_>, shape: Vec<i64>) -> Mapped1 {
+fn reshape(call: &Call<'_>, shape: Vec<i64>) -> Outcome {
     operator(call, OpKind::Reshape, Attributes::new().with_ints("shape", shape), [0])
 }
 

@@ -1,9 +1,9 @@
 //! Matrix products.
 
-use super::super::call::{Call, Mapped1, operator};
+use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attribute, OpKind};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type.as_str() {
         "MatMul" => operator(call, kind(call)?, call.attributes(&[]), [0, 1]),
         "Gemm" => {
@@ -22,7 +22,7 @@ pub(super) fn map(call: &Call<'_>) -> Mapped1 {
 }
 
 /// A product with a constant matrix on the right is `linear`.
-fn kind(call: &Call<'_>) -> Result<OpKind, super::super::call::Refusal> {
+fn kind(call: &Call<'_>) -> Result<OpKind, Refusal> {
     let linear = call.is_constant(1) && call.tensor(1)?.rank() == 2 && !call.is_constant(0);
     Ok(if linear { OpKind::Linear } else { OpKind::MatMul })
 }

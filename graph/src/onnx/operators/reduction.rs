@@ -1,9 +1,9 @@
 //! Reductions, softmax and normalisations.
 
-use super::super::call::{Call, Mapped1, Refusal, operator};
+use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attribute, Attributes, OpKind};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     let reduced = |kind| reduce(call, kind);
     let op = call.node.op_type.as_str();
     match op {
@@ -43,7 +43,7 @@ pub(super) fn map(call: &Call<'_>) -> Mapped1 {
 }
 
 /// Without axes everything is reduced, or nothing when `noop_with_empty_axes` says so.
-fn reduce(call: &Call<'_>, kind: OpKind) -> Mapped1 {
+fn reduce(call: &Call<'_>, kind: OpKind) -> Outcome {
     let axes = call.ints_or_input("axes", 1)?.unwrap_or_default();
     if axes.is_empty() && call.int("noop_with_empty_axes").unwrap_or(0) != 0 {
         return operator(call, OpKind::Identity, Attributes::new(), [0]);
@@ -52,7 +52,7 @@ fn reduce(call: &Call<'_>, kind: OpKind) -> Mapped1 {
 }
 
 /// Before operator set 13 everything from `axis` on was normalised together: `coerce` = 1 where that differs.
-fn softmax(call: &Call<'_>) -> Mapped1 {
+fn softmax(call: &Call<'_>) -> Outcome {
     let shape = &call.tensor(0)?.shape;
     let old = call.opset < 13;
     let axis = call.int("axis").unwrap_or(if old { 1 } else { -1 });

@@ -1,9 +1,9 @@
 //! Operators that change spatial extents.
 
-use super::super::call::{Call, Mapped1, Refusal, operator};
+use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attribute, Attributes, OpKind};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type.as_str() {
         "Pad" => pad(call),
         "Resize" => resize(call),
@@ -40,7 +40,7 @@ fn axes(given: Option<Vec<i64>>, rank: usize) -> Result<Vec<usize>, Refusal> {
     given.into_iter().map(one).collect()
 }
 
-fn pad(call: &Call<'_>) -> Mapped1 {
+fn pad(call: &Call<'_>) -> Outcome {
     let rank = call.tensor(0)?.rank();
     let name = if call.attribute("paddings").is_some() { "paddings" } else { "pads" };
     let given = call.ints_or_input(name, 1)?.ok_or_else(|| Refusal::Invalid("its input pads is missing".to_owned()))?;
@@ -70,7 +70,7 @@ fn floored(call: &Call<'_>, old: bool) -> Attributes {
     attributes
 }
 
-fn resize(call: &Call<'_>) -> Mapped1 {
+fn resize(call: &Call<'_>) -> Outcome {
     let old = call.opset < 11;
     let (scales, sizes) = if old { (1, usize::MAX) } else { (2, 3) };
     let shape = &call.tensor(0)?.shape;

@@ -1,9 +1,9 @@
 //! Operators that pick elements.
 
-use super::super::call::{Call, Mapped1, Refusal, operator};
+use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attributes, ConstantData, OpKind, ValueSource};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type.as_str() {
         "Slice" => {
             let missing = |what: &str| Refusal::Invalid(format!("its input {what} is missing"));
@@ -27,7 +27,7 @@ pub(super) fn map(call: &Call<'_>) -> Mapped1 {
 }
 
 /// One constant scalar index is an attribute.
-fn gather(call: &Call<'_>) -> Mapped1 {
+fn gather(call: &Call<'_>) -> Outcome {
     let attributes = call.attributes(&["axis"]);
     let index = match call.input(1).map(|v| &v.source) {
         Some(ValueSource::Constant(Some(ConstantData::Ints(v)))) if call.tensor(1)?.rank() == 0 => v.first().copied(),

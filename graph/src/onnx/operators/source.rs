@@ -1,10 +1,10 @@
 //! Operators whose output is known before the model runs: constants, shapes, ranges.
 
-use super::super::call::{Call, Mapped1, Mapping, Refusal};
+use super::super::call::{Call, Mapping, Outcome, Refusal};
 use super::super::payload::{self, FOLDABLE_ELEMENTS};
 use crate::{Attribute, ConstantData, OpKind, Precision, TensorSpec, shape};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     let (tensor, data) = match call.node.op_type.as_str() {
         "Constant" => return constant(call),
         "Shape" => shape_of(call)?,
@@ -20,7 +20,7 @@ pub(super) fn map(call: &Call<'_>) -> Mapped1 {
     Ok(Some(Mapping::Constant(tensor, data)))
 }
 
-fn constant(call: &Call<'_>) -> Mapped1 {
+fn constant(call: &Call<'_>) -> Outcome {
     let ints = |v: Vec<i64>, shape: Vec<usize>| (TensorSpec::new(shape, Precision::I64), Some(ConstantData::Ints(v)));
     let floats = |v: Vec<f64>, shape: Vec<usize>| (TensorSpec::f32(shape), Some(ConstantData::Floats(v)));
     let Some(a) = call.node.attribute.first() else { return Err(Refusal::Invalid("it has no value".to_owned())) };

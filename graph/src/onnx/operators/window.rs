@@ -1,9 +1,9 @@
 //! Convolutions and pooling.
 
-use super::super::call::{Call, Mapped1, operator};
+use super::super::call::{Call, Outcome, operator};
 use crate::{Attributes, OpKind};
 
-pub(super) fn map(call: &Call<'_>) -> Mapped1 {
+pub(super) fn map(call: &Call<'_>) -> Outcome {
     let window = ["#kernel_shape", "#strides", "#pads", "#dilations", "$auto_pad"];
     let with = |more: &[&str]| call.attributes(&[&window, more].concat());
     match call.node.op_type.as_str() {
