@@ -129,7 +129,7 @@ impl Dataset {
         }
         for entry in journal.entries {
             match entry {
-                Entry::Model { identity, graph } => known.add_model(&mut dataset, identity, Some(graph))?,
+                Entry::Model(model) => known.add_model(&mut dataset, model.identity, Some(model.graph))?,
                 Entry::Visit(profile) => {
                     known.add_model(&mut dataset, profile.model.clone(), None)?;
                     known.add_visit(&mut dataset, *profile)?;

@@ -33,8 +33,15 @@ pub(crate) enum EntryRef<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Entry {
-    Model { identity: ModelIdentity, graph: Graph },
+    Model(Box<ModelEntry>),
     Visit(Box<ModelProfile>),
+}
+
+/// A model and its graph.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ModelEntry {
+    pub(crate) identity: ModelIdentity,
+    pub(crate) graph: Graph,
 }
 
 /// Everything in the journal.
@@ -102,8 +109,8 @@ fn read_segment(path: &Path, bytes: &[u8], journal: &mut Journal) -> Result<(), 
 fn parse(line: &[u8]) -> Result<Entry, String> {
     let entry = checked(line).ok_or("it is not a whole journal line, or its digest does not match")?;
     let entry: Entry = serde_json::from_slice(entry).map_err(|e| e.to_string())?;
-    if let Entry::Model { graph, .. } = &entry {
-        check_graph(graph)?;
+    if let Entry::Model(model) = &entry {
+        check_graph(&model.graph)?;
     }
     Ok(entry)
 }

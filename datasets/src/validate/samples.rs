@@ -161,7 +161,7 @@ fn limit_of(limits: &HashMap<&str, f64>, key: &VisitKey) -> f64 {
 fn flops_of_models(readable: &Readable) -> HashMap<&str, u64> {
     let stored = readable.models.iter().flatten().filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
     let journal = readable.journal.entries.iter().filter_map(|entry| match entry {
-        Entry::Model { identity, graph } => Some((identity.architecture.as_str(), graph)),
+        Entry::Model(model) => Some((model.identity.architecture.as_str(), &model.graph)),
         Entry::Visit(_) => None,
     });
     stored.chain(journal).map(|(architecture, graph): (&str, &Graph)| (architecture, Work::of_graph(graph).flops)).collect()

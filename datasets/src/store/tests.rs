@@ -1,0 +1,154 @@
+//! Round trips, kills and full disks.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::simulated::{append_all, environment, stored, sweep};
+
+#[test]
+fn what_goes_in_comes_out_before_and_after_compaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, graphs) = sweep(12, 7, 4);
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    assert!(Dataset::load(folder.path()).unwrap().profiles.is_empty());
+    append_all(&mut store, &profiles[..15], &graphs);
+    let check = |expected: &[ModelProfile]| {
+        let dataset = Dataset::load(folder.path()).unwrap();
+        assert_eq!(dataset.profiles, expected);
+        assert_eq!(dataset.graphs, graphs);
+        assert_eq!(dataset.warnings, []);
+    };
+    check(&profiles[..15]);
+    assert_eq!(store.compact().unwrap().segments, 1);
+    check(&profiles[..15]);
+    append_all(&mut store, &profiles[15..], &graphs);
+    check(&profiles);
+    store.compact().unwrap();
+    check(&profiles);
+    assert_eq!(store.compact().unwrap().segments, 0);
+}
+
+#[test]
+fn equal_datasets_have_equal_bytes() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    stored(one.path(), 5);
+    stored(two.path(), 5);
+    for table in TABLES {
+        assert_eq!(fs::read(one.path().join(table.file_name())).unwrap(), fs::read(two.path().join(table.file_name())).unwrap(), "{}", table.name);
+    }
+}
+
+#[test]
+fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, graphs) = sweep(4, 5, 3);
+    let id = environment().id();
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    append_all(&mut store, &profiles[..3], &graphs);
+    drop(store);
+    let segment = folder.path().join("journal/000001.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    for torn in [1, 2, 40, 900] {
+        fs::write(&segment, &whole[..whole.len() - torn]).unwrap();
+        let mut store = Store::open_or_create(folder.path()).unwrap();
+        assert!(matches!(store.warnings(), [Warning::TornLine { line: 6, .. }]), "{torn}: {:?}", store.warnings());
+        assert!(store.done(&id, &profiles[1].model, 0, None) && !store.done(&id, &profiles[2].model, 0, None));
+        append_all(&mut store, &profiles[2..5], &graphs);
+        assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
+        let compaction = store.compact().unwrap();
+        assert_eq!((compaction.visits, compaction.segments, compaction.warnings.len()), (5, 2, 1));
+        drop(store);
+        assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
+        for table in TABLES {
+            fs::remove_file(folder.path().join(table.file_name())).unwrap();
+        }
+        write_tables(folder.path(), &Dataset::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_compaction_cut_short_anywhere_loses_and_doubles_nothing() {
+    let (profiles, graphs) = sweep(6, 5, 3);
+    for files_written in 0..=TABLES.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open_or_create(folder.path()).unwrap();
+        append_all(&mut store, &profiles[..4], &graphs);
+        store.compact().unwrap();
+        append_all(&mut store, &profiles[4..], &graphs);
+        drop(store);
+        let dataset = Dataset::load(folder.path()).unwrap();
+        for table in &tables_of(folder.path(), &dataset).unwrap()[..files_written] {
+            parquet::write(table).unwrap();
+        }
+        fs::write(folder.path().join("models.parquet.unfinished"), b"PAR1").unwrap();
+        assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles, "{files_written} tables");
+        let mut store = Store::open_or_create(folder.path()).unwrap();
+        store.compact().unwrap();
+        let dataset = Dataset::load(folder.path()).unwrap();
+        assert_eq!((dataset.profiles, dataset.graphs), (profiles.clone(), graphs.clone()), "{files_written} tables");
+    }
+}
+
+#[test]
+fn done_knows_sittings_rounds_and_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, _) = stored(folder.path(), 7);
+    let store = Store::open_or_create(folder.path()).unwrap();
+    let id = environment().id();
+    let model = &profiles[6].model;
+    for (environment, round, sitting, expected) in [
+        (id.as_str(), 0, None, Some(Status::Ok)),
+        (id.as_str(), 0, Some("monday"), Some(Status::Ok)),
+        (id.as_str(), 0, Some("tuesday"), None),
+        (id.as_str(), 1, None, Some(Status::Failed("out of memory".into()))),
+        (id.as_str(), 2, None, None),
+        ("elsewhere", 0, None, None),
+    ] {
+        assert_eq!(store.status(environment, model, round, sitting), expected.as_ref(), "{environment} {round} {sitting:?}");
+    }
+}
+
+#[test]
+fn refuses_what_it_cannot_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, graphs) = stored(folder.path(), 2);
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    assert!(matches!(store.append(&profiles[0]), Err(DatasetError::Conflict { .. })));
+    let mut nan = profiles[0].clone();
+    nan.round = 9;
+    nan.protocol.target_spread = f64::NAN;
+    assert!(matches!(store.append(&nan), Err(DatasetError::Unstorable { .. })));
+    let mut renamed = profiles[0].model.clone();
+    renamed.space = Some("elsewhere".into());
+    assert!(matches!(store.append_model(&renamed, &graphs[&renamed.architecture]), Err(DatasetError::Conflict { .. })));
+    assert!(matches!(Store::open_or_create(folder.path()), Err(DatasetError::Locked { .. })));
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("holiday.jpg"), b"x").unwrap();
+    let error = Store::open_or_create(other.path()).unwrap_err();
+    assert!(error.to_string().contains("holiday.jpg"), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_with_a_path_and_keeps_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, graphs) = sweep(2, 4, 2);
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("models.parquet.unfinished")).unwrap();
+    append_all(&mut store, &profiles, &graphs);
+    let error = store.compact().unwrap_err();
+    assert!(error.to_string().contains("models.parquet"), "{error}");
+    assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles);
+    store.compact().unwrap();
+    assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles);
+}
+
+#[test]
+fn a_lost_schema_file_costs_no_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, _) = stored(folder.path(), 3);
+    fs::remove_dir(folder.path().join("journal")).unwrap();
+    fs::remove_file(folder.path().join("schema.json")).unwrap();
+    fs::remove_file(folder.path().join("operators.parquet")).unwrap();
+    drop(Store::open_or_create(folder.path()).unwrap());
+    assert_eq!(parquet::read(&model_measurements::SCHEMA, folder.path()).unwrap().rows(), profiles.len());
+}
