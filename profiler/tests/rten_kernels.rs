@@ -18,8 +18,11 @@ fn models() -> Vec<PathBuf> {
     found
 }
 
-/// Executed kernels in order, by the run of one model with seeded weights.
-fn executed(path: &Path) -> (Vec<(String, OpSpec)>, Vec<(String, OpSpec)>) {
+/// Kernels in execution order, with the names of their nodes.
+type Kernels = Vec<(String, OpSpec)>;
+
+/// The kernels foretold for a model, and those one run with seeded weights brought.
+fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
     let graph = onnx::read_file(path, &onnx::ReadOptions::default()).unwrap();
     let bytes = onnx::materialize(path, 0).unwrap();
     let foretold = lowering::rten::lower(&graph).nodes().iter().map(|node| (node.name.clone(), node.op.clone())).collect();
@@ -31,7 +34,7 @@ fn executed(path: &Path) -> (Vec<(String, OpSpec)>, Vec<(String, OpSpec)>) {
 #[test]
 fn kernels_are_foretold() {
     for path in models() {
-        let (foretold, executed) = executed(&path);
+        let (foretold, executed) = foretold_and_executed(&path);
         let unknown: Vec<_> = executed.iter().filter(|(_, op)| matches!(op.kind, OpKind::Unsupported(_))).collect();
         assert!(unknown.is_empty(), "{}: {unknown:?}", path.display());
         assert_eq!(foretold.len(), executed.len(), "{}", path.display());
