@@ -44,14 +44,13 @@ pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> 
     (rest.next().is_none() && !added.is_empty()).then_some(added)
 }
 
-/// The ONNX operator that a node's name speaks of: exporters, and the reader for nodes without a name, put the operator into it.
+/// The ONNX operator that a node's name speaks of. Exporters, and the reader for nodes without a name, put the operator into it: `/norm/Squeeze_1`,
+/// `node_squeeze_1`. Graphs built in memory are written with Reshape alone, and their names are their own.
 fn named(name: &str) -> &'static str {
-    let last = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    ["unsqueeze", "squeeze", "flatten"].into_iter().find(|op| last.contains(op)).map_or("Reshape", |op| match op {
-        "unsqueeze" => "Unsqueeze",
-        "squeeze" => "Squeeze",
-        _ => "Flatten",
-    })
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let lower = last.starts_with("node_").then(|| last.to_ascii_lowercase()).unwrap_or_default();
+    let operators = [("Unsqueeze", "unsqueeze"), ("Squeeze", "squeeze"), ("Flatten", "flatten")];
+    operators.into_iter().find(|(op, small)| last.contains(op) || lower.contains(small)).map_or("Reshape", |(op, _)| op)
 }
 
 /// What the reshape at `index` is.
@@ -118,7 +117,9 @@ mod tests {
             ("node_Unsqueeze_12", "Unsqueeze"),
             ("Flatten_3", "Flatten"),
             ("/features/squeeze/Reshape", "Reshape"),
-            ("attention_heads", "Reshape"),
+            ("node_squeeze_3", "Squeeze"),
+            ("stages.2.kv.squeeze0", "Reshape"),
+            ("stages.3.unflatten", "Reshape"),
         ] {
             assert_eq!(named(name), op, "{name}");
         }
