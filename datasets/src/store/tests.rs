@@ -152,3 +152,23 @@ fn a_lost_schema_file_costs_no_data() {
     drop(Store::open_or_create(folder.path()).unwrap());
     assert_eq!(parquet::read(&model_measurements::SCHEMA, folder.path()).unwrap().rows(), profiles.len());
 }
+
+#[test]
+fn graphs_of_real_models_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models");
+    let mut graphs = BTreeMap::new();
+    for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {
+        let graph = vitempo_graph::onnx::read_file(&models.join(format!("{name}.onnx")), &vitempo_graph::onnx::ReadOptions::default()).unwrap();
+        let identity = ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None };
+        store.append_model(&identity, &graph).unwrap();
+        graphs.insert(graph.architecture(), graph);
+    }
+    assert_eq!(Dataset::load(folder.path()).unwrap().graphs, graphs);
+    store.compact().unwrap();
+    let dataset = Dataset::load(folder.path()).unwrap();
+    assert_eq!(dataset.graphs, graphs);
+    assert!(dataset.graphs.iter().all(|(architecture, graph)| graph.architecture() == *architecture));
+    assert_eq!(dataset.models.len(), 3);
+}
