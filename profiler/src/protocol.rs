@@ -11,7 +11,7 @@ use vitempo_graph::{Protocol, Samples};
 pub struct VisitProtocol {
     /// Warm-ups, repeats, target spread, rounds, seed, inputs.
     pub protocol: Protocol,
-    /// Runs in which operators are timed.
+    /// Most runs in which operators are timed; slow models have fewer ([`VisitProtocol::profiled_runs`]).
     pub profiled_repeats: usize,
     /// Runs of the reference workload before, and again after, each visit; 0: none.
     pub reference_repeats: usize,
@@ -42,6 +42,14 @@ impl VisitProtocol {
         Protocol { seed: options.seed, input_distribution: options.inputs.to_string(), ..self.protocol.clone() }
     }
 
+    /// Warm-ups and repeats of the runs in which operators are timed, for a model of this latency: as many as fit into three sampling budgets,
+    /// but at least one warm-up and three repeats.
+    #[must_use]
+    pub fn profiled_runs(&self, e2e_ns: f64) -> (usize, usize) {
+        let fitting = (3.0 * self.sampling_budget.as_nanos() as f64 / e2e_ns.max(1.0)) as usize;
+        (self.protocol.warmups.min(fitting.max(1)), self.profiled_repeats.min(fitting.max(3)))
+    }
+
     /// Whether sampling goes on after these samples and this time.
     #[must_use]
     pub fn wants_more(&self, samples: &Samples, elapsed: Duration) -> bool {
@@ -60,6 +68,14 @@ mod tests {
 
     fn samples(wall_ns: Vec<u64>) -> Samples {
         Samples { wall_ns, cpu_ns: Vec::new() }
+    }
+
+    #[test]
+    fn slow_models_are_profiled_less() {
+        let protocol = VisitProtocol::default();
+        for (e2e_ns, runs) in [(0.0, (3, 10)), (50e6, (3, 10)), (600e6, (3, 6)), (2e9, (1, 3)), (60e9, (1, 3))] {
+            assert_eq!(protocol.profiled_runs(e2e_ns), runs, "{e2e_ns}");
+        }
     }
 
     #[test]

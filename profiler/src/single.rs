@@ -56,7 +56,7 @@ pub fn profile_operators(
             match &profile.status {
                 Status::Failed(reason) => slot.push(failed(op, reason.clone())),
                 Status::Ok => {
-                    slot.extend(profile.operators.iter().filter(|m| !m.node.contains(AROUND)).map(|m| Measurement { node: String::new(), ..m.clone() }))
+                    slot.extend(inside(&profile.operators));
                 }
             }
         }
@@ -64,6 +64,11 @@ pub fn profile_operators(
     };
     sweep.run(Hooks { done: &|_, _| false, sink: &mut sink, progress: &mut |_| {}, interrupted })?;
     Ok(measured.into_iter().flatten().collect())
+}
+
+/// The kernels that are not the ones put around.
+fn inside(measured: &[Measurement]) -> impl Iterator<Item = Measurement> {
+    measured.iter().filter(|m| !m.node.contains(AROUND)).map(|m| Measurement { node: String::new(), ..m.clone() })
 }
 
 fn failed(op: &OpSpec, reason: String) -> Measurement {

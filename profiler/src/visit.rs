@@ -34,7 +34,8 @@ pub fn visit(
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
     visit.e2e = sample(session.as_mut(), protocol)?;
     if protocol.profiled_repeats > 0 {
-        let runs = session.profile(protocol.protocol.warmups, protocol.profiled_repeats)?;
+        let (warmups, repeats) = protocol.profiled_runs(visit.e2e.median_ns().unwrap_or_default());
+        let runs = session.profile(warmups, repeats)?;
         visit.e2e_profiled = runs.e2e;
         visit.operators = runs.operators;
     }
@@ -43,10 +44,13 @@ pub fn visit(
     Ok(visit)
 }
 
-/// End-to-end samples: warm-ups, then as many as the protocol wants.
+/// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling may), then as many as the protocol wants.
 fn sample(session: &mut dyn Session, protocol: &VisitProtocol) -> Result<Samples, BackendError> {
-    for _ in 0..protocol.protocol.warmups {
-        session.run()?;
+    let start = Instant::now();
+    for warmup in 0..protocol.protocol.warmups {
+        if warmup == 0 || start.elapsed() < protocol.sampling_budget {
+            session.run()?;
+        }
     }
     let start = Instant::now();
     let mut samples = Samples::default();

@@ -71,9 +71,16 @@ fn end() -> ! {
 
 struct Server<'a> {
     backends: &'a [Box<dyn Backend>],
-    /// The reference workload, loaded once for a backend and its options; `None` inside when the backend does not take it.
-    reference: Option<(String, RunOptions, Option<Box<dyn Session>>)>,
+    reference: Option<Reference>,
     pinned: Option<Vec<usize>>,
+}
+
+/// The reference workload, loaded once for a backend and its options.
+struct Reference {
+    backend: String,
+    options: RunOptions,
+    /// `None` when the backend does not take it.
+    session: Option<Box<dyn Session>>,
 }
 
 fn failed(reason: impl ToString) -> Reply {
@@ -114,19 +121,19 @@ impl Server<'_> {
         let source = source::ready(&source, &graph, options.seed)?;
         let model = Model { name, graph, source };
         let mut reference = self.reference.take();
-        let session = reference.as_mut().and_then(|(_, _, session)| session.as_mut()).map(|session| &mut **session);
+        let session = reference.as_mut().and_then(|r| r.session.as_mut()).map(|session| &mut **session);
         let result = visit::visit(self.backend(&backend)?, &model, &options, &protocol, session);
         self.reference = reference;
         result.map_err(|e| e.to_string())
     }
 
     fn load_reference(&mut self, backend: &str, options: &RunOptions) -> Result<(), String> {
-        if self.reference.as_ref().is_some_and(|(name, with, _)| name == backend && with == options) {
+        if self.reference.as_ref().is_some_and(|r| r.backend == backend && r.options == *options) {
             return Ok(());
         }
         let session = reference::model().and_then(|model| self.backend(backend)?.load(&model, options).map_err(|e| e.to_string()));
         let session = session.inspect_err(|e| eprintln!("warning: no reference workload: {e}")).ok();
-        self.reference = Some((backend.to_owned(), options.clone(), session));
+        self.reference = Some(Reference { backend: backend.to_owned(), options: options.clone(), session });
         Ok(())
     }
 }
