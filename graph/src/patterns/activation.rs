@@ -98,9 +98,7 @@ fn clipped(graph: &Rewriter, clip: NodeIndex) -> Option<(ValueId, ValueId)> {
 /// `x * clip(x + 3, 0, 6) / 6`, the division in any place, around the Clip at `clip`.
 pub(crate) fn clip_hard_swish(graph: &Rewriter, clip: NodeIndex) -> Option<Span> {
     let (x, mut value) = clipped(graph, clip)?;
-    let sixth = |graph: &Rewriter, v: ValueId| {
-        next_with_number(graph, v, &OpKind::Div, 6.0).or_else(|| next_with_number(graph, v, &OpKind::Mul, 1.0 / 6.0))
-    };
+    let sixth = |graph: &Rewriter, v: ValueId| next_with_number(graph, v, &OpKind::Div, 6.0).or_else(|| next_with_number(graph, v, &OpKind::Mul, 1.0 / 6.0));
     let divided_first = sixth(graph, value);
     value = divided_first.unwrap_or(value);
     let (mul, product) = next(graph, value, &OpKind::Mul)?;
@@ -127,15 +125,17 @@ pub(super) fn canonicalize(graph: &mut Rewriter) {
             OpKind::Tanh => tanh_gelu(graph, index).map(|s| (OpKind::GeluTanh, s)),
             OpKind::Sigmoid => gated(graph, index).map(|s| (OpKind::Silu, s)),
             OpKind::HardSigmoid => gated(graph, index).map(|s| (OpKind::HardSwish, s)),
-            OpKind::Clip => clip_hard_swish(graph, index)
-                .map(|s| (OpKind::HardSwish, s))
-                .or_else(|| clip_hard_sigmoid(graph, index).map(|s| (OpKind::HardSigmoid, s))),
+            OpKind::Clip => {
+                clip_hard_swish(graph, index).map(|s| (OpKind::HardSwish, s)).or_else(|| clip_hard_sigmoid(graph, index).map(|s| (OpKind::HardSigmoid, s)))
+            }
             _ => None,
         };
         if let Some((kind, span)) = found {
             let name = format!("{}/{kind}", node.name);
             let attributes = match kind {
-                OpKind::HardSigmoid => Attributes::new().with("alpha", crate::Attribute::Float(f64::from(1.0f32 / 6.0))).with("beta", crate::Attribute::Float(0.5)),
+                OpKind::HardSigmoid => {
+                    Attributes::new().with("alpha", crate::Attribute::Float(f64::from(1.0f32 / 6.0))).with("beta", crate::Attribute::Float(0.5))
+                }
                 _ => Attributes::new(),
             };
             graph.fuse(&name, kind, attributes, vec![span.input], span.output);

@@ -13,6 +13,8 @@ mod permutation;
 mod product;
 mod reshape;
 mod split;
+#[cfg(test)]
+mod tests;
 mod transpose;
 
 use crate::{Attribute, Attributes, Environment, Graph, GraphError, OpKind, Operand, ValueId, patterns::rewriter::Rewriter, shape};

@@ -27,21 +27,28 @@ pub(super) enum Form {
     Flatten,
 }
 
-/// The positions in `long` that are left over when `short` is laid over it; they must all have extent 1.
+/// The positions in `long` that are left over when `short` is laid over it, as far to the front as can be; they must all have extent 1.
 pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> {
-    let mut rest = short.iter().peekable();
-    let mut added = Vec::new();
-    for (i, extent) in long.iter().enumerate() {
-        let spare = long.len() - i > rest.len();
-        match rest.peek() {
-            Some(next) if *next == extent && !(*extent == 1 && spare) => {
-                rest.next();
-            }
-            _ if *extent == 1 => added.push(i),
-            _ => return None,
+    // `fits[i][j]`: whether short[i..] can be laid over long[j..].
+    let mut fits = vec![vec![false; long.len() + 1]; short.len() + 1];
+    fits[short.len()][long.len()] = true;
+    for j in (0..long.len()).rev() {
+        for i in 0..=short.len() {
+            let matched = i < short.len() && short[i] == long[j] && fits[i + 1][j + 1];
+            fits[i][j] = matched || (long[j] == 1 && fits[i][j + 1]);
         }
     }
-    (rest.next().is_none() && !added.is_empty()).then_some(added)
+    let (mut i, mut added) = (0, Vec::new());
+    for j in 0..long.len() {
+        if long[j] == 1 && fits[i][j + 1] {
+            added.push(j);
+        } else if i < short.len() && short[i] == long[j] && fits[i + 1][j + 1] {
+            i += 1;
+        } else {
+            return None;
+        }
+    }
+    (!added.is_empty()).then_some(added)
 }
 
 /// The ONNX operator that a node's name speaks of. Exporters, and the reader for nodes without a name, put the operator into it: `/norm/Squeeze_1`,

@@ -40,7 +40,9 @@ impl Handler {
         let node = graph.node(index)?;
         let logical_not = node.op.attributes.text("op") == Some("Not");
         Some(match &node.op.kind {
-            K::Cast | K::Exp | K::Identity | K::LeakyRelu | K::Log | K::Reciprocal | K::Relu | K::Sigmoid | K::Sqrt | K::Tanh | K::Abs | K::Neg | K::Erf => Self::Simple,
+            K::Cast | K::Exp | K::Identity | K::LeakyRelu | K::Log | K::Reciprocal | K::Relu | K::Sigmoid | K::Sqrt | K::Tanh | K::Abs | K::Neg | K::Erf => {
+                Self::Simple
+            }
             K::HardSigmoid | K::HardSwish | K::Round | K::Softplus | K::Sin | K::Cos => Self::Simple,
             // A Gelu that is there before fusions is ONNX's own.
             K::Gelu | K::GeluTanh if !node.op.attributes.0.contains_key("fused") => Self::Simple,

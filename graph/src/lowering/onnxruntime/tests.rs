@@ -1,0 +1,172 @@
+//! Each rule on the smallest graph it applies to. The kernels expected are those ONNX Runtime 1.31.1 reports for the same model.
+
+#![allow(clippy::unwrap_used)]
+
+use super::lower;
+use crate::{Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind, TensorSpec, ValueId};
+
+fn lowered(shape: &[usize], build: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> Graph {
+    let mut b = GraphBuilder::new("t");
+    let x = b.input("x", TensorSpec::f32(shape.to_vec()));
+    let y = build(&mut b, x);
+    lower(&b.finish(vec![y]).unwrap(), 16).unwrap()
+}
+
+/// Kinds, with `/` and what is fused, and `b` for a blocked output.
+fn kernels(graph: &Graph) -> Vec<String> {
+    let one = |n: &crate::Node| {
+        let a = &n.op.attributes;
+        let mut text = n.op.kind.name().to_owned();
+        for name in ["activation", "residual", "alpha", "trans_b", "channels_last"] {
+            match a.0.get(name) {
+                Some(Attribute::Text(t)) => text.push_str(&format!("/{t}")),
+                Some(_) => text.push_str(&format!("/{name}")),
+                None => {}
+            }
+        }
+        if n.op.outputs[0].format == MemoryFormat::Blocked {
+            text.push_str(" b");
+        }
+        text
+    };
+    graph.nodes().iter().map(one).collect()
+}
+
+fn conv(b: &mut GraphBuilder, name: &str, x: ValueId, weight: [usize; 4], group: i64) -> ValueId {
+    let w = b.weight(format!("{name}.w"), TensorSpec::f32(weight));
+    let bias = b.weight(format!("{name}.b"), TensorSpec::f32([weight[0]]));
+    let pad = (weight[2] / 2) as i64;
+    let attributes = Attributes::new().with_ints("pads", [pad; 4]).with_int("group", group);
+    b.op(name, OpKind::Conv, attributes, &[x, w, bias]).unwrap()
+}
+
+fn plain(b: &mut GraphBuilder, name: &str, kind: OpKind, inputs: &[ValueId]) -> ValueId {
+    b.op(name, kind, Attributes::new(), inputs).unwrap()
+}
+
+fn transpose(b: &mut GraphBuilder, name: &str, x: ValueId, perm: &[i64]) -> ValueId {
+    b.op(name, OpKind::Transpose, Attributes::new().with_ints("perm", perm), &[x]).unwrap()
+}
+
+#[test]
+fn convolutions_are_blocked_where_channels_allow() {
+    let cases: [([usize; 4], [usize; 4], i64, &[&str]); 6] = [
+        ([1, 3, 32, 32], [24, 3, 3, 3], 1, &["conv b", "reorder"]),
+        ([1, 24, 32, 32], [24, 24, 1, 1], 1, &["reorder b", "conv b", "reorder"]),
+        ([1, 18, 32, 32], [36, 18, 3, 3], 1, &["conv"]),
+        ([1, 24, 32, 32], [24, 1, 3, 3], 24, &["reorder b", "conv b", "reorder"]),
+        ([1, 14, 32, 32], [14, 1, 3, 3], 14, &["conv"]),
+        ([1, 48, 32, 32], [48, 24, 3, 3], 2, &["conv"]),
+    ];
+    for (x, w, group, expected) in cases {
+        assert_eq!(kernels(&lowered(&x, |b, x| conv(b, "c", x, w, group))), expected, "{x:?} {w:?}");
+    }
+    let padded = lowered(&[1, 24, 32, 32], |b, x| conv(b, "c", x, [40, 24, 1, 1], 1));
+    let shapes: Vec<_> = padded.nodes()[1].op.inputs.iter().map(|i| i.tensor.shape.clone()).collect();
+    assert_eq!(shapes, [vec![1, 32, 32, 32], vec![48, 32, 1, 1], vec![48]]);
+    assert_eq!(padded.nodes()[2].op.outputs[0].shape, [1, 40, 32, 32]);
+}
+
+#[test]
+fn activations_and_residuals_go_into_blocked_convolutions() {
+    let g = lowered(&[1, 32, 8, 8], |b, x| {
+        let first = conv(b, "c1", x, [32, 32, 1, 1], 1);
+        let second = conv(b, "c2", first, [32, 32, 3, 3], 1);
+        let sum = plain(b, "add", OpKind::Add, &[second, first]);
+        plain(b, "relu", OpKind::Relu, &[sum])
+    });
+    assert_eq!(kernels(&g), ["reorder b", "conv b", "conv/relu/residual b", "reorder"]);
+    let silu = lowered(&[1, 32, 8, 8], |b, x| {
+        let y = conv(b, "c", x, [32, 32, 1, 1], 1);
+        let s = plain(b, "s", OpKind::Sigmoid, &[y]);
+        plain(b, "m", OpKind::Mul, &[y, s])
+    });
+    assert_eq!(kernels(&silu), ["reorder b", "conv b", "silu b", "reorder"]);
+}
+
+#[test]
+fn layouts_around_convolutions_are_reorders() {
+    let g = lowered(&[1, 64, 32], |b, x| {
+        let turned = transpose(b, "t", x, &[0, 2, 1]);
+        let image = b.op("unflatten", OpKind::Reshape, Attributes::new().with_ints("shape", [1, 32, 8, 8]), &[turned]).unwrap();
+        let y = conv(b, "c", image, [32, 1, 3, 3], 32);
+        transpose(b, "back", y, &[0, 2, 3, 1])
+    });
+    assert_eq!(kernels(&g), ["reshape", "reorder/channels_last b", "conv b", "reorder/channels_last"]);
+}
+
+#[test]
+fn a_product_takes_bias_scale_and_transpose() {
+    let linear = lowered(&[1, 16, 32], |b, x| {
+        let w = b.weight("w", TensorSpec::f32([32, 64]));
+        let bias = b.weight("b", TensorSpec::f32([64]));
+        let y = plain(b, "mm", OpKind::Linear, &[x, w]);
+        plain(b, "add", OpKind::Add, &[bias, y])
+    });
+    assert_eq!(kernels(&linear), ["reshape", "linear", "reshape"]);
+    assert_eq!(linear.nodes()[1].op.inputs.len(), 3);
+    let scores = lowered(&[1, 2, 16, 32], |b, x| {
+        let half = b.constant("half", TensorSpec::f32([]), ConstantData::Floats(vec![0.5]));
+        let k = plain(b, "relu", OpKind::Relu, &[x]);
+        let k = transpose(b, "t", k, &[0, 1, 3, 2]);
+        let q = plain(b, "scale", OpKind::Mul, &[x, half]);
+        plain(b, "mm", OpKind::MatMul, &[q, k])
+    });
+    assert_eq!(kernels(&scores), ["relu", "matmul/alpha/trans_b"]);
+}
+
+#[test]
+fn a_transpose_passes_a_split_and_cancels() {
+    let g = lowered(&[1, 16, 2, 4], |b, x| {
+        let turned = transpose(b, "t", x, &[2, 0, 1, 3]);
+        let attributes = Attributes::new().with_int("axis", 0).with_ints("split", [1, 1]);
+        let parts = b.op_many("split", OpKind::Split, attributes, &[turned]).unwrap();
+        let back: Vec<ValueId> = parts.iter().enumerate().map(|(i, &p)| transpose(b, &format!("back{i}"), p, &[1, 2, 0, 3])).collect();
+        plain(b, "add", OpKind::Add, &back)
+    });
+    assert_eq!(kernels(&g), ["split", "add"]);
+    assert_eq!(g.nodes()[0].op.attributes.int("axis"), Some(2));
+}
+
+#[test]
+fn slices_that_cover_a_tensor_are_a_split() {
+    let slice = |b: &mut GraphBuilder, x: ValueId, from: i64, to: i64| {
+        let a = Attributes::new().with_ints("axes", [1]).with_ints("starts", [from]).with_ints("ends", [to]).with_ints("steps", [1]);
+        b.op(&format!("s{from}"), OpKind::Slice, a, &[x]).unwrap()
+    };
+    for (cut, expected) in [(8, vec!["split", "add"]), (6, vec!["slice", "slice", "concat"])] {
+        let g = lowered(&[1, 16, 4], |b, x| {
+            let (left, right) = (slice(b, x, 0, cut), slice(b, x, 8, 16));
+            if cut == 8 {
+                plain(b, "add", OpKind::Add, &[left, right])
+            } else {
+                b.op("cat", OpKind::Concat, Attributes::new().with_int("axis", 1), &[left, right]).unwrap()
+            }
+        });
+        assert_eq!(kernels(&g), expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_layer_norm_takes_the_sum_only_it_reads() {
+    for shared in [false, true] {
+        let g = lowered(&[1, 16, 32], |b, x| {
+            let r = plain(b, "relu", OpKind::Relu, &[x]);
+            let sum = plain(b, "add", OpKind::Add, &[x, r]);
+            let (scale, bias) = (b.weight("s", TensorSpec::f32([32])), b.weight("b", TensorSpec::f32([32])));
+            let y = plain(b, "norm", OpKind::LayerNorm, &[sum, scale, bias]);
+            if shared { plain(b, "mul", OpKind::Mul, &[y, sum]) } else { y }
+        });
+        let expected: &[&str] = if shared { &["relu", "add", "layer_norm", "mul"] } else { &["relu", "layer_norm/residual"] };
+        assert_eq!(kernels(&g), expected);
+    }
+}
+
+#[test]
+fn lowering_what_is_lowered_changes_nothing_for_plain_graphs() {
+    let g = lowered(&[1, 16, 32], |b, x| {
+        let r = plain(b, "relu", OpKind::Relu, &[x]);
+        b.op("soft", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[r]).unwrap()
+    });
+    assert_eq!(lower(&g, 16).unwrap().architecture(), g.architecture());
+}
