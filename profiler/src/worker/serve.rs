@@ -138,11 +138,13 @@ impl Server<'_> {
     }
 }
 
-/// Ctrl-C goes to the whole process group; the host decides what becomes of its workers.
+/// Ctrl-C and the like go to the whole process group; the host decides what becomes of its workers, and they end when it does.
 #[cfg(unix)]
 fn ignore_interrupts() {
-    // SAFETY: ignoring a signal installs no handler.
-    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }
 
 #[cfg(not(unix))]
