@@ -39,7 +39,7 @@ pub(super) fn bias_gelu(graph: &mut Rewriter) -> bool {
     for index in graph.order() {
         let Some((sum, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Gelu)) else { continue };
         let Some(add) = graph.producer_of(sum, &OpKind::Add).filter(|_| graph.only_consumer(sum) == Some(index)) else { continue };
-        let Some([a, b]) = graph.node(add).map(|n| [n.inputs[0], *n.inputs.get(1).unwrap_or(&n.inputs[0])]) else { continue };
+        let Some([a, b]) = graph.node(add).and_then(|n| <[ValueId; 2]>::try_from(n.inputs.as_slice()).ok()) else { continue };
         let is_bias = |v: ValueId, x: ValueId| graph.shape(v).len() == 1 && graph.shape(x).len() > 1 && graph.shape(v).last() == graph.shape(x).last();
         let (x, bias) = match (is_bias(b, a), is_bias(a, b)) {
             (true, _) => (a, b),

@@ -24,9 +24,9 @@ fn fuse_residual(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         return None;
     }
     let (mut inputs, mut bias) = ([a, b], None);
-    for side in 0..2 {
-        if let Some((x, vector)) = biased(graph, inputs[side]) {
-            inputs[side] = x;
+    for side in &mut inputs {
+        if let Some((x, vector)) = biased(graph, *side) {
+            *side = x;
             bias = Some(vector);
             break;
         }

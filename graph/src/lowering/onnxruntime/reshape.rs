@@ -55,7 +55,7 @@ pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> 
 /// `node_squeeze_1`. Graphs built in memory are written with Reshape alone, and their names are their own.
 fn named(name: &str) -> &'static str {
     let last = name.rsplit('/').next().unwrap_or(name);
-    let lower = last.starts_with("node_").then(|| last.to_ascii_lowercase()).unwrap_or_default();
+    let lower = if last.starts_with("node_") { last.to_ascii_lowercase() } else { String::new() };
     let operators = [("Unsqueeze", "unsqueeze"), ("Squeeze", "squeeze"), ("Flatten", "flatten")];
     operators.into_iter().find(|(op, small)| last.contains(op) || lower.contains(small)).map_or("Reshape", |(op, _)| op)
 }

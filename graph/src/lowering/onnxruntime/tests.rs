@@ -48,9 +48,12 @@ fn transpose(b: &mut GraphBuilder, name: &str, x: ValueId, perm: &[i64]) -> Valu
     b.op(name, OpKind::Transpose, Attributes::new().with_ints("perm", perm), &[x]).unwrap()
 }
 
+/// Input shape, weight shape, groups, kernels.
+type ConvCase = ([usize; 4], [usize; 4], i64, &'static [&'static str]);
+
 #[test]
 fn convolutions_are_blocked_where_channels_allow() {
-    let cases: [([usize; 4], [usize; 4], i64, &[&str]); 6] = [
+    let cases: [ConvCase; 6] = [
         ([1, 3, 32, 32], [24, 3, 3, 3], 1, &["conv b", "reorder"]),
         ([1, 24, 32, 32], [24, 24, 1, 1], 1, &["reorder b", "conv b", "reorder"]),
         ([1, 18, 32, 32], [36, 18, 3, 3], 1, &["conv"]),

@@ -75,7 +75,7 @@ impl Handler {
         match self {
             Self::Simple | Self::Concat => (0..node.inputs.len()).collect(),
             Self::Broadcast => (0..node.inputs.len()).filter(|&i| !graph.shape(node.inputs[i]).is_empty()).collect(),
-            _ => vec![0],
+            _ => (0..node.inputs.len().min(1)).collect(),
         }
     }
 }
