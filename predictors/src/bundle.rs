@@ -285,7 +285,7 @@ fn check_head(head: &Head) -> Result<(), String> {
     let sane = head.interval.is_valid()
         && head.calibration.is_valid()
         && fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)
-        && fallbacks.kinds.values().all(|b| b.is_valid(widest))
+        && fallbacks.kinds.values().chain(fallbacks.kin.values()).all(|b| b.is_valid(widest))
         && (0.0..50.0).contains(&fallbacks.typical_log_error)
         && head.reference_ns_bits.is_none_or(|b| f64::from_bits(b).is_finite() && f64::from_bits(b) > 0.0);
     if sane { Ok(()) } else { Err("a number in its head makes no sense".to_owned()) }

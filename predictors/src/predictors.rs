@@ -1,11 +1,11 @@
 //! [`Predictors`]: the fitted regressors of one environment, and what stands in for kinds that have none.
 //!
-//! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the work-and-bytes baseline of its kind, failing that by the
-//! roofline of the whole environment (ns per FLOP and per byte); both are marked as fallback.
+//! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the work-and-bytes baseline of its kind, of its kin (kinds that
+//! follow the same law), or by the roofline of the whole environment (ns per FLOP and per byte); all of these are marked as fallback.
 
 use crate::{
     Method, PredictorKey, Skipped,
-    features::{Family, FeatureSchema},
+    features::{Family, FeatureSchema, kin},
     metrics,
     regressors::{Baseline, FitData, Fitted},
     rows::TrainingRow,
@@ -53,11 +53,13 @@ pub struct Estimate {
     pub extrapolating: bool,
 }
 
-/// Baseline of a kind, over all its classes and formats, or of everything.
+/// Baselines of a kind over all its classes and formats, of its kin, and of everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fallbacks {
     /// By operator kind.
     pub kinds: BTreeMap<String, Baseline>,
+    /// By [`kin`], for kinds that have none.
+    pub kin: BTreeMap<String, Baseline>,
     /// For every other kind: coefficients of the roofline's columns.
     pub roofline: Baseline,
     /// Median of `|ln(actual / fallback)|` over training rows: how far off a fallback typically is.
@@ -110,16 +112,19 @@ impl Predictors {
     ) -> (Self, Vec<Skipped>) {
         let mut tables: BTreeMap<PredictorKey, (Family, Table)> = BTreeMap::new();
         let mut kinds: BTreeMap<String, (Family, Table)> = BTreeMap::new();
+        let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
         let mut everything = Table::default();
         for row in rows {
             let features = FeatureSchema::extract(&row.op);
             let key = PredictorKey::of(&row.op);
             let group = group(row.model);
             everything.push(&features.values[..totals_width()], row, group);
+            let relatives = kindred.entry(kin(&row.op.kind).to_owned()).or_insert_with(|| (features.family, Table::default()));
+            relatives.1.push(&features.values, row, group);
             kinds.entry(key.kind.clone()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
             tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
         }
-        let fallbacks = fallbacks(&kinds, &everything);
+        let fallbacks = fallbacks(&kinds, &kindred, &everything);
         let jobs: Vec<(&PredictorKey, Family, &Table)> = tables.iter().map(|(k, (f, t))| (k, *f, t)).collect();
         let (keys, skipped) = fit_all(&jobs, settings, done);
         (Self { keys, fallbacks }, skipped)
@@ -134,7 +139,8 @@ impl Predictors {
             let latency_ns = predictor.predict(&features.values);
             return Estimate { latency_ns, source: PredictionSource::Model, extrapolating: predictor.extrapolates(&features.values) };
         }
-        let latency_ns = match self.fallbacks.kinds.get(&key.kind) {
+        let known = self.fallbacks.kinds.get(&key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
+        let latency_ns = match known {
             Some(baseline) => baseline.predict(&features.values),
             None => self.fallbacks.roofline.predict(&features.values),
         };
@@ -162,13 +168,18 @@ fn totals_width() -> usize {
     crate::features::TOTALS_WIDTH
 }
 
-fn fallbacks(kinds: &BTreeMap<String, (Family, Table)>, everything: &Table) -> Fallbacks {
+fn fallbacks(kinds: &BTreeMap<String, (Family, Table)>, kindred: &BTreeMap<String, (Family, Table)>, everything: &Table) -> Fallbacks {
     let fit =
         |(kind, (family, t)): (&String, &(Family, Table))| (kind.clone(), Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights));
     let columns: Vec<usize> = ROOFLINE.iter().filter_map(|name| Family::Movement.columns().position(|c| c == *name)).collect();
     let roofline = Baseline::fit(&everything.x, totals_width(), &columns, &everything.y, &everything.weights);
     let errors: Vec<f64> = everything.x.chunks_exact(totals_width()).zip(&everything.y).map(|(x, y)| (y / roofline.predict(x)).ln().abs()).collect();
-    Fallbacks { kinds: kinds.iter().map(fit).collect(), roofline, typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0) }
+    Fallbacks {
+        kinds: kinds.iter().map(fit).collect(),
+        kin: kindred.iter().map(fit).collect(),
+        roofline,
+        typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0),
+    }
 }
 
 /// Fits every key on `threads` threads; the result does not depend on how many.

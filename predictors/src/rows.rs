@@ -12,7 +12,7 @@ pub const FLOOR_NS: f64 = 50.0;
 /// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
 const TICK_NS: f64 = 1000.0;
 /// Drift beyond this factor, either way, is taken for a fault of the reference and cut.
-const LARGEST_DRIFT: f64 = 2.0;
+const LARGEST_DRIFT: f64 = 4.0;
 
 /// How fast the machine was during a visit, told by the reference workload that ran next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

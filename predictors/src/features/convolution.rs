@@ -25,7 +25,8 @@ pub(super) const COLUMNS: &[&str] = &[
     "channels_out_per_group",
     "padding",
     "reduction",
-    "macs_padded",
+    "macs_dense",
+    "macs_grouped",
     "window_elements",
     "output_rows",
     "channels_in_remainder",
@@ -37,7 +38,8 @@ pub(super) const COLUMNS: &[&str] = &[
     "bias",
 ];
 
-pub(super) const BASELINE: &[&str] = &["macs_padded", "window_elements", "bytes_in", "bytes_weights", "bytes_out", "output_rows", "activated_elements"];
+pub(super) const BASELINE: &[&str] =
+    &["macs_dense", "macs_grouped", "window_elements", "bytes_in", "bytes_weights", "bytes_out", "output_rows", "activated_elements"];
 
 struct Geometry {
     batch: f64,
@@ -121,6 +123,7 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
     let pixels = if transposed { g.batch * g.input.0 * g.input.1 } else { g.batch * g.output.0 * g.output.1 };
     let padded_out = if g.groups > 1.0 { round_up(g.channels_out, LANES) } else { round_up(out_per_group, LANES) * g.groups };
     let reduction = in_per_group * area;
+    let macs_padded = pixels * reduction * padded_out;
     let activation = activation_cost(op);
     let elements_out = g.batch * g.channels_out * g.output.0 * g.output.1;
     out.extend_from_slice(&[
@@ -143,7 +146,8 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
         out_per_group,
         g.padding,
         reduction,
-        pixels * reduction * padded_out,
+        if g.groups > 1.0 { 0.0 } else { macs_padded },
+        if g.groups > 1.0 { macs_padded } else { 0.0 },
         if g.pointwise() { 0.0 } else { pixels * g.channels_in * area },
         g.batch * g.output.0 * (g.channels_out / LANES).ceil() * g.kernel.0,
         g.channels_in % LANES,
@@ -199,7 +203,7 @@ mod tests {
     #[test]
     fn padded_macs_by_hand() {
         let f = FeatureSchema::extract(&conv(64, 60, 3, 2, 1));
-        assert_eq!(f.get("macs_padded"), Some(16.0 * 16.0 * 64.0 * 9.0 * 64.0));
+        assert_eq!(f.get("macs_dense"), Some(16.0 * 16.0 * 64.0 * 9.0 * 64.0));
         assert_eq!(f.get("channels_out_remainder"), Some(12.0));
         assert_eq!(f.get("reduction"), Some(576.0));
     }

@@ -106,6 +106,26 @@ impl Family {
     }
 }
 
+/// Kinds whose time follows the same law closely enough that one can stand in for another: memory-bound and transcendental elementwise operators
+/// apart, otherwise the family.
+#[must_use]
+pub fn kin(kind: &OpKind) -> &'static str {
+    use OpKind as K;
+    match (Family::of(kind), kind) {
+        (Family::Elementwise, K::Gelu | K::GeluTanh | K::Silu | K::Sigmoid | K::Mish | K::Softplus | K::Tanh | K::Erf) => "transcendental",
+        (Family::Elementwise, K::Exp | K::Log | K::Sin | K::Cos | K::Pow | K::Elu) => "transcendental",
+        (Family::Elementwise, _) => "elementwise",
+        (Family::Convolution, _) => "convolution",
+        (Family::MatrixProduct, _) => "matrix_product",
+        (_, K::Unsupported(_)) => "unknown",
+        (Family::Movement, K::Reshape | K::Identity | K::Shape | K::ConstantOfShape | K::Range) => "free",
+        (Family::Movement, _) => "movement",
+        (Family::Normalization, _) => "normalization",
+        (Family::Pooling, _) => "pooling",
+        (Family::Sampling, _) => "sampling",
+    }
+}
+
 /// The features of one operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureVector {
