@@ -9,11 +9,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("profiler", &["vitempo-graph"], &["ort", "rten"]),
     ("datasets", &["vitempo-graph"], &["polars"]),
     ("predictors", &["vitempo-graph"], &["lightgbm", "linfa", "linfa-elasticnet", "smartcore"]),
-    (
-        ".",
-        &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors"],
-        &["clap"],
-    ),
+    (".", &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors"], &["clap"]),
 ];
 
 /// Names under `[dependencies]` and `[dev-dependencies]` of a manifest.

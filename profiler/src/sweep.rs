@@ -5,7 +5,7 @@
 //! model that fails, crashes its worker or takes too long is a profile with its reason, and the sweep goes on with a fresh worker.
 
 use crate::{
-    backends::{Availability, RunOptions},
+    backends::{self, Availability, BackendError, RunOptions},
     environment,
     pinning::{self, PinningError},
     protocol::VisitProtocol,
@@ -107,6 +107,8 @@ pub enum SweepError {
     #[error("backend `{backend}`: {reason}")]
     Backend { backend: String, reason: String },
     #[error(transparent)]
+    Option(#[from] BackendError),
+    #[error(transparent)]
     Pinning(#[from] PinningError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
@@ -143,12 +145,16 @@ impl Sweep {
 /// The environment of a backend with these options, asked of a worker: a library that crashes takes only the worker with it.
 ///
 /// # Errors
-/// [`SweepError`] when the backend or a core is not there.
+/// [`SweepError`] when the backend or a core is not there, or the backend does not offer what is asked.
 pub fn probe(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
     pinning::choose(&options.cores, options.threads)?;
     let request = Request::Probe { backend: backend.to_owned(), options: options.clone() };
     match Worker::start(worker)?.ask(&request, PROBE_TIMEOUT, &AtomicBool::new(false))? {
-        Reply::Probed(Availability::Available(capabilities)) => Ok(environment::detect(backend, &capabilities, options)?),
+        Reply::Probed(Availability::Available(capabilities)) => {
+            let name = backends::by_name(backend).map_or("asked for", |b| b.name());
+            capabilities.check(name, options)?;
+            Ok(environment::detect(backend, &capabilities, options)?)
+        }
         Reply::Probed(Availability::Unavailable { reason, hint }) => Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint }),
         Reply::Failed { reason, .. } => Err(SweepError::Backend { backend: backend.to_owned(), reason }),
         Reply::Visited(_) => Err(WorkerError::Garbled("a visit instead of a probe".to_owned()).into()),

@@ -171,7 +171,11 @@ fn validate(data: &Path, format: Format) -> CliResult {
     let valid = report.is_valid();
     let errors = report.of(Severity::Error).count();
     output::print(&Validated(report), format)?;
-    if valid { Ok(()) } else { Err(CliError::user(format!("{}: {errors} errors", data.display())).hint("the rows named above cannot be trusted; measure them again")) }
+    if valid {
+        Ok(())
+    } else {
+        Err(CliError::user(format!("{}: {errors} errors", data.display())).hint("the rows named above cannot be trusted; measure them again"))
+    }
 }
 
 struct Validated(ValidationReport);

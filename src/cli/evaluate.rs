@@ -51,7 +51,9 @@ impl Judged {
         let trained: BTreeSet<&str> = bundle.provenance.trained_on.iter().map(String::as_str).collect();
         let test: Vec<ModelProfile> = profiles.iter().filter(|p| !trained.contains(p.model.architecture.as_str())).cloned().collect();
         if test.is_empty() {
-            return Err(CliError::user(format!("{name} was trained on every model of {}", dataset.path.display())).hint("train with a split that holds some out"));
+            return Err(
+                CliError::user(format!("{name} was trained on every model of {}", dataset.path.display())).hint("train with a split that holds some out")
+            );
         }
         let (real, synthetic): (Vec<_>, Vec<_>) = test.iter().cloned().partition(|p| p.model.space.is_none());
         let judge = |profiles: &[ModelProfile]| -> CliResult<Option<Evaluation>> {
@@ -72,8 +74,10 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
     for path in &args.bundles {
         let bundle = PredictorBundle::load(path)?;
         let id = bundle.environment.id();
-        let profiles = profiles_of(&dataset, Some(&id))
-            .map_err(|e| CliError::user(format!("{}: the bundle is for another environment: {e}", path.display())).hint("train a bundle on this dataset, or measure in the bundle's environment"))?;
+        let profiles = profiles_of(&dataset, Some(&id)).map_err(|e| {
+            CliError::user(format!("{}: the bundle is for another environment: {e}", path.display()))
+                .hint("train a bundle on this dataset, or measure in the bundle's environment")
+        })?;
         judged.push(Judged::new(path.display().to_string(), &bundle, &profiles, &dataset)?);
     }
     let report = Judgement { judged: &judged, models: args.models };
@@ -104,11 +108,20 @@ pub struct Judgement<'a> {
 const GROUPS: [&str; 3] = ["conv", "linear", "activation"];
 
 /// Headings of end-to-end rows.
-pub const E2E_HEADINGS: &[&str] = &["Models", "Method", "Count", "MAPE", "p90", "Within 5 %", "Within 10 %", "Interval", "Covered", "Executed kernels", "Noise floor", "raw"];
+pub const E2E_HEADINGS: &[&str] =
+    &["Models", "Method", "Count", "MAPE", "p90", "Within 5 %", "Within 10 %", "Interval", "Covered", "Executed kernels", "Noise floor", "raw"];
 
 /// One end-to-end row: forecasts from the file, then from the kernels that were executed.
 pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
-    let blank = EndToEnd { mape: f64::NAN, p90_ape: f64::NAN, within_5pct: f64::NAN, within_10pct: f64::NAN, interval_level: f64::NAN, interval_coverage: f64::NAN, models: 0 };
+    let blank = EndToEnd {
+        mape: f64::NAN,
+        p90_ape: f64::NAN,
+        within_5pct: f64::NAN,
+        within_10pct: f64::NAN,
+        interval_level: f64::NAN,
+        interval_coverage: f64::NAN,
+        models: 0,
+    };
     let whole = e.e2e.as_ref().unwrap_or(&blank);
     let executed = e.e2e_executed.as_ref().map_or(f64::NAN, |x| x.mape);
     let (floor, raw) = e.noise_floor.as_ref().map_or((f64::NAN, f64::NAN), |n| (n.mape, n.mape_raw));
@@ -178,7 +191,8 @@ impl Judgement<'_> {
     }
 
     fn models_table(&self) -> Table {
-        let mut table = Table::new(&["Model", "Bundle", "Measured", "Forecast", "Interval", "Error", "Executed kernels", "Kernels", "Lowered", "Largest differences"], 2);
+        let mut table =
+            Table::new(&["Model", "Bundle", "Measured", "Forecast", "Interval", "Error", "Executed kernels", "Kernels", "Lowered", "Largest differences"], 2);
         for j in self.judged {
             let mut rows: Vec<_> = j.all.models.iter().collect();
             rows.sort_by(|a, b| b.ape.total_cmp(&a.ape));

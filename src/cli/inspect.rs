@@ -57,14 +57,8 @@ fn lower(graph: &Graph, framework: &str) -> CliResult<Graph> {
 
 /// This machine, as the framework would see it: lowering depends on the instruction set.
 fn this_machine(framework: &str) -> CliResult<Environment> {
-    let capabilities = Capabilities {
-        version: String::new(),
-        path: None,
-        devices: Vec::new(),
-        precisions: Vec::new(),
-        memory_formats: Vec::new(),
-        operator_timing: false,
-    };
+    let capabilities =
+        Capabilities { version: String::new(), path: None, devices: Vec::new(), precisions: Vec::new(), memory_formats: Vec::new(), operator_timing: false };
     environment::detect(framework, &capabilities, &RunOptions::default()).map_err(CliError::ours)
 }
 
@@ -89,7 +83,8 @@ impl Report for Inspection {
         let mut table = Table::new(&["model", "operators", "macs", "flops", "params", "bytes_read", "bytes_written", "unsupported"], 1);
         for m in &self.models {
             let w = m.work;
-            let counts = [m.model.graph.nodes().len() as u64, w.macs, w.flops, w.params, w.bytes_read, w.bytes_written, m.model.graph.unsupported().count() as u64];
+            let counts =
+                [m.model.graph.nodes().len() as u64, w.macs, w.flops, w.params, w.bytes_read, w.bytes_written, m.model.graph.unsupported().count() as u64];
             table.row(std::iter::once(m.model.identity.name.clone()).chain(counts.map(|n| n.to_string())));
         }
         table.to_csv()

@@ -45,7 +45,9 @@ enum Command {
     /// Prints a shell's completion script
     ///
     /// Example: vitempo completions bash > ~/.local/share/bash-completion/completions/vitempo
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        shell: clap_complete::Shell,
+    },
     /// Measures on behalf of another vitempo process
     #[command(hide = true)]
     Worker,

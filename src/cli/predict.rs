@@ -101,7 +101,11 @@ impl Forecast {
         let operators = self.prediction.operators.len();
         let fallback = self.fallbacks().count();
         let share = 1.0 - estimated.ns() / all.ns().max(f64::MIN_POSITIVE);
-        format!("Coverage   {} of predicted time by trained operators ({} of {operators} operators; {fallback} by fallback)", percent(share), operators - fallback)
+        format!(
+            "Coverage   {} of predicted time by trained operators ({} of {operators} operators; {fallback} by fallback)",
+            percent(share),
+            operators - fallback
+        )
     }
 
     fn fallback_kinds(&self) -> std::collections::BTreeSet<&str> {

@@ -11,7 +11,10 @@ use serde_json::json;
 use std::{
     cell::RefCell,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use vitempo_datasets::Store;

@@ -6,10 +6,7 @@ use super::{
     output::{self, Format},
     progress,
 };
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-};
+use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_datasets::{Dataset, Split, SplitSize};
 use vitempo_graph::{ModelProfile, Status};
 use vitempo_predictors::{Method, PredictorBundle, TrainOptions};
@@ -58,9 +55,14 @@ pub fn profiles_of(dataset: &Dataset, environment: Option<&str>) -> CliResult<Ve
     let listed = || known.iter().cloned().collect::<Vec<_>>().join("\n  ");
     let chosen = match environment {
         Some(id) if known.contains(id) => id.to_owned(),
-        Some(id) => return Err(CliError::user(format!("no successful visit of environment `{id}` in {}", dataset.path.display())).hint(format!("there are:\n  {}", listed()))),
+        Some(id) => {
+            return Err(
+                CliError::user(format!("no successful visit of environment `{id}` in {}", dataset.path.display())).hint(format!("there are:\n  {}", listed()))
+            );
+        }
         None if known.len() > 1 => {
-            return Err(CliError::user(format!("{} holds {} environments", dataset.path.display(), known.len())).hint(format!("choose one with --environment:\n  {}", listed())));
+            return Err(CliError::user(format!("{} holds {} environments", dataset.path.display(), known.len()))
+                .hint(format!("choose one with --environment:\n  {}", listed())));
         }
         None => known.into_iter().next().unwrap_or_default(),
     };

@@ -1,0 +1,218 @@
+//! The program as a user sees it: what it prints, what it refuses and how, and the whole line on the null engine, interrupted and resumed.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+fn vitempo(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).env("NO_COLOR", "1").env("COLUMNS", "120").output().expect("vitempo starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output of a run that must succeed.
+fn ok(args: &[&str]) -> String {
+    let output = vitempo(args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&ok(&[args, &["--format", "json"]].concat())).expect("JSON on standard output")
+}
+
+/// Standard error of a run that must be refused as the user's mistake, in one `error:` line.
+fn refused(args: &[&str]) -> String {
+    let output = vitempo(args);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+    assert!(stderr.contains("error: ") && !stderr.contains("panicked"), "{args:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    stderr
+}
+
+fn shipped(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.onnx")).display().to_string()
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        std::fs::write(self.0.path().join(name), bytes).expect("a file");
+        self.path(name)
+    }
+}
+
+#[test]
+fn every_verb_explains_itself_with_an_example() {
+    let verbs: &[&[&str]] = &[
+        &["sample"],
+        &["inspect"],
+        &["profile"],
+        &["dataset", "inspect"],
+        &["dataset", "validate"],
+        &["dataset", "split"],
+        &["dataset", "merge"],
+        &["dataset", "export"],
+        &["train"],
+        &["evaluate"],
+        &["predict"],
+        &["backends"],
+        &["bundle", "inspect"],
+        &["demo"],
+        &["completions"],
+    ];
+    for verb in verbs {
+        let help = ok(&[verb, &["--help"][..]].concat());
+        assert!(help.contains("Example: vitempo"), "{verb:?} --help gives no example:\n{help}");
+    }
+    insta::assert_snapshot!("help", ok(&["--help"]));
+}
+
+#[test]
+fn inspect_counts_what_a_real_model_is_made_of() {
+    let model = &json(&["inspect", &shipped("vit_tiny_patch16_224")])[0];
+    // MACs and parameters as the model's source counts them; the file has four scalar constants more.
+    assert_eq!(model["macs"], 1_253_683_200u64);
+    assert_eq!(model["params"], 5_717_416u64 + 4);
+    assert_eq!(model["inputs"][0]["shape"], serde_json::json!([1, 3, 224, 224]));
+    assert_eq!(model["unsupported"], serde_json::json!([]));
+    insta::assert_snapshot!("inspect-kinds", serde_json::to_string_pretty(&model["kinds"]).expect("text"));
+}
+
+#[test]
+fn inspect_shows_kernels_of_a_framework() {
+    let model = &json(&["inspect", &shipped("vit_tiny_patch16_224"), "--framework", "rten"])[0];
+    let kernels = model["kernels"].as_array().expect("kernels");
+    assert!(kernels.iter().any(|k| k["kind"] == "gelu") && kernels.iter().any(|k| k["kind"] == "layer_norm"));
+    assert!(refused(&["inspect", &shipped("mobilevit_xxs"), "--framework", "abacus"]).contains("abacus"));
+}
+
+#[test]
+fn the_same_seed_samples_the_same_bytes() {
+    let folder = Folder::new();
+    for out in ["a", "b"] {
+        ok(&["sample", "--count", "3", "--seed", "11", "--no-weights", "--out", &folder.path(out)]);
+    }
+    for name in ["index.csv", "hybrid-vit-s11-000.onnx", "hybrid-vit-s11-002.onnx"] {
+        let read = |out: &str| std::fs::read(PathBuf::from(folder.path(out)).join(name)).expect("a sampled file");
+        assert_eq!(read("a"), read("b"), "{name}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_by_name() {
+    let folder = Folder::new();
+    let real = std::fs::read(shipped("vit_tiny_patch16_224")).expect("the shipped model");
+    let page = folder.file("page.onnx", b"<!DOCTYPE html><html></html>");
+    let cut = folder.file("cut.onnx", &real[..real.len() / 2]);
+    let empty = folder.file("empty.onnx", b"");
+    let data = folder.path("nothing-here");
+    let bundle = folder.file("foreign.vtb", b"not a bundle at all");
+    let cases: &[(&[&str], &str)] = &[
+        (&["inspect", &page], "page.onnx"),
+        (&["inspect", &cut], "cut.onnx"),
+        (&["inspect", &empty], "empty.onnx"),
+        (&["inspect", "no-such-file.onnx"], "no-such-file.onnx"),
+        (&["inspect", "no-such-*.onnx"], "no-such-*.onnx"),
+        (&["sample", "--space", "no-such-space", "--out", &data], "no-such-space"),
+        (&["sample", "--count", "0", "--out", &data], "--count"),
+        (&["sample", "--count", "1", "--out", "/proc/nowhere"], "/proc/nowhere"),
+        (&["profile", &shipped("mobilevit_xxs"), "--backend", "abacus", "--out", &data], "abacus"),
+        (&["profile", &shipped("mobilevit_xxs"), "--backend", "onnxruntime", "--library", &page, "--out", &data], "page.onnx"),
+        (&["profile", &shipped("mobilevit_xxs"), "--cores", "4096", "--out", &data], "4096"),
+        (&["profile", &shipped("mobilevit_xxs"), "--precision", "f16", "--out", &data], "f16"),
+        (&["dataset", "inspect", &data], "nothing-here"),
+        (&["train", &data, "--out", "x.vtb"], "nothing-here"),
+        (&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle], "foreign.vtb"),
+        (&["evaluate", &bundle, "--on", &data], "nothing-here"),
+        (&["bundle", "inspect", "no-such.vtb"], "no-such.vtb"),
+        (&["demo", "--models", "3", "--out", &data], "--models"),
+    ];
+    for (args, names) in cases {
+        let stderr = refused(args);
+        assert!(stderr.contains(names), "{args:?} does not name {names}: {stderr}");
+    }
+}
+
+#[test]
+fn unknown_flags_and_values_exit_with_1() {
+    for args in [&["predict", "--nope"][..], &["profile", "m.onnx", "--out", "d", "--budget", "soon"], &["train", "d", "--method", "magic", "--out", "x"]] {
+        assert_eq!(vitempo(args).status.code(), Some(1), "{args:?}");
+    }
+}
+
+/// A dataset of the null engine: real files and processes, times of the harness alone.
+fn profile_null(folder: &Folder, count: &str) -> serde_json::Value {
+    let (models, data) = (folder.path("models"), folder.path("data"));
+    ok(&["sample", "--count", count, "--seed", "3", "--no-weights", "--out", &models]);
+    json(&["profile", &models, &shipped("mobilevit_xxs"), "--backend", "null", "--out", &data])
+}
+
+#[test]
+fn the_whole_line_runs_and_resumes() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    assert_eq!(profile_null(&folder, "12")["measured"], 13);
+    let again = profile_null(&folder, "14");
+    assert_eq!((&again["measured"], &again["skipped"]), (&2.into(), &13.into()));
+    let inspected = json(&["dataset", "inspect", &data]);
+    assert_eq!((&inspected["synthetic_models"], &inspected["real_models"]), (&14.into(), &1.into()));
+    let bundle = folder.path("null.vtb");
+    ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
+    let judged = json(&["evaluate", &bundle, "--on", &data]);
+    assert!(judged["e2e"]["mape"].is_number() && judged["sets"]["real"]["e2e"]["models"] == 1, "{judged}");
+    let forecast = &json(&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle, "--breakdown"])[0];
+    let latency = &forecast["latency_ns"];
+    assert!(latency["lower"].as_f64() <= latency["point"].as_f64() && latency["point"].as_f64() <= latency["upper"].as_f64());
+    assert_eq!(forecast["operators"].as_array().map(Vec::len), forecast["coverage"]["operators"].as_u64().map(|n| n as usize));
+    assert!(refused_with_output(&["evaluate", &bundle, "--on", &data, "--max-mape", "0"]).contains("--max-mape"));
+}
+
+/// As [`refused`], for a gate: the result is printed, then the run fails.
+fn refused_with_output(args: &[&str]) -> String {
+    let output = vitempo(args);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stdout.is_empty());
+    text(&output.stderr)
+}
+
+#[test]
+fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
+    let folder = Folder::new();
+    let (models, data) = (folder.path("models"), folder.path("data"));
+    ok(&["sample", "--count", "40", "--seed", "5", "--no-weights", "--out", &models]);
+    let args = ["profile", &models, "--backend", "null", "--rounds", "3", "--out", &data];
+    let mut sweep = Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("vitempo starts");
+    let journal = Path::new(&data).join("journal");
+    let visits = || -> usize {
+        let files = std::fs::read_dir(&journal).into_iter().flatten().flatten();
+        files.filter_map(|f| std::fs::read_to_string(f.path()).ok()).map(|t| t.matches("\"e2e_profiled\"").count()).sum()
+    };
+    for _ in 0..600 {
+        if visits() >= 10 || sweep.try_wait().expect("its state").is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    sweep.kill().expect("kill -9");
+    sweep.wait().expect("its end");
+    let kept = visits();
+    assert!(kept >= 10, "the sweep had ended before it was killed, or never began: {kept} visits");
+    let after = json(&args);
+    let skipped = after["skipped"].as_u64().expect("a number") as usize;
+    assert!(skipped + 1 >= kept && skipped + after["measured"].as_u64().expect("a number") as usize == 120, "{kept} visits before, then {after}");
+}
