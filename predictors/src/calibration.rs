@@ -24,12 +24,12 @@ pub struct Calibration {
 pub(crate) type Point = (f64, usize, f64);
 
 /// Bounds of scale, ns per kernel and ns per run.
-const BOUNDS: [(f64, f64); 3] = [(0.5, 2.0), (-3e3, 2e4), (0.0, 1e7)];
+const BOUNDS: [(f64, f64); 3] = [(0.5, 2.0), (-3e3, 5e3), (0.0, 1e6)];
 /// A richer form must lower the held-out error by this share.
 const GAIN: f64 = 0.98;
 const FOLDS: usize = 5;
 /// Fewest models for a fit.
-const FEWEST: usize = 8;
+const FEWEST: usize = 20;
 /// The end-to-end latency is never less than this share of the sum.
 const LEAST_SHARE: f64 = 0.5;
 

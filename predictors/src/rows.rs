@@ -14,6 +14,9 @@ const TICK_NS: f64 = 1000.0;
 /// Drift beyond this factor, either way, is taken for a fault of the reference and cut.
 const LARGEST_DRIFT: f64 = 4.0;
 
+/// A visit whose CPU share is below this part of the usual one was interfered with: others ran on its cores, and its samples are a mixture.
+const LEAST_CPU_SHARE: f64 = 0.85;
+
 /// How fast the machine was during a visit, told by the reference workload that ran next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
@@ -110,8 +113,14 @@ impl TrainingRows {
         let origin = check_same(profiles)?;
         let mut visits: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
         let mut skipped = Vec::new();
+        let usual = metrics::median(&profiles.iter().filter_map(cpu_share).collect::<Vec<_>>());
         for profile in profiles {
+            let share = cpu_share(profile);
             match &profile.status {
+                Status::Ok if share.zip(usual).is_some_and(|(share, usual)| share < LEAST_CPU_SHARE * usual) => {
+                    let reason = "interfered with: it had far less of its cores than the other visits".to_owned();
+                    skipped.push(Skipped { what: format!("{} / round {}", profile.model.name, profile.round), reason });
+                }
                 Status::Failed(reason) => skipped.push(Skipped { what: profile.model.name.clone(), reason: reason.clone() }),
                 Status::Ok => visits.entry((&profile.model.name, &profile.model.architecture)).or_default().push(profile),
             }
@@ -162,6 +171,12 @@ impl TrainingRows {
         }
         hasher.finalize().to_hex().to_string()
     }
+}
+
+/// CPU time over wall time, end to end; `None` where the engine does not tell.
+fn cpu_share(profile: &ModelProfile) -> Option<f64> {
+    let (cpu, wall) = (profile.e2e.median_cpu_ns()?, profile.e2e.median_ns()?);
+    (cpu > 0.0 && wall > 0.0).then_some(cpu / wall)
 }
 
 fn check_same(profiles: &[ModelProfile]) -> Result<Origin, PredictorError> {

@@ -157,6 +157,16 @@ fn rows_that_failed_or_have_no_samples_are_skipped_and_counted() {
 }
 
 #[test]
+fn visits_that_were_interfered_with_are_skipped_and_counted() {
+    let (mut profiles, _) = simulated::data(6, 1, 0.02);
+    profiles.iter_mut().for_each(|p| p.e2e.cpu_ns = p.e2e.wall_ns.clone());
+    profiles[4].e2e.cpu_ns.iter_mut().for_each(|ns| *ns /= 2);
+    let rows = TrainingRows::from_profiles(&profiles).unwrap();
+    assert_eq!(rows.skipped.len(), 1);
+    assert!(rows.skipped[0].reason.starts_with("interfered") && rows.models.iter().filter(|m| m.visits.len() == 1).count() == 1);
+}
+
+#[test]
 fn another_environment_is_an_error() {
     let (mut profiles, _) = simulated::data(4, 1, 0.02);
     profiles[2].environment = simulated::environment(2);
