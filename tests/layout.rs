@@ -21,10 +21,8 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
     for line in text.lines() {
         if line.starts_with('[') {
             inside = matches!(line, "[dependencies]" | "[dev-dependencies]");
-        } else if inside && !line.trim_start().starts_with('#') {
-            if let Some(name) = line.split(['.', ' ', '=']).next().filter(|n| !n.is_empty()) {
-                names.insert(name.to_owned());
-            }
+        } else if inside && !line.starts_with('#') {
+            names.extend(line.split(['.', ' ', '=']).next().filter(|n| !n.is_empty()).map(str::to_owned));
         }
     }
     names

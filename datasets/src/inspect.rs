@@ -34,6 +34,8 @@ pub struct Summary {
     pub synthetic_models: usize,
     /// Other models.
     pub real_models: usize,
+    /// Networks around single operators.
+    pub single_operators: usize,
     /// Models whose graph is not in the dataset.
     pub models_without_graph: usize,
     /// Distinct operators.
@@ -107,8 +109,9 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
 }
 
 fn count_models(summary: &mut Summary, dataset: &Dataset) {
-    summary.synthetic_models = dataset.models.iter().filter(|model| model.space.is_some()).count();
-    summary.real_models = dataset.models.len() - summary.synthetic_models;
+    summary.single_operators = dataset.models.iter().filter(|model| model.is_operator()).count();
+    summary.real_models = dataset.models.iter().filter(|model| model.space.is_none()).count();
+    summary.synthetic_models = dataset.models.len() - summary.real_models - summary.single_operators;
     summary.models_without_graph = dataset.models.iter().filter(|model| !dataset.graphs.contains_key(&model.architecture)).count();
 }
 

@@ -39,7 +39,7 @@ pub struct Split {
     pub seed: u64,
     /// Size it was made with.
     pub size: SplitSize,
-    /// Synthetic architectures to learn from, sorted.
+    /// Synthetic architectures to learn from, and all networks around single operators, sorted.
     pub train: Vec<String>,
     /// Synthetic architectures held out, sorted.
     pub test: Vec<String>,
@@ -53,8 +53,9 @@ pub struct Split {
 /// [`DatasetError::Empty`] without a successful visit; [`DatasetError::Split`] when a list would be empty, or the size asks for more than there is.
 pub fn split(dataset: &Dataset, size: SplitSize, seed: u64) -> Result<Split, DatasetError> {
     let refuse = |reason: String| DatasetError::Split { path: dataset.path.clone(), reason };
+    let (operators, models): (Vec<_>, Vec<_>) = dataset.successful()?.into_iter().partition(|p| p.model.is_operator());
     let mut real: BTreeMap<&str, bool> = BTreeMap::new();
-    for profile in dataset.successful()? {
+    for profile in models {
         *real.entry(&profile.model.architecture).or_default() |= profile.model.space.is_none();
     }
     let synthetic: Vec<&str> = real.iter().filter(|(_, real)| !**real).map(|(architecture, _)| *architecture).collect();
@@ -70,6 +71,8 @@ pub fn split(dataset: &Dataset, size: SplitSize, seed: u64) -> Result<Split, Dat
             format!("{} synthetic architectures give {} to train and {} to test; at least one of each is needed", synthetic.len(), train.len(), test.len());
         return Err(refuse(reason));
     }
+    let operators: BTreeSet<&str> = operators.iter().map(|p| p.model.architecture.as_str()).filter(|a| !real.contains_key(a)).collect();
+    let train = train.into_iter().chain(operators).collect();
     let real = real.iter().filter(|(_, real)| **real).map(|(architecture, _)| (*architecture).to_owned()).collect();
     Ok(Split { format: SPLIT_FORMAT.to_owned(), schema_version: SPLIT_VERSION, seed, size, train: sorted(train), test: sorted(test), real })
 }
@@ -158,6 +161,19 @@ mod tests {
             let all: BTreeSet<&String> = one.train.iter().chain(&one.test).chain(&one.real).collect();
             assert_eq!((all.len(), one.train.len() + one.test.len(), one.real.len()), (100, 90, 10), "{size:?}");
             assert!((9..=27).contains(&one.test.len()), "{size:?}: {}", one.test.len());
+        }
+    }
+
+    #[test]
+    fn single_operators_are_always_training_data() {
+        let mut dataset = dataset(40);
+        let operators: Vec<String> = dataset.profiles.iter().step_by(4).map(|p| p.model.architecture.clone()).collect();
+        for profile in dataset.profiles.iter_mut().filter(|p| operators.contains(&p.model.architecture)) {
+            profile.model.space = Some(vitempo_graph::ModelIdentity::OPERATORS.to_owned());
+        }
+        for size in [SplitSize::TestFraction(0.5), SplitSize::Counts { train: 5, test: 20 }] {
+            let split = split(&dataset, size, 1).unwrap();
+            assert!(operators.iter().all(|a| split.train.contains(a) && !split.test.contains(a) && !split.real.contains(a)), "{size:?}");
         }
     }
 

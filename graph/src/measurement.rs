@@ -114,6 +114,17 @@ pub struct ModelProfile {
     pub status: Status,
 }
 
+impl ModelIdentity {
+    /// The space of small networks around single operators: always training data, never judged end to end.
+    pub const OPERATORS: &'static str = "operators";
+
+    /// Whether this is a network around a single operator.
+    #[must_use]
+    pub fn is_operator(&self) -> bool {
+        self.space.as_deref() == Some(Self::OPERATORS)
+    }
+}
+
 impl Samples {
     /// Median wall-clock time in ns; `None` without samples.
     #[must_use]

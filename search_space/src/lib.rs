@@ -8,6 +8,7 @@
 //! | what is one architecture? | [`Architecture`], a small `Copy` value |
 //! | how is it written down? | [`Architecture::encode`], [`Space::decode`] |
 //! | which operators does it run? | [`Architecture::to_graph`] |
+//! | which operators do vision models run that a space may lack? | [`operators::sample`] |
 //!
 //! Sampling is a function of the space and the seed alone: the generator is [`Generator`], whose numbers are part of this crate's contract.
 
@@ -16,6 +17,7 @@ mod encoding;
 mod error;
 mod generator;
 pub mod hybrid_vit;
+pub mod operators;
 mod sample;
 mod space;
 

@@ -14,11 +14,15 @@ use vitempo_profiler::{Availability, Model, ModelSource, RunOptions, VisitProtoc
 #[derive(clap::Subcommand, Debug)]
 pub enum BackendsCommand {
     /// Shows every engine: found or not and why, version, path, what it offers
+    ///
+    /// Example: vitempo backends list --format json
     List {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
     /// Runs a small model on every engine found: it loads, it runs, its operator times add up to the whole
+    ///
+    /// Example: vitempo backends check --backend rten
     Check {
         /// Only this engine
         #[arg(long)]

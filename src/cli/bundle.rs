@@ -48,7 +48,9 @@ impl Report for BundleReport<'_> {
         let mut text = String::new();
         let _ = writeln!(text, "{}   {}   {}\n", self.path.display(), b.method, b.environment.describe());
         let _ = writeln!(text, "Environment  {}", b.environment.id());
-        let _ = writeln!(text, "Trained on   {} architectures, {} operator rows ({:?}), data {}", p.architectures, p.rows, b.origin, p.data_digest);
+        let whole = b.held_out.e2e.as_ref().or(b.held_out.e2e_executed.as_ref()).map_or(0, |e| e.models);
+        let _ = writeln!(text, "Trained on   {whole} models and {} single operators, {} rows ({:?})", p.models.saturating_sub(whole), p.rows, b.origin);
+        let _ = writeln!(text, "Data         {}", p.data_digest);
         let _ = writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
         if p.skipped > 0 {
             let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);

@@ -132,7 +132,7 @@ impl Report for Inspected {
         let size: u64 = s.size_bytes.values().sum();
         let origins: Vec<String> = s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
         let mut text = format!(
-            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       {} synthetic, {} real\nOperators    {} distinct, {} rows\nSamples      {}\n\n",
+            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, {} rows\nSamples      {}\n\n",
             s.path.display(),
             s.schema_version,
             si(size),
@@ -141,6 +141,7 @@ impl Report for Inspected {
             s.visits_in_journal,
             s.synthetic_models,
             s.real_models,
+            s.single_operators,
             s.distinct_operators,
             thousands(s.operator_rows as u64),
             thousands(s.samples as u64),

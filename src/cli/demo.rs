@@ -25,6 +25,9 @@ const REAL: [(&str, &[u8]); 3] = [
     ("edgenext_xx_small", include_bytes!("../../tests/models/edgenext_xx_small.onnx")),
 ];
 
+/// Networks around single operators: kinds that real models have and the synthetic ones lack.
+const OPERATORS: usize = 185;
+
 /// Runs the whole line: sample, profile, train, evaluate, forecast three real models and measure them too
 ///
 /// Example: vitempo demo --models 50 --out demo/
@@ -52,13 +55,13 @@ pub fn run(args: &DemoArgs) -> CliResult {
     }
     let start = Instant::now();
     let data = args.out.join("data");
-    step(1, "sample", &format!("{} hybrid vision transformers, three real ones", args.models));
+    step(1, "sample", &format!("{} hybrid vision transformers, {OPERATORS} networks around single operators, three real models", args.models));
     let models = models(args)?;
     step(2, "profile", &format!("end to end and operator by operator on {}; two rounds, for the noise floor", args.backend));
     measure(args, models, &data)?;
     let dataset = dataset::load(&data)?;
     let split = vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?;
-    step(3, "train", &format!("Lasso, random forest and GBDT on {} architectures", split.train.len()));
+    step(3, "train", &format!("Lasso, random forest and GBDT on {} models and {OPERATORS} single operators", split.train.len().saturating_sub(OPERATORS)));
     let bundles = train_all(args, &dataset, &split)?;
     step(4, "evaluate", &format!("{} synthetic architectures held out, {} real models never trained on", split.test.len(), split.real.len()));
     let judged = judge_all(&bundles, &dataset)?;
@@ -78,7 +81,7 @@ fn models(args: &DemoArgs) -> CliResult<Vec<SweepModel>> {
     std::fs::create_dir_all(&folder).map_err(|e| io_error("make folder", &folder, &e))?;
     let space = sample::open_space("hybrid-vit")?;
     let mut models = Vec::new();
-    for s in sample::sample(&space, args.models, args.seed)? {
+    for s in sample::sample(&space, args.models, args.seed)?.into_iter().chain(sample::sample_operators(OPERATORS, args.seed)?) {
         let path = folder.join(format!("{}.onnx", s.name));
         onnx::write_file(&path, &s.graph, &onnx::WriteOptions { weights: onnx::WeightFill::Omitted })?;
         let identity = ModelIdentity { name: s.name, architecture: s.graph.architecture(), space: Some(s.space), encoding: Some(s.encoding) };

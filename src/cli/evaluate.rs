@@ -49,7 +49,8 @@ impl Judged {
     /// Judges a bundle on the profiles of its environment whose architectures it was not trained on.
     pub fn new(name: String, bundle: &PredictorBundle, profiles: &[ModelProfile], dataset: &Dataset) -> CliResult<Self> {
         let trained: BTreeSet<&str> = bundle.provenance.trained_on.iter().map(String::as_str).collect();
-        let test: Vec<ModelProfile> = profiles.iter().filter(|p| !trained.contains(p.model.architecture.as_str())).cloned().collect();
+        let judged = |p: &&ModelProfile| !p.model.is_operator() && !trained.contains(p.model.architecture.as_str());
+        let test: Vec<ModelProfile> = profiles.iter().filter(judged).cloned().collect();
         if test.is_empty() {
             return Err(
                 CliError::user(format!("{name} was trained on every model of {}", dataset.path.display())).hint("train with a split that holds some out")

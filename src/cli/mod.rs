@@ -8,6 +8,7 @@ mod error;
 mod evaluate;
 mod inspect;
 mod models;
+mod operators;
 mod output;
 mod predict;
 mod profile;

@@ -38,6 +38,9 @@ pub struct Model {
     pub graph: Graph,
 }
 
+/// A file that is no model, and why.
+type Unreadable = (PathBuf, CliError);
+
 impl ModelArgs {
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions { dimensions: self.dimensions.iter().cloned().collect() }
@@ -64,7 +67,7 @@ impl ModelArgs {
     }
 
     /// Reads those that can be read; the others come with the reason. An error when none can.
-    pub fn read_all(&self) -> CliResult<(Vec<Model>, Vec<(PathBuf, CliError)>)> {
+    pub fn read_all(&self) -> CliResult<(Vec<Model>, Vec<Unreadable>)> {
         let options = self.read_options();
         let mut indexes = BTreeMap::new();
         let (mut models, mut unreadable) = (Vec::new(), Vec::new());

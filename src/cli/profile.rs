@@ -3,6 +3,7 @@
 use super::{
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
+    operators,
     output::{self, Format, Report, Table},
     progress,
 };
@@ -18,7 +19,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use vitempo_datasets::Store;
-use vitempo_graph::{Environment, MemoryFormat, Precision, Processor, Status};
+use vitempo_graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
 use vitempo_profiler::{Hooks, InputDistribution, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, sweep};
 
 /// Measures models end to end and operator by operator
@@ -37,6 +38,10 @@ pub struct ProfileArgs {
     /// Dataset folder the measurements go to; made if it is not there
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
+
+    /// Measure operators of these kinds on their own, instead of the models: each that an engine would run for them, e.g. gelu_tanh,einsum
+    #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = super::operators::parse_kind)]
+    pub ops: Vec<OpKind>,
 
     /// How often the sweep goes round all models; two rounds give the noise floor
     #[arg(long, default_value_t = 1)]
@@ -234,7 +239,7 @@ impl KeptSweep<'_> {
         };
         let result = sweep.run(Hooks {
             done: &done,
-            sink: &mut |profile| store.borrow_mut().append(profile).map_err(|e| e.to_string()),
+            sink: &mut |profile| store.borrow_mut().append(&operators::without_e2e(profile)).map_err(|e| e.to_string()),
             progress: &mut |p| show(&bar, p),
             interrupted: &interrupted(),
         });
@@ -273,14 +278,21 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
     p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);
     protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
+    let worker = worker()?;
+    let options = args.engine.options();
+    let models = if args.ops.is_empty() {
+        sweep_models(models)
+    } else {
+        operators::models(&models, &args.ops, &sweep::probe(&worker, &args.engine.backend, &options)?)?
+    };
     let sweep = Sweep {
-        models: sweep_models(models),
+        models,
         backend: args.engine.backend.clone(),
-        options: args.engine.options(),
+        options,
         protocol,
         budget: args.budget,
         visit_timeout: args.visit_timeout,
-        worker: worker()?,
+        worker,
         sitting: args.sitting.clone().unwrap_or_else(sitting_name),
     };
     let kept = KeptSweep { sweep, out: &args.out, retry_failed: args.retry_failed, resume: args.sitting.is_none() };

@@ -13,7 +13,7 @@ use vitempo_graph::{
     Graph, Work,
     onnx::{self, WeightFill, WriteOptions},
 };
-use vitempo_search_space::Space;
+use vitempo_search_space::{Space, operators};
 
 /// Name of the index inside the folder of samples.
 pub const INDEX: &str = "index.csv";
@@ -23,7 +23,7 @@ pub const INDEX: &str = "index.csv";
 /// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
-    /// Name of a space that ships with vitempo, or a TOML file
+    /// Name of a space that ships with vitempo, a TOML file, or `operators`: small networks around single operators
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
@@ -55,6 +55,18 @@ pub struct Sampled {
     pub graph: Graph,
 }
 
+/// The inventory of operators beside the search spaces: small networks around operators that a space may lack.
+pub fn sample_operators(count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
+    let name = |encoding: &str| format!("{}-s{seed}-{encoding}", operators::NAME);
+    let row = |s: operators::OperatorSample| Sampled {
+        name: name(&s.encoding),
+        space: operators::NAME.to_owned(),
+        graph: s.graph.with_name(name(&s.encoding)),
+        encoding: s.encoding,
+    };
+    Ok(operators::sample(count, seed)?.into_iter().map(row).collect())
+}
+
 /// The space by that name or in that file.
 pub fn open_space(space: &str) -> CliResult<Space> {
     Ok(Space::find(space)?)
@@ -72,11 +84,13 @@ pub fn sample(space: &Space, count: usize, seed: u64) -> CliResult<Vec<Sampled>>
 }
 
 pub fn run(args: &SampleArgs) -> CliResult {
-    let space = open_space(&args.space)?;
     if args.count == 0 {
         return Err(CliError::user("nothing to sample (--count 0)").hint("ask for at least one architecture"));
     }
-    let samples = sample(&space, args.count, args.seed)?;
+    let samples = match args.space.as_str() {
+        operators::NAME => sample_operators(args.count, args.seed)?,
+        space => sample(&open_space(space)?, args.count, args.seed)?,
+    };
     std::fs::create_dir_all(&args.out).map_err(|e| io_error("make folder", &args.out, &e))?;
     let weights = if args.no_weights { WeightFill::Omitted } else { WeightFill::Seeded(args.seed) };
     let bar = progress::bar(samples.len() as u64, "writing");

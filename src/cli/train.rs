@@ -8,7 +8,7 @@ use super::{
 };
 use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_datasets::{Dataset, Split, SplitSize};
-use vitempo_graph::{ModelProfile, Status};
+use vitempo_graph::ModelProfile;
 use vitempo_predictors::{Method, PredictorBundle, TrainOptions};
 
 /// Trains predictors on a dataset
@@ -72,7 +72,7 @@ pub fn profiles_of(dataset: &Dataset, environment: Option<&str>) -> CliResult<Ve
 /// Profiles of the training side.
 pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfile> {
     let train: BTreeSet<&str> = split.train.iter().map(String::as_str).collect();
-    profiles.iter().filter(|p| p.status == Status::Ok && train.contains(p.model.architecture.as_str())).cloned().collect()
+    profiles.iter().filter(|p| train.contains(p.model.architecture.as_str())).cloned().collect()
 }
 
 /// Trains with a progress bar.

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 use std::collections::HashMap;
-use vitempo_graph::{Attributes, Graph, Measurement, OpKind, OpSpec, Operand, Precision, Samples, Status, TensorSpec};
+use vitempo_graph::{Attributes, Graph, Measurement, Node, OpKind, OpSpec, Operand, Precision, Samples, Status, TensorSpec};
 
 #[derive(Debug, Deserialize)]
 struct Event {
@@ -37,7 +37,7 @@ pub fn kernels(text: &str, repeats: usize, executed: Option<&Graph>) -> Result<V
     let events: Vec<Event> = serde_json::from_str(text).map_err(|e| format!("the profile is no list of events: {e}"))?;
     let runs = split_runs(events);
     let first = runs.len().checked_sub(repeats).ok_or_else(|| format!("the profile has {} runs of {repeats}", runs.len()))?;
-    let specs: HashMap<&str, &OpSpec> = executed.iter().flat_map(|g| g.nodes()).map(|n| (n.name.as_str(), &n.op)).collect();
+    let mut labels = Labels::new(executed);
     let mut rows: Vec<Measurement> = Vec::new();
     let mut places: HashMap<(String, usize), usize> = HashMap::new();
     for run in runs.into_iter().skip(first) {
@@ -46,7 +46,7 @@ pub fn kernels(text: &str, repeats: usize, executed: Option<&Graph>) -> Result<V
             let node = event.name.strip_suffix("_kernel_time").unwrap_or(&event.name).to_owned();
             let occurrence = seen.entry(node.clone()).or_insert(0);
             let place = *places.entry((node.clone(), *occurrence)).or_insert_with(|| {
-                rows.push(row(&node, &event.args, specs.get(node.as_str()).copied()));
+                rows.push(row(&node, &event.args, labels.take(&node, &event.args)));
                 rows.len() - 1
             });
             *occurrence += 1;
@@ -73,6 +73,38 @@ fn split_runs(events: Vec<Event>) -> Vec<Vec<Event>> {
         }
     }
     runs
+}
+
+/// Which kernel of the optimised model an event speaks of.
+///
+/// By name, if the shapes agree. A node that the optimizer left without a name is called `<operator>_<number>` in the profile and in the graph, but the
+/// numbers differ: there the first free one of that operator and these shapes is it.
+struct Labels<'a> {
+    by_name: HashMap<&'a str, usize>,
+    nodes: &'a [Node],
+    taken: Vec<bool>,
+}
+
+impl<'a> Labels<'a> {
+    fn new(executed: Option<&'a Graph>) -> Self {
+        let nodes = executed.map(Graph::nodes).unwrap_or_default();
+        let by_name = nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), i)).collect();
+        Self { by_name, nodes, taken: vec![false; nodes.len()] }
+    }
+
+    fn take(&mut self, name: &str, arguments: &Arguments) -> Option<&'a OpSpec> {
+        let outputs: Vec<TensorSpec> = tensors(&arguments.output_type_shape).collect();
+        let fits = |node: &Node| node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.shape == b.shape);
+        let named = self.by_name.get(name).copied().filter(|&i| fits(&self.nodes[i]));
+        let unnamed = || {
+            let generated =
+                |n: &str| n.strip_prefix(&arguments.op_name).is_some_and(|rest| rest.starts_with('_') && rest[1..].bytes().all(|b| b.is_ascii_digit()));
+            (0..self.nodes.len()).find(|&i| !self.taken[i] && generated(&self.nodes[i].name) && fits(&self.nodes[i]))
+        };
+        let index = named.or_else(unnamed)?;
+        self.taken[index] = true;
+        Some(&self.nodes[index].op)
+    }
 }
 
 fn row(node: &str, arguments: &Arguments, spec: Option<&OpSpec>) -> Measurement {
@@ -143,6 +175,24 @@ mod tests {
         let rows = kernels(&trace(&[vec![event("a", "Conv", 5)], vec![event("a", "Conv", 5), event("b", "Add", 1)]]), 2, None).unwrap();
         assert_eq!(rows[0].status, Status::Ok);
         assert_eq!(rows[1].status, Status::Failed("ran in 1 of 2 runs".into()));
+    }
+
+    #[test]
+    fn nodes_without_a_name_are_told_by_operator_and_shapes() {
+        let mut b = vitempo_graph::GraphBuilder::new("m");
+        let mut x = b.input("x", TensorSpec::f32([4, 1]));
+        for name in ["named", "Abs_0", "Abs_1"] {
+            x = b.op(name, OpKind::Abs, Attributes::new(), &[x]).unwrap();
+        }
+        let other = b.reshape("other", x, &[2, 2]).unwrap();
+        let last = b.op("Abs_7", OpKind::Abs, Attributes::new(), &[other]).unwrap();
+        let graph = b.finish(vec![last]).unwrap();
+        let run = vec![event("named", "Abs", 1), event("Abs_7", "Abs", 1), event("Abs_12", "Abs", 1), event("Abs_13", "Abs", 1), event("Neg_1", "Neg", 1)];
+        let rows = kernels(&trace(&[run]), 1, Some(&graph)).unwrap();
+        let kinds: Vec<String> = rows.iter().map(|r| r.op.kind.to_string()).collect();
+        // The last `Abs` has another shape than the fourth event, so that it stays without a label.
+        assert_eq!(kinds, ["abs", "abs", "abs", "Abs", "Neg"]);
+        assert!(rows[..3].iter().all(|r| r.op.outputs[0].shape == [4, 1]));
     }
 
     #[test]

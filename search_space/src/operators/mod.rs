@@ -1,0 +1,103 @@
+//! Operators on their own: small networks around kinds and modes of operators that vision models use and a search space may lack.
+//!
+//! A predictor learns only what was measured. This inventory covers dense, grouped, strided and transposed convolutions, pooling, resizing, softmax over
+//! any axis, permutations, window partitions, broadcasts, reductions and so on, over shapes drawn from wide ranges that belong to no particular model. Each network is
+//! an input, something that brings it into the caches and the engine's layout, the operator, something that reads it.
+
+mod images;
+mod tokens;
+
+use crate::Generator;
+use vitempo_graph::{Graph, GraphBuilder, GraphError, ModelIdentity, ValueId};
+
+/// The name that stands where samples name their search space.
+pub const NAME: &str = ModelIdentity::OPERATORS;
+
+/// No tensor of a network has more elements.
+const MOST_ELEMENTS: usize = 3 << 20;
+
+type Built = Result<ValueId, GraphError>;
+type Template = fn(&mut Network, &mut Generator) -> Built;
+
+/// One operator's network.
+#[derive(Clone, Debug)]
+pub struct OperatorSample {
+    /// Template and number, e.g. `resize-12`; what it is drawn from is the seed and this.
+    pub encoding: String,
+    /// The network.
+    pub graph: Graph,
+}
+
+/// A network being built; names of its operators count up.
+struct Network {
+    b: GraphBuilder,
+    count: usize,
+}
+
+impl Network {
+    fn name(&mut self) -> String {
+        self.count += 1;
+        format!("op{}", self.count)
+    }
+}
+
+/// Draws `count` networks, the templates in turn; the i-th does not depend on `count`.
+///
+/// # Errors
+/// [`GraphError`] when a template contradicts itself, which its tests rule out.
+pub fn sample(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
+    let templates: Vec<(&str, Template)> = images::TEMPLATES.iter().chain(tokens::TEMPLATES).copied().collect();
+    (0..count).map(|i| one(templates[i % templates.len()], i / templates.len(), seed)).collect()
+}
+
+fn one((name, template): (&str, Template), number: usize, seed: u64) -> Result<OperatorSample, GraphError> {
+    let salt = name.bytes().fold(0u64, |h, b| h.wrapping_mul(0x100_0000_01b3) ^ u64::from(b));
+    let mut generator = Generator::stream(seed ^ salt, number as u64);
+    let encoding = format!("{name}-{number}");
+    let mut network = Network { b: GraphBuilder::new(encoding.clone()), count: 0 };
+    let output = template(&mut network, &mut generator)?;
+    Ok(OperatorSample { encoding, graph: network.b.finish(vec![output])? })
+}
+
+/// One of several.
+fn pick<T: Copy + Default>(g: &mut Generator, from: &[T]) -> T {
+    g.pick(from).unwrap_or_default()
+}
+
+/// A whole number from `low` to `high`, small ones as likely as large ones on a logarithmic scale.
+fn between(g: &mut Generator, low: usize, high: usize) -> usize {
+    let (low_log, high_log) = ((low as f64).ln(), (high as f64 + 0.999).ln());
+    ((low_log + g.unit() * (high_log - low_log)).exp() as usize).clamp(low, high)
+}
+
+/// A number of channels: mostly multiples of eight.
+fn channels(g: &mut Generator, high: usize) -> usize {
+    let step = pick(g, &[8, 8, 16, 32, 4]);
+    (between(g, 8, high) / step).max(1) * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_template_builds_within_its_bounds_and_repeats() {
+        let samples = sample(2000, 3).unwrap_or_else(|e| panic!("{e}"));
+        let again = sample(2000, 3).unwrap_or_else(|e| panic!("{e}"));
+        assert!(samples.iter().zip(&again).all(|(a, b)| a.graph == b.graph));
+        for s in &samples {
+            let largest = s.graph.values().iter().filter_map(|v| v.tensor.as_ref()).map(vitempo_graph::TensorSpec::elements).max();
+            assert!(largest.is_some_and(|n| n <= 16 * MOST_ELEMENTS as u64), "{}: {largest:?} elements", s.encoding);
+            assert_eq!(s.graph.unsupported().count(), 0, "{}", s.encoding);
+        }
+        let architectures: BTreeSet<String> = samples.iter().map(|s| s.graph.architecture()).collect();
+        assert!(architectures.len() > 1800, "only {} distinct networks", architectures.len());
+    }
+
+    #[test]
+    fn the_first_samples_do_not_depend_on_the_count() {
+        let (few, many) = (sample(30, 5), sample(90, 5));
+        assert!(few.is_ok_and(|few| many.is_ok_and(|many| few.iter().zip(&many).all(|(a, b)| a.graph == b.graph))));
+    }
+}
