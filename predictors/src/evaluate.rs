@@ -4,7 +4,7 @@
 //! `mape`, `p90_ape` and `weighted_ape` are in percent, `within_*`, `*_share` and `interval_coverage` between 0 and 1, latencies in ns.
 
 use crate::{
-    Calibration, Drift, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
+    Calibration, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
     forecast::Total,
     metrics::{mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
@@ -47,7 +47,7 @@ pub struct EndToEnd {
 pub struct NoiseFloor {
     /// Models visited more than once.
     pub models: usize,
-    /// Between a visit and the next, drift-corrected.
+    /// Between a visit and the next, drift-corrected where the bundle corrects drift.
     pub mape: f64,
     /// As measured.
     pub mape_raw: f64,
@@ -181,8 +181,7 @@ pub fn evaluate(bundle: &PredictorBundle, profiles: &[ModelProfile], graphs: &BT
     if let Some(other) = profiles.iter().map(|p| p.environment.id()).find(|other| *other != id) {
         return Err(PredictorError::OtherEnvironment { bundle: id, data: other });
     }
-    let drift = if bundle.drift.reference_ns.is_some() { bundle.drift } else { Drift::of(profiles) };
-    let rows = TrainingRows::with_drift(profiles, drift)?;
+    let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
     let forecasts = Forecasts::new(&rows, &lowered, &|_, op| bundle.estimate(op));
     let model =

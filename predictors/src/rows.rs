@@ -20,16 +20,33 @@ const LEAST_CPU_SHARE: f64 = 0.85;
 /// How fast the machine was during a visit, told by the reference workload that ran next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
-    /// Median over visits of the reference workload's median, ns; `None` when no visit has one.
+    /// Median over visits of the reference workload's median, ns; `None`: nothing is corrected.
     pub reference_ns: Option<f64>,
 }
 
 impl Drift {
-    /// From all visits.
+    /// From all visits. The reference has noise of its own, so it corrects only where repeated visits to the same models agree better with it than
+    /// without it; without repeated visits nothing shows that they would.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
         let medians: Vec<f64> = profiles.iter().filter_map(|p| p.reference.median_ns()).filter(|m| *m > 0.0).collect();
-        Self { reference_ns: metrics::median(&medians) }
+        let drift = Self { reference_ns: metrics::median(&medians) };
+        if drift.disagreement(profiles) < Self::default().disagreement(profiles) { drift } else { Self::default() }
+    }
+
+    /// Sum over models of `|ln|` of the ratio between each visit's end-to-end latency and the next one's.
+    fn disagreement(&self, profiles: &[ModelProfile]) -> f64 {
+        let mut visits: BTreeMap<(&str, &str), Vec<(u64, f64)>> = BTreeMap::new();
+        for p in profiles.iter().filter(|p| p.status == Status::Ok) {
+            if let Some(ns) = p.e2e.median_ns().filter(|ns| *ns > 0.0) {
+                visits.entry((&p.model.name, &p.model.architecture)).or_default().push((p.started_unix_ms, (ns / self.factor(p)).ln()));
+            }
+        }
+        let between = |visits: &mut Vec<(u64, f64)>| {
+            visits.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            visits.windows(2).map(|pair| (pair[0].1 - pair[1].1).abs()).sum::<f64>()
+        };
+        visits.values_mut().map(between).sum()
     }
 
     /// By how much everything in this visit took longer than usual; 1 without a reference.
