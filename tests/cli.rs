@@ -192,6 +192,22 @@ fn refused_with_output(args: &[&str]) -> String {
 }
 
 #[test]
+fn operators_on_their_own_are_training_data_without_an_end_to_end_time() {
+    let folder = Folder::new();
+    let (networks, data) = (folder.path("operators"), folder.path("data"));
+    ok(&["sample", "--space", "operators", "--count", "37", "--no-weights", "--out", &networks]);
+    assert_eq!(json(&["profile", &networks, "--backend", "null", "--out", &data])["measured"], 37);
+    let gaps = json(&["profile", &shipped("edgenext_xx_small"), "--ops", "reduce_l2,expand", "--backend", "null", "--out", &data]);
+    assert!(gaps["measured"].as_u64() >= Some(2) && gaps["failed"] == serde_json::json!([]), "{gaps}");
+    let inspected = json(&["dataset", "inspect", &data]);
+    assert_eq!((&inspected["synthetic_models"], &inspected["real_models"]), (&0.into(), &0.into()));
+    assert!(inspected["single_operators"].as_u64() >= Some(39) && inspected["kinds"]["reduce_l2"]["rows"].as_u64() >= Some(1));
+    assert_eq!(json(&["dataset", "validate", &data])["valid"], true);
+    assert!(refused(&["profile", &shipped("edgenext_xx_small"), "--ops", "juggle", "--out", &data]).contains("juggle"));
+    assert!(refused(&["train", &data, "--out", &folder.path("none.vtb")]).contains("data"));
+}
+
+#[test]
 fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     let folder = Folder::new();
     let (models, data) = (folder.path("models"), folder.path("data"));

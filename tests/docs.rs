@@ -1,4 +1,5 @@
-//! Every command in the guides runs: `vitempo` lines of ```sh blocks, file by file, each in a fresh folder with the shipped models under `real/`.
+//! Every command in the guides runs: `vitempo` lines of ```sh blocks, file by file, each in a fresh folder with the shipped models under `real/` and
+//! the measurements that ship under `datasets/measured/`.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,6 +37,7 @@ fn run_guide(file: &Path) -> usize {
     for entry in std::fs::read_dir(root().join("tests/models")).expect("the shipped models").flatten() {
         std::fs::copy(entry.path(), real.join(entry.file_name())).expect("a copy");
     }
+    copy_measured(folder.path());
     let commands = commands(&text);
     for command in &commands {
         let output = run(command, folder.path());
@@ -44,6 +46,16 @@ fn run_guide(file: &Path) -> usize {
         assert!(!output.stdout.is_empty(), "{}: `{command}` printed nothing", file.display());
     }
     commands.len()
+}
+
+fn copy_measured(folder: &Path) {
+    for dataset in std::fs::read_dir(root().join("datasets/measured")).expect("the shipped measurements").flatten() {
+        let to = folder.join("datasets/measured").join(dataset.file_name());
+        std::fs::create_dir_all(&to).expect("a folder");
+        for file in std::fs::read_dir(dataset.path()).expect("a dataset").flatten() {
+            std::fs::copy(file.path(), to.join(file.file_name())).expect("a copy");
+        }
+    }
 }
 
 fn guides() -> Vec<PathBuf> {

@@ -126,7 +126,7 @@ impl Forecast {
             table.row([kind.to_owned(), count.to_string(), latency.to_string(), percent(latency.ns() / total)]);
         }
         let overhead = self.prediction.overhead;
-        table.row(["(between operators)".to_owned(), String::new(), overhead.to_string(), percent(overhead.ns() / total)]);
+        table.row(["(calibration)".to_owned(), String::new(), overhead.to_string(), percent(overhead.ns() / total)]);
         table.to_text()
     }
 

@@ -6,7 +6,7 @@ use crate::{
     journal::Entry,
     tables::{model_measurements, operator_measurements, origin_name},
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use vitempo_graph::{Environment, Graph, Origin, Processor, Samples, Status, Work};
 
 /// What there is to know about one row with samples.
@@ -28,11 +28,16 @@ impl Inspection<'_> {
         let limits: HashMap<&str, f64> = readable.environments.iter().flatten().map(|row| (row.id.as_str(), self.highest_rate(&row.environment))).collect();
         let operators: HashMap<&str, u64> = readable.operators.iter().flatten().map(|row| (row.op_id.as_str(), Work::of_operator(&row.op).flops)).collect();
         let sums = self.check_operator_rows(readable, &operators, &limits);
+        let alone: HashSet<&str> =
+            readable.models.iter().flatten().map(|row| &row.identity).filter(|m| m.is_operator()).map(|m| m.architecture.as_str()).collect();
         let file = model_measurements::SCHEMA.file_name();
         for (number, visit) in readable.visits.iter().flatten().enumerate() {
             let flops = graphs.get(visit.key.architecture.as_str()).copied().unwrap_or(0);
             let limit = limit_of(&limits, &visit.key);
             self.count_visit(visit.origin, &visit.status);
+            if alone.contains(visit.key.architecture.as_str()) {
+                continue; // its operators were checked; it has no end-to-end time
+            }
             self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &visit.e2e, status: &visit.status, flops, limit }, &visit.e2e_profiled);
             let sum = sums.get(&visit.key).copied();
             self.check_share(&visit.key, (&file, number), sum, &visit.e2e_profiled, &visit.e2e);
@@ -57,7 +62,7 @@ impl Inspection<'_> {
     }
 
     fn check_journal_samples(&mut self, readable: &Readable, graphs: &HashMap<&str, u64>) {
-        let stored: std::collections::HashSet<&VisitKey> = readable.visits.iter().flatten().map(|visit| &visit.key).collect();
+        let stored: HashSet<&VisitKey> = readable.visits.iter().flatten().map(|visit| &visit.key).collect();
         for (index, entry) in readable.journal.entries.iter().enumerate() {
             let Entry::Visit(profile) = entry else { continue };
             let key = VisitKey::from(&**profile);
@@ -68,10 +73,10 @@ impl Inspection<'_> {
             let flops = graphs.get(key.architecture.as_str()).copied().unwrap_or(0);
             let limit = self.highest_rate(&profile.environment);
             self.count_visit(profile.origin, &profile.status);
-            self.check_visit(
-                &Row { file: &file, number, quantity: "e2e", samples: &profile.e2e, status: &profile.status, flops, limit },
-                &profile.e2e_profiled,
-            );
+            if !profile.model.is_operator() {
+                let row = Row { file: &file, number, quantity: "e2e", samples: &profile.e2e, status: &profile.status, flops, limit };
+                self.check_visit(&row, &profile.e2e_profiled);
+            }
             for m in &profile.operators {
                 let quantity = format!("operator `{}`", m.node);
                 let flops = Work::of_operator(&m.op).flops;
@@ -79,6 +84,9 @@ impl Inspection<'_> {
                 self.check_row(&Row { file: &file, number, quantity: &quantity, samples: &m.samples, status: &m.status, flops, limit });
             }
             let sum = profile.operators.iter().filter_map(|m| m.samples.median_ns()).sum();
+            if profile.model.is_operator() {
+                continue;
+            }
             self.check_share(&key, (&file, number), (!profile.operators.is_empty()).then_some(sum), &profile.e2e_profiled, &profile.e2e);
         }
     }
