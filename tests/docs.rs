@@ -49,7 +49,8 @@ fn run_guide(file: &Path) -> usize {
 }
 
 fn copy_measured(folder: &Path) {
-    for dataset in std::fs::read_dir(root().join("datasets/measured")).expect("the shipped measurements").flatten() {
+    let datasets = std::fs::read_dir(root().join("datasets/measured")).expect("the shipped measurements").flatten();
+    for dataset in datasets.filter(|d| d.path().is_dir()) {
         let to = folder.join("datasets/measured").join(dataset.file_name());
         std::fs::create_dir_all(&to).expect("a folder");
         for file in std::fs::read_dir(dataset.path()).expect("a dataset").flatten() {
