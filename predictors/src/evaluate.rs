@@ -253,6 +253,7 @@ fn group(kind: &OpKind) -> Option<&'static str> {
 fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -> KindMetrics {
     let actual: Vec<f64> = members.iter().map(|&i| rows.rows[i].latency_ns).collect();
     let predicted: Vec<f64> = members.iter().map(|&i| forecasts.rows[i].latency_ns).collect();
+    let times_count = |ns: &[f64]| -> Vec<f64> { ns.iter().zip(members).map(|(ns, &i)| ns * rows.rows[i].count as f64).collect() };
     let all: f64 = rows.rows.iter().map(|r| r.latency_ns * r.count as f64).sum();
     let own: f64 = members.iter().map(|&i| rows.rows[i].latency_ns * rows.rows[i].count as f64).sum();
     KindMetrics {
@@ -260,7 +261,7 @@ fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -
         mape: rounded(mape(&actual, &predicted)),
         p90_ape: rounded(p90_ape(&actual, &predicted)),
         within_10pct: rounded(within(&actual, &predicted, 10.0)),
-        weighted_ape: rounded(weighted_ape(&actual, &predicted)),
+        weighted_ape: rounded(weighted_ape(&times_count(&actual), &times_count(&predicted))),
         time_share: rounded(if all > 0.0 { own / all } else { 0.0 }),
         fallback_rows: members.iter().filter(|&&i| forecasts.rows[i].source == PredictionSource::Fallback).count(),
     }

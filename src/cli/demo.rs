@@ -13,8 +13,8 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use vitempo_datasets::{Dataset, SplitSize};
-use vitempo_graph::{GraphPrediction, Latency, LatencyModel, ModelIdentity, onnx};
+use vitempo_datasets::{Dataset, Split, SplitSize};
+use vitempo_graph::{GraphPrediction, Latency, LatencyModel, ModelIdentity, ModelProfile, onnx};
 use vitempo_predictors::{Method, PredictorBundle, TrainOptions};
 use vitempo_profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
 
@@ -58,13 +58,14 @@ pub fn run(args: &DemoArgs) -> CliResult {
     step(1, "sample", &format!("{} hybrid vision transformers, {OPERATORS} networks around single operators, three real models", args.models));
     let models = models(args)?;
     step(2, "profile", &format!("end to end and operator by operator on {}; two rounds, for the noise floor", args.backend));
-    measure(args, models, &data)?;
+    let environment = measure(args, models, &data)?;
     let dataset = dataset::load(&data)?;
+    let profiles = train::profiles_of(&dataset, Some(&environment))?;
     let split = vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?;
     step(3, "train", &format!("Lasso, random forest and GBDT on {} models and {OPERATORS} single operators", split.train.len().saturating_sub(OPERATORS)));
-    let bundles = train_all(args, &dataset, &split)?;
+    let bundles = train_all(args, &dataset, &profiles, &split)?;
     step(4, "evaluate", &format!("{} synthetic architectures held out, {} real models never trained on", split.test.len(), split.real.len()));
-    let judged = judge_all(&bundles, &dataset)?;
+    let judged = judge_all(&bundles, &profiles, &dataset)?;
     output::print(&Judgement { judged: &judged, models: false }, Format::Table)?;
     step(5, "forecast", "the real models, against what was measured");
     output::write_stdout(&Forecasts::new(&bundles, &judged)?.table())?;
@@ -101,7 +102,8 @@ fn real(folder: &Path, name: &str, bytes: &[u8]) -> CliResult<SweepModel> {
     Ok(profile::sweep_models(vec![Model { path, identity, graph }]).remove(0))
 }
 
-fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult {
+/// Measures, and gives the environment it was measured in.
+fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<String> {
     let mut protocol = VisitProtocol::default();
     protocol.protocol.rounds = 2;
     protocol.protocol.seed = args.seed;
@@ -124,23 +126,22 @@ fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult {
     if outcome.summary.interrupted {
         return Err(CliError::user("interrupted").hint("the same command goes on where it stopped"));
     }
-    Ok(())
+    Ok(outcome.environment.id())
 }
 
-fn train_all(args: &DemoArgs, dataset: &Dataset, split: &vitempo_datasets::Split) -> CliResult<Vec<PredictorBundle>> {
-    let profiles = train::profiles_of(dataset, None)?;
-    let training = train::training_side(&profiles, split);
+fn train_all(args: &DemoArgs, dataset: &Dataset, profiles: &[ModelProfile], split: &Split) -> CliResult<Vec<PredictorBundle>> {
+    let training = train::training_side(profiles, split);
+    let options = TrainOptions { seed: args.seed, ..TrainOptions::default() };
     let one = |method: Method| -> CliResult<PredictorBundle> {
-        let bundle = train::train(&training, dataset, method, &TrainOptions::default())?;
+        let bundle = train::train(&training, dataset, method, &options)?;
         bundle.save(&args.out.join(format!("{method}.vtb")))?;
         Ok(bundle)
     };
     Method::ALL.into_iter().map(one).collect()
 }
 
-fn judge_all(bundles: &[PredictorBundle], dataset: &Dataset) -> CliResult<Vec<Judged>> {
-    let profiles = train::profiles_of(dataset, None)?;
-    bundles.iter().map(|b| Judged::new(b.method.to_string(), b, &profiles, dataset)).collect()
+fn judge_all(bundles: &[PredictorBundle], profiles: &[ModelProfile], dataset: &Dataset) -> CliResult<Vec<Judged>> {
+    bundles.iter().map(|b| Judged::new(b.method.to_string(), b, profiles, dataset)).collect()
 }
 
 /// Forecast against measured, for every real model and method.

@@ -67,8 +67,8 @@ pub struct ProfileArgs {
     #[arg(long)]
     pub profiled_repeats: Option<usize>,
 
-    /// Visit models again that failed before
-    #[arg(long)]
+    /// Visit models again that failed in an earlier sitting
+    #[arg(long, conflicts_with = "sitting")]
     pub retry_failed: bool,
 
     /// Name of this sitting, kept with every row
@@ -262,8 +262,12 @@ pub fn sitting_name() -> String {
     format!("sitting-{seconds}")
 }
 
+/// Models to be visited, each once, however often and by whatever path it was named.
 pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
-    models.into_iter().map(|m| SweepModel { identity: m.identity, graph: m.graph, source: Source::File(m.path) }).collect()
+    let mut seen = std::collections::BTreeSet::new();
+    let mut new = |m: &Model| seen.insert((m.identity.architecture.clone(), m.identity.name.clone()));
+    let sweep_model = |m: Model| SweepModel { identity: m.identity, graph: m.graph, source: Source::File(m.path) };
+    models.into_iter().filter(|m| new(m)).map(sweep_model).collect()
 }
 
 pub fn run(args: &ProfileArgs) -> CliResult {

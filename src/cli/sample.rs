@@ -100,7 +100,8 @@ pub fn run(args: &SampleArgs) -> CliResult {
     }
     bar.finish_and_clear();
     let report = Index { samples: &samples };
-    write_index(&args.out.join(INDEX), &report.csv()?)?;
+    let index = args.out.join(INDEX);
+    write_index(&index, &(report.csv()? + &other_rows(&index, &samples)?))?;
     output::print(&report, args.format)
 }
 
@@ -148,6 +149,21 @@ fn write_index(path: &Path, text: &str) -> CliResult {
         std::fs::rename(&new, path)
     };
     write().map_err(|e| io_error("write", path, &e))
+}
+
+/// Rows of an index that is there already, of models that are not written anew: what was sampled into a folder before keeps its origin.
+fn other_rows(index: &Path, samples: &[Sampled]) -> CliResult<String> {
+    let Ok(mut reader) = csv::Reader::from_path(index) else { return Ok(String::new()) };
+    let names: std::collections::BTreeSet<&str> = samples.iter().map(|s| s.name.as_str()).collect();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for record in reader.records() {
+        let record = record.map_err(|e| CliError::user(format!("{}: {e}", index.display())).hint("remove the damaged index, or sample into another folder"))?;
+        if record.get(0).is_some_and(|name| !names.contains(name)) {
+            writer.write_record(&record).map_err(CliError::ours)?;
+        }
+    }
+    let bytes = writer.into_inner().map_err(CliError::ours)?;
+    String::from_utf8(bytes).map_err(CliError::ours)
 }
 
 /// Name to (space, encoding), from the index of a folder of samples; `None` where there is no such index.

@@ -94,7 +94,11 @@ impl<'a> Labels<'a> {
 
     fn take(&mut self, name: &str, arguments: &Arguments) -> Option<&'a OpSpec> {
         let outputs: Vec<TensorSpec> = tensors(&arguments.output_type_shape).collect();
-        let fits = |node: &Node| node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.shape == b.shape);
+        let first_input = tensors(&arguments.input_type_shape).next();
+        let fits = |node: &Node| {
+            let reads = node.op.inputs.first().zip(first_input.as_ref()).is_none_or(|(a, b)| a.tensor.shape == b.shape);
+            reads && node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.shape == b.shape)
+        };
         let named = self.by_name.get(name).copied().filter(|&i| fits(&self.nodes[i]));
         let unnamed = || {
             let generated =
@@ -148,7 +152,7 @@ mod tests {
     fn event(name: &str, op: &str, dur: u64) -> String {
         format!(
             r#"{{"cat":"Node","name":"{name}_kernel_time","dur":{dur},"ts":1,"args":{{"op_name":"{op}","node_index":"3",
-            "input_type_shape":[{{"float":[1,4]}},{{"int64":[2]}}],"output_type_shape":[{{"float":[4,1]}}]}}}}"#
+            "input_type_shape":[{{"float":[4,1]}},{{"int64":[2]}}],"output_type_shape":[{{"float":[4,1]}}]}}}}"#
         )
     }
 
