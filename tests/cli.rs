@@ -115,6 +115,18 @@ fn the_same_seed_samples_the_same_bytes() {
 }
 
 #[test]
+fn sampling_again_keeps_what_was_sampled_before() {
+    let folder = Folder::new();
+    for seed in ["1", "2", "1"] {
+        ok(&["sample", "--count", "2", "--seed", seed, "--no-weights", "--out", &folder.path("both")]);
+    }
+    let index = std::fs::read_to_string(PathBuf::from(folder.path("both")).join("index.csv")).expect("the index");
+    let names: Vec<&str> = index.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
+    assert_eq!(names, ["hybrid-vit-s1-000", "hybrid-vit-s1-001", "hybrid-vit-s2-000", "hybrid-vit-s2-001"]);
+    assert!(refused(&["evaluate", "x.vtb", "--on", "d", "--max-mape", "-1"]).contains("-1"));
+}
+
+#[test]
 fn bad_input_is_refused_by_name() {
     let folder = Folder::new();
     let real = std::fs::read(shipped("vit_tiny_patch16_224")).expect("the shipped model");

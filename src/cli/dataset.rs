@@ -93,7 +93,9 @@ pub fn run(command: &DatasetCommand) -> CliResult {
         }
         DatasetCommand::Export { data, table, format } => {
             let format = if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
-            Ok(vitempo_datasets::export(data, table, format, &mut std::io::stdout().lock())?)
+            let mut text = Vec::new();
+            vitempo_datasets::export(data, table, format, &mut text)?;
+            output::write_stdout(&String::from_utf8_lossy(&text))
         }
     }
 }

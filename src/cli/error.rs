@@ -1,6 +1,7 @@
 //! What a verb returns when it cannot do its job, and how that reaches the user: `error: ...`, `hint: ...`, an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
+use vitempo_profiler::SweepError;
 
 /// Whose fault it is decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,15 @@ impl Display for CliError {
     }
 }
 
+impl From<SweepError> for CliError {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::Unavailable { backend, reason, hint } => Self::user(format!("backend `{backend}` is not available: {reason}")).hint(hint),
+            other => Self::user(other),
+        }
+    }
+}
+
 /// Library errors speak of the user's files and flags unless a verb says otherwise.
 macro_rules! user_errors {
     ($($error:ty),* $(,)?) => {
@@ -83,7 +93,6 @@ user_errors!(
     vitempo_graph::onnx::OnnxError,
     vitempo_graph::PredictionError,
     vitempo_search_space::SpaceError,
-    vitempo_profiler::SweepError,
     vitempo_datasets::DatasetError,
     vitempo_predictors::PredictorError,
 );

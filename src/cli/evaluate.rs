@@ -91,7 +91,7 @@ fn gate(judged: &[Judged], max_mape: Option<f64>) -> CliResult {
     for j in judged {
         for (set, evaluation) in j.sets() {
             let mape = evaluation.e2e.as_ref().or(evaluation.e2e_executed.as_ref()).map_or(f64::NAN, |e| e.mape);
-            if mape.is_nan() || mape > limit {
+            if mape.is_nan() || limit.is_nan() || mape > limit {
                 return Err(CliError::user(format!("{}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} % (--max-mape)", j.name)));
             }
         }

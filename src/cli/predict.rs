@@ -86,7 +86,7 @@ impl Forecast {
         let _ = writeln!(text, "{}\n", self.coverage_line());
         text += &self.kinds_table();
         for kind in self.fallback_kinds() {
-            let _ = writeln!(text, "hint: `{kind}` has no trained predictor: its share is an estimate from its FLOPs and bytes");
+            let _ = writeln!(text, "hint: `{kind}` has no trained predictor: its share is an estimate; `vitempo profile MODELS --ops {kind}` would measure it");
         }
         if breakdown {
             text.push('\n');

@@ -44,7 +44,7 @@ pub struct ProfileArgs {
     pub ops: Vec<OpKind>,
 
     /// How often the sweep goes round all models; two rounds give the noise floor
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = parse_positive)]
     pub rounds: usize,
 
     /// Stop in time: no visit is begun that would end after this, e.g. 90s, 30m, 2h
@@ -56,15 +56,15 @@ pub struct ProfileArgs {
     pub visit_timeout: Duration,
 
     /// Fewest end-to-end samples of a visit
-    #[arg(long)]
+    #[arg(long, value_parser = parse_positive)]
     pub min_repeats: Option<usize>,
 
     /// Most end-to-end samples of a visit
-    #[arg(long)]
+    #[arg(long, value_parser = parse_positive)]
     pub max_repeats: Option<usize>,
 
     /// Runs of a visit in which the operators are timed
-    #[arg(long)]
+    #[arg(long, value_parser = parse_positive)]
     pub profiled_repeats: Option<usize>,
 
     /// Visit models again that failed in an earlier sitting
@@ -95,7 +95,7 @@ pub struct EngineArgs {
     pub device: Device,
 
     /// Threads that compute inside one operator
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = parse_threads)]
     pub threads: usize,
 
     /// Logical cores to pin to, e.g. 1,2; by default the last ones
@@ -130,6 +130,20 @@ pub enum Device {
 pub enum Layout {
     ChannelsFirst,
     ChannelsLast,
+}
+
+fn parse_positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
+}
+
+/// More threads than this many times the processors of the machine are a slip of the finger.
+const MOST_THREADS_PER_PROCESSOR: usize = 8;
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let threads = parse_positive(text)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = processors * MOST_THREADS_PER_PROCESSOR;
+    if threads > most { Err(format!("{threads} threads on {processors} processors; at most {most} make sense")) } else { Ok(threads) }
 }
 
 fn parse_precision(text: &str) -> Result<Precision, String> {
@@ -277,7 +291,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     }
     let mut protocol = VisitProtocol::default();
     let p = &mut protocol.protocol;
-    p.rounds = args.rounds.max(1);
+    p.rounds = args.rounds;
     p.seed = args.engine.seed;
     p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
     p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);

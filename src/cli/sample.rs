@@ -15,6 +15,9 @@ use vitempo_graph::{
 };
 use vitempo_search_space::{Space, operators};
 
+/// Most samples of one call: their graphs are in memory at the same time.
+const MOST: usize = 100_000;
+
 /// Name of the index inside the folder of samples.
 pub const INDEX: &str = "index.csv";
 
@@ -84,8 +87,9 @@ pub fn sample(space: &Space, count: usize, seed: u64) -> CliResult<Vec<Sampled>>
 }
 
 pub fn run(args: &SampleArgs) -> CliResult {
-    if args.count == 0 {
-        return Err(CliError::user("nothing to sample (--count 0)").hint("ask for at least one architecture"));
+    if !(1..=MOST).contains(&args.count) {
+        return Err(CliError::user(format!("cannot sample {} architectures (--count)", args.count))
+            .hint(format!("ask for 1 to {MOST}; more in several folders, by other seeds")));
     }
     let samples = match args.space.as_str() {
         operators::NAME => sample_operators(args.count, args.seed)?,
