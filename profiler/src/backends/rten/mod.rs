@@ -103,11 +103,31 @@ impl Session for RtenSession {
         let mut e2e = Samples::default();
         let mut runs = Vec::with_capacity(repeats);
         for _ in 0..repeats {
-            let (time, text) = stdout::captured(|| self.run_with(self.run_options.clone().with_verbose(true))).map_err(|e| unreadable(e.to_string()))?;
-            time?.append_to(&mut e2e);
-            runs.push(verbose::parse(&text).map_err(unreadable)?);
+            let (time, steps) = self.accounted_run()?;
+            time.append_to(&mut e2e);
+            runs.push(steps);
         }
         Ok(ProfiledRuns { e2e, operators: self.labels.measurements(&runs).map_err(unreadable)? })
+    }
+}
+
+/// Somebody else's print in the middle of rten's account makes it unreadable; so often a run is made again.
+const ATTEMPTS: usize = 5;
+
+impl RtenSession {
+    /// One run and rten's account of it.
+    fn accounted_run(&self) -> Result<(RunTime, Vec<verbose::Step>), BackendError> {
+        let unreadable = |reason: String| BackendError::Profile { backend: NAME, model: self.name.clone(), reason };
+        let mut failure = String::new();
+        for _ in 0..ATTEMPTS {
+            let (time, text) = stdout::captured(|| self.run_with(self.run_options.clone().with_verbose(true))).map_err(|e| unreadable(e.to_string()))?;
+            let time = time?;
+            match verbose::parse(&text) {
+                Ok(steps) => return Ok((time, steps)),
+                Err(reason) => failure = reason,
+            }
+        }
+        Err(unreadable(failure))
     }
 }
 
