@@ -171,8 +171,7 @@ impl Judgement<'_> {
     /// The shape of the paper's Table 2.
     fn groups_table(&self) -> Table {
         let mut table = Table::new(&["Models", "Method", "Conv", "Linear", "Activation", "End-to-end"], 2);
-        for (set, j, e) in self.rows() {
-            let _ = j;
+        for (set, e) in self.rows() {
             let group = |name| e.groups.get(name).map_or_else(|| "-".to_owned(), |m| points(m.mape));
             let e2e = e.e2e.as_ref().map_or(f64::NAN, |x| x.mape);
             table.row([set.to_owned(), e.method.to_string()].into_iter().chain(GROUPS.map(group)).chain([points(e2e)]));
@@ -182,13 +181,13 @@ impl Judgement<'_> {
 
     fn e2e_table(&self) -> Table {
         let mut table = Table::new(E2E_HEADINGS, 2);
-        self.rows().for_each(|(set, _, e)| e2e_row(&mut table, set, e));
+        self.rows().for_each(|(set, e)| e2e_row(&mut table, set, e));
         table
     }
 
     /// Synthetic first, then real; methods in the order given.
-    fn rows(&self) -> impl Iterator<Item = (&'static str, &Judged, &Evaluation)> {
-        ["synthetic", "real"].into_iter().flat_map(move |set| self.judged.iter().filter_map(move |j| j.sets().find(|s| s.0 == set).map(|(_, e)| (set, j, e))))
+    fn rows(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
+        ["synthetic", "real"].into_iter().flat_map(move |set| self.judged.iter().filter_map(move |j| j.sets().find(|s| s.0 == set)))
     }
 
     fn models_table(&self) -> Table {
