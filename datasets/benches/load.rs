@@ -43,6 +43,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
         node: node.name.clone(),
         kernel: "Conv".into(),
         samples: samples((index * 1_000 + i + round) as u64),
+        memory_bytes: None,
         status: Status::Ok,
     };
     ModelProfile {
@@ -61,6 +62,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
             framework_version: "1".into(),
             threads: 1,
             precision: Precision::F32,
+            memory_format: None,
             power_mode: None,
             isa: String::new(),
             os: "Linux".into(),
@@ -82,6 +84,8 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
         e2e_profiled: samples(index as u64),
         reference: Samples::default(),
         operators: graph.nodes().iter().enumerate().map(measure).collect(),
+        executed: None,
+        peak_memory_bytes: None,
         status: Status::Ok,
     }
 }

@@ -248,6 +248,8 @@ impl Assembly {
             e2e_profiled: row.e2e_profiled,
             reference: row.reference,
             operators: operators.map(|visit| self.measurements(visit, row.origin)).transpose()?.unwrap_or_default(),
+            executed: None,
+            peak_memory_bytes: None,
             status: row.status,
         })
     }

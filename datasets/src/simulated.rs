@@ -70,6 +70,7 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
             node: node.name.clone(),
             kernel: format!("{}_kernel", node.op.kind),
             samples: samples((0..repeats).map(|r| time(n, r)).collect()),
+            memory_bytes: None,
             status: Status::Ok,
         })
         .collect();
@@ -94,6 +95,8 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
         e2e_profiled: samples(total.iter().map(|t| t + 10).collect()),
         reference: Samples { wall_ns: vec![500, 510], cpu_ns: Vec::new() },
         operators,
+        executed: None,
+        peak_memory_bytes: None,
         status: Status::Ok,
     }
 }

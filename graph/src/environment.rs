@@ -1,6 +1,6 @@
 //! [`Environment`]: where a measurement was taken. Latencies of different environments are never mixed.
 
-use crate::Precision;
+use crate::{MemoryFormat, Precision};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -43,6 +43,9 @@ pub struct Environment {
     pub threads: usize,
     /// Precision asked for.
     pub precision: Precision,
+    /// Memory format asked for; `None`: left to the framework.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_format: Option<MemoryFormat>,
     /// Frequency governor or power mode, where the system tells.
     pub power_mode: Option<String>,
     /// Instruction set extensions that decide which kernels run, e.g. `avx512f,avx512_vnni`.
@@ -56,7 +59,7 @@ impl Environment {
     /// that make latencies comparable (everything but the operating system's release and the exact cores).
     #[must_use]
     pub fn id(&self) -> String {
-        let identity = format!(
+        let mut identity = format!(
             "{}|{}|{}|{}|{}|{}|{}|{}|{:?}|{}",
             self.device,
             self.processor,
@@ -69,9 +72,11 @@ impl Environment {
             self.power_mode,
             self.isa
         );
+        let format = self.memory_format.map(|f| format!("-{}", slug(f.name()))).unwrap_or_default();
+        identity += &format;
         let digest = blake3::hash(identity.as_bytes()).to_hex();
         format!(
-            "{}-{}-{}-{}-{}t-{}-{}",
+            "{}-{}-{}-{}-{}t-{}{format}-{}",
             slug(&self.device),
             slug(&self.framework),
             self.framework_version,
@@ -86,7 +91,8 @@ impl Environment {
     #[must_use]
     pub fn describe(&self) -> String {
         let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
-        format!("{} {}, {}, {}, {threads}, {}", self.framework, self.framework_version, self.device, self.processor, self.precision)
+        let format = self.memory_format.map(|f| format!(", {}", f.name().replace('_', " "))).unwrap_or_default();
+        format!("{} {}, {}, {}, {threads}, {}{format}", self.framework, self.framework_version, self.device, self.processor, self.precision)
     }
 }
 
@@ -110,6 +116,7 @@ mod tests {
             framework_version: "1.31.1".into(),
             threads: 1,
             precision: Precision::F32,
+            memory_format: None,
             power_mode: None,
             isa: "avx512f".into(),
             os: "Linux 6.1".into(),
@@ -122,6 +129,8 @@ mod tests {
         assert!(one.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-"));
         assert_eq!(one.id(), Environment { os: "Linux 6.2".into(), cores: vec![0], ..one.clone() }.id());
         assert_ne!(one.id(), Environment { threads: 2, ..one.clone() }.id());
+        let last = Environment { memory_format: Some(MemoryFormat::ChannelsLast), ..one.clone() };
+        assert!(last.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-channels-last-"));
         assert_ne!(one.id(), Environment { isa: "avx2".into(), ..one.clone() }.id());
     }
 }

@@ -31,7 +31,7 @@ pub use environment::{Environment, Processor};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource};
 pub use latency::Latency;
 pub use latency_model::{GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError, PredictionSource};
-pub use measurement::{Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
+pub use measurement::{Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
 pub use op::{Attribute, Attributes, OpKind, OpSpec, Operand};
 pub use tensor::{MemoryFormat, Precision, TensorSpec};
 pub use work::Work;

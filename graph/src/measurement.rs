@@ -2,7 +2,7 @@
 //!
 //! All times are nanoseconds. Raw samples are kept; summaries are computed from them and never stored instead of them.
 
-use crate::{Environment, OpSpec};
+use crate::{Environment, MemoryFormat, OpSpec, Precision};
 use serde::{Deserialize, Serialize};
 
 /// Where a number comes from. Numbers of different origins never mix unseen.
@@ -67,8 +67,20 @@ pub struct Measurement {
     pub kernel: String,
     /// Raw samples.
     pub samples: Samples,
+    /// Memory the framework says it took for this operator, bytes; `None` where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// Usable or not.
     pub status: Status,
+}
+
+/// What a run really used, whatever was asked for: precision and memory format of the operators that took the most time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Executed {
+    /// Precision in which most of the time of convolutions and matrix products (of everything, where there are none) was spent.
+    pub precision: Precision,
+    /// Memory format in which most of the time of convolutions and pooling was spent; channels first where there are none.
+    pub memory_format: MemoryFormat,
 }
 
 /// What a model is, apart from its file name.
@@ -110,8 +122,35 @@ pub struct ModelProfile {
     pub reference: Samples,
     /// Every operator in place, in execution order.
     pub operators: Vec<Measurement>,
+    /// What really ran; `None` where no operator was timed.
+    #[serde(default)]
+    pub executed: Option<Executed>,
+    /// Most memory the worker had resident during the visit beyond what it had before loading the model, bytes; `None` where the system does not tell.
+    #[serde(default)]
+    pub peak_memory_bytes: Option<u64>,
     /// Usable or not.
     pub status: Status,
+}
+
+impl Executed {
+    /// Of these operators, each counted with its median time; `None` when none was timed.
+    #[must_use]
+    pub fn of(operators: &[Measurement]) -> Option<Self> {
+        let timed: Vec<(&OpSpec, f64)> = operators.iter().filter_map(|m| Some((&m.op, m.samples.median_ns()?))).collect();
+        let products = timed.iter().filter(|(op, _)| op.kind.is_product());
+        let windows = timed.iter().filter(|(op, _)| op.kind.is_window());
+        let by_time = |(op, ns): &(&OpSpec, f64)| (op.precision_computed(), *ns);
+        let precision = most_time(products.map(by_time)).or_else(|| most_time(timed.iter().map(by_time)))?;
+        let memory_format = most_time(windows.map(|(op, ns)| (op.format(), *ns))).unwrap_or_default();
+        Some(Self { precision, memory_format })
+    }
+}
+
+/// The value on which most time was spent.
+fn most_time<T: Ord + Copy>(timed: impl Iterator<Item = (T, f64)>) -> Option<T> {
+    let mut sums = std::collections::BTreeMap::<T, f64>::new();
+    timed.for_each(|(value, ns)| *sums.entry(value).or_default() += ns);
+    sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(value, _)| value)
 }
 
 impl ModelIdentity {
@@ -153,6 +192,25 @@ fn median(samples: &[u64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{OpKind, Operand, TensorSpec};
+
+    #[test]
+    fn what_ran_is_where_the_time_went() {
+        let timed = |kind: OpKind, precision, format, ns| {
+            let tensor = TensorSpec::new([1, 8, 4, 4], precision).with_format(format);
+            let op = OpSpec { kind, attributes: Default::default(), inputs: vec![Operand { tensor: tensor.clone(), constant: false }], outputs: vec![tensor] };
+            let samples = Samples { wall_ns: vec![ns], cpu_ns: Vec::new() };
+            Measurement { op, node: String::new(), kernel: String::new(), samples, memory_bytes: None, status: Status::Ok }
+        };
+        use MemoryFormat::{Blocked, ChannelsFirst};
+        let conv = timed(OpKind::Conv, Precision::I8, Blocked, 50);
+        let relu = timed(OpKind::Relu, Precision::F32, ChannelsFirst, 90);
+        let blocked = Executed { precision: Precision::I8, memory_format: Blocked };
+        let plain = Executed { precision: Precision::F32, memory_format: ChannelsFirst };
+        assert_eq!(Executed::of(&[conv, relu.clone()]), Some(blocked));
+        assert_eq!(Executed::of(&[relu]), Some(plain));
+        assert_eq!(Executed::of(&[]), None);
+    }
 
     #[test]
     fn median_of_odd_even_and_nothing() {

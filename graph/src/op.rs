@@ -133,6 +133,20 @@ op_kinds! {
     Trilu "trilu" "Upper or lower triangle; attribute `upper`.",
 }
 
+impl OpKind {
+    /// Convolutions and matrix products: where the arithmetic is.
+    #[must_use]
+    pub fn is_product(&self) -> bool {
+        matches!(self, Self::Conv | Self::ConvTranspose | Self::Linear | Self::MatMul | Self::Einsum | Self::Attention)
+    }
+
+    /// Operators that slide a window over an image: those whose speed depends on the memory format.
+    #[must_use]
+    pub fn is_window(&self) -> bool {
+        matches!(self, Self::Conv | Self::ConvTranspose | Self::MaxPool | Self::AveragePool | Self::GlobalAveragePool | Self::GlobalMaxPool)
+    }
+}
+
 impl From<OpKind> for String {
     fn from(kind: OpKind) -> Self {
         match kind {
@@ -365,6 +379,12 @@ impl OpSpec {
     #[must_use]
     pub fn format(&self) -> crate::MemoryFormat {
         self.activations().next().map(|t| t.format).unwrap_or_default()
+    }
+
+    /// Element type this operator computes in: that of its first computed input, or of its first output where it has none.
+    #[must_use]
+    pub fn precision_computed(&self) -> Precision {
+        self.activations().next().map_or_else(|| self.precision(), |t| t.precision)
     }
 
     /// Element type of the first output, or of the first input where there is no output.

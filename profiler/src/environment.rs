@@ -53,6 +53,7 @@ pub fn detect(backend: &str, capabilities: &Capabilities, options: &RunOptions) 
         framework_version: capabilities.version.clone(),
         threads: options.threads,
         precision: options.precision,
+        memory_format: options.memory_format,
         isa: extensions(&cpuinfo),
         os: operating_system(),
     })

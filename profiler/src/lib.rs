@@ -8,6 +8,7 @@
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
+//! | how much memory does a run take? | [`memory`] |
 //! | what goes into a model? | [`inputs`], [`source`] |
 //! | how is drift of the machine told from differences between models? | [`reference`](mod@reference) |
 //!
@@ -17,6 +18,7 @@ pub mod backends;
 pub mod clock;
 pub mod environment;
 pub mod inputs;
+pub mod memory;
 pub mod pinning;
 pub mod protocol;
 pub mod reference;

@@ -72,7 +72,14 @@ fn inside(measured: &[Measurement]) -> impl Iterator<Item = Measurement> {
 }
 
 fn failed(op: &OpSpec, reason: String) -> Measurement {
-    Measurement { op: op.clone(), node: String::new(), kernel: op.kind.name().to_owned(), samples: Samples::default(), status: Status::Failed(reason) }
+    Measurement {
+        op: op.clone(),
+        node: String::new(),
+        kernel: op.kind.name().to_owned(),
+        samples: Samples::default(),
+        memory_bytes: None,
+        status: Status::Failed(reason),
+    }
 }
 
 /// A small model around one operator. Tensors are channels first: an engine that likes another order makes it itself.

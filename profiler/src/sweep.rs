@@ -18,7 +18,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, Origin, Status};
+use vitempo_graph::{Environment, Executed, Graph, ModelIdentity, ModelProfile, Origin, Status};
 
 /// One model of a sweep.
 #[derive(Clone, Debug)]
@@ -234,7 +234,9 @@ impl Run<'_, '_> {
             e2e: visit.e2e,
             e2e_profiled: visit.e2e_profiled,
             reference: visit.reference,
+            executed: Executed::of(&visit.operators),
             operators: visit.operators,
+            peak_memory_bytes: visit.peak_memory_bytes,
             status,
         };
         (self.hooks.sink)(&profile).map_err(|reason| SweepError::Sink { model: model.identity.name.clone(), reason })?;

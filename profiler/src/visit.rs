@@ -2,6 +2,7 @@
 
 use crate::{
     backends::{Backend, BackendError, Model, RunOptions, Session},
+    memory,
     protocol::VisitProtocol,
 };
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ pub struct Visit {
     pub e2e_profiled: Samples,
     pub reference: Samples,
     pub operators: Vec<Measurement>,
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// Visits `model`. The reference workload runs after loading, before the warm-ups bring the model back into the caches, and again at the end.
@@ -29,10 +31,12 @@ pub fn visit(
     protocol: &VisitProtocol,
     mut reference: Option<&mut (dyn Session + '_)>,
 ) -> Result<Visit, BackendError> {
+    let memory = memory::Watch::start();
     let mut session = backend.load(model, options)?;
     let mut visit = Visit::default();
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
     visit.e2e = sample(session.as_mut(), protocol)?;
+    visit.peak_memory_bytes = memory.peak_bytes();
     if protocol.profiled_repeats > 0 {
         let (warmups, repeats) = protocol.profiled_runs(visit.e2e.median_ns().unwrap_or_default());
         let runs = session.profile(warmups, repeats)?;

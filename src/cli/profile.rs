@@ -106,9 +106,9 @@ pub struct EngineArgs {
     #[arg(long, default_value = "f32", value_parser = parse_precision)]
     pub precision: Precision,
 
-    /// Memory format asked of the engine
-    #[arg(long, value_enum, default_value_t = Layout::ChannelsFirst)]
-    pub memory_format: Layout,
+    /// Memory format asked of the engine; by default its own choice
+    #[arg(long, value_enum)]
+    pub memory_format: Option<Layout>,
 
     /// Values of float inputs: uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)
     #[arg(long, value_parser = parse_inputs, default_value = "uniform(-1,1)")]
@@ -130,6 +130,7 @@ pub enum Device {
 pub enum Layout {
     ChannelsFirst,
     ChannelsLast,
+    Blocked,
 }
 
 fn parse_positive(text: &str) -> Result<usize, String> {
@@ -182,10 +183,11 @@ impl EngineArgs {
                 Device::Npu => Processor::Npu,
             },
             precision: self.precision,
-            memory_format: match self.memory_format {
+            memory_format: self.memory_format.map(|layout| match layout {
                 Layout::ChannelsFirst => MemoryFormat::ChannelsFirst,
                 Layout::ChannelsLast => MemoryFormat::ChannelsLast,
-            },
+                Layout::Blocked => MemoryFormat::Blocked,
+            }),
             inputs: self.input_distribution,
             seed: self.seed,
             library: self.library.clone(),

@@ -116,7 +116,14 @@ pub fn graph(name: &str, seed: u64) -> Graph {
 pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile {
     let mut random = Numbers(round as u64 * 1000 + graph.nodes().len() as u64 * 31 + graph.name().bytes().map(u64::from).sum::<u64>());
     let mut samples = |ns: f64| Samples { wall_ns: (0..9).map(|_| (ns * drift * (1.0 + spread * random.normal())).max(0.0) as u64).collect(), cpu_ns: vec![] };
-    let measurement = |op: &OpSpec, node: &str, samples| Measurement { op: op.clone(), node: node.into(), kernel: String::new(), samples, status: Status::Ok };
+    let measurement = |op: &OpSpec, node: &str, samples| Measurement {
+        op: op.clone(),
+        node: node.into(),
+        kernel: String::new(),
+        samples,
+        memory_bytes: None,
+        status: Status::Ok,
+    };
     let operators: Vec<Measurement> = graph.nodes().iter().map(|n| measurement(&n.op, &n.name, samples(cost_ns(&n.op)))).collect();
     let total: f64 = graph.nodes().iter().map(|n| cost_ns(&n.op)).sum::<f64>() + 8000.0;
     ModelProfile {
@@ -131,6 +138,8 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
         e2e_profiled: samples(total),
         reference: Samples { wall_ns: vec![(1e6 * drift) as u64; 5], cpu_ns: vec![] },
         operators,
+        executed: None,
+        peak_memory_bytes: None,
         status: Status::Ok,
     }
 }

@@ -89,8 +89,8 @@ pub struct RunOptions {
     pub processor: Processor,
     /// Precision asked for.
     pub precision: Precision,
-    /// Memory format asked for.
-    pub memory_format: MemoryFormat,
+    /// Memory format asked for; `None`: left to the engine.
+    pub memory_format: Option<MemoryFormat>,
     /// Values of the inputs.
     pub inputs: InputDistribution,
     /// Seed of inputs and of weights the file lacks.
@@ -106,7 +106,7 @@ impl Default for RunOptions {
             cores: Vec::new(),
             processor: Processor::Cpu,
             precision: Precision::F32,
-            memory_format: MemoryFormat::ChannelsFirst,
+            memory_format: None,
             inputs: InputDistribution::default(),
             seed: 0,
             library: None,
@@ -201,8 +201,8 @@ impl Capabilities {
         if !self.precisions.contains(&options.precision) {
             return refuse(format!("precision {}", options.precision), self.precisions.iter().map(ToString::to_string).collect());
         }
-        if !self.memory_formats.contains(&options.memory_format) {
-            return refuse(format!("memory format {}", options.memory_format), self.memory_formats.iter().map(ToString::to_string).collect());
+        if let Some(format) = options.memory_format.filter(|f| !self.memory_formats.contains(f)) {
+            return refuse(format!("memory format {format}"), self.memory_formats.iter().map(ToString::to_string).collect());
         }
         if options.threads == 0 {
             return refuse("0 threads".to_owned(), vec!["1 and more".to_owned()]);

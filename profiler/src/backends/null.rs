@@ -65,5 +65,12 @@ impl Session for NullSession {
 }
 
 fn empty_row(node: &vitempo_graph::Node) -> Measurement {
-    Measurement { op: node.op.clone(), node: node.name.clone(), kernel: node.op.kind.name().to_owned(), samples: Samples::default(), status: Status::Ok }
+    Measurement {
+        op: node.op.clone(),
+        node: node.name.clone(),
+        kernel: node.op.kind.name().to_owned(),
+        samples: Samples::default(),
+        memory_bytes: None,
+        status: Status::Ok,
+    }
 }

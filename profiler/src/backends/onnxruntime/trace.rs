@@ -118,7 +118,7 @@ fn row(node: &str, arguments: &Arguments, spec: Option<&OpSpec>) -> Measurement 
         inputs: tensors(&arguments.input_type_shape).map(|tensor| Operand { tensor, constant: false }).collect(),
         outputs: tensors(&arguments.output_type_shape).collect(),
     });
-    Measurement { op, node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), status: Status::Ok }
+    Measurement { op, node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
 }
 
 fn tensors(types: &[HashMap<String, Vec<i64>>]) -> impl Iterator<Item = TensorSpec> {

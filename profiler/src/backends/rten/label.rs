@@ -43,6 +43,7 @@ impl Labels {
             node: step.node.clone(),
             kernel: step.kernel.clone(),
             samples: Samples::default(),
+            memory_bytes: None,
             status: Status::Ok,
         };
         let mut rows: Vec<Measurement> = first.iter().map(row).collect();
