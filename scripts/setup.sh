@@ -33,7 +33,12 @@ cmake_is_new_enough() {
 }
 
 has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] || ls /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1
+    [ -n "${LIBCLANG_PATH:-}" ] && return
+    # libclang.so, libclang.so.1, libclang-14.so.1; not libclang-cpp.so.
+    for library in /usr/lib/llvm-*/lib/libclang.so* /usr/lib/llvm-*/lib/libclang-[0-9]*.so* /usr/lib/*/libclang.so* /usr/lib/*/libclang-[0-9]*.so*; do
+        [ -e "$library" ] && return
+    done
+    return 1
 }
 
 PATH="$tools/venv/bin:$PATH"
