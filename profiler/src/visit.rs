@@ -79,7 +79,7 @@ fn run_reference(session: Option<&mut (dyn Session + '_)>, repeats: usize, sampl
 mod tests {
     use super::*;
     use crate::clock::RunTime;
-    use crate::{ProfiledRuns, reference};
+    use crate::{OutputValues, ProfiledRuns, reference};
 
     /// Says how often it was run, and takes 100, 101, ... ns.
     struct Counter(u64);
@@ -92,6 +92,10 @@ mod tests {
 
         fn profile(&mut self, _: usize, _: usize) -> Result<ProfiledRuns, BackendError> {
             Ok(ProfiledRuns::default())
+        }
+
+        fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
+            Ok(Vec::new())
         }
     }
 

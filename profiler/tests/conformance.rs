@@ -93,6 +93,22 @@ fn single_operators_are_measured_on_their_own() {
     }
 }
 
+/// The same graph, weights and inputs give the same outputs on every engine, within the rounding of single precision.
+fn engines_agree_on_outputs() {
+    let engines = engines();
+    let mut all = engines.iter().map(|b| (b.name(), b.load(&reference::model().unwrap(), &RunOptions::default()).unwrap().outputs().unwrap()));
+    let (first, expected) = all.next().unwrap();
+    for (name, outputs) in all {
+        assert_eq!(outputs.len(), expected.len(), "{name}");
+        for (a, b) in expected.iter().zip(&outputs) {
+            assert_eq!((&a.name, &a.shape), (&b.name, &b.shape), "{first} and {name}");
+            let largest = a.values.iter().fold(0f32, |m, v| m.max(v.abs()));
+            let apart = a.values.iter().zip(&b.values).map(|(x, y)| (x - y).abs()).fold(0f32, f32::max);
+            assert!(largest > 0.0 && apart <= 1e-4 * largest, "{first} and {name} are {apart} apart on `{}`, whose largest value is {largest}", a.name);
+        }
+    }
+}
+
 /// One test, so that the harness prints nothing into an engine's account on standard output meanwhile.
 #[test]
 fn every_engine_conforms() {
@@ -101,4 +117,5 @@ fn every_engine_conforms() {
     bytes_that_are_no_model_are_refused();
     options_an_engine_does_not_offer_are_refused();
     single_operators_are_measured_on_their_own();
+    engines_agree_on_outputs();
 }

@@ -46,6 +46,23 @@ pub trait Session {
     /// # Errors
     /// [`BackendError::Run`]; [`BackendError::Profile`] when the engine's account of its kernels cannot be read.
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError>;
+
+    /// What the model computes from its inputs: one run, the graph's outputs in its order. Empty for an engine that computes nothing.
+    ///
+    /// # Errors
+    /// [`BackendError::Run`].
+    fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError>;
+}
+
+/// One output of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputValues {
+    /// Its name in the graph.
+    pub name: String,
+    /// Extent of each dimension, in the graph's order whatever the engine's.
+    pub shape: Vec<usize>,
+    /// The values, row by row; integers and booleans as floats.
+    pub values: Vec<f32>,
 }
 
 /// What [`Session::profile`] brings.

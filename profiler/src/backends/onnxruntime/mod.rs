@@ -8,7 +8,7 @@
 pub mod discovery;
 mod trace;
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, ProfiledRuns, RunOptions, Session};
+use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
 use crate::{
     clock::{RunTime, Stopwatch},
     inputs::{self, InputDistribution},
@@ -178,12 +178,40 @@ impl OrtSession {
 
 const OPTIMIZED: &str = "optimized.onnx";
 
+/// The inputs a session wants: one that nothing reads may be gone.
+fn input_list<'a>(session: &ort::session::Session, inputs: &'a [(String, DynTensor)]) -> Vec<(&'a str, SessionInputValue<'a>)> {
+    let wanted = |name: &str| session.inputs().iter().any(|input| input.name() == name);
+    inputs.iter().filter(|(name, _)| wanted(name)).map(|(name, value)| (name.as_str(), value.into())).collect()
+}
+
+fn output_values(name: String, value: &ort::value::ValueRef<'_>) -> Result<OutputValues, String> {
+    let dtype = value.dtype().tensor_type().ok_or_else(|| format!("output `{name}` is no tensor"))?;
+    let extract = || -> ort::Result<Option<(Vec<i64>, Vec<f32>)>> {
+        macro_rules! floats {
+            ($type:ty, $convert:expr) => {{
+                let (shape, data) = value.try_extract_tensor::<$type>()?;
+                (shape.to_vec(), data.iter().map($convert).collect())
+            }};
+        }
+        Ok(Some(match dtype {
+            TensorElementType::Float32 => floats!(f32, |&v| v),
+            TensorElementType::Float64 => floats!(f64, |&v| v as f32),
+            TensorElementType::Float16 => floats!(half::f16, |v| v.to_f32()),
+            TensorElementType::Int64 => floats!(i64, |&v| v as f32),
+            TensorElementType::Int32 => floats!(i32, |&v| v as f32),
+            TensorElementType::Int8 => floats!(i8, |&v| f32::from(v)),
+            TensorElementType::Uint8 => floats!(u8, |&v| f32::from(v)),
+            TensorElementType::Bool => floats!(bool, |&v| f32::from(u8::from(v))),
+            _ => return Ok(None),
+        }))
+    };
+    let (shape, values) = extract().map_err(|e| format!("output `{name}`: {e}"))?.ok_or_else(|| format!("output `{name}` is of type {dtype}"))?;
+    Ok(OutputValues { name, shape: shape.into_iter().map(|d| usize::try_from(d).unwrap_or(0)).collect(), values })
+}
+
 /// One timed run; outputs are dropped after the clock is stopped.
 fn timed_run(session: &mut ort::session::Session, inputs: &[(String, DynTensor)]) -> ort::Result<RunTime> {
-    // An input that nothing reads may be gone.
-    let wanted = |name: &str| session.inputs().iter().any(|input| input.name() == name);
-    let values: Vec<(&str, SessionInputValue<'_>)> =
-        inputs.iter().filter(|(name, _)| wanted(name)).map(|(name, value)| (name.as_str(), value.into())).collect();
+    let values = input_list(session, inputs);
     let watch = Stopwatch::start();
     let outputs = session.run(values)?;
     let time = watch.stop();
@@ -218,6 +246,21 @@ impl Session for OrtSession {
         let text = std::fs::read_to_string(&file).map_err(|e| self.profile_error(format!("{file}: {e}")))?;
         let operators = trace::kernels(&text, repeats, executed.as_ref()).map_err(|e| self.profile_error(e))?;
         Ok(ProfiledRuns { e2e, operators })
+    }
+
+    fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
+        let mut session = match self.plain.take() {
+            Some(session) => session,
+            None => self.open(None)?,
+        };
+        let names: Vec<String> = session.outputs().iter().map(|output| output.name().to_owned()).collect();
+        let values = input_list(&session, &self.inputs);
+        let results = session.run(values).map_err(|e| self.run_error(e))?;
+        let outputs = names.into_iter().zip(results.values()).map(|(name, value)| output_values(name, &value)).collect::<Result<_, _>>();
+        drop(results);
+        let outputs = outputs.map_err(|e| self.run_error(e));
+        self.plain = Some(session);
+        outputs
     }
 }
 

@@ -11,13 +11,14 @@ mod label;
 mod stdout;
 mod verbose;
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, ProfiledRuns, RunOptions, Session};
+use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
 use crate::{
     clock::{RunTime, Stopwatch},
     inputs::{self, InputDistribution},
 };
 use label::Labels;
 use rten::{ModelOptions, NodeId, ThreadPool, Value};
+use rten_tensor::prelude::*;
 use std::sync::Arc;
 use vitempo_graph::{Graph, MemoryFormat, Precision, Processor, Samples};
 
@@ -109,6 +110,27 @@ impl Session for RtenSession {
         }
         Ok(ProfiledRuns { e2e, operators: self.labels.measurements(&runs).map_err(unreadable)? })
     }
+
+    fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
+        let error = |reason: String| BackendError::Run { backend: NAME, model: self.name.clone(), reason };
+        let inputs = self.inputs.iter().map(|(id, value)| (*id, value.as_view().into())).collect();
+        let values = self.model.run(inputs, &self.outputs, Some(self.run_options.clone())).map_err(|e| error(e.to_string()))?;
+        let named = |id: &NodeId| self.model.node_info(*id).and_then(|node| node.name().map(str::to_owned)).unwrap_or_default();
+        let results = self.outputs.iter().map(named).zip(values).map(|(name, value)| output_values(name, value)).collect::<Result<_, _>>();
+        results.map_err(error)
+    }
+}
+
+fn output_values(name: String, value: Value) -> Result<OutputValues, String> {
+    let shape = value.shape().to_vec();
+    let values = match value {
+        Value::FloatTensor(t) => t.to_vec(),
+        Value::Int32Tensor(t) => t.iter().map(|&v| v as f32).collect(),
+        Value::Int8Tensor(t) => t.iter().map(|&v| f32::from(v)).collect(),
+        Value::UInt8Tensor(t) => t.iter().map(|&v| f32::from(v)).collect(),
+        _ => return Err(format!("output `{name}` is no tensor of numbers")),
+    };
+    Ok(OutputValues { name, shape, values })
 }
 
 /// Somebody else's print in the middle of rten's account makes it unreadable; so often a run is made again.
