@@ -1,6 +1,6 @@
-//! `vitempo backends`: which engines are here, what each offers, and whether it computes what it should.
+//! `vitempo backends check`: whether an engine loads, runs and accounts for its time.
 
-use super::{
+use crate::cli::{
     error::{CliError, CliResult},
     output::{self, Format, Report, Table},
 };
@@ -8,84 +8,17 @@ use serde_json::json;
 use vitempo_graph::Status;
 use vitempo_profiler::{Availability, Model, ModelSource, RunOptions, VisitProtocol, backends, reference, source, visit};
 
-/// Lists and checks inference engines
+/// Runs a small model on every engine found: it loads, it runs, its operator times add up to the whole
 ///
-/// Example: vitempo backends list
-#[derive(clap::Subcommand, Debug)]
-pub enum BackendsCommand {
-    /// Shows every engine: found or not and why, version, path, what it offers
-    ///
-    /// Example: vitempo backends list --format json
-    List {
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
-    /// Runs a small model on every engine found: it loads, it runs, its operator times add up to the whole
-    ///
-    /// Example: vitempo backends check --backend rten
-    Check {
-        /// Only this engine
-        #[arg(long)]
-        backend: Option<String>,
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
-}
+/// Example: vitempo backends check --backend rten
+#[derive(clap::Args, Debug)]
+pub struct CheckArgs {
+    /// Only this engine
+    #[arg(long)]
+    backend: Option<String>,
 
-pub fn run(command: &BackendsCommand) -> CliResult {
-    match command {
-        BackendsCommand::List { format } => list(*format),
-        BackendsCommand::Check { backend, format } => check(backend.as_deref(), *format),
-    }
-}
-
-struct Listing(Vec<(&'static str, &'static str, Availability)>);
-
-fn list(format: Format) -> CliResult {
-    let options = RunOptions::default();
-    output::print(&Listing(backends::all().iter().map(|b| (b.name(), b.description(), b.probe(&options))).collect()), format)
-}
-
-fn names<T: ToString>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-}
-
-impl Listing {
-    fn rows(&self) -> Table {
-        let mut table = Table::new(&["Engine", "Found", "Version", "Devices", "Precisions", "Memory formats", "Operator times", "Where, or why not"], 8);
-        for (name, _, availability) in &self.0 {
-            let cells = match availability {
-                Availability::Available(c) => {
-                    let path = c.path.as_ref().map_or_else(|| "compiled in".to_owned(), |p| p.display().to_string());
-                    let times = if c.operator_timing { "yes" } else { "no" };
-                    ["yes".to_owned(), c.version.clone(), names(&c.devices), names(&c.precisions), names(&c.memory_formats), times.to_owned(), path]
-                }
-                Availability::Unavailable { reason, .. } => ["no", "-", "-", "-", "-", "-", reason].map(str::to_owned),
-            };
-            table.row(std::iter::once((*name).to_owned()).chain(cells));
-        }
-        table
-    }
-}
-
-impl Report for Listing {
-    fn table(&self) -> String {
-        let mut text = self.rows().to_text();
-        for (name, _, availability) in &self.0 {
-            if let Availability::Unavailable { hint, .. } = availability {
-                text += &format!("hint: {name}: {hint}\n");
-            }
-        }
-        text
-    }
-
-    fn csv(&self) -> CliResult<String> {
-        self.rows().to_csv()
-    }
-
-    fn json(&self) -> CliResult<serde_json::Value> {
-        Ok(self.0.iter().map(|(name, what, availability)| json!({"backend": name, "description": what, "availability": availability})).collect())
-    }
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 /// What the check of one engine found.
@@ -98,7 +31,8 @@ struct Checked {
     error: Option<String>,
 }
 
-fn check(only: Option<&str>, format: Format) -> CliResult {
+pub fn run(args: &CheckArgs) -> CliResult {
+    let only = args.backend.as_deref();
     let chosen = match only {
         Some(name) => vec![backends::by_name(name).map_err(CliError::user)?],
         None => backends::all(),
@@ -117,7 +51,7 @@ fn check(only: Option<&str>, format: Format) -> CliResult {
     let failed: Vec<&str> = checked.iter().filter(|c| c.error.is_some()).map(|c| c.backend).collect();
     let message = format!("failed: {}", failed.join(", "));
     let passed = failed.is_empty();
-    output::print(&Checks(checked), format)?;
+    output::print(&Checks(checked), args.format)?;
     if passed { Ok(()) } else { Err(CliError::user(message)) }
 }
 

@@ -1,0 +1,22 @@
+//! `vitempo backends`: which engines are here, what each offers, and whether it computes what it should.
+
+mod check;
+mod list;
+
+use super::error::CliResult;
+
+/// Lists and checks inference engines
+///
+/// Example: vitempo backends list
+#[derive(clap::Subcommand, Debug)]
+pub enum BackendsCommand {
+    List(list::ListArgs),
+    Check(check::CheckArgs),
+}
+
+pub fn run(command: &BackendsCommand) -> CliResult {
+    match command {
+        BackendsCommand::List(args) => list::run(args),
+        BackendsCommand::Check(args) => check::run(args),
+    }
+}
