@@ -16,6 +16,7 @@ pub(crate) fn environment() -> Environment {
         framework_version: "0.1".into(),
         threads: 1,
         precision: Precision::F32,
+        memory_format: None,
         power_mode: Some("performance".into()),
         isa: "none".into(),
         os: "Linux".into(),

@@ -84,6 +84,7 @@ fn read_row(table: &Table, row: usize) -> Result<EnvironmentRow, DatasetError> {
         framework_version: table.text("framework_version", row).to_owned(),
         threads: table.integer("threads", row) as usize,
         precision: table.name("precision", row)?,
+        memory_format: None,
         power_mode: table.optional_text("power_mode", row).map(str::to_owned),
         isa: table.text("isa", row).to_owned(),
         os: table.text("os", row).to_owned(),

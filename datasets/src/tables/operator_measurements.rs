@@ -57,7 +57,7 @@ pub(crate) struct VisitOperators {
 impl OperatorMeasurementRow {
     /// The measurement, once its operator is known.
     pub(crate) fn into_measurement(self, op: OpSpec) -> Measurement {
-        Measurement { op, node: self.node, kernel: self.kernel, samples: self.samples, status: self.status }
+        Measurement { op, node: self.node, kernel: self.kernel, samples: self.samples, memory_bytes: None, status: self.status }
     }
 }
 

@@ -40,6 +40,7 @@ pub fn environment(threads: usize) -> Environment {
         framework_version: "1.0".into(),
         threads,
         precision: Precision::F32,
+        memory_format: None,
         power_mode: None,
         isa: "avx512f".into(),
         os: "Linux".into(),
