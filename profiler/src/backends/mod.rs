@@ -3,6 +3,7 @@
 //! An engine is one file here behind a cargo feature and one line in [`all`]. Times are nanoseconds. A session runs in the process it is
 //! loaded in: [`crate::worker`] gives each engine and thread count a process of its own.
 
+pub mod discovery;
 #[cfg(feature = "null")]
 pub mod null;
 #[cfg(feature = "onnxruntime")]

@@ -98,12 +98,14 @@ fn runtime(explicit: Option<&Path>) -> Result<&'static Runtime, Missing> {
     if let Some(runtime) = *slot {
         let same =
             explicit.is_none_or(|path| path.canonicalize().is_ok_and(|p| p == runtime.library.path || Some(p.as_path()) == runtime.library.path.parent()));
-        let loaded =
-            || Missing { hint: "use one library per process".to_owned(), ..Missing::new(format!("{} is loaded already", runtime.library.path.display())) };
+        let loaded = || Missing {
+            hint: "use one library per process".to_owned(),
+            ..discovery::LIBRARY.missing(format!("{} is loaded already", runtime.library.path.display()))
+        };
         return if same { Ok(runtime) } else { Err(loaded()) };
     }
     let library = discovery::find(explicit)?;
-    let refused = |e: &dyn std::fmt::Display| Missing::new(format!("{} does not start: {e}", library.path.display()));
+    let refused = |e: &dyn std::fmt::Display| discovery::LIBRARY.missing(format!("{} does not start: {e}", library.path.display()));
     let environment = ort::init_from(&library.path).map_err(|e| refused(&e))?.with_name("vitempo").with_telemetry(false).build().map_err(|e| refused(&e))?;
     environment.set_log_level(LogLevel::Error);
     let runtime: &'static Runtime = Box::leak(Box::new(Runtime { library, environment }));
