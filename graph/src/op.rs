@@ -63,6 +63,7 @@ op_kinds! {
     Compare "compare" "Elementwise comparison; attribute `op` (Equal, Greater, Less, GreaterOrEqual, LessOrEqual).",
     Logical "logical" "And, Or, Xor, Not; attribute `op`.",
     Where "where" "Elementwise choice, with broadcasting.",
+    Elementwise "elementwise" "One kernel for elementwise operators, one or a chain: attribute `ops`, their kinds in order, joined by `+`, as far as the framework tells.",
     Relu "relu" "max(x, 0).",
     LeakyRelu "leaky_relu" "Attribute `alpha`.",
     PRelu "prelu" "Inputs x, slope.",

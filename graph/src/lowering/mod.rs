@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod onnxruntime;
+pub mod openvino;
 pub mod rten;
 
 use crate::{Environment, Graph};
@@ -11,6 +12,7 @@ use crate::{Environment, Graph};
 pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
     match environment.framework.as_str() {
         "onnxruntime" => onnxruntime::lower(graph, onnxruntime::block(environment)).ok(),
+        "openvino" => openvino::lower(graph).ok(),
         "rten" => Some(rten::lower(graph)),
         "null" => Some(graph.clone()),
         _ => None,

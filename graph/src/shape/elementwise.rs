@@ -6,7 +6,9 @@ use crate::{Attributes, OpKind, Operand, Precision, TensorSpec};
 pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
     let first = operand(inputs, 0)?;
     let output = match kind {
-        OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Pow | OpKind::Min | OpKind::Max | OpKind::Mod => like(first, broadcast_all(inputs)?),
+        OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Pow | OpKind::Min | OpKind::Max | OpKind::Mod | OpKind::Elementwise => {
+            like(first, broadcast_all(inputs)?)
+        }
         OpKind::Compare | OpKind::Logical => TensorSpec::new(broadcast_all(inputs)?, Precision::Bool),
         OpKind::Where => like(operand(inputs, 1)?, broadcast_all(inputs)?),
         OpKind::Cast => TensorSpec::new(first.shape.clone(), precision(a)?.ok_or("attribute `to` is missing")?),

@@ -13,7 +13,7 @@
 //! | 2 taps - 1 | resize and grid_sample: 4 taps linear, 16 cubic; nearest none |
 //! | kernel elements | max_pool, average_pool |
 //!
-//! Per input element: 1 for global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a mask, a residual and a fused activation add theirs
+//! A chain of elementwise operators in one kernel: the sum of theirs. Per input element: 1 for global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a mask, a residual and a fused activation add theirs
 //! per output element. Moving data is no FLOP.
 
 use super::{macs, total};
@@ -33,6 +33,7 @@ fn main_part(op: &OpSpec, outputs: u64) -> u64 {
         OpKind::GlobalAveragePool | OpKind::GlobalMaxPool | OpKind::ArgMax | OpKind::TopK => inputs,
         OpKind::ReduceMean | OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMin | OpKind::ReduceProd => inputs,
         OpKind::ReduceL2 => inputs.saturating_mul(2),
+        OpKind::Elementwise => outputs.saturating_mul(chain(op.attributes.text("ops"))),
         kind => outputs.saturating_mul(per_element(kind).unwrap_or_else(|| interpolation(op))),
     }
 }
@@ -75,8 +76,12 @@ fn fused(op: &OpSpec) -> u64 {
         OpKind::Softmax => u64::from(op.attributes.int("mask") == Some(1)),
         _ => 0,
     };
-    let activation = op.attributes.text("activation").and_then(|name| per_element(&OpKind::from(name.to_owned()))).unwrap_or(0);
-    total([bias, u64::from(residual(op)), activation].into_iter())
+    total([bias, u64::from(residual(op)), chain(op.attributes.text("activation"))].into_iter())
+}
+
+/// Operations per output element of operators whose kinds are joined by `+`.
+fn chain(kinds: Option<&str>) -> u64 {
+    total(kinds.unwrap_or_default().split('+').filter_map(|name| per_element(&OpKind::from(name.to_owned()))))
 }
 
 fn residual(op: &OpSpec) -> bool {
@@ -129,6 +134,7 @@ mod tests {
             (op(OpKind::Linear, none(), &[&[3, 10], &[10, 7], &[7]], &[3, 7]), 21 * 21),
             // 6 x 10 x 7 scores: 16 MACs and a softmax each
             (op(OpKind::Attention, none(), &[&[2, 3, 10, 8], &[2, 3, 7, 8], &[2, 3, 7, 8]], &[2, 3, 10, 8]), 420 * (32 + 5)),
+            (op(OpKind::Elementwise, none().with("ops", Attribute::Text("mul+add+gelu".into())), &[&[3, 10], &[10]], &[3, 10]), 210),
             (op(OpKind::Unsupported("Foo".into()), none(), &[image], image), 0),
         ];
         for (op, expected) in cases {

@@ -130,6 +130,7 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::GeluTanh => ("Gelu", NONE),
         OpKind::GroupNorm => ("GroupNormalization", &[("groups", Said), ("epsilon", Real)]),
         OpKind::Linear | OpKind::Silu => return Err("it becomes several operators".to_owned()),
+        OpKind::Elementwise => return Err("ONNX has no operator for a chain of elementwise operators".to_owned()),
         OpKind::Reorder => return Err("ONNX has no operator that changes the memory format".to_owned()),
         OpKind::Attention | OpKind::RmsNorm => return Err("ONNX opset 20 has no such operator; write the graph it was fused from".to_owned()),
         OpKind::Unsupported(name) => return Err(format!("vitempo does not know the operator `{name}`")),

@@ -1,0 +1,38 @@
+//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats.
+//!
+//! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those of the plugin, snippets tokenization, the plugin's
+//! own graph optimizer, and the choice of memory formats. Checked against executed graphs by the example `compare_openvino`.
+//!
+//! How executed nodes are written (the same in forecasts and in what the profiler reports; kinds by [`names`]):
+//!
+//! | layer type | kind | inputs and attributes |
+//! |---|---|---|
+//! | Convolution, Deconvolution | `conv`, `conv_transpose` | image, weight and bias as ONNX has them, then what fused operators read: a fused sum has `residual` = 1, other fused operators are listed in `activation`, joined by `+` |
+//! | FullyConnected | `linear` | x, weight `[out, in]` (`trans_b` = 1), bias; fused operators in `activation` |
+//! | MatMul | `matmul` | |
+//! | Subgraph, Eltwise | by what is inside: two products `attention`, one `matmul`, a softmax `softmax`, otherwise `elementwise` | everything the node reads, constants too; `ops` |
+//! | MVN | `layer_norm` | x alone (scale and bias are an `elementwise` after it); normalises all dimensions from `axis` on |
+//! | RMS | `rms_norm` | x, scale |
+//! | NormalizeL2 | `lp_norm` | |
+//! | Pooling | `max_pool` or `average_pool`, global ones too | |
+//! | Reduce | the reduction; `reduce_mean` for a global average | |
+//! | Concatenation, Split, StridedSlice, Gather, Transpose, Pad, Interpolate, Softmax | `concat`, `split`, `slice`, `gather`, `transpose`, `pad`, `resize`, `softmax` | |
+//! | Reorder | `reorder` | shape channels first on both sides, formats differ |
+//! | Convert | `cast` | |
+//!
+//! What is constant, or computed from constants alone, is a constant input. Memory formats: `acdb` is channels last, `aBcd16b` and its like blocked, all
+//! others channels first. Nodes that were not executed (optimised out, in place) are no kernels; a kernel behind such a node
+//! has the shape that it sees itself.
+
+pub mod names;
+
+use crate::{Graph, GraphError, patterns::rewriter::Rewriter};
+
+/// The kernels OpenVINO's CPU plugin runs for `graph`.
+///
+/// # Errors
+/// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
+pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
+    let rewriter = Rewriter::new(graph);
+    rewriter.finish()
+}
