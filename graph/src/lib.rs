@@ -24,6 +24,7 @@ pub mod op;
 pub mod patterns;
 pub mod shape;
 mod tensor;
+pub mod tflite;
 mod work;
 
 pub use builder::GraphBuilder;

@@ -18,6 +18,7 @@ mod reader;
 mod weights;
 mod writer;
 
+pub(crate) use payload::tensor_values;
 pub use weights::{materialize, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 

@@ -50,6 +50,19 @@ pub(super) fn values(tensor: &TensorProto, spec: &TensorSpec) -> Result<Option<C
     }
 }
 
+/// All values of a tensor whose data is in the file, however many.
+///
+/// # Errors
+/// A sentence when they are not there or too few.
+pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String> {
+    let spec = spec(tensor)?.ok_or_else(|| format!("element type {} is not supported", tensor.data_type))?;
+    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(&tensor.raw_data, &spec)? };
+    match length(&data) as u64 {
+        n if n == spec.elements() => Ok(data),
+        n => Err(format!("it holds {n} values, its shape wants {}", spec.elements())),
+    }
+}
+
 pub(super) fn length(data: &ConstantData) -> usize {
     match data {
         ConstantData::Ints(v) => v.len(),

@@ -1,0 +1,316 @@
+//! From a graph to a program: node by node, in logical (channels first) terms; the layout in which each tensor is stored follows from what the
+//! operators need, and elements are moved only where two needs differ.
+//!
+//! A [`Var`] is a tensor in logical terms with the layouts in which it is stored so far. ONNX's Transpose only gives it another view; an operator that
+//! needs a certain layout asks [`Converter::stored`], which moves elements at most once per layout.
+
+mod activation;
+mod elementwise;
+mod emit;
+mod movement;
+mod normalization;
+mod product;
+mod reduction;
+mod resample;
+mod selection;
+mod window;
+
+use super::TfliteError;
+use super::expression::Expression;
+use super::layout::{self, Layout};
+use super::program::{Payload, Port, Program, Tensor, TensorId};
+use crate::{Attributes, ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
+use std::collections::{HashMap, HashSet};
+
+/// Index of a tensor in logical terms.
+type VarId = usize;
+
+/// A tensor in logical terms.
+#[derive(Clone, Debug)]
+struct Var {
+    shape: Vec<usize>,
+    precision: Precision,
+    /// Of a constant.
+    constant: Option<Constant>,
+    /// Where it is stored, and how.
+    stored: Vec<(Layout, TensorId)>,
+}
+
+#[derive(Clone, Debug)]
+enum Constant {
+    Floats(Expression),
+    Ints(Vec<i64>),
+}
+
+/// A node while it is converted.
+struct Call<'a> {
+    node: &'a Node,
+    attributes: &'a Attributes,
+    inputs: Vec<VarId>,
+}
+
+/// Why a node cannot be expressed.
+type Refusal = String;
+
+pub(super) struct Converter<'a> {
+    graph: &'a Graph,
+    consumers: Vec<Vec<usize>>,
+    program: Program,
+    vars: Vec<Var>,
+    values: HashMap<ValueId, VarId>,
+    /// Nodes that were taken into another one.
+    absorbed: HashSet<usize>,
+    /// Tensors that more than one value stands for: what follows one of them cannot be fused.
+    shared: HashSet<TensorId>,
+    /// The operation that provides a tensor.
+    producer: HashMap<TensorId, usize>,
+    read: HashSet<TensorId>,
+    /// Name of the node that is converted.
+    node: String,
+}
+
+/// The program of a graph.
+///
+/// # Errors
+/// [`TfliteError::Node`] for a node that cannot be expressed.
+pub(super) fn convert(graph: &Graph) -> Result<Program, TfliteError> {
+    let program = Program { name: graph.name().to_owned(), ..Program::default() };
+    let mut converter = Converter {
+        graph,
+        consumers: graph.consumers(),
+        program,
+        vars: Vec::new(),
+        values: HashMap::new(),
+        absorbed: HashSet::new(),
+        shared: HashSet::new(),
+        producer: HashMap::new(),
+        read: HashSet::new(),
+        node: String::new(),
+    };
+    converter.inputs()?;
+    for index in 0..graph.nodes().len() {
+        converter.visit(index)?;
+    }
+    converter.outputs()?;
+    Ok(converter.program)
+}
+
+impl<'a> Converter<'a> {
+    fn inputs(&mut self) -> Result<(), TfliteError> {
+        for &id in self.graph.inputs() {
+            let value = self.graph.value(id);
+            let tensor = value.tensor.as_ref().ok_or_else(|| TfliteError::Unknown { value: value.name.clone() })?;
+            let rank = tensor.rank();
+            let layout = if self.feeds_window(id) { layout::channels_last(rank) } else { layout::plain(rank) };
+            let precision = engine_precision(tensor.precision);
+            let port = Port { name: value.name.clone(), shape: tensor.shape.clone(), layout: layout.clone(), precision };
+            let at = self.tensor(&value.name, layout::stored(&layout, &tensor.shape), precision, is_image(&layout));
+            self.program.inputs.push((at, port));
+            let var = self.var(tensor.shape.clone(), precision, vec![(layout, at)]);
+            self.values.insert(id, var);
+        }
+        Ok(())
+    }
+
+    /// Whether an image leads to a window, over operators that take any layout.
+    fn feeds_window(&self, id: ValueId) -> bool {
+        let mut open = vec![id];
+        let mut seen = HashSet::new();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) || self.graph.value(id).tensor.as_ref().is_none_or(|t| t.rank() != 4) {
+                continue;
+            }
+            for node in self.consumers[id.0 as usize].iter().map(|&i| &self.graph.nodes()[i]) {
+                match node.op.kind {
+                    ref kind if kind.is_window() => return true,
+                    OpKind::Resize | OpKind::BatchNorm | OpKind::DepthToSpace | OpKind::SpaceToDepth | OpKind::InstanceNorm | OpKind::GroupNorm => return true,
+                    OpKind::Reshape | OpKind::Transpose | OpKind::MatMul | OpKind::Linear => {}
+                    _ => open.extend(&node.outputs),
+                }
+            }
+        }
+        false
+    }
+
+    fn outputs(&mut self) -> Result<(), TfliteError> {
+        for &id in self.graph.outputs() {
+            let value = self.graph.value(id);
+            let wrong = |reason: String| TfliteError::Node { node: value.name.clone(), reason };
+            let var = self.var_of(id)?;
+            if self.vars[var].stored.is_empty() {
+                let plain = layout::plain(self.vars[var].shape.len());
+                self.stored(var, &plain).map_err(wrong)?;
+            }
+            let Var { shape, precision, stored, .. } = self.vars[var].clone();
+            let Some((layout, at)) = stored.into_iter().next() else { continue };
+            self.program.outputs.push((at, Port { name: value.name.clone(), shape, layout, precision }));
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, index: usize) -> Result<(), TfliteError> {
+        if self.absorbed.contains(&index) {
+            return Ok(());
+        }
+        let graph = self.graph;
+        let node = &graph.nodes()[index];
+        self.node.clone_from(&node.name);
+        let inputs = node.inputs.iter().map(|&id| self.var_of(id)).collect::<Result<Vec<_>, _>>()?;
+        let call = Call { node, attributes: &node.op.attributes, inputs };
+        let outputs = self.dispatch(&call).map_err(|reason| TfliteError::Node { node: node.name.clone(), reason })?;
+        for (&id, var) in node.outputs.iter().zip(outputs) {
+            self.values.entry(id).or_insert(var);
+        }
+        Ok(())
+    }
+
+    /// The tensor behind a value; constants appear when they are first asked for.
+    fn var_of(&mut self, id: ValueId) -> Result<VarId, TfliteError> {
+        if let Some(&var) = self.values.get(&id) {
+            return Ok(var);
+        }
+        let value = self.graph.value(id);
+        let Value { name, tensor: Some(tensor), source: ValueSource::Constant(data) } = value else {
+            return Err(TfliteError::Unknown { value: value.name.clone() });
+        };
+        let precision = engine_precision(tensor.precision);
+        let shape = tensor.shape.clone();
+        let floats = || Expression::Weight(name.clone(), shape.clone());
+        let constant = match data {
+            Some(ConstantData::Ints(v)) if !precision.is_float() => Constant::Ints(v.clone()),
+            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&i| i as f32).collect(), shape.clone())),
+            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&f| f as f32).collect(), shape.clone())),
+            None => Constant::Floats(floats()),
+        };
+        let var = self.var(shape.clone(), precision, Vec::new());
+        self.vars[var].constant = Some(constant);
+        self.values.insert(id, var);
+        Ok(var)
+    }
+
+    /// The only node that reads a value, when the caller does not get it.
+    fn follower(&self, id: ValueId) -> Option<(usize, &'a Node)> {
+        match self.consumers[id.0 as usize][..] {
+            [one] if !self.graph.outputs().contains(&id) => Some((one, &self.graph.nodes()[one])),
+            _ => None,
+        }
+    }
+
+    /// Lets a node disappear: its output is that of the node that takes it in.
+    fn absorb(&mut self, index: usize, var: VarId) {
+        self.absorbed.insert(index);
+        if let Some(&output) = self.graph.nodes()[index].outputs.first() {
+            self.values.insert(output, var);
+        }
+    }
+
+    fn dispatch(&mut self, call: &Call<'a>) -> Result<Vec<VarId>, Refusal> {
+        let one = |var: Result<VarId, Refusal>| var.map(|v| vec![v]);
+        match &call.node.op.kind {
+            OpKind::Conv => one(self.conv(call)),
+            OpKind::ConvTranspose => one(self.conv_transpose(call)),
+            OpKind::MaxPool => one(self.max_pool(call)),
+            OpKind::AveragePool => one(self.average_pool(call)),
+            OpKind::GlobalAveragePool | OpKind::GlobalMaxPool => one(self.global_pool(call)),
+            OpKind::Linear => one(self.linear(call)),
+            OpKind::MatMul => one(self.matmul(call)),
+            OpKind::Einsum => one(self.einsum(call)),
+            OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Min | OpKind::Max | OpKind::Mod => one(self.arithmetic(call)),
+            OpKind::Pow => one(self.power(call)),
+            OpKind::Compare | OpKind::Logical | OpKind::Where => one(self.logic(call)),
+            OpKind::Relu
+            | OpKind::LeakyRelu
+            | OpKind::PRelu
+            | OpKind::Elu
+            | OpKind::Clip
+            | OpKind::Sigmoid
+            | OpKind::HardSigmoid
+            | OpKind::HardSwish
+            | OpKind::Silu
+            | OpKind::Gelu
+            | OpKind::GeluTanh
+            | OpKind::Mish
+            | OpKind::Softplus
+            | OpKind::Erf => one(self.activation(call)),
+            OpKind::Tanh
+            | OpKind::Exp
+            | OpKind::Log
+            | OpKind::Sqrt
+            | OpKind::Reciprocal
+            | OpKind::Neg
+            | OpKind::Abs
+            | OpKind::Sin
+            | OpKind::Cos
+            | OpKind::Round
+            | OpKind::Cast => one(self.single(call)),
+            OpKind::Softmax => one(self.softmax(call)),
+            OpKind::LayerNorm | OpKind::RmsNorm => one(self.layer_norm(call)),
+            OpKind::BatchNorm => one(self.batch_norm(call)),
+            OpKind::InstanceNorm | OpKind::GroupNorm => one(self.group_norm(call)),
+            OpKind::LpNorm => one(self.lp_norm(call)),
+            OpKind::ReduceMean | OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMin | OpKind::ReduceL2 | OpKind::ReduceProd => one(self.reduction(call)),
+            OpKind::ArgMax => one(self.arg_max(call)),
+            OpKind::TopK => self.top_k(call),
+            OpKind::CumSum => one(self.cum_sum(call)),
+            OpKind::Transpose => {
+                let perm: Vec<usize> = numbers(call.attributes.ints("perm"))?;
+                one(self.transpose(call.inputs[0], &perm))
+            }
+            OpKind::Reshape => {
+                let shape = self.output_shape(call)?;
+                one(self.reshape(call.inputs[0], &shape))
+            }
+            OpKind::Identity => one(Ok(self.alias(call.inputs[0]))),
+            OpKind::Concat => one(self.concat(call)),
+            OpKind::Split => self.split(call),
+            OpKind::Slice => one(self.cut(call)),
+            OpKind::Pad => one(self.padded(call)),
+            OpKind::Expand => one(self.expand(call)),
+            OpKind::Tile => one(self.tile(call)),
+            OpKind::Gather => one(self.gather(call)),
+            OpKind::GatherNd => one(self.gather_nd(call)),
+            OpKind::Trilu => one(self.triangle(call)),
+            OpKind::Resize => one(self.resize(call)),
+            OpKind::DepthToSpace => one(self.depth_to_space(call)),
+            OpKind::SpaceToDepth => one(self.space_to_depth(call)),
+            OpKind::Unsupported(name) => Err(format!("vitempo does not know the operator `{name}`")),
+            other => Err(format!("TensorFlow Lite has no operator for `{other}`")),
+        }
+    }
+
+    fn output_shape(&self, call: &Call<'_>) -> Result<Vec<usize>, Refusal> {
+        let output = call.node.op.outputs.first().ok_or("the shape of its output is not known")?;
+        Ok(output.shape.clone())
+    }
+}
+
+/// The element type the engine computes in for one of the graph's: 32-bit floats, 32-bit integers, booleans.
+fn engine_precision(precision: Precision) -> Precision {
+    match precision {
+        Precision::Bool => Precision::Bool,
+        p if p.is_float() => Precision::F32,
+        _ => Precision::I32,
+    }
+}
+
+/// Whether a layout is that of an image stored channels last.
+fn is_image(layout: &[usize]) -> bool {
+    layout.len() >= 4 && *layout == layout::channels_last(layout.len())
+}
+
+/// Attributes that count or index, as such.
+fn numbers(values: &[i64]) -> Result<Vec<usize>, Refusal> {
+    values.iter().map(|&v| usize::try_from(v).map_err(|_| format!("an attribute holds {v}"))).collect()
+}
+
+impl Converter<'_> {
+    fn var(&mut self, shape: Vec<usize>, precision: Precision, stored: Vec<(Layout, TensorId)>) -> VarId {
+        self.vars.push(Var { shape, precision, constant: None, stored });
+        self.vars.len() - 1
+    }
+
+    fn tensor(&mut self, name: &str, shape: Vec<usize>, precision: Precision, channels_last: bool) -> TensorId {
+        self.program.tensors.push(Tensor { name: name.to_owned(), shape, precision, payload: Payload::Activation, channels_last, steering: false });
+        self.program.tensors.len() - 1
+    }
+}

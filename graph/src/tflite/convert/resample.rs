@@ -1,0 +1,205 @@
+//! Operators that change spatial extents.
+
+use super::emit::{Recipe, signed};
+use super::{Call, Constant, Converter, Refusal, VarId, numbers};
+use crate::tflite::expression::Expression;
+use crate::tflite::layout;
+use crate::tflite::schema::{Code, Options};
+use crate::{Attribute, Attributes, OpKind, Precision};
+
+impl Converter<'_> {
+    pub(super) fn resize(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let a = call.attributes;
+        let x = call.inputs[0];
+        let (from, to) = (self.shape(x).to_vec(), numbers(a.ints("sizes"))?);
+        if from == to {
+            return Ok(self.alias(x));
+        }
+        let (mode, coordinates) = (a.text("mode").unwrap_or("nearest"), a.text("coordinate_transformation_mode").unwrap_or("half_pixel"));
+        let scaled_otherwise = a.0.contains_key("scales");
+        let image = from.len() == 4 && from[..2] == to[..2];
+        if mode == "nearest" {
+            return self.nearest(call, x, &to, image && !scaled_otherwise);
+        }
+        // (align corners, half-pixel centres); of one pixel pytorch's half_pixel takes the first.
+        let flags = match coordinates {
+            "half_pixel" => Some((false, true)),
+            "pytorch_half_pixel" if !to[2..].contains(&1) => Some((false, true)),
+            "align_corners" if !to[2..].contains(&1) => Some((true, false)),
+            "asymmetric" => Some((false, false)),
+            _ => None,
+        };
+        match flags.filter(|_| mode == "linear" && image && !scaled_otherwise && a.int("antialias").unwrap_or(0) == 0) {
+            Some((align_corners, half_pixel)) => self.resized(Code::ResizeBilinear, x, &to, align_corners, half_pixel, coordinates, mode),
+            None => self.interpolated(call, x, &to),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn resized(&mut self, code: Code, x: VarId, to: &[usize], align_corners: bool, half_pixel: bool, coordinates: &str, mode: &str) -> Result<VarId, Refusal> {
+        let last = layout::channels_last(4);
+        let input = self.stored(x, &last)?;
+        let size = self.vector(&signed(&to[2..]));
+        let attributes = Attributes::new()
+            .with("mode", Attribute::Text(mode.to_owned()))
+            .with("coordinate_transformation_mode", Attribute::Text(coordinates.to_owned()))
+            .with_ints("sizes", signed(to));
+        let recipe = Recipe::new(code, OpKind::Resize).options(Options::Resize { align_corners, half_pixel }).attributes(attributes);
+        let precision = self.vars[x].precision;
+        Ok(self.emit(recipe, vec![input, size], to.to_vec(), last, precision))
+    }
+
+    /// The engine's own operator where it picks the same elements, else one GATHER per dimension.
+    fn nearest(&mut self, call: &Call<'_>, x: VarId, to: &[usize], image: bool) -> Result<VarId, Refusal> {
+        let from = self.shape(x).to_vec();
+        let coordinates = call.attributes.text("coordinate_transformation_mode").unwrap_or("half_pixel").to_owned();
+        let sampling = Sampling::of(call.attributes)?;
+        let picks: Vec<Vec<usize>> = (0..from.len()).map(|d| (0..to[d]).map(|i| sampling.nearest(d, i, from[d], to[d])).collect()).collect();
+        let floored = |d: usize, i: usize| (i * from[d] / to[d]).min(from[d] - 1);
+        if image && (2..4).all(|d| picks[d].iter().enumerate().all(|(i, &pick)| pick == floored(d, i))) {
+            return self.resized(Code::ResizeNearest, x, to, false, false, &coordinates, "nearest");
+        }
+        let mut y = x;
+        for d in (0..from.len()).filter(|&d| from[d] != to[d]) {
+            let indices = self.var(vec![to[d]], Precision::I32, Vec::new());
+            self.vars[indices].constant = Some(Constant::Ints(signed(&picks[d])));
+            y = self.picked(y, indices, d)?;
+        }
+        Ok(y)
+    }
+
+    /// Any other interpolation: along each dimension every output is a weighted sum of inputs, a product with a constant matrix.
+    fn interpolated(&mut self, call: &Call<'_>, x: VarId, to: &[usize]) -> Result<VarId, Refusal> {
+        let sampling = Sampling::of(call.attributes)?;
+        let mut y = x;
+        for d in 0..to.len() {
+            let (from, rank) = (self.shape(y)[d], self.rank(y));
+            if from == to[d] {
+                continue;
+            }
+            let matrix = sampling.matrix(d, from, to[d])?;
+            let mut order: Vec<usize> = (0..rank).filter(|&o| o != d).collect();
+            order.push(d);
+            let moved = self.transpose(y, &order)?;
+            let product = self.fully_connected(moved, Expression::Numbers(matrix, vec![to[d], from]), None)?;
+            let back: Vec<usize> = (0..rank).map(|o| layout::position(&order, o)).collect();
+            y = self.transpose(product, &back)?;
+        }
+        Ok(y)
+    }
+
+    /// Channels into space. The engine's order of channels is ONNX's mode DCR.
+    pub(super) fn depth_to_space(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let x = call.inputs[0];
+        let size = call.attributes.int("blocksize").and_then(|b| usize::try_from(b).ok()).ok_or("its block size is not known")?;
+        let shape = self.output_shape(call)?;
+        let [n, c, h, w] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
+        if call.attributes.text("mode") == Some("CRD") {
+            let blocks = self.reshape(x, &[n, c / (size * size), size, size, h, w])?;
+            let moved = self.transpose(blocks, &[0, 1, 4, 2, 5, 3])?;
+            return self.reshape(moved, &shape);
+        }
+        self.blocks(Code::DepthToSpace, OpKind::DepthToSpace, x, size, shape)
+    }
+
+    pub(super) fn space_to_depth(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let size = call.attributes.int("blocksize").and_then(|b| usize::try_from(b).ok()).ok_or("its block size is not known")?;
+        let shape = self.output_shape(call)?;
+        self.blocks(Code::SpaceToDepth, OpKind::SpaceToDepth, call.inputs[0], size, shape)
+    }
+
+    fn blocks(&mut self, code: Code, kind: OpKind, x: VarId, size: usize, shape: Vec<usize>) -> Result<VarId, Refusal> {
+        let last = layout::channels_last(4);
+        let input = self.stored(x, &last)?;
+        let mut attributes = Attributes::new().with_int("blocksize", size as i64);
+        if kind == OpKind::DepthToSpace {
+            attributes.set("mode", Attribute::Text("DCR".to_owned()));
+        }
+        let recipe = Recipe::new(code, kind).options(Options::Block { size: size as i32 }).attributes(attributes);
+        let precision = self.vars[x].precision;
+        Ok(self.emit(recipe, vec![input], shape, last, precision))
+    }
+}
+
+/// Which inputs an output of ONNX's Resize is made of (formulas of the operator's specification).
+struct Sampling {
+    mode: String,
+    coordinates: String,
+    nearest: String,
+    cubic: f64,
+    scales: Vec<f64>,
+}
+
+impl Sampling {
+    fn of(a: &Attributes) -> Result<Self, Refusal> {
+        if a.int("antialias").unwrap_or(0) != 0 {
+            return Err("an antialiased resize has no operator".to_owned());
+        }
+        let text = |name: &str, default: &str| a.text(name).unwrap_or(default).to_owned();
+        let scales = match a.0.get("scales") {
+            Some(Attribute::Floats(v)) => v.clone(),
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            mode: text("mode", "nearest"),
+            coordinates: text("coordinate_transformation_mode", "half_pixel"),
+            nearest: text("nearest_mode", "round_prefer_floor"),
+            cubic: a.float("cubic_coeff_a").unwrap_or(-0.75),
+            scales,
+        })
+    }
+
+    /// Where output `i` of dimension `d` lies in the input.
+    fn position(&self, d: usize, i: usize, from: usize, to: usize) -> f64 {
+        let scale = self.scales.get(d).copied().unwrap_or(to as f64 / from as f64);
+        let i = i as f64;
+        match self.coordinates.as_str() {
+            "asymmetric" => i / scale,
+            "align_corners" if to == 1 => 0.0,
+            "align_corners" => i * (from as f64 - 1.0) / (to as f64 - 1.0),
+            "pytorch_half_pixel" if to == 1 => 0.0,
+            _ => (i + 0.5) / scale - 0.5,
+        }
+    }
+
+    fn nearest(&self, d: usize, i: usize, from: usize, to: usize) -> usize {
+        let x = self.position(d, i, from, to);
+        let rounded = match self.nearest.as_str() {
+            "floor" => x.floor(),
+            "ceil" => x.ceil(),
+            "round_prefer_ceil" => (x + 0.5).floor(),
+            _ => (x - 0.5).ceil(),
+        };
+        (rounded.max(0.0) as usize).min(from - 1)
+    }
+
+    /// Rows of weights, one per output.
+    fn matrix(&self, d: usize, from: usize, to: usize) -> Result<Vec<f32>, Refusal> {
+        let mut matrix = vec![0.0; from * to];
+        for i in 0..to {
+            let x = self.position(d, i, from, to);
+            let x = if self.mode == "linear" { x.clamp(0.0, from as f64 - 1.0) } else { x };
+            let whole = x.floor();
+            let taps: Vec<(f64, f64)> = match self.mode.as_str() {
+                "linear" => vec![(whole, 1.0 - (x - whole)), (whole + 1.0, x - whole)],
+                "cubic" => (-1..=2).map(|t| (whole + f64::from(t), cubic(x - whole - f64::from(t), self.cubic))).collect(),
+                mode => return Err(format!("a resize by `{mode}` has no operator")),
+            };
+            for (at, weight) in taps {
+                let at = (at.max(0.0) as usize).min(from - 1);
+                matrix[i * from + at] += weight as f32;
+            }
+        }
+        Ok(matrix)
+    }
+}
+
+/// Keys' cubic convolution kernel.
+fn cubic(distance: f64, a: f64) -> f64 {
+    let t = distance.abs();
+    match t {
+        _ if t <= 1.0 => ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
+        _ if t < 2.0 => ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a,
+        _ => 0.0,
+    }
+}

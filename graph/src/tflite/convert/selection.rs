@@ -1,0 +1,66 @@
+//! Operators that pick elements.
+
+use super::emit::{Recipe, spoken};
+use super::{Call, Converter, Refusal, VarId};
+use crate::tflite::expression::Expression;
+use crate::tflite::layout;
+use crate::tflite::schema::{Code, Options};
+use crate::{Attributes, OpKind};
+
+impl Converter<'_> {
+    /// One index is a slice; several are a GATHER along the dimension, wherever it is stored.
+    pub(super) fn gather(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let axis = self.axis(call)?;
+        let x = call.inputs[0];
+        if let Some(index) = call.attributes.int("index") {
+            let index = usize::try_from(index).map_err(|_| "its index is negative")?;
+            let one = self.slice_one(x, axis, index, 1)?;
+            let shape = self.output_shape(call)?;
+            return self.reshape(one, &shape);
+        }
+        let &indices = call.inputs.get(1).ok_or("it has no indices")?;
+        self.picked(x, indices, axis)
+    }
+
+    /// Elements along one dimension by index; the indices' dimensions take its place.
+    pub(super) fn picked(&mut self, x: VarId, indices: VarId, axis: usize) -> Result<VarId, Refusal> {
+        let inner = self.shape(indices).to_vec();
+        let own = if inner.len() == 1 && !self.is_constant(x) { self.layout(x) } else { layout::plain(self.rank(x)) };
+        let old = self.shape(x);
+        let shape: Vec<usize> = old[..axis].iter().chain(&inner).chain(&old[axis + 1..]).copied().collect();
+        let result = if inner.len() == 1 { own.clone() } else { layout::plain(shape.len()) };
+        let inputs = vec![self.stored(x, &own)?, self.stored(indices, &layout::plain(inner.len()))?];
+        let options = Options::Gather { axis: layout::position(&own, axis) as i32, batch_dims: 0 };
+        let attributes = Attributes::new().with_int("axis", spoken(&own, axis));
+        let precision = self.vars[x].precision;
+        Ok(self.emit(Recipe::new(Code::Gather, OpKind::Gather).options(options).attributes(attributes), inputs, shape, result, precision))
+    }
+
+    pub(super) fn gather_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        if call.attributes.int("batch_dims").unwrap_or(0) != 0 {
+            return Err("a gather with batch dimensions has no operator".to_owned());
+        }
+        let [x, indices] = call.inputs[..] else { return Err("it has no indices".to_owned()) };
+        let shape = self.output_shape(call)?;
+        let inputs = vec![self.stored(x, &layout::plain(self.rank(x)))?, self.stored(indices, &layout::plain(self.rank(indices)))?];
+        let attributes = Attributes::new().with_int("batch_dims", 0);
+        let (plain, precision) = (layout::plain(shape.len()), self.vars[x].precision);
+        Ok(self.emit(Recipe::new(Code::GatherNd, OpKind::GatherNd).attributes(attributes), inputs, shape, plain, precision))
+    }
+
+    /// A triangle: a product with ones and zeros.
+    pub(super) fn triangle(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let x = call.inputs[0];
+        let upper = call.attributes.int("upper").unwrap_or(1) != 0;
+        let [.., rows, columns] = *self.shape(x) else { return Err("its input is not a matrix".to_owned()) };
+        if call.attributes.int("k").unwrap_or(0) != 0 || call.inputs.len() > 1 {
+            return Err("a shifted triangle has no operator".to_owned());
+        }
+        let kept = |i: usize| {
+            let (row, column) = (i / columns, i % columns);
+            if (upper && column >= row) || (!upper && column <= row) { 1.0 } else { 0.0 }
+        };
+        let mask = self.constant(Expression::Numbers((0..rows * columns).map(kept).collect(), vec![rows, columns]));
+        self.mul(x, mask)
+    }
+}

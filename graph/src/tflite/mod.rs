@@ -1,0 +1,86 @@
+//! TensorFlow Lite out: a [`Graph`] as the bytes of a .tflite file, channels last, and which operator in it comes from which node.
+//!
+//! | question | where |
+//! |---|---|
+//! | how are the tensors stored? | `layout`: permutations; `convert`: which operator needs which |
+//! | which operators does a node become? | `convert/`, one file per family |
+//! | what are the constants? | `expression` over `weights` |
+//! | what are the bytes? | `flatbuffer`, with the numbers of `schema` |
+
+mod convert;
+mod expression;
+mod flatbuffer;
+mod layout;
+mod program;
+mod schema;
+mod weights;
+
+pub use program::Port;
+pub use weights::Weights;
+
+use crate::{Graph, OpSpec, patterns};
+use program::Program;
+
+/// Why a graph has no TensorFlow Lite form.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum TfliteError {
+    #[error("node `{node}` cannot be written for TensorFlow Lite: {reason}")]
+    Node { node: String, reason: String },
+    #[error("the shape of `{value}` is not known, and TensorFlow Lite needs it")]
+    Unknown { value: String },
+    #[error("its weights cannot be written for TensorFlow Lite: {reason}")]
+    Weights { reason: String },
+}
+
+/// A model as a .tflite file.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// What the caller gives, in the graph's order.
+    pub inputs: Vec<Port>,
+    /// What the caller gets, in the graph's order.
+    pub outputs: Vec<Port>,
+    /// The operators in the file's order, which is the order of execution.
+    pub operators: Vec<Operator>,
+}
+
+/// One operator of a .tflite file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operator {
+    /// The name the interpreter gives it: `FULLY_CONNECTED`.
+    pub code: &'static str,
+    /// The node of the graph it comes from.
+    pub node: String,
+    /// What it computes: images channels first with format channels last, everything else as it is stored.
+    pub op: OpSpec,
+}
+
+/// A graph as a .tflite file with these weights.
+///
+/// # Errors
+/// [`TfliteError`] with the node that cannot be expressed and the reason, or the weight that is absent.
+pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
+    let program = program(graph)?;
+    let bytes = flatbuffer::write(&program, weights)?;
+    let operators = operators(&program);
+    let ports = |ports: Vec<(usize, Port)>| ports.into_iter().map(|(_, port)| port).collect();
+    Ok(Written { bytes, inputs: ports(program.inputs), outputs: ports(program.outputs), operators })
+}
+
+/// The operators a graph becomes; needs no weights.
+///
+/// # Errors
+/// [`TfliteError`] with the node that cannot be expressed and the reason.
+pub fn plan(graph: &Graph) -> Result<Vec<Operator>, TfliteError> {
+    Ok(operators(&program(graph)?))
+}
+
+fn program(graph: &Graph) -> Result<Program, TfliteError> {
+    convert::convert(&patterns::canonicalize(graph))
+}
+
+fn operators(program: &Program) -> Vec<Operator> {
+    program.operations.iter().map(|o| Operator { code: o.code.name(), node: o.node.clone(), op: program.spec(o) }).collect()
+}

@@ -1,0 +1,117 @@
+//! A TensorFlow Lite model before it is bytes: tensors and operators in execution order. Constants know where their values come from, not the values,
+//! so that a program can be made without weights.
+
+use super::expression::Expression;
+use super::schema::{Code, Fused, Options};
+use crate::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec};
+
+/// Index of a tensor in its program.
+pub(crate) type TensorId = usize;
+
+/// Where a tensor's values come from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Payload {
+    /// Computed, or given by the caller.
+    Activation,
+    /// Known while writing: axes, shapes, permutations, indices.
+    Ints(Vec<i64>),
+    /// From the weights.
+    Weight(Expression),
+}
+
+/// One tensor as the engine sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tensor {
+    pub name: String,
+    /// Stored shape.
+    pub shape: Vec<usize>,
+    pub precision: Precision,
+    pub payload: Payload,
+    /// Whether this is an image N, C, H, W stored channels last.
+    pub channels_last: bool,
+    /// Whether it only steers the operator that reads it.
+    pub steering: bool,
+}
+
+/// One operator.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Operation {
+    pub code: Code,
+    pub options: Options,
+    pub fused: Fused,
+    pub inputs: Vec<TensorId>,
+    pub outputs: Vec<TensorId>,
+    /// Name of the node it comes from.
+    pub node: String,
+    pub kind: OpKind,
+    pub attributes: Attributes,
+}
+
+/// An input or output of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The value's name in the graph.
+    pub name: String,
+    /// Shape as the graph speaks of it.
+    pub shape: Vec<usize>,
+    /// The graph's dimensions in the order the engine stores them: `[0, 2, 3, 1]` for an image stored channels last.
+    pub layout: Vec<usize>,
+    /// Element type the engine takes or gives.
+    pub precision: Precision,
+}
+
+impl Port {
+    /// Shape as the engine speaks of it.
+    #[must_use]
+    pub fn stored_shape(&self) -> Vec<usize> {
+        super::layout::stored(&self.layout, &self.shape)
+    }
+}
+
+/// Tensors and operators in execution order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Program {
+    pub name: String,
+    pub tensors: Vec<Tensor>,
+    pub operations: Vec<Operation>,
+    pub inputs: Vec<(TensorId, Port)>,
+    pub outputs: Vec<(TensorId, Port)>,
+}
+
+impl Tensor {
+    /// Shape channels first, type and memory format.
+    pub(crate) fn spec(&self) -> TensorSpec {
+        let mut shape = self.shape.clone();
+        if !self.channels_last || shape.len() < 3 {
+            return TensorSpec::new(shape, self.precision);
+        }
+        shape[1..].rotate_right(1);
+        TensorSpec::new(shape, self.precision).with_format(MemoryFormat::ChannelsLast)
+    }
+}
+
+impl Program {
+    /// What an operation computes, as everything else in vitempo speaks of it.
+    pub(crate) fn spec(&self, operation: &Operation) -> OpSpec {
+        let mut attributes = operation.attributes.clone();
+        let activation = match operation.fused {
+            Fused::None => None,
+            Fused::Relu => Some("relu"),
+            Fused::ReluN1To1 | Fused::Relu6 => Some("clip"),
+        };
+        if let Some(name) = activation {
+            attributes.set("activation", Attribute::Text(name.to_owned()));
+        }
+        let data = operation.inputs.iter().map(|&id| &self.tensors[id]).filter(|t| !t.steering);
+        let inputs = data.map(|t| Operand { tensor: t.spec(), constant: t.payload != Payload::Activation }).collect();
+        let mut spec =
+            OpSpec { kind: operation.kind.clone(), attributes, inputs, outputs: operation.outputs.iter().map(|&id| self.tensors[id].spec()).collect() };
+        if operation.code == Code::DepthwiseConv
+            && let Some(weight) = spec.inputs.get_mut(1)
+            && weight.tensor.rank() == 4
+        {
+            weight.tensor.shape.swap(0, 1);
+        }
+        spec
+    }
+}

@@ -1,0 +1,221 @@
+//! The part of the TensorFlow Lite schema that is written: operator codes, element types, options (field numbers from the public `schema.fbs`,
+//! Apache-2.0).
+
+use crate::Precision;
+
+macro_rules! codes {
+    ($($variant:ident $name:literal $code:literal,)*) => {
+        /// A builtin operator.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs)]
+        pub enum Code { $($variant = $code,)* }
+
+        impl Code {
+            /// The name the interpreter and its profiler give the operator.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Number in the schema's `BuiltinOperator`.
+            pub(super) const fn number(self) -> i32 {
+                self as i32
+            }
+        }
+    };
+}
+
+codes! {
+    Add "ADD" 0,
+    AveragePool "AVERAGE_POOL_2D" 1,
+    Concat "CONCATENATION" 2,
+    Conv "CONV_2D" 3,
+    DepthwiseConv "DEPTHWISE_CONV_2D" 4,
+    DepthToSpace "DEPTH_TO_SPACE" 5,
+    Dequantize "DEQUANTIZE" 6,
+    Floor "FLOOR" 8,
+    FullyConnected "FULLY_CONNECTED" 9,
+    Logistic "LOGISTIC" 14,
+    MaxPool "MAX_POOL_2D" 17,
+    Mul "MUL" 18,
+    Relu "RELU" 19,
+    ReluN1To1 "RELU_N1_TO_1" 20,
+    Relu6 "RELU6" 21,
+    Reshape "RESHAPE" 22,
+    ResizeBilinear "RESIZE_BILINEAR" 23,
+    Softmax "SOFTMAX" 25,
+    SpaceToDepth "SPACE_TO_DEPTH" 26,
+    Tanh "TANH" 28,
+    Pad "PAD" 34,
+    Gather "GATHER" 36,
+    Transpose "TRANSPOSE" 39,
+    Mean "MEAN" 40,
+    Sub "SUB" 41,
+    Div "DIV" 42,
+    StridedSlice "STRIDED_SLICE" 45,
+    Exp "EXP" 47,
+    TopK "TOPK_V2" 48,
+    Split "SPLIT" 49,
+    LogSoftmax "LOG_SOFTMAX" 50,
+    Cast "CAST" 53,
+    PRelu "PRELU" 54,
+    Maximum "MAXIMUM" 55,
+    ArgMax "ARG_MAX" 56,
+    Minimum "MINIMUM" 57,
+    Less "LESS" 58,
+    Neg "NEG" 59,
+    PadV2 "PADV2" 60,
+    Greater "GREATER" 61,
+    GreaterEqual "GREATER_EQUAL" 62,
+    LessEqual "LESS_EQUAL" 63,
+    Slice "SLICE" 65,
+    Sin "SIN" 66,
+    TransposeConv "TRANSPOSE_CONV" 67,
+    Tile "TILE" 69,
+    Equal "EQUAL" 71,
+    Log "LOG" 73,
+    Sum "SUM" 74,
+    Sqrt "SQRT" 75,
+    Rsqrt "RSQRT" 76,
+    Pow "POW" 78,
+    ArgMin "ARG_MIN" 79,
+    ReduceProd "REDUCE_PROD" 81,
+    ReduceMax "REDUCE_MAX" 82,
+    LogicalOr "LOGICAL_OR" 84,
+    LogicalAnd "LOGICAL_AND" 86,
+    LogicalNot "LOGICAL_NOT" 87,
+    ReduceMin "REDUCE_MIN" 89,
+    Square "SQUARE" 92,
+    FloorMod "FLOOR_MOD" 95,
+    ResizeNearest "RESIZE_NEAREST_NEIGHBOR" 97,
+    LeakyRelu "LEAKY_RELU" 98,
+    SquaredDifference "SQUARED_DIFFERENCE" 99,
+    MirrorPad "MIRROR_PAD" 100,
+    Abs "ABS" 101,
+    SplitV "SPLIT_V" 102,
+    Ceil "CEIL" 104,
+    GatherNd "GATHER_ND" 107,
+    Cos "COS" 108,
+    Elu "ELU" 111,
+    Quantize "QUANTIZE" 114,
+    Round "ROUND" 116,
+    HardSwish "HARD_SWISH" 117,
+    ScatterNd "SCATTER_ND" 122,
+    Select "SELECT_V2" 123,
+    BatchMatMul "BATCH_MATMUL" 126,
+    CumSum "CUMSUM" 128,
+    BroadcastTo "BROADCAST_TO" 130,
+    Gelu "GELU" 150,
+    Sign "SIGN" 158,
+}
+
+/// An activation that an operator applies to its result on the way out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fused {
+    /// None.
+    #[default]
+    None = 0,
+    /// max(x, 0).
+    Relu = 1,
+    /// x clipped to -1..1.
+    ReluN1To1 = 2,
+    /// x clipped to 0..6.
+    Relu6 = 3,
+}
+
+/// How a window treats the border.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// Output extent = input extent / stride, rounded up; the odd element at the end.
+    Same = 0,
+    /// None.
+    Valid = 1,
+}
+
+/// The options of an operator: what its table in the schema holds.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Options {
+    None,
+    /// Of Conv, depthwise (with its multiplier) and transposed convolution; strides and dilations of height, then width.
+    Conv {
+        padding: Padding,
+        strides: [i32; 2],
+        dilations: [i32; 2],
+        multiplier: Option<i32>,
+    },
+    Pool {
+        padding: Padding,
+        strides: [i32; 2],
+        filter: [i32; 2],
+    },
+    FullyConnected,
+    Softmax,
+    Concat {
+        axis: i32,
+    },
+    Reshape {
+        shape: Vec<i32>,
+    },
+    Resize {
+        align_corners: bool,
+        half_pixel: bool,
+    },
+    Reduce {
+        keep_dims: bool,
+    },
+    StridedSlice {
+        begin_mask: i32,
+        end_mask: i32,
+    },
+    Split {
+        parts: i32,
+    },
+    Gather {
+        axis: i32,
+        batch_dims: i32,
+    },
+    Cast {
+        from: Precision,
+        to: Precision,
+    },
+    LeakyRelu {
+        alpha: f32,
+    },
+    /// 0: the border is mirrored without its own element, 1: with it.
+    MirrorPad {
+        mode: i8,
+    },
+    BatchMatMul {
+        transpose_right: bool,
+    },
+    CumSum {
+        exclusive: bool,
+        reverse: bool,
+    },
+    Gelu {
+        approximate: bool,
+    },
+    Block {
+        size: i32,
+    },
+    ArgMax {
+        to: Precision,
+    },
+}
+
+/// Number of an element type in the schema's `TensorType`; `None` where there is none that operators compute with.
+pub(super) const fn element_type(precision: Precision) -> i8 {
+    match precision {
+        Precision::F32 => 0,
+        Precision::F16 => 1,
+        Precision::I32 => 2,
+        Precision::U8 => 3,
+        Precision::I64 => 4,
+        Precision::Bool => 6,
+        Precision::I16 => 7,
+        Precision::I8 => 9,
+        Precision::F64 => 10,
+        Precision::Bf16 => 18,
+    }
+}
