@@ -6,6 +6,7 @@
 //! | what is a model? | [`Graph`], read by [`onnx`] or put together by [`GraphBuilder`] |
 //! | how much work is that? | [`Work`] |
 //! | what does a framework really run for it? | [`lowering`] |
+//! | what does it look like in int8 or f16? | [`quantize`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
 //!
@@ -22,6 +23,7 @@ mod measurement;
 pub mod onnx;
 pub mod op;
 pub mod patterns;
+pub mod quantize;
 pub mod shape;
 mod tensor;
 pub mod tflite;

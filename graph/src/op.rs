@@ -46,10 +46,10 @@ macro_rules! op_kinds {
 }
 
 op_kinds! {
-    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: `kernel_shape`, `strides`, `pads` (begins, then ends), `dilations`, `group`; fused: `activation`, `residual`.",
+    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: `kernel_shape`, `strides`, `pads` (begins, then ends), `dilations`, `group`; fused: `activation`, `residual`; `integer` = 1: integers in, 32-bit sums out, zero points as last inputs.",
     ConvTranspose "conv_transpose" "Transposed convolution; attributes as `conv` and `output_padding`.",
-    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and Gemm. If set: `trans_a`, `trans_b`, `alpha`, `beta`.",
-    MatMul "matmul" "Matrix product of two computed tensors, batched. If set (Gemm, fused kernels): `trans_a`, `trans_b`, `alpha`, `beta`.",
+    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and Gemm. If set: `trans_a`, `trans_b`, `alpha`, `beta`, `integer` (as `conv`).",
+    MatMul "matmul" "Matrix product of two computed tensors, batched. If set (Gemm, fused kernels): `trans_a`, `trans_b`, `alpha`, `beta`, `integer` (as `conv`).",
     Einsum "einsum" "Einstein summation; attribute `equation`.",
     Attention "attention" "Scaled dot-product attention as one kernel; inputs q, k, v; attribute `heads`.",
     Add "add" "Elementwise, with broadcasting.",
@@ -124,6 +124,9 @@ op_kinds! {
     GridSample "grid_sample" "Attributes `mode`, `padding_mode`, `align_corners`.",
     DepthToSpace "depth_to_space" "Attributes `blocksize`, `mode`.",
     SpaceToDepth "space_to_depth" "Attribute `blocksize`.",
+    Quantize "quantize" "Float to 8 bits: round(x / scale) + zero point, clipped. Inputs x, scale and, if present, zero point; attribute `to`: the output's precision; `axis` where slices have scales of their own.",
+    Dequantize "dequantize" "(x - zero point) * scale. Inputs x, scale and, if present, zero point; `axis` where slices have scales of their own.",
+    DynamicQuantize "dynamic_quantize" "Float to `u8` with scale and zero point from the values met; outputs: the quantised tensor, scale, zero point.",
     Cast "cast" "Attribute `to`: the output's precision by name, e.g. `f32`.",
     Identity "identity" "A copy or nothing; Dropout at inference.",
     Reorder "reorder" "Change of memory format, as a framework inserts it.",

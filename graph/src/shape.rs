@@ -8,6 +8,7 @@
 mod elementwise;
 mod layout;
 mod product;
+mod quantization;
 mod reduction;
 mod resample;
 mod selection;
@@ -62,6 +63,7 @@ pub fn canonical(kind: &OpKind, mut attributes: Attributes, inputs: &[Operand]) 
         | OpKind::CumSum => reduction::canonical(kind, a, inputs)?,
         OpKind::Transpose | OpKind::Reshape | OpKind::Concat | OpKind::Split | OpKind::Expand => layout::canonical(kind, a, inputs)?,
         OpKind::Slice | OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements => selection::canonical(kind, a, inputs)?,
+        OpKind::Quantize | OpKind::Dequantize => quantization::canonical(kind, a, inputs)?,
         OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace => resample::canonical(kind, a, inputs)?,
         _ => {}
     }
@@ -86,6 +88,7 @@ pub(crate) fn infer_canonical(kind: &OpKind, a: &Attributes, inputs: &[Operand])
         OpKind::Transpose | OpKind::Reshape | OpKind::Concat | OpKind::Split | OpKind::Expand | OpKind::Tile => layout::infer(kind, a, inputs)?,
         OpKind::Slice | OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements | OpKind::ScatterNd => selection::infer(kind, a, inputs)?,
         OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace | OpKind::SpaceToDepth => resample::infer(kind, a, inputs)?,
+        OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => quantization::infer(kind, a, inputs)?,
         OpKind::ConstantOfShape => vec![TensorSpec::new(sizes(a, "shape")?, precision(a)?.unwrap_or(Precision::F32))],
         OpKind::Shape => vec![TensorSpec::new([operand(inputs, 0)?.rank()], Precision::I64)],
         OpKind::Range | OpKind::NonZero => return Err("the shape of its output depends on the values of its inputs".to_owned()),
@@ -95,6 +98,9 @@ pub(crate) fn infer_canonical(kind: &OpKind, a: &Attributes, inputs: &[Operand])
     let format = inputs.iter().find(|i| !i.constant).map(|i| i.tensor.format).unwrap_or_default();
     for output in &mut outputs {
         check(&output.shape)?;
+        if a.int("integer") == Some(1) {
+            output.precision = Precision::I32;
+        }
         if output.format == MemoryFormat::ChannelsFirst && output.rank() > 2 && *kind != OpKind::Reorder {
             output.format = format;
         }

@@ -6,9 +6,9 @@
 mod elementwise;
 mod macs;
 
-use crate::{Graph, OpKind, OpSpec, TensorSpec, ValueSource};
+use crate::{Graph, OpKind, OpSpec, TensorSpec, Value, ValueSource};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::iter::Sum;
 
 /// What an operator or a graph costs, whatever runs it.
@@ -22,7 +22,7 @@ pub struct Work {
     pub bytes_read: u64,
     /// Bytes written: every output once. Reshape and Identity write nothing.
     pub bytes_written: u64,
-    /// Elements of weights: floating-point constants.
+    /// Elements of weights: floating-point constants, and quantised ones; scales and zero points are none.
     pub params: u64,
 }
 
@@ -41,7 +41,8 @@ impl Work {
     pub fn of_operator(op: &OpSpec) -> Self {
         let macs = macs::macs(op);
         let flops = macs.saturating_mul(2).saturating_add(elementwise::flops(op));
-        let params = total(op.weights().filter(|w| w.precision.is_float()).map(TensorSpec::elements));
+        let weights = op.inputs.iter().enumerate().filter(|(index, w)| w.constant && is_parameter(&op.kind, *index, &w.tensor));
+        let params = total(weights.map(|(_, w)| w.tensor.elements()));
         let (bytes_read, bytes_written) = bytes(op);
         Self { macs, flops, bytes_read, bytes_written, params }
     }
@@ -50,10 +51,17 @@ impl Work {
     #[must_use]
     pub fn of_graph(graph: &Graph) -> Self {
         let sum: Self = graph.nodes().iter().map(|node| Self::of_operator(&node.op)).sum();
-        let read: BTreeSet<_> = graph.nodes().iter().flat_map(|node| &node.inputs).collect();
-        let weights = read.into_iter().map(|&id| graph.value(id)).filter(|value| matches!(value.source, ValueSource::Constant(_)));
-        let tensors = weights.filter_map(|value| value.tensor.as_ref());
-        Self { params: total(tensors.filter(|t| t.precision.is_float()).map(TensorSpec::elements)), ..sum }
+        let mut weights = BTreeMap::new();
+        for node in graph.nodes() {
+            for (index, id) in node.inputs.iter().enumerate() {
+                if let Value { tensor: Some(tensor), source: ValueSource::Constant(_), .. } = graph.value(*id)
+                    && is_parameter(&node.op.kind, index, tensor)
+                {
+                    weights.insert(id, tensor.elements());
+                }
+            }
+        }
+        Self { params: total(weights.into_values()), ..sum }
     }
 }
 
@@ -66,6 +74,14 @@ impl Sum for Work {
             bytes_written: a.bytes_written.saturating_add(b.bytes_written),
             params: a.params.saturating_add(b.params),
         })
+    }
+}
+
+/// Whether the constant input `index` is something that a model learns.
+fn is_parameter(kind: &OpKind, index: usize, tensor: &TensorSpec) -> bool {
+    match kind {
+        OpKind::Quantize | OpKind::Dequantize => index == 0,
+        kind => tensor.precision.is_float() || (kind.is_product() && matches!(index, 1 | 2) && tensor.elements() > 1),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One node of a file as the operator maps see it: its attributes, and its inputs with the values of those that steer it.
 
 use super::onnxruntime_domain::Mapped;
+use super::payload::Limits;
 use super::proto::{AttributeProto, NodeProto};
 use crate::{Attribute, Attributes, ConstantData, OpKind, TensorSpec, Value, ValueSource};
 
@@ -10,6 +11,9 @@ pub(super) struct Call<'a> {
     pub opset: i64,
     /// Parallel to `node.input`; `None` for an omitted optional input. Every tensor is known.
     pub inputs: &'a [Option<&'a Value>],
+    /// Parallel to `inputs`: known before the model runs, quantised weights behind their DequantizeLinear too.
+    pub constant: &'a [bool],
+    pub limits: Limits,
 }
 
 /// What a node turns out to be.
@@ -48,7 +52,7 @@ impl<'a> Call<'a> {
     }
 
     pub fn is_constant(&self, index: usize) -> bool {
-        self.input(index).is_some_and(|v| matches!(v.source, ValueSource::Constant(_)))
+        self.constant.get(index).copied().unwrap_or(false)
     }
 
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeProto> {

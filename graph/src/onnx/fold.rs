@@ -5,11 +5,8 @@
 mod arithmetic;
 mod movement;
 
-use super::payload::{FOLDABLE_ELEMENTS, length};
+use super::payload::{Limits, length};
 use crate::{Attributes, ConstantData, OpKind, TensorSpec};
-
-/// Elements one node may be evaluated for, over all inputs.
-const MOST_WORK: u64 = 1 << 20;
 
 /// One constant input: its tensor and its values.
 #[derive(Clone, Copy)]
@@ -19,9 +16,9 @@ pub(super) struct Known<'a> {
 }
 
 /// The values of all outputs; `None` when they are too many or not computed here. Attributes are canonical.
-pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outputs: &[TensorSpec]) -> Option<Vec<ConstantData>> {
+pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outputs: &[TensorSpec], limits: Limits) -> Option<Vec<ConstantData>> {
     let work = outputs.iter().fold(0u64, |n, o| n.saturating_add(o.elements())).saturating_mul(inputs.len() as u64);
-    if outputs.iter().any(|o| o.elements() > FOLDABLE_ELEMENTS) || work > MOST_WORK {
+    if outputs.iter().any(|o| o.elements() > limits.elements) || work > limits.work {
         return None;
     }
     let first = *inputs.first()?;

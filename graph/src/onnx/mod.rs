@@ -22,7 +22,8 @@ pub(crate) use payload::tensor_values;
 pub use weights::{materialize, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 
-use crate::{Graph, GraphError};
+use crate::{Graph, GraphError, TensorSpec};
+use payload::Limits;
 use prost::Message;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +65,7 @@ pub struct ReadOptions {
 pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError> {
     let bytes = std::fs::read(path).map_err(|source| OnnxError::Io { path: path.to_owned(), source })?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    read(path, &name, &bytes, options)
+    read(path, &name, &bytes, options, Limits::SHAPES)
 }
 
 /// Reads a model from memory; `name` becomes the graph's name and stands for the file in errors.
@@ -72,10 +73,24 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError>
 /// # Errors
 /// As [`read_file`].
 pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
-    read(Path::new(name), name, bytes, options)
+    read(Path::new(name), name, bytes, options, Limits::SHAPES)
 }
 
-fn read(path: &Path, name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
+/// Reads a model that has its weights inside, with the values of all of them: what quantisation works on. Eight bytes per parameter.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_weights(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
+    read(Path::new(name), name, bytes, options, Limits::WEIGHTS)
+}
+
+/// The values a seeded file has for a floating-point weight of a product: what [`to_bytes`] writes for [`WeightFill::Seeded`].
+pub(crate) fn seeded_weight(name: &str, tensor: &TensorSpec, seed: u64) -> Vec<f64> {
+    let elements = usize::try_from(tensor.elements()).unwrap_or(usize::MAX);
+    weights::fill::values(elements, weights::fill::Distribution::Small, seed, name)
+}
+
+fn read(path: &Path, name: &str, bytes: &[u8], options: &ReadOptions, limits: Limits) -> Result<Graph, OnnxError> {
     let foreign = |reason: String| OnnxError::NotOnnx { path: path.to_owned(), reason };
     let model = proto::ModelProto::decode(bytes).map_err(|error| match foreign::looks_like(bytes) {
         Some(what) => foreign(format!("this looks like {what}")),
@@ -85,5 +100,5 @@ fn read(path: &Path, name: &str, bytes: &[u8], options: &ReadOptions) -> Result<
         let what = foreign::looks_like(bytes).map_or_else(|| "it holds no graph".to_owned(), |what| format!("this looks like {what}"));
         return Err(foreign(what));
     }
-    reader::read(path, name, &model, options)
+    reader::read(path, name, &model, options, limits)
 }

@@ -3,6 +3,7 @@
 mod elementwise;
 mod layout;
 mod product;
+mod quantization;
 mod reduction;
 mod resample;
 mod selection;
@@ -13,7 +14,7 @@ use super::call::{Call, Outcome};
 
 /// What a node of ONNX's own domain is.
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    let families = [elementwise::map, product::map, window::map, layout::map, reduction::map, selection::map, source::map, resample::map];
+    let families = [elementwise::map, product::map, window::map, layout::map, reduction::map, selection::map, source::map, resample::map, quantization::map];
     for family in families {
         if let Some(mapping) = family(call)? {
             return Ok(Some(mapping));

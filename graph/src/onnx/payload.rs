@@ -3,8 +3,25 @@
 use super::proto::TensorProto;
 use crate::{ConstantData, Precision, TensorSpec, shape};
 
-/// Payloads up to this many elements are looked at while reading: what shapes are computed from.
-pub(super) const FOLDABLE_ELEMENTS: u64 = 4096;
+/// How much of the constants a reader looks at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Elements of one constant.
+    pub elements: u64,
+    /// Elements one node may be evaluated for, over all its inputs.
+    pub work: u64,
+    /// Elements of values folded in one model, after which only shapes are: a small file must not become large.
+    pub folded: usize,
+    /// Float payloads up to this length stay in the graph; integers always do.
+    pub kept_floats: usize,
+}
+
+impl Limits {
+    /// What shapes and pattern recognition need.
+    pub const SHAPES: Self = Self { elements: 4096, work: 1 << 20, folded: 1 << 22, kept_floats: 64 };
+    /// All weights.
+    pub const WEIGHTS: Self = Self { elements: 1 << 31, work: 1 << 31, folded: 1 << 30, kept_floats: usize::MAX };
+}
 
 /// The element type with ONNX's number `data_type`. Unsigned 16, 32 and 64 bit integers are taken as the signed ones of that width.
 pub(super) fn precision(data_type: i32) -> Option<Precision> {
@@ -34,12 +51,12 @@ pub(super) fn spec(tensor: &TensorProto) -> Result<Option<TensorSpec>, String> {
     Ok(precision(tensor.data_type).map(|p| TensorSpec::new(dims, p)))
 }
 
-/// The values of an initializer of that shape and type, if they are in the file and at most [`FOLDABLE_ELEMENTS`].
+/// The values of an initializer of that shape and type, if they are in the file and at most `most` elements.
 ///
 /// # Errors
 /// A sentence when there are too few or too many of them.
-pub(super) fn values(tensor: &TensorProto, spec: &TensorSpec) -> Result<Option<ConstantData>, String> {
-    if spec.elements() > FOLDABLE_ELEMENTS || tensor.data_location == 1 || !tensor.external_data.is_empty() {
+pub(super) fn values(tensor: &TensorProto, spec: &TensorSpec, most: u64) -> Result<Option<ConstantData>, String> {
+    if spec.elements() > most || tensor.data_location == 1 || !tensor.external_data.is_empty() {
         return Ok(None);
     }
     let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(&tensor.raw_data, spec)? };
@@ -141,7 +158,7 @@ mod tests {
         let tensor =
             |raw: &[u8], ints: &[i64]| TensorProto { dims: vec![2], data_type: 7, raw_data: raw.to_vec(), int64_data: ints.to_vec(), ..Default::default() };
         let raw: Vec<u8> = [5i64, -1].iter().flat_map(|v| v.to_le_bytes()).collect();
-        let read = |t: TensorProto| values(&t, &spec(&t).ok().flatten().ok_or("no spec")?);
+        let read = |t: TensorProto| values(&t, &spec(&t).ok().flatten().ok_or("no spec")?, 4096);
         assert_eq!(read(tensor(&raw, &[])), Ok(Some(ConstantData::Ints(vec![5, -1]))));
         assert_eq!(read(tensor(&[], &[7, 8])), Ok(Some(ConstantData::Ints(vec![7, 8]))));
         assert_eq!(read(tensor(&[], &[])), Ok(None));

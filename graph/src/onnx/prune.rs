@@ -2,9 +2,6 @@
 
 use crate::{ConstantData, Node, OpKind, Value, ValueId, ValueSource};
 
-/// Float payloads up to this length stay in the graph; integers stay up to what is folded.
-const KEPT_FLOATS: usize = 64;
-
 /// The parts of a graph.
 pub(super) struct Pruned {
     pub values: Vec<Value>,
@@ -13,8 +10,8 @@ pub(super) struct Pruned {
     pub outputs: Vec<ValueId>,
 }
 
-/// Keeps what the outputs need, unsupported operators with what they need, and all inputs. `nodes` are in topological order.
-pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Pruned {
+/// Keeps what the outputs need, unsupported operators with what they need, and all inputs; of float payloads those of at most `kept_floats`. `nodes` are in topological order.
+pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>, kept_floats: usize) -> Pruned {
     let mut needed = vec![false; values.len()];
     for id in outputs.iter().chain(&inputs) {
         needed[id.0 as usize] = true;
@@ -31,7 +28,7 @@ pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, 
         }
     }
     kept.reverse();
-    renumber(values, kept, inputs, outputs, &needed)
+    renumber(values, kept, inputs, outputs, &needed, kept_floats)
 }
 
 /// Outputs after the first that nobody reads are not computed (the mask of a Dropout), but for operators that always have several.
@@ -45,7 +42,7 @@ fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
     node.op.outputs = node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
 }
 
-fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool]) -> Pruned {
+fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool], kept_floats: usize) -> Pruned {
     let mut next = 0;
     let new: Vec<u32> = needed
         .iter()
@@ -65,7 +62,7 @@ fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, 
     let mut values: Vec<Value> = values.into_iter().zip(needed).filter(|(_, needed)| **needed).map(|(value, _)| value).collect();
     for value in &mut values {
         if let ValueSource::Constant(Some(ConstantData::Floats(v))) = &value.source
-            && v.len() > KEPT_FLOATS
+            && v.len() > kept_floats
         {
             value.source = ValueSource::Constant(None);
         }

@@ -3,6 +3,7 @@
 use super::call::{Call, Mapping, Refusal};
 use super::fold::{self, Known};
 use super::onnxruntime_domain::{self, Mapped};
+use super::payload::Limits;
 use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, shape};
@@ -13,19 +14,19 @@ use std::path::Path;
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// Turns a decoded file into a graph named `name`.
-pub(super) fn read(path: &Path, name: &str, model: &ModelProto, options: &ReadOptions) -> Result<Graph, OnnxError> {
+pub(super) fn read(path: &Path, name: &str, model: &ModelProto, options: &ReadOptions, limits: Limits) -> Result<Graph, OnnxError> {
     let format = |reason: String| OnnxError::Format { path: path.to_owned(), reason };
     let graph = model.graph.as_ref().ok_or_else(|| format("the model has no graph".to_owned()))?;
     let opset = model.opset_import.iter().find(|o| is_onnx(&o.domain)).map_or(*OPSETS.start(), |o| o.version);
     if !OPSETS.contains(&opset) {
         return Err(format(format!("operator set {opset} is not supported, only {} to {}", OPSETS.start(), OPSETS.end())));
     }
-    let mut reader = Reader::new(path, graph, opset, options);
+    let mut reader = Reader::new(path, graph, opset, options, limits);
     reader.initializers()?;
     reader.inputs()?;
     reader.nodes()?;
     let outputs = reader.outputs()?;
-    let pruned = prune::prune(reader.values, reader.nodes, reader.inputs, outputs);
+    let pruned = prune::prune(reader.values, reader.nodes, reader.inputs, outputs, limits.kept_floats);
     Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs).map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
 }
 
@@ -33,14 +34,12 @@ fn is_onnx(domain: &str) -> bool {
     domain.is_empty() || domain == "ai.onnx"
 }
 
-/// Elements of values folded in one model, after which only shapes are: a small file must not become large.
-const MOST_FOLDED: usize = 1 << 22;
-
 struct Reader<'a> {
     path: &'a Path,
     graph: &'a GraphProto,
     opset: i64,
     options: &'a ReadOptions,
+    limits: Limits,
     ids: HashMap<&'a str, ValueId>,
     values: Vec<Value>,
     nodes: Vec<Node>,
@@ -54,7 +53,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(path: &'a Path, graph: &'a GraphProto, opset: i64, options: &'a ReadOptions) -> Self {
+    fn new(path: &'a Path, graph: &'a GraphProto, opset: i64, options: &'a ReadOptions, limits: Limits) -> Self {
         let mut names = HashMap::with_capacity(graph.node.len());
         for node in graph.node.iter().filter(|n| !n.name.is_empty()) {
             names.entry(node.name.as_str()).and_modify(|once| *once = false).or_insert(true);
@@ -62,7 +61,7 @@ impl<'a> Reader<'a> {
         let count = graph.initializer.len() + graph.input.len() + graph.node.len();
         let (ids, values) = (HashMap::with_capacity(count), Vec::with_capacity(count));
         let nodes = Vec::with_capacity(graph.node.len());
-        Self { path, graph, opset, options, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), folded: 0, infos: None }
+        Self { path, graph, opset, options, limits, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), folded: 0, infos: None }
     }
 
     fn format(&self, reason: String) -> OnnxError {
@@ -87,7 +86,7 @@ impl<'a> Reader<'a> {
             let wrong = |reason: String| OnnxError::Format { path: self.path.to_owned(), reason: format!("initializer `{}`: {reason}", tensor.name) };
             let spec = payload::spec(tensor).map_err(wrong)?;
             let data = match &spec {
-                Some(spec) => payload::values(tensor, spec).map_err(wrong)?,
+                Some(spec) => payload::values(tensor, spec, self.limits.elements).map_err(wrong)?,
                 None => None,
             };
             self.add(&tensor.name, spec, ValueSource::Constant(data))?;
@@ -168,8 +167,9 @@ impl<'a> Reader<'a> {
             return self.unsupported(index, &ids, Some(reason));
         }
         let inputs: Vec<Option<&Value>> = ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
+        let constant: Vec<bool> = ids.iter().map(|id| id.is_some_and(|id| self.is_weight(id))).collect();
         let mapping = if is_onnx(&proto.domain) {
-            operators::map(&Call { node: proto, opset: self.opset, inputs: &inputs })
+            operators::map(&Call { node: proto, opset: self.opset, inputs: &inputs, constant: &constant, limits: self.limits })
         } else {
             Ok(onnxruntime_domain::map(proto, &inputs).map(Mapping::Operator))
         };
@@ -201,11 +201,21 @@ impl<'a> Reader<'a> {
                 (attributes, outputs)
             }
         };
-        if !specs.is_empty() && specs.iter().all(|o| o.constant) {
+        // A quantised weight stays one: folded, it would be four times as large and no longer say what it is.
+        if !specs.is_empty() && specs.iter().all(|o| o.constant) && kind != OpKind::Dequantize {
             let data = self.evaluated(&kind, &attributes, &operands, &outputs);
             return self.constants(index, outputs, data);
         }
         self.push(index, kind, attributes, operands, outputs)
+    }
+
+    /// A constant, or a quantised constant behind its DequantizeLinear.
+    fn is_weight(&self, id: ValueId) -> bool {
+        match self.values[id.0 as usize].source {
+            ValueSource::Constant(_) => true,
+            ValueSource::Node(node) => self.nodes.get(node as usize).is_some_and(|n| n.op.kind == OpKind::Dequantize && n.op.inputs.iter().all(|i| i.constant)),
+            ValueSource::Input => false,
+        }
     }
 
     fn operand(&self, id: ValueId) -> Option<Operand> {
@@ -214,7 +224,7 @@ impl<'a> Reader<'a> {
     }
 
     fn evaluated(&self, kind: &OpKind, attributes: &Attributes, operands: &[ValueId], outputs: &[TensorSpec]) -> Option<Vec<Option<ConstantData>>> {
-        if self.folded > MOST_FOLDED {
+        if self.folded > self.limits.folded {
             return None;
         }
         let known = |id: &ValueId| match &self.values[id.0 as usize] {
@@ -222,7 +232,7 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         let inputs: Vec<Known<'_>> = operands.iter().map(known).collect::<Option<_>>()?;
-        Some(fold::evaluate(kind, attributes, &inputs, outputs)?.into_iter().map(Some).collect())
+        Some(fold::evaluate(kind, attributes, &inputs, outputs, self.limits)?.into_iter().map(Some).collect())
     }
 
     /// The node's outputs are constants; the node itself disappears.
@@ -233,7 +243,7 @@ impl<'a> Reader<'a> {
         for name in &graph.node[index].output {
             let (tensor, data) = (tensors.next(), data.next().flatten());
             self.folded = self.folded.saturating_add(data.as_ref().map_or(0, payload::length));
-            let data = data.filter(|_| self.folded <= MOST_FOLDED);
+            let data = data.filter(|_| self.folded <= self.limits.folded);
             if !name.is_empty() {
                 self.add(name, tensor, ValueSource::Constant(data))?;
             }

@@ -5,7 +5,7 @@ use crate::{Attributes, OpKind, Operand, TensorSpec};
 use std::collections::BTreeMap;
 
 pub(super) fn canonical(a: &mut Attributes) {
-    for (name, default) in [("trans_a", 0.0), ("trans_b", 0.0), ("alpha", 1.0), ("beta", 1.0)] {
+    for (name, default) in [("trans_a", 0.0), ("trans_b", 0.0), ("alpha", 1.0), ("beta", 1.0), ("integer", 0.0)] {
         drop_default(a, name, default);
     }
 }

@@ -4,10 +4,11 @@
 //! | per output element | kinds |
 //! |---|---|
 //! | 1 | add, sub, mul, div, pow, min, max, compare, logical, where, relu, neg, abs, round, sqrt, reciprocal, exp, log, erf, tanh, sin, cos |
-//! | 2 | clip (min, max), leaky_relu, prelu (x, max), mod, batch_norm (scale and shift, folded from four vectors) |
+//! | 2 | dequantize (-, x), clip (min, max), leaky_relu, prelu (x, max), mod, batch_norm (scale and shift, folded from four vectors) |
 //! | 3 | elu (exp, -, x), softplus (exp, +, log), lp_norm (square, sum, /) |
 //! | 4 | sigmoid (neg, exp, +, /), hard_sigmoid (x, +, min, max), rms_norm (square, sum, /, scale) |
-//! | 5 | silu, hard_swish (their gate and x), gelu (/, erf, +, x, x), mish, softmax (max, -, exp, sum, /) |
+//! | 5 | quantize (/, round, +, min, max), silu, hard_swish (their gate and x), gelu (/, erf, +, x, x), mish, softmax (max, -, exp, sum, /) |
+//! | 6 | dynamic_quantize (quantize, and the range of the input) |
 //! | 7 | layer_norm, instance_norm, group_norm (sum, -, square, sum, /, scale, bias) |
 //! | 9 | gelu_tanh (x^3 twice x, x, +, x, tanh, +, x, x) |
 //! | 2 taps - 1 | resize and grid_sample: 4 taps linear, 16 cubic; nearest none |
@@ -44,10 +45,11 @@ fn per_element(kind: &OpKind) -> Option<u64> {
     Some(match kind {
         Add | Sub | Mul | Div | Pow | Min | Max | Compare | Logical | Where | CumSum => 1,
         Relu | Neg | Abs | Round | Sqrt | Reciprocal | Exp | Log | Erf | Tanh | Sin | Cos => 1,
-        Clip | LeakyRelu | PRelu | Mod | BatchNorm => 2,
+        Dequantize | Clip | LeakyRelu | PRelu | Mod | BatchNorm => 2,
         Elu | Softplus | LpNorm => 3,
         Sigmoid | HardSigmoid | RmsNorm => 4,
-        Silu | HardSwish | Gelu | Mish | Softmax => 5,
+        Quantize | Silu | HardSwish | Gelu | Mish | Softmax => 5,
+        DynamicQuantize => 6,
         LayerNorm | InstanceNorm | GroupNorm => 7,
         GeluTanh => 9,
         Resize | GridSample => return None,
@@ -71,7 +73,7 @@ fn kernel(op: &OpSpec) -> u64 {
 /// Operations per output element of what a kernel does besides its main part.
 fn fused(op: &OpSpec) -> u64 {
     let bias = match op.kind {
-        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(op.inputs.len() > 2 && !residual_only(op)),
+        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(op.inputs.len() > 2 && !residual_only(op) && op.attributes.int("integer") != Some(1)),
         OpKind::Gelu | OpKind::GeluTanh => u64::from(op.attributes.int("bias") == Some(1)),
         OpKind::Softmax => u64::from(op.attributes.int("mask") == Some(1)),
         _ => 0,

@@ -22,7 +22,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
 }
 
 /// A product with a constant matrix on the right is `linear`.
-fn kind(call: &Call<'_>) -> Result<OpKind, Refusal> {
+pub(super) fn kind(call: &Call<'_>) -> Result<OpKind, Refusal> {
     let linear = call.is_constant(1) && call.tensor(1)?.rank() == 2 && !call.is_constant(0);
     Ok(if linear { OpKind::Linear } else { OpKind::MatMul })
 }

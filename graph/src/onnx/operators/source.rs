@@ -1,7 +1,7 @@
 //! Operators whose output is known before the model runs: constants, shapes, ranges.
 
 use super::super::call::{Call, Mapping, Outcome, Refusal};
-use super::super::payload::{self, FOLDABLE_ELEMENTS};
+use super::super::payload;
 use crate::{Attribute, ConstantData, OpKind, Precision, TensorSpec, shape};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
@@ -28,7 +28,7 @@ fn constant(call: &Call<'_>) -> Outcome {
         "value" => {
             let tensor = a.t.as_ref().ok_or_else(|| Refusal::Invalid("it has no value".to_owned()))?;
             let Some(spec) = payload::spec(tensor).map_err(Refusal::Invalid)? else { return Ok(None) };
-            let data = payload::values(tensor, &spec).map_err(Refusal::Invalid)?;
+            let data = payload::values(tensor, &spec, call.limits.elements).map_err(Refusal::Invalid)?;
             (spec, data)
         }
         "value_int" => ints(vec![a.i], vec![]),
@@ -37,7 +37,7 @@ fn constant(call: &Call<'_>) -> Outcome {
         "value_floats" => floats(a.floats.iter().map(|&v| f64::from(v)).collect(), vec![a.floats.len()]),
         _ => return Ok(None),
     };
-    let small = tensor.elements() <= FOLDABLE_ELEMENTS;
+    let small = tensor.elements() <= call.limits.elements;
     Ok(Some(Mapping::Constant(tensor, data.filter(|_| small))))
 }
 
@@ -63,14 +63,14 @@ fn filled(call: &Call<'_>) -> Result<Known, Refusal> {
         let Some(one) = payload::spec(value).map_err(Refusal::Invalid)? else {
             return Err(Refusal::RunTime(format!("element type {} is not supported", value.data_type)));
         };
-        fill = payload::values(value, &one).map_err(Refusal::Invalid)?.unwrap_or(ConstantData::Floats(vec![]));
+        fill = payload::values(value, &one, call.limits.elements).map_err(Refusal::Invalid)?.unwrap_or(ConstantData::Floats(vec![]));
         spec.precision = one.precision;
     }
     let attributes = crate::Attributes::new().with_ints("shape", dims).with("to", Attribute::Text(spec.precision.name().to_owned()));
     let outputs = shape::infer(&OpKind::ConstantOfShape, &attributes, &[]).map_err(Refusal::Invalid)?;
     let spec = outputs.into_iter().next().unwrap_or(spec);
     let count = spec.elements();
-    let data = (count <= FOLDABLE_ELEMENTS).then(|| match fill {
+    let data = (count <= call.limits.elements).then(|| match fill {
         ConstantData::Ints(v) => v.first().map(|&v| ConstantData::Ints(vec![v; count as usize])),
         ConstantData::Floats(v) => v.first().map(|&v| ConstantData::Floats(vec![v; count as usize])),
     });
@@ -89,7 +89,7 @@ fn range(call: &Call<'_>) -> Result<Known, Refusal> {
         return Err(Refusal::Invalid(format!("the range from {start} to {limit} by {delta} has too many elements")));
     }
     let spec = TensorSpec::new([count as usize], call.tensor(0)?.precision);
-    let steps = (count <= FOLDABLE_ELEMENTS as f64).then_some(0..count as usize);
+    let steps = (count <= call.limits.elements as f64).then_some(0..count as usize);
     let data = steps.map(|steps| {
         if spec.precision.is_float() {
             ConstantData::Floats(steps.map(|i| start + delta * i as f64).collect())

@@ -20,7 +20,7 @@ impl Distribution {
     /// What the input `index` of an ONNX operator should look like. Of several consumers the one that asks for most decides: see `Ord`.
     pub(in crate::onnx) fn of_input(op_type: &str, index: usize) -> Self {
         match (op_type, index) {
-            ("BatchNormalization", 4) | ("Sqrt" | "Log" | "Reciprocal" | "Pow", 0) | ("Div", 1) => Self::Positive,
+            ("BatchNormalization", 4) | ("Sqrt" | "Log" | "Reciprocal" | "Pow", 0) | ("Div" | "QuantizeLinear" | "DequantizeLinear", 1) => Self::Positive,
             ("BatchNormalization" | "LayerNormalization" | "InstanceNormalization" | "GroupNormalization" | "RMSNormalization", 1) => Self::Scale,
             _ => Self::Small,
         }
@@ -44,6 +44,12 @@ pub(in crate::onnx) fn append(out: &mut Vec<u8>, elements: usize, precision: Pre
         Precision::Bf16 => write(target, |slot: &mut [u8; 2]| *slot = bfloat_bits(draw.value(distribution)).to_le_bytes()),
         _ => write(target, |slot: &mut [u8; 4]| *slot = draw.value(distribution).to_le_bytes()),
     }
+}
+
+/// The same values as numbers, of a weight in 32 bits.
+pub(in crate::onnx) fn values(elements: usize, distribution: Distribution, seed: u64, name: &str) -> Vec<f64> {
+    let mut draw = SplitMix64::named(seed, name);
+    (0..elements).map(|_| f64::from(draw.value(distribution))).collect()
 }
 
 fn write<const WIDTH: usize>(target: &mut [u8], mut put: impl FnMut(&mut [u8; WIDTH])) {

@@ -1,6 +1,6 @@
 //! Nodes in ONNX's terms (opset 20), put together after their [`recipe`]; Linear and Silu become several.
 
-use super::recipe::{GEMM, Place, recipe};
+use super::recipe::{GEMM, Place, integer, recipe};
 use super::tensors;
 use crate::onnx::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{Attribute, Graph, Node, OpKind, OpSpec, Precision};
@@ -19,8 +19,8 @@ impl Emitter {
         let names = |ids: &[crate::ValueId]| ids.iter().map(|&id| graph.value(id).name.clone()).collect::<Vec<_>>();
         let (inputs, outputs) = (names(&node.inputs), names(&node.outputs));
         match node.op.kind {
-            OpKind::Linear => self.linear(node, &inputs, outputs),
-            OpKind::MatMul if gemm_only(&node.op) => {
+            OpKind::Linear if !integer(&node.op) => self.linear(node, &inputs, outputs),
+            OpKind::MatMul if !integer(&node.op) && gemm_only(&node.op) => {
                 self.push(node.name.clone(), "Gemm", inputs, outputs, gemm_attributes(&node.op));
                 Ok(())
             }

@@ -30,7 +30,7 @@ const NONE: Recipe = &[];
 /// What Gemm takes besides its operands.
 pub(super) const GEMM: [&str; 4] = ["trans_a", "trans_b", "alpha", "beta"];
 const AXIS: Recipe = &[("axis", Same)];
-const CONVOLUTION: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("group", Same), ("output_padding", Same)];
+const CONVOLUTION: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("group", Same), ("output_padding", Same), ("integer", Said)];
 const POOL: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("ceil_mode", Same), ("count_include_pad", Same)];
 const REDUCTION: Recipe = &[("axes", Vector(1)), ("keepdims", Same)];
 const RESIZE: Recipe = &[
@@ -48,8 +48,10 @@ const RESIZE: Recipe = &[
 pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
     let named = |default: &'static str| op.attributes.text("op").unwrap_or(default);
     Ok(match &op.kind {
+        OpKind::Conv if integer(op) => ("ConvInteger", CONVOLUTION),
         OpKind::Conv => ("Conv", CONVOLUTION),
         OpKind::ConvTranspose => ("ConvTranspose", CONVOLUTION),
+        OpKind::MatMul | OpKind::Linear if integer(op) => ("MatMulInteger", &[("integer", Said)]),
         OpKind::MatMul => ("MatMul", NONE),
         OpKind::Einsum => ("Einsum", &[("equation", Same)]),
         OpKind::Add => ("Add", NONE),
@@ -125,6 +127,9 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::Range => ("Range", NONE),
         OpKind::NonZero => ("NonZero", NONE),
         OpKind::Trilu => ("Trilu", &[("upper", Same), ("k", Scalar(1))]),
+        OpKind::Quantize => ("QuantizeLinear", &[("axis", Same), ("to", Said)]),
+        OpKind::Dequantize => ("DequantizeLinear", AXIS),
+        OpKind::DynamicQuantize => ("DynamicQuantizeLinear", NONE),
         OpKind::Cast => ("Cast", &[("to", Said)]),
         OpKind::ConstantOfShape => ("ConstantOfShape", &[("shape", Vector(0)), ("value", Said), ("to", Said)]),
         OpKind::GeluTanh => ("Gelu", NONE),
@@ -135,4 +140,9 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::Attention | OpKind::RmsNorm => return Err("ONNX opset 20 has no such operator; write the graph it was fused from".to_owned()),
         OpKind::Unsupported(name) => return Err(format!("vitempo does not know the operator `{name}`")),
     })
+}
+
+/// A product of integers, with zero points as operands.
+pub(super) fn integer(op: &OpSpec) -> bool {
+    op.attributes.int("integer") == Some(1)
 }

@@ -107,6 +107,9 @@ fn operators() -> Vec<Operator> {
     add(OpKind::DepthToSpace, none().with_int("blocksize", 2), &[image], &[]);
     add(OpKind::SpaceToDepth, none().with_int("blocksize", 2), &[image], &[]);
     add(OpKind::Cast, text("to", "i64"), &[image], &[]);
+    add(OpKind::Quantize, none(), &[image], &[(&[], F32), (&[], Precision::U8)]);
+    add(OpKind::Quantize, none().with_int("axis", -3), &[image], &[(&[4], F32), (&[4], Precision::I8)]);
+    add(OpKind::DynamicQuantize, none(), &[image], &[]);
     add(OpKind::Shape, none(), &[image], &[]);
     add(OpKind::Trilu, none().with_int("upper", 0), &[tokens], &[]);
     add(OpKind::ConstantOfShape, none().with_ints("shape", [2, 3]), &[], &[]);

@@ -1,0 +1,20 @@
+//! Operators on integers of 8 bits, and the way there and back.
+
+use super::super::call::{Call, Outcome, operator};
+use crate::{Attribute, OpKind, Precision};
+
+pub(super) fn map(call: &Call<'_>) -> Outcome {
+    match call.node.op_type.as_str() {
+        "QuantizeLinear" => {
+            let mut attributes = call.attributes(&["axis"]);
+            if call.input(2).is_none() && call.int("output_dtype").is_some_and(|t| t == 3) {
+                attributes.set("to", Attribute::Text(Precision::I8.name().to_owned()));
+            }
+            operator(call, OpKind::Quantize, attributes, 0..3)
+        }
+        "DequantizeLinear" => operator(call, OpKind::Dequantize, call.attributes(&["axis"]), 0..3),
+        "DynamicQuantizeLinear" => operator(call, OpKind::DynamicQuantize, call.attributes(&[]), [0]),
+        "MatMulInteger" => operator(call, super::product::kind(call)?, call.attributes(&[]).with_int("integer", 1), 0..4),
+        _ => Ok(None),
+    }
+}

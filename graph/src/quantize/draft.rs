@@ -1,0 +1,83 @@
+//! A graph being rewritten: the old values, and new ones with names of their own.
+
+use super::Values;
+use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId, ValueSource, onnx};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Collects nodes until [`Draft::finish`].
+pub(super) struct Draft<'a> {
+    pub graph: &'a Graph,
+    pub values: Vec<Value>,
+    pub nodes: Vec<Node>,
+    pub outputs: Vec<ValueId>,
+    seed: Option<u64>,
+    names: HashSet<String>,
+}
+
+impl<'a> Draft<'a> {
+    /// No nodes yet. The payloads of `replaced` constants are not taken over: nothing will read them.
+    pub(super) fn new(graph: &'a Graph, values: Values, replaced: &HashSet<ValueId>) -> Self {
+        let seed = match values {
+            Values::Shapes => None,
+            Values::Seeded(seed) => Some(seed),
+        };
+        let copy = |(i, value): (usize, &Value)| match replaced.contains(&ValueId(i as u32)) {
+            true => Value { name: value.name.clone(), tensor: value.tensor.clone(), source: ValueSource::Constant(None) },
+            false => value.clone(),
+        };
+        let names = graph.values().iter().map(|v| &v.name).chain(graph.nodes().iter().map(|n| &n.name)).cloned().collect();
+        let values = graph.values().iter().enumerate().map(copy).collect();
+        Self { graph, values, nodes: Vec::with_capacity(3 * graph.nodes().len()), outputs: graph.outputs().to_vec(), seed, names }
+    }
+
+    /// The graph, named like the old one.
+    pub(super) fn finish(self) -> Result<Graph, GraphError> {
+        Graph::new(self.graph.name(), self.values, self.nodes, self.graph.inputs().to_vec(), self.outputs)
+    }
+
+    /// The values of an old constant: its own or seeded ones; `None` where only shapes are asked for.
+    pub(super) fn floats(&self, id: ValueId) -> Option<Cow<'a, [f64]>> {
+        let seed = self.seed?;
+        let value = self.graph.value(id);
+        match &value.source {
+            ValueSource::Constant(Some(ConstantData::Floats(v))) => Some(v.into()),
+            ValueSource::Constant(Some(ConstantData::Ints(v))) => Some(v.iter().map(|&i| i as f64).collect()),
+            _ => Some(onnx::seeded_weight(&value.name, value.tensor.as_ref()?, seed).into()),
+        }
+    }
+
+    /// A new constant; without its data where only shapes are asked for.
+    pub(super) fn constant(&mut self, name: String, tensor: TensorSpec, data: Option<ConstantData>) -> ValueId {
+        self.value(name, tensor, ValueSource::Constant(data))
+    }
+
+    /// A new value that a node will provide.
+    pub(super) fn computed(&mut self, name: String, tensor: TensorSpec) -> ValueId {
+        self.value(name, tensor, ValueSource::Node(0))
+    }
+
+    fn value(&mut self, name: String, tensor: TensorSpec, source: ValueSource) -> ValueId {
+        let name = self.unique(name);
+        self.values.push(Value { name, tensor: Some(tensor), source });
+        ValueId(self.values.len() as u32 - 1)
+    }
+
+    /// A new operator.
+    pub(super) fn step(&mut self, name: String, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) {
+        let name = self.unique(name);
+        self.nodes.push(Node::new(name, kind, attributes, &self.values, inputs, outputs));
+    }
+
+    /// An operator in the place of an old one, under its name.
+    pub(super) fn instead_of(&mut self, old: &Node, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) {
+        self.nodes.push(Node::new(old.name.clone(), old.op.kind.clone(), attributes, &self.values, inputs, outputs));
+    }
+
+    fn unique(&mut self, mut name: String) -> String {
+        while !self.names.insert(name.clone()) {
+            name.push('_');
+        }
+        name
+    }
+}

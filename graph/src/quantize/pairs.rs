@@ -1,0 +1,142 @@
+//! Static int8: Q/DQ pairs around convolutions and matrix products.
+
+use super::draft::Draft;
+use super::moments::{self, Moments};
+use super::scale::{self, Affine};
+use super::sites::{self, Sites, WeightSite};
+use super::{Options, Values, is_quantized};
+use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
+use std::collections::HashMap;
+
+/// The graph with its convolutions and matrix products quantised; see the module above for what becomes of which tensor. Names, inputs and
+/// outputs stay; the pair around a value is called `VALUE/quantize` and `VALUE/dequantize`.
+///
+/// # Errors
+/// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
+pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
+    if is_quantized(graph) {
+        return Ok(graph.clone());
+    }
+    let sites = sites::sites(graph);
+    let moments = match options.values {
+        Values::Shapes => Vec::new(),
+        Values::Seeded(_) => moments::propagate(graph, options.input),
+    };
+    let mut rewriter = Rewriter::new(graph, options, &sites, moments);
+    for &input in graph.inputs() {
+        rewriter.pair(input);
+    }
+    for (index, node) in graph.nodes().iter().enumerate() {
+        rewriter.node(node, sites.weights.get(&index).copied());
+        for &output in &node.outputs {
+            rewriter.pair(output);
+        }
+    }
+    rewriter.draft.finish()
+}
+
+struct Rewriter<'a> {
+    draft: Draft<'a>,
+    sites: &'a Sites,
+    moments: Vec<Option<Moments>>,
+    /// What is read instead of a value: its dequantised form.
+    instead: HashMap<ValueId, ValueId>,
+    scales: HashMap<ValueId, Affine>,
+    /// Dequantised weights and their scales.
+    weights: HashMap<(ValueId, Option<usize>), (ValueId, Vec<f64>)>,
+}
+
+impl<'a> Rewriter<'a> {
+    fn new(graph: &'a Graph, options: &Options, sites: &'a Sites, moments: Vec<Option<Moments>>) -> Self {
+        let draft = Draft::new(graph, options.values, &sites.replaced(graph));
+        Self { draft, sites, moments, instead: HashMap::new(), scales: HashMap::new(), weights: HashMap::new() }
+    }
+
+    /// A node that reads dequantised tensors and weights.
+    fn node(&mut self, node: &Node, weight: Option<WeightSite>) {
+        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|id| self.instead.get(id).copied().unwrap_or(*id)).collect();
+        if let Some(site) = weight {
+            let (dequantized, scales) = self.weight(node.inputs[site.operand], site.axis);
+            inputs[site.operand] = dequantized;
+            if site.bias {
+                let x = self.scales.get(&node.inputs[0]).map_or(1.0, |a| a.scale);
+                inputs[2] = self.bias(node.inputs[2], &scales, x);
+            }
+        }
+        self.draft.instead_of(node, node.op.attributes.clone(), inputs, node.outputs.clone());
+    }
+
+    /// Q and DQ behind a computed value that is to be quantised. What the caller reads keeps its name, and is the dequantised one.
+    fn pair(&mut self, id: ValueId) {
+        let tensor = match &self.draft.graph.value(id).tensor {
+            Some(tensor) if self.sites.activations.contains(&id) => tensor.clone(),
+            _ => return,
+        };
+        let name = self.draft.graph.value(id).name.clone();
+        let affine = self.moments.get(id.0 as usize).copied().flatten().map(|m| m.affine());
+        self.scales.extend(affine.map(|a| (id, a)));
+        let scale = self.draft.constant(format!("{name}/scale"), TensorSpec::f32([]), affine.map(|a| ConstantData::Floats(vec![a.scale])));
+        let zero = TensorSpec::new([], Precision::U8);
+        let zero_point = self.draft.constant(format!("{name}/zero_point"), zero, affine.map(|a| ConstantData::Ints(vec![a.zero_point])));
+        let quantized = TensorSpec::new(tensor.shape.clone(), Precision::U8).with_format(tensor.format);
+        let quantized = self.draft.computed(format!("{name}/quantized"), quantized);
+        let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor);
+        let to = Attributes::new().with("to", Attribute::Text(Precision::U8.name().to_owned()));
+        self.draft.step(format!("{name}/quantize"), OpKind::Quantize, to, vec![id, scale, zero_point], vec![quantized]);
+        self.draft.step(format!("{name}/dequantize"), OpKind::Dequantize, Attributes::new(), vec![quantized, scale, zero_point], vec![dequantized]);
+        self.instead.insert(id, dequantized);
+        if self.draft.outputs.contains(&id) && !self.draft.graph.inputs().contains(&id) {
+            for output in self.draft.outputs.iter_mut().filter(|o| **o == id) {
+                *output = dequantized;
+            }
+            let (raw, public) = (id.0 as usize, dequantized.0 as usize);
+            let spare = std::mem::take(&mut self.draft.values[public].name);
+            self.draft.values[public].name = std::mem::replace(&mut self.draft.values[raw].name, spare);
+        }
+    }
+
+    /// A weight behind its DQ, made once, and its scales.
+    fn weight(&mut self, id: ValueId, axis: Option<usize>) -> (ValueId, Vec<f64>) {
+        if let Some(made) = self.weights.get(&(id, axis)) {
+            return made.clone();
+        }
+        let value = self.draft.graph.value(id);
+        let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
+        let count = axis.map_or(1, |axis| tensor.shape.get(axis).copied().unwrap_or(1));
+        let mut scales = vec![1.0; count];
+        let mut integers = None;
+        if let Some(floats) = self.draft.floats(id) {
+            let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
+            scales = scale::symmetric_scales(&floats, slices(), count);
+            integers = Some(floats.iter().zip(slices()).map(|(&v, slice)| scale::to_i8(v, scales[slice])).collect());
+        }
+        let made = self.dequantized(&value.name, &tensor, (Precision::I8, integers), &scales, axis);
+        self.weights.insert((id, axis), (made, scales.clone()));
+        (made, scales)
+    }
+
+    /// A bias as sums of products are: scale of the input times scale of the weight.
+    fn bias(&mut self, id: ValueId, weight: &[f64], x: f64) -> ValueId {
+        let value = self.draft.graph.value(id);
+        let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
+        let elements = tensor.elements() as usize;
+        let scales: Vec<f64> = if weight.len() == elements { weight.iter().map(|w| f64::from((w * x) as f32)).collect() } else { vec![f64::from((weight[0] * x) as f32)] };
+        let integers = self.draft.floats(id).map(|floats| floats.iter().enumerate().map(|(i, &v)| scale::to_i32(v, scales[i % scales.len()])).collect());
+        let axis = (scales.len() > 1).then(|| tensor.rank().saturating_sub(1));
+        self.dequantized(&value.name, &tensor, (Precision::I32, integers), &scales, axis)
+    }
+
+    /// Integers, and the DQ that makes floats of them.
+    fn dequantized(&mut self, name: &str, tensor: &TensorSpec, (precision, integers): (Precision, Option<Vec<i64>>), scales: &[f64], axis: Option<usize>) -> ValueId {
+        let shape: Vec<usize> = if axis.is_some() { vec![scales.len()] } else { Vec::new() };
+        let known = integers.is_some();
+        let quantized = self.draft.constant(format!("{name}/quantized"), TensorSpec::new(tensor.shape.clone(), precision), integers.map(ConstantData::Ints));
+        let scale = self.draft.constant(format!("{name}/scale"), TensorSpec::f32(shape.clone()), known.then(|| ConstantData::Floats(scales.to_vec())));
+        let zeros = known.then(|| ConstantData::Ints(vec![0; scales.len()]));
+        let zero_point = self.draft.constant(format!("{name}/zero_point"), TensorSpec::new(shape, precision), zeros);
+        let attributes = axis.filter(|_| scales.len() > 1).map_or_else(Attributes::new, |axis| Attributes::new().with_int("axis", axis as i64));
+        let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor.clone());
+        self.draft.step(format!("{name}/dequantize"), OpKind::Dequantize, attributes, vec![quantized, scale, zero_point], vec![dequantized]);
+        dequantized
+    }
+}

@@ -1,0 +1,91 @@
+//! Scales, zero points and the integers of quantised values: q = clip(round(x / scale) + zero point).
+
+/// Scale and zero point of unsigned 8-bit integers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Affine {
+    /// A 32-bit float.
+    pub scale: f64,
+    /// 0 to 255.
+    pub zero_point: i64,
+}
+
+/// Ranges narrower than this are widened: scales stay normal 32-bit numbers, and so do their products.
+const NARROWEST: f64 = 1e-6;
+
+impl Affine {
+    /// Of a range, which is widened to hold 0. No quantised value lies beyond the range's upper end, so that a clip at that end is redundant.
+    pub(super) fn of_range(low: f64, high: f64) -> Self {
+        let (low, high) = (low.min(0.0), high.max(0.0));
+        let width = (high - low).max(NARROWEST);
+        let mut scale = (width / 255.0) as f32;
+        if f64::from(scale) * 255.0 > width {
+            scale = scale.next_down();
+        }
+        let scale = f64::from(scale);
+        Self { scale, zero_point: ((-low / scale).round() as i64).clamp(0, 255) }
+    }
+}
+
+/// Scale of signed 8-bit integers around 0.
+pub(super) fn symmetric(largest: f64) -> f64 {
+    f64::from((largest.max(NARROWEST) / 127.0) as f32)
+}
+
+/// One [`symmetric`] scale for each of `count` slices.
+pub(super) fn symmetric_scales(values: &[f64], slices: impl Iterator<Item = usize>, count: usize) -> Vec<f64> {
+    let mut largest = vec![0f64; count];
+    values.iter().zip(slices).for_each(|(v, slice)| largest[slice] = largest[slice].max(v.abs()));
+    largest.into_iter().map(symmetric).collect()
+}
+
+/// Signed 8-bit integers.
+pub(super) fn to_i8(value: f64, scale: f64) -> i64 {
+    round_half_even(value / scale).clamp(-127.0, 127.0) as i64
+}
+
+/// Signed 32-bit integers.
+pub(super) fn to_i32(value: f64, scale: f64) -> i64 {
+    round_half_even(value / scale).clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i64
+}
+
+fn round_half_even(value: f64) -> f64 {
+    value.round_ties_even()
+}
+
+/// Slices of a row-major tensor along `axis`: for each element in order, its slice.
+pub(super) fn slices(shape: &[usize], axis: usize) -> impl Iterator<Item = usize> + use<> {
+    let extent = shape.get(axis).copied().unwrap_or(1).max(1);
+    let inner: usize = shape.iter().skip(axis.saturating_add(1)).product::<usize>().max(1);
+    (0..shape.iter().product::<usize>()).map(move |i| i / inner % extent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_hold_zero_and_stay_inside() {
+        // (low, high, zero point)
+        let cases = [(0.0, 6.0, 0), (-1.0, 1.0, 128), (0.5, 2.0, 0), (-3.0, -1.0, 255), (0.0, 0.0, 0), (-0.1, 0.3, 64)];
+        for (low, high, zero_point) in cases {
+            let affine = Affine::of_range(low, high);
+            assert_eq!(affine.zero_point, zero_point, "{low} {high}");
+            assert!(affine.scale * 255.0 <= (high.max(0.0) - low.min(0.0)).max(NARROWEST), "{low} {high}");
+        }
+    }
+
+    #[test]
+    fn slices_along_each_axis() {
+        let along = |axis| slices(&[2, 3, 2], axis).collect::<Vec<_>>();
+        assert_eq!(along(0), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(along(1), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2]);
+        assert_eq!(along(2), [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn integers_by_hand() {
+        let scale = symmetric(2.54);
+        assert_eq!((to_i8(2.54, scale), to_i8(-9.0, scale), to_i8(0.051, scale)), (127, -127, 3));
+        assert_eq!(to_i32(1e300, 1.0), i64::from(i32::MAX));
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a model is quantised: which tensors, and which operands of which operators.
+
+use crate::{Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// A constant operand that becomes integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WeightSite {
+    /// Which operand.
+    pub operand: usize,
+    /// The axis whose slices have scales of their own; `None`: one scale.
+    pub axis: Option<usize>,
+    /// Whether operand 2 is a bias that becomes integers too.
+    pub bias: bool,
+}
+
+/// What is quantised in a graph.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    /// Computed tensors.
+    pub activations: BTreeSet<ValueId>,
+    /// Constant operands by node.
+    pub weights: HashMap<usize, WeightSite>,
+}
+
+impl Sites {
+    /// The constants that become integers.
+    pub(super) fn replaced(&self, graph: &Graph) -> HashSet<ValueId> {
+        let weight = |(index, site): (&usize, &WeightSite)| graph.nodes().get(*index)?.inputs.get(site.operand).copied();
+        self.weights.iter().filter_map(weight).collect()
+    }
+}
+
+/// Convolutions and matrix products in 32-bit floats.
+pub(super) fn sites(graph: &Graph) -> Sites {
+    let consumers = graph.consumers();
+    let mut sites = Sites::default();
+    for (index, node) in graph.nodes().iter().enumerate() {
+        let Some(weight) = site(graph, node) else { continue };
+        let operands = node.inputs.iter().take(2).filter(|&&id| !is_constant(graph.value(id)));
+        sites.activations.extend(operands.copied());
+        if let Some(weight) = weight {
+            sites.weights.insert(index, weight);
+        }
+        if node.op.kind == OpKind::Conv {
+            sites.activations.extend(written(graph, &consumers, node));
+        }
+    }
+    sites
+}
+
+fn is_constant(value: &Value) -> bool {
+    matches!(value.source, ValueSource::Constant(_))
+}
+
+/// `None`: not quantised; `Some(None)`: a product of two computed tensors.
+#[allow(clippy::option_option)]
+pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
+    let op = &node.op;
+    let floats = op.inputs.iter().take(2).all(|i| i.tensor.precision == Precision::F32) && op.inputs.len() == node.inputs.len();
+    let constant = |i: usize| node.inputs.get(i).is_some_and(|&id| is_constant(graph.value(id)));
+    if !floats || node.inputs.len() < 2 || (constant(0) && constant(1)) {
+        return None;
+    }
+    let set = |name: &str| op.attributes.0.contains_key(name);
+    match op.kind {
+        OpKind::Conv if constant(1) && !set("activation") && !set("residual") => Some(Some(WeightSite { operand: 1, axis: Some(0), bias: constant(2) })),
+        OpKind::Linear if constant(1) && !["alpha", "beta", "trans_a", "activation"].into_iter().any(set) => {
+            let matrix = op.inputs[0].tensor.rank() == 2;
+            let axis = if set("trans_b") { 0 } else { op.inputs[1].tensor.rank().checked_sub(1)? };
+            Some(Some(WeightSite { operand: 1, axis: Some(axis), bias: matrix && constant(2) }))
+        }
+        OpKind::MatMul if op.attributes.0.is_empty() && node.inputs.len() == 2 => {
+            let operand = (0..2).find(|&i| constant(i));
+            Some(operand.map(|operand| WeightSite { operand, axis: None, bias: false }))
+        }
+        _ => None,
+    }
+}
+
+/// The tensor a convolution leaves: after a ReLU or clip that follows it and nothing else does.
+fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<ValueId> {
+    let own = *node.outputs.first()?;
+    let [only] = consumers[own.0 as usize].as_slice() else { return Some(own) };
+    let next = graph.nodes().get(*only)?;
+    let clips = matches!(next.op.kind, OpKind::Relu | OpKind::Clip) && !graph.outputs().contains(&own);
+    if clips { next.outputs.first().copied() } else { Some(own) }
+}
