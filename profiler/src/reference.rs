@@ -5,8 +5,8 @@
 //! convolutions, matrix products and elementwise operators that the models themselves have.
 
 use crate::{
-    backends::{Model, ModelSource},
-    source,
+    backends::{Backend, Model, ModelSource, RunOptions},
+    source::{self, Source},
 };
 use vitempo_graph::{Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
 
@@ -24,6 +24,15 @@ pub fn model() -> Result<Model, String> {
     let graph = graph().map_err(|e| e.to_string())?;
     let bytes = source::bytes_of_graph(&graph, SEED)?;
     Ok(Model { name: graph.name().to_owned(), graph, source: ModelSource::Bytes(bytes) })
+}
+
+/// The workload as this engine takes it at these options.
+///
+/// # Errors
+/// As [`source::ready`].
+pub fn model_for(backend: &dyn Backend, options: &RunOptions) -> Result<Model, String> {
+    let graph = graph().map_err(|e| e.to_string())?;
+    source::ready(graph.name(), &Source::Graph, &graph, backend, &RunOptions { seed: SEED, ..options.clone() })
 }
 
 /// The workload as a graph.

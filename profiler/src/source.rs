@@ -1,9 +1,13 @@
-//! Makes a model's bytes ready for an engine: weights the file lacks are filled with seeded random values.
+//! Makes a model ready for an engine: weights the file lacks are filled with seeded random values, and the model becomes one of another precision
+//! where the engine asks for that ([`Backend::conversion`]).
 
-use crate::backends::ModelSource;
+use crate::{
+    backends::{Backend, Model, ModelSource, RunOptions},
+    inputs::InputDistribution,
+};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use vitempo_graph::{Graph, onnx};
+use std::path::{Path, PathBuf};
+use vitempo_graph::{Graph, onnx, quantize::Conversion};
 
 /// Where a model to be measured comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,20 +19,20 @@ pub enum Source {
     Graph,
 }
 
-/// Bytes or file an engine can load, weights included.
+/// A model this engine can load at these options, weights included.
 ///
 /// # Errors
-/// A sentence with the file's name.
-pub fn ready(source: &Source, graph: &Graph, seed: u64) -> Result<ModelSource, String> {
-    match source {
-        Source::Graph => bytes_of_graph(graph, seed).map(ModelSource::Bytes),
-        Source::File(path) => {
-            if onnx::weights_present(path).map_err(|e| e.to_string())? {
-                return Ok(ModelSource::File(path.clone()));
-            }
-            onnx::materialize(path, seed).map(ModelSource::Bytes).map_err(|e| e.to_string())
-        }
+/// A sentence with the file's or the node's name.
+pub fn ready(name: &str, source: &Source, graph: &Graph, backend: &dyn Backend, options: &RunOptions) -> Result<Model, String> {
+    if let Some(conversion) = backend.conversion(options) {
+        return converted(name, source, graph, conversion, options);
     }
+    let source = match source {
+        Source::Graph => ModelSource::Bytes(bytes_of_graph(graph, options.seed)?),
+        Source::File(path) if onnx::weights_present(path).map_err(|e| e.to_string())? => ModelSource::File(path.clone()),
+        Source::File(path) => ModelSource::Bytes(materialized(path, options.seed)?),
+    };
+    Ok(Model { name: name.to_owned(), graph: graph.clone(), source })
 }
 
 /// The graph as ONNX with seeded random weights.
@@ -37,4 +41,40 @@ pub fn ready(source: &Source, graph: &Graph, seed: u64) -> Result<ModelSource, S
 /// A sentence with the node's name, when something has no ONNX form.
 pub fn bytes_of_graph(graph: &Graph, seed: u64) -> Result<Vec<u8>, String> {
     onnx::to_bytes(graph, &onnx::WriteOptions::seeded(seed)).map_err(|e| e.to_string())
+}
+
+/// The model in another precision; its graph is that of the new file.
+fn converted(name: &str, source: &Source, graph: &Graph, conversion: Conversion, options: &RunOptions) -> Result<Model, String> {
+    let input = range(options.inputs);
+    let bytes = match source {
+        Source::Graph => conversion.model_bytes(graph, options.seed, input)?,
+        Source::File(path) => conversion.model_bytes(&with_weights(path, graph, options.seed)?, options.seed, input)?,
+    };
+    let graph = onnx::read_bytes(graph.name(), &bytes, &onnx::ReadOptions::default()).map_err(|e| e.to_string())?;
+    Ok(Model { name: name.to_owned(), graph, source: ModelSource::Bytes(bytes) })
+}
+
+/// The file's graph with the values of its weights, and with the input shapes of `graph`.
+fn with_weights(path: &Path, graph: &Graph, seed: u64) -> Result<Graph, String> {
+    let inputs = graph.inputs().iter().map(|&id| graph.value(id));
+    let extents = inputs.flat_map(|value| {
+        let shape = value.tensor.iter().flat_map(|tensor| tensor.shape.iter().copied().enumerate());
+        shape.map(|(index, extent)| (format!("{}:{index}", value.name), extent))
+    });
+    let options = onnx::ReadOptions { dimensions: extents.collect() };
+    onnx::read_weights(graph.name(), &materialized(path, seed)?, &options).map_err(|e| e.to_string())
+}
+
+fn materialized(path: &Path, seed: u64) -> Result<Vec<u8>, String> {
+    onnx::materialize(path, seed).map_err(|e| e.to_string())
+}
+
+/// Where the values of a distribution lie: all of them, or those within four standard deviations.
+fn range(distribution: InputDistribution) -> (f64, f64) {
+    let (low, high) = match distribution {
+        InputDistribution::Uniform(low, high) => (low, high),
+        InputDistribution::Normal(scale) => (-4.0 * scale, 4.0 * scale),
+        InputDistribution::Constant(value) => (value.min(0.0), value.max(0.0)),
+    };
+    (f64::from(low), f64::from(high))
 }

@@ -120,14 +120,22 @@ impl<'a> Rewriter<'a> {
         let value = self.draft.graph.value(id);
         let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
         let elements = tensor.elements() as usize;
-        let scales: Vec<f64> = if weight.len() == elements { weight.iter().map(|w| f64::from((w * x) as f32)).collect() } else { vec![f64::from((weight[0] * x) as f32)] };
+        let scales: Vec<f64> =
+            if weight.len() == elements { weight.iter().map(|w| f64::from((w * x) as f32)).collect() } else { vec![f64::from((weight[0] * x) as f32)] };
         let integers = self.draft.floats(id).map(|floats| floats.iter().enumerate().map(|(i, &v)| scale::to_i32(v, scales[i % scales.len()])).collect());
         let axis = (scales.len() > 1).then(|| tensor.rank().saturating_sub(1));
         self.dequantized(&value.name, &tensor, (Precision::I32, integers), &scales, axis)
     }
 
     /// Integers, and the DQ that makes floats of them.
-    fn dequantized(&mut self, name: &str, tensor: &TensorSpec, (precision, integers): (Precision, Option<Vec<i64>>), scales: &[f64], axis: Option<usize>) -> ValueId {
+    fn dequantized(
+        &mut self,
+        name: &str,
+        tensor: &TensorSpec,
+        (precision, integers): (Precision, Option<Vec<i64>>),
+        scales: &[f64],
+        axis: Option<usize>,
+    ) -> ValueId {
         let shape: Vec<usize> = if axis.is_some() { vec![scales.len()] } else { Vec::new() };
         let known = integers.is_some();
         let quantized = self.draft.constant(format!("{name}/quantized"), TensorSpec::new(tensor.shape.clone(), precision), integers.map(ConstantData::Ints));

@@ -90,7 +90,9 @@ fn structure_does_not_depend_on_values_and_survives_the_file() {
     let plain = model(8, 8, 2);
     let structure = qdq(&plain, &Options::default()).unwrap();
     assert_eq!(structure.architecture(), qdq(&plain, &Options::seeded(3)).unwrap().architecture());
-    assert!(structure.values().iter().all(|v| !v.name.contains("/scale") || v.source == ValueSource::Constant(None) || matches!(v.source, ValueSource::Node(_))));
+    assert!(
+        structure.values().iter().all(|v| !v.name.contains("/scale") || v.source == ValueSource::Constant(None) || matches!(v.source, ValueSource::Node(_)))
+    );
     for conversion in [Conversion::Qdq, Conversion::Integer, Conversion::Half] {
         let bytes = conversion.model_bytes(&plain, 3, (-1.0, 1.0)).unwrap();
         assert_eq!(bytes, conversion.model_bytes(&plain, 3, (-1.0, 1.0)).unwrap());

@@ -73,7 +73,9 @@ fn kernel(op: &OpSpec) -> u64 {
 /// Operations per output element of what a kernel does besides its main part.
 fn fused(op: &OpSpec) -> u64 {
     let bias = match op.kind {
-        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(op.inputs.len() > 2 && !residual_only(op) && op.attributes.int("integer") != Some(1)),
+        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => {
+            u64::from(op.inputs.len() > 2 && !residual_only(op) && op.attributes.int("integer") != Some(1))
+        }
         OpKind::Gelu | OpKind::GeluTanh => u64::from(op.attributes.int("bias") == Some(1)),
         OpKind::Softmax => u64::from(op.attributes.int("mask") == Some(1)),
         _ => 0,

@@ -61,7 +61,18 @@ impl Family {
             K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => Self::Pooling,
             K::Resize | K::GridSample => Self::Sampling,
             K::Transpose | K::Reshape | K::Concat | K::Split | K::Slice | K::Gather | K::GatherNd | K::GatherElements | K::ScatterNd => Self::Movement,
-            K::Expand | K::Tile | K::Pad | K::DepthToSpace | K::SpaceToDepth | K::Cast | K::Quantize | K::Dequantize | K::DynamicQuantize | K::Identity | K::Reorder | K::Shape => Self::Movement,
+            K::Expand
+            | K::Tile
+            | K::Pad
+            | K::DepthToSpace
+            | K::SpaceToDepth
+            | K::Cast
+            | K::Quantize
+            | K::Dequantize
+            | K::DynamicQuantize
+            | K::Identity
+            | K::Reorder
+            | K::Shape => Self::Movement,
             K::ConstantOfShape | K::Range | K::NonZero | K::Trilu | K::Unsupported(_) => Self::Movement,
             _ => Self::Elementwise,
         }

@@ -183,7 +183,9 @@ fn contiguous_motion(op: &OpSpec) -> Motion {
 pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     let precision = |t: Option<&vitempo_graph::TensorSpec>| t.map_or("none", |t| t.precision.name());
     match op.kind {
-        OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => Cow::Owned(format!("{}-to-{}", precision(op.inputs.first().map(|i| &i.tensor)), precision(op.outputs.first()))),
+        OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => {
+            Cow::Owned(format!("{}-to-{}", precision(op.inputs.first().map(|i| &i.tensor)), precision(op.outputs.first())))
+        }
         OpKind::Reorder => Cow::Owned(format!("to-{}", op.outputs.first().map_or("unknown", |t| t.format.name()))),
         OpKind::Pad => Cow::Owned(op.attributes.text("mode").unwrap_or("constant").to_owned()),
         OpKind::Gather => Cow::Borrowed(if op.attributes.int("index").is_some() { "one" } else { "many" }),

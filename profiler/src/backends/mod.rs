@@ -14,7 +14,7 @@ pub mod rten;
 use crate::{clock::RunTime, inputs::InputDistribution};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples};
+use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples, quantize::Conversion};
 
 /// An inference engine.
 pub trait Backend: Send + Sync {
@@ -26,6 +26,11 @@ pub trait Backend: Send + Sync {
 
     /// Whether the engine can run here, and with what. Loads no model; must neither print to stdout nor panic.
     fn probe(&self, options: &RunOptions) -> Availability;
+
+    /// What is made of a model for these options before it is loaded; `None`: the engine takes it as it is.
+    fn conversion(&self, _options: &RunOptions) -> Option<Conversion> {
+        None
+    }
 
     /// Makes a model ready to run: reads it, optimises it, fills its inputs.
     ///

@@ -2,7 +2,7 @@
 
 use super::{FOLDER_VARIABLE, Reply, Request, VisitRequest};
 use crate::{
-    backends::{self, Backend, Model, RunOptions, Session},
+    backends::{self, Backend, RunOptions, Session},
     pinning, reference, source, visit,
 };
 use std::{
@@ -118,8 +118,7 @@ impl Server<'_> {
         if protocol.reference_repeats > 0 {
             self.load_reference(&backend, &options)?;
         }
-        let source = source::ready(&source, &graph, options.seed)?;
-        let model = Model { name, graph, source };
+        let model = source::ready(&name, &source, &graph, self.backend(&backend)?, &options)?;
         let mut reference = self.reference.take();
         let session = reference.as_mut().and_then(|r| r.session.as_mut()).map(|session| &mut **session);
         let result = visit::visit(self.backend(&backend)?, &model, &options, &protocol, session);
@@ -131,7 +130,8 @@ impl Server<'_> {
         if self.reference.as_ref().is_some_and(|r| r.backend == backend && r.options == *options) {
             return Ok(());
         }
-        let session = reference::model().and_then(|model| self.backend(backend)?.load(&model, options).map_err(|e| e.to_string()));
+        let load = |backend: &dyn Backend| backend.load(&reference::model_for(backend, options)?, options).map_err(|e| e.to_string());
+        let session = self.backend(backend).and_then(load);
         let session = session.inspect_err(|e| eprintln!("warning: no reference workload: {e}")).ok();
         self.reference = Some(Reference { backend: backend.to_owned(), options: options.clone(), session });
         Ok(())

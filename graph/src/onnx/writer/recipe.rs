@@ -30,7 +30,8 @@ const NONE: Recipe = &[];
 /// What Gemm takes besides its operands.
 pub(super) const GEMM: [&str; 4] = ["trans_a", "trans_b", "alpha", "beta"];
 const AXIS: Recipe = &[("axis", Same)];
-const CONVOLUTION: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("group", Same), ("output_padding", Same), ("integer", Said)];
+const CONVOLUTION: Recipe =
+    &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("group", Same), ("output_padding", Same), ("integer", Said)];
 const POOL: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("ceil_mode", Same), ("count_include_pad", Same)];
 const REDUCTION: Recipe = &[("axes", Vector(1)), ("keepdims", Same)];
 const RESIZE: Recipe = &[
