@@ -18,7 +18,7 @@ mod weights;
 pub use program::Port;
 pub use weights::Weights;
 
-use crate::{Graph, OpSpec, patterns};
+use crate::{Graph, GraphError, OpSpec, patterns};
 use program::Program;
 
 /// Why a graph has no TensorFlow Lite form.
@@ -29,6 +29,8 @@ pub enum TfliteError {
     Node { node: String, reason: String },
     #[error("the shape of `{value}` is not known, and TensorFlow Lite needs it")]
     Unknown { value: String },
+    #[error("its operators are no graph: {0}")]
+    Graph(#[from] GraphError),
     #[error("its weights cannot be written for TensorFlow Lite: {reason}")]
     Weights { reason: String },
 }
@@ -44,6 +46,8 @@ pub struct Written {
     pub outputs: Vec<Port>,
     /// The operators in the file's order, which is the order of execution.
     pub operators: Vec<Operator>,
+    /// The same operators as a graph: which reads what which one computes.
+    pub graph: Graph,
 }
 
 /// One operator of a .tflite file.
@@ -66,7 +70,8 @@ pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
     let bytes = flatbuffer::write(&program, weights)?;
     let operators = operators(&program);
     let ports = |ports: Vec<(usize, Port)>| ports.into_iter().map(|(_, port)| port).collect();
-    Ok(Written { bytes, inputs: ports(program.inputs), outputs: ports(program.outputs), operators })
+    let graph = program.graph()?;
+    Ok(Written { bytes, inputs: ports(program.inputs), outputs: ports(program.outputs), operators, graph })
 }
 
 /// The operators a graph becomes; needs no weights.

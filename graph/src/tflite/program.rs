@@ -3,7 +3,7 @@
 
 use super::expression::Expression;
 use super::schema::{Code, Fused, Options};
-use crate::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec};
+use crate::{Attribute, Attributes, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueId, ValueSource};
 
 /// Index of a tensor in its program.
 pub(crate) type TensorId = usize;
@@ -91,6 +91,24 @@ impl Tensor {
 }
 
 impl Program {
+    /// The operators as a graph: node k is operation k, named after the node it comes from. Tensors that only steer are left out.
+    ///
+    /// # Errors
+    /// [`GraphError`] when operations are not in the order of execution.
+    pub(crate) fn graph(&self) -> Result<Graph, GraphError> {
+        let id = |tensor: TensorId| ValueId(tensor as u32);
+        let source = |tensor: &Tensor| if tensor.payload == Payload::Activation { ValueSource::Input } else { ValueSource::Constant(None) };
+        let values = self.tensors.iter().map(|t| Value { name: t.name.clone(), tensor: Some(t.spec()), source: source(t) }).collect();
+        let node = |operation: &Operation| Node {
+            name: operation.node.clone(),
+            op: self.spec(operation),
+            inputs: operation.inputs.iter().copied().filter(|&t| !self.tensors[t].steering).map(id).collect(),
+            outputs: operation.outputs.iter().copied().map(id).collect(),
+        };
+        let ports = |ports: &[(TensorId, Port)]| ports.iter().map(|(tensor, _)| id(*tensor)).collect();
+        Graph::new(self.name.clone(), values, self.operations.iter().map(node).collect(), ports(&self.inputs), ports(&self.outputs))
+    }
+
     /// What an operation computes, as everything else in vitempo speaks of it.
     pub(crate) fn spec(&self, operation: &Operation) -> OpSpec {
         let mut attributes = operation.attributes.clone();
