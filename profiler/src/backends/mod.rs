@@ -10,6 +10,8 @@ pub mod null;
 pub mod onnxruntime;
 #[cfg(feature = "rten")]
 pub mod rten;
+#[cfg(feature = "tract")]
+pub mod tract;
 
 use crate::{clock::RunTime, inputs::InputDistribution};
 use serde::{Deserialize, Serialize};
@@ -195,6 +197,8 @@ pub fn all() -> Vec<Box<dyn Backend>> {
         Box::new(rten::Rten),
         #[cfg(feature = "onnxruntime")]
         Box::new(onnxruntime::OnnxRuntime),
+        #[cfg(feature = "tract")]
+        Box::new(tract::Tract),
         #[cfg(feature = "null")]
         Box::new(null::Null),
     ]

@@ -1,6 +1,7 @@
 //! `vitempo backends`: which engines are here, what each offers, and whether it computes what it should.
 
 mod check;
+mod compare;
 mod list;
 
 use super::error::CliResult;
@@ -12,11 +13,13 @@ use super::error::CliResult;
 pub enum BackendsCommand {
     List(list::ListArgs),
     Check(check::CheckArgs),
+    Compare(compare::CompareArgs),
 }
 
 pub fn run(command: &BackendsCommand) -> CliResult {
     match command {
         BackendsCommand::List(args) => list::run(args),
         BackendsCommand::Check(args) => check::run(args),
+        BackendsCommand::Compare(args) => compare::run(args),
     }
 }
