@@ -77,7 +77,7 @@ impl OpKind {
             K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => OpFamily::Pooling,
             K::Transpose | K::Reshape | K::Concat | K::Split | K::Slice | K::Gather | K::GatherNd | K::GatherElements => OpFamily::Movement,
             K::ScatterNd | K::Expand | K::Tile | K::Pad | K::Resize | K::GridSample | K::DepthToSpace | K::SpaceToDepth => OpFamily::Movement,
-            K::Cast | K::Reorder => OpFamily::Conversion,
+            K::Cast | K::Reorder | K::Quantize | K::Dequantize => OpFamily::Conversion,
             _ => OpFamily::Other,
         }
     }
