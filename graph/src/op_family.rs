@@ -71,13 +71,15 @@ impl OpKind {
             K::Relu | K::LeakyRelu | K::PRelu | K::Elu | K::Clip | K::Sigmoid | K::HardSigmoid | K::HardSwish | K::Silu => OpFamily::Activation,
             K::Gelu | K::GeluTanh | K::Mish | K::Softplus | K::Tanh | K::Erf => OpFamily::Activation,
             K::Softmax | K::LayerNorm | K::RmsNorm | K::BatchNorm | K::InstanceNorm | K::GroupNorm | K::LpNorm => OpFamily::Normalization,
-            K::Add | K::Sub | K::Mul | K::Div | K::Pow | K::Min | K::Max | K::Mod | K::Compare | K::Logical | K::Where => OpFamily::Elementwise,
+            K::Add | K::Sub | K::Mul | K::Div | K::Pow | K::Min | K::Max | K::Mod | K::Compare | K::Logical | K::Where | K::Elementwise => {
+                OpFamily::Elementwise
+            }
             K::Exp | K::Log | K::Sqrt | K::Reciprocal | K::Neg | K::Abs | K::Sin | K::Cos | K::Round => OpFamily::Elementwise,
             K::MaxPool | K::AveragePool | K::GlobalAveragePool | K::GlobalMaxPool => OpFamily::Pooling,
             K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => OpFamily::Pooling,
             K::Transpose | K::Reshape | K::Concat | K::Split | K::Slice | K::Gather | K::GatherNd | K::GatherElements => OpFamily::Movement,
             K::ScatterNd | K::Expand | K::Tile | K::Pad | K::Resize | K::GridSample | K::DepthToSpace | K::SpaceToDepth => OpFamily::Movement,
-            K::Cast | K::Reorder | K::Quantize | K::Dequantize => OpFamily::Conversion,
+            K::Cast | K::Reorder | K::Quantize | K::Dequantize | K::DynamicQuantize => OpFamily::Conversion,
             _ => OpFamily::Other,
         }
     }
