@@ -5,6 +5,7 @@
 //! | which engines are there, and what must one offer? | [`backends`] |
 //! | how are many models measured, resumed, interleaved? | [`sweep`] |
 //! | how is one operator measured on its own? | [`single`] |
+//! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
@@ -18,6 +19,7 @@ pub mod backends;
 pub mod clock;
 pub mod environment;
 pub mod inputs;
+pub mod judge;
 pub mod memory;
 pub mod pinning;
 pub mod protocol;

@@ -4,10 +4,11 @@ use super::{
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
     output::{self, Format, Report, Table, percent, si},
+    profile::{Layout, parse_precision},
 };
 use serde_json::json;
 use std::fmt::Write;
-use vitempo_graph::{Environment, Graph, TensorSpec, Work, lowering, patterns};
+use vitempo_graph::{Environment, Graph, Precision, TensorSpec, Work, lowering, patterns};
 use vitempo_profiler::{Capabilities, RunOptions, environment};
 
 /// Shows operators, FLOPs, bytes and parameters of models
@@ -21,6 +22,14 @@ pub struct InspectArgs {
     /// Show the kernels this framework would run
     #[arg(long, value_name = "NAME")]
     pub framework: Option<String>,
+
+    /// Precision those kernels compute in
+    #[arg(long, default_value = "f32", value_parser = parse_precision, requires = "framework")]
+    pub precision: Precision,
+
+    /// Memory format asked of the framework; by default its own choice
+    #[arg(long, value_enum, requires = "framework")]
+    pub memory_format: Option<Layout>,
 
     /// List every operator
     #[arg(long)]
@@ -44,22 +53,25 @@ struct Inspected {
 
 impl Inspected {
     fn new(model: Model, args: &InspectArgs) -> CliResult<Self> {
-        let kernels = args.framework.as_deref().map(|framework| lower(&model.graph, framework)).transpose()?;
+        let kernels = args.framework.as_deref().map(|framework| lower(&model.graph, framework, args)).transpose()?;
         Ok(Self { canonical: patterns::canonicalize(&model.graph), work: Work::of_graph(&model.graph), kernels, model })
     }
 }
 
-fn lower(graph: &Graph, framework: &str) -> CliResult<Graph> {
-    let environment = this_machine(framework)?;
-    lowering::lower(graph, &environment)
-        .ok_or_else(|| CliError::user(format!("no lowering rules for framework `{framework}` (--framework)")).hint("frameworks with rules: onnxruntime, rten"))
+fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph> {
+    let options = RunOptions { precision: args.precision, memory_format: args.memory_format.map(Layout::format), ..RunOptions::default() };
+    let environment = this_machine(framework, &options)?;
+    lowering::lower(graph, &environment).ok_or_else(|| {
+        CliError::user(format!("no lowering rules for {} (--framework)", environment.describe()))
+            .hint(format!("frameworks with rules: {}", lowering::FRAMEWORKS.join(", ")))
+    })
 }
 
 /// This machine, as the framework would see it: lowering depends on the instruction set.
-fn this_machine(framework: &str) -> CliResult<Environment> {
+fn this_machine(framework: &str, options: &RunOptions) -> CliResult<Environment> {
     let capabilities =
         Capabilities { version: String::new(), path: None, devices: Vec::new(), precisions: Vec::new(), memory_formats: Vec::new(), operator_timing: false };
-    environment::detect(framework, &capabilities, &RunOptions::default()).map_err(CliError::ours)
+    environment::detect(framework, &capabilities, options).map_err(CliError::ours)
 }
 
 struct Inspection {

@@ -86,6 +86,13 @@ pub struct EngineArgs {
     #[arg(long, default_value = "rten", value_name = "NAME")]
     pub backend: String,
 
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// How an engine runs.
+#[derive(clap::Args, Clone, Debug)]
+pub struct RunArgs {
     /// The engine's shared library, where it is not found by itself
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
@@ -133,7 +140,17 @@ pub enum Layout {
     Blocked,
 }
 
-fn parse_positive(text: &str) -> Result<usize, String> {
+impl Layout {
+    pub fn format(self) -> MemoryFormat {
+        match self {
+            Self::ChannelsFirst => MemoryFormat::ChannelsFirst,
+            Self::ChannelsLast => MemoryFormat::ChannelsLast,
+            Self::Blocked => MemoryFormat::Blocked,
+        }
+    }
+}
+
+pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
@@ -147,7 +164,7 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     if threads > most { Err(format!("{threads} threads on {processors} processors; at most {most} make sense")) } else { Ok(threads) }
 }
 
-fn parse_precision(text: &str) -> Result<Precision, String> {
+pub fn parse_precision(text: &str) -> Result<Precision, String> {
     [Precision::F32, Precision::F16, Precision::Bf16, Precision::I8]
         .into_iter()
         .find(|p| p.name() == text || (text == "int8" && *p == Precision::I8))
@@ -172,7 +189,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "too long".to_owned())
 }
 
-impl EngineArgs {
+impl RunArgs {
     pub fn options(&self) -> RunOptions {
         RunOptions {
             threads: self.threads,
@@ -183,11 +200,7 @@ impl EngineArgs {
                 Device::Npu => Processor::Npu,
             },
             precision: self.precision,
-            memory_format: self.memory_format.map(|layout| match layout {
-                Layout::ChannelsFirst => MemoryFormat::ChannelsFirst,
-                Layout::ChannelsLast => MemoryFormat::ChannelsLast,
-                Layout::Blocked => MemoryFormat::Blocked,
-            }),
+            memory_format: self.memory_format.map(Layout::format),
             inputs: self.input_distribution,
             seed: self.seed,
             library: self.library.clone(),
@@ -294,12 +307,12 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     let mut protocol = VisitProtocol::default();
     let p = &mut protocol.protocol;
     p.rounds = args.rounds;
-    p.seed = args.engine.seed;
+    p.seed = args.engine.run.seed;
     p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
     p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);
     protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
     let worker = worker()?;
-    let options = args.engine.options();
+    let options = args.engine.run.options();
     let models = if args.ops.is_empty() {
         sweep_models(models)
     } else {

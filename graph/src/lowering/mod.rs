@@ -7,6 +7,9 @@ pub mod rten;
 
 use crate::{Environment, Graph};
 
+/// Frameworks there are rules for.
+pub const FRAMEWORKS: &[&str] = &["onnxruntime", "rten"];
+
 /// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels; `None` when there are no rules for it.
 #[must_use]
 pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {

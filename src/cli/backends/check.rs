@@ -1,21 +1,42 @@
 //! `vitempo backends check`: whether an engine loads, runs and accounts for its time.
 
+use super::lowering;
 use crate::cli::{
     error::{CliError, CliResult},
+    models::ModelArgs,
     output::{self, Format, Report, Table},
+    profile::{RunArgs, parse_positive},
 };
 use serde_json::json;
 use vitempo_graph::Status;
 use vitempo_profiler::{Availability, Model, ModelSource, RunOptions, VisitProtocol, backends, reference, source, visit};
 
-/// Runs a small model on every engine found: it loads, it runs, its operator times add up to the whole
+/// Checks every engine found, or how well the kernels it runs are predicted
 ///
-/// Example: vitempo backends check --backend rten
+/// Example: vitempo backends check --lowering models/ --backend onnxruntime --format json
+///
+/// Without --lowering: a small model loads and runs on every engine found, and its operator times add up to the whole.
+/// With it: the models run with operator timing, and what ran is compared with the kernels that lowering predicts.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
     /// Only this engine
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     backend: Option<String>,
+
+    /// Judge lowering by these models instead: ONNX files, folders of them, or globs; weights may be absent
+    #[arg(long, value_name = "MODELS", num_args = 1.., requires = "backend")]
+    lowering: Vec<String>,
+
+    /// Runs of a model in which the operators are timed, to judge lowering
+    #[arg(long, default_value = "3", value_parser = parse_positive, requires = "lowering")]
+    profiled_repeats: usize,
+
+    /// Fail when less of the time of a family of models was predicted, in percent
+    #[arg(long, value_name = "PERCENT", requires = "lowering")]
+    min_time_matched: Option<f64>,
+
+    #[command(flatten)]
+    run: RunArgs,
 
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -33,11 +54,16 @@ struct Checked {
 
 pub fn run(args: &CheckArgs) -> CliResult {
     let only = args.backend.as_deref();
+    if let Some(backend) = only.filter(|_| !args.lowering.is_empty()) {
+        let models = ModelArgs { models: args.lowering.clone(), dimensions: Vec::new() };
+        let question = lowering::Question { models, backend, options: args.run.options(), repeats: args.profiled_repeats };
+        return lowering::run(question, args.min_time_matched, args.format);
+    }
     let chosen = match only {
         Some(name) => vec![backends::by_name(name).map_err(CliError::user)?],
         None => backends::all(),
     };
-    let options = RunOptions::default();
+    let options = args.run.options();
     let mut checked = Vec::new();
     for backend in &chosen {
         if let Availability::Unavailable { reason, hint } = backend.probe(&options) {

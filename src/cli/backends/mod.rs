@@ -3,6 +3,7 @@
 mod check;
 mod compare;
 mod list;
+mod lowering;
 
 use super::error::CliResult;
 

@@ -1,0 +1,205 @@
+//! `vitempo backends check --lowering`: which share of the executed time did lowering predict, per family of models, and what did it miss?
+
+use crate::cli::{
+    error::{CliError, CliResult},
+    models::ModelArgs,
+    output::{self, Format, Report, Table},
+    profile, progress,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use vitempo_graph::{
+    Latency, OpSpec, TensorSpec,
+    lowering::compare::{Comparison, Mismatch, share},
+};
+use vitempo_profiler::{
+    RunOptions, Sweep, VisitProtocol,
+    judge::{self, JudgeError, Judgement, Time},
+};
+
+/// Longest a model may take.
+const VISIT_TIMEOUT: Duration = Duration::from_secs(300);
+/// Rows of the table of differences; JSON and CSV have all.
+const ROWS_SHOWN: usize = 20;
+
+/// Which models, on what.
+pub struct Question<'a> {
+    pub models: ModelArgs,
+    pub backend: &'a str,
+    pub options: RunOptions,
+    pub repeats: usize,
+}
+
+/// Judges, prints, and fails where less than `least` percent of a family's time was predicted.
+pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
+    let (models, unreadable) = question.models.read_all()?;
+    for (path, error) in &unreadable {
+        progress::say(format!("warning: left out {}: {error}", path.display()));
+    }
+    let mut protocol = VisitProtocol { profiled_repeats: question.repeats, reference_repeats: 0, ..VisitProtocol::default() };
+    protocol.protocol.warmups = 1;
+    (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
+    let sweep = Sweep {
+        models: profile::sweep_models(models),
+        backend: question.backend.to_owned(),
+        options: question.options,
+        protocol,
+        budget: None,
+        visit_timeout: VISIT_TIMEOUT,
+        worker: profile::worker()?,
+        sitting: profile::sitting_name(),
+    };
+    let bar = progress::bar(sweep.models.len() as u64, "judging");
+    let judgement = judge::judge(&sweep, &mut |p| bar.set_position(p.done as u64), &profile::interrupted());
+    bar.finish_and_clear();
+    let judgement = judgement.map_err(error)?;
+    output::print(&Lowering(&judgement), format)?;
+    verdict(&judgement, least)
+}
+
+fn error(error: JudgeError) -> CliError {
+    match error {
+        JudgeError::Sweep(error) => error.into(),
+        JudgeError::NoRules(_) => {
+            CliError::user(format!("{error} (--backend)")).hint(format!("engines with rules: {}", vitempo_graph::lowering::FRAMEWORKS.join(", ")))
+        }
+    }
+}
+
+fn verdict(judgement: &Judgement, least: Option<f64>) -> CliResult {
+    if judgement.interrupted {
+        return Err(CliError::user("interrupted: some models were not judged"));
+    }
+    if judgement.compared(None).next().is_none() {
+        let reason = judgement.models.iter().find_map(|m| Some(format!("`{}`: {}", m.model.name, m.outcome.as_ref().err()?)));
+        return Err(CliError::user(format!("no model ran; {}", reason.unwrap_or_default())));
+    }
+    for family in judgement.families() {
+        let percent = 100.0 * judgement.time(Some(family)).matched();
+        if let Some(least) = least.filter(|&least| percent < least) {
+            return Err(CliError::user(format!("{percent:.2} % of the time of family {family} was predicted, less than {least} % (--min-time-matched)")));
+        }
+    }
+    Ok(())
+}
+
+struct Lowering<'a>(&'a Judgement);
+
+/// `99.83 %`; only what is whole is `100 %`.
+fn percent(share: f64) -> String {
+    if share >= 1.0 { "100 %".to_owned() } else { format!("{:.2} %", (share * 1e4).floor() / 100.0) }
+}
+
+fn shapes<'t>(tensors: impl Iterator<Item = &'t TensorSpec>) -> String {
+    let one = |t: &TensorSpec| t.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    tensors.map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// `conv 1x64x56x56 -> 1x64x56x56`
+fn brief(op: &OpSpec) -> String {
+    format!("{} {} -> {}", op.kind, shapes(op.activations()), shapes(op.outputs.iter()))
+}
+
+impl Lowering<'_> {
+    /// Kernels that one of the lists of a comparison holds, longest first over all models, with the model's name and the share of that model's time.
+    fn missed(&self, list: fn(&Comparison) -> &[Mismatch]) -> Vec<(&str, f64, &Mismatch)> {
+        let of_model = |(judged, c)| -> Vec<_> {
+            let (judged, c): (&judge::Judged, &Comparison) = (judged, c);
+            list(c).iter().map(|m| (judged.model.name.as_str(), share(m.ns, c.executed_ns), m)).collect()
+        };
+        let mut rows: Vec<_> = self.0.compared(None).flat_map(of_model).collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+        rows
+    }
+
+    fn mismatches(&self) -> Vec<(&str, f64, &Mismatch)> {
+        self.missed(|c| &c.mismatches)
+    }
+
+    fn summary(&self) -> Table {
+        let mut table = Table::new(&["Family", "Models", "Time predicted", "in everything", "Lowest model", ""], 1);
+        let row = |name: &str, time: Time, family| {
+            let worst = self.0.compared(family).min_by(|a, b| a.1.time_matched().total_cmp(&b.1.time_matched()));
+            let (lowest, model) = worst.map(|(m, c)| (percent(c.time_matched()), m.model.name.clone())).unwrap_or_default();
+            [name.to_owned(), time.models.to_string(), percent(time.matched()), percent(time.equal()), lowest, model]
+        };
+        for family in self.0.families() {
+            table.row(row(family.name(), self.0.time(Some(family)), Some(family)));
+        }
+        table.row(row("all", self.0.time(None), None));
+        table
+    }
+
+    fn differences(&self, most: usize) -> (Table, usize) {
+        let mut table = Table::new(&["Model", "Node", "Kernel", "Executed", "Nearest predicted", "Time", "Share"], 5);
+        let rows = self.mismatches();
+        let all = rows.len();
+        for (model, share, m) in rows.into_iter().take(most) {
+            let nearest = m.nearest.as_ref().map_or_else(|| "-".to_owned(), |p| brief(&p.op));
+            let texts = [model.to_owned(), m.node.clone(), m.kernel.clone(), brief(&m.executed), nearest];
+            table.row(texts.into_iter().chain([Latency::from_ns(m.ns).to_string(), percent(share)]));
+        }
+        (table, all)
+    }
+}
+
+impl Report for Lowering<'_> {
+    fn table(&self) -> String {
+        let mut text = format!("{}\n\n{}", self.0.environment.describe(), self.summary().to_text());
+        let (table, all) = self.differences(ROWS_SHOWN);
+        if all > 0 {
+            text += &format!("\nKernels that were not predicted\n{}", table.to_text());
+        }
+        if all > ROWS_SHOWN {
+            text += &format!("... and {} more with --format json or csv\n", all - ROWS_SHOWN);
+        }
+        for judged in &self.0.models {
+            if let Err(reason) = &judged.outcome {
+                text += &format!("failed: {}: {reason}\n", judged.model.name);
+            }
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.differences(usize::MAX).0.to_csv()
+    }
+
+    fn json(&self) -> CliResult<Value> {
+        let j = self.0;
+        let time = j.time(None);
+        let by_family: serde_json::Map<String, Value> = j.families().map(|f| (f.name().to_owned(), json!(j.time(Some(f)).matched()))).collect();
+        let families: Vec<Value> = j
+            .families()
+            .map(|f| {
+                let t = j.time(Some(f));
+                json!({"family": f.name(), "models": t.models, "time_matched": t.matched(), "time_equal": t.equal(), "executed_ns": t.executed_ns})
+            })
+            .collect();
+        let by_model: Vec<Value> = j
+            .compared(None)
+            .map(|(m, c)| {
+                json!({"model": m.model.name, "family": m.family, "time_matched": c.time_matched(), "time_equal": c.time_equal(), "executed_ns": c.executed_ns,
+                    "executed": c.executed, "predicted": c.predicted, "only_predicted": c.only_predicted.iter().map(|p| json!({"node": p.node, "op": p.op})).collect::<Vec<_>>()})
+            })
+            .collect();
+        let failed: Vec<Value> = j.models.iter().filter_map(|m| Some(json!({"model": m.model.name, "reason": m.outcome.as_ref().err()?}))).collect();
+        let row = |(model, share, m): (&str, f64, &Mismatch)| {
+            json!({"model": model, "node": m.node, "kernel": m.kernel, "time_ns": m.ns, "time_share": share, "executed": m.executed,
+                "predicted": m.nearest.as_ref().map(|p| json!({"node": p.node, "op": p.op}))})
+        };
+        Ok(json!({
+            "engine": j.environment.framework,
+            "environment": j.environment.id(),
+            "models": time.models,
+            "time_matched": time.matched(),
+            "time_equal": time.equal(),
+            "by_family": by_family,
+            "families": families,
+            "by_model": by_model,
+            "mismatches": self.mismatches().into_iter().map(row).collect::<Vec<_>>(),
+            "differing": self.missed(|c| &c.differing).into_iter().map(row).collect::<Vec<_>>(),
+            "failed": failed,
+        }))
+    }
+}
