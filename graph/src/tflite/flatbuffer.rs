@@ -160,7 +160,7 @@ fn version(program: &Program, operation: &Operation) -> i32 {
         Code::FullyConnected => 5,
         Code::ResizeBilinear | Code::ResizeNearest => 3,
         Code::TransposeConv => 3,
-        Code::DepthwiseConv | Code::Softmax | Code::Mean | Code::Sum => 2,
+        Code::BroadcastTo | Code::DepthwiseConv | Code::Softmax | Code::Mean | Code::Sum => 2,
         Code::Gather if matches!(operation.options, Options::Gather { batch_dims, .. } if batch_dims > 0) => 5,
         Code::Transpose if rank > 4 => 4,
         Code::Slice if rank > 4 => 5,

@@ -74,12 +74,14 @@ pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
     Ok(Written { bytes, inputs: ports(program.inputs), outputs: ports(program.outputs), operators, graph })
 }
 
-/// The operators a graph becomes; needs no weights.
+/// The operators a graph becomes, in the file's order, and the name of each (`FULLY_CONNECTED`); needs no weights.
 ///
 /// # Errors
 /// [`TfliteError`] with the node that cannot be expressed and the reason.
-pub fn plan(graph: &Graph) -> Result<Vec<Operator>, TfliteError> {
-    Ok(operators(&program(graph)?))
+pub fn plan(graph: &Graph) -> Result<(Graph, Vec<&'static str>), TfliteError> {
+    let program = program(graph)?;
+    let codes = program.operations.iter().map(|o| o.code.name()).collect();
+    Ok((program.graph()?, codes))
 }
 
 fn program(graph: &Graph) -> Result<Program, TfliteError> {

@@ -3,7 +3,7 @@
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};
 use crate::tflite::schema::{Code, Fused, Options};
-use crate::{Attribute, OpKind};
+use crate::{Attribute, Attributes, OpKind};
 
 impl Converter<'_> {
     pub(super) fn activation(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -43,16 +43,14 @@ impl Converter<'_> {
         self.unary(Recipe::new(Code::Logistic, OpKind::Sigmoid), x)
     }
 
-    /// The operation that provides `x`, when nothing else reads it and it can apply an activation.
+    /// The operation that provides what a node reads, when nothing else reads it and its kernels apply activations on the way out. (Additions and the
+    /// like can, too, in the format; XNNPACK runs a second kernel for it then.)
     fn fusable(&self, call: &Call<'_>) -> Option<usize> {
         self.follower(*call.node.inputs.first()?)?;
         let [(_, at)] = self.vars[call.inputs[0]].stored[..] else { return None };
         let index = *self.producer.get(&at).filter(|_| !self.read.contains(&at) && !self.shared.contains(&at))?;
         let operation = &self.program.operations[index];
-        let takes = matches!(
-            operation.code,
-            Code::Conv | Code::DepthwiseConv | Code::FullyConnected | Code::Add | Code::Sub | Code::Mul | Code::Div | Code::AveragePool | Code::MaxPool
-        );
+        let takes = matches!(operation.code, Code::Conv | Code::DepthwiseConv | Code::FullyConnected | Code::AveragePool | Code::MaxPool);
         (takes && operation.fused == Fused::None).then_some(index)
     }
 
@@ -81,13 +79,14 @@ impl Converter<'_> {
         };
         match self.fuse(call, fused) {
             Some(var) => Ok(var),
-            None => {
-                let recipe = Recipe::new(code, OpKind::Clip);
-                let bounds = [("min", low), ("max", high)].into_iter().filter_map(|(name, bound)| Some((name, bound?)));
-                let attributes = bounds.fold(recipe.attributes.clone(), |a, (name, bound)| a.with(name, Attribute::Float(bound)));
-                self.unary(recipe.attributes(attributes), x)
-            }
+            None => self.limited(code, x, low, high),
         }
+    }
+
+    fn limited(&mut self, code: Code, x: VarId, low: Option<f64>, high: Option<f64>) -> Result<VarId, Refusal> {
+        let bounds = [("min", low), ("max", high)].into_iter().filter_map(|(name, bound)| Some((name, bound?)));
+        let attributes = bounds.fold(Attributes::new(), |a, (name, bound)| a.with(name, Attribute::Float(bound)));
+        self.unary(Recipe::new(code, OpKind::Clip).attributes(attributes), x)
     }
 
     fn bounded(&mut self, x: VarId, low: Option<f64>, high: Option<f64>) -> Result<VarId, Refusal> {
@@ -112,13 +111,11 @@ impl Converter<'_> {
 
     /// clip(alpha x + beta, 0, 1).
     fn hard_sigmoid(&mut self, x: VarId, alpha: f64, beta: f64) -> Result<VarId, Refusal> {
-        // With alpha = 1/6: relu6(x + 6 beta) / 6, which is what the engine fuses.
+        // With alpha = 1/6: relu6(x + 6 beta) / 6.
         if (alpha - 1.0 / 6.0).abs() < 1e-6 {
             let shifted = self.add_number(x, 6.0 * beta)?;
-            if let Some(operation) = self.program.operations.last_mut() {
-                operation.fused = Fused::Relu6;
-            }
-            return self.mul_number(shifted, 1.0 / 6.0);
+            let clipped = self.limited(Code::Relu6, shifted, Some(0.0), Some(6.0))?;
+            return self.mul_number(clipped, 1.0 / 6.0);
         }
         let scaled = self.mul_number(x, alpha)?;
         let shifted = self.add_number(scaled, beta)?;

@@ -67,15 +67,6 @@ impl Converter<'_> {
         }
     }
 
-    /// The number a constant of one element holds, where it is known.
-    pub(super) fn number(&self, var: VarId) -> Option<f32> {
-        match self.vars[var].constant.as_ref()? {
-            Constant::Floats(Expression::Numbers(v, _)) if v.len() == 1 => Some(v[0]),
-            Constant::Ints(v) if v.len() == 1 => Some(v[0] as f32),
-            _ => None,
-        }
-    }
-
     /// A floating-point constant.
     pub(super) fn constant(&mut self, expression: Expression) -> VarId {
         let var = self.var(expression.shape(), Precision::F32, Vec::new());

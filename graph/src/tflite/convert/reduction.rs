@@ -1,6 +1,6 @@
 //! Reductions and what else works along one dimension.
 
-use super::emit::{Recipe, signed, spoken};
+use super::emit::{Recipe, spoken};
 use super::{Call, Converter, Refusal, VarId, numbers};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
@@ -71,10 +71,5 @@ impl Converter<'_> {
         let attributes = Attributes::new().with_int("axis", spoken(&own, axis));
         let (shape, precision) = (self.shape(x).to_vec(), self.vars[x].precision);
         Ok(self.emit(Recipe::new(Code::CumSum, OpKind::CumSum).options(options).attributes(attributes), vec![input, along], shape, own, precision))
-    }
-
-    /// Attribute of shapes and sizes in the order in which a tensor is spoken of.
-    pub(super) fn spoken_shape(own: &[usize], shape: &[usize]) -> Vec<i64> {
-        if super::is_image(own) { signed(shape) } else { signed(&layout::stored(own, shape)) }
     }
 }
