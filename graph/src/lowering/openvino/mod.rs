@@ -10,7 +10,7 @@
 //! | Convolution, Deconvolution | `conv`, `conv_transpose` | image, weight and bias as ONNX has them, then what fused operators read: a fused sum has `residual` = 1, other fused operators are listed in `activation`, joined by `+` |
 //! | FullyConnected | `linear` | x, weight `[out, in]` (`trans_b` = 1), bias; fused operators in `activation` |
 //! | MatMul | `matmul` | |
-//! | Subgraph, Eltwise | by what is inside: two products `attention`, one `matmul`, a softmax `softmax`, otherwise `elementwise` | everything the node reads, constants too; `ops` |
+//! | Subgraph, Eltwise | by what is inside: a product and a softmax `attention`, one of them `matmul` or `softmax`, otherwise `elementwise` | everything the node reads, constants too; `ops` |
 //! | MVN | `layer_norm` | x alone (scale and bias are an `elementwise` after it); normalises all dimensions from `axis` on |
 //! | RMS | `rms_norm` | x, scale |
 //! | NormalizeL2 | `lp_norm` | |
@@ -24,15 +24,57 @@
 //! others channels first. Nodes that were not executed (optimised out, in place) are no kernels; a kernel behind such a node
 //! has the shape that it sees itself.
 
+mod attention;
+mod common;
+mod convolution;
+mod formats;
+mod fusion;
+mod movement;
 pub mod names;
+mod normalization;
+mod pattern;
+mod place;
+mod product;
+mod subgraph;
 
-use crate::{Graph, GraphError, patterns::rewriter::Rewriter};
+use crate::{Graph, GraphError, patterns, patterns::rewriter::Rewriter};
 
 /// The kernels OpenVINO's CPU plugin runs for `graph`.
 ///
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
-    let rewriter = Rewriter::new(graph);
-    rewriter.finish()
+    let mut rewriter = Rewriter::new(graph);
+    common::simplify(&mut rewriter);
+    let canonical = patterns::canonicalize(&rewriter.finish()?);
+    let mut rewriter = Rewriter::new(&canonical);
+    let graph = &mut rewriter;
+    transform(graph);
+    optimize(graph);
+    formats::choose(graph);
+    place::in_place(graph);
+    place::without_views(&rewriter.finish()?)
+}
+
+/// Transformations of the model, before it is the plugin's.
+fn transform(graph: &mut Rewriter) {
+    normalization::spell_out(graph);
+    movement::global_pools(graph);
+    movement::slices_to_splits(graph);
+    common::divisions(graph);
+    common::simplify(graph);
+    convolution::fold(graph);
+    product::fold(graph);
+    common::lift_elementwise(graph);
+    common::simplify(graph);
+}
+
+/// Fusions of the plugin: what heavy kernels take in, then snippets.
+fn optimize(graph: &mut Rewriter) {
+    attention::fuse(graph);
+    convolution::fuse(graph);
+    product::fuse(graph);
+    fusion::fuse(graph);
+    convolution::mark_left_sums(graph);
+    subgraph::tokenize(graph);
 }

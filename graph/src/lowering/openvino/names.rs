@@ -91,13 +91,13 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
     }
 }
 
-/// A Subgraph is called after the most expensive thing in it.
+/// A Subgraph is called after the most expensive thing in it. Of the two products around a softmax, one may have lost its name.
 fn subgraph(inside: &[OpKind]) -> OpKind {
     let products = inside.iter().filter(|k| matches!(k, OpKind::MatMul | OpKind::Einsum | OpKind::Linear)).count();
-    match products {
-        0 if inside.contains(&OpKind::Softmax) => OpKind::Softmax,
-        0 => OpKind::Elementwise,
-        1 => OpKind::MatMul,
+    match (products, inside.contains(&OpKind::Softmax)) {
+        (0, true) => OpKind::Softmax,
+        (0, false) => OpKind::Elementwise,
+        (1, false) => OpKind::MatMul,
         _ => OpKind::Attention,
     }
 }
@@ -148,7 +148,7 @@ mod tests {
             ("Reduce", "ReduceMax_71", "ReduceMax_71", OpKind::ReduceMax),
             ("Reduce", "unheard", "of", OpKind::ReduceMean),
             ("Subgraph", "softmax_1", "Multiply_2,softmax_1", OpKind::Softmax),
-            ("Subgraph", "b", "MatMul_1,softmax_1,MatMul_2,", OpKind::Attention),
+            ("Subgraph", "b", "Multiply_1,softmax_1,MatMul_2,", OpKind::Attention),
             ("Subgraph", "b", "a,b", OpKind::Elementwise),
             ("Mystery", "m", "m", OpKind::Unsupported("Mystery".to_owned())),
         ];

@@ -1,0 +1,82 @@
+//! Attention that snippets run as one kernel: product, elementwise operators, softmax, product, and the transposes around them.
+
+use super::pattern::is_elementwise;
+use crate::{
+    Attribute, Attributes, OpKind, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+
+/// The order of a transpose from `[batch, tokens, heads, size]` to `[batch, heads, tokens, size]`, and back.
+const HEADS_OUTSIDE: [i64; 4] = [0, 2, 1, 3];
+
+/// Replaces every attention that snippets take by one kernel.
+pub(super) fn fuse(graph: &mut Rewriter) {
+    for index in graph.order() {
+        fuse_around(graph, index);
+    }
+}
+
+fn transposed(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
+    let index = graph.producer_of(value, &OpKind::Transpose)?;
+    (graph.node(index)?.op.attributes.ints("perm") == HEADS_OUTSIDE && graph.only_consumer(value).is_some()).then(|| graph.ends(index))?.map(|(x, _)| x)
+}
+
+/// What is added, multiplied... between the product and the softmax, and the value the softmax reads.
+fn between(graph: &Rewriter, mut value: ValueId) -> Option<(Vec<ValueId>, NodeIndex)> {
+    let mut extra = Vec::new();
+    for _ in 0..8 {
+        let next = graph.only_consumer(value)?;
+        let node = graph.node(next)?;
+        if node.op.kind == OpKind::Softmax {
+            return Some((extra, next));
+        }
+        if !is_elementwise(&node.op.kind) || graph.shape(*node.outputs.first()?) != graph.shape(value) {
+            return None;
+        }
+        extra.extend(node.inputs.iter().copied().filter(|&v| v != value && graph.shape(v).iter().product::<usize>() > 1));
+        value = *node.outputs.first()?;
+    }
+    None
+}
+
+fn fuse_around(graph: &mut Rewriter, product: NodeIndex) -> Option<()> {
+    let first = graph.node(product).filter(|n| n.op.kind == OpKind::MatMul)?.clone();
+    let [q, k] = first.inputs[..] else { return None };
+    let scores = *first.outputs.first()?;
+    let rank = graph.shape(scores).len();
+    if !(rank == 3 || rank == 4) || graph.is_constant(q) || graph.is_constant(k) || first.op.attributes.int("trans_a").unwrap_or(0) != 0 {
+        return None;
+    }
+    let (extra, softmax) = between(graph, scores)?;
+    if extra.len() > 1 || graph.node(softmax)?.op.attributes.int("axis") != Some(rank as i64 - 1) {
+        return None;
+    }
+    let (_, weights) = graph.ends(softmax)?;
+    let mix = graph.only_consumer(weights).filter(|&i| graph.is(i, &OpKind::MatMul))?;
+    let second = graph.node(mix)?.clone();
+    let [left, v] = second.inputs[..] else { return None };
+    if left != weights || !second.op.attributes.0.is_empty() {
+        return None;
+    }
+    let mut output = *second.outputs.first()?;
+    let heads = graph.shape(scores).get(rank.checked_sub(3)?).copied().unwrap_or(1);
+    let mut ops = Attributes::new().with_int("heads", heads as i64);
+    while let Some(next) = graph.only_consumer(output) {
+        let node = graph.node(next)?;
+        let end = *node.outputs.first()?;
+        if node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && rank == 4 {
+            output = end;
+            break;
+        }
+        if !is_elementwise(&node.op.kind) || node.inputs.iter().any(|&i| i != output && graph.shape(i).iter().product::<usize>() > 1) {
+            break;
+        }
+        ops.set("activation", Attribute::Text(node.op.kind.name().to_owned()));
+        output = end;
+    }
+    let q = transposed(graph, q).unwrap_or(q);
+    let k = if first.op.attributes.int("trans_b").is_some() { transposed(graph, k).unwrap_or(k) } else { k };
+    let v = transposed(graph, v).unwrap_or(v);
+    let inputs = [q, k].into_iter().chain(extra).chain([v]).collect();
+    graph.fuse(&second.name, OpKind::Attention, ops, inputs, output).map(|_| ())
+}

@@ -1,0 +1,232 @@
+//! What happens to any graph first: operators that do nothing, constants, work done twice, chains of reshapes and transposes.
+
+use super::pattern::{constant_only, is_elementwise};
+use crate::{
+    Attribute, Attributes, ConstantData, OpKind, TensorSpec, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+use std::collections::HashMap;
+
+/// How often the passes are repeated at most.
+const ROUNDS: usize = 6;
+
+/// Removes what computes nothing, until nothing changes.
+pub(super) fn simplify(graph: &mut Rewriter) {
+    for _ in 0..ROUNDS {
+        let steps = [fold_constants, no_ops, transposes_to_reshapes, merge_reshapes, merge_transposes, share];
+        if !steps.into_iter().fold(false, |changed, step| step(graph) | changed) {
+            break;
+        }
+    }
+}
+
+fn fold_constants(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(node) = graph.node(index).filter(|_| constant_only(graph, index)) else { continue };
+        if node.outputs.iter().any(|&v| graph.tensor(v).is_none()) {
+            continue;
+        }
+        let data = folded(graph, index);
+        let Some(node) = graph.remove(index) else { continue };
+        for output in node.outputs {
+            graph.make_constant(output, data.clone());
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// The number a folded operator on single numbers gives.
+fn folded(graph: &Rewriter, index: NodeIndex) -> Option<ConstantData> {
+    let node = graph.node(index)?;
+    let (input, _) = graph.ends(index)?;
+    let pair = || Some((graph.scalar(input)?, graph.scalar(*node.inputs.get(1)?)?));
+    let number = match node.op.kind {
+        OpKind::Reshape => return graph.data(input).cloned(),
+        OpKind::Mul => pair().map(|(a, b)| a * b),
+        OpKind::Div => pair().map(|(a, b)| a / b),
+        OpKind::Add => pair().map(|(a, b)| a + b),
+        OpKind::Sub => pair().map(|(a, b)| a - b),
+        OpKind::Sqrt => graph.scalar(input).map(f64::sqrt),
+        _ => None,
+    };
+    number.map(|n| ConstantData::Floats(vec![n]))
+}
+
+fn no_ops(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(kept) = passed_on(graph, index) else { continue };
+        let Some((_, output)) = graph.ends(index) else { continue };
+        if (graph.is_output(output) && graph.producer(kept).is_none()) || graph.tensor(kept) != graph.tensor(output) {
+            continue;
+        }
+        graph.remove(index);
+        graph.replace_value(output, kept);
+        changed = true;
+    }
+    changed
+}
+
+/// The input that comes out unchanged, if one does.
+fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
+    let node = graph.node(index)?;
+    let (input, _) = graph.ends(index)?;
+    let identity = |perm: &[i64]| perm.iter().enumerate().all(|(i, &p)| p == i as i64);
+    match node.op.kind {
+        OpKind::Identity | OpKind::Cast | OpKind::Expand | OpKind::Reshape | OpKind::Slice | OpKind::Pad | OpKind::Tile => Some(input),
+        OpKind::Concat if node.inputs.len() == 1 => Some(input),
+        OpKind::Split if node.outputs.len() == 1 => Some(input),
+        OpKind::Transpose if identity(node.op.attributes.ints("perm")) => Some(input),
+        OpKind::Resize if node.op.attributes.text("antialias").is_none() => Some(input),
+        OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div => {
+            let neutral = if matches!(node.op.kind, OpKind::Add | OpKind::Sub) { 0.0 } else { 1.0 };
+            let commutes = matches!(node.op.kind, OpKind::Add | OpKind::Mul);
+            let all = |v: ValueId| matches!(graph.data(v), Some(ConstantData::Floats(n)) if !n.is_empty() && n.iter().all(|&x| x == neutral));
+            let [a, b] = node.inputs[..] else { return None };
+            if all(b) { Some(a) } else { (commutes && all(a)).then_some(b) }
+        }
+        _ => None,
+    }
+}
+
+fn share(graph: &mut Rewriter) -> bool {
+    type Key = (String, Vec<ValueId>, Vec<Option<TensorSpec>>);
+    let mut seen: HashMap<Key, NodeIndex> = HashMap::new();
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(node) = graph.node(index) else { continue };
+        if matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
+            continue;
+        }
+        let tensors = node.outputs.iter().map(|&v| graph.tensor(v).cloned()).collect();
+        let what = format!("{} {}", node.op.kind, serde_json::to_string(&node.op.attributes).unwrap_or_default());
+        let key = (what, node.inputs.clone(), tensors);
+        let Some(&twin) = seen.get(&key) else {
+            seen.insert(key, index);
+            continue;
+        };
+        let outputs = graph.node(twin).map(|n| n.outputs.clone()).unwrap_or_default();
+        let Some(node) = graph.remove(index) else { continue };
+        for (old, new) in node.outputs.into_iter().zip(outputs) {
+            graph.replace_value(old, new);
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// A Reshape of a Reshape needs only the second.
+fn merge_reshapes(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some((input, _)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else { continue };
+        let Some((source, _)) = graph.producer_of(input, &OpKind::Reshape).and_then(|before| graph.ends(before)) else { continue };
+        graph.set_input(index, 0, source);
+        changed = true;
+    }
+    changed
+}
+
+/// Two Transposes in a row are one.
+fn merge_transposes(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some((input, _)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Transpose)) else { continue };
+        let Some(before) = graph.producer_of(input, &OpKind::Transpose) else { continue };
+        let perm = |i: NodeIndex| graph.node(i).map(|n| n.op.attributes.ints("perm").to_vec()).unwrap_or_default();
+        let (first, second) = (perm(before), perm(index));
+        let Some(both) = second.iter().map(|&p| first.get(usize::try_from(p).ok()?).copied()).collect::<Option<Vec<i64>>>() else { continue };
+        let Some((source, _)) = graph.ends(before) else { continue };
+        graph.set_input(index, 0, source);
+        graph.change(index, OpKind::Transpose, Attributes::new().with_ints("perm", both));
+        changed = true;
+    }
+    changed
+}
+
+/// A Transpose that keeps the order of all dimensions but those of extent 1 is a Reshape.
+fn transposes_to_reshapes(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some((input, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Transpose)) else { continue };
+        let perm = graph.node(index).map(|n| n.op.attributes.ints("perm").to_vec()).unwrap_or_default();
+        let extent = |p: &i64| usize::try_from(*p).ok().and_then(|p| graph.shape(input).get(p)).copied().unwrap_or(0);
+        let moving: Vec<i64> = perm.iter().copied().filter(|p| extent(p) != 1).collect();
+        if perm.is_empty() || !moving.is_sorted() {
+            continue;
+        }
+        let shape: Vec<i64> = graph.shape(output).iter().map(|&d| d as i64).collect();
+        graph.change(index, OpKind::Reshape, Attributes::new().with_ints("shape", shape));
+        changed = true;
+    }
+    changed
+}
+
+/// Divisions become multiplications: by a constant at once, by something computed through its reciprocal power.
+pub(super) fn divisions(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some(node) = graph.node(index).filter(|n| n.op.kind == OpKind::Div) else { continue };
+        let [a, b] = node.inputs[..] else { continue };
+        if graph.tensor(a).is_some_and(|t| !t.precision.is_float()) {
+            continue;
+        }
+        let name = node.name.clone();
+        if !graph.is_constant(b) {
+            let tensor = graph.tensor(b).cloned();
+            let attributes = Attributes::new().with("exponent", Attribute::Float(-1.0));
+            let power = graph.add_with_output(&format!("{name}/power"), OpKind::Pow, attributes, vec![b], tensor);
+            graph.set_input(index, 1, power);
+        }
+        graph.change(index, OpKind::Mul, Attributes::new());
+    }
+}
+
+/// Elementwise operators of one computed input move before the reshapes and transposes in front of them.
+pub(super) fn lift_elementwise(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some((_, output)) = graph.ends(index) else { continue };
+        let Some(node) = graph.node(index).filter(|n| is_elementwise(&n.op.kind)) else { continue };
+        let scalars = node.inputs.iter().filter(|&&v| graph.is_constant(v)).all(|&v| graph.shape(v).iter().all(|&d| d == 1));
+        let computed: Vec<ValueId> = node.inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
+        let [x] = computed[..] else { continue };
+        if !scalars || graph.shape(x) != graph.shape(output) || graph.is_output(output) && graph.uses(output) > 1 {
+            continue;
+        }
+        let mut top = x;
+        while let Some(mover) = graph.producer(top).filter(|&i| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose)) {
+            if graph.only_consumer(top).is_none() {
+                break;
+            }
+            let Some((above, _)) = graph.ends(mover) else { break };
+            top = above;
+        }
+        if top != x && !graph.is_constant(top) {
+            lift(graph, index, x, top, output);
+        }
+    }
+}
+
+fn lift(graph: &mut Rewriter, index: NodeIndex, x: ValueId, top: ValueId, output: ValueId) {
+    let Some(first) = chain_start(graph, x, top) else { return };
+    let Some(node) = graph.remove(index) else { return };
+    let tensor = graph.tensor(top).cloned();
+    // Constants of one element keep their rank at most that of what they meet.
+    let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| if v == x { top } else { v }).collect();
+    let lifted = graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, tensor);
+    graph.set_input(first, 0, lifted);
+    graph.replace_value(output, x);
+}
+
+/// The mover that reads `top` on the way to `x`.
+fn chain_start(graph: &Rewriter, x: ValueId, top: ValueId) -> Option<NodeIndex> {
+    let mut mover = graph.producer(x)?;
+    loop {
+        let (above, _) = graph.ends(mover)?;
+        if above == top {
+            return Some(mover);
+        }
+        mover = graph.producer(above)?;
+    }
+}

@@ -1,0 +1,142 @@
+//! Memory formats: convolutions work channels last, many operators in either format, the rest channels first; where they meet a Reorder runs.
+//!
+//! Every operator chooses after those before it: what can work in either format takes that of most of its inputs. A Reorder next to a Transpose that
+//! undoes it disappears together with it.
+
+use super::place;
+use crate::{
+    Attributes, MemoryFormat, OpKind, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+use MemoryFormat::{ChannelsFirst, ChannelsLast};
+use std::collections::HashMap;
+
+/// Chooses formats and adds the Reorders between them.
+pub(super) fn choose(graph: &mut Rewriter) {
+    let mut shared: HashMap<(ValueId, MemoryFormat), ValueId> = HashMap::new();
+    for index in graph.order() {
+        let Some(node) = graph.node(index) else { continue };
+        let (inputs, outputs) = (node.inputs.clone(), node.outputs.clone());
+        let format = wanted(graph, index);
+        for (position, &input) in inputs.iter().enumerate() {
+            let differs = graph.tensor(input).is_some_and(|t| t.format != format);
+            if !differs || graph.is_constant(input) || is_the_same(graph.shape(input)) || graph.shape(input).len() < 3 {
+                continue;
+            }
+            if undone_before(graph, input, format) || undone_after(graph, index, input) {
+                continue;
+            }
+            let reordered = *shared.entry((input, format)).or_insert_with(|| reorder(graph, input, format));
+            graph.set_input(index, position, reordered);
+        }
+        for output in outputs {
+            let image = graph.shape(output).len() > 3 || matches!(graph.node(index).map(|n| &n.op.kind), Some(OpKind::Conv | OpKind::ConvTranspose));
+            graph.set_format(output, if image { format } else { ChannelsFirst });
+        }
+    }
+    outputs(graph);
+}
+
+fn reorder(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> ValueId {
+    let tensor = graph.tensor(value).cloned().map(|t| t.with_format(format));
+    graph.add_with_output("reorder", OpKind::Reorder, Attributes::new(), vec![value], tensor)
+}
+
+/// The caller gets channels first.
+fn outputs(graph: &mut Rewriter) {
+    for value in graph.output_values() {
+        let last = graph.tensor(value).is_some_and(|t| t.format == ChannelsLast);
+        if !last || is_the_same(graph.shape(value)) {
+            continue;
+        }
+        let Some(index) = graph.producer(value) else { continue };
+        let position = graph.node(index).and_then(|n| n.outputs.iter().position(|&o| o == value));
+        let Some(position) = position else { continue };
+        let inner = graph.value("channels_last", graph.tensor(value).cloned());
+        graph.set_output(index, position, inner);
+        for reader in graph.consumers(value).to_vec() {
+            let at = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == value));
+            if let Some(at) = at {
+                graph.set_input(reader, at, inner);
+            }
+        }
+        graph.set_format(value, ChannelsFirst);
+        graph.add("reorder", OpKind::Reorder, Attributes::new(), vec![inner], vec![value]);
+    }
+}
+
+/// Whether both formats are the same bytes.
+fn is_the_same(shape: &[usize]) -> bool {
+    shape.len() < 3 || shape[1] == 1 || shape[2..].iter().product::<usize>() == 1
+}
+
+/// The format a kernel works in.
+fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
+    use OpKind as K;
+    let Some(node) = graph.node(index) else { return ChannelsFirst };
+    match node.op.kind {
+        K::Conv | K::ConvTranspose => ChannelsLast,
+        K::Elementwise => {
+            let rank = node.outputs.first().map_or(0, |&v| graph.shape(v).len());
+            let alike = node.inputs.iter().all(|&v| graph.shape(v).len() == rank);
+            if alike { majority(graph, index) } else { ChannelsFirst }
+        }
+        K::AveragePool | K::MaxPool | K::Resize | K::Concat | K::Split | K::Slice | K::Pad | K::LayerNorm | K::Transpose | K::LpNorm => majority(graph, index),
+        K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => majority(graph, index),
+        _ => ChannelsFirst,
+    }
+}
+
+/// The format of most computed inputs; channels last when there are as many of either.
+fn majority(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
+    let inputs = graph.node(index).map(|n| n.inputs.as_slice()).unwrap_or_default();
+    let images = inputs.iter().filter(|&&v| !graph.is_constant(v) && graph.shape(v).len() > 3);
+    let balance: i64 = images.map(|&v| if graph.tensor(v).is_some_and(|t| t.format == ChannelsLast) { 1 } else { -1 }).sum();
+    let any = inputs.iter().any(|&v| graph.tensor(v).is_some_and(|t| t.format == ChannelsLast));
+    if any && balance >= 0 { ChannelsLast } else { ChannelsFirst }
+}
+
+fn perm(graph: &Rewriter, index: NodeIndex) -> &[i64] {
+    graph.node(index).map(|n| n.op.attributes.ints("perm")).unwrap_or_default()
+}
+
+/// A Transpose, perhaps with a Reshape behind it, that only this Reorder reads and that the Reorder undoes: neither runs.
+fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> bool {
+    if graph.only_consumer(value).is_none() {
+        return false;
+    }
+    let Some(producer) = graph.producer(value) else { return false };
+    let (transpose, source_format) = if graph.is(producer, &OpKind::Reshape) {
+        let Some((flat, _)) = graph.ends(producer) else { return false };
+        let unfolds = matches!((graph.shape(flat), graph.shape(value)), ([n, c, _], [m, d, ..]) if (n, c) == (m, d));
+        let Some(transpose) = graph.producer_of(flat, &OpKind::Transpose) else { return false };
+        if !unfolds || graph.only_consumer(flat).is_none() || perm(graph, transpose) != [0, 2, 1] {
+            return false;
+        }
+        (transpose, ChannelsFirst)
+    } else {
+        let first_to_last = [0, 3, 1, 2];
+        let last_to_first = [0, 2, 3, 1];
+        match perm(graph, producer) {
+            p if graph.is(producer, &OpKind::Transpose) && p == first_to_last && format == ChannelsLast => (producer, ChannelsFirst),
+            p if graph.is(producer, &OpKind::Transpose) && p == last_to_first && format == ChannelsFirst => (producer, ChannelsLast),
+            _ => return false,
+        }
+    };
+    let fits = graph.ends(transpose).and_then(|(x, _)| graph.tensor(x)).is_some_and(|t| t.format == source_format);
+    if fits && (format == ChannelsLast || source_format == ChannelsLast) {
+        place::forget(graph, transpose);
+        graph.set_format(value, format);
+        return true;
+    }
+    false
+}
+
+/// A Reshape of a channels last image to tokens, that a Transpose follows: with the Reorder in front of them, all is as it was.
+fn undone_after(graph: &mut Rewriter, index: NodeIndex, image: ValueId) -> bool {
+    let Some((_, flat)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else { return false };
+    let folds = matches!((graph.shape(image), graph.shape(flat)), ([n, c, _, ..], [m, d, _]) if (n, c) == (m, d));
+    let Some(transpose) = graph.only_consumer(flat).filter(|&t| folds && graph.is(t, &OpKind::Transpose) && perm(graph, t) == [0, 2, 1]) else { return false };
+    place::forget(graph, transpose);
+    true
+}

@@ -1,0 +1,104 @@
+//! What the rules ask about nodes again and again.
+
+use crate::{
+    Attribute, OpKind, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+
+/// Whether the plugin runs this as an elementwise operator.
+pub(super) fn is_elementwise(kind: &OpKind) -> bool {
+    use OpKind as K;
+    is_simple(kind)
+        || matches!(
+            kind,
+            K::Add
+                | K::Sub
+                | K::Mul
+                | K::Div
+                | K::Pow
+                | K::Min
+                | K::Max
+                | K::Mod
+                | K::Compare
+                | K::Logical
+                | K::Where
+                | K::Erf
+                | K::Exp
+                | K::Log
+                | K::Reciprocal
+                | K::Neg
+                | K::Sin
+                | K::Cos
+        )
+}
+
+/// Functions of one number that convolutions and products take in.
+pub(super) fn is_simple(kind: &OpKind) -> bool {
+    use OpKind as K;
+    matches!(
+        kind,
+        K::Relu
+            | K::LeakyRelu
+            | K::PRelu
+            | K::Elu
+            | K::Clip
+            | K::Sigmoid
+            | K::HardSigmoid
+            | K::HardSwish
+            | K::Silu
+            | K::Gelu
+            | K::GeluTanh
+            | K::Mish
+            | K::Softplus
+            | K::Tanh
+            | K::Sqrt
+            | K::Abs
+            | K::Round
+    )
+}
+
+/// Whether a node reads constants and nothing else.
+pub(super) fn constant_only(graph: &Rewriter, index: NodeIndex) -> bool {
+    graph.node(index).is_some_and(|n| !n.inputs.is_empty() && !matches!(n.op.kind, OpKind::Unsupported(_)) && n.inputs.iter().all(|&v| graph.is_constant(v)))
+}
+
+/// Whether a constant has one element, or one per position along `axis` of `like`.
+pub(super) fn along_axis(graph: &Rewriter, constant: ValueId, like: ValueId, axis: usize) -> bool {
+    let (shape, full) = (graph.shape(constant), graph.shape(like));
+    if !graph.is_constant(constant) || shape.len() > full.len() {
+        return false;
+    }
+    let offset = full.len() - shape.len();
+    shape.iter().enumerate().all(|(i, &d)| d == 1 || (i + offset == axis && d == full[axis]))
+}
+
+/// Whether a node of two inputs scales or shifts `x` by a constant, the same along all dimensions but `axis`.
+pub(super) fn scales_along(graph: &Rewriter, index: NodeIndex, x: ValueId, axis: usize) -> bool {
+    let Some(node) = graph.node(index) else { return false };
+    if !matches!(node.op.kind, OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::PRelu) {
+        return false;
+    }
+    let fits = |v: ValueId| along_axis(graph, v, x, axis);
+    matches!(node.inputs[..], [a, b] if (a == x && fits(b)) || (b == x && fits(a))) && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(x))
+}
+
+/// Lets `index` take in `next`, the only reader of its output: constants become inputs, the operator's kind is added to attribute `activation`.
+pub(super) fn absorb(graph: &mut Rewriter, index: NodeIndex, next: NodeIndex) -> Option<()> {
+    let (_, output) = graph.ends(index)?;
+    let removed = graph.remove(next)?;
+    let end = *removed.outputs.first()?;
+    graph.set_output(index, 0, end);
+    for input in removed.inputs.into_iter().filter(|&v| v != output) {
+        graph.push_input(index, input);
+    }
+    note(graph, index, "activation", removed.op.kind.name());
+    Some(())
+}
+
+/// Adds a kind to a list in an attribute.
+pub(super) fn note(graph: &mut Rewriter, index: NodeIndex, attribute: &str, kind: &str) {
+    if let Some(attributes) = graph.attributes_mut(index) {
+        let list = attributes.text(attribute).map_or_else(|| kind.to_owned(), |before| format!("{before}+{kind}"));
+        attributes.set(attribute, Attribute::Text(list));
+    }
+}
