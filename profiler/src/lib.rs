@@ -3,6 +3,7 @@
 //! | question | where |
 //! |---|---|
 //! | which engines are there, and what must one offer? | [`backends`] |
+//! | how does an engine get onto this machine? | [`install`] |
 //! | how are many models measured, resumed, interleaved? | [`sweep`] |
 //! | how is one operator measured on its own? | [`single`] |
 //! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
@@ -19,6 +20,7 @@ pub mod backends;
 pub mod clock;
 pub mod environment;
 pub mod inputs;
+pub mod install;
 pub mod judge;
 pub mod memory;
 pub mod pinning;
