@@ -34,6 +34,11 @@ pub trait Backend: Send + Sync {
         None
     }
 
+    /// Processors this engine can run on elsewhere but not here, each with the engine's own reason. Asked only of an engine that is available.
+    fn absent_devices(&self, _options: &RunOptions) -> Vec<AbsentDevice> {
+        Vec::new()
+    }
+
     /// Makes a model ready to run: reads it, optimises it, fills its inputs.
     ///
     /// # Errors
@@ -152,6 +157,17 @@ pub enum Availability {
         /// What to do about it.
         hint: String,
     },
+}
+
+/// A processor an engine could use if it were there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbsentDevice {
+    /// Which.
+    pub processor: Processor,
+    /// The engine's own words.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 /// What an available engine offers.

@@ -5,7 +5,10 @@ use crate::cli::{
     output::{self, Format, Report, Table},
 };
 use serde_json::json;
-use vitempo_profiler::{Availability, RunOptions, backends};
+use vitempo_profiler::{
+    Availability, Backend, RunOptions,
+    backends::{self, AbsentDevice},
+};
 
 /// Shows every engine: found or not and why, version, path, what it offers
 ///
@@ -16,11 +19,24 @@ pub struct ListArgs {
     format: Format,
 }
 
-struct Listing(Vec<(&'static str, &'static str, Availability)>);
+struct Row {
+    name: &'static str,
+    description: &'static str,
+    availability: Availability,
+    absent: Vec<AbsentDevice>,
+}
+
+struct Listing(Vec<Row>);
 
 pub fn run(args: &ListArgs) -> CliResult {
+    output::print(&Listing(backends::all().iter().map(|b| probe(b.as_ref())).collect()), args.format)
+}
+
+fn probe(backend: &dyn Backend) -> Row {
     let options = RunOptions::default();
-    output::print(&Listing(backends::all().iter().map(|b| (b.name(), b.description(), b.probe(&options))).collect()), args.format)
+    let availability = backend.probe(&options);
+    let absent = if matches!(availability, Availability::Available(_)) { backend.absent_devices(&options) } else { Vec::new() };
+    Row { name: backend.name(), description: backend.description(), availability, absent }
 }
 
 fn names<T: ToString>(items: &[T]) -> String {
@@ -30,7 +46,7 @@ fn names<T: ToString>(items: &[T]) -> String {
 impl Listing {
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Engine", "Found", "Version", "Devices", "Precisions", "Memory formats", "Operator times", "Where, or why not"], 8);
-        for (name, _, availability) in &self.0 {
+        for Row { name, availability, .. } in &self.0 {
             let cells = match availability {
                 Availability::Available(c) => {
                     let path = c.path.as_ref().map_or_else(|| "compiled in".to_owned(), |p| p.display().to_string());
@@ -48,9 +64,17 @@ impl Listing {
 impl Report for Listing {
     fn table(&self) -> String {
         let mut text = self.rows().to_text();
-        for (name, _, availability) in &self.0 {
+        for Row { name, absent, .. } in &self.0 {
+            for device in absent {
+                text += &format!("{name} has no {} here: {}\n", device.processor, device.reason);
+            }
+        }
+        for Row { name, availability, absent, .. } in &self.0 {
             if let Availability::Unavailable { hint, .. } = availability {
                 text += &format!("hint: {name}: {hint}\n");
+            }
+            for device in absent {
+                text += &format!("hint: {name} on {}: {}\n", device.processor, device.hint);
             }
         }
         text
@@ -61,6 +85,7 @@ impl Report for Listing {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        Ok(self.0.iter().map(|(name, what, availability)| json!({"backend": name, "description": what, "availability": availability})).collect())
+        let row = |r: &Row| json!({"backend": r.name, "description": r.description, "availability": r.availability, "absent_devices": r.absent});
+        Ok(self.0.iter().map(row).collect())
     }
 }
