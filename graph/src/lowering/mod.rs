@@ -1,6 +1,7 @@
 //! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is needed.
 
 pub mod compare;
+pub mod litert;
 pub mod onnxruntime;
 pub mod openvino;
 pub mod rten;
@@ -8,12 +9,14 @@ pub mod rten;
 use crate::{Environment, Graph};
 
 /// Frameworks there are rules for.
-pub const FRAMEWORKS: &[&str] = &["onnxruntime", "rten"];
+pub const FRAMEWORKS: &[&str] = &["litert", "litert-builtin", "onnxruntime", "rten"];
 
 /// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels; `None` when there are no rules for it.
 #[must_use]
 pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
     match environment.framework.as_str() {
+        "litert" => litert::lower(graph, true, environment.precision).ok(),
+        "litert-builtin" => litert::lower(graph, false, environment.precision).ok(),
         "onnxruntime" => onnxruntime::lower(graph, onnxruntime::block(environment)).ok(),
         "openvino" => openvino::lower(graph).ok(),
         "rten" => Some(rten::lower(graph)),

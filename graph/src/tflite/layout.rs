@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn reshapes_that_move_nothing() {
         // (layout, from, to, expected)
-        let cases: [(&[usize], &[usize], &[usize], Option<Vec<usize>>); 8] = [
+        type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], Option<Layout>);
+        let cases: [Case<'_>; 8] = [
             (&[0, 2, 3, 1], &[1, 192, 14, 14], &[1, 192, 196], Some(vec![0, 2, 1])),
             (&[0, 2, 1], &[1, 192, 196], &[1, 192, 14, 14], Some(vec![0, 2, 3, 1])),
             (&[0, 1, 2], &[1, 197, 192], &[1, 197, 3, 64], Some(vec![0, 1, 2, 3])),

@@ -72,16 +72,16 @@ impl Converter<'_> {
     fn interpolated(&mut self, call: &Call<'_>, x: VarId, to: &[usize]) -> Result<VarId, Refusal> {
         let sampling = Sampling::of(call.attributes)?;
         let mut y = x;
-        for d in 0..to.len() {
+        for (d, &extent) in to.iter().enumerate() {
             let (from, rank) = (self.shape(y)[d], self.rank(y));
-            if from == to[d] {
+            if from == extent {
                 continue;
             }
-            let matrix = sampling.matrix(d, from, to[d])?;
+            let matrix = sampling.matrix(d, from, extent)?;
             let mut order: Vec<usize> = (0..rank).filter(|&o| o != d).collect();
             order.push(d);
             let moved = self.transpose(y, &order)?;
-            let product = self.fully_connected(moved, Expression::Numbers(matrix, vec![to[d], from]), None)?;
+            let product = self.fully_connected(moved, Expression::Numbers(matrix, vec![extent, from]), None)?;
             let back: Vec<usize> = (0..rank).map(|o| layout::position(&order, o)).collect();
             y = self.transpose(product, &back)?;
         }

@@ -1,0 +1,111 @@
+//! The kernels LiteRT 2.3 runs for a graph on the CPU, told from the .tflite model that is written for it ([`crate::tflite`]).
+//!
+//! `litert-builtin`: one kernel per operator of that model. `litert`: the operators XNNPACK takes (`delegation`) in the parts the interpreter cuts the
+//! model into ([`partition`]), one kernel per operator but those XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per operator it does not
+//! take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by conversions.
+
+mod delegation;
+mod elision;
+pub mod fusion;
+pub mod partition;
+
+use crate::tflite::{self, TfliteError};
+use crate::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, ValueId, ValueSource};
+use fusion::Fused;
+
+/// The kernels for `graph`; `xnnpack`: not the interpreter's own.
+///
+/// # Errors
+/// [`TfliteError`] where the graph has no .tflite form.
+pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph, TfliteError> {
+    let (operators, codes) = tflite::plan(graph)?;
+    if !xnnpack {
+        return Ok(operators);
+    }
+    let builtin = delegation::builtin(&operators, &codes);
+    let mut kernels = Vec::with_capacity(codes.len());
+    for part in partition::sequence(&operators, &builtin) {
+        if part.builtin {
+            kernels.extend(part.operators.into_iter().map(|i| &operators.nodes()[i]).map(|node| (node.name.clone(), node.op.clone())));
+        } else {
+            kernels.extend(part_kernels(&operators, &codes, &part.operators, precision == Precision::F16));
+        }
+    }
+    listed(graph.name(), kernels)
+}
+
+/// The kernels of one part XNNPACK runs.
+fn part_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -> Vec<(String, OpSpec)> {
+    let with_kernels = elision::with_kernels(operators, codes, part);
+    let fused = Fused::new(operators, codes, part, &with_kernels);
+    let one = |&index: &usize| Some((operators.nodes()[index].name.clone(), fused.spec(index)?.clone()));
+    let kernels: Vec<(String, OpSpec)> = with_kernels.iter().filter_map(one).collect();
+    if !half {
+        return kernels;
+    }
+    let (read, written) = rim(operators, part);
+    let casts = |ids: Vec<ValueId>, to: Precision| ids.into_iter().filter_map(move |id| cast(operators, id, to));
+    let mut all: Vec<(String, OpSpec)> = casts(read, Precision::F16).collect();
+    all.extend(kernels.into_iter().map(|(name, spec)| (name, halved(spec))));
+    all.extend(casts(written, Precision::F32));
+    all
+}
+
+/// The computed values a part reads from outside, and those others read of it.
+fn rim(operators: &Graph, part: &[usize]) -> (Vec<ValueId>, Vec<ValueId>) {
+    let consumers = operators.consumers();
+    let outside = |id: &ValueId| match operators.value(*id).source {
+        ValueSource::Node(index) => !part.contains(&(index as usize)),
+        ValueSource::Input => true,
+        ValueSource::Constant(_) => false,
+    };
+    let mut read: Vec<ValueId> = Vec::new();
+    for id in part.iter().flat_map(|&i| operators.nodes()[i].inputs.iter().copied()).filter(outside) {
+        if !read.contains(&id) {
+            read.push(id);
+        }
+    }
+    let wanted = |id: &ValueId| operators.outputs().contains(id) || consumers[id.0 as usize].iter().any(|c| !part.contains(c));
+    let written = part.iter().flat_map(|&i| operators.nodes()[i].outputs.iter().copied()).filter(wanted).collect();
+    (read, written)
+}
+
+fn cast(operators: &Graph, id: ValueId, to: Precision) -> Option<(String, OpSpec)> {
+    let value = operators.value(id);
+    let tensor = value.tensor.as_ref().filter(|t| t.precision == Precision::F32)?;
+    let from = if to == Precision::F32 { Precision::F16 } else { Precision::F32 };
+    let typed = |precision| TensorSpec { precision, ..tensor.clone() };
+    let attributes = Attributes::new().with("to", Attribute::Text(to.name().to_owned()));
+    let inputs = vec![Operand { tensor: typed(from), constant: false }];
+    Some((value.name.clone(), OpSpec { kind: OpKind::Cast, attributes, inputs, outputs: vec![typed(to)] }))
+}
+
+fn halved(mut spec: OpSpec) -> OpSpec {
+    let tensors = spec.inputs.iter_mut().map(|i| &mut i.tensor).chain(&mut spec.outputs);
+    tensors.filter(|t| t.precision == Precision::F32).for_each(|t| t.precision = Precision::F16);
+    spec
+}
+
+/// A graph of kernels that are not connected: what was fused has no values of its own.
+fn listed(name: &str, kernels: Vec<(String, OpSpec)>) -> Result<Graph, TfliteError> {
+    let mut values = Vec::new();
+    let (mut nodes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut value = |name: String, tensor: TensorSpec, source: ValueSource| {
+        values.push(crate::Value { name, tensor: Some(tensor), source });
+        ValueId(values.len() as u32 - 1)
+    };
+    for (index, (name, op)) in kernels.into_iter().enumerate() {
+        let read: Vec<ValueId> = op
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, o)| value(format!("{index}/in{i}"), o.tensor.clone(), if o.constant { ValueSource::Constant(None) } else { ValueSource::Input }))
+            .collect();
+        inputs.extend(read.iter().zip(&op.inputs).filter(|(_, o)| !o.constant).map(|(id, _)| *id));
+        let made: Vec<ValueId> =
+            op.outputs.iter().enumerate().map(|(i, t)| value(format!("{index}/out{i}"), t.clone(), ValueSource::Node(index as u32))).collect();
+        outputs.extend(&made);
+        nodes.push(Node { name, op, inputs: read, outputs: made });
+    }
+    Ok(Graph::new(name, values, nodes, inputs, outputs)?)
+}
