@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{path::Path, sync::atomic::AtomicBool};
-use vitempo_graph::{OpKind, Status};
+use vitempo_graph::{MemoryFormat, OpKind, Status};
 use vitempo_profiler::{
     Availability, Backend, Model, ModelSource, ProfiledRuns, RunOptions, VisitProtocol, WorkerCommand, backends, profile_operators, reference,
 };
@@ -24,10 +24,12 @@ fn engines() -> Vec<Box<dyn Backend>> {
     backends::all().into_iter().filter(|b| b.name() != "null" && available(b.as_ref())).collect()
 }
 
-/// Of each profiled run: operators' time as a share of the whole run's. Both are taken in the same run, so load on the machine falls on both.
+/// Of each profiled run: operators' time as a share of the whole run's, by wall time and by CPU time: on a loaded machine the process may be kept
+/// waiting between its operators, or within them.
 fn shares(profile: &ProfiledRuns) -> Vec<f64> {
     let sum = |run: usize| profile.operators.iter().map(|o| o.samples.wall_ns[run] as f64).sum::<f64>();
-    profile.e2e.wall_ns.iter().enumerate().map(|(run, &wall)| sum(run) / wall as f64).collect()
+    let share = |(run, &whole): (usize, &u64)| sum(run) / whole as f64;
+    profile.e2e.wall_ns.iter().enumerate().map(share).chain(profile.e2e.cpu_ns.iter().enumerate().map(share)).collect()
 }
 
 fn operators_add_up_to_the_model() {
@@ -38,8 +40,8 @@ fn operators_add_up_to_the_model() {
         let profile = session.profile(3, 11).unwrap();
         assert_eq!((profile.e2e.wall_ns.len(), profile.e2e.cpu_ns.len()), (11, if cfg!(unix) { 11 } else { 0 }));
         assert!(profile.operators.iter().all(|o| o.status == Status::Ok && o.samples.wall_ns.len() == 11), "{}", backend.name());
-        let best = shares(&profile).into_iter().fold(0.0, f64::max);
-        assert!((0.5..1.5).contains(&best), "{}: operators are {best:.2} of the whole", backend.name());
+        let shares = shares(&profile);
+        assert!(shares.iter().any(|share| (0.5..1.5).contains(share)), "{}: operators are {shares:.2?} of the whole", backend.name());
         session.run().unwrap();
     }
 }
@@ -85,8 +87,14 @@ fn single_operators_are_measured_on_their_own() {
         let name = backend.name();
         let protocol = VisitProtocol::default();
         let rows = profile_operators(&operators, name, &RunOptions::default(), &protocol, &worker, &AtomicBool::new(false)).unwrap();
+        let own_layout = !backend.probe(&RunOptions::default()).require(name).unwrap().memory_formats.contains(&MemoryFormat::ChannelsFirst);
         for kind in &wanted {
-            let row = rows.iter().find(|r| r.op.kind == *kind).unwrap_or_else(|| panic!("{name}: no {kind} in {rows:?}"));
+            // An engine that stores tensors as it likes may have nothing to move.
+            let row = rows.iter().find(|r| r.op.kind == *kind);
+            if row.is_none() && own_layout && *kind == OpKind::Transpose {
+                continue;
+            }
+            let row = row.unwrap_or_else(|| panic!("{name}: no {kind} in {rows:?}"));
             assert_eq!((&row.status, row.node.as_str()), (&Status::Ok, ""), "{name}");
             assert_eq!(row.samples.wall_ns.len(), protocol.profiled_repeats, "{name}");
         }

@@ -3,7 +3,11 @@
 //! An engine is one file here behind a cargo feature and one line in [`all`]. Times are nanoseconds. A session runs in the process it is
 //! loaded in: [`crate::worker`] gives each engine and thread count a process of its own.
 
+#[cfg(any(feature = "litert", feature = "rten"))]
+mod capture;
 pub mod discovery;
+#[cfg(feature = "litert")]
+pub mod litert;
 #[cfg(feature = "null")]
 pub mod null;
 #[cfg(feature = "onnxruntime")]
@@ -215,6 +219,10 @@ pub fn all() -> Vec<Box<dyn Backend>> {
         Box::new(onnxruntime::OnnxRuntime),
         #[cfg(feature = "tract")]
         Box::new(tract::Tract),
+        #[cfg(feature = "litert")]
+        Box::new(litert::XNNPACK),
+        #[cfg(feature = "litert")]
+        Box::new(litert::BUILTIN),
         #[cfg(feature = "null")]
         Box::new(null::Null),
     ]

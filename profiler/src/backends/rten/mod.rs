@@ -2,7 +2,7 @@
 //!
 //! Models run as rten's defaults have them: all graph optimisations, weights packed while they are used. Threads: one pool of its own per session; it
 //! inherits the cores the process is pinned to. rten tells the time of its operators only in print: in profiled runs it writes, for each operator,
-//! its shapes and its time (rounded to 1 us, the printing not included) to stdout, which [`stdout`] points at a file meanwhile and [`verbose`]
+//! its shapes and its time (rounded to 1 us, the printing not included) to stdout, which [`capture`] points at a file meanwhile and [`verbose`]
 //! reads. What each kernel is follows from [`vitempo_graph::lowering::rten`] ([`label`]). Models rten would compute wrong without a word are
 //! refused when they are loaded ([`guard`]).
 
@@ -11,7 +11,7 @@ mod label;
 mod stdout;
 mod verbose;
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
+use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, capture};
 use crate::{
     clock::{RunTime, Stopwatch},
     inputs::{self, InputDistribution},
@@ -142,7 +142,7 @@ impl RtenSession {
         let unreadable = |reason: String| BackendError::Profile { backend: NAME, model: self.name.clone(), reason };
         let mut failure = String::new();
         for _ in 0..ATTEMPTS {
-            let (time, text) = stdout::captured(|| self.run_with(self.run_options.clone().with_verbose(true))).map_err(|e| unreadable(e.to_string()))?;
+            let (time, text) = capture::stdout(|| self.run_with(self.run_options.clone().with_verbose(true))).map_err(|e| unreadable(e.to_string()))?;
             let time = time?;
             match verbose::parse(&text) {
                 Ok(steps) => return Ok((time, steps)),

@@ -1,59 +1,4 @@
-//! What is printed to stdout, as text: the file descriptor itself points at a temporary file meanwhile.
-
-use std::{
-    fs::File,
-    io::{self, Read, Seek, Write},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
-    sync::{Mutex, PoisonError},
-};
-
-/// stdout belongs to the process: one capture at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-const STDOUT: i32 = 1;
-
-/// stdout as it was; points the descriptor back when dropped.
-struct Original(OwnedFd);
-
-impl Drop for Original {
-    fn drop(&mut self) {
-        let _ = io::stdout().flush();
-        // SAFETY: both descriptors are open; dup2 touches no memory.
-        unsafe { libc::dup2(self.0.as_raw_fd(), STDOUT) };
-    }
-}
-
-/// Runs `work` and returns what was printed meanwhile, by any thread of the process.
-///
-/// # Errors
-/// When there is no place for a temporary file, or stdout is closed.
-pub(super) fn captured<T>(work: impl FnOnce() -> T) -> io::Result<(T, String)> {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut file = tempfile::tempfile()?;
-    let original = redirect(&file)?;
-    let result = work();
-    drop(original);
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok((result, String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-fn redirect(file: &File) -> io::Result<Original> {
-    io::stdout().flush()?;
-    // SAFETY: dup makes a new descriptor, which the returned value owns, and touches no memory.
-    let copy = unsafe { libc::dup(STDOUT) };
-    if copy < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `copy` is open and owned by nobody else.
-    let original = Original(unsafe { OwnedFd::from_raw_fd(copy) });
-    // SAFETY: both descriptors are open; dup2 touches no memory.
-    if unsafe { libc::dup2(file.as_raw_fd(), STDOUT) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(original)
-}
+//! Work in threads whose prints go to the file descriptor of stdout, where [`crate::backends`] can catch them.
 
 /// Runs `work` in a thread that Rust's test harness knows nothing of, and waits for it: what the threads started there print goes to
 /// the descriptor, also inside a test. `None` when the thread does not start or panics.
@@ -84,16 +29,17 @@ pub(super) fn without_capture<T: Send, W: FnOnce() -> T + Send>(work: W) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backends::capture;
 
     #[test]
     fn captures_what_threads_print_and_gives_stdout_back() {
         for round in 0..3 {
             let (result, text) =
-                captured(|| without_capture(|| std::thread::spawn(move || println!("round {round}")).join().is_ok())).unwrap_or_else(|e| panic!("{e}"));
+                capture::stdout(|| without_capture(|| std::thread::spawn(move || println!("round {round}")).join().is_ok())).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(result, Some(true));
             assert!(text.contains(&format!("round {round}")), "{text:?}");
         }
-        let (_, text) = captured(|| ()).unwrap_or_else(|e| panic!("{e}"));
+        let (_, text) = capture::stdout(|| ()).unwrap_or_else(|e| panic!("{e}"));
         assert!(!text.contains("round"), "{text:?}");
     }
 

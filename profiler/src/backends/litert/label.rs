@@ -1,0 +1,184 @@
+//! What each executed kernel is: the operator of the model that it runs, with what was fused into it.
+//!
+//! A builtin kernel tells its operator's place in the file. XNNPACK tells only names, in execution order: [`partition`] says which operators it got
+//! together, [`align`] which of them each kernel runs, [`fusion`] what became of those without a kernel.
+
+use super::{
+    align::align,
+    events::Kernel,
+    fusion::Fused,
+    kernel_names::{converts, precision},
+    partition,
+};
+use vitempo_graph::{Attribute, Attributes, Graph, Measurement, OpKind, OpSpec, Operand, Precision, Samples, Status, TensorSpec, ValueId, ValueSource};
+
+/// One row per kernel, without samples. `operators` are the model's operators in the file's order, `codes` TensorFlow Lite's names of them.
+pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec<Measurement> {
+    let mut rows: Vec<Measurement> = kernels.iter().map(unknown).collect();
+    let mut builtin = vec![false; operators.nodes().len()];
+    for (row, kernel) in rows.iter_mut().zip(kernels) {
+        if let Kernel::Builtin(index, name) = kernel
+            && let Some(node) = operators.nodes().get(*index).filter(|_| codes.get(*index) == Some(&name.as_str()))
+        {
+            builtin[*index] = true;
+            label(row, &node.name, node.op.clone());
+        }
+    }
+    let parts = partition::parts(operators, &builtin);
+    let mut executed: Vec<Vec<usize>> = Vec::new();
+    for (place, kernel) in kernels.iter().enumerate() {
+        if let Kernel::Xnnpack(part, _) = kernel {
+            executed.resize(executed.len().max(part + 1), Vec::new());
+            executed[*part].push(place);
+        }
+    }
+    executed.retain(|part| !part.is_empty());
+    if executed.len() == parts.len() {
+        executed.iter().zip(&parts).for_each(|(places, part)| label_part(&mut rows, places, operators, codes, part));
+    } else {
+        // The interpreter cut the model in another way than was thought: still in this order.
+        label_part(&mut rows, &executed.concat(), operators, codes, &parts.concat());
+    }
+    rows
+}
+
+/// Labels the kernels at `places` as those of the operators `part`.
+fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, codes: &[&str], part: &[usize]) {
+    let names: Vec<&str> = places.iter().map(|&p| rows[p].kernel.as_str()).collect();
+    let part_codes: Vec<&str> = part.iter().map(|&o| codes.get(o).copied().unwrap_or_default()).collect();
+    let aligned: Vec<Option<usize>> = align(&names, &part_codes).into_iter().map(|o| o.map(|o| part[o])).collect();
+    let half = names.iter().any(|name| precision(name) == Some(Precision::F16));
+    let with_kernels: Vec<usize> = aligned.iter().flatten().copied().collect();
+    let fused = Fused::new(operators, codes, part, &with_kernels);
+    let mut casts = Casts::of(operators, part);
+    for (&place, operator) in places.iter().zip(&aligned) {
+        let row = &mut rows[place];
+        if let Some((operator, spec)) = operator.and_then(|o| Some((o, fused.spec(o)?))) {
+            let spec = if half { halved(spec.clone()) } else { spec.clone() };
+            label(row, &operators.nodes()[operator].name, spec);
+            casts.inside = true;
+        } else if half
+            && converts(&row.kernel)
+            && let Some((name, spec)) = casts.next()
+        {
+            label(row, &name, spec);
+        }
+    }
+}
+
+fn label(row: &mut Measurement, node: &str, op: OpSpec) {
+    row.node = node.to_owned();
+    row.op = op;
+}
+
+fn unknown(kernel: &Kernel) -> Measurement {
+    let op = OpSpec { kind: OpKind::Unsupported(kernel.name().to_owned()), attributes: Attributes::new(), inputs: Vec::new(), outputs: Vec::new() };
+    Measurement { op, node: String::new(), kernel: kernel.name().to_owned(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
+}
+
+/// The same operator in half precision.
+fn halved(mut spec: OpSpec) -> OpSpec {
+    let tensors = spec.inputs.iter_mut().map(|i| &mut i.tensor).chain(&mut spec.outputs);
+    tensors.filter(|t| t.precision == Precision::F32).for_each(|t| t.precision = Precision::F16);
+    spec
+}
+
+/// The casts around a part that runs in half precision: of what it reads at its begin, of what others read at its end.
+struct Casts {
+    before: std::vec::IntoIter<(String, TensorSpec)>,
+    after: std::vec::IntoIter<(String, TensorSpec)>,
+    inside: bool,
+}
+
+impl Casts {
+    fn of(operators: &Graph, part: &[usize]) -> Self {
+        let nodes = operators.nodes();
+        let consumers = operators.consumers();
+        let inside = |node: usize| part.contains(&node);
+        let from_outside = |id: &ValueId| match operators.value(*id).source {
+            ValueSource::Node(index) => !inside(index as usize),
+            ValueSource::Input => true,
+            ValueSource::Constant(_) => false,
+        };
+        let to_outside = |id: &ValueId| operators.outputs().contains(id) || consumers[id.0 as usize].iter().any(|&c| !inside(c));
+        let mut read: Vec<ValueId> = part.iter().flat_map(|&o| nodes[o].inputs.iter().copied()).filter(from_outside).collect();
+        let mut seen = Vec::new();
+        read.retain(|id| {
+            !seen.contains(id) && {
+                seen.push(*id);
+                true
+            }
+        });
+        let written: Vec<ValueId> = part.iter().flat_map(|&o| nodes[o].outputs.iter().copied()).filter(to_outside).collect();
+        let described = |ids: Vec<ValueId>| -> Vec<(String, TensorSpec)> {
+            let floats = ids.into_iter().map(|id| operators.value(id)).filter_map(|v| Some((v.name.clone(), v.tensor.clone()?)));
+            floats.filter(|(_, tensor)| tensor.precision == Precision::F32).collect()
+        };
+        Self { before: described(read).into_iter(), after: described(written).into_iter(), inside: false }
+    }
+
+    fn next(&mut self) -> Option<(String, OpSpec)> {
+        let (value, to) = if self.inside { (self.after.next()?, Precision::F32) } else { (self.before.next()?, Precision::F16) };
+        let from = if to == Precision::F32 { Precision::F16 } else { Precision::F32 };
+        let tensor = |precision| TensorSpec { precision, ..value.1.clone() };
+        let inputs = vec![Operand { tensor: tensor(from), constant: false }];
+        let attributes = Attributes::new().with("to", Attribute::Text(to.name().to_owned()));
+        Some((value.0.clone(), OpSpec { kind: OpKind::Cast, attributes, inputs, outputs: vec![tensor(to)] }))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use vitempo_graph::GraphBuilder;
+
+    fn model() -> (Graph, [&'static str; 4]) {
+        let mut b = GraphBuilder::new("m");
+        let x = b.input("x", TensorSpec::f32([1, 4]));
+        let wide = b.linear("wide", x, 8, true).unwrap();
+        let relu = b.op("relu", OpKind::Relu, Attributes::new(), &[wide]).unwrap();
+        let sign = b.op("sign", OpKind::Round, Attributes::new().with("op", Attribute::Text("Sign".into())), &[relu]).unwrap();
+        let sum = b.binary("sum", OpKind::Add, relu, sign).unwrap();
+        (b.finish(vec![sum]).unwrap(), ["FULLY_CONNECTED", "RELU", "SIGN", "ADD"])
+    }
+
+    fn xnnpack(part: usize, name: &str) -> Kernel {
+        Kernel::Xnnpack(part, name.to_owned())
+    }
+
+    fn summary(rows: &[Measurement]) -> Vec<String> {
+        rows.iter().map(|r| format!("{} {} {}", r.node, r.op.kind, r.op.precision())).collect()
+    }
+
+    #[test]
+    fn kernels_of_both_kinds_are_labelled() {
+        let (graph, codes) = model();
+        let kernels = [xnnpack(0, "Fully Connected (NC, F32) GEMM"), Kernel::Builtin(2, "SIGN".into()), xnnpack(1, "Add (ND)")];
+        let rows = rows(&graph, &codes, &kernels);
+        assert_eq!(summary(&rows), ["wide linear f32", "sign round f32", "sum add f32"]);
+        assert_eq!(rows[0].op.attributes.text("activation"), Some("relu"));
+        assert_eq!(rows[0].kernel, "Fully Connected (NC, F32) GEMM");
+    }
+
+    #[test]
+    fn half_precision_has_casts_around_it() {
+        let (graph, codes) = model();
+        let cast = |part| xnnpack(part, "Convert (NC)");
+        let fully = xnnpack(0, "Fully Connected (NC, F16) GEMM");
+        let kernels = [cast(0), fully, cast(0), Kernel::Builtin(2, "SIGN".into()), xnnpack(1, "Add (ND)")];
+        let rows = rows(&graph, &codes, &kernels);
+        assert_eq!(
+            summary(&rows),
+            ["x cast f16", "wide linear f16", "wide.relu cast f32", "sign round f32", "sum add f32"].map(|s| s.replace("wide.relu", &rows[2].node))
+        );
+        assert_eq!(rows[2].op.inputs[0].tensor, TensorSpec::new([1, 8], Precision::F16));
+    }
+
+    #[test]
+    fn what_fits_nothing_keeps_the_engines_name() {
+        let (graph, codes) = model();
+        let rows = rows(&graph, &codes, &[Kernel::Builtin(2, "GATHER".into()), Kernel::Builtin(99, "SIGN".into()), xnnpack(0, "Mystery (NC)")]);
+        assert_eq!(rows.iter().map(|r| r.op.kind.to_string()).collect::<Vec<_>>(), ["GATHER", "SIGN", "Mystery (NC)"]);
+    }
+}
