@@ -120,6 +120,11 @@ impl Rewriter {
         self.outputs.contains(&value)
     }
 
+    /// What the caller provides.
+    pub(crate) fn input_values(&self) -> Vec<ValueId> {
+        self.inputs.clone()
+    }
+
     /// What the caller gets.
     pub(crate) fn output_values(&self) -> Vec<ValueId> {
         self.outputs.clone()
@@ -128,6 +133,13 @@ impl Rewriter {
     /// Shape and type of `value`.
     pub(crate) fn tensor(&self, value: ValueId) -> Option<&TensorSpec> {
         self.values[value.0 as usize].tensor.as_ref()
+    }
+
+    /// Gives `value` another shape.
+    pub(crate) fn set_shape(&mut self, value: ValueId, shape: Vec<usize>) {
+        if let Some(tensor) = &mut self.values[value.0 as usize].tensor {
+            tensor.shape = shape;
+        }
     }
 
     /// Puts `value` into another memory format.

@@ -64,7 +64,7 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex) -> Option<()> {
     while let Some(next) = graph.only_consumer(output) {
         let node = graph.node(next)?;
         let end = *node.outputs.first()?;
-        if node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && rank == 4 {
+        if node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.0.contains_key("activation") {
             output = end;
             break;
         }

@@ -79,7 +79,6 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
         OpKind::Concat if node.inputs.len() == 1 => Some(input),
         OpKind::Split if node.outputs.len() == 1 => Some(input),
         OpKind::Transpose if identity(node.op.attributes.ints("perm")) => Some(input),
-        OpKind::Resize if node.op.attributes.text("antialias").is_none() => Some(input),
         OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div => {
             let neutral = if matches!(node.op.kind, OpKind::Add | OpKind::Sub) { 0.0 } else { 1.0 };
             let commutes = matches!(node.op.kind, OpKind::Add | OpKind::Mul);
@@ -180,6 +179,25 @@ pub(super) fn divisions(graph: &mut Rewriter) {
             graph.set_input(index, 1, power);
         }
         graph.change(index, OpKind::Mul, Attributes::new());
+    }
+}
+
+/// Elementwise operators broadcast themselves: an Expand in front of them is not needed, where what they give keeps its shape.
+pub(super) fn expansions(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some((input, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Expand)) else { continue };
+        let readers = graph.consumers(output).to_vec();
+        for reader in readers {
+            let Some(node) = graph.node(reader).filter(|n| is_elementwise(&n.op.kind)) else { continue };
+            let wide = node.inputs.iter().any(|&v| v != output && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(v)));
+            let at = node.inputs.iter().position(|&v| v == output);
+            if let (true, Some(at)) = (wide, at) {
+                graph.set_input(reader, at, input);
+            }
+        }
+        if graph.uses(output) == 0 {
+            graph.remove(index);
+        }
     }
 }
 

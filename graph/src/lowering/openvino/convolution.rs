@@ -94,7 +94,8 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     if graph.shape(a) != graph.shape(b) || graph.is_constant(a) || graph.is_constant(b) || a == b {
         return None;
     }
-    let conv = |v: ValueId| graph.producer_of(v, &OpKind::Conv).filter(|&i| graph.node(i).is_some_and(|n| !n.op.attributes.0.contains_key("activation")));
+    let free = |n: &crate::Node| !n.op.attributes.0.contains_key("activation") && !n.op.attributes.0.contains_key("residual");
+    let conv = |v: ValueId| graph.producer_of(v, &OpKind::Conv).filter(|&i| graph.node(i).is_some_and(free));
     let (mut merged, mut peer) = match (conv(a), conv(b)) {
         (Some(_), Some(_)) if graph.uses(a) != 1 => (b, a),
         (Some(_), _) => (a, b),
@@ -109,7 +110,7 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     }
     let index = conv(merged)?;
     let reads_peer = graph.node(index)?.inputs.contains(&peer);
-    if reads_peer || graph.is_output(peer) || !graph.consumers(peer).iter().all(|&reader| reader == add || leads_to(graph, reader, add)) {
+    if reads_peer || !siblings(graph, peer).iter().all(|&v| !graph.is_output(v) && graph.consumers(v).iter().all(|&r| r == add || leads_to(graph, r, add))) {
         return None;
     }
     graph.remove(add)?;
@@ -119,6 +120,11 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let next = graph.only_consumer(output)?;
     let kind = graph.node(next)?.op.kind.clone();
     follows_sum(&kind).then(|| absorb(graph, index, next)).flatten()
+}
+
+/// Everything the provider of `value` provides.
+fn siblings(graph: &Rewriter, value: ValueId) -> Vec<ValueId> {
+    graph.producer(value).and_then(|i| graph.node(i)).map_or_else(|| vec![value], |n| n.outputs.clone())
 }
 
 /// Whether `to` depends on what `from` computes.

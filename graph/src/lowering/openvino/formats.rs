@@ -3,7 +3,7 @@
 //! Every operator chooses after those before it: what can work in either format takes that of most of its inputs. A Reorder next to a Transpose that
 //! undoes it disappears together with it.
 
-use super::place;
+use super::{movement, place};
 use crate::{
     Attributes, MemoryFormat, OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -76,12 +76,14 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
     let Some(node) = graph.node(index) else { return ChannelsFirst };
     match node.op.kind {
         K::Conv | K::ConvTranspose => ChannelsLast,
+        K::Resize if node.inputs.first().is_some_and(|&v| graph.shape(v).len() > 3) => ChannelsLast,
         K::Elementwise => {
             let rank = node.outputs.first().map_or(0, |&v| graph.shape(v).len());
             let alike = node.inputs.iter().all(|&v| graph.shape(v).len() == rank);
             if alike { majority(graph, index) } else { ChannelsFirst }
         }
-        K::AveragePool | K::MaxPool | K::Resize | K::Concat | K::Split | K::Slice | K::Pad | K::LayerNorm | K::Transpose | K::LpNorm => majority(graph, index),
+        K::Unsupported(ref name) if name == movement::SHUFFLE => majority(graph, index),
+        K::AveragePool | K::MaxPool | K::Concat | K::Split | K::Slice | K::Pad | K::LayerNorm | K::Transpose | K::LpNorm => majority(graph, index),
         K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => majority(graph, index),
         _ => ChannelsFirst,
     }

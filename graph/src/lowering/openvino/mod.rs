@@ -35,6 +35,7 @@ mod normalization;
 mod pattern;
 mod place;
 mod product;
+mod strides;
 mod subgraph;
 
 use crate::{Graph, GraphError, patterns, patterns::rewriter::Rewriter};
@@ -61,11 +62,17 @@ fn transform(graph: &mut Rewriter) {
     normalization::spell_out(graph);
     movement::global_pools(graph);
     movement::slices_to_splits(graph);
+    movement::group_convolutions(graph);
+    movement::einsums(graph);
+    common::expansions(graph);
     common::divisions(graph);
     common::simplify(graph);
+    movement::shuffles(graph);
     convolution::fold(graph);
-    product::fold(graph);
+    strides::lift(graph);
+    product::turn_and_scale(graph);
     common::lift_elementwise(graph);
+    product::fold(graph);
     common::simplify(graph);
 }
 

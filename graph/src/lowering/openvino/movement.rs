@@ -1,7 +1,8 @@
-//! Cuts and reductions: slices that share a tensor out become one Split, global pools become reductions.
+//! Cuts, joins and reductions under the plugin's names: slices that share a tensor out become one Split, convolutions between a Split and a Concat one
+//! grouped convolution, global pools reductions, the transpose that mixes groups of channels ShuffleChannels, and Einsum a product.
 
 use crate::{
-    Attributes, OpKind, ValueId,
+    Attribute, Attributes, OpKind, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use std::collections::BTreeMap;
@@ -54,5 +55,94 @@ pub(super) fn slices_to_splits(graph: &mut Rewriter) {
         let name = graph.node(pieces[0].node).map(|n| n.name.clone()).unwrap_or_default();
         let outputs: Vec<ValueId> = pieces.iter().filter_map(|c| graph.remove(c.node)?.outputs.first().copied()).collect();
         graph.add(&name, OpKind::Split, Attributes::new().with_int("axis", axis).with_ints("split", sizes), vec![source], outputs);
+    }
+}
+
+/// The plugin's kernel that mixes groups of channels.
+pub(super) const SHUFFLE: &str = "ShuffleChannels";
+
+/// `Reshape [N, g, C / g, H, W]`, `Transpose` of the two in the middle, `Reshape` back.
+pub(super) fn shuffles(graph: &mut Rewriter) {
+    for index in graph.order() {
+        shuffle(graph, index);
+    }
+}
+
+fn shuffle(graph: &mut Rewriter, transpose: NodeIndex) -> Option<()> {
+    let node = graph.node(transpose).filter(|n| n.op.kind == OpKind::Transpose)?;
+    let (name, perm) = (node.name.clone(), node.op.attributes.ints("perm"));
+    if perm.get(..3) != Some(&[0, 2, 1]) || !perm.iter().skip(3).enumerate().all(|(i, &p)| p == i as i64 + 3) {
+        return None;
+    }
+    let (split, mixed) = graph.ends(transpose)?;
+    let before = graph.producer_of(split, &OpKind::Reshape).filter(|_| graph.only_consumer(split).is_some())?;
+    let after = graph.only_consumer(mixed).filter(|&i| graph.is(i, &OpKind::Reshape))?;
+    let (x, output) = (graph.ends(before)?.0, graph.ends(after)?.1);
+    let (shape, groups) = (graph.shape(x), graph.shape(split));
+    let fits = shape.len() + 1 == groups.len() && shape.len() > 2 && shape[0] == groups[0] && shape[2..] == groups[3..] && graph.shape(output) == shape;
+    let attributes = Attributes::new().with_int("groups", *groups.get(1)? as i64);
+    fits.then(|| graph.fuse(&name, OpKind::Unsupported(SHUFFLE.to_owned()), attributes, vec![x], output))?.map(|_| ())
+}
+
+/// Equal convolutions of equal parts of the channels, joined again in order, are one convolution of as many groups.
+pub(super) fn group_convolutions(graph: &mut Rewriter) {
+    for index in graph.order() {
+        if graph.is(index, &OpKind::Split) {
+            group(graph, index);
+        }
+    }
+}
+
+fn group(graph: &mut Rewriter, split: NodeIndex) -> Option<()> {
+    let node = graph.node(split)?.clone();
+    let x = *node.inputs.first()?;
+    let convs: Vec<NodeIndex> = node.outputs.iter().map(|&v| graph.only_consumer(v).filter(|&i| graph.is(i, &OpKind::Conv))).collect::<Option<_>>()?;
+    let first = graph.node(*convs.first()?)?.clone();
+    let joined: Vec<ValueId> = convs.iter().map(|&c| graph.ends(c).map(|(_, y)| y)).collect::<Option<_>>()?;
+    let concat = graph.only_consumer(*joined.first()?).filter(|&i| graph.is(i, &OpKind::Concat))?;
+    let alike = |&c: &NodeIndex| graph.node(c).is_some_and(|n| n.op == first.op && n.inputs.len() == 2 && graph.is_constant(n.inputs[1]));
+    let in_order = graph.node(concat)?.inputs == joined && graph.node(concat)?.op.attributes.int("axis") == Some(1);
+    let groups = first.op.attributes.int("group").unwrap_or(1);
+    if node.op.attributes.int("axis") != Some(1)
+        || !convs.iter().all(alike)
+        || !in_order
+        || groups != 1
+        || joined.iter().any(|&v| graph.only_consumer(v).is_none())
+    {
+        return None;
+    }
+    let (name, output) = (first.name.clone(), graph.ends(concat)?.1);
+    let mut weight = graph.shape(first.inputs[1]).to_vec();
+    *weight.first_mut()? *= convs.len();
+    let weight = graph.constant("weight", TensorSpec::f32(weight), None);
+    let attributes = first.op.attributes.with_int("group", convs.len() as i64);
+    graph.fuse(&name, OpKind::Conv, attributes, vec![x, weight], output).map(|_| ())
+}
+
+/// An Einsum that is a batched product of matrices is one.
+pub(super) fn einsums(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some(equation) = graph.node(index).filter(|n| n.op.kind == OpKind::Einsum).and_then(|n| n.op.attributes.text("equation")) else { continue };
+        if let Some(turned) = as_product(equation) {
+            let attributes = if turned { Attributes::new().with("trans_b", Attribute::Int(1)) } else { Attributes::new() };
+            graph.change(index, OpKind::MatMul, attributes);
+        }
+    }
+}
+
+/// Whether `bik,bkj->bij` (false) or `bik,bjk->bij` (true), with any number of leading dimensions that all three share.
+fn as_product(equation: &str) -> Option<bool> {
+    let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let (inputs, output) = equation.split_once("->")?;
+    let (a, b) = inputs.split_once(',')?;
+    let [a, b, o] = [a, b, output].map(|s| s.chars().collect::<Vec<_>>());
+    let n = a.len();
+    if n < 3 || b.len() != n || o.len() != n || a[..n - 2] != b[..n - 2] || a[..n - 2] != o[..n - 2] || a[n - 2] != o[n - 2] {
+        return None;
+    }
+    match (b[n - 2], b[n - 1]) {
+        (k, j) if k == a[n - 1] && j == o[n - 1] => Some(false),
+        (j, k) if k == a[n - 1] && j == o[n - 1] => Some(true),
+        _ => None,
     }
 }

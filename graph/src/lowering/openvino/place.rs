@@ -23,6 +23,7 @@ pub(super) fn in_place(graph: &mut Rewriter) {
         let Some(&axis) = node.op.attributes.int("axis").as_ref() else { continue };
         let whole = match node.op.kind {
             OpKind::Split => node.inputs.first(),
+            OpKind::Gather if node.op.attributes.0.contains_key("index") => node.inputs.first(),
             OpKind::Concat => node.outputs.first(),
             _ => continue,
         };

@@ -6,14 +6,18 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// Folds scales, biases and transposes into products.
-pub(super) fn fold(graph: &mut Rewriter) {
-    for index in graph.order() {
-        fold_scale_of_scores(graph, index);
-    }
+/// Products take in transposes in front of them, and those of computed tensors give their scales to the right side.
+pub(super) fn turn_and_scale(graph: &mut Rewriter) {
     for index in graph.order() {
         take_transposes(graph, index);
     }
+    for index in graph.order() {
+        fold_scale_of_scores(graph, index);
+    }
+}
+
+/// Folds scales and biases into products with constant weights.
+pub(super) fn fold(graph: &mut Rewriter) {
     for index in graph.order() {
         fold_into_weights(graph, index);
     }
@@ -22,12 +26,15 @@ pub(super) fn fold(graph: &mut Rewriter) {
     }
 }
 
-/// A product of two computed tensors times a number: the number goes to the right side.
+/// A product times a constant that is the same for all of a matrix: the constant goes to the right side.
 fn fold_scale_of_scores(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index).filter(|_| graph.is(index, &OpKind::MatMul))?;
     let mul = graph.only_consumer(output).filter(|&i| graph.is(i, &OpKind::Mul))?;
-    let (_, other) = graph.scalar_operand(mul).filter(|(_, other)| *other == output)?;
-    let number = graph.other_input(mul, other)?;
+    let number = graph.other_input(mul, output)?;
+    let (shape, rank) = (graph.shape(number), graph.shape(output).len());
+    if !graph.is_constant(number) || shape.len() > rank || shape.iter().rev().take(2).any(|&d| d != 1) {
+        return None;
+    }
     let right = *graph.node(index)?.inputs.get(1)?;
     if graph.is_constant(right) {
         return None;

@@ -1,0 +1,113 @@
+//! Strides move up: a 1x1 convolution with strides throws most of its input away, so what comes before it does not compute that in the first place.
+//!
+//! From the end of the graph to its front, convolutions and elementwise operators ask for strides of what they read. A convolution all of whose
+//! readers ask for the same strides takes them; where the readers disagree, convolutions keep their own, and a MaxPool of one pixel serves the others.
+
+use super::pattern::is_elementwise;
+use crate::{
+    Attribute, Attributes, OpKind, TensorSpec, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+use std::collections::HashMap;
+
+type Wishes = HashMap<(NodeIndex, ValueId), Vec<i64>>;
+
+/// Moves strides up as far as they go.
+pub(super) fn lift(graph: &mut Rewriter) {
+    let mut wishes: Wishes = HashMap::new();
+    for index in graph.order().into_iter().rev() {
+        let Some(node) = graph.node(index) else { continue };
+        let kind = node.op.kind.clone();
+        let outputs = node.outputs.clone();
+        let dense = kind == OpKind::Conv && node.op.attributes.int("group").unwrap_or(1) == 1 && graph.shape(outputs[0]).len() == 4;
+        if dense {
+            convolution(graph, index, &mut wishes);
+        } else if is_elementwise(&kind) && outputs.len() == 1 && graph.shape(outputs[0]).len() == 4 {
+            elementwise(graph, index, &mut wishes);
+        } else {
+            for output in outputs {
+                refuse(graph, output, &wishes);
+            }
+        }
+    }
+    for input in graph.input_values() {
+        refuse(graph, input, &wishes);
+    }
+}
+
+fn are_ones(strides: &[i64]) -> bool {
+    strides.iter().all(|&s| s == 1)
+}
+
+/// The strides all readers of `value` ask for, if they agree.
+fn common(graph: &Rewriter, value: ValueId, wishes: &Wishes) -> Option<Vec<i64>> {
+    let readers = graph.consumers(value);
+    let first = wishes.get(&(*readers.first()?, value))?;
+    (!graph.is_output(value) && readers.iter().all(|&r| wishes.get(&(r, value)) == Some(first))).then(|| first.clone())
+}
+
+fn strided(shape: &[usize], strides: &[i64]) -> Vec<usize> {
+    let step = |i: usize| usize::try_from(*strides.get(i).unwrap_or(&1)).unwrap_or(1).max(1);
+    shape.iter().enumerate().map(|(i, &d)| if i < 2 { d } else { d.div_ceil(step(i - 2)) }).collect()
+}
+
+/// Readers that asked for strides get them elsewhere.
+fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
+    for reader in graph.consumers(value).to_vec() {
+        let Some(strides) = wishes.get(&(reader, value)).filter(|s| !are_ones(s)).cloned() else { continue };
+        if graph.is(reader, &OpKind::Conv) {
+            if let Some(attributes) = graph.attributes_mut(reader) {
+                attributes.set("strides", Attribute::Ints(strides));
+            }
+            continue;
+        }
+        let shape = strided(graph.shape(value), &strides);
+        let tensor = graph.tensor(value).cloned().map(|t| TensorSpec { shape, ..t });
+        let attributes =
+            Attributes::new().with_ints("kernel_shape", vec![1; strides.len()]).with_ints("pads", vec![0; 2 * strides.len()]).with_int("ceil_mode", 0);
+        let pooled = graph.add_with_output("strides", OpKind::MaxPool, attributes.with_ints("strides", strides), vec![value], tensor);
+        let at = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == value));
+        if let Some(at) = at {
+            graph.set_input(reader, at, pooled);
+        }
+    }
+}
+
+fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
+    let Some((x, output)) = graph.ends(index) else { return };
+    let mut strides = graph.node(index).map(|n| n.op.attributes.ints("strides").to_vec()).unwrap_or_default();
+    match common(graph, output, wishes) {
+        Some(asked) if asked.len() == strides.len() => {
+            let shape = strided(graph.shape(output), &asked);
+            graph.set_shape(output, shape);
+            strides.iter_mut().zip(&asked).for_each(|(s, a)| *s *= a);
+        }
+        _ => refuse(graph, output, wishes),
+    }
+    let attributes = graph.node(index).map(|n| n.op.attributes.clone()).unwrap_or_default();
+    let pointwise = are_ones(attributes.ints("kernel_shape")) && attributes.ints("pads").iter().all(|&p| p == 0) && !attributes.ints("kernel_shape").is_empty();
+    let ones = vec![1; strides.len()];
+    let (own, asked) = if pointwise { (ones, strides) } else { (strides, ones) };
+    if let Some(attributes) = graph.attributes_mut(index) {
+        attributes.set("strides", Attribute::Ints(own));
+    }
+    wishes.insert((index, x), asked);
+}
+
+fn elementwise(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
+    let Some((_, output)) = graph.ends(index) else { return };
+    let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
+    let computed: Vec<ValueId> = inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
+    let alike = computed.iter().all(|&v| graph.shape(v) == graph.shape(output));
+    let small = inputs.iter().filter(|&&v| graph.is_constant(v)).all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
+    match common(graph, output, wishes) {
+        Some(asked) if alike && small => {
+            let shape = strided(graph.shape(output), &asked);
+            graph.set_shape(output, shape);
+            for input in computed {
+                wishes.insert((index, input), asked.clone());
+            }
+        }
+        _ => refuse(graph, output, wishes),
+    }
+}
