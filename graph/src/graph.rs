@@ -38,6 +38,23 @@ pub struct Value {
     pub source: ValueSource,
 }
 
+/// The ONNX operator that a node was read from, where its kind stands for several: they compute and cost the same, but an engine's optimizer treats
+/// them differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Written {
+    /// A reshape that takes dimensions of extent 1 away.
+    Squeeze,
+    /// A reshape that adds dimensions of extent 1.
+    Unsqueeze,
+    /// A reshape to two dimensions.
+    Flatten,
+    /// A reshape whose attribute `allowzero` is set.
+    ReshapeAllowingZero,
+    /// A padding whose optional input `constant_value` is listed, but empty.
+    PadWithEmptyValue,
+}
+
 /// One operator at its place in a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
@@ -45,6 +62,9 @@ pub struct Node {
     pub name: String,
     /// What it computes.
     pub op: OpSpec,
+    /// How the file spelled it; `None` where there is one way, or no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     /// The values behind `op.inputs`, in the same order (all of them, also where the tensor is unknown).
     pub inputs: Vec<ValueId>,
     /// The values it provides.
@@ -204,7 +224,7 @@ impl Node {
     #[must_use]
     pub fn new(name: impl Into<String>, kind: OpKind, attributes: Attributes, values: &[Value], inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
         let op = OpSpec { kind, attributes, inputs: operands(values, &inputs), outputs: tensors(values, &outputs) };
-        Self { name: name.into(), op, inputs, outputs }
+        Self { name: name.into(), op, written: None, inputs, outputs }
     }
 }
 

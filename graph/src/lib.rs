@@ -32,7 +32,7 @@ mod work;
 
 pub use builder::GraphBuilder;
 pub use environment::{Environment, Processor};
-pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource};
+pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
 pub use latency::Latency;
 pub use latency_model::{GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError, PredictionSource};
 pub use measurement::{Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};

@@ -9,7 +9,7 @@ pub mod rten;
 use crate::{Environment, Graph};
 
 /// Frameworks there are rules for.
-pub const FRAMEWORKS: &[&str] = &["litert", "litert-builtin", "onnxruntime", "rten"];
+pub const FRAMEWORKS: &[&str] = &["litert", "litert-builtin", "onnxruntime", "openvino", "rten"];
 
 /// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels; `None` when there are no rules for it.
 #[must_use]

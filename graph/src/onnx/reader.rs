@@ -6,7 +6,7 @@ use super::onnxruntime_domain::{self, Mapped};
 use super::payload::Limits;
 use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune};
-use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, shape};
+use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -264,7 +264,8 @@ impl<'a> Reader<'a> {
             }
         }
         let name = self.node_name(index);
-        self.nodes.push(Node::new(name, kind, attributes, &self.values, inputs, outputs));
+        let written = written(&graph.node[index]);
+        self.nodes.push(Node { written, ..Node::new(name, kind, attributes, &self.values, inputs, outputs) });
         Ok(())
     }
 
@@ -305,5 +306,16 @@ impl<'a> Reader<'a> {
         }
         self.generated.insert(name.clone());
         name
+    }
+}
+/// How the file spells a reshape.
+fn written(node: &NodeProto) -> Option<Written> {
+    match node.op_type.as_str() {
+        "Squeeze" => Some(Written::Squeeze),
+        "Unsqueeze" => Some(Written::Unsqueeze),
+        "Flatten" => Some(Written::Flatten),
+        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i != 0) => Some(Written::ReshapeAllowingZero),
+        "Pad" if node.input.get(2).is_some_and(String::is_empty) => Some(Written::PadWithEmptyValue),
+        _ => None,
     }
 }

@@ -5,7 +5,8 @@ use crate::{Attributes, OpKind, Operand, TensorSpec};
 use std::collections::BTreeMap;
 
 pub(super) fn canonical(a: &mut Attributes) {
-    for (name, default) in [("trans_a", 0.0), ("trans_b", 0.0), ("alpha", 1.0), ("beta", 1.0), ("integer", 0.0)] {
+    for (name, default) in [("trans_a", 0.0), ("trans_b", 0.0), ("alpha", 1.0), ("beta", 1.0), ("integer", 0.0), ("trans_batch_a", 0.0), ("trans_batch_b", 0.0)]
+    {
         drop_default(a, name, default);
     }
 }
@@ -20,21 +21,25 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
     Ok(vec![like(first, shape)])
 }
 
-/// Batched matrix product as numpy's `matmul`; `trans_a` and `trans_b` swap the last two dimensions of an operand.
+/// Batched matrix product as numpy's `matmul`; `trans_a` and `trans_b` swap the last two dimensions of an operand, after
+/// `trans_batch_a` and `trans_batch_b` moved its first dimension to the last but one.
 fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Vec<usize>, String> {
     let misfit = || format!("{} and {} cannot be multiplied", text(left), text(right));
     if left.is_empty() || right.is_empty() {
         return Err(misfit());
     }
-    let transposed = |shape: &[usize], name: &str| {
+    let transposed = |shape: &[usize], name: &str, batch: &str| {
         let mut shape = shape.to_vec();
         let n = shape.len();
+        if a.int(batch).unwrap_or(0) != 0 && n > 2 {
+            shape[..n - 1].rotate_left(1);
+        }
         if a.int(name).unwrap_or(0) != 0 && n > 1 {
             shape.swap(n - 1, n - 2);
         }
         shape
     };
-    let (mut l, mut r) = (transposed(left, "trans_a"), transposed(right, "trans_b"));
+    let (mut l, mut r) = (transposed(left, "trans_a", "trans_batch_a"), transposed(right, "trans_b", "trans_batch_b"));
     let (vector_left, vector_right) = (l.len() == 1, r.len() == 1);
     if vector_left {
         l.insert(0, 1);

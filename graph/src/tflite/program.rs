@@ -102,6 +102,7 @@ impl Program {
         let node = |operation: &Operation| Node {
             name: operation.node.clone(),
             op: self.spec(operation),
+            written: None,
             inputs: operation.inputs.iter().copied().filter(|&t| !self.tensors[t].steering).map(id).collect(),
             outputs: operation.outputs.iter().copied().map(id).collect(),
         };

@@ -105,7 +105,7 @@ fn listed(name: &str, kernels: Vec<(String, OpSpec)>) -> Result<Graph, TfliteErr
         let made: Vec<ValueId> =
             op.outputs.iter().enumerate().map(|(i, t)| value(format!("{index}/out{i}"), t.clone(), ValueSource::Node(index as u32))).collect();
         outputs.extend(&made);
-        nodes.push(Node { name, op, inputs: read, outputs: made });
+        nodes.push(Node { name, op, written: None, inputs: read, outputs: made });
     }
     Ok(Graph::new(name, values, nodes, inputs, outputs)?)
 }

@@ -51,17 +51,29 @@ pub(super) fn bias_gelu(graph: &mut Rewriter) -> bool {
     changed
 }
 
-/// `x * sigmoid(x)` becomes QuickGelu, vitempo's SiLU. Whether anything changed.
+/// `x * sigmoid(x)` and `x * sigmoid(alpha * x)` become QuickGelu, vitempo's SiLU. Whether anything changed.
 pub(super) fn quick_gelu(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        if !graph.is(index, &OpKind::Sigmoid) {
-            continue;
+        if graph.is(index, &OpKind::Sigmoid) {
+            changed |= fuse_quick_gelu(graph, index).is_some();
         }
-        let Some(span) = activation::gated(graph, index) else { continue };
-        changed |= graph.fuse("silu", OpKind::Silu, Attributes::new(), vec![span.input], span.output).is_some();
     }
     changed
+}
+
+fn fuse_quick_gelu(graph: &mut Rewriter, sigmoid: NodeIndex) -> Option<()> {
+    let (gate, gated) = graph.ends(sigmoid)?;
+    let mul = graph.only_consumer(gated).filter(|&n| graph.is(n, &OpKind::Mul))?;
+    let (x, (_, output)) = (graph.other_input(mul, gated)?, graph.ends(mul)?);
+    let attributes = if x == gate {
+        Attributes::new()
+    } else {
+        let scale = graph.producer_of(gate, &OpKind::Mul).filter(|_| graph.only_consumer(gate) == Some(sigmoid))?;
+        let (alpha, _) = graph.scalar_operand(scale).filter(|&(_, scaled)| scaled == x)?;
+        Attributes::new().with("alpha", Attribute::Float(f64::from(alpha as f32)))
+    };
+    graph.fuse("silu", OpKind::Silu, attributes, vec![x], output).map(|_| ())
 }
 
 /// There is no kernel for HardSwish: it runs as HardSigmoid and Mul.

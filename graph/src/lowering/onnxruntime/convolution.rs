@@ -1,11 +1,11 @@
 //! What ONNX Runtime folds into convolutions outside of blocked memory formats: batch norms, scales, biases, padding and activations.
 
 use crate::{
-    Attribute, Attributes, OpKind, TensorSpec, ValueId,
+    Attribute, Attributes, OpKind, TensorSpec, ValueId, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// Folds what follows convolutions with constant weights, and padding before them. Whether anything changed.
+/// Folds what follows convolutions with constant weights. Whether anything changed.
 pub(super) fn fold_neighbours(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
@@ -15,7 +15,6 @@ pub(super) fn fold_neighbours(graph: &mut Rewriter) -> bool {
         while fold_next(graph, index) {
             changed = true;
         }
-        changed |= fold_padding(graph, index);
     }
     changed
 }
@@ -31,7 +30,11 @@ fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> bool {
     let (kind, end) = (node.op.kind.clone(), node.outputs.first().copied());
     let foldable = match kind {
         OpKind::BatchNorm => node.inputs.first() == Some(&output) && node.inputs[1..].iter().all(|&v| graph.is_constant(v)),
-        OpKind::Add | OpKind::Mul => graph.other_input(next, output).is_some_and(|v| per_channel(graph, v, output)),
+        OpKind::Add => graph.other_input(next, output).is_some_and(|v| per_channel(graph, v, output)),
+        OpKind::Mul => {
+            let factor = graph.other_input(next, output);
+            factor.is_some_and(|v| per_channel(graph, v, output) || (graph.scalar(v).is_some() && graph.shape(v).is_empty()))
+        }
         _ => false,
     };
     let Some(end) = end.filter(|_| foldable) else { return false };
@@ -61,29 +64,41 @@ pub(super) fn per_channel(graph: &Rewriter, value: ValueId, image: ValueId) -> b
     per_channel && !tail.is_empty()
 }
 
-/// Folds a zero padding of the spatial dimensions in front of a convolution.
-fn fold_padding(graph: &mut Rewriter, index: NodeIndex) -> bool {
-    let Some((input, _)) = graph.ends(index) else { return false };
-    let Some(pad) = graph.producer_of(input, &OpKind::Pad).filter(|_| graph.only_consumer(input).is_some()) else { return false };
-    let (Some(pad_node), Some(node)) = (graph.node(pad), graph.node(index)) else { return false };
-    let rank = graph.shape(input).len();
-    let pads = pad_node.op.attributes.ints("pads").to_vec();
-    let constant = pad_node.op.attributes.text("mode").unwrap_or("constant") == "constant";
-    let zero = pad_node.op.attributes.float("value").unwrap_or(0.0) == 0.0;
-    let spatial = |from: usize| pads.get(from + 2..from + rank).unwrap_or_default().to_vec();
-    let own = node.op.attributes.ints("pads").to_vec();
-    let added = [spatial(0), spatial(rank)].concat();
-    let only_spatial = pads.len() == 2 * rank && pads[..2].iter().chain(&pads[rank..rank + 2]).all(|&p| p == 0);
-    if !constant || !zero || !only_spatial || added.len() != own.len() || added.iter().any(|&p| p < 0) {
-        return false;
+/// Folds paddings with zeros in the spatial dimensions into the convolution or pooling that alone reads them. Whether anything changed. The engine
+/// wants to see the value: an empty optional input keeps it from fusing.
+pub(super) fn fold_paddings(graph: &mut Rewriter) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let folds = graph.node(index).is_some_and(|n| {
+            matches!(n.op.kind, OpKind::Conv | OpKind::MaxPool | OpKind::AveragePool) && n.outputs.len() == 1 && n.op.attributes.0.contains_key("pads")
+        });
+        changed |= folds && fold_padding(graph, index).is_some();
     }
-    let Some((source, _)) = graph.ends(pad) else { return false };
+    changed
+}
+
+fn fold_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (input, _) = graph.ends(index)?;
+    let pad = graph.producer_of(input, &OpKind::Pad).filter(|_| graph.only_consumer(input).is_some())?;
+    let (pad_node, own) = (graph.node(pad)?, graph.node(index)?.op.attributes.ints("pads").to_vec());
+    let rank = graph.shape(input).len();
+    let attributes = &pad_node.op.attributes;
+    let pads = attributes.ints("pads");
+    let zero = attributes.text("mode").unwrap_or("constant") == "constant" && attributes.float("value").unwrap_or(0.0) == 0.0;
+    let only_spatial = pads.len() == 2 * rank && rank > 2 && pads[..2].iter().chain(&pads[rank..rank + 2]).all(|&p| p == 0);
+    let hidden = pad_node.written == Some(Written::PadWithEmptyValue);
+    if hidden || !zero || !only_spatial || pads.iter().any(|&p| p < 0) {
+        return None;
+    }
+    let added = [&pads[2..rank], &pads[rank + 2..]].concat();
+    if added.len() != own.len() {
+        return None;
+    }
+    let (source, _) = graph.ends(pad)?;
     graph.set_input(index, 0, source);
     graph.remove(pad);
-    if let Some(attributes) = graph.attributes_mut(index) {
-        attributes.set("pads", Attribute::Ints(own.iter().zip(&added).map(|(a, b)| a.saturating_add(*b)).collect()));
-    }
-    true
+    graph.attributes_mut(index)?.set("pads", Attribute::Ints(own.iter().zip(&added).map(|(a, b)| a.saturating_add(*b)).collect()));
+    Some(())
 }
 
 /// Fuses the activation that is the only reader of a convolution. Whether anything changed.

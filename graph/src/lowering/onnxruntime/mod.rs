@@ -96,6 +96,7 @@ fn level_one(graph: &mut Rewriter) -> bool {
     let steps: &[Step] = &[
         elimination::no_ops,
         convolution::fold_neighbours,
+        convolution::fold_paddings,
         elimination::share,
         elimination::fold_constants,
         product::fuse_bias,

@@ -40,41 +40,57 @@ fn fuse_one_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A MatMul takes in the transposes of the last two dimensions before it. Whether anything changed.
+/// A MatMul takes in transposes before it: of the last two dimensions, and of the first with all but the last. Whether anything changed.
 pub(super) fn fuse_transposes(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        if !is_matmul(graph, index) {
-            continue;
-        }
-        for (position, attribute) in [(0, "trans_a"), (1, "trans_b")] {
-            let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else { continue };
-            let Some(transpose) = graph.producer_of(input, &OpKind::Transpose).filter(|&t| swaps_last_two(graph, t)) else { continue };
-            let Some((source, _)) = graph.ends(transpose).filter(|_| !graph.is_output(input)) else { continue };
-            graph.set_input(index, position, source);
-            if graph.uses(input) == 0 {
-                graph.remove(transpose);
-            }
-            if let Some(attributes) = graph.attributes_mut(index) {
-                let flipped = 1 - attributes.int(attribute).unwrap_or(0);
-                attributes.set(attribute, Attribute::Int(flipped));
-            }
-            changed = true;
+        for (position, last_two, batch) in [(0, "trans_a", "trans_batch_a"), (1, "trans_b", "trans_batch_b")] {
+            changed |= is_matmul(graph, index) && fuse_transpose(graph, index, position, last_two, batch).is_some();
         }
     }
     changed
 }
 
+fn fuse_transpose(graph: &mut Rewriter, index: NodeIndex, position: usize, last_two: &str, batch: &str) -> Option<()> {
+    let inputs = &graph.node(index)?.inputs;
+    let (input, other) = (*inputs.get(position)?, *inputs.get(1 - position)?);
+    let transpose = graph.producer_of(input, &OpKind::Transpose).filter(|_| !graph.is_output(input))?;
+    let (swaps, moves_first) = taken_in(graph.node(transpose)?.op.attributes.ints("perm"))?;
+    let done = |graph: &Rewriter, name: &str| graph.node(index).and_then(|n| n.op.attributes.int(name)).unwrap_or(0) != 0;
+    if moves_first && (graph.shape(input).len() != graph.shape(other).len() || done(graph, last_two) || done(graph, batch)) {
+        return None;
+    }
+    let (source, _) = graph.ends(transpose)?;
+    graph.set_input(index, position, source);
+    if graph.uses(input) == 0 {
+        graph.remove(transpose);
+    }
+    let attributes = graph.attributes_mut(index)?;
+    for (name, flips) in [(last_two, swaps), (batch, moves_first)] {
+        if flips {
+            attributes.set(name, Attribute::Int(1 - attributes.int(name).unwrap_or(0)));
+        }
+    }
+    Some(())
+}
+
+/// Whether a permutation swaps the last two dimensions, and whether it brings the first one behind the others of the batch before that; `None` where
+/// it does anything else.
+fn taken_in(perm: &[i64]) -> Option<(bool, bool)> {
+    let rank = perm.len() as i64;
+    let (batch, tail) = perm.split_at(perm.len().checked_sub(2)?);
+    let from = |first: i64| batch.iter().copied().eq(first..first + rank - 2);
+    match *tail {
+        [a, b] if (a, b) == (rank - 1, rank - 2) && from(0) => Some((true, false)),
+        [0, b] if rank > 2 && b == rank - 1 && from(1) => Some((false, true)),
+        [a, 0] if rank > 2 && a == rank - 1 && from(1) => Some((true, true)),
+        _ => None,
+    }
+}
+
 /// A MatMul, with or without constant right side, and not a Gemm (which has a bias).
 fn is_matmul(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::MatMul | OpKind::Linear) && n.inputs.len() == 2)
-}
-
-fn swaps_last_two(graph: &Rewriter, index: NodeIndex) -> bool {
-    let Some(node) = graph.node(index) else { return false };
-    let perm = node.op.attributes.ints("perm");
-    let n = perm.len();
-    n >= 2 && perm[n - 2] == n as i64 - 1 && perm[n - 1] == n as i64 - 2 && perm[..n - 2].iter().enumerate().all(|(i, &p)| p == i as i64)
 }
 
 /// A MatMul takes in multiplications and divisions by a number before and after it. Whether anything changed.

@@ -1,10 +1,10 @@
 //! Reshapes: which ONNX operator one was (it decides what ONNX Runtime does to it), and ONNX Runtime's fusion of neighbouring ones.
 //!
 //! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the same. The optimizer treats them differently:
-//! of those it made itself, the attribute [`ORIGIN`] tells which they are, of others the node's name.
+//! of those it made itself, the attribute [`ORIGIN`] tells which they are, of others what the file said ([`Written`]).
 
 use crate::{
-    Attribute, Attributes, OpKind,
+    Attribute, Attributes, Node, OpKind, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
@@ -51,13 +51,14 @@ pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> 
     (!added.is_empty()).then_some(added)
 }
 
-/// The ONNX operator that a node's name speaks of. Exporters, and the reader for nodes without a name, put the operator into it: `/norm/Squeeze_1`,
-/// `node_squeeze_1`. Graphs built in memory are written with Reshape alone, and their names are their own.
-fn named(name: &str) -> &'static str {
-    let last = name.rsplit('/').next().unwrap_or(name);
-    let lower = if last.starts_with("node_") { last.to_ascii_lowercase() } else { String::new() };
-    let operators = [("Unsqueeze", "unsqueeze"), ("Squeeze", "squeeze"), ("Flatten", "flatten")];
-    operators.into_iter().find(|(op, small)| last.contains(op) || lower.contains(small)).map_or("Reshape", |(op, _)| op)
+/// The ONNX operator that a reshape is: a graph built in memory is written with Reshape alone.
+fn spelled(node: &Node) -> &str {
+    node.op.attributes.text(ORIGIN).unwrap_or(match node.written {
+        Some(Written::Squeeze) => "Squeeze",
+        Some(Written::Unsqueeze) => "Unsqueeze",
+        Some(Written::Flatten) => "Flatten",
+        _ => "Reshape",
+    })
 }
 
 /// What the reshape at `index` is.
@@ -67,7 +68,7 @@ pub(super) fn form(graph: &Rewriter, index: NodeIndex) -> Option<Form> {
     let (from, to) = (graph.shape(input), graph.shape(output));
     let axes = node.op.attributes.ints("axes");
     let given = (!axes.is_empty()).then(|| axes.iter().map(|&a| a as usize).collect::<Vec<_>>());
-    Some(match node.op.attributes.text(ORIGIN).unwrap_or_else(|| named(&node.name)) {
+    Some(match spelled(node) {
         "Squeeze" => given.or_else(|| ones_added(to, from)).map_or(Form::Reshape, Form::Squeeze),
         "Unsqueeze" => given.or_else(|| ones_added(from, to)).map_or(Form::Reshape, Form::Unsqueeze),
         "Flatten" => Form::Flatten,
@@ -81,10 +82,9 @@ pub(super) fn attributes(origin: &str, axes: &[usize]) -> Attributes {
     if axes.is_empty() { attributes } else { attributes.with_ints("axes", axes.iter().map(|&a| a as i64).collect::<Vec<_>>()) }
 }
 
-/// Whether a Reshape has `allowzero`, which keeps it from being fused: PyTorch's newer exporter sets it on every one. Its names begin with `node_`.
+/// Whether a Reshape has `allowzero`, which keeps it from being fused: PyTorch's newer exporter sets it on every one.
 fn allows_zero(graph: &Rewriter, index: NodeIndex) -> bool {
-    let Some(node) = graph.node(index) else { return false };
-    node.name.starts_with("node_") && form(graph, index) == Some(Form::Reshape) && !node.op.attributes.0.contains_key(ORIGIN)
+    graph.node(index).is_some_and(|n| n.written == Some(Written::ReshapeAllowingZero) && !n.op.attributes.0.contains_key(ORIGIN))
 }
 
 /// Fuses a Reshape with the Reshapes, Squeezes and Unsqueezes that follow it one by one. Whether anything changed.
@@ -116,21 +116,6 @@ pub(super) fn target(graph: &Rewriter, index: NodeIndex) -> Attributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_tell_the_operator() {
-        for (name, op) in [
-            ("/blocks.0/attn/Squeeze_1", "Squeeze"),
-            ("node_Unsqueeze_12", "Unsqueeze"),
-            ("Flatten_3", "Flatten"),
-            ("/features/squeeze/Reshape", "Reshape"),
-            ("node_squeeze_3", "Squeeze"),
-            ("stages.2.kv.squeeze0", "Reshape"),
-            ("stages.3.unflatten", "Reshape"),
-        ] {
-            assert_eq!(named(name), op, "{name}");
-        }
-    }
 
     #[test]
     fn ones_are_found_where_they_were_added() {
