@@ -82,7 +82,7 @@ impl<'a> Fused<'a> {
         }
         match node.op.kind {
             OpKind::Pad => pad(spec, node.op.attributes.ints("pads")),
-            OpKind::Mul if matches!(spec.kind, OpKind::ReduceMean | OpKind::ReduceSum) => {
+            _ if matches!(self.codes[index], "MUL" | "SQUARE") && matches!(spec.kind, OpKind::ReduceMean | OpKind::ReduceSum) => {
                 spec.attributes.set("squared", Attribute::Int(1));
             }
             _ => {}

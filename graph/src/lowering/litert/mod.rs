@@ -13,6 +13,9 @@ use crate::tflite::{self, TfliteError};
 use crate::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, ValueId, ValueSource};
 use fusion::Fused;
 
+/// A kernel with the name of its node or value.
+pub type Named = (String, OpSpec);
+
 /// The kernels for `graph`; `xnnpack`: not the interpreter's own.
 ///
 /// # Errors
@@ -43,12 +46,17 @@ fn part_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -
     if !half {
         return kernels;
     }
+    let (before, after) = casts(operators, part);
+    let halves = kernels.into_iter().map(|(name, spec)| (name, halved(spec)));
+    before.into_iter().chain(halves).chain(after).collect()
+}
+
+/// The conversions around a part that computes in half precision, each with the name of the value: of what it reads, of what others read of it.
+#[must_use]
+pub fn casts(operators: &Graph, part: &[usize]) -> (Vec<Named>, Vec<Named>) {
     let (read, written) = rim(operators, part);
-    let casts = |ids: Vec<ValueId>, to: Precision| ids.into_iter().filter_map(move |id| cast(operators, id, to));
-    let mut all: Vec<(String, OpSpec)> = casts(read, Precision::F16).collect();
-    all.extend(kernels.into_iter().map(|(name, spec)| (name, halved(spec))));
-    all.extend(casts(written, Precision::F32));
-    all
+    let all = |ids: Vec<ValueId>, to: Precision| ids.into_iter().filter_map(|id| cast(operators, id, to)).collect();
+    (all(read, Precision::F16), all(written, Precision::F32))
 }
 
 /// The computed values a part reads from outside, and those others read of it.
@@ -80,7 +88,9 @@ fn cast(operators: &Graph, id: ValueId, to: Precision) -> Option<(String, OpSpec
     Some((value.name.clone(), OpSpec { kind: OpKind::Cast, attributes, inputs, outputs: vec![typed(to)] }))
 }
 
-fn halved(mut spec: OpSpec) -> OpSpec {
+/// The same kernel in half precision.
+#[must_use]
+pub fn halved(mut spec: OpSpec) -> OpSpec {
     let tensors = spec.inputs.iter_mut().map(|i| &mut i.tensor).chain(&mut spec.outputs);
     tensors.filter(|t| t.precision == Precision::F32).for_each(|t| t.precision = Precision::F16);
     spec

@@ -48,7 +48,7 @@ fn steps(kernels: &[&str], operators: &[&str], costs: &[u32], columns: usize, k:
 
 /// Operators that XNNPACK fuses into a neighbour where it can.
 fn is_fused(operator: &str) -> bool {
-    matches!(operator, "RELU" | "RELU6" | "RELU_N1_TO_1" | "MAXIMUM" | "MINIMUM" | "PAD" | "RESHAPE" | "MUL" | "QUANTIZE" | "DEQUANTIZE")
+    matches!(operator, "RELU" | "RELU6" | "RELU_N1_TO_1" | "MAXIMUM" | "MINIMUM" | "PAD" | "RESHAPE" | "MUL" | "SQUARE" | "QUANTIZE" | "DEQUANTIZE")
 }
 
 #[cfg(test)]

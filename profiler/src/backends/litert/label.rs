@@ -1,16 +1,17 @@
 //! What each executed kernel is: the operator of the model that it runs, with what was fused into it.
 //!
 //! A builtin kernel tells its operator's place in the file. XNNPACK tells only names, in execution order: [`partition`] says which operators it got
-//! together, [`align`] which of them each kernel runs, [`fusion`] what became of those without a kernel.
+//! together, [`align`](super::align) which of them each kernel runs, [`Fused`] what became of those without a kernel.
 
 use super::{
     align::align,
     events::Kernel,
-    fusion::Fused,
     kernel_names::{converts, precision},
-    partition,
 };
-use vitempo_graph::{Attribute, Attributes, Graph, Measurement, OpKind, OpSpec, Operand, Precision, Samples, Status, TensorSpec, ValueId, ValueSource};
+use vitempo_graph::{
+    Attributes, Graph, Measurement, OpKind, OpSpec, Precision, Samples, Status,
+    lowering::litert::{self, fusion::Fused, partition},
+};
 
 /// One row per kernel, without samples. `operators` are the model's operators in the file's order, `codes` TensorFlow Lite's names of them.
 pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec<Measurement> {
@@ -54,7 +55,7 @@ fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, cod
     for (&place, operator) in places.iter().zip(&aligned) {
         let row = &mut rows[place];
         if let Some((operator, spec)) = operator.and_then(|o| Some((o, fused.spec(o)?))) {
-            let spec = if half { halved(spec.clone()) } else { spec.clone() };
+            let spec = if half { litert::halved(spec.clone()) } else { spec.clone() };
             label(row, &operators.nodes()[operator].name, spec);
             casts.inside = true;
         } else if half
@@ -76,54 +77,21 @@ fn unknown(kernel: &Kernel) -> Measurement {
     Measurement { op, node: String::new(), kernel: kernel.name().to_owned(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
 }
 
-/// The same operator in half precision.
-fn halved(mut spec: OpSpec) -> OpSpec {
-    let tensors = spec.inputs.iter_mut().map(|i| &mut i.tensor).chain(&mut spec.outputs);
-    tensors.filter(|t| t.precision == Precision::F32).for_each(|t| t.precision = Precision::F16);
-    spec
-}
-
 /// The casts around a part that runs in half precision: of what it reads at its begin, of what others read at its end.
 struct Casts {
-    before: std::vec::IntoIter<(String, TensorSpec)>,
-    after: std::vec::IntoIter<(String, TensorSpec)>,
+    before: std::vec::IntoIter<(String, OpSpec)>,
+    after: std::vec::IntoIter<(String, OpSpec)>,
     inside: bool,
 }
 
 impl Casts {
     fn of(operators: &Graph, part: &[usize]) -> Self {
-        let nodes = operators.nodes();
-        let consumers = operators.consumers();
-        let inside = |node: usize| part.contains(&node);
-        let from_outside = |id: &ValueId| match operators.value(*id).source {
-            ValueSource::Node(index) => !inside(index as usize),
-            ValueSource::Input => true,
-            ValueSource::Constant(_) => false,
-        };
-        let to_outside = |id: &ValueId| operators.outputs().contains(id) || consumers[id.0 as usize].iter().any(|&c| !inside(c));
-        let mut read: Vec<ValueId> = part.iter().flat_map(|&o| nodes[o].inputs.iter().copied()).filter(from_outside).collect();
-        let mut seen = Vec::new();
-        read.retain(|id| {
-            !seen.contains(id) && {
-                seen.push(*id);
-                true
-            }
-        });
-        let written: Vec<ValueId> = part.iter().flat_map(|&o| nodes[o].outputs.iter().copied()).filter(to_outside).collect();
-        let described = |ids: Vec<ValueId>| -> Vec<(String, TensorSpec)> {
-            let floats = ids.into_iter().map(|id| operators.value(id)).filter_map(|v| Some((v.name.clone(), v.tensor.clone()?)));
-            floats.filter(|(_, tensor)| tensor.precision == Precision::F32).collect()
-        };
-        Self { before: described(read).into_iter(), after: described(written).into_iter(), inside: false }
+        let (before, after) = litert::casts(operators, part);
+        Self { before: before.into_iter(), after: after.into_iter(), inside: false }
     }
 
     fn next(&mut self) -> Option<(String, OpSpec)> {
-        let (value, to) = if self.inside { (self.after.next()?, Precision::F32) } else { (self.before.next()?, Precision::F16) };
-        let from = if to == Precision::F32 { Precision::F16 } else { Precision::F32 };
-        let tensor = |precision| TensorSpec { precision, ..value.1.clone() };
-        let inputs = vec![Operand { tensor: tensor(from), constant: false }];
-        let attributes = Attributes::new().with("to", Attribute::Text(to.name().to_owned()));
-        Some((value.0.clone(), OpSpec { kind: OpKind::Cast, attributes, inputs, outputs: vec![tensor(to)] }))
+        if self.inside { self.after.next() } else { self.before.next() }
     }
 }
 
@@ -131,7 +99,7 @@ impl Casts {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use vitempo_graph::GraphBuilder;
+    use vitempo_graph::{Attribute, GraphBuilder, TensorSpec};
 
     fn model() -> (Graph, [&'static str; 4]) {
         let mut b = GraphBuilder::new("m");

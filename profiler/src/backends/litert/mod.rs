@@ -11,15 +11,13 @@ mod align;
 mod api;
 pub mod discovery;
 mod events;
-mod fusion;
 mod kernel_names;
 mod label;
 mod model;
-mod partition;
 mod runtime;
 mod stored;
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, capture};
+use super::{AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, capture};
 use crate::clock::{RunTime, Stopwatch};
 use discovery::Missing;
 use events::Kernel;
@@ -72,6 +70,15 @@ impl Backend for LiteRt {
             Ok(runtime) => Availability::Available(self.capabilities(runtime)),
             Err(Missing { reason, hint }) => Availability::Unavailable { reason, hint },
         }
+    }
+
+    fn absent_devices(&self, options: &RunOptions) -> Vec<AbsentDevice> {
+        let Ok(runtime) = runtime::get(options.library.as_deref()) else { return Vec::new() };
+        let absent = |processor| {
+            let Missing { reason, hint } = runtime.refusal(processor);
+            AbsentDevice { processor, reason, hint }
+        };
+        [Processor::Gpu, Processor::Npu].map(absent).to_vec()
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
