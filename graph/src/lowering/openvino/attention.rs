@@ -44,7 +44,7 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex) -> Option<()> {
     let [q, k] = first.inputs[..] else { return None };
     let scores = *first.outputs.first()?;
     let rank = graph.shape(scores).len();
-    if !(rank == 3 || rank == 4) || graph.is_constant(q) || graph.is_constant(k) || first.op.attributes.int("trans_a").unwrap_or(0) != 0 {
+    if !(rank == 3 || rank == 4) || graph.is_constant(k) || first.op.attributes.int("trans_a").unwrap_or(0) != 0 {
         return None;
     }
     let (extra, softmax) = between(graph, scores)?;
@@ -75,7 +75,6 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex) -> Option<()> {
         output = end;
     }
     let q = transposed(graph, q).unwrap_or(q);
-    let k = if first.op.attributes.int("trans_b").is_some() { transposed(graph, k).unwrap_or(k) } else { k };
     let v = transposed(graph, v).unwrap_or(v);
     let inputs = [q, k].into_iter().chain(extra).chain([v]).collect();
     graph.fuse(&second.name, OpKind::Attention, ops, inputs, output).map(|_| ())

@@ -13,7 +13,7 @@ const ROUNDS: usize = 6;
 /// Removes what computes nothing, until nothing changes.
 pub(super) fn simplify(graph: &mut Rewriter) {
     for _ in 0..ROUNDS {
-        let steps = [fold_constants, no_ops, transposes_to_reshapes, merge_reshapes, merge_transposes, share];
+        let steps = [fold_constants, no_ops, transposes_to_reshapes, merge_reshapes, merge_transposes];
         if !steps.into_iter().fold(false, |changed, step| step(graph) | changed) {
             break;
         }
@@ -90,10 +90,10 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
     }
 }
 
-fn share(graph: &mut Rewriter) -> bool {
+/// Lets equal operators on equal inputs be computed once.
+pub(super) fn share(graph: &mut Rewriter) {
     type Key = (String, Vec<ValueId>, Vec<Option<TensorSpec>>);
     let mut seen: HashMap<Key, NodeIndex> = HashMap::new();
-    let mut changed = false;
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
         if matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
@@ -111,9 +111,7 @@ fn share(graph: &mut Rewriter) -> bool {
         for (old, new) in node.outputs.into_iter().zip(outputs) {
             graph.replace_value(old, new);
         }
-        changed = true;
     }
-    changed
 }
 
 /// A Reshape of a Reshape needs only the second.
@@ -161,6 +159,20 @@ fn transposes_to_reshapes(graph: &mut Rewriter) -> bool {
         changed = true;
     }
     changed
+}
+
+/// Marks an operator that nothing takes in.
+pub(super) const OWN: &str = "own";
+
+/// A HardSigmoid that is one operator of the model stays on its own; only one that is spelled out goes into convolutions.
+pub(super) fn mark_hard_sigmoids(graph: &mut Rewriter) {
+    for index in graph.order() {
+        if graph.is(index, &OpKind::HardSigmoid)
+            && let Some(attributes) = graph.attributes_mut(index)
+        {
+            attributes.set(OWN, Attribute::Int(1));
+        }
+    }
 }
 
 /// Divisions become multiplications: by a constant at once, by something computed through its reciprocal power.

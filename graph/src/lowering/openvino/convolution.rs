@@ -1,6 +1,9 @@
 //! Convolutions: what goes into weights and bias, and which operators after them the plugin's graph optimizer lets them take in.
 
-use super::pattern::{absorb, is_elementwise, is_simple, note, scales_along};
+use super::{
+    common,
+    pattern::{absorb, is_elementwise, is_simple, note, scales_along},
+};
 use crate::{
     Attribute, OpKind, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -21,11 +24,40 @@ pub(super) fn fold(graph: &mut Rewriter) {
     }
 }
 
+/// A bias that several convolutions read is added after them.
+pub(super) fn spell_out_shared_biases(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some(bias) = graph.node(index).filter(|_| is_convolution(graph, index)).and_then(|n| n.inputs.get(2).copied()) else { continue };
+        if graph.uses(bias) > 1 {
+            spell_out_bias(graph, index, bias);
+        }
+    }
+}
+
+fn spell_out_bias(graph: &mut Rewriter, index: NodeIndex, bias: ValueId) -> Option<()> {
+    let (_, output) = graph.ends(index)?;
+    let tensor = graph.tensor(output)?.clone();
+    let shape: Vec<usize> = tensor.shape.iter().enumerate().map(|(i, &d)| if i == 1 { d } else { 1 }).collect();
+    let node = graph.remove(index)?;
+    let inputs: Vec<ValueId> = node.inputs.iter().copied().filter(|&v| v != bias).collect();
+    let bias = graph.constant(SHARED, TensorSpec::f32(shape), None);
+    let product = graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, Some(tensor));
+    let attributes = crate::Attributes::new().with_int(SHARED, 1);
+    graph.add(&format!("{}/bias", node.name), OpKind::Add, attributes, vec![product, bias], vec![output]);
+    Some(())
+}
+
+/// Marks the sum with a shared bias, which no convolution takes in.
+const SHARED: &str = "shared_bias";
+
 fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
     let kind = graph.node(next)?.op.kind.clone();
-    if !matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul) || !scales_along(graph, next, output, 1) {
+    if graph.node(next)?.op.attributes.0.contains_key(SHARED)
+        || !matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul)
+        || !scales_along(graph, next, output, 1)
+    {
         return None;
     }
     let first = graph.ends(next).is_some_and(|(x, _)| x == output);
@@ -144,8 +176,8 @@ fn leads_to(graph: &Rewriter, from: NodeIndex, to: NodeIndex) -> bool {
 fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
-    let kind = graph.node(next)?.op.kind.clone();
-    (is_simple(&kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
+    let node = graph.node(next).filter(|n| !n.op.attributes.0.contains_key(SHARED) && !n.op.attributes.0.contains_key(common::OWN))?;
+    (is_simple(&node.op.kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
 }
 
 /// Marks the sums that look as if a convolution would take them in, but that none did: tokenization has passed them over.

@@ -89,6 +89,16 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
     }
 }
 
+/// Whether a kernel works in this format whatever its inputs have.
+fn insists(graph: &Rewriter, index: NodeIndex, format: MemoryFormat) -> bool {
+    use OpKind as K;
+    graph.node(index).is_some_and(|n| match n.op.kind {
+        K::Conv | K::ConvTranspose | K::Resize => format == ChannelsLast,
+        K::Linear | K::MatMul | K::Attention | K::Reshape | K::Softmax | K::RmsNorm | K::Gather => format == ChannelsFirst,
+        _ => false,
+    })
+}
+
 /// The format of most computed inputs; channels last when there are as many of either.
 fn majority(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
     let inputs = graph.node(index).map(|n| n.inputs.as_slice()).unwrap_or_default();
@@ -104,7 +114,8 @@ fn perm(graph: &Rewriter, index: NodeIndex) -> &[i64] {
 
 /// A Transpose, perhaps with a Reshape behind it, that only this Reorder reads and that the Reorder undoes: neither runs.
 fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> bool {
-    if graph.only_consumer(value).is_none() {
+    let readers = graph.consumers(value);
+    if graph.is_output(value) || (readers.len() > 1 && readers.iter().any(|&r| !insists(graph, r, format))) {
         return false;
     }
     let Some(producer) = graph.producer(value) else { return false };
@@ -139,6 +150,9 @@ fn undone_after(graph: &mut Rewriter, index: NodeIndex, image: ValueId) -> bool 
     let Some((_, flat)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else { return false };
     let folds = matches!((graph.shape(image), graph.shape(flat)), ([n, c, _, ..], [m, d, _]) if (n, c) == (m, d));
     let Some(transpose) = graph.only_consumer(flat).filter(|&t| folds && graph.is(t, &OpKind::Transpose) && perm(graph, t) == [0, 2, 1]) else { return false };
+    if graph.ends(transpose).is_none_or(|(_, tokens)| graph.only_consumer(tokens).is_none()) {
+        return false;
+    }
     place::forget(graph, transpose);
     true
 }

@@ -1,6 +1,9 @@
 //! What reductions, normalisations and interpolations take in of the elementwise operators after them.
 
-use super::pattern::{absorb, is_simple, scales_along};
+use super::{
+    common::OWN,
+    pattern::{absorb, is_simple, scales_along},
+};
 use crate::{
     OpKind,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -24,6 +27,6 @@ pub(super) fn fuse(graph: &mut Rewriter) {
 fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
-    let kind = graph.node(next)?.op.kind.clone();
-    (is_simple(&kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
+    let node = graph.node(next).filter(|n| !n.op.attributes.0.contains_key(OWN))?;
+    (is_simple(&node.op.kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
 }

@@ -47,6 +47,8 @@ use crate::{Graph, GraphError, patterns, patterns::rewriter::Rewriter};
 pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
     let mut rewriter = Rewriter::new(graph);
     common::simplify(&mut rewriter);
+    common::share(&mut rewriter);
+    common::mark_hard_sigmoids(&mut rewriter);
     let canonical = patterns::canonicalize(&rewriter.finish()?);
     let mut rewriter = Rewriter::new(&canonical);
     let graph = &mut rewriter;
@@ -61,6 +63,7 @@ pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
 fn transform(graph: &mut Rewriter) {
     normalization::spell_out(graph);
     movement::global_pools(graph);
+    movement::reductions(graph);
     movement::slices_to_splits(graph);
     movement::group_convolutions(graph);
     movement::einsums(graph);
@@ -68,6 +71,7 @@ fn transform(graph: &mut Rewriter) {
     common::divisions(graph);
     common::simplify(graph);
     movement::shuffles(graph);
+    convolution::spell_out_shared_biases(graph);
     convolution::fold(graph);
     strides::lift(graph);
     product::turn_and_scale(graph);

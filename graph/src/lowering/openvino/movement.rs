@@ -21,6 +21,82 @@ pub(super) fn global_pools(graph: &mut Rewriter) {
     }
 }
 
+fn is_reduction(kind: &OpKind) -> bool {
+    use OpKind as K;
+    matches!(kind, K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd)
+}
+
+/// Reductions keep their dimensions where something puts these back; two in a row are one; and they come before a Transpose.
+pub(super) fn reductions(graph: &mut Rewriter) {
+    for index in graph.order() {
+        if graph.node(index).is_some_and(|n| is_reduction(&n.op.kind)) {
+            keep_dimensions(graph, index);
+            merge(graph, index);
+            before_transpose(graph, index);
+        }
+    }
+}
+
+fn axes_of(graph: &Rewriter, index: NodeIndex) -> Vec<i64> {
+    graph.node(index).map(|n| n.op.attributes.ints("axes").to_vec()).unwrap_or_default()
+}
+
+fn keep_dimensions(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (x, output) = graph.ends(index)?;
+    let after = graph.only_consumer(output).filter(|&i| graph.is(i, &OpKind::Reshape))?;
+    let (_, end) = graph.ends(after)?;
+    let axes = axes_of(graph, index);
+    let kept: Vec<usize> = graph.shape(x).iter().enumerate().map(|(i, &d)| if axes.contains(&(i as i64)) { 1 } else { d }).collect();
+    if graph.node(index)?.op.attributes.int("keepdims") != Some(0) || graph.shape(end) != kept {
+        return None;
+    }
+    graph.remove(after);
+    graph.set_output(index, 0, end);
+    graph.attributes_mut(index)?.set("keepdims", Attribute::Int(1));
+    Some(())
+}
+
+fn merge(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (x, _) = graph.ends(index)?;
+    let kind = graph.node(index)?.op.kind.clone();
+    let before = graph.producer_of(x, &kind).filter(|_| graph.only_consumer(x).is_some() && kind != OpKind::ReduceL2)?;
+    let keeps = |i: NodeIndex| graph.node(i).is_some_and(|n| n.op.attributes.int("keepdims") != Some(0));
+    if !keeps(index) || !keeps(before) {
+        return None;
+    }
+    let mut axes = [axes_of(graph, before), axes_of(graph, index)].concat();
+    axes.sort_unstable();
+    axes.dedup();
+    let (source, _) = graph.ends(before)?;
+    graph.set_input(index, 0, source);
+    graph.remove(before);
+    graph.attributes_mut(index)?.set("axes", Attribute::Ints(axes));
+    Some(())
+}
+
+fn before_transpose(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (x, output) = graph.ends(index)?;
+    let transpose = graph.producer_of(x, &OpKind::Transpose).filter(|_| graph.only_consumer(x).is_some())?;
+    let perm = graph.node(transpose)?.op.attributes.ints("perm").to_vec();
+    if graph.node(index)?.op.attributes.int("keepdims") == Some(0) {
+        return None;
+    }
+    let mut axes: Vec<i64> = axes_of(graph, index).iter().map(|&a| perm.get(usize::try_from(a).ok()?).copied()).collect::<Option<_>>()?;
+    axes.sort_unstable();
+    let (source, _) = graph.ends(transpose)?;
+    let mut tensor = graph.tensor(source)?.clone();
+    for &axis in &axes {
+        *tensor.shape.get_mut(usize::try_from(axis).ok()?)? = 1;
+    }
+    graph.set_input(index, 0, source);
+    graph.remove(transpose);
+    graph.attributes_mut(index)?.set("axes", Attribute::Ints(axes));
+    let reduced = graph.value("reduced", Some(tensor));
+    graph.set_output(index, 0, reduced);
+    graph.add("transpose", OpKind::Transpose, Attributes::new().with_ints("perm", perm), vec![reduced], vec![output]);
+    Some(())
+}
+
 /// One slice of a tensor along one axis.
 struct Cut {
     start: i64,

@@ -3,7 +3,7 @@
 //! An executed node has a layer type and the names of the operators it was made of. Operators keep their ONNX names through fusions; those that a
 //! transformation made carry their type and a number (`Multiply_38`). Both say what is inside where the type alone does not.
 
-use crate::{Graph, OpKind};
+use crate::{Graph, Node, OpKind};
 use std::collections::HashMap;
 
 /// Kinds of operators by the names OpenVINO knows them by.
@@ -23,7 +23,7 @@ impl Names {
             }
         }
         for node in graph.nodes() {
-            kinds.insert(node.name.clone(), node.op.kind.clone());
+            kinds.insert(node.name.clone(), reduced(graph, node).unwrap_or_else(|| node.op.kind.clone()));
         }
         Self { kinds }
     }
@@ -41,6 +41,12 @@ impl Names {
         let inside: Vec<OpKind> = originals.split(',').chain([name]).filter(|n| !n.is_empty()).filter_map(|n| self.operator(n)).collect();
         kind(layer_type, &inside)
     }
+}
+
+/// What is behind a Reshape that gives a reduction its dimensions back: the two run as one, under the name of the second.
+fn reduced(graph: &Graph, node: &Node) -> Option<OpKind> {
+    let before = graph.producer(*node.inputs.first()?).filter(|_| node.op.kind == OpKind::Reshape)?;
+    before.op.kind.name().starts_with("reduce").then(|| before.op.kind.clone())
 }
 
 /// The kind of a kernel of this layer type made of these operators.

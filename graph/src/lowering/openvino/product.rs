@@ -1,6 +1,9 @@
 //! Matrix products: with constant weights FullyConnected, otherwise MatMul; what goes into weights and biases, and which transposes they take in.
 
-use super::pattern::{absorb, along_axis, is_simple, scales_along};
+use super::{
+    common::OWN,
+    pattern::{absorb, along_axis, is_simple, scales_along},
+};
 use crate::{
     Attribute, Attributes, OpKind, TensorSpec,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -160,6 +163,6 @@ fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let next = graph.only_consumer(output)?;
     let axis = graph.shape(output).len().checked_sub(1)?;
     let kind = graph.node(next)?.op.kind.clone();
-    let fits = (is_simple(&kind) && kind != OpKind::PRelu) || scales_along(graph, next, output, axis);
+    let fits = (is_simple(&kind) && kind != OpKind::PRelu && !graph.node(next)?.op.attributes.0.contains_key(OWN)) || scales_along(graph, next, output, axis);
     fits.then(|| absorb(graph, index, next)).flatten()
 }
