@@ -1,6 +1,6 @@
 //! The range of every tensor without running the model: mean and variance are handed from operator to operator.
 //!
-//! Elements of a tensor are taken as independent draws of one distribution, normal unless bounds are known (a ReLU's output is not negative). Then:
+//! Elements of a tensor are taken as independent draws of one distribution, normal but for its ends (a ReLU's output is not negative). Then:
 //!
 //! | operator | mean and variance of its output |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | mean over n | the same mean; v / sqrt(n), between independent (v / n) and equal (v) elements |
 //! | what moves elements | the same, to the bit: engines want equal scales on both sides |
 //!
-//! The range is mean +- 6 standard deviations within the bounds; of a softmax, a sigmoid and the model's inputs it is all between the bounds.
+//! The range is mean +- 6 standard deviations, of a function of one number what it makes of its input's range.
 
 mod function;
 mod weighted;
@@ -25,31 +25,32 @@ use crate::{ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueS
 pub(super) struct Moments {
     pub mean: f64,
     pub variance: f64,
-    /// No element is below.
-    pub low: f64,
-    /// No element is above.
-    pub high: f64,
-    /// Whether elements come near both bounds.
-    pub full: bool,
+    /// The least element there may be.
+    pub least: f64,
+    /// The greatest element there may be.
+    pub most: f64,
 }
 
-/// Standard deviations on each side of the mean.
+/// Standard deviations on each side of the mean that a normal distribution is followed.
 const REACH: f64 = 6.0;
 /// Standard deviation of weights without values, as the writer of models makes them.
 const SEEDED_DEVIATION: f64 = 0.02;
 
 impl Moments {
-    pub(super) fn normal(mean: f64, variance: f64) -> Self {
+    fn normal(mean: f64, variance: f64) -> Self {
         let finite = |v: f64| if v.is_finite() { v.clamp(-1e18, 1e18) } else { 0.0 };
-        Self { mean: finite(mean), variance: finite(variance).max(0.0), low: f64::NEG_INFINITY, high: f64::INFINITY, full: false }
-    }
-
-    fn bounded(self, low: f64, high: f64) -> Self {
-        Self { low, high, ..self }
+        let (mean, variance) = (finite(mean), finite(variance).max(0.0));
+        let reach = REACH * variance.sqrt();
+        Self { mean, variance, least: mean - reach, most: mean + reach }
     }
 
     fn uniform(low: f64, high: f64) -> Self {
-        Self { full: true, ..Self::normal((low + high) / 2.0, (high - low).powi(2) / 12.0).bounded(low, high) }
+        Self { least: low, most: high, ..Self::normal((low + high) / 2.0, (high - low).powi(2) / 12.0) }
+    }
+
+    /// The same within bounds.
+    fn within(self, low: f64, high: f64) -> Self {
+        Self { least: self.least.clamp(low, high), most: self.most.clamp(low, high), ..self }
     }
 
     fn deviation(self) -> f64 {
@@ -60,13 +61,14 @@ impl Moments {
         self.mean * self.mean + self.variance
     }
 
+    /// Whether all elements are about the same: a constant that shifts or scales.
+    fn is_steady(self) -> bool {
+        self.variance < 0.01 * self.mean * self.mean
+    }
+
     /// Scale and zero point for the range.
     pub(super) fn affine(self) -> Affine {
-        if self.full {
-            return Affine::of_range(self.low, self.high);
-        }
-        let reach = REACH * self.deviation();
-        Affine::of_range((self.mean - reach).max(self.low), (self.mean + reach).min(self.high))
+        Affine::of_range(self.least, self.most)
     }
 
     fn mix(parts: &[(Self, f64)]) -> Self {
@@ -75,7 +77,7 @@ impl Moments {
         let mean = of(&|m| m.mean);
         let variance = of(&|m| m.mean_square()) - mean * mean;
         let bound = |f: fn(f64, f64) -> f64, of: fn(&Self) -> f64| parts.iter().map(|(m, _)| of(m)).reduce(f).unwrap_or(0.0);
-        Self { full: parts.iter().all(|(m, _)| m.full), ..Self::normal(mean, variance).bounded(bound(f64::min, |m| m.low), bound(f64::max, |m| m.high)) }
+        Self { least: bound(f64::min, |m| m.least), most: bound(f64::max, |m| m.most), ..Self::normal(mean, variance) }
     }
 }
 
@@ -149,23 +151,19 @@ impl Visit<'_> {
             Sub => sum(a?, b?, -1.0),
             Mul => multiplied(a?, b?),
             Div => multiplied(a?, inverse(b?)),
-            Softmax if op.attributes.int("log") == Some(1) => Moments::normal(-1.0, 4.0).bounded(f64::NEG_INFINITY, 0.0),
-            Softmax => {
-                let n = self.extent("axis").max(1.0);
-                Moments { full: true, ..Moments::normal(1.0 / n, 1.0 / n / n).bounded(0.0, 1.0) }
-            }
+            Softmax => softmax(a?, self.extent("axis").max(1.0), op.attributes.int("log") == Some(1)),
             LayerNorm | InstanceNorm | GroupNorm | RmsNorm => {
                 let (scale, bias) = (b.unwrap_or(Moments::normal(1.0, 0.0)), self.input(2).unwrap_or(Moments::normal(0.0, 0.0)));
                 Moments::normal(bias.mean, scale.mean_square() + bias.variance)
             }
-            LpNorm => Moments::normal(0.0, 1.0 / self.extent("axis").max(1.0)).bounded(-1.0, 1.0),
+            LpNorm => Moments::normal(0.0, 1.0 / self.extent("axis").max(1.0)).within(-1.0, 1.0),
             BatchNorm => weighted::batch_norm(self, a?),
             GlobalAveragePool | AveragePool | ReduceMean => averaged(self.first()?, self.shrinkage()),
             ReduceSum => {
                 let (x, n) = (self.first()?, self.shrinkage());
                 Moments::normal(x.mean * n, x.variance * n)
             }
-            ReduceL2 => Moments::normal((self.first()?.mean_square() * self.shrinkage()).sqrt(), self.first()?.variance).bounded(0.0, f64::INFINITY),
+            ReduceL2 => Moments::normal((self.first()?.mean_square() * self.shrinkage()).sqrt(), self.first()?.variance).within(0.0, f64::INFINITY),
             Concat | Where | Min | Max => {
                 let skip = usize::from(op.kind == Where);
                 let parts = (skip..self.node.inputs.len()).filter_map(|i| Some((self.input(i)?, self.elements(i)))).collect::<Vec<_>>();
@@ -205,7 +203,7 @@ impl Visit<'_> {
     fn product(&self, a: Moments, b: Moments) -> Moments {
         let attention = self.node.inputs.first().and_then(|&id| self.graph.producer(id)).is_some_and(|n| n.op.kind == OpKind::Softmax);
         if attention {
-            return Moments::normal(b.mean, b.variance).bounded(b.low, b.high);
+            return b;
         }
         let both = multiplied(a, b);
         Moments::normal(self.depth() * both.mean, self.depth() * both.variance)
@@ -216,27 +214,47 @@ fn of_numbers(numbers: &[f64]) -> Moments {
     let n = numbers.len().max(1) as f64;
     let mean = numbers.iter().sum::<f64>() / n;
     let variance = numbers.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
-    let (low, high) = numbers.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
-    Moments { full: true, ..Moments::normal(mean, variance).bounded(low, high) }
+    let (least, most) = numbers.iter().fold((mean, mean), |(l, m), &v| (l.min(v), m.max(v)));
+    Moments { least, most, ..Moments::normal(mean, variance) }
 }
 
 fn sum(a: Moments, b: Moments, sign: f64) -> Moments {
-    let (low, high) = if sign > 0.0 { (b.low, b.high) } else { (-b.high, -b.low) };
-    Moments::normal(a.mean + sign * b.mean, a.variance + b.variance).bounded(a.low + low, a.high + high)
+    let b = Moments { mean: sign * b.mean, least: sign * b.least, most: sign * b.most, ..b };
+    let both = Moments::normal(a.mean + b.mean, a.variance + b.variance);
+    match (a.variance, b.variance) {
+        (v, w) if w <= 0.01 * v => Moments { least: a.least + b.mean, most: a.most + b.mean, ..both },
+        (v, w) if v <= 0.01 * w => Moments { least: b.least.min(b.most) + a.mean, most: b.most.max(b.least) + a.mean, ..both },
+        _ => both,
+    }
 }
 
 fn multiplied(a: Moments, b: Moments) -> Moments {
-    let moments = Moments::normal(a.mean * b.mean, a.variance * b.variance + a.variance * b.mean.powi(2) + b.variance * a.mean.powi(2));
-    if a.low >= 0.0 && b.low >= 0.0 { moments.bounded(0.0, f64::INFINITY) } else { moments }
+    let both = Moments::normal(a.mean * b.mean, a.variance * b.variance + a.variance * b.mean.powi(2) + b.variance * a.mean.powi(2));
+    let scaled = |m: Moments, by: f64| Moments { least: (m.least * by).min(m.most * by), most: (m.least * by).max(m.most * by), ..both };
+    if b.is_steady() {
+        return scaled(a, b.mean);
+    }
+    if a.is_steady() {
+        return scaled(b, a.mean);
+    }
+    if a.least >= 0.0 && b.least >= 0.0 { both.within(0.0, f64::INFINITY) } else { both }
 }
 
 /// 1 / x, around the mean.
 fn inverse(x: Moments) -> Moments {
     let mean = if x.mean.abs() < 1e-6 { 1e-6 } else { x.mean };
-    let inverse = Moments::normal(1.0 / mean, x.variance / mean.powi(4));
-    if x.low >= 0.0 { inverse.bounded(0.0, f64::INFINITY) } else { inverse }
+    Moments::normal(1.0 / mean, x.variance / mean.powi(4))
 }
 
 fn averaged(x: Moments, n: f64) -> Moments {
-    Moments { full: false, ..Moments::normal(x.mean, x.variance / n.max(1.0).sqrt()).bounded(x.low, x.high) }
+    Moments::normal(x.mean, x.variance / n.max(1.0).sqrt()).within(x.least, x.most)
+}
+
+/// Of n normal scores: exp(s - mean - variance / 2) / n, whose greatest is close to 1 / n while scores hardly differ and 1 once they do.
+fn softmax(scores: Moments, n: f64, log: bool) -> Moments {
+    let most = (REACH * scores.deviation() - scores.variance.min(REACH * REACH) / 2.0).exp() / n;
+    if log {
+        return Moments { most: 0.0, ..Moments::normal(-n.ln() - scores.variance / 2.0, scores.variance) };
+    }
+    Moments { least: 0.0, most: most.clamp(1.0 / n, 1.0), ..Moments::normal(1.0 / n, 1.0 / n / n) }
 }
