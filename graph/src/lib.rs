@@ -13,6 +13,7 @@
 //! This crate imports no other crate of the workspace.
 
 mod builder;
+mod channels_last;
 mod environment;
 mod exact_floats;
 mod graph;
@@ -31,6 +32,7 @@ pub mod tflite;
 mod work;
 
 pub use builder::GraphBuilder;
+pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
 pub use latency::Latency;

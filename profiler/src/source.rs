@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use vitempo_graph::{Graph, onnx, quantize::Conversion};
+use vitempo_graph::{Graph, images_channels_last, onnx, quantize::Conversion};
 
 /// Where a model to be measured comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +24,9 @@ pub enum Source {
 /// # Errors
 /// A sentence with the file's or the node's name.
 pub fn ready(name: &str, source: &Source, graph: &Graph, backend: &dyn Backend, options: &RunOptions) -> Result<Model, String> {
-    if let Some(conversion) = backend.conversion(options) {
-        return converted(name, source, graph, conversion, options);
+    let (conversion, last) = (backend.conversion(options), backend.wants_images_channels_last(options));
+    if conversion.is_some() || last {
+        return rewritten(name, source, graph, conversion, last, options);
     }
     let source = match source {
         Source::Graph => ModelSource::Bytes(bytes_of_graph(graph, options.seed)?),
@@ -43,13 +44,20 @@ pub fn bytes_of_graph(graph: &Graph, seed: u64) -> Result<Vec<u8>, String> {
     onnx::to_bytes(graph, &onnx::WriteOptions::seeded(seed)).map_err(|e| e.to_string())
 }
 
-/// The model in another precision; its graph is that of the new file.
-fn converted(name: &str, source: &Source, graph: &Graph, conversion: Conversion, options: &RunOptions) -> Result<Model, String> {
-    let input = range(options.inputs);
-    let bytes = match source {
-        Source::Graph => conversion.model_bytes(graph, options.seed, input)?,
-        Source::File(path) => conversion.model_bytes(&with_weights(path, graph, options.seed)?, options.seed, input)?,
+/// The model in another precision or with transposed inputs; its graph is that of the new file.
+fn rewritten(name: &str, source: &Source, graph: &Graph, conversion: Option<Conversion>, last: bool, options: &RunOptions) -> Result<Model, String> {
+    let mut weighted = match source {
+        Source::Graph => graph.clone(),
+        Source::File(path) => with_weights(path, graph, options.seed)?,
     };
+    if last {
+        weighted = images_channels_last(&weighted).map_err(|e| e.to_string())?;
+    }
+    let bytes = match conversion {
+        Some(conversion) => conversion.model_bytes(&weighted, options.seed, range(options.inputs))?,
+        None => bytes_of_graph(&weighted, options.seed)?,
+    };
+    drop(weighted);
     let graph = onnx::read_bytes(graph.name(), &bytes, &onnx::ReadOptions::default()).map_err(|e| e.to_string())?;
     Ok(Model { name: name.to_owned(), graph, source: ModelSource::Bytes(bytes) })
 }

@@ -11,9 +11,10 @@ use vitempo_profiler::{
 /// The backends that can run here, but for the null backend.
 fn engines() -> Vec<Box<dyn Backend>> {
     let available = |backend: &dyn Backend| match backend.probe(&RunOptions::default()) {
+        // An engine that runs on emulated processors only tells no times.
         Availability::Available(capabilities) => {
             assert!(!capabilities.version.is_empty());
-            true
+            capabilities.operator_timing
         }
         Availability::Unavailable { reason, hint } => {
             eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());

@@ -6,7 +6,7 @@ pub mod onnxruntime;
 pub mod openvino;
 pub mod rten;
 
-use crate::{Environment, Graph};
+use crate::{Environment, Graph, Precision, quantize};
 
 /// Frameworks there are rules for.
 pub const FRAMEWORKS: &[&str] = &["litert", "litert-builtin", "onnxruntime", "openvino", "rten"];
@@ -19,7 +19,10 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
         "litert-builtin" => litert::lower(graph, false, environment.precision).ok(),
         "onnxruntime" => onnxruntime::lower(graph, onnxruntime::block(environment)).ok(),
         "openvino" => openvino::lower(graph).ok(),
-        "rten" => Some(rten::lower(graph)),
+        "rten" => match environment.precision {
+            Precision::I8 => quantize::integer(graph, &quantize::Options::default()).ok().map(|graph| rten::lower(&graph)),
+            _ => Some(rten::lower(graph)),
+        },
         "null" => Some(graph.clone()),
         _ => None,
     }

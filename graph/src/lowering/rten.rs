@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `FusedMatMul` | `linear` or `matmul`, a third input for the bias, `alpha` for the scale |
 //! | `TransformInputs(op)` | the operator; its inputs as it sees them, `perm_a`, `perm_b` (products), `perm_N` (others): how they lie in memory |
+//! | `MatMulIntegerToFloat`, `ConvIntegerToFloat` | the product with `integer` = 1 whose output is floats; zero points and scale as last inputs |
 //! | `AddSoftmax` | `softmax` with `mask` = 1 and the mask as second input |
 //! | `Swish` | `silu` with `alpha` |
 //! | a reshape whose input is needed again, so that it must copy | `reshape` with `copy` = 1; all others move nothing |

@@ -43,6 +43,11 @@ pub trait Backend: Send + Sync {
         Vec::new()
     }
 
+    /// Whether a model for these options is to have its images transposed when they enter ([`vitempo_graph::images_channels_last`]).
+    fn wants_images_channels_last(&self, _options: &RunOptions) -> bool {
+        false
+    }
+
     /// Makes a model ready to run: reads it, optimises it, fills its inputs.
     ///
     /// # Errors
@@ -217,6 +222,8 @@ pub fn all() -> Vec<Box<dyn Backend>> {
         Box::new(rten::Rten),
         #[cfg(feature = "onnxruntime")]
         Box::new(onnxruntime::OnnxRuntime),
+        #[cfg(feature = "onnxruntime")]
+        Box::new(onnxruntime::qnn::Qnn),
         #[cfg(feature = "tract")]
         Box::new(tract::Tract),
         #[cfg(feature = "litert")]

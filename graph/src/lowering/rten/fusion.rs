@@ -34,6 +34,10 @@ impl Rules {
             rules.push(Box::new(move |program, index| build(&pattern.test(program, index)?, program, program.op(index)?)));
         }
         rules.push(Box::new(product::scale));
+        for name in ["MatMulInteger", "ConvInteger"] {
+            let pattern = product::integer_pattern(name);
+            rules.push(Box::new(move |program, index| product::integer(&pattern.test(program, index)?, program, program.op(index)?)));
+        }
         rules.push(Box::new(product::conv_bias));
         rules.push(Box::new(product::conv_batch_norm));
         let masked = unary("Softmax", binary("Add", Pattern::Any("qk"), Pattern::Any("mask")));

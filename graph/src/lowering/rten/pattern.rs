@@ -183,7 +183,11 @@ pub(super) fn engine_name(op: &Op) -> &str {
     if let Some(name) = op.fused {
         return name;
     }
+    let integer = op.attributes.int("integer") == Some(1);
     match &op.kind {
+        OpKind::Conv if integer => "ConvInteger",
+        OpKind::MatMul | OpKind::Linear if integer => "MatMulInteger",
+        OpKind::Cast => "Cast",
         OpKind::MatMul => "MatMul",
         OpKind::Linear => {
             let gemm = op.inputs.len() > 2 || ["trans_a", "trans_b", "alpha", "beta"].iter().any(|name| op.attributes.0.contains_key(*name));

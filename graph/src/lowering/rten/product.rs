@@ -3,7 +3,7 @@
 use super::{
     fusion::with_number,
     normalization::channel_count,
-    pattern::{Match, Pattern, binary, engine_name},
+    pattern::{Match, Pattern, binary, engine_name, unary},
     program::{Fusion, Op, Program},
 };
 use crate::{Attributes, OpKind, TensorSpec, ValueId};
@@ -66,6 +66,26 @@ fn scale_factor(program: &Program, op: &Op) -> Option<(f32, ValueId)> {
 pub(super) fn kind(program: &Program, right: ValueId) -> OpKind {
     let matrix = program.tensor(right).is_some_and(|tensor| tensor.rank() == 2);
     if matrix && program.is_constant(right) { OpKind::Linear } else { OpKind::MatMul }
+}
+
+/// An integer product, cast to floats and scaled.
+pub(super) fn integer_pattern(product: &'static str) -> Pattern {
+    let inputs = ["a", "b", "a_zero", "b_zero"].map(Pattern::Any);
+    binary("Mul", unary("Cast", Pattern::Op(product, inputs.to_vec(), Some("product"))), Pattern::Any("scale"))
+}
+
+/// The scale must be a vector at most, of a convolution a number.
+pub(super) fn integer(found: &Match, program: &Program, op: &Op) -> Option<Fusion> {
+    let product = found.op("product", program)?;
+    let scale = found.value("scale")?;
+    let tensor = program.tensor(scale)?;
+    let convolution = product.kind == OpKind::Conv;
+    if tensor.rank() > 1 || (convolution && tensor.elements() != 1) {
+        return None;
+    }
+    let inputs = product.inputs.iter().copied().chain([scale]).collect();
+    let name = if convolution { "ConvIntegerToFloat" } else { "MatMulIntegerToFloat" };
+    Fusion::kernel(op.replaced_by(name, product.kind.clone(), product.attributes.clone(), inputs))
 }
 
 /// A convolution without bias plus a constant `[1, C, 1, ...]`.

@@ -1,7 +1,8 @@
 //! ONNX Runtime's profile: a trace of events as JSON, one `*_kernel_time` per executed kernel, one `model_run` after the kernels of each run.
 //!
 //! `dur` is in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is taken (`dur` + 0.5 us), which is right on average
-//! and keeps the sum over many small kernels from falling short.
+//! and keeps the sum over many small kernels from falling short. On a GPU the events of category `Kernel` that name the node count instead. The memory
+//! of a kernel is that of its inputs, weights and outputs.
 
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -24,9 +25,26 @@ struct Arguments {
     #[serde(default)]
     op_name: String,
     #[serde(default)]
+    provider: String,
+    /// Of a GPU's kernel: the event of the node that launched it.
+    #[serde(default)]
+    parent_name: String,
+    #[serde(default, deserialize_with = "number")]
+    activation_size: u64,
+    #[serde(default, deserialize_with = "number")]
+    parameter_size: u64,
+    #[serde(default, deserialize_with = "number")]
+    output_size: u64,
+    #[serde(default)]
     input_type_shape: Vec<HashMap<String, Vec<i64>>>,
     #[serde(default)]
     output_type_shape: Vec<HashMap<String, Vec<i64>>>,
+}
+
+/// A number, or one in quotes as the engine writes it; 0 for what is none.
+fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0))
 }
 
 /// One row per kernel of the last `repeats` runs, in execution order. `executed` is the optimised model: it says what each kernel is.
@@ -50,24 +68,56 @@ pub fn kernels(text: &str, repeats: usize, executed: Option<&Graph>) -> Result<V
                 rows.len() - 1
             });
             *occurrence += 1;
-            rows[place].samples.wall_ns.push(event.dur.saturating_mul(1000).saturating_add(500));
+            match event.time_ns() {
+                Ok(time) => rows[place].samples.wall_ns.push(time),
+                Err(reason) => rows[place].status = Status::Failed(reason.to_owned()),
+            }
         }
     }
     for row in &mut rows {
         let samples = row.samples.wall_ns.len();
-        if samples != repeats {
+        if samples != repeats && row.status == Status::Ok {
             row.status = Status::Failed(format!("ran in {samples} of {repeats} runs"));
         }
     }
     Ok(rows)
 }
 
-fn split_runs(events: Vec<Event>) -> Vec<Vec<Event>> {
+/// One kernel of one run: the node's event, and those of the GPU kernels it launched.
+struct Kernel {
+    event: Event,
+    gpu_us: Option<u64>,
+}
+
+impl std::ops::Deref for Kernel {
+    type Target = Event;
+
+    fn deref(&self) -> &Event {
+        &self.event
+    }
+}
+
+impl Kernel {
+    /// On a GPU the node's own time is that of launching; what its kernels took is known where the engine traces them.
+    fn time_ns(&self) -> Result<u64, &'static str> {
+        match (self.gpu_us, self.args.provider.as_str()) {
+            (Some(us), _) => Ok(us.saturating_mul(1000)),
+            (None, "" | "CPUExecutionProvider") => Ok(self.dur.saturating_mul(1000).saturating_add(500)),
+            (None, _) => Err("the engine told the time of launching it only, not that on the device"),
+        }
+    }
+}
+
+fn split_runs(events: Vec<Event>) -> Vec<Vec<Kernel>> {
     let mut runs = Vec::new();
-    let mut run = Vec::new();
+    let mut run: Vec<Kernel> = Vec::new();
     for event in events {
         if event.cat == "Node" && event.name.ends_with("_kernel_time") {
-            run.push(event);
+            run.push(Kernel { event, gpu_us: None });
+        } else if event.cat == "Kernel" && !event.args.parent_name.is_empty() {
+            if let Some(parent) = run.iter_mut().rev().find(|kernel| kernel.event.name == event.args.parent_name) {
+                *parent.gpu_us.get_or_insert(0) += event.dur;
+            }
         } else if event.name == "model_run" {
             runs.push(std::mem::take(&mut run));
         }
@@ -118,7 +168,9 @@ fn row(node: &str, arguments: &Arguments, spec: Option<&OpSpec>) -> Measurement 
         inputs: tensors(&arguments.input_type_shape).map(|tensor| Operand { tensor, constant: false }).collect(),
         outputs: tensors(&arguments.output_type_shape).collect(),
     });
-    Measurement { op, node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
+    let held = arguments.activation_size.saturating_add(arguments.parameter_size).saturating_add(arguments.output_size);
+    let memory_bytes = Some(held).filter(|&bytes| bytes > 0);
+    Measurement { op, node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), memory_bytes, status: Status::Ok }
 }
 
 fn tensors(types: &[HashMap<String, Vec<i64>>]) -> impl Iterator<Item = TensorSpec> {
@@ -172,6 +224,18 @@ mod tests {
         assert_eq!(rows[0].op.kind, OpKind::Unsupported("Conv".into()));
         assert_eq!(rows[0].op.inputs[1].tensor, TensorSpec::new([2], Precision::I64));
         assert_eq!(rows[0].op.outputs, [TensorSpec::f32([4, 1])]);
+    }
+
+    #[test]
+    fn on_a_gpu_the_kernels_count_and_not_the_launch() {
+        let on = |provider: &str| event("a", "Conv", 9).replace(r#""op_name""#, &format!(r#""provider":"{provider}","output_size":"16","op_name""#));
+        let gpu = r#"{"cat":"Kernel","name":"winograd","dur":40,"args":{"parent_name":"a_kernel_time"}}"#.to_owned();
+        let rows = kernels(&trace(&[vec![on("CUDAExecutionProvider"), gpu.clone(), gpu]]), 1, None).unwrap();
+        assert_eq!((rows[0].samples.wall_ns.as_slice(), rows[0].memory_bytes), (&[80_000][..], Some(16)));
+        let rows = kernels(&trace(&[vec![on("CUDAExecutionProvider")]]), 1, None).unwrap();
+        assert!(matches!(&rows[0].status, Status::Failed(reason) if reason.contains("launching")) && rows[0].samples.wall_ns.is_empty());
+        let rows = kernels(&trace(&[vec![on("CPUExecutionProvider")]]), 1, None).unwrap();
+        assert_eq!((rows[0].samples.wall_ns.as_slice(), &rows[0].status), (&[9_500][..], &Status::Ok));
     }
 
     #[test]

@@ -91,11 +91,16 @@ fn agree(op: &OpSpec, step: &Step) -> bool {
 /// Whether rten's operator of that name computes this kind.
 fn same_operator(op: &OpSpec, kernel: &str) -> bool {
     use OpKind as K;
+    let integer = op.attributes.int("integer") == Some(1) && !op.outputs.is_empty();
     let inner = kernel.strip_prefix("TransformInputs(").and_then(|k| k.strip_suffix(')'));
     let permuted = op.attributes.0.keys().any(|name| name.starts_with("perm_")) || op.attributes.int("trans_a").or(op.attributes.int("trans_b")).is_some();
     let biased = op.inputs.len() > 2 || op.attributes.float("alpha").is_some();
     match (inner.unwrap_or(kernel), &op.kind) {
         ("Gemm", K::Linear) => true,
+        ("MatMulInteger" | "MatMulIntegerToFloat", K::MatMul | K::Linear) => integer && (op.outputs[0].precision.is_float() == kernel.ends_with("ToFloat")),
+        ("ConvInteger" | "ConvIntegerToFloat", K::Conv) => integer && (op.outputs[0].precision.is_float() == kernel.ends_with("ToFloat")),
+        (_, K::MatMul | K::Linear | K::Conv) if integer => false,
+        ("DynamicQuantizeLinear", K::DynamicQuantize) => true,
         ("MatMul", K::MatMul | K::Linear) => permuted == inner.is_some() && !biased,
         ("FusedMatMul", K::MatMul | K::Linear) => permuted == inner.is_some(),
         ("Concat", K::Concat) | ("Expand", K::Expand) | ("Slice", K::Slice) | ("Split", K::Split) => permuted == inner.is_some(),

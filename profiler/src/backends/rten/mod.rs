@@ -20,7 +20,7 @@ use label::Labels;
 use rten::{ModelOptions, NodeId, ThreadPool, Value};
 use rten_tensor::prelude::*;
 use std::sync::Arc;
-use vitempo_graph::{Graph, MemoryFormat, Precision, Processor, Samples};
+use vitempo_graph::{Graph, MemoryFormat, Precision, Processor, Samples, quantize::Conversion};
 
 const NAME: &str = "rten";
 /// The version of the crate this is compiled with; the workspace's manifest pins it.
@@ -53,10 +53,14 @@ impl Backend for Rten {
             version: VERSION.to_owned(),
             path: None,
             devices: vec![Processor::Cpu],
-            precisions: vec![Precision::F32],
+            precisions: vec![Precision::F32, Precision::I8],
             memory_formats: vec![MemoryFormat::ChannelsFirst],
             operator_timing: true,
         })
+    }
+
+    fn conversion(&self, options: &RunOptions) -> Option<Conversion> {
+        (options.precision == Precision::I8).then_some(Conversion::Integer)
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {

@@ -1,0 +1,55 @@
+//! A model whose images enter channels last, as cameras and decoders have them.
+
+use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
+
+/// The graph with every input N, C, H, W replaced by one N, H, W, C of the same name and a transposition behind it.
+///
+/// # Errors
+/// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
+pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
+    let mut values = graph.values().to_vec();
+    let mut nodes = graph.nodes().to_vec();
+    let mut transpositions = Vec::new();
+    let mut moved = Vec::new();
+    for &input in graph.inputs() {
+        let Value { name, tensor: Some(tensor), .. } = graph.value(input).clone() else { continue };
+        let &[n, c, h, w] = tensor.shape.as_slice() else { continue };
+        let inside = ValueId(values.len() as u32);
+        values.push(Value { name: format!("{name}/channels_first"), tensor: Some(tensor.clone()), source: ValueSource::Node(0) });
+        let mut outside = tensor;
+        outside.shape = vec![n, h, w, c];
+        values[input.0 as usize].tensor = Some(outside);
+        for id in nodes.iter_mut().flat_map(|node| &mut node.inputs).filter(|id| **id == input) {
+            *id = inside;
+        }
+        let perm = Attributes::new().with_ints("perm", [0, 3, 1, 2]);
+        transpositions.push(Node::new(format!("{name}/transpose"), OpKind::Transpose, perm, &values, vec![input], vec![inside]));
+        moved.push((input, inside));
+    }
+    let outputs = graph.outputs().iter().map(|id| moved.iter().find(|(from, _)| from == id).map_or(*id, |(_, to)| *to)).collect();
+    transpositions.append(&mut nodes);
+    Graph::new(graph.name(), values, transpositions, graph.inputs().to_vec(), outputs)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{GraphBuilder, TensorSpec};
+
+    #[test]
+    fn images_are_transposed_and_tokens_are_not() {
+        let mut b = GraphBuilder::new("m");
+        let image = b.input("image", TensorSpec::f32([1, 3, 8, 6]));
+        let tokens = b.input("tokens", TensorSpec::f32([1, 4, 4]));
+        let y = b.conv("conv", image, 4, 3, 1, 1, 1, false).unwrap();
+        let z = b.unary("relu", OpKind::Relu, tokens).unwrap();
+        let plain = b.finish(vec![y, z]).unwrap();
+        let graph = images_channels_last(&plain).unwrap();
+        let shape = |id: &ValueId| graph.value(*id).tensor.clone().unwrap().shape;
+        assert_eq!(graph.inputs().iter().map(shape).collect::<Vec<_>>(), [vec![1, 8, 6, 3], vec![1, 4, 4]]);
+        assert_eq!(graph.nodes()[0].op.outputs, plain.nodes()[0].op.inputs[..1].iter().map(|o| o.tensor.clone()).collect::<Vec<_>>());
+        assert_eq!(graph.nodes()[1].op, plain.nodes()[0].op);
+        assert_eq!(graph.nodes().len(), 3);
+    }
+}

@@ -1,0 +1,170 @@
+//! Qualcomm's Hexagon NPU through ONNX Runtime's QNN provider, a plugin library of its own (wheel `onnxruntime-qnn`).
+//!
+//! On a machine without such an NPU the wheel has an emulator of it. It compiles the same graphs and computes the same numbers, but the time it
+//! takes is that of the host: nothing here is ever a latency, so [`Session::run`] and [`Session::profile`] refuse. What is real is which operators
+//! the NPU takes and whether a graph compiles ([`coverage`]), and what comes out ([`Session::outputs`]).
+//!
+//! Operators the provider does not take are an error when a model is loaded, never run on the CPU in silence. f16: the model stays in f32 and the NPU
+//! computes in 16 bits, as the provider does by default; int8: the model with Q/DQ pairs.
+
+use super::assignment::{self, Assigned};
+use super::runtime::{Runtime, runtime};
+use super::session::OrtSession;
+use super::tensors;
+use crate::{
+    backends::{
+        Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns, RunOptions, Session,
+        discovery::{EngineLibrary, Library, Missing},
+    },
+    clock::RunTime,
+};
+use ort::session::builder::SessionBuilder;
+use std::{path::Path, sync::OnceLock};
+use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
+
+const NAME: &str = "qnn";
+const PROVIDER: &str = "QNNExecutionProvider";
+
+/// What to look for.
+pub const LIBRARY: EngineLibrary = EngineLibrary {
+    engine: NAME,
+    title: "ONNX Runtime's QNN provider",
+    variables: &[],
+    folder: "onnxruntime_qnn",
+    stem: "libonnxruntime_providers_qnn",
+    wanted: "2.7 or newer",
+};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Qnn;
+
+/// Which operators of a model the NPU takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Operators on the NPU.
+    pub taken: Vec<Assigned>,
+    /// Operators left to the CPU.
+    pub left: Vec<Assigned>,
+}
+
+/// Compiles a model, operators the NPU does not take left to the CPU, and tells which those are.
+///
+/// # Errors
+/// [`BackendError`]; [`BackendError::Load`] with the compiler's reason when the graph does not compile.
+pub fn coverage(model: &Model, options: &RunOptions) -> Result<Coverage, BackendError> {
+    let session = session(model, options, true)?.open(None)?;
+    let refused = |reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
+    let (taken, left) = assignment::assigned(&session).map_err(refused)?.into_iter().partition(|a| a.provider == PROVIDER);
+    Ok(Coverage { taken, left })
+}
+
+impl Backend for Qnn {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn description(&self) -> &'static str {
+        "Hexagon NPU through ONNX Runtime's QNN provider; tells what the NPU takes, never a latency"
+    }
+
+    fn probe(&self, _options: &RunOptions) -> Availability {
+        match found() {
+            Ok(library) => Availability::Available(Capabilities {
+                version: library.version.clone(),
+                path: Some(library.path.clone()),
+                devices: vec![Processor::Npu],
+                precisions: vec![Precision::F16, Precision::I8],
+                memory_formats: vec![MemoryFormat::ChannelsFirst],
+                operator_timing: false,
+            }),
+            Err(Missing { reason, hint }) => Availability::Unavailable { reason, hint },
+        }
+    }
+
+    fn conversion(&self, options: &RunOptions) -> Option<Conversion> {
+        (options.precision == Precision::I8).then_some(Conversion::Qdq)
+    }
+
+    fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
+        let mut session = session(model, options, false)?;
+        session.plain = Some(session.open(None)?);
+        Ok(Box::new(Untimed(session)))
+    }
+}
+
+/// A session that computes, but tells no times.
+struct Untimed(OrtSession);
+
+const NO_LATENCY: &str =
+    "an emulated NPU takes the host's time, which is no latency; `vitempo backends check --backend qnn MODELS` tells which operators the NPU takes";
+
+impl Session for Untimed {
+    fn run(&mut self) -> Result<RunTime, BackendError> {
+        Err(BackendError::Run { backend: NAME, model: self.0.model.name.clone(), reason: NO_LATENCY.to_owned() })
+    }
+
+    fn profile(&mut self, _warmups: usize, _repeats: usize) -> Result<ProfiledRuns, BackendError> {
+        Err(BackendError::Profile { backend: NAME, model: self.0.model.name.clone(), reason: NO_LATENCY.to_owned() })
+    }
+
+    fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
+        self.0.outputs()
+    }
+}
+
+fn session(model: &Model, options: &RunOptions, fallback: bool) -> Result<OrtSession, BackendError> {
+    Qnn.probe(options).require(NAME)?.check(NAME, options)?;
+    let unavailable = |m: Missing| BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint };
+    let (runtime, library) = ready().map_err(unavailable)?;
+    let inputs = tensors::input_values(&model.graph, options.inputs, options.seed, false);
+    let inputs = inputs.map_err(|reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason })?;
+    let backend = library.path.with_file_name("libQnnHtp.so");
+    let configure = move |runtime: &'static Runtime| -> ort::Result<SessionBuilder> {
+        let (key, value) = assignment::RECORD;
+        let builder = ort::session::Session::builder(&runtime.environment)?.with_config_entry(key, value)?;
+        let builder = if fallback { builder } else { builder.with_disable_cpu_fallback()? };
+        let devices = runtime.environment.devices().filter(|device| device.ep().ok() == Some(PROVIDER));
+        Ok(builder.with_devices(devices, Some(&[(format!("{PROVIDER}.backend_path"), backend.to_string_lossy().into_owned())]))?)
+    };
+    Ok(OrtSession { backend: NAME, runtime, configure: Box::new(configure), model: model.clone(), inputs, plain: None })
+}
+
+/// The provider's library, where the engine itself is there too.
+fn found() -> Result<Library, Missing> {
+    let library = LIBRARY.find(None, version_of)?;
+    super::discovery::find(None)?;
+    Ok(library)
+}
+
+/// The engine with the provider registered, once per process. From then on the engine sees an NPU in every session: only models for it belong here.
+fn ready() -> Result<(&'static Runtime, &'static Library), Missing> {
+    static READY: OnceLock<Result<(&'static Runtime, Library), Missing>> = OnceLock::new();
+    let register = || {
+        let library = found()?;
+        let runtime = runtime(None)?;
+        let refused = |e: ort::Error| LIBRARY.missing(format!("{} cannot be registered: {e}", library.path.display()));
+        runtime.environment.register_ep_library(PROVIDER, &library.path).map_err(refused)?;
+        Ok((runtime, library))
+    };
+    match READY.get_or_init(register) {
+        Ok((runtime, library)) => Ok((runtime, library)),
+        Err(missing) => Err(missing.clone()),
+    }
+}
+
+/// The wheel's version, which its `dist-info` beside it says; the library has no function that does.
+fn version_of(file: &Path) -> Result<String, String> {
+    let packages = file.parent().and_then(Path::parent);
+    let entries = packages.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let version = |name: String| Some(name.strip_prefix("onnxruntime_qnn-")?.strip_suffix(".dist-info")?.to_owned());
+    // Vitempo's own folder says it in its name.
+    let installed = || packages.and_then(Path::file_name).and_then(|name| Some(name.to_str()?.strip_prefix("qnn-")?.to_owned()));
+    let found = names.filter_map(version).next().or_else(installed);
+    let version = found.ok_or_else(|| format!("{}: no dist-info beside it says its version", file.display()))?;
+    match crate::backends::discovery::at_least(&version, &[2, 7]) {
+        true => Ok(version),
+        false => Err(format!("{} is version {version}, but {} is needed", file.display(), LIBRARY.wanted)),
+    }
+}
