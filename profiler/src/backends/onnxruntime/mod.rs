@@ -56,7 +56,7 @@ impl Backend for OnnxRuntime {
 
     fn absent_devices(&self, options: &RunOptions) -> Vec<AbsentDevice> {
         let reason = runtime(options.library.as_deref()).ok().and_then(|runtime| runtime.cuda().err());
-        reason.into_iter().map(|reason| AbsentDevice { device: Processor::Gpu, reason }).collect()
+        reason.into_iter().map(|reason| AbsentDevice { processor: Processor::Gpu, reason, hint: CUDA_HINT.to_owned() }).collect()
     }
 
     fn conversion(&self, options: &RunOptions) -> Option<Conversion> {
