@@ -14,6 +14,7 @@ mod order;
 mod payload;
 pub mod proto;
 mod prune;
+mod quantized;
 mod reader;
 mod weights;
 mod writer;

@@ -4,6 +4,7 @@
 //! tensors have their channels padded to the block of this machine; such a model is to be read on the kind of machine that saved it.
 
 use super::proto::NodeProto;
+use super::quantized;
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, TensorSpec, Value, ValueSource, lowering::onnxruntime, shape};
 
 /// What a node of a foreign domain is in vitempo's terms.
@@ -25,7 +26,7 @@ pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped>
     let call = Call { node, inputs };
     match (node.domain.as_str(), node.op_type.as_str()) {
         ("com.microsoft.nchwc", op) => call.blocked(op),
-        ("com.microsoft", op) => call.fused(op),
+        ("com.microsoft", op) => call.fused(op).or_else(|| quantized::map(node, inputs)),
         _ => None,
     }
 }

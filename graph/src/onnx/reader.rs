@@ -5,7 +5,7 @@ use super::fold::{self, Known};
 use super::onnxruntime_domain::{self, Mapped};
 use super::payload::Limits;
 use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune};
+use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune, quantized};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -265,7 +265,9 @@ impl<'a> Reader<'a> {
         }
         let name = self.node_name(index);
         let written = written(&graph.node[index]);
-        self.nodes.push(Node { written, ..Node::new(name, kind, attributes, &self.values, inputs, outputs) });
+        let mut node = Node { written, ..Node::new(name, kind, attributes, &self.values, inputs, outputs) };
+        quantized::speak_channels_first(&mut node.op);
+        self.nodes.push(node);
         Ok(())
     }
 

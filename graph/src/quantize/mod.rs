@@ -7,7 +7,7 @@
 //! | read by a convolution or matrix product | u8, one scale and zero point | of its range ([`moments`]) |
 //! | written by a convolution (after its ReLU or clip) | u8, one scale and zero point | of its range |
 //! | weight | i8, symmetric, one scale per output channel | largest magnitude / 127 |
-//! | bias of a convolution or Gemm | i32 | scale of the input x scale of the weight |
+//! | bias of a convolution or linear layer | i32 | scale of the input x scale of the weight |
 //!
 //! Whoever else reads a quantised tensor reads it dequantised. A model that holds quantised operators already is left as it is. There is no
 //! calibration: ranges follow from the weights by propagating means and variances. Weights without values are the seeded ones that

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::moments::{self, Moments};
 use super::scale::{self, Affine};
-use super::sites::{self, Sites, WeightSite};
+use super::sites::{self, BiasSite, Sites};
 use super::{Options, Values, is_quantized};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
         rewriter.pair(input);
     }
     for (index, node) in graph.nodes().iter().enumerate() {
-        rewriter.node(node, sites.weights.get(&index).copied());
+        rewriter.node(index, node);
         for &output in &node.outputs {
             rewriter.pair(output);
         }
@@ -42,6 +42,8 @@ struct Rewriter<'a> {
     /// What is read instead of a value: its dequantised form.
     instead: HashMap<ValueId, ValueId>,
     scales: HashMap<ValueId, Affine>,
+    /// Scales of the sums of products with weights, by node.
+    sums: HashMap<usize, Vec<f64>>,
     /// Dequantised weights and their scales.
     weights: HashMap<(ValueId, Option<usize>), (ValueId, Vec<f64>)>,
 }
@@ -49,19 +51,25 @@ struct Rewriter<'a> {
 impl<'a> Rewriter<'a> {
     fn new(graph: &'a Graph, options: &Options, sites: &'a Sites, moments: Vec<Option<Moments>>) -> Self {
         let draft = Draft::new(graph, options.values, &sites.replaced(graph));
-        Self { draft, sites, moments, instead: HashMap::new(), scales: HashMap::new(), weights: HashMap::new() }
+        Self { draft, sites, moments, instead: HashMap::new(), scales: HashMap::new(), sums: HashMap::new(), weights: HashMap::new() }
     }
 
     /// A node that reads dequantised tensors and weights.
-    fn node(&mut self, node: &Node, weight: Option<WeightSite>) {
+    fn node(&mut self, index: usize, node: &Node) {
         let mut inputs: Vec<ValueId> = node.inputs.iter().map(|id| self.instead.get(id).copied().unwrap_or(*id)).collect();
-        if let Some(site) = weight {
+        if let Some(site) = self.sites.weights.get(&index) {
             let (dequantized, scales) = self.weight(node.inputs[site.operand], site.axis);
             inputs[site.operand] = dequantized;
+            let x = self.scales.get(&node.inputs[1 - site.operand.min(1)]).map_or(1.0, |a| a.scale);
+            let scales: Vec<f64> = scales.into_iter().map(|w| f64::from((w * x) as f32)).collect();
             if site.bias {
-                let x = self.scales.get(&node.inputs[0]).map_or(1.0, |a| a.scale);
-                inputs[2] = self.bias(node.inputs[2], &scales, x);
+                inputs[2] = self.bias(node.inputs[2], &scales);
             }
+            self.sums.insert(index, scales);
+        }
+        let sums = |site: &BiasSite| Some((site.operand, self.sums.get(&site.product)?.clone()));
+        if let Some((operand, scales)) = self.sites.biases.get(&index).and_then(sums) {
+            inputs[operand] = self.bias(node.inputs[operand], &scales);
         }
         self.draft.instead_of(node, node.op.attributes.clone(), inputs, node.outputs.clone());
     }
@@ -115,13 +123,12 @@ impl<'a> Rewriter<'a> {
         (made, scales)
     }
 
-    /// A bias as sums of products are: scale of the input times scale of the weight.
-    fn bias(&mut self, id: ValueId, weight: &[f64], x: f64) -> ValueId {
+    /// A bias with the scales of the sums of products that it is added to.
+    fn bias(&mut self, id: ValueId, sums: &[f64]) -> ValueId {
         let value = self.draft.graph.value(id);
         let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
-        let elements = tensor.elements() as usize;
-        let scales: Vec<f64> =
-            if weight.len() == elements { weight.iter().map(|w| f64::from((w * x) as f32)).collect() } else { vec![f64::from((weight[0] * x) as f32)] };
+        let per_channel = sums.len() as u64 == tensor.elements();
+        let scales = if per_channel { sums.to_vec() } else { sums[..1].to_vec() };
         let integers = self.draft.floats(id).map(|floats| floats.iter().enumerate().map(|(i, &v)| scale::to_i32(v, scales[i % scales.len()])).collect());
         let axis = (scales.len() > 1).then(|| tensor.rank().saturating_sub(1));
         self.dequantized(&value.name, &tensor, (Precision::I32, integers), &scales, axis)

@@ -21,6 +21,17 @@ pub(super) struct Sites {
     pub activations: BTreeSet<ValueId>,
     /// Constant operands by node.
     pub weights: HashMap<usize, WeightSite>,
+    /// Additions that are the bias of a linear layer, by node.
+    pub biases: HashMap<usize, BiasSite>,
+}
+
+/// The constant operand of an addition that is a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BiasSite {
+    /// Which operand is the bias.
+    pub operand: usize,
+    /// The node of the linear layer.
+    pub product: usize,
 }
 
 impl Sites {
@@ -41,6 +52,7 @@ pub(super) fn sites(graph: &Graph) -> Sites {
         sites.activations.extend(operands.copied());
         if let Some(weight) = weight {
             sites.weights.insert(index, weight);
+            sites.biases.extend(bias(graph, &consumers, index));
         }
         if node.op.kind == OpKind::Conv {
             sites.activations.extend(written(graph, &consumers, node));
@@ -85,4 +97,20 @@ fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<Value
     let next = graph.nodes().get(*only)?;
     let clips = matches!(next.op.kind, OpKind::Relu | OpKind::Clip) && !graph.outputs().contains(&own);
     if clips { next.outputs.first().copied() } else { Some(own) }
+}
+
+/// Exporters write a linear layer over more than two dimensions as a product and an addition; engines make one operator of both again, and that wants an
+/// integer bias.
+fn bias(graph: &Graph, consumers: &[Vec<usize>], index: usize) -> Option<(usize, BiasSite)> {
+    let product = graph.nodes().get(index)?;
+    let output = *product.outputs.first()?;
+    let (OpKind::Linear, 2, &[next]) = (&product.op.kind, product.inputs.len(), consumers[output.0 as usize].as_slice()) else { return None };
+    let (addition, features) = (graph.nodes().get(next)?, *product.op.outputs.first()?.shape.last()?);
+    let is_bias = |id: &ValueId| {
+        let value = graph.value(*id);
+        is_constant(value) && value.tensor.as_ref().is_some_and(|t| t.precision == Precision::F32 && t.shape == [features])
+    };
+    let operand = addition.inputs.iter().position(is_bias)?;
+    let plain = addition.op.kind == OpKind::Add && addition.inputs.len() == 2 && !graph.outputs().contains(&output);
+    plain.then_some((next, BiasSite { operand, product: index }))
 }

@@ -1,6 +1,7 @@
 //! Operators on integers of 8 bits, and the way there and back.
 
-use super::super::call::{Call, Outcome, operator};
+use super::super::call::{Call, Mapping, Outcome, operator};
+use super::super::quantized;
 use crate::{Attribute, OpKind, Precision};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
@@ -15,6 +16,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "DequantizeLinear" => operator(call, OpKind::Dequantize, call.attributes(&["axis"]), 0..3),
         "DynamicQuantizeLinear" => operator(call, OpKind::DynamicQuantize, call.attributes(&[]), [0]),
         "MatMulInteger" => operator(call, super::product::kind(call)?, call.attributes(&[]).with_int("integer", 1), 0..4),
+        "QLinearConv" | "QLinearMatMul" => Ok(quantized::map(call.node, call.inputs).map(Mapping::Operator)),
         _ => Ok(None),
     }
 }

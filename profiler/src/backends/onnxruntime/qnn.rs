@@ -14,7 +14,7 @@ use super::tensors;
 use crate::{
     backends::{
         Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns, RunOptions, Session,
-        discovery::{EngineLibrary, Library, Missing},
+        discovery::{self, EngineLibrary, Library, Missing},
     },
     clock::RunTime,
 };
@@ -153,17 +153,10 @@ fn ready() -> Result<(&'static Runtime, &'static Library), Missing> {
     }
 }
 
-/// The wheel's version, which its `dist-info` beside it says; the library has no function that does.
+/// The wheel's version: the library has no function that says it.
 fn version_of(file: &Path) -> Result<String, String> {
-    let packages = file.parent().and_then(Path::parent);
-    let entries = packages.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let version = |name: String| Some(name.strip_prefix("onnxruntime_qnn-")?.strip_suffix(".dist-info")?.to_owned());
-    // Vitempo's own folder says it in its name.
-    let installed = || packages.and_then(Path::file_name).and_then(|name| Some(name.to_str()?.strip_prefix("qnn-")?.to_owned()));
-    let found = names.filter_map(version).next().or_else(installed);
-    let version = found.ok_or_else(|| format!("{}: no dist-info beside it says its version", file.display()))?;
-    match crate::backends::discovery::at_least(&version, &[2, 7]) {
+    let version = discovery::wheel_version(file, "onnxruntime_qnn").ok_or_else(|| format!("{}: no dist-info beside it says its version", file.display()))?;
+    match discovery::at_least(&version, &[2, 7]) {
         true => Ok(version),
         false => Err(format!("{} is version {version}, but {} is needed", file.display(), LIBRARY.wanted)),
     }
