@@ -5,11 +5,12 @@ pub mod litert;
 pub mod onnxruntime;
 pub mod openvino;
 pub mod rten;
+pub mod torch;
 
 use crate::{Environment, Graph, Precision, quantize};
 
 /// Frameworks there are rules for.
-pub const FRAMEWORKS: &[&str] = &["litert", "litert-builtin", "onnxruntime", "openvino", "rten"];
+pub const FRAMEWORKS: &[&str] = &["litert", "litert-builtin", "onnxruntime", "openvino", "rten", "torch"];
 
 /// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels; `None` when there are no rules for it.
 #[must_use]
@@ -23,6 +24,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
             Precision::I8 => quantize::integer(graph, &quantize::Options::default()).ok().map(|graph| rten::lower(&graph)),
             _ => Some(rten::lower(graph)),
         },
+        "torch" => Some(torch::lower(graph, environment)),
         "null" => Some(graph.clone()),
         _ => None,
     }

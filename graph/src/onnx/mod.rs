@@ -5,6 +5,7 @@
 //! what nothing needs (`prune`). An operator that is not known stays as `Unsupported`, by name.
 
 mod call;
+mod constants;
 mod dimensions;
 mod fold;
 mod foreign;
@@ -19,6 +20,7 @@ mod reader;
 mod weights;
 mod writer;
 
+pub use constants::Constants;
 pub(crate) use payload::tensor_values;
 pub use weights::{materialize, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};

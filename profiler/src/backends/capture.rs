@@ -23,7 +23,7 @@ pub(super) fn stdout<T>(work: impl FnOnce() -> T) -> io::Result<(T, String)> {
 ///
 /// # Errors
 /// As for stdout.
-#[cfg(feature = "litert")]
+#[cfg(any(feature = "litert", feature = "torch"))]
 pub(super) fn stderr<T>(work: impl FnOnce() -> T) -> io::Result<(T, String)> {
     captured(libc::STDERR_FILENO, work)
 }

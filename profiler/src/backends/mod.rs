@@ -3,7 +3,7 @@
 //! An engine is one file here behind a cargo feature and one line in [`all`]. Times are nanoseconds. A session runs in the process it is
 //! loaded in: [`crate::worker`] gives each engine and thread count a process of its own.
 
-#[cfg(any(feature = "litert", feature = "rten"))]
+#[cfg(any(feature = "litert", feature = "rten", feature = "torch"))]
 mod capture;
 pub mod discovery;
 #[cfg(feature = "litert")]
@@ -14,6 +14,8 @@ pub mod null;
 pub mod onnxruntime;
 #[cfg(feature = "rten")]
 pub mod rten;
+#[cfg(feature = "torch")]
+pub mod torch;
 #[cfg(feature = "tract")]
 pub mod tract;
 
@@ -224,6 +226,8 @@ pub fn all() -> Vec<Box<dyn Backend>> {
         Box::new(onnxruntime::OnnxRuntime),
         #[cfg(feature = "onnxruntime")]
         Box::new(onnxruntime::qnn::Qnn),
+        #[cfg(feature = "torch")]
+        Box::new(torch::TorchEager),
         #[cfg(feature = "tract")]
         Box::new(tract::Tract),
         #[cfg(feature = "litert")]

@@ -1,0 +1,155 @@
+//! The values of a model's constants, for engines that get tensors rather than a file.
+//!
+//! [`Constants::bytes`] gives what the file holds. A constant that the file computes from others (the transpose of a weight, a table looked up) is no
+//! longer in the [`Graph`], and its values are nowhere: [`Constants::computed`] gives the graph that computes it, for the engine to run once.
+
+use super::proto::{DimensionProto, GraphProto, ModelProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto};
+use super::{OnnxError, ReadOptions, payload, reader};
+use crate::{Graph, Precision, TensorSpec};
+use prost::Message;
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, HashSet},
+    path::Path,
+};
+
+/// The constants of one model.
+#[derive(Debug)]
+pub struct Constants {
+    graph: GraphProto,
+    model: ModelProto,
+    /// Index of each initializer.
+    initializers: HashMap<String, usize>,
+    /// Index of the node that provides a value.
+    producers: HashMap<String, usize>,
+}
+
+impl Constants {
+    /// Of a model whose weights are inside ([`super::materialize`]); `name` stands for the file in errors.
+    ///
+    /// # Errors
+    /// [`OnnxError::NotOnnx`].
+    pub fn read(name: &str, bytes: &[u8]) -> Result<Self, OnnxError> {
+        let foreign = |reason: String| OnnxError::NotOnnx { path: name.into(), reason };
+        let mut model = ModelProto::decode(bytes).map_err(|error| foreign(format!("the file is damaged or truncated ({error})")))?;
+        let graph = model.graph.take().ok_or_else(|| foreign("it holds no graph".to_owned()))?;
+        let initializers = graph.initializer.iter().enumerate().map(|(i, t)| (t.name.clone(), i)).collect();
+        let outputs = |(i, node): (usize, &super::proto::NodeProto)| node.output.iter().map(move |o| (o.clone(), i)).collect::<Vec<_>>();
+        let producers = graph.node.iter().enumerate().flat_map(outputs).collect();
+        Ok(Self { graph, model, initializers, producers })
+    }
+
+    /// Type and values of an initializer or a Constant node, row by row, little-endian; `None` where the file does not hold them.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> Option<(TensorSpec, Cow<'_, [u8]>)> {
+        let tensor = self.tensor(name)?;
+        let spec = payload::spec(tensor).ok().flatten()?;
+        let bytes = if tensor.raw_data.is_empty() { Cow::Owned(typed(tensor, spec.precision)) } else { Cow::Borrowed(tensor.raw_data.as_slice()) };
+        (bytes.len() as u64 == spec.size_bytes()).then_some((spec, bytes))
+    }
+
+    /// The graph that computes these constants: its outputs are the constants, its inputs what the file holds of them, but for the small integers that
+    /// only steer operators.
+    ///
+    /// # Errors
+    /// [`OnnxError`] as for any model.
+    pub fn computed(&self, name: &str, outputs: &[String]) -> Result<Graph, OnnxError> {
+        let mut graph = GraphProto { output: outputs.iter().map(|name| ValueInfoProto { name: name.clone(), r#type: None }).collect(), ..Default::default() };
+        let (mut seen, mut nodes) = (HashSet::new(), BTreeSet::new());
+        let mut open: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        while let Some(value) = open.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match (self.tensor(value), self.producers.get(value)) {
+                (Some(tensor), _) if !steers(tensor) => graph.input.push(declared(value, tensor)),
+                (Some(tensor), None) => graph.initializer.push(tensor.clone()),
+                (_, Some(&index)) => {
+                    nodes.insert(index);
+                    open.extend(self.graph.node[index].input.iter().map(String::as_str));
+                }
+                (None, None) => {}
+            }
+        }
+        graph.node = nodes.into_iter().map(|index| self.graph.node[index].clone()).collect();
+        let model = ModelProto { graph: Some(graph), ..self.model.clone() };
+        reader::read(Path::new(name), name, &model, &ReadOptions::default())
+    }
+
+    /// The tensor of an initializer or a Constant node.
+    fn tensor(&self, name: &str) -> Option<&TensorProto> {
+        if let Some(&index) = self.initializers.get(name) {
+            return Some(&self.graph.initializer[index]);
+        }
+        let node = &self.graph.node[*self.producers.get(name)?];
+        node.attribute.iter().find(|a| node.op_type == "Constant" && a.name == "value")?.t.as_ref()
+    }
+}
+
+/// Integers that are few enough to be shapes, axes and the like.
+fn steers(tensor: &TensorProto) -> bool {
+    let few = tensor.dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)).is_some_and(|n| n <= 64);
+    few && payload::precision(tensor.data_type).is_some_and(|p| !p.is_float())
+}
+
+/// An initializer as an input.
+fn declared(name: &str, tensor: &TensorProto) -> ValueInfoProto {
+    let dim = tensor.dims.iter().map(|&d| DimensionProto { dim_value: Some(d), dim_param: None }).collect();
+    let tensor_type = TensorTypeProto { elem_type: tensor.data_type, shape: Some(TensorShapeProto { dim }) };
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor_type) }) }
+}
+
+/// Values that are not raw; 16-bit floats and small integers are kept in `int32_data`.
+fn typed(tensor: &TensorProto, precision: Precision) -> Vec<u8> {
+    match precision {
+        Precision::F32 => tensor.float_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Precision::F64 => tensor.double_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Precision::I64 if !tensor.uint64_data.is_empty() => tensor.uint64_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Precision::I64 => tensor.int64_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Precision::I32 if tensor.int32_data.is_empty() => tensor.uint64_data.iter().flat_map(|&v| (v as u32).to_le_bytes()).collect(),
+        Precision::I32 => tensor.int32_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Precision::F16 | Precision::Bf16 | Precision::I16 => tensor.int32_data.iter().flat_map(|&v| (v as u16).to_le_bytes()).collect(),
+        Precision::I8 | Precision::U8 | Precision::Bool => tensor.int32_data.iter().map(|&v| v as u8).collect(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{OpKind, onnx::proto::NodeProto};
+
+    fn tensor(name: &str, data_type: i32, dims: &[i64]) -> TensorProto {
+        TensorProto { name: name.to_owned(), data_type, dims: dims.to_vec(), ..Default::default() }
+    }
+
+    fn node(op_type: &str, inputs: &[&str], output: &str) -> NodeProto {
+        let input = inputs.iter().map(|&i| i.to_owned()).collect();
+        NodeProto { op_type: op_type.to_owned(), input, output: vec![output.to_owned()], ..Default::default() }
+    }
+
+    #[test]
+    fn stored_and_computed_constants() {
+        let weight = TensorProto { float_data: vec![1.0, 2.0], ..tensor("w", 1, &[1, 2]) };
+        let shape = TensorProto { int64_data: vec![2, 1], ..tensor("shape", 7, &[2]) };
+        let half = TensorProto { int32_data: vec![0x3c00], ..tensor("half", 10, &[1]) };
+        let graph = GraphProto {
+            initializer: vec![weight, shape, half, tensor("absent", 1, &[3])],
+            node: vec![node("Reshape", &["w", "shape"], "column"), node("Relu", &["column"], "unused")],
+            output: vec![ValueInfoProto { name: "unused".to_owned(), r#type: None }],
+            ..Default::default()
+        };
+        let opset = crate::onnx::proto::OperatorSetIdProto { version: 17, ..Default::default() };
+        let model = ModelProto { graph: Some(graph), opset_import: vec![opset], ir_version: 8, ..Default::default() };
+        let constants = Constants::read("m", &model.encode_to_vec()).unwrap();
+        let (spec, bytes) = constants.bytes("w").unwrap();
+        assert_eq!((spec, &bytes[4..]), (TensorSpec::f32([1, 2]), &2f32.to_le_bytes()[..]));
+        assert_eq!(&*constants.bytes("half").unwrap().1, [0x00, 0x3c]);
+        assert!(constants.bytes("absent").is_none() && constants.bytes("column").is_none());
+        let column = constants.computed("m", &["column".to_owned()]).unwrap();
+        assert_eq!(column.nodes().iter().map(|n| n.op.kind.clone()).collect::<Vec<_>>(), [OpKind::Reshape]);
+        assert_eq!(column.inputs().iter().map(|&i| column.value(i).name.as_str()).collect::<Vec<_>>(), ["w"]);
+        assert_eq!(column.value(column.outputs()[0]).tensor, Some(TensorSpec::f32([2, 1])));
+        assert!(Constants::read("m", b"no").is_err());
+    }
+}
