@@ -73,7 +73,7 @@ impl Constants {
         }
         graph.node = nodes.into_iter().map(|index| self.graph.node[index].clone()).collect();
         let model = ModelProto { graph: Some(graph), ..self.model.clone() };
-        reader::read(Path::new(name), name, &model, &ReadOptions::default())
+        reader::read(Path::new(name), name, &model, &ReadOptions::default(), payload::Limits::SHAPES)
     }
 
     /// The tensor of an initializer or a Constant node.

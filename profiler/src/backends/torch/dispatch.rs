@@ -152,7 +152,7 @@ struct Aligned(f64);
 
 /// An `at::Tensor` as C++ returns it: through a hidden address, which larger structures have in every ABI too. Only the first word is written.
 #[repr(C)]
-struct Returned([MaybeUninit<*mut c_void>; 4]);
+pub(super) struct Returned([MaybeUninit<*mut c_void>; 4]);
 
 /// `at::_ops::<name>::call(const Tensor &, const Scalar &, ...)`, found by its mangled name. An exception in it ends the process, which is a worker's.
 #[derive(Clone, Copy, Debug)]

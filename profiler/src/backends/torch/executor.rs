@@ -10,8 +10,7 @@ use super::{
 };
 use std::collections::HashMap;
 use vitempo_graph::{
-    ConstantData, Graph, MemoryFormat, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId, ValueSource, lowering,
-    lowering::torch::strides::Strided,
+    ConstantData, Graph, MemoryFormat, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId, ValueSource, lowering, lowering::torch::strides::Strided,
     onnx::Constants,
 };
 

@@ -13,7 +13,9 @@ pub mod library;
 mod messages;
 mod tensor;
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, discovery::Missing};
+use super::{
+    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, discovery::Missing,
+};
 use crate::{
     clock::{RunTime, Stopwatch},
     inputs,
@@ -57,6 +59,11 @@ impl Backend for TorchEager {
             (Processor::Gpu, Err(Missing { reason, hint })) => Availability::Unavailable { reason, hint },
             (processor, cuda) => Availability::Available(capabilities(torch, processor, cuda.is_ok())),
         }
+    }
+
+    fn absent_devices(&self, options: &RunOptions) -> Vec<AbsentDevice> {
+        let missing = library::torch(options.library.as_deref()).and_then(cuda::available).err();
+        missing.map(|Missing { reason, hint }| AbsentDevice { processor: Processor::Gpu, reason, hint }).into_iter().collect()
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {

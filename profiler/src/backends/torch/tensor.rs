@@ -40,9 +40,8 @@ impl Tensor {
         let mut handle = std::ptr::null_mut();
         let dtype = torch.dtype(precision);
         // SAFETY: both lists have as many numbers as their length says, and the handle has a place.
-        let code = unsafe {
-            (torch.functions.empty_strided)(sizes.len() as i64, sizes.as_ptr(), strides.as_ptr(), dtype, device.kind, device.index, &raw mut handle)
-        };
+        let code =
+            unsafe { (torch.functions.empty_strided)(sizes.len() as i64, sizes.as_ptr(), strides.as_ptr(), dtype, device.kind, device.index, &raw mut handle) };
         if code != 0 {
             return Err(format!("torch has no room for a tensor of {:?} {precision}", strided.sizes));
         }

@@ -1,6 +1,10 @@
 //! Arithmetic, activations, comparisons, casts.
 
-use super::{super::dispatch::{Arg, Scalars}, super::tensor::Tensor, Call, Site, input, name, one, plain};
+use super::{
+    super::dispatch::{Arg, Scalars},
+    super::tensor::Tensor,
+    Call, Site, input, name, one, plain,
+};
 use std::ffi::CStr;
 use vitempo_graph::{OpKind, Precision};
 

@@ -106,7 +106,9 @@ fn resize(site: Site<'_>) -> Result<Call, String> {
             [c"aten::_upsample_nearest_exact1d", c"aten::_upsample_nearest_exact2d", c"aten::_upsample_nearest_exact3d"][spatial - 1]
         }
         ("linear", 2) if antialias && (centred || corners) => c"aten::_upsample_bilinear2d_aa",
-        ("linear", 1..=3) if !antialias && (centred || corners) => [c"aten::upsample_linear1d", c"aten::upsample_bilinear2d", c"aten::upsample_trilinear3d"][spatial - 1],
+        ("linear", 1..=3) if !antialias && (centred || corners) => {
+            [c"aten::upsample_linear1d", c"aten::upsample_bilinear2d", c"aten::upsample_trilinear3d"][spatial - 1]
+        }
         ("cubic", 2) if antialias && (centred || corners) => c"aten::_upsample_bicubic2d_aa",
         ("cubic", 2) if centred || corners => c"aten::upsample_bicubic2d",
         _ => return Err(refused()),

@@ -115,7 +115,7 @@ fn group_norm(site: Site<'_>) -> Result<Call, String> {
     let (groups, epsilon) = (site.int("groups", 1), site.float("epsilon", 1e-5));
     let channels = site.shape(0).get(1).copied().ok_or("it has no channels")?;
     one(c"aten::group_norm", move |inputs| {
-        let vector = |index| inputs.get(index).map(|t| reshape(torch, t, &[channels])).transpose();
+        let vector = |index: usize| inputs.get(index).map(|t| reshape(torch, t, &[channels])).transpose();
         let (scale, bias) = (vector(1)?, vector(2)?);
         let (scale, bias) = (scale.as_ref().map(Arg::Tensor), bias.as_ref().map(Arg::Tensor));
         let arguments = [Arg::Tensor(input(inputs, 0)?), Arg::Int(groups), optional(&scale), optional(&bias), Arg::Float(epsilon), Arg::Bool(true)];

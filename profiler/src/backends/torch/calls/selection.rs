@@ -9,7 +9,9 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         OpKind::GatherNd => gather_nd(site),
         OpKind::GatherElements => {
             let (torch, axis) = (site.torch, site.int("axis", 0));
-            one(c"aten::gather", move |i| torch.one(c"aten::gather", c"", &[Arg::Tensor(input(i, 0)?), Arg::Int(axis), Arg::Tensor(input(i, 1)?), Arg::Bool(false)]))
+            one(c"aten::gather", move |i| {
+                torch.one(c"aten::gather", c"", &[Arg::Tensor(input(i, 0)?), Arg::Int(axis), Arg::Tensor(input(i, 1)?), Arg::Bool(false)])
+            })
         }
         OpKind::ScatterNd => scatter_nd(site),
         OpKind::Where => plain(site, c"aten::where", c"self", 3),

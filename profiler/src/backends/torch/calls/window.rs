@@ -19,7 +19,8 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
 /// The padding of both ends, which torch wants equal.
 fn padding(site: Site<'_>, spatial: usize) -> Result<Vec<i64>, String> {
     let pads = site.ints("pads");
-    let (begins, ends) = if pads.is_empty() { (vec![0; spatial], vec![0; spatial]) } else { (pads[..pads.len() / 2].to_vec(), pads[pads.len() / 2..].to_vec()) };
+    let (begins, ends) =
+        if pads.is_empty() { (vec![0; spatial], vec![0; spatial]) } else { (pads[..pads.len() / 2].to_vec(), pads[pads.len() / 2..].to_vec()) };
     if begins == ends { Ok(begins) } else { Err(format!("padding {pads:?} differs between the ends, which torch does not do here")) }
 }
 
