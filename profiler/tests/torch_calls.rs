@@ -88,7 +88,7 @@ fn calls_are_foretold_and_outputs_agree() {
             let count = rows.len();
             let wrong = differences(&model, &options, rows.into_iter().map(|r| r.op).collect());
             let apart = expected.as_ref().map(|e| distance(e, &session.outputs().unwrap()));
-            eprintln!("{case}: {count} calls, {} not as foretold, outputs {apart:?} apart {}", wrong.len(), wrong.first().map_or("", String::as_str));
+            eprintln!("{case}: {count} calls, {} not as foretold, outputs {apart:?} apart {}", wrong.len(), wrong.join("\n  "));
             let tolerance = if precision == Precision::F32 { 1e-3 } else { 0.1 };
             assert!(!strict || (wrong.is_empty() && apart.is_none_or(|a| a <= tolerance)), "{case}: {wrong:#?}");
         }
