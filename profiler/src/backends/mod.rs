@@ -12,6 +12,8 @@ pub mod litert;
 pub mod null;
 #[cfg(feature = "onnxruntime")]
 pub mod onnxruntime;
+#[cfg(feature = "openvino")]
+pub mod openvino;
 #[cfg(feature = "rten")]
 pub mod rten;
 #[cfg(feature = "torch")]
@@ -228,6 +230,8 @@ pub fn all() -> Vec<Box<dyn Backend>> {
         Box::new(onnxruntime::qnn::Qnn),
         #[cfg(feature = "torch")]
         Box::new(torch::TorchEager),
+        #[cfg(feature = "openvino")]
+        Box::new(openvino::OpenVino),
         #[cfg(feature = "tract")]
         Box::new(tract::Tract),
         #[cfg(feature = "litert")]
