@@ -2,7 +2,7 @@
 //!
 //! An operator alone would find its inputs cold and its output in fresh memory, and so be slower than inside a model. So it is put between two
 //! cheap operators: `Abs` makes each float input inside the graph, right before, and another `Abs` reads each float output, so that this is an
-//! intermediate tensor as well. Nothing fuses with `Abs`. What the engine runs between them is reported, whatever it makes of the operator.
+//! intermediate tensor as well. Few engines fuse anything with `Abs`. What the engine runs beside them is reported, whatever it makes of the operator.
 
 use crate::{
     backends::RunOptions,
@@ -56,7 +56,7 @@ pub fn profile_operators(
             match &profile.status {
                 Status::Failed(reason) => slot.push(failed(op, reason.clone())),
                 Status::Ok => {
-                    slot.extend(inside(&profile.operators));
+                    slot.extend(inside(&profile.operators, &op.kind));
                 }
             }
         }
@@ -66,9 +66,16 @@ pub fn profile_operators(
     Ok(measured.into_iter().flatten().collect())
 }
 
-/// The kernels that are not the ones put around.
-fn inside(measured: &[Measurement]) -> impl Iterator<Item = Measurement> {
-    measured.iter().filter(|m| !m.node.contains(AROUND)).map(|m| Measurement { node: String::new(), ..m.clone() })
+/// The kernels that are not the ones put around: an `Abs`, whatever its name, since an engine may swap it with the operator.
+fn inside(measured: &[Measurement], kind: &OpKind) -> impl Iterator<Item = Measurement> {
+    let kind = kind.clone();
+    let around = move |m: &Measurement| is_abs(&m.op) && (kind != OpKind::Abs || m.node.contains(AROUND));
+    measured.iter().filter(move |m| !around(m)).map(|m| Measurement { node: String::new(), ..m.clone() })
+}
+
+fn is_abs(op: &OpSpec) -> bool {
+    let only_abs = |ops: &str| ops.split('+').all(|op| op == OpKind::Abs.name());
+    op.kind == OpKind::Abs || (op.kind == OpKind::Elementwise && op.attributes.text("ops").is_some_and(only_abs))
 }
 
 fn failed(op: &OpSpec, reason: String) -> Measurement {
