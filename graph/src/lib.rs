@@ -26,6 +26,7 @@ pub mod op;
 mod op_family;
 pub mod patterns;
 pub mod quantize;
+mod resampling;
 pub mod shape;
 mod tensor;
 pub mod tflite;

@@ -4,6 +4,7 @@
 
 mod arithmetic;
 mod movement;
+mod normalization;
 
 use super::payload::{Limits, length};
 use crate::{Attributes, ConstantData, OpKind, TensorSpec};
@@ -26,9 +27,10 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
     let data = match kind {
         OpKind::Identity | OpKind::Reshape => vec![first.data.clone()],
         OpKind::Split => movement::split(a, first, outputs)?,
-        OpKind::Transpose | OpKind::Slice | OpKind::Expand | OpKind::Tile | OpKind::Gather | OpKind::Concat => {
+        OpKind::Transpose | OpKind::Slice | OpKind::Expand | OpKind::Tile | OpKind::Gather | OpKind::GatherNd | OpKind::Concat => {
             vec![movement::evaluate(kind, a, inputs, output)?]
         }
+        OpKind::BatchNorm | OpKind::Softmax | OpKind::Resize => vec![normalization::evaluate(kind, a, inputs, output)?],
         _ => vec![arithmetic::evaluate(kind, a, inputs, output)?],
     };
     let fits = data.iter().zip(outputs).all(|(d, o)| length(d) as u64 == o.elements());

@@ -153,7 +153,7 @@ impl Array {
         self.strided(shape.to_vec(), &strides, 0)
     }
 
-    fn combined(&self, operator: Operator, other: &Self, shape: Vec<usize>) -> Self {
+    pub(super) fn combined(&self, operator: Operator, other: &Self, shape: Vec<usize>) -> Self {
         let (a, b) = (self.broadcast(&shape), other.broadcast(&shape));
         let one = |(&a, &b): (&f32, &f32)| match operator {
             Operator::Add => a + b,

@@ -91,3 +91,7 @@ fn program(graph: &Graph) -> Result<Program, TfliteError> {
 fn operators(program: &Program) -> Vec<Operator> {
     program.operations.iter().map(|o| Operator { code: o.code.name(), node: o.node.clone(), op: program.spec(o) }).collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

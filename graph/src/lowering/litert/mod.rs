@@ -119,3 +119,52 @@ fn listed(name: &str, kernels: Vec<(String, OpSpec)>) -> Result<Graph, TfliteErr
     }
     Ok(Graph::new(name, values, nodes, inputs, outputs)?)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::GraphBuilder;
+
+    /// An image through a padded convolution with ReLU, a sum with ReLU, a resize by nearest that XNNPACK does not take, and a mean.
+    fn model() -> Graph {
+        let mut b = GraphBuilder::new("m");
+        let x = b.input("x", TensorSpec::f32([1, 4, 8, 8]));
+        let y = b.conv("conv", x, 4, 3, 2, 1, 1, true).unwrap();
+        let y = b.op("relu", OpKind::Relu, Attributes::new(), &[y]).unwrap();
+        let sum = b.binary("sum", OpKind::Add, y, y).unwrap();
+        let y = b.op("relu2", OpKind::Relu, Attributes::new(), &[sum]).unwrap();
+        let text = |t: &str| Attribute::Text(t.to_owned());
+        let nearest =
+            Attributes::new().with("mode", text("nearest")).with("coordinate_transformation_mode", text("asymmetric")).with("nearest_mode", text("floor"));
+        let y = b.op("up", OpKind::Resize, nearest.with_ints("sizes", [1, 4, 8, 8]), &[y]).unwrap();
+        let y = b.op("pool", OpKind::GlobalAveragePool, Attributes::new(), &[y]).unwrap();
+        b.finish(vec![y]).unwrap()
+    }
+
+    fn names(graph: &Graph) -> Vec<String> {
+        graph.nodes().iter().map(|n| format!("{} {}", n.name, n.op.kind)).collect()
+    }
+
+    #[test]
+    fn xnnpack_fuses_padding_and_clamps_of_products_only() {
+        let kernels = lower(&model(), true, Precision::F32).unwrap();
+        assert_eq!(names(&kernels), ["conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]);
+        let conv = &kernels.nodes()[0].op;
+        assert_eq!((conv.attributes.ints("pads"), conv.attributes.text("activation")), (&[1, 1, 1, 1][..], Some("relu")));
+        assert_eq!(conv.inputs[0].tensor.shape, [1, 4, 8, 8]);
+    }
+
+    #[test]
+    fn its_own_kernels_are_the_operators_of_the_file() {
+        let kernels = lower(&model(), false, Precision::F32).unwrap();
+        assert_eq!(names(&kernels), ["conv pad", "conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]);
+    }
+
+    #[test]
+    fn parts_in_half_precision_are_surrounded_by_casts() {
+        let kernels = lower(&model(), true, Precision::F16).unwrap();
+        let kinds: Vec<String> = kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
+        assert_eq!(kinds, ["cast f16", "conv f16", "add f16", "relu f16", "cast f32", "resize f32", "cast f16", "reduce_mean f16", "cast f32"]);
+    }
+}

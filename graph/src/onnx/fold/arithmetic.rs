@@ -64,6 +64,7 @@ fn unary(kind: &OpKind, a: &Attributes, data: &ConstantData) -> Option<ConstantD
         (OpKind::Sin, _) => f64::sin,
         (OpKind::Cos, _) => f64::cos,
         (OpKind::Tanh, _) => f64::tanh,
+        (OpKind::Sigmoid, _) => |x| 1.0 / (1.0 + (-x).exp()),
         (OpKind::Reciprocal, _) => f64::recip,
         (OpKind::Relu, _) => |x| x.max(0.0),
         (OpKind::Round, Some("Floor")) => f64::floor,

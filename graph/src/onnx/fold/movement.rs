@@ -16,6 +16,7 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
         OpKind::Expand => offsets(&output.shape, &broadcast_strides(shape, &output.shape)?, 0)?,
         OpKind::Tile => tiled(shape, &own, output),
         OpKind::Gather => gathered(a, inputs)?,
+        OpKind::GatherNd => gathered_nd(a, inputs, output)?,
         _ => return joined(a, inputs),
     };
     pick(x.data, &places)
@@ -47,6 +48,29 @@ fn tiled(shape: &[usize], own: &[i64], output: &TensorSpec) -> Vec<usize> {
         place
     };
     (0..output.shape.iter().product()).map(place).collect()
+}
+
+/// Rows of indices, each the place of a stretch of elements.
+fn gathered_nd(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<Vec<usize>> {
+    let [x, indices] = inputs else { return None };
+    let ConstantData::Ints(rows) = indices.data else { return None };
+    let shape = &x.tensor.shape;
+    let depth = *indices.tensor.shape.last()?;
+    if a.int("batch_dims").unwrap_or(0) != 0 || depth == 0 || depth > shape.len() {
+        return None;
+    }
+    let own = strides(shape);
+    let stretch: usize = shape[depth..].iter().product();
+    let mut places = Vec::with_capacity(output.elements() as usize);
+    for row in rows.chunks(depth) {
+        let mut start = 0;
+        for (d, &index) in row.iter().enumerate() {
+            let index = if index < 0 { index + shape[d] as i64 } else { index };
+            start += usize::try_from(index).ok().filter(|&i| i < shape[d])? * own[d] as usize;
+        }
+        places.extend(start..start + stretch);
+    }
+    Some(places)
 }
 
 fn gathered(a: &Attributes, inputs: &[Known<'_>]) -> Option<Vec<usize>> {

@@ -2,6 +2,7 @@
 
 use super::emit::{Recipe, signed};
 use super::{Call, Constant, Converter, Refusal, VarId, numbers};
+use crate::resampling::Sampling;
 use crate::tflite::expression::Expression;
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
@@ -118,88 +119,5 @@ impl Converter<'_> {
         let recipe = Recipe::new(code, kind).options(Options::Block { size: size as i32 }).attributes(attributes);
         let precision = self.vars[x].precision;
         Ok(self.emit(recipe, vec![input], shape, last, precision))
-    }
-}
-
-/// Which inputs an output of ONNX's Resize is made of (formulas of the operator's specification).
-struct Sampling {
-    mode: String,
-    coordinates: String,
-    nearest: String,
-    cubic: f64,
-    scales: Vec<f64>,
-}
-
-impl Sampling {
-    fn of(a: &Attributes) -> Result<Self, Refusal> {
-        if a.int("antialias").unwrap_or(0) != 0 {
-            return Err("an antialiased resize has no operator".to_owned());
-        }
-        let text = |name: &str, default: &str| a.text(name).unwrap_or(default).to_owned();
-        let scales = match a.0.get("scales") {
-            Some(Attribute::Floats(v)) => v.clone(),
-            _ => Vec::new(),
-        };
-        Ok(Self {
-            mode: text("mode", "nearest"),
-            coordinates: text("coordinate_transformation_mode", "half_pixel"),
-            nearest: text("nearest_mode", "round_prefer_floor"),
-            cubic: a.float("cubic_coeff_a").unwrap_or(-0.75),
-            scales,
-        })
-    }
-
-    /// Where output `i` of dimension `d` lies in the input.
-    fn position(&self, d: usize, i: usize, from: usize, to: usize) -> f64 {
-        let scale = self.scales.get(d).copied().unwrap_or(to as f64 / from as f64);
-        let i = i as f64;
-        match self.coordinates.as_str() {
-            "asymmetric" => i / scale,
-            "align_corners" if to == 1 => 0.0,
-            "align_corners" => i * (from as f64 - 1.0) / (to as f64 - 1.0),
-            "pytorch_half_pixel" if to == 1 => 0.0,
-            _ => (i + 0.5) / scale - 0.5,
-        }
-    }
-
-    fn nearest(&self, d: usize, i: usize, from: usize, to: usize) -> usize {
-        let x = self.position(d, i, from, to);
-        let rounded = match self.nearest.as_str() {
-            "floor" => x.floor(),
-            "ceil" => x.ceil(),
-            "round_prefer_ceil" => (x + 0.5).floor(),
-            _ => (x - 0.5).ceil(),
-        };
-        (rounded.max(0.0) as usize).min(from - 1)
-    }
-
-    /// Rows of weights, one per output.
-    fn matrix(&self, d: usize, from: usize, to: usize) -> Result<Vec<f32>, Refusal> {
-        let mut matrix = vec![0.0; from * to];
-        for i in 0..to {
-            let x = self.position(d, i, from, to);
-            let x = if self.mode == "linear" { x.clamp(0.0, from as f64 - 1.0) } else { x };
-            let whole = x.floor();
-            let taps: Vec<(f64, f64)> = match self.mode.as_str() {
-                "linear" => vec![(whole, 1.0 - (x - whole)), (whole + 1.0, x - whole)],
-                "cubic" => (-1..=2).map(|t| (whole + f64::from(t), cubic(x - whole - f64::from(t), self.cubic))).collect(),
-                mode => return Err(format!("a resize by `{mode}` has no operator")),
-            };
-            for (at, weight) in taps {
-                let at = (at.max(0.0) as usize).min(from - 1);
-                matrix[i * from + at] += weight as f32;
-            }
-        }
-        Ok(matrix)
-    }
-}
-
-/// Keys' cubic convolution kernel.
-fn cubic(distance: f64, a: f64) -> f64 {
-    let t = distance.abs();
-    match t {
-        _ if t <= 1.0 => ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
-        _ if t < 2.0 => ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a,
-        _ => 0.0,
     }
 }

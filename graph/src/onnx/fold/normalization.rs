@@ -1,0 +1,110 @@
+//! Folding of what exporters leave of computed weights and position embeddings: normalisations, softmax, resizes.
+
+use super::{Known, strides};
+use crate::resampling::Sampling;
+use crate::{Attributes, ConstantData, OpKind, TensorSpec};
+
+/// The values of an operator of these kinds; `None` where an input is not a float tensor.
+pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
+    let shape = &inputs.first()?.tensor.shape;
+    let values = match kind {
+        OpKind::BatchNorm => batch_norm(a, shape, inputs)?,
+        OpKind::Softmax => softmax(a, shape, floats(inputs.first()?)?)?,
+        _ => resize(a, shape, output, floats(inputs.first()?)?)?,
+    };
+    Some(ConstantData::Floats(values.into_iter().map(|v| f64::from(v as f32)).collect()))
+}
+
+fn floats<'a>(known: &Known<'a>) -> Option<&'a [f64]> {
+    match known.data {
+        ConstantData::Floats(v) => Some(v),
+        ConstantData::Ints(_) => None,
+    }
+}
+
+fn batch_norm(a: &Attributes, shape: &[usize], inputs: &[Known<'_>]) -> Option<Vec<f64>> {
+    let [x, scale, bias, mean, variance] = inputs.iter().map(floats).collect::<Option<Vec<_>>>()?[..] else { return None };
+    let (stride, channels) = (*strides(shape).get(1)? as usize, shape[1]);
+    let epsilon = a.float("epsilon")?;
+    let one = |(i, v): (usize, &f64)| {
+        let c = i / stride.max(1) % channels.max(1);
+        Some((v - mean.get(c)?) / (variance.get(c)? + epsilon).sqrt() * scale.get(c)? + bias.get(c)?)
+    };
+    x.iter().enumerate().map(one).collect()
+}
+
+fn softmax(a: &Attributes, shape: &[usize], x: &[f64]) -> Option<Vec<f64>> {
+    let axis = usize::try_from(a.int("axis")?).ok()?;
+    let extent = *shape.get(axis)?;
+    let stride = strides(shape)[axis] as usize;
+    if a.int("coerce").is_some() || a.int("log").is_some() {
+        return None;
+    }
+    let mut values = x.to_vec();
+    for start in (0..x.len()).filter(|i| i / stride % extent == 0) {
+        let at = |k: usize| start + k * stride;
+        let most = (0..extent).map(|k| x[at(k)]).fold(f64::NEG_INFINITY, f64::max);
+        (0..extent).for_each(|k| values[at(k)] = (x[at(k)] - most).exp());
+        let sum: f64 = (0..extent).map(|k| values[at(k)]).sum();
+        (0..extent).for_each(|k| values[at(k)] /= sum);
+    }
+    Some(values)
+}
+
+/// One dimension after the other.
+fn resize(a: &Attributes, shape: &[usize], output: &TensorSpec, x: &[f64]) -> Option<Vec<f64>> {
+    let sampling = Sampling::of(a).ok()?;
+    let nearest = a.text("mode") == Some("nearest");
+    let (mut values, mut now) = (x.to_vec(), shape.to_vec());
+    for (d, &to) in output.shape.iter().enumerate() {
+        let from = now[d];
+        if from == to {
+            continue;
+        }
+        let matrix = if nearest {
+            let mut rows = vec![0.0; from * to];
+            (0..to).for_each(|i| rows[i * from + sampling.nearest(d, i, from, to)] = 1.0);
+            rows
+        } else {
+            sampling.matrix(d, from, to).ok()?
+        };
+        let (outer, inner): (usize, usize) = (now[..d].iter().product(), now[d + 1..].iter().product());
+        let mut next = Vec::with_capacity(outer * to * inner);
+        for o in 0..outer {
+            for row in matrix.chunks(from) {
+                let sum = |i: usize| row.iter().enumerate().map(|(k, &w)| f64::from(w) * values[(o * from + k) * inner + i]).sum::<f64>();
+                next.extend((0..inner).map(sum));
+            }
+        }
+        now[d] = to;
+        values = next;
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Attribute;
+
+    fn value(kind: OpKind, a: Attributes, inputs: &[(&[usize], &[f64])], to: &[usize]) -> Option<Vec<f64>> {
+        let known: Vec<_> = inputs.iter().map(|(shape, v)| (TensorSpec::f32(*shape), ConstantData::Floats(v.to_vec()))).collect();
+        let known: Vec<_> = known.iter().map(|(tensor, data)| Known { tensor, data }).collect();
+        match evaluate(&kind, &a, &known, &TensorSpec::f32(to))? {
+            ConstantData::Floats(v) => Some(v),
+            ConstantData::Ints(_) => None,
+        }
+    }
+
+    #[test]
+    fn computed_by_hand() {
+        let norm = Attributes::new().with("epsilon", Attribute::Float(0.0));
+        let inputs: [(&[usize], &[f64]); 5] =
+            [(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]), (&[2], &[2.0, 1.0]), (&[2], &[0.5, 0.0]), (&[2], &[1.0, 4.0]), (&[2], &[4.0, 1.0])];
+        assert_eq!(value(OpKind::BatchNorm, norm, &inputs, &[1, 2, 2]), Some(vec![0.5, 1.5, -1.0, 0.0]));
+        let axis = Attributes::new().with_int("axis", 0);
+        assert_eq!(value(OpKind::Softmax, axis, &[(&[2, 2], &[0.0, 5.0, 0.0, 5.0])], &[2, 2]), Some(vec![0.5; 4]));
+        let linear = Attributes::new().with("mode", Attribute::Text("linear".into()));
+        assert_eq!(value(OpKind::Resize, linear, &[(&[1, 2], &[0.0, 4.0])], &[1, 4]), Some(vec![0.0, 1.0, 3.0, 4.0]));
+    }
+}

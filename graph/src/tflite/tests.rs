@@ -1,0 +1,200 @@
+//! The layout pass and the writer on small graphs; random chains of movements against their definition.
+
+use super::expression::{Array, Operator as Arithmetic};
+use super::program::{Payload, Program};
+use super::schema::Code;
+use super::*;
+use crate::{Attribute, Attributes, ConstantData, GraphBuilder, MemoryFormat, OpKind, Precision, TensorSpec, ValueId};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+fn codes(graph: &Graph) -> Vec<&'static str> {
+    plan(graph).unwrap().1
+}
+
+fn none() -> Attributes {
+    Attributes::new()
+}
+
+#[test]
+fn a_convolution_takes_its_norm_and_activation_and_needs_no_transpose() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([1, 3, 8, 8]));
+    let y = b.conv("conv", x, 4, 3, 2, 1, 1, false).unwrap();
+    let y = b.batch_norm("norm", y).unwrap();
+    let y = b.op("relu", OpKind::Relu, none(), &[y]).unwrap();
+    let graph = b.finish(vec![y]).unwrap();
+    let written = write(&graph, &Weights::seeded(&graph, 1).unwrap()).unwrap();
+    // An image of even extent and a stride of 2: the engine's own padding would put everything at the end.
+    assert_eq!(written.operators.iter().map(|o| o.code).collect::<Vec<_>>(), ["PAD", "CONV_2D"]);
+    let conv = &written.operators[1].op;
+    assert_eq!((conv.attributes.text("activation"), conv.outputs[0].format), (Some("relu"), MemoryFormat::ChannelsLast));
+    assert_eq!((conv.outputs[0].shape.as_slice(), written.operators[1].node.as_str()), (&[1, 4, 4, 4][..], "conv"));
+    assert_eq!((written.inputs[0].layout.as_slice(), written.inputs[0].stored_shape()), (&[0, 2, 3, 1][..], vec![1, 8, 8, 3]));
+    assert_eq!(written.outputs[0].stored_shape(), [1, 4, 4, 4]);
+}
+
+#[test]
+fn patches_become_tokens_without_moving() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([1, 3, 8, 8]));
+    let y = b.conv("patches", x, 6, 4, 4, 0, 1, true).unwrap();
+    let y = b.reshape("flat", y, &[1, 6, 4]).unwrap();
+    let y = b.op("tokens", OpKind::Transpose, none().with_ints("perm", [0, 2, 1]), &[y]).unwrap();
+    let y = b.linear("head", y, 5, true).unwrap();
+    assert_eq!(codes(&b.finish(vec![y]).unwrap()), ["CONV_2D", "RESHAPE", "FULLY_CONNECTED"]);
+}
+
+#[test]
+fn keys_are_read_transposed_and_values_as_they_are() {
+    let mut b = GraphBuilder::new("m");
+    let [q, k] = ["q", "k"].map(|name| b.input(name, TensorSpec::f32([1, 2, 5, 4])));
+    let t = b.op("t", OpKind::Transpose, none().with_ints("perm", [0, 1, 3, 2]), &[k]).unwrap();
+    let scores = b.op("scores", OpKind::MatMul, none(), &[q, t]).unwrap();
+    let y = b.op("softmax", OpKind::Softmax, none().with_int("axis", -1), &[scores]).unwrap();
+    let y = b.op("mix", OpKind::MatMul, none(), &[y, k]).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap()).unwrap();
+    assert_eq!(codes, ["BATCH_MATMUL", "SOFTMAX", "BATCH_MATMUL"]);
+    assert_eq!(graph.nodes()[0].op.attributes.int("trans_b"), Some(1));
+}
+
+#[test]
+fn grouped_and_depthwise_convolutions_keep_their_groups() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([1, 8, 4, 4]));
+    let y = b.conv("depthwise", x, 8, 3, 1, 1, 8, true).unwrap();
+    let y = b.conv("grouped", y, 8, 3, 1, 1, 2, true).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap()).unwrap();
+    assert_eq!(codes, ["DEPTHWISE_CONV_2D", "CONV_2D"]);
+    let weights: Vec<_> = graph.nodes().iter().map(|n| n.op.inputs[1].tensor.shape.clone()).collect();
+    assert_eq!(weights, [[8, 1, 3, 3], [8, 4, 3, 3]]);
+}
+
+#[test]
+fn what_cannot_be_expressed_is_refused_by_name() {
+    let message = |shape: &[usize], kind: OpKind, attributes: Attributes, weight: Option<&[usize]>| {
+        let mut b = GraphBuilder::new("m");
+        let x = b.input("x", TensorSpec::f32(shape));
+        let inputs: Vec<ValueId> = std::iter::once(x).chain(weight.map(|w| b.weight("w", TensorSpec::f32(w)))).collect();
+        let y = b.op("bad", kind, attributes, &inputs).unwrap();
+        plan(&b.finish(vec![y]).unwrap()).unwrap_err().to_string()
+    };
+    let volume = message(&[1, 2, 4, 4, 4], OpKind::Conv, none(), Some(&[3, 2, 3, 3, 3]));
+    assert!(volume.contains("`bad`") && volume.contains("3 dimensions"), "{volume}");
+    let mode = none().with("mode", Attribute::Text("wrap".into())).with_ints("pads", [0, 0, 1, 1, 0, 0, 1, 1]);
+    let wrapped = message(&[1, 2, 4, 4], OpKind::Pad, mode, None);
+    assert!(wrapped.contains("`bad`") && wrapped.contains("`wrap`"), "{wrapped}");
+}
+
+/// A table of a FlatBuffer: the place of its field `number`, if it has one.
+fn field(bytes: &[u8], table: usize, number: usize) -> Option<usize> {
+    let vtable = table - i32::from_le_bytes(bytes[table..table + 4].try_into().unwrap()) as usize;
+    let short = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let slot = 4 + 2 * number;
+    (slot < short(vtable) && short(vtable + slot) > 0).then(|| table + short(vtable + slot))
+}
+
+fn word(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// The tables a vector field holds.
+fn tables(bytes: &[u8], table: usize, number: usize) -> Vec<usize> {
+    let at = field(bytes, table, number).unwrap();
+    let vector = at + word(bytes, at);
+    (0..word(bytes, vector)).map(|i| vector + 4 + 4 * i).map(|at| at + word(bytes, at)).collect()
+}
+
+#[test]
+fn the_file_holds_what_was_planned_with_aligned_weights() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([1, 3, 6, 6]));
+    let y = b.conv("conv", x, 5, 3, 1, 1, 1, true).unwrap();
+    let y = b.op("sigmoid", OpKind::Sigmoid, none(), &[y]).unwrap();
+    let graph = b.finish(vec![y]).unwrap();
+    let weights = Weights::seeded(&graph, 1).unwrap();
+    let bytes = write(&graph, &weights).unwrap().bytes;
+    assert_eq!(bytes, write(&graph, &weights).unwrap().bytes);
+    assert_eq!(&bytes[4..8], b"TFL3");
+    let model = word(&bytes, 0);
+    assert_eq!(word(&bytes, field(&bytes, model, 0).unwrap()), 3);
+    let subgraphs = tables(&bytes, model, 2);
+    assert_eq!((subgraphs.len(), tables(&bytes, subgraphs[0], 3).len()), (1, 2));
+    let buffers = tables(&bytes, model, 4);
+    let data: Vec<usize> = buffers.iter().filter_map(|&buffer| field(&bytes, buffer, 0)).map(|at| at + word(&bytes, at)).collect();
+    let mut sizes: Vec<usize> = data.iter().map(|&vector| word(&bytes, vector)).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [5 * 4, 5 * 3 * 3 * 3 * 4]);
+    assert!(data.iter().all(|vector| (vector + 4) % 16 == 0));
+}
+
+/// Runs programs of RESHAPE, TRANSPOSE and ADD.
+fn run(program: &Program, input: &Array) -> Array {
+    let mut values: HashMap<usize, Array> = HashMap::new();
+    let (at, port) = &program.inputs[0];
+    values.insert(*at, input.transposed(&port.layout));
+    for (id, tensor) in program.tensors.iter().enumerate() {
+        if let Payload::Weight(expression) = &tensor.payload {
+            values.insert(id, expression.evaluate(&Weights::default()).unwrap());
+        }
+    }
+    for operation in &program.operations {
+        let x = &values[&operation.inputs[0]];
+        let wanted = &program.tensors[operation.outputs[0]].shape;
+        let y = match (operation.code, &program.tensors[operation.inputs[1]].payload) {
+            (Code::Reshape, _) => Array { shape: wanted.clone(), data: x.data.clone() },
+            (Code::Transpose, Payload::Ints(perm)) => x.transposed(&perm.iter().map(|&p| p as usize).collect::<Vec<_>>()),
+            (Code::Add, _) => x.combined(Arithmetic::Add, &values[&operation.inputs[1]], wanted.clone()),
+            (code, _) => panic!("{code:?}"),
+        };
+        assert_eq!(&y.shape, wanted);
+        values.insert(operation.outputs[0], y);
+    }
+    let (at, port) = &program.outputs[0];
+    let back: Vec<usize> = (0..port.layout.len()).map(|d| layout::position(&port.layout, d)).collect();
+    values[at].transposed(&back)
+}
+
+fn counting(shape: &[usize], factor: f32) -> Array {
+    let count: usize = shape.iter().product();
+    Array { shape: shape.to_vec(), data: (0..count).map(|i| i as f32 * factor).collect() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Reshapes, transposes and additions in any order compute what they say, however the tensors are stored in between.
+    #[test]
+    fn movements_keep_their_meaning(steps in prop::collection::vec((0u8..4, any::<u32>()), 1..10)) {
+        let mut b = GraphBuilder::new("m");
+        let input = counting(&[2, 6, 4, 1], 1.0);
+        let (mut id, mut expected) = (b.input("x", TensorSpec::f32(input.shape.clone())), input.clone());
+        for (number, &(step, draw)) in steps.iter().enumerate() {
+            let name = format!("step{number}");
+            let rank = expected.shape.len();
+            match step {
+                0 => {
+                    let mut perm: Vec<usize> = (0..rank).collect();
+                    (1..rank).for_each(|i| perm.swap(i, (draw as usize >> (2 * i)) % (i + 1)));
+                    let attributes = none().with_ints("perm", perm.iter().map(|&p| p as i64).collect::<Vec<_>>());
+                    id = b.op(&name, OpKind::Transpose, attributes, &[id]).unwrap();
+                    expected = expected.transposed(&perm);
+                }
+                1 | 2 => {
+                    let shapes: [&[usize]; 6] = [&[2, 6, 4], &[48], &[4, 2, 6], &[1, 12, 4], &[2, 3, 2, 2, 2], &[6, 1, 8]];
+                    let shape = shapes[draw as usize % shapes.len()].to_vec();
+                    id = b.op(&name, OpKind::Reshape, none().with_ints("shape", shape.iter().map(|&d| d as i64).collect::<Vec<_>>()), &[id]).unwrap();
+                    expected.shape = shape;
+                }
+                _ => {
+                    let term = counting(&expected.shape[draw as usize % rank..], 0.5);
+                    let data = ConstantData::Floats(term.data.iter().map(|&v| f64::from(v)).collect());
+                    let constant = b.constant(format!("{name}.term"), TensorSpec::new(term.shape.clone(), Precision::F32), data);
+                    id = b.op(&name, OpKind::Add, none(), &[id, constant]).unwrap();
+                    expected = expected.combined(Arithmetic::Add, &term, expected.shape.clone());
+                }
+            }
+        }
+        let program = program(&b.finish(vec![id]).unwrap()).unwrap();
+        prop_assert_eq!(run(&program, &input), expected);
+    }
+}
