@@ -31,6 +31,7 @@ pub(crate) enum Column {
     Text(Vec<String>),
     OptionalText(Vec<Option<String>>),
     Integer(Vec<u64>),
+    OptionalInteger(Vec<Option<u64>>),
     IntegerList(Lists),
 }
 
@@ -39,6 +40,7 @@ pub(crate) enum Cell<'a> {
     Text(&'a str),
     OptionalText(Option<&'a str>),
     Integer(u64),
+    OptionalInteger(Option<u64>),
     IntegerList(&'a [u64]),
 }
 
@@ -48,7 +50,17 @@ impl Column {
             ColumnType::Text => Self::Text(Vec::new()),
             ColumnType::OptionalText => Self::OptionalText(Vec::new()),
             ColumnType::Integer => Self::Integer(Vec::new()),
+            ColumnType::OptionalInteger => Self::OptionalInteger(Vec::new()),
             ColumnType::IntegerList => Self::IntegerList(Lists::default()),
+        }
+    }
+
+    /// `rows` cells without a value; `None` for a column whose cells must have one.
+    pub(crate) fn nulls(kind: ColumnType, rows: usize) -> Option<Self> {
+        match kind {
+            ColumnType::OptionalText => Some(Self::OptionalText(vec![None; rows])),
+            ColumnType::OptionalInteger => Some(Self::OptionalInteger(vec![None; rows])),
+            ColumnType::Text | ColumnType::Integer | ColumnType::IntegerList => None,
         }
     }
 
@@ -57,6 +69,7 @@ impl Column {
             (Self::Text(values), Cell::Text(v)) => values.push((*v).to_owned()),
             (Self::OptionalText(values), Cell::OptionalText(v)) => values.push(v.map(str::to_owned)),
             (Self::Integer(values), Cell::Integer(v)) => values.push(*v),
+            (Self::OptionalInteger(values), Cell::OptionalInteger(v)) => values.push(*v),
             (Self::IntegerList(lists), Cell::IntegerList(v)) => lists.push(v),
             _ => debug_assert!(false, "a cell of another type than its column"),
         }
@@ -67,6 +80,7 @@ impl Column {
             Self::Text(v) => v.len(),
             Self::OptionalText(v) => v.len(),
             Self::Integer(v) => v.len(),
+            Self::OptionalInteger(v) => v.len(),
             Self::IntegerList(v) => v.ends.len(),
         }
     }
@@ -124,6 +138,13 @@ impl Table {
         }
     }
 
+    pub(crate) fn optional_integer(&self, name: &str, row: usize) -> Option<u64> {
+        match self.column(name) {
+            Some(Column::OptionalInteger(values)) => values.get(row).copied().flatten(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn list(&self, name: &str, row: usize) -> &[u64] {
         match self.column(name) {
             Some(Column::IntegerList(lists)) => lists.get(row),
@@ -143,7 +164,15 @@ impl Table {
 
     /// A cell that holds one of serde's plain names, e.g. `measured`.
     pub(crate) fn name<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<T, DatasetError> {
-        let text = self.text(name, row);
-        serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|e| self.row_error(row, name, e.to_string()))
+        self.named(name, row, self.text(name, row))
+    }
+
+    /// The same of a cell that may be null.
+    pub(crate) fn optional_name<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<Option<T>, DatasetError> {
+        self.optional_text(name, row).map(|text| self.named(name, row, text)).transpose()
+    }
+
+    fn named<T: serde::de::DeserializeOwned>(&self, column: &str, row: usize, text: &str) -> Result<T, DatasetError> {
+        serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|e| self.row_error(row, column, e.to_string()))
     }
 }

@@ -248,8 +248,8 @@ impl Assembly {
             e2e_profiled: row.e2e_profiled,
             reference: row.reference,
             operators: operators.map(|visit| self.measurements(visit, row.origin)).transpose()?.unwrap_or_default(),
-            executed: None,
-            peak_memory_bytes: None,
+            executed: row.executed,
+            peak_memory_bytes: row.peak_memory_bytes,
             status: row.status,
         })
     }

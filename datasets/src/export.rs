@@ -54,6 +54,7 @@ fn csv_field(column: &Column, row: usize) -> String {
         Column::Text(values) => values[row].clone(),
         Column::OptionalText(values) => values[row].clone().unwrap_or_default(),
         Column::Integer(values) => values[row].to_string(),
+        Column::OptionalInteger(values) => values[row].map(|v| v.to_string()).unwrap_or_default(),
         Column::IntegerList(lists) => lists.get(row).iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
     };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
@@ -75,6 +76,7 @@ fn json_value(column: &Column, row: usize) -> Value {
         Column::Text(values) => values[row].clone().into(),
         Column::OptionalText(values) => values[row].clone().into(),
         Column::Integer(values) => values[row].into(),
+        Column::OptionalInteger(values) => values[row].into(),
         Column::IntegerList(lists) => lists.get(row).to_vec().into(),
     }
 }

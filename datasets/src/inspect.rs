@@ -11,7 +11,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{ModelProfile, Samples, Status};
+use vitempo_graph::{MemoryFormat, ModelProfile, Samples, Status};
 
 /// Counts of everything in a dataset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -67,6 +67,12 @@ pub struct EnvironmentSummary {
     pub failed: usize,
     /// Different architectures visited.
     pub architectures: usize,
+    /// Precision and memory format asked for, e.g. `f32, any format`.
+    pub asked: String,
+    /// What ran, e.g. `f32, blocked`: successful visits of each; those that do not tell are left out.
+    pub executed: BTreeMap<String, usize>,
+    /// Most memory any visit took, where one told.
+    pub peak_memory_bytes: Option<u64>,
     /// Rounds of each sitting.
     pub sittings: BTreeMap<String, BTreeSet<usize>>,
 }
@@ -122,6 +128,12 @@ fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
     summary.operator_rows += profile.operators.len();
     let environment = summary.environments.entry(profile.environment.id()).or_default();
     environment.description = profile.environment.describe();
+    let format = profile.environment.memory_format.map_or("any format", MemoryFormat::name);
+    environment.asked = format!("{}, {format}", profile.environment.precision);
+    if let Some(executed) = profile.executed.filter(|_| profile.status == Status::Ok) {
+        *environment.executed.entry(format!("{}, {}", executed.precision, executed.memory_format)).or_default() += 1;
+    }
+    environment.peak_memory_bytes = environment.peak_memory_bytes.max(profile.peak_memory_bytes);
     environment.visits += 1;
     environment.sittings.entry(profile.sitting.clone()).or_default().insert(profile.round);
     if let Status::Failed(reason) = &profile.status {
@@ -184,6 +196,8 @@ mod tests {
         assert_eq!(summary.samples, 38 * 5 * 8 + 3 * 8);
         let environment = summary.environments.values().next().unwrap();
         assert_eq!((environment.visits, environment.failed, environment.architectures), (41, 2, 20));
+        assert_eq!((environment.asked.as_str(), environment.peak_memory_bytes), ("f32, any format", Some(1 << 20)));
+        assert_eq!(environment.executed, BTreeMap::from([("f32, channels_first".to_owned(), 39)]));
         assert_eq!(environment.sittings["tuesday"], BTreeSet::from([4]));
         assert_eq!(summary.kinds["gelu"].rows, 39 * 2);
         assert!(summary.size_bytes.values().all(|&size| size > 0), "{:?}", summary.size_bytes);

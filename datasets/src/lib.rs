@@ -41,7 +41,7 @@ pub use export::{ExportFormat, export};
 pub use inspect::{Summary, inspect};
 pub use key::VisitKey;
 pub use merge::merge;
-pub use schema::{FORMAT, SCHEMA_VERSION, table_names};
+pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_VERSION, table_names};
 pub use split::{Split, SplitSize, split};
 pub use store::{Compaction, Store};
 pub use validate::{Finding, OperatorShare, Severity, Tolerances, ValidationReport, validate};

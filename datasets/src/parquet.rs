@@ -65,6 +65,7 @@ fn to_polars(name: &str, column: &Column) -> pl::Column {
         Column::Text(values) => pl::Series::new(name.into(), values),
         Column::OptionalText(values) => pl::Series::new(name.into(), values),
         Column::Integer(values) => pl::Series::new(name.into(), values),
+        Column::OptionalInteger(values) => pl::Series::new(name.into(), values),
         Column::IntegerList(lists) => {
             let rows = lists.ends.len();
             let mut builder = pl::ListPrimitiveChunkedBuilder::<pl::UInt64Type>::new(name.into(), rows, lists.values.len(), pl::DataType::UInt64);
@@ -126,20 +127,24 @@ pub(crate) fn decode(schema: &'static TableSchema, folder: &Path, mut bytes: Vec
 fn decode_verified(schema: &'static TableSchema, path: &Path, bytes: Vec<u8>) -> Result<Table, DatasetError> {
     let broken = |e: pl::PolarsError| DatasetError::damaged(path, e.to_string());
     let mut reader = pl::ParquetReader::new(Cursor::new(bytes));
-    check_metadata(schema, path, &mut reader)?;
-    let names: Vec<String> = schema.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let version = check_metadata(schema, path, &mut reader)?;
+    let names: Vec<String> = schema.columns.iter().map(|(name, _)| (*name).to_owned()).filter(|name| schema.has(name, version)).collect();
     let present = reader.schema().map_err(broken)?;
-    for (name, _) in schema.columns {
+    for name in &names {
         if present.get(name).is_none() {
             return Err(DatasetError::foreign(path, format!("column `{name}` is missing")));
         }
     }
     let frame = reader.with_columns(Some(names)).set_rechunk(true).finish().map_err(broken)?;
-    let columns = schema.columns.iter().map(|(name, kind)| from_polars(path, frame.column(name).map_err(broken)?, name, *kind));
+    let columns = schema.columns.iter().map(|(name, kind)| {
+        let absent = (!schema.has(name, version)).then(|| Column::nulls(*kind, frame.height())).flatten();
+        absent.map_or_else(|| from_polars(path, frame.column(name).map_err(broken)?, name, *kind), Ok)
+    });
     Ok(Table { schema, path: path.to_owned(), columns: columns.collect::<Result<_, _>>()? })
 }
 
-fn check_metadata(schema: &TableSchema, path: &Path, reader: &mut pl::ParquetReader<Cursor<Vec<u8>>>) -> Result<(), DatasetError> {
+/// Checks whose table this is and gives its schema version.
+fn check_metadata(schema: &TableSchema, path: &Path, reader: &mut pl::ParquetReader<Cursor<Vec<u8>>>) -> Result<u64, DatasetError> {
     let metadata = reader.get_metadata().map_err(|e| DatasetError::damaged(path, e.to_string()))?;
     let pairs = metadata.key_value_metadata().as_deref().unwrap_or_default();
     let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref()).unwrap_or_default();
@@ -147,9 +152,10 @@ fn check_metadata(schema: &TableSchema, path: &Path, reader: &mut pl::ParquetRea
         return Err(DatasetError::foreign(path, "vitempo did not write this Parquet file"));
     }
     let version = value("vitempo.schema_version");
-    check_version(path, version.parse().map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?)?;
+    let version = version.parse().map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
+    check_version(path, version)?;
     match value("vitempo.table") {
-        name if name == schema.name => Ok(()),
+        name if name == schema.name => Ok(version),
         other => Err(DatasetError::foreign(path, format!("it holds the table `{other}`"))),
     }
 }
@@ -171,6 +177,7 @@ fn from_polars(path: &Path, column: &pl::Column, name: &str, kind: ColumnType) -
             let values = series.u64().map_err(|_| wrong_type())?;
             Ok(Column::Integer(values.iter().enumerate().map(|(row, v)| v.ok_or_else(|| null(row))).collect::<Result<_, _>>()?))
         }
+        ColumnType::OptionalInteger => Ok(Column::OptionalInteger(series.u64().map_err(|_| wrong_type())?.iter().collect())),
         ColumnType::IntegerList => Ok(Column::IntegerList(lists(series).ok_or_else(wrong_type)?)),
     }
 }
@@ -259,6 +266,20 @@ mod tests {
         }
         assert_eq!(refused + read, 600);
         assert!(refused > 300, "{refused} refused, {read} read");
+    }
+
+    #[test]
+    fn columns_that_an_older_version_lacks_are_null() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("measured/epyc-onnxruntime-f32-1t");
+        for (schema, values) in TABLES.map(|schema| (schema, read(schema, &folder).unwrap())) {
+            assert!(values.rows() > 0, "{}", schema.name);
+            for column in schema.since_2 {
+                let absent = |row| values.optional_text(column, row).is_none() && values.optional_integer(column, row).is_none();
+                assert!((0..values.rows()).all(absent), "{}: {column}", schema.name);
+            }
+        }
+        let dataset = Dataset::load(&folder).unwrap();
+        assert!(dataset.profiles.iter().all(|p| p.executed.is_none() && p.peak_memory_bytes.is_none() && p.environment.memory_format.is_none()));
     }
 
     #[test]

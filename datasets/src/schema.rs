@@ -1,6 +1,7 @@
 //! The schema of a dataset: its version, its tables, and the columns of a table with their types.
 //!
-//! The version rises whenever a column is added, removed, or changes its meaning; a reader understands exactly one version.
+//! The version rises whenever a column is added, removed, or changes its meaning. Versions from [`OLDEST_VERSION`] on are read: what a table of an older
+//! version lacks is null in it. Only [`SCHEMA_VERSION`] is written.
 
 use crate::{DatasetError, files::write_whole, tables};
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,10 @@ use std::{fs, io, path::Path};
 
 /// The name that `schema.json` and every table carry.
 pub const FORMAT: &str = "vitempo-dataset";
-/// The version this crate writes and understands.
-pub const SCHEMA_VERSION: u64 = 1;
+/// The version this crate writes.
+pub const SCHEMA_VERSION: u64 = 2;
+/// The oldest version this crate reads.
+pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.
 pub(crate) const SCHEMA_FILE: &str = "schema.json";
 
@@ -19,6 +22,7 @@ pub(crate) enum ColumnType {
     Text,
     OptionalText,
     Integer,
+    OptionalInteger,
     IntegerList,
 }
 
@@ -27,11 +31,18 @@ pub(crate) enum ColumnType {
 pub(crate) struct TableSchema {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [(&'static str, ColumnType)],
+    /// Those of them that came with version 2: a table of version 1 has none of them.
+    pub(crate) since_2: &'static [&'static str],
 }
 
 impl TableSchema {
     pub(crate) fn file_name(&self) -> String {
         format!("{}.parquet", self.name)
+    }
+
+    /// Whether a table of this version has the column.
+    pub(crate) fn has(&self, column: &str, version: u64) -> bool {
+        version >= 2 || !self.since_2.contains(&column)
     }
 
     pub(crate) fn position(&self, column: &str) -> Option<usize> {
@@ -95,9 +106,9 @@ fn not_a_dataset(folder: &Path, reason: &str) -> DatasetError {
     DatasetError::NotADataset { path: folder.to_owned(), reason: reason.to_owned() }
 }
 
-/// Refuses every version but [`SCHEMA_VERSION`].
+/// Refuses versions that cannot be read.
 pub(crate) fn check_version(path: &Path, found: u64) -> Result<(), DatasetError> {
-    if found == SCHEMA_VERSION {
+    if (OLDEST_VERSION..=SCHEMA_VERSION).contains(&found) {
         return Ok(());
     }
     let advice =
@@ -122,7 +133,7 @@ mod tests {
             ("", "not JSON"),
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
-            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 2}", "has schema version 2, this vitempo understands version 1: a newer vitempo wrote it"),
+            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 3}", "has schema version 3, this vitempo understands version 2: a newer vitempo wrote it"),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 0}", "an older vitempo wrote it"),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 1}", "incomplete"),
         ] {
@@ -131,6 +142,25 @@ mod tests {
         fs::remove_file(folder.path().join(SCHEMA_FILE)).unwrap();
         assert!(Dataset::load(folder.path()).unwrap_err().to_string().contains("has no schema.json"));
         assert!(Dataset::load(&folder.path().join("nowhere")).unwrap_err().to_string().contains("no such folder"));
+    }
+
+    #[test]
+    fn a_dataset_of_an_older_version_grows_into_the_current_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("measured/epyc-onnxruntime-f32-1t");
+        for entry in fs::read_dir(&shipped).unwrap().flatten() {
+            fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+        assert_eq!(Manifest::read(folder.path()).unwrap().schema_version, 1);
+        let before = Dataset::load(folder.path()).unwrap();
+        let (profiles, graphs) = crate::simulated::sweep(2, 6, 5);
+        let mut store = crate::Store::open_or_create(folder.path()).unwrap();
+        crate::simulated::append_all(&mut store, &profiles, &graphs);
+        assert_eq!(Manifest::read(folder.path()).unwrap().schema_version, SCHEMA_VERSION);
+        let mixed = Dataset::load(folder.path()).unwrap().profiles;
+        store.compact().unwrap();
+        assert_eq!(Dataset::load(folder.path()).unwrap().profiles, mixed);
+        assert_eq!(mixed, [before.profiles, profiles].concat());
     }
 
     #[test]
@@ -144,10 +174,21 @@ mod tests {
                     ColumnType::Text => "text",
                     ColumnType::OptionalText => "text or null",
                     ColumnType::Integer => "u64",
+                    ColumnType::OptionalInteger => "u64 or null",
                     ColumnType::IntegerList => "list of u64",
                 };
                 assert!(section.contains(&format!("| `{column}` | {kind} |")), "{}: `{column}` | {kind}", table.name);
+                let since_2 = section.lines().any(|line| line.starts_with(&format!("| `{column}` |")) && line.contains("since version 2"));
+                assert_eq!(since_2, table.since_2.contains(column), "{}: `{column}`", table.name);
             }
+            assert!(
+                table
+                    .since_2
+                    .iter()
+                    .all(|new| table.columns.iter().any(|(name, kind)| name == new && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
+                "{}",
+                table.name
+            );
         }
         assert!(text.contains(&format!("schema version {SCHEMA_VERSION}")));
     }

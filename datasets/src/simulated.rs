@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use vitempo_graph::{
-    Attribute, Attributes, Environment, Graph, Measurement, ModelIdentity, ModelProfile, Node, OpKind, Origin, Precision, Processor, Protocol, Samples, Status,
-    TensorSpec, Value, ValueId, ValueSource,
+    Attribute, Attributes, Environment, Executed, Graph, Measurement, ModelIdentity, ModelProfile, Node, OpKind, Origin, Precision, Processor, Protocol,
+    Samples, Status, TensorSpec, Value, ValueId, ValueSource,
 };
 
 pub(crate) fn environment() -> Environment {
@@ -71,7 +71,7 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
             node: node.name.clone(),
             kernel: format!("{}_kernel", node.op.kind),
             samples: samples((0..repeats).map(|r| time(n, r)).collect()),
-            memory_bytes: None,
+            memory_bytes: (n % 2 == 0).then_some(1 << n),
             status: Status::Ok,
         })
         .collect();
@@ -95,9 +95,9 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
         e2e: samples(total.clone()),
         e2e_profiled: samples(total.iter().map(|t| t + 10).collect()),
         reference: Samples { wall_ns: vec![500, 510], cpu_ns: Vec::new() },
+        executed: Executed::of(&operators),
         operators,
-        executed: None,
-        peak_memory_bytes: None,
+        peak_memory_bytes: (index % 3 == 0).then_some(1 << 20),
         status: Status::Ok,
     }
 }
@@ -110,7 +110,14 @@ fn samples(wall_ns: Vec<u64>) -> Samples {
 /// A visit that failed.
 pub(crate) fn failed(index: usize, graph: &Graph, sitting: &str, round: usize, reason: &str) -> ModelProfile {
     let profile = profile(index, graph, sitting, round, 0);
-    ModelProfile { operators: Vec::new(), e2e_profiled: Samples::default(), status: Status::Failed(reason.to_owned()), ..profile }
+    ModelProfile {
+        operators: Vec::new(),
+        executed: None,
+        peak_memory_bytes: None,
+        e2e_profiled: Samples::default(),
+        status: Status::Failed(reason.to_owned()),
+        ..profile
+    }
 }
 
 /// `models` models visited in two rounds; every seventh failed in the second.

@@ -9,7 +9,7 @@ use crate::{
     journal::{self, Entry, EntryRef, Writer},
     lock::{LOCK_FILE, Lock},
     parquet,
-    schema::{Manifest, SCHEMA_FILE, TABLES},
+    schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION, TABLES},
     tables::{
         environments, model_measurements, models,
         operator_measurements::{self, OperatorIds},
@@ -56,12 +56,13 @@ impl Store {
     pub fn open_or_create(folder: &Path) -> Result<Self, DatasetError> {
         fs::create_dir_all(folder).map_err(DatasetError::io("create", folder))?;
         let fresh = is_fresh(folder)?;
-        if !fresh {
-            Manifest::read(folder)?;
-        }
+        let version = if fresh { None } else { Some(Manifest::read(folder)?.schema_version) };
         let lock = Lock::take(folder)?;
         if fresh {
             create_tables(folder)?;
+        }
+        // What is added to an older dataset is of the current version: a vitempo that does not know it must not read the folder any more.
+        if version != Some(SCHEMA_VERSION) {
             Manifest::current().write(folder)?;
         }
         let mut store = Self {

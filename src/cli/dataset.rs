@@ -111,10 +111,13 @@ struct Inspected(Summary);
 
 impl Inspected {
     fn environments(&self) -> Table {
-        let mut table = Table::new(&["Environment", "What", "Visits", "Failed", "Architectures", "Sittings"], 2);
+        let mut table = Table::new(&["Environment", "What", "Asked", "Executed", "Visits", "Failed", "Architectures", "Sittings", "Peak memory"], 4);
         for (id, e) in &self.0.environments {
             let counts = [e.visits, e.failed, e.architectures, e.sittings.len()].map(|n| n.to_string());
-            table.row([id.clone(), e.description.clone()].into_iter().chain(counts));
+            let executed: Vec<&str> = e.executed.keys().map(String::as_str).collect();
+            let executed = if executed.is_empty() { "-".to_owned() } else { executed.join("; ") };
+            let peak = e.peak_memory_bytes.map_or_else(|| "-".to_owned(), |bytes| si(bytes) + "B");
+            table.row([id.clone(), e.description.clone(), e.asked.clone(), executed].into_iter().chain(counts).chain([peak]));
         }
         table
     }

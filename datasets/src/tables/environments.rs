@@ -12,7 +12,7 @@ use crate::{
     },
 };
 use std::path::Path;
-use vitempo_graph::Environment;
+use vitempo_graph::{Environment, MemoryFormat};
 
 pub(crate) const SCHEMA: TableSchema = TableSchema {
     name: "environments",
@@ -27,10 +27,12 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("framework_version", Text),
         ("threads", Integer),
         ("precision", Text),
+        ("memory_format", OptionalText),
         ("power_mode", OptionalText),
         ("isa", Text),
         ("os", Text),
     ],
+    since_2: &["memory_format"],
 };
 
 /// One row.
@@ -62,6 +64,7 @@ pub(crate) fn build<'a>(folder: &Path, environments: impl Iterator<Item = &'a En
             Cell::Text(&e.framework_version),
             Cell::Integer(e.threads as u64),
             Cell::Text(e.precision.name()),
+            Cell::OptionalText(e.memory_format.map(MemoryFormat::name)),
             Cell::OptionalText(e.power_mode.as_deref()),
             Cell::Text(&e.isa),
             Cell::Text(&e.os),
@@ -84,7 +87,7 @@ fn read_row(table: &Table, row: usize) -> Result<EnvironmentRow, DatasetError> {
         framework_version: table.text("framework_version", row).to_owned(),
         threads: table.integer("threads", row) as usize,
         precision: table.name("precision", row)?,
-        memory_format: None,
+        memory_format: table.optional_name("memory_format", row)?,
         power_mode: table.optional_text("power_mode", row).map(str::to_owned),
         isa: table.text("isa", row).to_owned(),
         os: table.text("os", row).to_owned(),

@@ -5,12 +5,12 @@ use crate::{
     DatasetError, VisitKey,
     column::{Cell, Table},
     schema::{
-        ColumnType::{Integer, IntegerList, OptionalText, Text},
+        ColumnType::{Integer, IntegerList, OptionalInteger, OptionalText, Text},
         TableSchema,
     },
 };
 use std::path::Path;
-use vitempo_graph::{ModelProfile, Origin, Protocol, Samples, Status};
+use vitempo_graph::{Executed, ModelProfile, Origin, Protocol, Samples, Status};
 
 pub(crate) const SCHEMA: TableSchema = TableSchema {
     name: "model_measurements",
@@ -33,7 +33,11 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("e2e_profiled_cpu_ns", IntegerList),
         ("reference_wall_ns", IntegerList),
         ("reference_cpu_ns", IntegerList),
+        ("executed_precision", OptionalText),
+        ("executed_memory_format", OptionalText),
+        ("peak_memory_bytes", OptionalInteger),
     ],
+    since_2: &["executed_precision", "executed_memory_format", "peak_memory_bytes"],
 };
 
 /// One row: a visit without its operators.
@@ -50,6 +54,8 @@ pub(crate) struct VisitRow {
     pub(crate) e2e: Samples,
     pub(crate) e2e_profiled: Samples,
     pub(crate) reference: Samples,
+    pub(crate) executed: Option<Executed>,
+    pub(crate) peak_memory_bytes: Option<u64>,
 }
 
 pub(crate) fn build(folder: &Path, profiles: &[ModelProfile]) -> Result<Table, DatasetError> {
@@ -76,6 +82,9 @@ pub(crate) fn build(folder: &Path, profiles: &[ModelProfile]) -> Result<Table, D
             Cell::IntegerList(&profile.e2e_profiled.cpu_ns),
             Cell::IntegerList(&profile.reference.wall_ns),
             Cell::IntegerList(&profile.reference.cpu_ns),
+            Cell::OptionalText(profile.executed.map(|e| e.precision.name())),
+            Cell::OptionalText(profile.executed.map(|e| e.memory_format.name())),
+            Cell::OptionalInteger(profile.peak_memory_bytes),
         ]);
     }
     Ok(table)
@@ -97,5 +106,16 @@ fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
         e2e: samples_of(table, row, "e2e_wall_ns", "e2e_cpu_ns"),
         e2e_profiled: samples_of(table, row, "e2e_profiled_wall_ns", "e2e_profiled_cpu_ns"),
         reference: samples_of(table, row, "reference_wall_ns", "reference_cpu_ns"),
+        executed: executed_of(table, row)?,
+        peak_memory_bytes: table.optional_integer("peak_memory_bytes", row),
     })
+}
+
+/// Precision and memory format that ran: both are there, or neither.
+fn executed_of(table: &Table, row: usize) -> Result<Option<Executed>, DatasetError> {
+    match (table.optional_name("executed_precision", row)?, table.optional_name("executed_memory_format", row)?) {
+        (Some(precision), Some(memory_format)) => Ok(Some(Executed { precision, memory_format })),
+        (None, None) => Ok(None),
+        _ => Err(table.row_error(row, "executed_precision", "only one of executed_precision and executed_memory_format is there")),
+    }
 }

@@ -29,6 +29,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("params", Integer),
         ("graph_json", OptionalText),
     ],
+    since_2: &[],
 };
 
 /// One row.

@@ -7,7 +7,7 @@ use crate::{
     DatasetError, VisitKey,
     column::{Cell, Table},
     schema::{
-        ColumnType::{Integer, IntegerList, OptionalText, Text},
+        ColumnType::{Integer, IntegerList, OptionalInteger, OptionalText, Text},
         TableSchema,
     },
 };
@@ -31,7 +31,9 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("reason", OptionalText),
         ("wall_ns", IntegerList),
         ("cpu_ns", IntegerList),
+        ("memory_bytes", OptionalInteger),
     ],
+    since_2: &["memory_bytes"],
 };
 
 /// One row.
@@ -44,6 +46,7 @@ pub(crate) struct OperatorMeasurementRow {
     pub(crate) origin: Origin,
     pub(crate) status: Status,
     pub(crate) samples: Samples,
+    pub(crate) memory_bytes: Option<u64>,
 }
 
 /// Rows that follow each other and belong to one visit; `first` is the number of the first.
@@ -57,7 +60,7 @@ pub(crate) struct VisitOperators {
 impl OperatorMeasurementRow {
     /// The measurement, once its operator is known.
     pub(crate) fn into_measurement(self, op: OpSpec) -> Measurement {
-        Measurement { op, node: self.node, kernel: self.kernel, samples: self.samples, memory_bytes: None, status: self.status }
+        Measurement { op, node: self.node, kernel: self.kernel, samples: self.samples, memory_bytes: self.memory_bytes, status: self.status }
     }
 }
 
@@ -85,6 +88,7 @@ pub(crate) fn build(folder: &Path, profiles: &[ModelProfile], ids: &OperatorIds<
                 Cell::OptionalText(reason),
                 Cell::IntegerList(&measurement.samples.wall_ns),
                 Cell::IntegerList(&measurement.samples.cpu_ns),
+                Cell::OptionalInteger(measurement.memory_bytes),
             ]);
         }
     }
@@ -112,5 +116,6 @@ fn read_row(table: &Table, row: usize) -> Result<OperatorMeasurementRow, Dataset
         origin: table.name("origin", row)?,
         status: status_of(table, row)?,
         samples: samples_of(table, row, "wall_ns", "cpu_ns"),
+        memory_bytes: table.optional_integer("memory_bytes", row),
     })
 }

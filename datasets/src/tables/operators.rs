@@ -27,6 +27,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("bytes_written", Integer),
         ("params", Integer),
     ],
+    since_2: &[],
 };
 
 /// One row.

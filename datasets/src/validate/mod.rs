@@ -2,8 +2,9 @@
 //!
 //! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys; references that point to nothing; identifiers that do not match
 //! what they stand for; samples that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit); failed rows, by reason;
-//! sums over operators against end-to-end times; origins that mix.
+//! sums over operators against end-to-end times; precisions that were not those asked for; origins that mix.
 
+mod executed;
 mod files;
 mod references;
 mod samples;
@@ -219,6 +220,7 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     inspection.check_identifiers(&readable);
     inspection.check_references(&readable);
     inspection.check_samples(&readable);
+    inspection.check_executed(&readable);
     inspection.check_origins();
     let mut report = inspection.report;
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

@@ -56,6 +56,7 @@ fn drop_last_row(table: &mut Table) {
             Column::Text(values) => drop(values.pop()),
             Column::OptionalText(values) => drop(values.pop()),
             Column::Integer(values) => drop(values.pop()),
+            Column::OptionalInteger(values) => drop(values.pop()),
             Column::IntegerList(lists) => {
                 lists.ends.pop();
                 lists.values.truncate(lists.ends.last().copied().unwrap_or(0));
@@ -145,6 +146,27 @@ fn sums_over_operators_and_wrong_units_are_noticed() {
         }
         assert_eq!(report.failed, BTreeMap::from([("no time".to_owned(), 1)]));
         assert_eq!(report.journal_visits, if compacted { 0 } else { 2 });
+    }
+}
+
+#[test]
+fn another_precision_than_the_one_asked_for_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut profiles, graphs) = crate::simulated::sweep(3, 6, 5);
+    for profile in &mut profiles {
+        profile.environment.precision = vitempo_graph::Precision::F16;
+    }
+    profiles[2].environment.precision = vitempo_graph::Precision::F32;
+    append_all(&mut Store::open_or_create(folder.path()).unwrap(), &profiles, &graphs);
+    for compacted in [false, true] {
+        if compacted {
+            Store::open_or_create(folder.path()).unwrap().compact().unwrap();
+        }
+        let report = report(folder.path());
+        let found: Vec<&Finding> = report.findings.iter().filter(|f| f.check == "executed-precision").collect();
+        assert_eq!(found.len(), 1, "{:?}", report.findings);
+        assert!(found[0].what.starts_with("5 visits") && found[0].what.ends_with("asked for f16 and ran in f32"), "{}", found[0]);
+        assert_eq!((found[0].severity, found[0].row.is_some()), (Severity::Warning, true));
     }
 }
 
