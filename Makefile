@@ -17,9 +17,10 @@ lint: setup
 setup:
 	./scripts/setup.sh
 
-# ONNX Runtime's library for the tests that need it; without it they say that they were skipped.
+# Engines for the tests that need them; without one they say that they were skipped. What is there already is not fetched again.
 engines: setup
-	./scripts/setup.sh onnxruntime
+	$(env) cargo test --release --locked --workspace --no-run
+	$(env) "$${CARGO_TARGET_DIR:-target}/release/vitempo" backends install onnxruntime openvino litert || echo "warning: tests that need the engines named above are skipped" >&2
 
 clean:
 	cargo clean

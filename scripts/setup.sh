@@ -1,7 +1,7 @@
 #!/bin/sh
 # Finds or fetches what the build of LightGBM needs beside gcc and python3: CMake (3.28 or later; Debian 12 has 3.25) and libclang.
 # libclang comes from apt when this runs as root, otherwise, like CMake, as a PyPI wheel into .tools/ of this folder.
-# `setup.sh onnxruntime` also fetches the ONNX Runtime wheel that the tests use. Prints nothing but progress; writes .tools/env, which the Makefile reads.
+# Prints nothing but progress; writes .tools/env, which the Makefile reads: engines for tests go to .tools/vitempo unless VITEMPO_HOME is set.
 set -eu
 cd "$(dirname "$0")/.."
 tools=$PWD/.tools
@@ -45,14 +45,11 @@ PATH="$tools/venv/bin:$PATH"
 cmake_is_new_enough || fetch "cmake>=3.28"
 has_libclang || { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && say "installing libclang-dev" && apt-get update -qq && apt-get install -y -qq libclang-dev >/dev/null; } || fetch "libclang==18.1.1"
 
-onnxruntime=$(ls "$tools"/venv/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.* 2>/dev/null | head -n 1)
-if [ "${1:-}" = onnxruntime ] && [ -z "$onnxruntime" ] && [ -z "${VITEMPO_ONNXRUNTIME:-}" ]; then
-    fetch "onnxruntime==1.31.1" || say "could not fetch onnxruntime: the tests that need it will be skipped"
-    onnxruntime=$(ls "$tools"/venv/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.* 2>/dev/null | head -n 1)
-fi
+# `vitempo backends install` fetches with pip.
+python3 -m pip --version >/dev/null 2>&1 || ( venv ) || say "no pip: engines that the tests need cannot be fetched, and these tests will be skipped"
 
 {
-    if [ -n "$onnxruntime" ] && [ -z "${VITEMPO_ONNXRUNTIME:-}" ]; then printf 'export VITEMPO_ONNXRUNTIME="%s"\n' "$onnxruntime"; fi
+    printf 'export VITEMPO_HOME="${VITEMPO_HOME:-%s}"\n' "$tools/vitempo"
     if [ -d "$tools/venv/bin" ]; then printf 'export PATH="%s:$PATH"\n' "$tools/venv/bin"; fi
     wheel=$(ls -d "$tools"/venv/lib/python3*/site-packages/clang/native 2>/dev/null | head -n 1)
     if [ -n "$wheel" ] && [ -z "${LIBCLANG_PATH:-}" ]; then
