@@ -1,0 +1,56 @@
+//! The values asked for reach every engine that is available here: a model that is nothing but a ReLU hands them out again.
+
+#![allow(clippy::unwrap_used)]
+
+use vitempo_graph::{Attributes, Graph, GraphBuilder, OpKind, TensorSpec};
+use vitempo_profiler::{
+    Availability, InputDistribution, RunOptions, backends, inputs,
+    source::{self, Source},
+};
+
+const SHAPE: [usize; 4] = [1, 5, 16, 24];
+
+fn relu() -> Graph {
+    let mut b = GraphBuilder::new("relu");
+    let image = b.input("image", TensorSpec::f32(SHAPE));
+    let output = b.op("relu", OpKind::Relu, Attributes::new(), &[image]).unwrap();
+    b.finish(vec![output]).unwrap()
+}
+
+/// What the distribution promises of values above zero, told without the generator: whether `values` look like a ReLU of it.
+fn believable(values: &[f32], distribution: InputDistribution) -> bool {
+    let count = values.len() as f32;
+    let mean = values.iter().sum::<f32>() / count;
+    match distribution {
+        InputDistribution::Uniform(low, high) => values.iter().all(|v| (low..=high).contains(v)) && (mean - (low + high) / 2.0).abs() < (high - low) * 0.05,
+        // Half of a normal distribution: zeros for half of the values, and a mean of scale / sqrt(2 pi).
+        InputDistribution::Normal(scale) => {
+            let zeros = values.iter().filter(|v| **v == 0.0).count() as f32 / count;
+            (zeros - 0.5).abs() < 0.05 && (mean / (scale / std::f32::consts::TAU.sqrt()) - 1.0).abs() < 0.1
+        }
+        InputDistribution::Constant(value) => values.iter().all(|v| *v == value.max(0.0)),
+    }
+}
+
+#[test]
+fn every_engine_is_fed_what_was_asked_for() {
+    let graph = relu();
+    let tensor = TensorSpec::f32(SHAPE);
+    for backend in backends::all().iter().filter(|b| b.name() != "null") {
+        let name = backend.name();
+        if let Availability::Unavailable { reason, hint } = backend.probe(&RunOptions::default()) {
+            eprintln!("skipped: {name} is not available: {reason}; {hint}");
+            continue;
+        }
+        for distribution in ["uniform(2,3)", "uniform(0,0.5)", "normal(0.5)", "normal(4)", "constant(1.5)", "constant(-1)"] {
+            let distribution: InputDistribution = distribution.parse().unwrap();
+            let options = RunOptions { inputs: distribution, seed: 11, ..RunOptions::default() };
+            let model = source::ready("relu", &Source::Graph, &graph, backend.as_ref(), &options).unwrap();
+            let outputs = backend.load(&model, &options).unwrap().outputs().unwrap();
+            assert_eq!((outputs.len(), outputs[0].shape.as_slice()), (1, SHAPE.as_slice()), "{name}");
+            assert!(believable(&outputs[0].values, distribution), "{name} at {distribution}: {:?}...", &outputs[0].values[..8]);
+            let fed = inputs::float_values(&tensor, distribution, options.seed, 0).unwrap();
+            assert!(outputs[0].values.iter().zip(&fed).all(|(got, fed)| *got == fed.max(0.0)), "{name} at {distribution}: in another order");
+        }
+    }
+}
