@@ -71,6 +71,7 @@ fn every_verb_explains_itself_with_an_example() {
         &["evaluate"],
         &["predict"],
         &["backends", "list"],
+        &["backends", "install"],
         &["backends", "check"],
         &["bundle", "inspect"],
         &["demo"],
@@ -152,6 +153,8 @@ fn bad_input_is_refused_by_name() {
         (&["train", &data, "--out", "x.vtb"], "nothing-here"),
         (&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle], "foreign.vtb"),
         (&["evaluate", &bundle, "--on", &data], "nothing-here"),
+        (&["backends", "install", "abacus"], "abacus"),
+        (&["backends", "install", "openvino", "litert", "--from", &page], "--from"),
         (&["bundle", "inspect", "no-such.vtb"], "no-such.vtb"),
         (&["demo", "--models", "3", "--out", &data], "--models"),
     ];

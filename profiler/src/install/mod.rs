@@ -170,7 +170,7 @@ impl Engine<'_> {
     }
 }
 
-/// What is needed of `wheels` on this platform and which folder it goes to: installs it there unless it is there already.
+/// Installs `engine` from these wheels into its folder below `engines`, unless it is there already; `source` is asked for only when it is not.
 ///
 /// # Errors
 /// [`InstallError`]; the folder is then as it was.
