@@ -1,4 +1,4 @@
-//! Compares forecast kernels with those OpenVINO executed: `compare_openvino MODELS EXECUTED [NAME...]`.
+//! Compares forecast kernels with those OpenVINO executed: `compare_openvino MODELS EXECUTED [NAME...]`; in bfloat16 when `BF16` is set.
 //!
 //! `MODELS` holds ONNX files (or is the file of all names beginning so), `EXECUTED` one JSON file per model of the same name: the executed graph's nodes with
 //! `name`, `type`, `orig`, `status`, `time` (us), `inputs` (`node`, `shape`) and `outputs` (`shape`). Prints the share of time whose
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use vitempo_graph::{
     OpKind, OpSpec,
-    lowering::openvino::{self, names::Names},
+    lowering::openvino::{self, Settings, names::Names},
     onnx::{ReadOptions, read_file},
 };
 
@@ -69,7 +69,7 @@ fn constants(nodes: &[Value]) -> HashSet<&str> {
 
 fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f64>, verbose: bool) -> Result<f64, Failure> {
     let graph = read_file(model, &ReadOptions::default())?;
-    let lowered = openvino::lower(&graph)?;
+    let lowered = openvino::lower(&graph, Settings { bf16: std::env::var_os("BF16").is_some(), ..Settings::default() })?;
     let names = Names::of(&graph);
     let json: Value = serde_json::from_slice(&std::fs::read(truth)?)?;
     let nodes = json["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();

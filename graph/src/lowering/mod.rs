@@ -19,7 +19,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
         "litert" => litert::lower(graph, true, environment.precision).ok(),
         "litert-builtin" => litert::lower(graph, false, environment.precision).ok(),
         "onnxruntime" => onnxruntime::lower(graph, onnxruntime::block(environment)).ok(),
-        "openvino" => openvino::lower(graph).ok(),
+        "openvino" => openvino::lower(graph, openvino::Settings::of(environment)).ok(),
         "rten" => match environment.precision {
             Precision::I8 => quantize::integer(graph, &quantize::Options::default()).ok().map(|graph| rten::lower(&graph)),
             _ => Some(rten::lower(graph)),

@@ -3,7 +3,7 @@
 //! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes keep their index until the end;
 //! a removed node leaves a hole. [`Rewriter::finish`] drops what nobody reads any more and puts the operators' specs together anew.
 
-use crate::{Attributes, ConstantData, Graph, GraphError, MemoryFormat, Node, OpKind, TensorSpec, Value, ValueId, ValueSource};
+use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId, ValueSource};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Index of a node in its [`Rewriter`]; stays the same until the end.
@@ -135,18 +135,9 @@ impl Rewriter {
         self.values[value.0 as usize].tensor.as_ref()
     }
 
-    /// Gives `value` another shape.
-    pub(crate) fn set_shape(&mut self, value: ValueId, shape: Vec<usize>) {
-        if let Some(tensor) = &mut self.values[value.0 as usize].tensor {
-            tensor.shape = shape;
-        }
-    }
-
-    /// Puts `value` into another memory format.
-    pub(crate) fn set_format(&mut self, value: ValueId, format: MemoryFormat) {
-        if let Some(tensor) = &mut self.values[value.0 as usize].tensor {
-            tensor.format = format;
-        }
+    /// Shape and type of `value`, to be changed.
+    pub(crate) fn tensor_mut(&mut self, value: ValueId) -> Option<&mut TensorSpec> {
+        self.values[value.0 as usize].tensor.as_mut()
     }
 
     /// Shape of `value`; empty when it is unknown.

@@ -9,10 +9,10 @@ use crate::{
 /// The order of a transpose from `[batch, tokens, heads, size]` to `[batch, heads, tokens, size]`, and back.
 const HEADS_OUTSIDE: [i64; 4] = [0, 2, 1, 3];
 
-/// Replaces every attention that snippets take by one kernel.
-pub(super) fn fuse(graph: &mut Rewriter) {
+/// Replaces every attention that snippets take by one kernel. `with_output`: the transpose after it too, as in 32-bit floats.
+pub(super) fn fuse(graph: &mut Rewriter, with_output: bool) {
     for index in graph.order() {
-        fuse_around(graph, index);
+        fuse_around(graph, index, with_output);
     }
 }
 
@@ -39,7 +39,7 @@ fn between(graph: &Rewriter, mut value: ValueId) -> Option<(Vec<ValueId>, NodeIn
     None
 }
 
-fn fuse_around(graph: &mut Rewriter, product: NodeIndex) -> Option<()> {
+fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> Option<()> {
     let first = graph.node(product).filter(|n| n.op.kind == OpKind::MatMul)?.clone();
     let [q, k] = first.inputs[..] else { return None };
     let scores = *first.outputs.first()?;
@@ -64,7 +64,7 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex) -> Option<()> {
     while let Some(next) = graph.only_consumer(output) {
         let node = graph.node(next)?;
         let end = *node.outputs.first()?;
-        if node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.0.contains_key("activation") {
+        if with_output && node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.0.contains_key("activation") {
             output = end;
             break;
         }

@@ -11,6 +11,19 @@ use crate::{
 use MemoryFormat::{ChannelsFirst, ChannelsLast};
 use std::collections::HashMap;
 
+/// Lets the images that go in be channels last: each enters as N, H, W, C and is transposed, which costs nothing in front of a convolution.
+pub(super) fn enter_channels_last(graph: &mut Rewriter) {
+    for input in graph.input_values() {
+        let Some(tensor) = graph.tensor(input).filter(|t| t.rank() == 4 && t.precision.is_float()).cloned() else { continue };
+        let image = graph.value("image", Some(tensor));
+        graph.replace_value(input, image);
+        if let Some(tensor) = graph.tensor_mut(input) {
+            tensor.shape[1..].rotate_left(1);
+        }
+        graph.add("to_channels_first", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 3, 1, 2]), vec![input], vec![image]);
+    }
+}
+
 /// Chooses formats and adds the Reorders between them.
 pub(super) fn choose(graph: &mut Rewriter) {
     let mut shared: HashMap<(ValueId, MemoryFormat), ValueId> = HashMap::new();
@@ -31,10 +44,16 @@ pub(super) fn choose(graph: &mut Rewriter) {
         }
         for output in outputs {
             let image = graph.shape(output).len() > 3 || matches!(graph.node(index).map(|n| &n.op.kind), Some(OpKind::Conv | OpKind::ConvTranspose));
-            graph.set_format(output, if image { format } else { ChannelsFirst });
+            set_format(graph, output, if image { format } else { ChannelsFirst });
         }
     }
     outputs(graph);
+}
+
+fn set_format(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) {
+    if let Some(tensor) = graph.tensor_mut(value) {
+        tensor.format = format;
+    }
 }
 
 fn reorder(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> ValueId {
@@ -60,7 +79,7 @@ fn outputs(graph: &mut Rewriter) {
                 graph.set_input(reader, at, inner);
             }
         }
-        graph.set_format(value, ChannelsFirst);
+        set_format(graph, value, ChannelsFirst);
         graph.add("reorder", OpKind::Reorder, Attributes::new(), vec![inner], vec![value]);
     }
 }
@@ -139,7 +158,7 @@ fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> 
     let fits = graph.ends(transpose).and_then(|(x, _)| graph.tensor(x)).is_some_and(|t| t.format == source_format);
     if fits && (format == ChannelsLast || source_format == ChannelsLast) {
         place::forget(graph, transpose);
-        graph.set_format(value, format);
+        set_format(graph, value, format);
         return true;
     }
     false

@@ -1,4 +1,4 @@
-//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats.
+//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats or, by its own conversion, bfloat16.
 //!
 //! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those of the plugin, snippets tokenization, the plugin's
 //! own graph optimizer, and the choice of memory formats. Checked against executed graphs by the example `compare_openvino`.
@@ -34,18 +34,44 @@ pub mod names;
 mod normalization;
 mod pattern;
 mod place;
+mod precision;
 mod product;
 mod strides;
 mod subgraph;
+#[cfg(test)]
+mod tests;
 
-use crate::{Graph, GraphError, patterns, patterns::rewriter::Rewriter};
+use crate::{Environment, Graph, GraphError, MemoryFormat, Precision, patterns, patterns::rewriter::Rewriter};
+
+/// What the kernels depend on beside the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The images that go in are channels last.
+    pub channels_last: bool,
+    /// The engine computes in bfloat16.
+    pub bf16: bool,
+}
+
+impl Settings {
+    /// Those of an environment.
+    #[must_use]
+    pub fn of(environment: &Environment) -> Self {
+        Self {
+            channels_last: environment.memory_format == Some(MemoryFormat::ChannelsLast),
+            bf16: matches!(environment.precision, Precision::Bf16 | Precision::F16),
+        }
+    }
+}
 
 /// The kernels OpenVINO's CPU plugin runs for `graph`.
 ///
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
-pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
+pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
     let mut rewriter = Rewriter::new(graph);
+    if settings.channels_last {
+        formats::enter_channels_last(&mut rewriter);
+    }
     common::simplify(&mut rewriter);
     common::share(&mut rewriter);
     common::mark_hard_sigmoids(&mut rewriter);
@@ -53,9 +79,12 @@ pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
     let mut rewriter = Rewriter::new(&canonical);
     let graph = &mut rewriter;
     transform(graph);
-    optimize(graph);
+    optimize(graph, settings);
     formats::choose(graph);
     place::in_place(graph);
+    if settings.bf16 {
+        precision::convert(graph);
+    }
     place::without_views(&rewriter.finish()?)
 }
 
@@ -81,8 +110,8 @@ fn transform(graph: &mut Rewriter) {
 }
 
 /// Fusions of the plugin: what heavy kernels take in, then snippets.
-fn optimize(graph: &mut Rewriter) {
-    attention::fuse(graph);
+fn optimize(graph: &mut Rewriter, settings: Settings) {
+    attention::fuse(graph, !settings.bf16);
     convolution::fuse(graph);
     product::fuse(graph);
     fusion::fuse(graph);

@@ -37,7 +37,8 @@ pub(super) fn in_place(graph: &mut Rewriter) {
     }
 }
 
-fn is_view(node: &Node) -> bool {
+/// Whether a node is no kernel.
+pub(super) fn is_view(node: &Node) -> bool {
     node.op.kind == OpKind::Reshape || node.op.attributes.0.contains_key(VIEW)
 }
 

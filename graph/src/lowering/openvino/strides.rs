@@ -51,6 +51,12 @@ fn strided(shape: &[usize], strides: &[i64]) -> Vec<usize> {
     shape.iter().enumerate().map(|(i, &d)| if i < 2 { d } else { d.div_ceil(step(i - 2)) }).collect()
 }
 
+fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
+    if let Some(tensor) = graph.tensor_mut(value) {
+        tensor.shape = strided(&tensor.shape, strides);
+    }
+}
+
 /// Readers that asked for strides get them elsewhere.
 fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
     for reader in graph.consumers(value).to_vec() {
@@ -78,8 +84,7 @@ fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
     let mut strides = graph.node(index).map(|n| n.op.attributes.ints("strides").to_vec()).unwrap_or_default();
     match common(graph, output, wishes) {
         Some(asked) if asked.len() == strides.len() => {
-            let shape = strided(graph.shape(output), &asked);
-            graph.set_shape(output, shape);
+            shrink(graph, output, &asked);
             strides.iter_mut().zip(&asked).for_each(|(s, a)| *s *= a);
         }
         _ => refuse(graph, output, wishes),
@@ -102,8 +107,7 @@ fn elementwise(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
     let small = inputs.iter().filter(|&&v| graph.is_constant(v)).all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
     match common(graph, output, wishes) {
         Some(asked) if alike && small => {
-            let shape = strided(graph.shape(output), &asked);
-            graph.set_shape(output, shape);
+            shrink(graph, output, &asked);
             for input in computed {
                 wishes.insert((index, input), asked.clone());
             }
