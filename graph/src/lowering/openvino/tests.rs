@@ -10,16 +10,16 @@ fn none() -> Attributes {
 }
 
 fn conv(b: &mut GraphBuilder, name: &str, x: ValueId, shape: [usize; 4], stride: i64) -> Result<ValueId, GraphError> {
-    let weight = b.weight(&format!("{name}.weight"), TensorSpec::f32(shape));
-    let bias = b.weight(&format!("{name}.bias"), TensorSpec::f32([shape[0]]));
+    let weight = b.weight(format!("{name}.weight"), TensorSpec::f32(shape));
+    let bias = b.weight(format!("{name}.bias"), TensorSpec::f32([shape[0]]));
     let pad = (shape[2] % 2 * (shape[2] / 2)) as i64;
     let a = none().with_ints("kernel_shape", [shape[2] as i64; 2]).with_ints("strides", [stride; 2]).with_ints("pads", [pad; 4]);
     b.op(name, OpKind::Conv, a, &[x, weight, bias])
 }
 
 fn linear(b: &mut GraphBuilder, name: &str, x: ValueId, from: usize, to: usize) -> Result<ValueId, GraphError> {
-    let weight = b.weight(&format!("{name}.weight"), TensorSpec::f32([from, to]));
-    let bias = b.weight(&format!("{name}.bias"), TensorSpec::f32([to]));
+    let weight = b.weight(format!("{name}.weight"), TensorSpec::f32([from, to]));
+    let bias = b.weight(format!("{name}.bias"), TensorSpec::f32([to]));
     let product = b.op(name, OpKind::Linear, none(), &[x, weight])?;
     b.binary(&format!("{name}.add"), OpKind::Add, product, bias)
 }
@@ -33,7 +33,7 @@ fn reshape(b: &mut GraphBuilder, name: &str, x: ValueId, shape: &[i64]) -> Resul
 }
 
 fn layer_norm(b: &mut GraphBuilder, name: &str, x: ValueId, width: usize, axis: i64) -> Result<ValueId, GraphError> {
-    let [scale, bias] = ["scale", "bias"].map(|p| b.weight(&format!("{name}.{p}"), TensorSpec::f32([width])));
+    let [scale, bias] = ["scale", "bias"].map(|p| b.weight(format!("{name}.{p}"), TensorSpec::f32([width])));
     b.op(name, OpKind::LayerNorm, none().with_int("axis", axis).with("epsilon", Attribute::Float(1e-6)), &[x, scale, bias])
 }
 
