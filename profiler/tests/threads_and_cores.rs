@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::AtomicBool, time::Duration};
 use vitempo_profiler::{
-    Availability, Backend, RunOptions, Session, Source, VisitProtocol, Worker, WorkerCommand, backends, pinning, reference,
+    Availability, Backend, BackendError, RunOptions, Session, Source, VisitProtocol, Worker, WorkerCommand, backends, pinning, reference,
     worker::{Reply, Request, VisitRequest},
 };
 
@@ -69,7 +69,10 @@ fn as_many_threads_compute_as_were_asked_for() {
         for threads in [1, 2].into_iter().filter(|&t| t <= pinning::usable().len()) {
             let options = RunOptions { threads, ..RunOptions::default() };
             let model = reference::model_for(backend.as_ref(), &options).unwrap();
-            let mut session = backend.load(&model, &options).unwrap();
+            let mut session = match backend.load(&model, &options) {
+                Err(BackendError::Option { .. }) if threads > 1 => continue,
+                session => session.unwrap(),
+            };
             // On a busy machine one of the threads may be kept from its work for a while.
             let counts: Vec<usize> = (0..5).map(|_| computing_threads(session.as_mut())).collect();
             assert!(counts.contains(&threads) && counts.iter().all(|&n| n <= threads), "{}: {threads} asked for, {counts:?} computed", backend.name());

@@ -7,7 +7,8 @@ use crate::{Graph, ValueId, ValueSource};
 const CLAMPING: &[&str] = &["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "MAX_POOL_2D", "AVERAGE_POOL_2D"];
 
 /// The operators of a part that have a kernel, in its order.
-pub(super) fn with_kernels(operators: &Graph, codes: &[&str], part: &[usize]) -> Vec<usize> {
+#[must_use]
+pub fn with_kernels(operators: &Graph, codes: &[&str], part: &[usize]) -> Vec<usize> {
     let neighbours = Neighbours { operators, codes, consumers: operators.consumers(), inside: part };
     part.iter().copied().filter(|&index| !neighbours.is_elided(index)).collect()
 }

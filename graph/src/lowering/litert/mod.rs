@@ -5,7 +5,7 @@
 //! take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by conversions.
 
 mod delegation;
-mod elision;
+pub mod elision;
 pub mod fusion;
 pub mod partition;
 

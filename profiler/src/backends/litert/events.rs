@@ -16,6 +16,9 @@ pub(super) struct Event {
     pub elapsed_us: u64,
 }
 
+/// So many events the library's profiler keeps.
+pub(super) const CAPACITY: usize = 2048;
+
 /// An operator run by a builtin kernel.
 const OPERATOR: i32 = 2;
 /// A kernel run by a delegate.

@@ -16,6 +16,8 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("Mean Squared", &["MEAN"]),
     ("Sum", &["SUM"]),
     ("Sum Squared", &["SUM"]),
+    // XNNPACK's word for a sum of squares.
+    ("Normalize", &["SUM"]),
     ("Reduce Max", &["REDUCE_MAX"]),
     ("Reduce Min", &["REDUCE_MIN"]),
     ("Softmax", &["SOFTMAX"]),
@@ -75,7 +77,7 @@ pub(super) fn converts(kernel: &str) -> bool {
     family(kernel) == "Convert"
 }
 
-/// Whether a kernel's name says that it computes in half precision.
+/// The element type a kernel's name says that it computes in.
 pub(super) fn precision(kernel: &str) -> Option<Precision> {
     let inside = kernel.split_once('(')?.1.split(')').next()?;
     inside.split(", ").find_map(|word| match word {

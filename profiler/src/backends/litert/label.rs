@@ -4,13 +4,13 @@
 //! together, [`align`](super::align) which of them each kernel runs, [`Fused`] what became of those without a kernel.
 
 use super::{
-    align::align,
+    align::{Candidate, align},
     events::Kernel,
     kernel_names::{converts, precision},
 };
 use vitempo_graph::{
     Attributes, Graph, Measurement, OpKind, OpSpec, Precision, Samples, Status,
-    lowering::litert::{self, fusion::Fused, partition},
+    lowering::litert::{self, elision, fusion::Fused, partition},
 };
 
 /// One row per kernel, without samples. `operators` are the model's operators in the file's order, `codes` TensorFlow Lite's names of them.
@@ -46,8 +46,10 @@ pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec
 /// Labels the kernels at `places` as those of the operators `part`.
 fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, codes: &[&str], part: &[usize]) {
     let names: Vec<&str> = places.iter().map(|&p| rows[p].kernel.as_str()).collect();
-    let part_codes: Vec<&str> = part.iter().map(|&o| codes.get(o).copied().unwrap_or_default()).collect();
-    let aligned: Vec<Option<usize>> = align(&names, &part_codes).into_iter().map(|o| o.map(|o| part[o])).collect();
+    let expected = elision::with_kernels(operators, codes, part);
+    let candidate = |&o: &usize| Candidate { code: codes.get(o).copied().unwrap_or_default(), fused: !expected.contains(&o) };
+    let candidates: Vec<Candidate<'_>> = part.iter().map(candidate).collect();
+    let aligned: Vec<Option<usize>> = align(&names, &candidates).into_iter().map(|o| o.map(|o| part[o])).collect();
     let half = names.iter().any(|name| precision(name) == Some(Precision::F16));
     let with_kernels: Vec<usize> = aligned.iter().flatten().copied().collect();
     let fused = Fused::new(operators, codes, part, &with_kernels);

@@ -88,6 +88,10 @@ impl Backend for LiteRt {
             return Err(unavailable(runtime.refusal(options.processor)));
         }
         self.capabilities(runtime).check(self.name, options)?;
+        if !self.xnnpack && options.threads > 1 {
+            let (asked, offered) = (format!("{} threads", options.threads), "1: its kernels do not share their work".to_owned());
+            return Err(BackendError::Option { backend: self.name, asked, offered });
+        }
         let refuse = |reason: String| BackendError::Load { backend: self.name, model: model.name.clone(), reason };
         let mut written = write(model).map_err(refuse)?;
         let inputs = stored::inputs(&model.graph, &written.inputs, options).map_err(refuse)?;
@@ -198,6 +202,9 @@ impl Session for LiteRtSession {
             }
             let (time, events) = model.profiled(timed).map_err(|reason| self.run_error(reason))?;
             time.append_to(&mut e2e);
+            if events.len() >= events::CAPACITY {
+                return Err(unreadable(format!("it ran more kernels than the {} events that LiteRT keeps", events::CAPACITY)));
+            }
             let (kernels, times): (Vec<Kernel>, Vec<u64>) = events::kernels(&events).into_iter().unzip();
             match &first {
                 None => {
