@@ -57,7 +57,7 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
     match layer_type {
         "Convolution" | "GroupConvolution" => K::Conv,
         "Deconvolution" => K::ConvTranspose,
-        "FullyConnected" => K::Linear,
+        "FullyConnected" | "FullyConnectedCompressed" | "FullyConnectedQuantized" | "FullyConnectedQuantizedLegacy" => K::Linear,
         "MatMul" => K::MatMul,
         "ScaledDotProductAttention" | "MHA" => K::Attention,
         "Subgraph" => subgraph(inside),

@@ -28,14 +28,15 @@ pub struct Layer {
 /// Place of a tensor: layer, port.
 type Port = (String, String);
 
-/// Reads the XML.
+/// Reads the XML. Inputs called as in `images` are given as N,H,W,C: they are written channels first like all others, until a Transpose makes
+/// them so, which is a change of memory format then.
 ///
 /// # Errors
 /// A sentence, when it is no such graph.
-pub fn parse(xml: &str) -> Result<Execution, String> {
+pub fn parse(xml: &str, images: &[&str]) -> Result<Execution, String> {
     let document = roxmltree::Document::parse(xml).map_err(|e| format!("the executed graph is no XML: {e}"))?;
     let section = |name: &str| document.root_element().children().find(|n| n.has_tag_name(name)).ok_or_else(|| format!("the executed graph has no {name}"));
-    let mut made: HashMap<Port, TensorSpec> = HashMap::new();
+    let mut made: HashMap<Port, Option<TensorSpec>> = HashMap::new();
     let mut layers = Vec::new();
     for element in section("layers")?.children().filter(|n| n.has_tag_name("layer")) {
         let layer = Element::read(element)?;
@@ -48,22 +49,42 @@ pub fn parse(xml: &str) -> Result<Execution, String> {
         sources.insert(end("to-layer", "to-port")?, end("from-layer", "from-port")?);
     }
     layers.sort_by_key(|layer| layer.order);
-    let mut constant: HashSet<String> = HashSet::new();
+    let (mut constant, mut last): (HashSet<String>, HashSet<String>) = (HashSet::new(), HashSet::new());
     let mut execution = Execution::default();
-    for layer in layers {
-        let input = |port: &String| {
-            let (from, from_port) = sources.get(&(layer.id.clone(), port.clone()))?;
-            Some((made.get(&(from.clone(), from_port.clone()))?.clone(), constant.contains(from)))
-        };
-        let inputs: Option<Vec<_>> = layer.inputs.iter().map(input).collect();
-        let inputs = inputs.ok_or_else(|| format!("layer `{}` of the executed graph reads what no layer makes", layer.name))?;
-        if layer.layer_type == "Const" || (!inputs.is_empty() && inputs.iter().all(|(_, constant)| *constant)) {
-            constant.insert(layer.id);
+    for mut layer in layers {
+        let source = |port: &String| sources.get(&(layer.id.clone(), port.clone())).filter(|from| made.contains_key(*from));
+        let from: Option<Vec<&Port>> = layer.inputs.iter().map(source).collect();
+        let from = from.ok_or_else(|| format!("layer `{}` of the executed graph reads what no layer makes", layer.name))?;
+        let reads_image = from.first().is_some_and(|(id, _)| last.contains(id));
+        if (layer.layer_type == "Input" && images.contains(&layer.name.as_str())) || (layer.layer_type == "Reorder" && reads_image) {
+            last.insert(layer.id.clone());
+        } else if layer.layer_type == "Transpose" && reads_image {
+            layer.layer_type = "Reorder".to_owned();
         }
-        let outputs = layer.outputs.into_iter().map(|(_, tensor)| tensor).collect();
+        let all_constant = !from.is_empty() && from.iter().all(|(id, _)| constant.contains(id));
+        // What has no type is an input left out, such as a bias.
+        let inputs = from.iter().filter_map(|port| Some((made.get(*port)?.clone()?, constant.contains(&port.0)))).collect();
+        if layer.layer_type == "Const" || all_constant {
+            constant.insert(layer.id.clone());
+        }
+        if last.contains(&layer.id) {
+            for (port, tensor) in &mut layer.outputs {
+                *tensor = tensor.take().map(image);
+                made.insert((layer.id.clone(), port.clone()), tensor.clone());
+            }
+        }
+        let outputs = layer.outputs.into_iter().filter_map(|(_, tensor)| tensor).collect();
         execution.layers.push(Layer { name: layer.name, layer_type: layer.layer_type, originals: layer.originals, inputs, outputs });
     }
     Ok(execution)
+}
+
+/// A tensor whose dimensions are N,H,W,C as what it is.
+fn image(tensor: TensorSpec) -> TensorSpec {
+    match tensor.shape[..] {
+        [n, h, w, c] => TensorSpec::new([n, c, h, w], tensor.precision).with_format(MemoryFormat::ChannelsLast),
+        _ => tensor,
+    }
 }
 
 /// A layer as its element says it.
@@ -74,7 +95,8 @@ struct Element {
     originals: String,
     order: u64,
     inputs: Vec<String>,
-    outputs: Vec<(String, TensorSpec)>,
+    /// Nothing where the element type is unknown: a tensor that is not there.
+    outputs: Vec<(String, Option<TensorSpec>)>,
 }
 
 impl Element {
@@ -91,9 +113,8 @@ impl Element {
             let dims: Option<Vec<usize>> = port.children().filter(|n| n.has_tag_name("dim")).map(|n| n.text()?.trim().parse().ok()).collect();
             let shape = dims.ok_or_else(|| format!("layer `{name}` of the executed graph has no static shape"))?;
             let precision = pick(&precisions, index).and_then(precision).or_else(|| precision(&port.attribute("precision")?.to_lowercase()));
-            let precision = precision.ok_or_else(|| format!("layer `{name}` of the executed graph has outputs of type {}", said("outputPrecisions")))?;
             let format = pick(&layouts, index).map(format).unwrap_or_default();
-            Ok::<_, String>((attribute(*port, "id")?, TensorSpec::new(shape, precision).with_format(format)))
+            Ok::<_, String>((attribute(*port, "id")?, precision.map(|precision| TensorSpec::new(shape, precision).with_format(format))))
         };
         Ok(Self {
             id: attribute(element, "id")?,

@@ -9,12 +9,14 @@ use super::{
     execution::{Execution, Layer},
 };
 use std::collections::{HashMap, VecDeque};
-use vitempo_graph::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, TensorSpec, lowering::openvino::names::Names};
+use vitempo_graph::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, lowering::openvino::names::Names, patterns};
 
 /// Describes kernels.
 pub struct Labels<'a> {
     names: Names,
     nodes: HashMap<&'a str, &'a Node>,
+    /// What an operator is the end of, where several make one: the last one's name stays.
+    made: HashMap<String, OpKind>,
     layers: HashMap<&'a str, VecDeque<&'a Layer>>,
 }
 
@@ -30,7 +32,7 @@ impl<'a> Labels<'a> {
         for layer in execution.map(|e| e.layers.as_slice()).unwrap_or_default() {
             layers.entry(&layer.name).or_default().push_back(layer);
         }
-        Self { names: Names::of(graph), nodes, layers }
+        Self { names: Names::of(graph), nodes, made: made(graph), layers }
     }
 
     /// The next kernel of the profile.
@@ -45,6 +47,9 @@ impl<'a> Labels<'a> {
         let kind = self.names.kind(&layer.layer_type, &layer.name, &layer.originals);
         let operand = |(tensor, constant): &(TensorSpec, bool)| Operand { tensor: tensor.clone(), constant: *constant };
         let mut op = OpSpec { kind, attributes: Attributes::new(), inputs: layer.inputs.iter().map(operand).collect(), outputs: layer.outputs.clone() };
+        if op.kind == OpKind::Attention {
+            op.attributes = self.heads(layer);
+        }
         let own = layer.originals.split(',').chain([layer.name.as_str()]).find_map(|name| self.node(name).filter(|n| alike(&n.op.kind, &op.kind)));
         describe(&mut op, own.map(|node| &node.op), &self.inside(layer));
         op
@@ -58,7 +63,17 @@ impl<'a> Labels<'a> {
     fn inside(&self, layer: &Layer) -> Vec<OpKind> {
         let mut names: Vec<&str> = layer.originals.split(',').map(|name| name.strip_suffix("/WithoutBiases").unwrap_or(name)).collect();
         names.dedup();
-        names.into_iter().filter_map(|name| self.names.operator(name)).collect()
+        names.into_iter().filter_map(|name| self.made.get(name).cloned().or_else(|| self.names.operator(name))).collect()
+    }
+
+    /// The heads of an attention: the softmax in it has them as the third dimension from the end.
+    fn heads(&self, layer: &Layer) -> Attributes {
+        let softmax = layer.originals.split(',').find_map(|name| self.node(name).filter(|n| n.op.kind == OpKind::Softmax));
+        let heads = softmax.and_then(|n| {
+            let shape = &n.op.outputs.first()?.shape;
+            shape.get(shape.len().checked_sub(3)?).copied()
+        });
+        Attributes::new().with_int("heads", heads.unwrap_or(1) as i64)
     }
 
     fn of_name(&self, time: &NodeTime) -> OpSpec {
@@ -68,6 +83,18 @@ impl<'a> Labels<'a> {
             None => OpSpec { kind, attributes: Attributes::new(), inputs: Vec::new(), outputs: Vec::new() },
         }
     }
+}
+
+/// By the name of its last operator: GELU and the like that the model spells out.
+fn made(graph: &Graph) -> HashMap<String, OpKind> {
+    let canonical = patterns::canonicalize(graph);
+    let kinds: HashMap<&str, &OpKind> =
+        canonical.nodes().iter().flat_map(|node| node.outputs.iter().map(|&o| (canonical.value(o).name.as_str(), &node.op.kind))).collect();
+    let changed = |node: &Node| {
+        let kind = kinds.get(graph.value(*node.outputs.first()?).name.as_str())?;
+        (**kind != node.op.kind).then(|| (node.name.clone(), (*kind).clone()))
+    };
+    graph.nodes().iter().filter_map(changed).collect()
 }
 
 /// Whether a kernel of kind `kernel` has the attributes of an operator of kind `operator`.
@@ -95,10 +122,11 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
         K::Linear => {
             let fused = fused(inside, &[K::Linear, K::MatMul, K::Add]);
             op.attributes = with_activation(Attributes::new().with_int("trans_b", 1), fused);
+            weights_like_input(op);
         }
         K::MatMul if inside.len() < 2 => op.attributes = matmul(&op.inputs),
         K::Elementwise | K::Attention | K::MatMul => {
-            let ops = inside.iter().map(OpKind::name).collect::<Vec<_>>().join("+");
+            let ops = inside.iter().map(elementwise).collect::<Vec<_>>().join("+");
             if !ops.is_empty() {
                 op.attributes.set("ops", Attribute::Text(ops));
             }
@@ -128,6 +156,11 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
             };
             op.inputs.truncate(1);
         }
+        // A reorder that leaves the order as it is only converts.
+        K::Reorder if converts(op) => {
+            op.kind = K::Cast;
+            op.attributes = Attributes::new().with("to", Attribute::Text(op.precision().name().to_owned()));
+        }
         K::Cast => op.attributes = Attributes::new().with("to", Attribute::Text(op.precision().name().to_owned())),
         K::ReduceMean if own.is_some_and(|o| o.kind != K::ReduceMean) => {
             op.attributes = Attributes::new().with_ints("axes", (2..rank as i64).collect::<Vec<_>>()).with_int("keepdims", i64::from(output.len() == rank));
@@ -146,6 +179,27 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
             op.attributes = own_attributes;
             op.inputs.retain(|i| !(i.constant && !i.tensor.precision.is_float() && i.tensor.rank() < 2));
         }
+    }
+}
+
+fn converts(op: &OpSpec) -> bool {
+    let (Some(from), Some(to)) = (op.inputs.first().map(|i| &i.tensor), op.outputs.first()) else { return false };
+    from.precision != to.precision && from.format == to.format && from.shape == to.shape
+}
+
+/// A name in a chain: of a normalisation, whose other parts ran before, only the shift is left.
+fn elementwise(kind: &OpKind) -> &str {
+    match kind {
+        OpKind::LayerNorm | OpKind::BatchNorm | OpKind::InstanceNorm | OpKind::GroupNorm => OpKind::Add.name(),
+        other => other.name(),
+    }
+}
+
+/// Weights in single precision were converted when the model was compiled, if the kernel computes in half of it.
+fn weights_like_input(op: &mut OpSpec) {
+    let computed = op.precision_computed();
+    if matches!(computed, Precision::F16 | Precision::Bf16) {
+        op.inputs.iter_mut().filter(|i| i.constant && i.tensor.precision == Precision::F32).for_each(|i| i.tensor.precision = computed);
     }
 }
 
@@ -173,6 +227,7 @@ fn convolution(op: &mut OpSpec, own: Attributes, inside: &[OpKind]) {
         }
     }
     op.attributes = with_activation(std::mem::take(&mut op.attributes), fused);
+    weights_like_input(op);
 }
 
 /// What was fused into a kernel, apart from what it is itself.

@@ -34,7 +34,8 @@ impl OvSession {
         Ok(session)
     }
 
-    fn compile(&self, profiling: bool) -> Result<(Compiled, Request), BackendError> {
+    /// The compiled model, a request with its inputs, and the names of the inputs given as N,H,W,C.
+    fn compile(&self, profiling: bool) -> Result<(Compiled, Request, Vec<String>), BackendError> {
         let compile = || {
             let mut network = match &self.model.source {
                 ModelSource::File(path) => self.engine.read_file(path)?,
@@ -57,7 +58,8 @@ impl OvSession {
                 }
                 place.copy_from_slice(&input.bytes);
             }
-            Ok((compiled, request))
+            let images = inputs.into_iter().filter(|i| i.is_image).map(|i| i.name).collect();
+            Ok((compiled, request, images))
         };
         compile().map_err(|reason| BackendError::Load { backend: NAME, model: self.model.name.clone(), reason })
     }
@@ -127,12 +129,13 @@ impl OvSession {
     }
 
     /// The graph that runs; without it kernels are described by their names only, which is said.
-    fn execution(&self, compiled: &Compiled) -> Option<Execution> {
+    fn execution(&self, compiled: &Compiled, images: &[String]) -> Option<Execution> {
         let read = || {
             let folder = tempfile::Builder::new().prefix("vitempo-openvino").tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
             let (xml, weights) = (folder.path().join("executed.xml"), folder.path().join("executed.bin"));
             runtime_model::write(compiled, &xml, &weights)?;
-            execution::parse(&std::fs::read_to_string(&xml).map_err(|e| format!("the executed graph cannot be read: {e}"))?)
+            let text = std::fs::read_to_string(&xml).map_err(|e| format!("the executed graph cannot be read: {e}"))?;
+            execution::parse(&text, &images.iter().map(String::as_str).collect::<Vec<_>>())
         };
         read().inspect_err(|e| eprintln!("warning: {}: kernels are described by their names only: {e}", self.model.name)).ok()
     }
@@ -188,8 +191,8 @@ impl Session for OvSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         self.plain = None;
-        let (compiled, mut request) = self.compile(true)?;
-        let execution = self.execution(&compiled);
+        let (compiled, mut request, images) = self.compile(true)?;
+        let execution = self.execution(&compiled, &images);
         let mut e2e = Samples::default();
         let mut told: Vec<Vec<NodeTime>> = Vec::new();
         for repeat in 0..warmups.saturating_add(repeats) {

@@ -60,7 +60,7 @@ fn tensors(op: &OpSpec) -> Vec<String> {
 
 #[test]
 fn kernels_are_described_by_their_layers() {
-    let (graph, execution) = (model(), execution::parse(&executed()).unwrap_or_else(|e| panic!("{e}")));
+    let (graph, execution) = (model(), execution::parse(&executed(), &[]).unwrap_or_else(|e| panic!("{e}")));
     let mut labels = Labels::new(&graph, Some(&execution));
     let reorder = labels.take(&time("x_abcd_acdb_conv", "Reorder"));
     assert_eq!((&reorder.kind, reorder.outputs[0].format), (&OpKind::Reorder, MemoryFormat::ChannelsLast));
@@ -75,6 +75,26 @@ fn kernels_are_described_by_their_layers() {
     assert_eq!((attributes.ints("kernel_shape"), attributes.ints("pads")), (&[3, 3][..], &[1, 1, 1, 1][..]));
     let pool = labels.take(&time("pool", "MaxPool"));
     assert_eq!((&pool.kind, pool.attributes.ints("kernel_shape"), pool.precision()), (&OpKind::MaxPool, &[6, 6][..], Precision::Bf16));
+}
+
+#[test]
+fn images_given_channels_last_are_written_channels_first() {
+    let (nhwc, nchw): (&[usize], &[usize]) = (&[1, 6, 5, 8], &[1, 8, 6, 5]);
+    let layers = [
+        layer(0, ["x", "Input", "x", "abcd", "f32"], &[], &[nhwc]),
+        layer(1, ["x_f32_bf16", "Reorder", "", "abcd", "bf16"], &[nhwc], &[nhwc]),
+        layer(2, ["Transpose_1", "Transpose", "Transpose_1", "abcd", "bf16"], &[nhwc], &[nchw]),
+    ];
+    let edges = r#"<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>"#;
+    let xml = format!("<net><layers>{}</layers><edges>{edges}</edges></net>", layers.concat());
+    let (graph, execution) = (model(), execution::parse(&xml, &["x"]).unwrap_or_else(|e| panic!("{e}")));
+    let mut labels = Labels::new(&graph, Some(&execution));
+    let cast = labels.take(&time("x_f32_bf16", "Reorder"));
+    assert_eq!((cast.kind.name(), cast.attributes.text("to")), ("cast", Some("bf16")));
+    assert_eq!(tensors(&cast), ["1x8x6x5 f32 channels_last", "1x8x6x5 bf16 channels_last"]);
+    let reorder = labels.take(&time("Transpose_1", "Transpose"));
+    assert_eq!(tensors(&reorder), ["1x8x6x5 bf16 channels_last", "1x8x6x5 bf16"]);
+    assert_eq!(reorder.kind, OpKind::Reorder);
 }
 
 #[test]
@@ -98,7 +118,7 @@ fn what_is_no_executed_graph_is_refused() {
         (good.replace("<dim>3</dim>", "<dim>-1</dim>"), "no static shape"),
         (good.replace("name=\"conv\"", ""), "no name"),
     ] {
-        let error = execution::parse(&bad).err().unwrap_or_default();
+        let error = execution::parse(&bad, &[]).err().unwrap_or_default();
         assert!(error.contains(reason), "{reason}: {error}");
     }
 }
