@@ -18,7 +18,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
     match environment.framework.as_str() {
         "litert" => litert::lower(graph, true, environment.precision).ok(),
         "litert-builtin" => litert::lower(graph, false, environment.precision).ok(),
-        "onnxruntime" => onnxruntime::lower(graph, onnxruntime::block(environment)).ok(),
+        "onnxruntime" => onnxruntime::lower_for(graph, environment).ok(),
         "openvino" => openvino::lower(graph, openvino::Settings::of(environment)).ok(),
         "rten" => match environment.precision {
             Precision::I8 => quantize::integer(graph, &quantize::Options::default()).ok().map(|graph| rten::lower(&graph)),

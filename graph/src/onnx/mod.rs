@@ -15,7 +15,7 @@ mod order;
 mod payload;
 pub mod proto;
 mod prune;
-mod quantized;
+pub(crate) mod quantized;
 mod reader;
 mod weights;
 mod writer;

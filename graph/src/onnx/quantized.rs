@@ -9,7 +9,7 @@ use super::proto::NodeProto;
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueSource, shape};
 
 /// Marks a mapped operator whose first input and output have their channels last.
-const LAST: &str = "channels_last";
+pub(crate) const LAST: &str = "channels_last";
 
 /// Maps one node; inputs as for [`super::onnxruntime_domain::map`]. `None`: not one of these.
 pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped> {
@@ -47,7 +47,7 @@ pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped>
 }
 
 /// Writes the tensors of an operator that [`map`] marked channels first.
-pub(super) fn speak_channels_first(op: &mut OpSpec) {
+pub(crate) fn speak_channels_first(op: &mut OpSpec) {
     if op.kind == OpKind::Reorder || op.attributes.0.remove(LAST).is_none() {
         return;
     }

@@ -71,7 +71,8 @@ impl<'a> Draft<'a> {
 
     /// An operator in the place of an old one, under its name.
     pub(super) fn instead_of(&mut self, old: &Node, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) {
-        self.nodes.push(Node::new(old.name.clone(), old.op.kind.clone(), attributes, &self.values, inputs, outputs));
+        let node = Node::new(old.name.clone(), old.op.kind.clone(), attributes, &self.values, inputs, outputs);
+        self.nodes.push(Node { written: old.written, ..node });
     }
 
     fn unique(&mut self, mut name: String) -> String {

@@ -46,6 +46,9 @@ impl Pass<'_> {
     fn node(&mut self, index: NodeIndex) -> Option<()> {
         use OpKind as K;
         let kind = self.graph.node(index)?.op.kind.clone();
+        if self.graph.ends(index).is_none_or(|(x, _)| self.graph.tensor(x).is_some_and(|t| !t.precision.is_float())) {
+            return None;
+        }
         match kind {
             K::Conv => self.convolution(index),
             K::MaxPool | K::AveragePool => self.pool(index),

@@ -165,7 +165,7 @@ fn fuse_residual(graph: &mut Rewriter, add: NodeIndex) -> bool {
     let Some(node) = graph.node(add) else { return false };
     let (inputs, output) = (node.inputs.clone(), node.outputs.first().copied());
     let ([a, b], Some(output)) = (&inputs[..], output) else { return false };
-    let unblocked = |graph: &Rewriter, v: ValueId| graph.tensor(v).is_some_and(|t| t.format == crate::MemoryFormat::ChannelsFirst);
+    let unblocked = |graph: &Rewriter, v: ValueId| graph.tensor(v).is_some_and(|t| t.format == crate::MemoryFormat::ChannelsFirst && t.precision.is_float());
     for (conv_value, other) in [(*a, *b), (*b, *a)] {
         let Some(conv) = graph.producer_of(conv_value, &OpKind::Conv) else { continue };
         let free = activation(graph, conv).is_none() && !graph.node(conv).is_some_and(|n| n.op.attributes.0.contains_key("residual"));

@@ -1,4 +1,4 @@
-//! ONNX Runtime's CPU kernels for a graph, at its highest optimization level, in 32-bit floats.
+//! ONNX Runtime's CPU kernels for a graph, at its highest optimization level, in 32-bit floats and static int8.
 //!
 //! Rules after the optimizers of ONNX Runtime 1.31 (`onnxruntime/core/optimizer`), in their order: level 1 on ONNX operators, level 2 once nodes
 //! are assigned to the CPU, level 3 for memory formats. Each level is repeated until nothing changes, a few times at most, as the engine does.
@@ -8,6 +8,7 @@ mod activation;
 mod blocked;
 mod convolution;
 mod elimination;
+mod int8;
 mod normalization;
 mod permutation;
 mod product;
@@ -17,7 +18,11 @@ mod split;
 mod tests;
 mod transpose;
 
-use crate::{Attribute, Attributes, Environment, Graph, GraphError, OpKind, Operand, ValueId, patterns::rewriter::Rewriter, shape};
+use crate::{
+    Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, Operand, Precision, ValueId, images_channels_last,
+    patterns::rewriter::Rewriter, quantize, shape,
+};
+use std::borrow::Cow;
 
 /// How often the engine repeats a level.
 const ROUNDS: usize = 5;
@@ -59,23 +64,54 @@ pub(crate) fn upsample_attributes(mode: &str, coordinates: &str, scales: Vec<f64
         .with("scales", Attribute::Floats(scales))
 }
 
+/// The kernels ONNX Runtime runs for `graph` at the environment's precision and memory format.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+    let mut asked = Cow::Borrowed(graph);
+    if environment.memory_format == Some(MemoryFormat::ChannelsLast) {
+        asked = Cow::Owned(images_channels_last(&asked)?);
+    }
+    if environment.precision == Precision::I8 {
+        asked = Cow::Owned(quantize::qdq(&asked, &quantize::Options::default())?);
+    }
+    match environment.memory_format {
+        Some(MemoryFormat::ChannelsFirst) => kernels(&asked, None),
+        _ => kernels(&asked, Some(block(environment))),
+    }
+}
+
 /// The kernels ONNX Runtime runs for `graph` with blocks of that many channels.
 ///
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, block: usize) -> Result<Graph, GraphError> {
+    kernels(graph, Some(block))
+}
+
+/// `block`: channels of a block; `None` where the engine leaves memory formats alone (optimization level 2).
+fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
+    let quantized = quantize::is_quantized(graph);
     let mut rewriter = Rewriter::new(graph);
     let graph = &mut rewriter;
     repeat(graph, level_one);
     convolution::fuse_hard_swish(graph);
     activation::spell_out_hard_swish(graph);
+    if quantized {
+        int8::fuse(graph);
+    }
     repeat(graph, level_two);
-    if block > 1 {
+    if let Some(block) = block.filter(|&block| block > 1) {
         blocked::convert(graph, block);
+    }
+    if quantized && block.is_some() {
+        int8::work_channels_last(graph);
     }
     convolution::fuse_residuals(graph);
     seal(graph);
-    rewriter.finish()
+    let kernels = rewriter.finish()?;
+    if quantized { int8::spoken_channels_first(kernels) } else { Ok(kernels) }
 }
 
 fn repeat(graph: &mut Rewriter, level: fn(&mut Rewriter) -> bool) {

@@ -48,6 +48,7 @@ impl Handler {
             K::Gelu | K::GeluTanh if !node.op.attributes.0.contains_key("fused") => Self::Simple,
             K::Logical if logical_not => Self::Simple,
             K::Add | K::Max | K::Min | K::Mul | K::Sub | K::Div | K::Mod | K::PRelu | K::Compare | K::Pow | K::Where | K::Logical => Self::Broadcast,
+            K::Quantize | K::Dequantize => Self::First,
             K::Clip | K::Pad | K::Split | K::Slice | K::Tile | K::Softmax | K::ArgMax => Self::First,
             K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => Self::First,
             K::Gather if node.op.attributes.int("index").is_some() => Self::First,

@@ -1,0 +1,195 @@
+//! Quantised kernels: what ONNX Runtime makes of Q/DQ pairs, and their memory format.
+//!
+//! Rules after `qdq_transformer` and `nhwc_transformer.cc` of ONNX Runtime: pairs move over operators that only move elements; an operator between DQs
+//! and a Q becomes one kernel on integers; convolutions and pooling on integers work channels last, and transpositions around them travel and meet.
+//! Weights are constants of the type the kernel reads; their DQs are gone by now.
+
+use super::transpose;
+use crate::{
+    Attribute, Attributes, Graph, GraphError, OpKind, Precision, TensorSpec, ValueId,
+    onnx::quantized::{LAST, speak_channels_first},
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+
+/// Puts integer kernels in the place of what stands between DQs and Qs.
+pub(super) fn fuse(graph: &mut Rewriter) {
+    for _ in 0..super::ROUNDS {
+        let mut changed = false;
+        for index in graph.order() {
+            changed |= drop_clip(graph, index).is_some() || cancel(graph, index).is_some();
+            changed |= forward(graph, index).is_some() || backward(graph, index).is_some();
+        }
+        if !changed {
+            break;
+        }
+    }
+    for index in graph.order() {
+        let _ = kernel(graph, index);
+    }
+}
+
+fn is_q(graph: &Rewriter, index: NodeIndex) -> bool {
+    graph.is(index, &OpKind::Quantize)
+}
+
+/// The integers behind a value that a DQ provides.
+fn integers(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
+    let dequantize = graph.producer_of(value, &OpKind::Dequantize)?;
+    graph.node(dequantize)?.inputs.first().copied()
+}
+
+/// The Q that alone reads a value.
+fn only_q(graph: &Rewriter, value: ValueId) -> Option<NodeIndex> {
+    graph.only_consumer(value).filter(|&reader| is_q(graph, reader) && !graph.is_output(value))
+}
+
+fn typed(tensor: &TensorSpec, precision: Precision) -> TensorSpec {
+    TensorSpec { precision, ..tensor.clone() }
+}
+
+/// Integers begin at 0 where a ReLU or clip ends: it does nothing more.
+fn drop_clip(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let node = graph.node(index)?;
+    let clips = node.op.kind == OpKind::Relu || (node.op.kind == OpKind::Clip && node.op.attributes.float("min") == Some(0.0));
+    let (input, output) = graph.ends(index).filter(|_| clips)?;
+    only_q(graph, output)?;
+    graph.remove(index);
+    graph.replace_value(output, input);
+    Some(())
+}
+
+/// A Q of what a DQ made: the integers themselves.
+fn cancel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let node = graph.node(index).filter(|n| n.op.kind == OpKind::Quantize)?;
+    let (x, output) = (*node.inputs.first()?, *node.outputs.first()?);
+    let source = integers(graph, x)?;
+    graph.remove_with_inputs(index);
+    graph.replace_value(output, source);
+    Some(())
+}
+
+/// Whether an operator moves elements and computes none.
+fn moves(graph: &Rewriter, index: NodeIndex) -> bool {
+    let kinds = [OpKind::Reshape, OpKind::Transpose, OpKind::MaxPool, OpKind::Slice];
+    graph.node(index).is_some_and(|n| n.inputs.len() == 1 && n.outputs.len() == 1 && kinds.contains(&n.op.kind))
+}
+
+/// A DQ goes behind what only moves elements.
+fn forward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (x, y) = graph.ends(index).filter(|_| moves(graph, index))?;
+    let dequantize = graph.producer_of(x, &OpKind::Dequantize)?;
+    let (source, mut operands) = (integers(graph, x)?, graph.node(dequantize)?.inputs.clone());
+    let tensor = typed(graph.tensor(y)?, graph.tensor(source)?.precision);
+    graph.set_input(index, 0, source);
+    let moved = graph.value("moved", Some(tensor));
+    graph.set_output(index, 0, moved);
+    operands[0] = moved;
+    graph.add("dequantize", OpKind::Dequantize, Attributes::new(), operands, vec![y]);
+    if graph.uses(x) == 0 && !graph.is_output(x) {
+        graph.remove(dequantize);
+    }
+    Some(())
+}
+
+/// A Q goes in front of what only moves elements.
+fn backward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (x, y) = graph.ends(index).filter(|_| moves(graph, index))?;
+    let quantize = only_q(graph, y)?;
+    let node = graph.node(quantize)?;
+    let (mut operands, attributes, output) = (node.inputs.clone(), node.op.attributes.clone(), *node.outputs.first()?);
+    let tensor = typed(graph.tensor(x)?, graph.tensor(output)?.precision);
+    graph.remove(quantize);
+    operands[0] = x;
+    let source = graph.add_with_output("quantize", OpKind::Quantize, attributes, operands, Some(tensor));
+    graph.set_input(index, 0, source);
+    graph.set_output(index, 0, output);
+    Some(())
+}
+
+/// One kernel of what stands between DQs and a Q.
+fn kernel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    use OpKind as K;
+    let node = graph.node(index)?;
+    let (kind, inputs, y) = (node.op.kind.clone(), node.inputs.clone(), *node.outputs.first()?);
+    let products = matches!(kind, K::Linear | K::MatMul);
+    let fusible = products || matches!(kind, K::Conv | K::Add | K::Mul | K::GlobalAveragePool | K::AveragePool | K::Sigmoid | K::LeakyRelu | K::Concat);
+    let weighted = matches!(kind, K::Conv | K::Linear);
+    let operand = |position: usize, value: ValueId| match weighted && position > 0 {
+        true => graph.is_constant(value),
+        false => integers(graph, value).is_some(),
+    };
+    let quantize = only_q(graph, y);
+    let ready = fusible && (products || quantize.is_some()) && inputs.iter().enumerate().all(|(i, &v)| operand(i, v));
+    if !ready {
+        return None;
+    }
+    for (position, &value) in inputs.iter().enumerate() {
+        let source = match integers(graph, value) {
+            Some(source) => source,
+            None => {
+                let precision = if position == 1 { Precision::I8 } else { Precision::I32 };
+                let tensor = typed(graph.tensor(value)?, precision);
+                graph.constant("quantized", tensor, None)
+            }
+        };
+        let dequantize = graph.producer_of(value, &K::Dequantize);
+        graph.set_input(index, position, source);
+        if let Some(orphan) = dequantize.filter(|_| graph.uses(value) == 0 && !graph.is_output(value)) {
+            graph.remove(orphan);
+        }
+    }
+    if let Some(quantize) = quantize {
+        let output = *graph.remove(quantize)?.outputs.first()?;
+        graph.set_output(index, 0, output);
+    }
+    Some(())
+}
+
+/// Convolutions and pooling on integers work channels last: transpositions stand around them, then travel.
+pub(super) fn work_channels_last(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let _ = wrap(graph, index);
+    }
+    for _ in 0..super::ROUNDS {
+        if !transpose::optimize(graph, true) {
+            break;
+        }
+    }
+}
+
+fn wrap(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    use OpKind as K;
+    let kinds = [K::Conv, K::MaxPool, K::AveragePool, K::GlobalAveragePool];
+    let (x, y) = graph.ends(index).filter(|_| graph.node(index).is_some_and(|n| kinds.contains(&n.op.kind)))?;
+    let (before, after) = (graph.tensor(x)?.clone(), graph.tensor(y)?.clone());
+    let integers = matches!(before.precision, Precision::U8 | Precision::I8);
+    if !integers || before.rank() != 4 {
+        return None;
+    }
+    let turned = graph.add_with_output("transpose", K::Transpose, perm(&[0, 2, 3, 1]), vec![x], Some(last(&before)));
+    graph.set_input(index, 0, turned);
+    let inner = graph.value("channels_last", Some(last(&after)));
+    graph.set_output(index, 0, inner);
+    graph.add("transpose", K::Transpose, perm(&[0, 3, 1, 2]), vec![inner], vec![y]);
+    graph.attributes_mut(index)?.set(LAST, Attribute::Int(1));
+    Some(())
+}
+
+fn perm(order: &[i64]) -> Attributes {
+    Attributes::new().with_ints("perm", order)
+}
+
+fn last(tensor: &TensorSpec) -> TensorSpec {
+    let &[n, c, h, w] = tensor.shape.as_slice() else { return tensor.clone() };
+    TensorSpec { shape: vec![n, h, w, c], ..tensor.clone() }
+}
+
+/// The graph with the tensors of kernels that work channels last written channels first, as everywhere.
+///
+/// # Errors
+/// As [`Graph::new`].
+pub(super) fn spoken_channels_first(graph: Graph) -> Result<Graph, GraphError> {
+    let mut nodes = graph.nodes().to_vec();
+    nodes.iter_mut().for_each(|node| speak_channels_first(&mut node.op));
+    Graph::new(graph.name(), graph.values().to_vec(), nodes, graph.inputs().to_vec(), graph.outputs().to_vec())
+}

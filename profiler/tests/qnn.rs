@@ -1,0 +1,71 @@
+//! The Hexagon NPU's provider, where it is installed: what it takes, what it computes, and that it tells no latency.
+
+#![cfg(feature = "onnxruntime")]
+#![allow(clippy::unwrap_used)]
+
+use vitempo_graph::{Attributes, Graph, GraphBuilder, OpKind, Precision, Processor, TensorSpec};
+use vitempo_profiler::{
+    Availability, Backend, RunOptions,
+    backends::onnxruntime::qnn::{self, Qnn},
+    source::{self, Source},
+};
+
+fn model(with_cpu_operator: bool) -> Graph {
+    let mut b = GraphBuilder::new("convolutions");
+    let image = b.input("image", TensorSpec::f32([1, 3, 16, 16]));
+    let x = b.conv("stem", image, 8, 3, 2, 1, 1, true).unwrap();
+    let x = b.unary("stem.relu", OpKind::Relu, x).unwrap();
+    let x = b.conv("pointwise", x, 8, 1, 1, 0, 1, true).unwrap();
+    let x = b.unary("pool", OpKind::GlobalAveragePool, x).unwrap();
+    let x = b.reshape("flat", x, &[1, 8]).unwrap();
+    let y = b.linear("head", x, 10, true).unwrap();
+    // No NPU has a random-access loop for this one.
+    let y = if with_cpu_operator {
+        b.op("celu", OpKind::Elu, Attributes::new().with("op", vitempo_graph::Attribute::Text("Celu".into())), &[y]).unwrap()
+    } else {
+        y
+    };
+    b.finish(vec![y]).unwrap()
+}
+
+fn options(precision: Precision) -> Option<RunOptions> {
+    let options = RunOptions { processor: Processor::Npu, precision, ..RunOptions::default() };
+    match Qnn.probe(&options) {
+        Availability::Available(capabilities) => {
+            assert!(!capabilities.operator_timing && capabilities.devices == [Processor::Npu]);
+            Some(options)
+        }
+        Availability::Unavailable { reason, hint } => {
+            eprintln!("skipped: qnn is not available: {reason}");
+            assert!(hint.contains("qnn"));
+            None
+        }
+    }
+}
+
+#[test]
+fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
+    for precision in [Precision::I8, Precision::F16] {
+        let Some(options) = options(precision) else { return };
+        let graph = model(false);
+        let ready = source::ready("convolutions", &Source::Graph, &graph, &Qnn, &options).unwrap();
+        let coverage = qnn::coverage(&ready, &options).unwrap();
+        assert!(coverage.left.is_empty() && coverage.taken.iter().any(|a| a.operator == "Conv"), "{precision}: {coverage:?}");
+        let mut session = Qnn.load(&ready, &options).unwrap();
+        let outputs = session.outputs().unwrap();
+        assert_eq!(outputs[0].shape, [1, 10]);
+        assert!(outputs[0].values.iter().all(|v| v.is_finite()) && outputs[0].values.iter().any(|v| *v != 0.0), "{precision}: {outputs:?}");
+        for error in [session.run().unwrap_err().to_string(), session.profile(0, 1).unwrap_err().to_string()] {
+            assert!(error.contains("no latency") && error.contains("backends check --backend qnn"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_the_npu_does_not_take_is_named_and_never_run_elsewhere_in_silence() {
+    let Some(options) = options(Precision::F16) else { return };
+    let ready = source::ready("convolutions", &Source::Graph, &model(true), &Qnn, &options).unwrap();
+    let coverage = qnn::coverage(&ready, &options).unwrap();
+    assert!(coverage.left.iter().any(|a| a.operator == "Celu") && !coverage.taken.is_empty(), "{coverage:?}");
+    assert!(Qnn.load(&ready, &options).is_err());
+}
