@@ -54,8 +54,10 @@ pub(super) fn sites(graph: &Graph) -> Sites {
             sites.weights.insert(index, weight);
             sites.biases.extend(bias(graph, &consumers, index));
         }
-        if node.op.kind == OpKind::Conv {
-            sites.activations.extend(written(graph, &consumers, node));
+        let written = written(graph, &consumers, node);
+        // A product whose result an engine clips on the way out is fused with its Q or not at all.
+        if node.op.kind == OpKind::Conv || written != node.outputs.first().copied() {
+            sites.activations.extend(written);
         }
     }
     sites
@@ -90,7 +92,7 @@ pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
     }
 }
 
-/// The tensor a convolution leaves: after a ReLU or clip that follows it and nothing else does.
+/// The tensor a product leaves: after a ReLU or clip that follows it and nothing else does.
 fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<ValueId> {
     let own = *node.outputs.first()?;
     let [only] = consumers[own.0 as usize].as_slice() else { return Some(own) };

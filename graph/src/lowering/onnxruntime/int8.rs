@@ -11,8 +11,8 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// Puts integer kernels in the place of what stands between DQs and Qs.
-pub(super) fn fuse(graph: &mut Rewriter) {
+/// Moves Qs back and DQs forward over what only moves elements.
+pub(super) fn spread(graph: &mut Rewriter) {
     for _ in 0..super::ROUNDS {
         let mut changed = false;
         for index in graph.order() {
@@ -23,9 +23,31 @@ pub(super) fn fuse(graph: &mut Rewriter) {
             break;
         }
     }
+}
+
+/// Puts integer kernels in the place of what stands between DQs and Qs.
+pub(super) fn fuse(graph: &mut Rewriter) {
+    spread(graph);
     for index in graph.order() {
         let _ = kernel(graph, index);
     }
+    for index in graph.order() {
+        let _ = one_per_reader(graph, index);
+    }
+}
+
+/// Every reader of dequantised numbers has a DQ of its own.
+fn one_per_reader(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let node = graph.node(index).filter(|n| n.op.kind == OpKind::Dequantize)?;
+    let (inputs, y) = (node.inputs.clone(), *node.outputs.first()?);
+    let tensor = graph.tensor(y)?.clone();
+    let readers = graph.consumers(y).to_vec();
+    for reader in readers.into_iter().skip(usize::from(!graph.is_output(y))) {
+        let position = graph.node(reader)?.inputs.iter().position(|&v| v == y)?;
+        let own = graph.add_with_output("dequantize", OpKind::Dequantize, Attributes::new(), inputs.clone(), Some(tensor.clone()));
+        graph.set_input(reader, position, own);
+    }
+    Some(())
 }
 
 fn is_q(graph: &Rewriter, index: NodeIndex) -> bool {
@@ -63,8 +85,11 @@ fn cancel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Quantize)?;
     let (x, output) = (*node.inputs.first()?, *node.outputs.first()?);
     let source = integers(graph, x)?;
-    graph.remove_with_inputs(index);
+    graph.remove(index);
     graph.replace_value(output, source);
+    if let Some(orphan) = graph.producer(x).filter(|_| graph.uses(x) == 0) {
+        graph.remove(orphan);
+    }
     Some(())
 }
 

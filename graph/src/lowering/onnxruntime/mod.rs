@@ -95,6 +95,11 @@ fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
     let quantized = quantize::is_quantized(graph);
     let mut rewriter = Rewriter::new(graph);
     let graph = &mut rewriter;
+    if quantized {
+        elimination::fold_constants(graph);
+        product::fuse_bias(graph);
+        int8::spread(graph);
+    }
     repeat(graph, level_one);
     convolution::fuse_hard_swish(graph);
     activation::spell_out_hard_swish(graph);

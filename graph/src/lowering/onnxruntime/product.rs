@@ -90,7 +90,8 @@ fn taken_in(perm: &[i64]) -> Option<(bool, bool)> {
 
 /// A MatMul, with or without constant right side, and not a Gemm (which has a bias).
 fn is_matmul(graph: &Rewriter, index: NodeIndex) -> bool {
-    graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::MatMul | OpKind::Linear) && n.inputs.len() == 2)
+    let floats = |value: &ValueId| graph.tensor(*value).is_some_and(|t| t.precision.is_float());
+    graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::MatMul | OpKind::Linear) && n.inputs.len() == 2 && n.inputs.iter().all(floats))
 }
 
 /// A MatMul takes in multiplications and divisions by a number before and after it. Whether anything changed.

@@ -4,7 +4,7 @@
 //! of those it made itself, the attribute [`ORIGIN`] tells which they are, of others what the file said ([`Written`]).
 
 use crate::{
-    Attribute, Attributes, Node, OpKind, Written,
+    Attribute, Attributes, Node, OpKind, Precision, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
@@ -91,7 +91,9 @@ fn allows_zero(graph: &Rewriter, index: NodeIndex) -> bool {
 pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        if form(graph, index) != Some(Form::Reshape) || allows_zero(graph, index) {
+        // Reshapes of integers have a DQ and a Q between them while this rule runs.
+        let integers = graph.ends(index).and_then(|(x, _)| graph.tensor(x)).is_some_and(|t| t.precision == Precision::U8);
+        if integers || form(graph, index) != Some(Form::Reshape) || allows_zero(graph, index) {
             continue;
         }
         while let Some((input, output)) = graph.ends(index) {

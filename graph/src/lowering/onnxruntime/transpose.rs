@@ -8,7 +8,7 @@ use super::{
     reshape::{self, Form},
 };
 use crate::{
-    Attribute, Attributes, OpKind, TensorSpec, ValueId,
+    Attribute, Attributes, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use std::collections::HashSet;
@@ -56,6 +56,8 @@ impl Handler {
             K::Transpose => Self::Transpose,
             K::Resize => Self::Resize,
             K::MaxPool => Self::Never,
+            // Each stands between a DQ and a Q of its own, which transposes do not cross.
+            K::Reshape if graph.tensor(*node.inputs.first()?).is_some_and(|t| t.precision == Precision::U8) => return None,
             K::Reshape => match reshape::form(graph, index)? {
                 Form::Reshape => Self::Reshape,
                 Form::Squeeze(_) => Self::Squeeze,
