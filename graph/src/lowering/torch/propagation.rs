@@ -120,6 +120,12 @@ fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
             let axis = op.attributes.int("axis").and_then(|a| usize::try_from(a).ok()).unwrap_or(0);
             one(x.without(axis), false)
         }
+        OpKind::Gather => {
+            let axis = op.attributes.int("axis").and_then(|a| usize::try_from(a).ok()).unwrap_or(0);
+            one(inputs.get(1).map_or_else(|| Strided::contiguous(shape), |indices| x.indexed(axis, indices, shape)), true)
+        }
+        // `hardtanh` fills a tensor like its input.
+        OpKind::Clip if op.attributes.float("min").is_some() && op.attributes.float("max").is_some() => one(x.like(), true),
         OpKind::Conv | OpKind::ConvTranspose => {
             let last = inputs.iter().take(2).any(|i| i.format() == MemoryFormat::ChannelsLast);
             one(as_image(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::ChannelsFirst }), true)
@@ -142,19 +148,18 @@ fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
     }
 }
 
-/// A slice is a view unless it runs backwards, which `flip` copies.
+/// A slice is a view; one that runs backwards is a view of what `flip` copied.
 fn slice(op: &OpSpec, x: &Strided, shape: &[usize]) -> Made {
     let (axes, steps) = (op.attributes.ints("axes"), op.attributes.ints("steps"));
     let mut all = vec![1usize; shape.len()];
     for (&axis, &step) in axes.iter().zip(steps) {
-        if step < 0 {
-            return Made { tensors: vec![Strided::contiguous(shape)], copied: true };
-        }
         if let Some(slot) = usize::try_from(axis).ok().and_then(|a| all.get_mut(a)) {
-            *slot = usize::try_from(step).unwrap_or(1);
+            *slot = usize::try_from(step.unsigned_abs()).unwrap_or(1);
         }
     }
-    Made { tensors: vec![x.cut(shape, &all)], copied: false }
+    let flipped = steps.iter().any(|&step| step < 0);
+    let source = if flipped { x.like() } else { x.clone() };
+    Made { tensors: vec![source.cut(shape, &all)], copied: flipped }
 }
 
 fn is_elementwise(kind: &OpKind) -> bool {

@@ -182,6 +182,24 @@ impl Strided {
         let broadcast: Vec<Vec<usize>> = inputs.iter().map(|i| i.expanded(sizes).strides).collect();
         Self::in_order(sizes, &iteration_order(sizes, &broadcast))
     }
+
+    /// `empty_like`: as the input lies, where that is dense.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        if self.is_dense() { self.clone() } else { Self::elementwise(&self.sizes, &[self]) }
+    }
+
+    /// `index` of one dimension by `indices`: the output lies as the input, the dimensions of the indices taking the place of the one they index.
+    #[must_use]
+    pub fn indexed(&self, dimension: usize, indices: &Self, sizes: &[usize]) -> Self {
+        let (before, after) = (dimension.min(self.strides.len()), (dimension + 1).min(self.strides.len()));
+        let source = [&self.strides[..before], &vec![0; indices.sizes.len()], &self.strides[after..]].concat();
+        let places = [&vec![0; before][..], &indices.strides, &vec![0; self.strides.len() - after]].concat();
+        if source.len() != sizes.len() {
+            return Self::contiguous(sizes);
+        }
+        Self::in_order(sizes, &iteration_order(sizes, &[source, places]))
+    }
 }
 
 /// The order `TensorIterator` walks in, slowest first: an insertion sort by strides in which a repeated dimension decides nothing.
@@ -264,6 +282,12 @@ mod tests {
         assert_eq!(Strided::elementwise(&last.sizes, &[&last, &gate]), last);
         assert_eq!(Strided::elementwise(&last.sizes, &[&first, &last]), first);
         assert_eq!(Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[1, 2]), &strided(&[3], &[1])]), strided(&[2, 3], &[1, 2]));
+        // Indexing keeps the order of the other dimensions.
+        let x = strided(&[2, 8, 3], &[1, 6, 2]);
+        assert_eq!(x.indexed(1, &strided(&[4], &[1]), &[2, 4, 3]), strided(&[2, 4, 3], &[1, 2, 8]));
+        assert_eq!(Strided::contiguous(&[2, 8, 3]).indexed(1, &Strided::contiguous(&[4, 5]), &[2, 4, 5, 3]), Strided::contiguous(&[2, 4, 5, 3]));
+        let pixel = Strided::in_format(&[1, 8, 1, 1], MemoryFormat::ChannelsLast);
+        assert_eq!((pixel.like().format(), Strided::elementwise(&pixel.sizes, &[&pixel]).format()), (MemoryFormat::ChannelsLast, MemoryFormat::ChannelsFirst));
         // Rows of a wider tensor come out dense.
         assert_eq!(Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[9, 1])]), strided(&[2, 3], &[3, 1]));
     }

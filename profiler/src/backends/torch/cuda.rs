@@ -30,7 +30,7 @@ pub(super) struct Cuda {
 /// [`Missing`] in the driver's own words.
 pub(super) fn available(torch: &Torch) -> Result<(), Missing> {
     let no_cuda = || Missing {
-        reason: format!("{} is built without CUDA", torch.library.path.display()),
+        reason: format!("{} has no libtorch_cuda beside it: this torch is for the CPU alone, CUDA is not in it", torch.library.path.display()),
         hint: "install a wheel of torch with CUDA on a machine with an NVIDIA GPU".to_owned(),
     };
     let beside = torch.library.path.with_file_name("libtorch_cuda.so");
