@@ -24,7 +24,8 @@ fn commands(markdown: &str) -> Vec<&str> {
 }
 
 fn run(command: &str, folder: &Path) -> Output {
-    let words = command.split_whitespace().skip(1);
+    // As a shell would take them: no word in the guides has a space in its quotes.
+    let words = command.split_whitespace().skip(1).map(|word| word.trim_matches('\''));
     let mut process = Command::new(env!("CARGO_BIN_EXE_vitempo"));
     process.args(words).current_dir(folder).output().unwrap_or_else(|e| panic!("{command}: {e}"))
 }
