@@ -51,7 +51,7 @@ fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
         let ready = source::ready("convolutions", &Source::Graph, &graph, &Qnn, &options).unwrap();
         let coverage = qnn::coverage(&ready, &options).unwrap();
         assert!(coverage.taken.iter().all(|a| a.provider == "QNNExecutionProvider") && !coverage.taken.is_empty(), "{precision}: {coverage:?}");
-        // The emulated NPU refuses weights with a scale per channel: such a model is left to the CPU in part, and so it is not loaded.
+        // The emulated NPU does not take every operator of an int8 model; one that is left to the CPU in part is not loaded.
         if !coverage.left.is_empty() {
             assert!(precision == Precision::I8 && Qnn.load(&ready, &options).is_err(), "{precision}: {coverage:?}");
             continue;
