@@ -6,6 +6,7 @@
 //! | what is a model? | [`Graph`], read by [`onnx`] or put together by [`GraphBuilder`] |
 //! | how much work is that? | [`Work`] |
 //! | what does a framework really run for it? | [`lowering`] |
+//! | how is it written for TensorFlow Lite? | [`tflite`] |
 //! | what does it look like in int8 or f16? | [`quantize`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |

@@ -30,7 +30,9 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
         OpKind::Transpose | OpKind::Slice | OpKind::Expand | OpKind::Tile | OpKind::Gather | OpKind::GatherNd | OpKind::Concat => {
             vec![movement::evaluate(kind, a, inputs, output)?]
         }
-        OpKind::BatchNorm | OpKind::Softmax | OpKind::Resize => vec![normalization::evaluate(kind, a, inputs, output)?],
+        OpKind::BatchNorm | OpKind::Softmax | OpKind::Resize | OpKind::Linear | OpKind::MatMul | OpKind::CumSum => {
+            vec![normalization::evaluate(kind, a, inputs, output)?]
+        }
         _ => vec![arithmetic::evaluate(kind, a, inputs, output)?],
     };
     let fits = data.iter().zip(outputs).all(|(d, o)| length(d) as u64 == o.elements());

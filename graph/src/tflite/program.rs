@@ -91,6 +91,34 @@ impl Tensor {
 }
 
 impl Program {
+    /// Drops operations nobody reads from, and the tensors nobody needs then.
+    pub(crate) fn sweep(&mut self) {
+        let mut needed = vec![false; self.tensors.len()];
+        self.inputs.iter().chain(&self.outputs).for_each(|(id, _)| needed[*id] = true);
+        let mut kept = Vec::with_capacity(self.operations.len());
+        for operation in std::mem::take(&mut self.operations).into_iter().rev() {
+            if operation.outputs.iter().any(|&id| needed[id]) {
+                operation.inputs.iter().chain(&operation.outputs).for_each(|&id| needed[id] = true);
+                kept.push(operation);
+            }
+        }
+        kept.reverse();
+        let mut next = 0;
+        let mut numbered = |&needed: &bool| {
+            let own = next;
+            next += usize::from(needed);
+            own
+        };
+        let number: Vec<TensorId> = needed.iter().map(&mut numbered).collect();
+        for operation in &mut kept {
+            operation.inputs.iter_mut().chain(&mut operation.outputs).for_each(|id| *id = number[*id]);
+        }
+        self.inputs.iter_mut().chain(&mut self.outputs).for_each(|(id, _)| *id = number[*id]);
+        let mut needed = needed.into_iter();
+        self.tensors.retain(|_| needed.next().unwrap_or(false));
+        self.operations = kept;
+    }
+
     /// The operators as a graph: node k is operation k, named after the node it comes from. Tensors that only steer are left out.
     ///
     /// # Errors

@@ -46,6 +46,18 @@ fn patches_become_tokens_without_moving() {
 }
 
 #[test]
+fn reshapes_of_reshapes_read_the_first_ones_input() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([2, 12]));
+    let y = b.reshape("one", x, &[2, 3, 4]).unwrap();
+    let y = b.reshape("two", y, &[6, 4]).unwrap();
+    let y = b.op("abs", OpKind::Abs, none(), &[y]).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap()).unwrap();
+    assert_eq!(codes, ["RESHAPE", "ABS"]);
+    assert_eq!(graph.nodes()[0].op.inputs[0].tensor.shape, [2, 12]);
+}
+
+#[test]
 fn keys_are_read_transposed_and_values_as_they_are() {
     let mut b = GraphBuilder::new("m");
     let [q, k] = ["q", "k"].map(|name| b.input(name, TensorSpec::f32([1, 2, 5, 4])));

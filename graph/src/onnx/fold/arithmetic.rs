@@ -147,25 +147,40 @@ fn choose(inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
     })
 }
 
-/// A reduction over all elements to one, or over none: more is not needed for shapes.
+/// A reduction over some dimensions. Products and sums of integers that overflow have no value.
 fn reduce(kind: &OpKind, a: &Attributes, x: Known<'_>, output: &TensorSpec) -> Option<ConstantData> {
-    if a.ints("axes").is_empty() {
+    let axes = a.ints("axes");
+    if axes.is_empty() {
         return Some(x.data.clone());
     }
-    if output.elements() != 1 {
-        return None;
-    }
+    let shape = &x.tensor.shape;
+    let kept: Vec<usize> = shape.iter().enumerate().map(|(d, &extent)| if axes.contains(&(d as i64)) { 1 } else { extent }).collect();
+    let into = offsets(shape, &broadcast_strides(&kept, shape)?, 0)?;
+    let count = output.elements() as usize;
     if let (ConstantData::Ints(v), OpKind::ReduceProd | OpKind::ReduceSum) = (x.data, kind) {
         let (start, op) = if *kind == OpKind::ReduceProd { (1, OpKind::Mul) } else { (0, OpKind::Add) };
-        return Some(ConstantData::Ints(vec![v.iter().try_fold(start, |n, &v| integer(&op, a, n, v))?]));
+        let mut results = vec![start; count];
+        for (&value, &at) in v.iter().zip(&into) {
+            let slot = results.get_mut(at)?;
+            *slot = integer(&op, a, *slot, value)?;
+        }
+        return Some(ConstantData::Ints(results));
     }
     let v = floats(x.data);
-    let total: f64 = v.iter().sum();
-    Some(ConstantData::Floats(vec![match kind {
-        OpKind::ReduceProd => v.iter().product(),
-        OpKind::ReduceSum => total,
-        OpKind::ReduceMax => v.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        OpKind::ReduceMin => v.iter().copied().fold(f64::INFINITY, f64::min),
-        _ => total / v.len() as f64,
-    }]))
+    let (start, op): (f64, fn(f64, f64) -> f64) = match kind {
+        OpKind::ReduceProd => (1.0, |a, b| a * b),
+        OpKind::ReduceMax => (f64::NEG_INFINITY, f64::max),
+        OpKind::ReduceMin => (f64::INFINITY, f64::min),
+        _ => (0.0, |a, b| a + b),
+    };
+    let mut results = vec![start; count];
+    for (&value, &at) in v.iter().zip(&into) {
+        let slot = results.get_mut(at)?;
+        *slot = op(*slot, value);
+    }
+    if *kind == OpKind::ReduceMean {
+        let each = v.len() as f64 / count.max(1) as f64;
+        results.iter_mut().for_each(|r| *r /= each);
+    }
+    Some(ConstantData::Floats(results))
 }

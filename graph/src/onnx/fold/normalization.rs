@@ -1,4 +1,4 @@
-//! Folding of what exporters leave of computed weights and position embeddings: normalisations, softmax, resizes.
+//! Folding of what exporters leave of computed weights and position embeddings: normalisations, softmax, resizes, products, running sums.
 
 use super::{Known, strides};
 use crate::resampling::Sampling;
@@ -10,6 +10,8 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
     let values = match kind {
         OpKind::BatchNorm => batch_norm(a, shape, inputs)?,
         OpKind::Softmax => softmax(a, shape, floats(inputs.first()?)?)?,
+        OpKind::Linear | OpKind::MatMul => product(a, inputs, output)?,
+        OpKind::CumSum => return running_sum(a, inputs.first()?),
         _ => resize(a, shape, output, floats(inputs.first()?)?)?,
     };
     Some(ConstantData::Floats(values.into_iter().map(|v| f64::from(v as f32)).collect()))
@@ -49,6 +51,51 @@ fn softmax(a: &Attributes, shape: &[usize], x: &[f64]) -> Option<Vec<f64>> {
         (0..extent).for_each(|k| values[at(k)] /= sum);
     }
     Some(values)
+}
+
+/// Matrices, batched on the left only.
+fn product(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<Vec<f64>> {
+    let [x, weight, rest @ ..] = inputs else { return None };
+    let [rows, columns] = weight.tensor.shape[..] else { return None };
+    if !a.0.keys().all(|name| name == "trans_b") || x.tensor.rank() < 2 {
+        return None;
+    }
+    let flipped = a.int("trans_b") == Some(1);
+    let (k, n) = if flipped { (columns, rows) } else { (rows, columns) };
+    let (left, right) = (floats(x)?, floats(weight)?);
+    let at = |i: usize, j: usize| if flipped { right[j * k + i] } else { right[i * n + j] };
+    let sum = |row: &[f64], j: usize| row.iter().enumerate().map(|(i, v)| v * at(i, j)).sum::<f64>();
+    let mut values: Vec<f64> = left.chunks(k.max(1)).flat_map(|row| (0..n).map(move |j| (row, j))).map(|(row, j)| sum(row, j)).collect();
+    if let [bias] = rest {
+        let bias = floats(bias).filter(|b| b.len() == n)?;
+        values.iter_mut().enumerate().for_each(|(i, v)| *v += bias[i % n]);
+    }
+    (values.len() as u64 == output.elements()).then_some(values)
+}
+
+fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
+    let axis = usize::try_from(a.int("axis")?).ok()?;
+    let (extent, stride) = (*x.tensor.shape.get(axis)?, strides(&x.tensor.shape)[axis] as usize);
+    if a.int("exclusive").unwrap_or(0) != 0 || a.int("reverse").unwrap_or(0) != 0 {
+        return None;
+    }
+    let earlier = |i: usize| (i / stride.max(1) % extent.max(1) > 0).then(|| i - stride);
+    Some(match x.data {
+        ConstantData::Ints(v) => {
+            let mut sums = v.clone();
+            for i in 0..sums.len() {
+                sums[i] = earlier(i).map_or(Some(sums[i]), |e| sums[e].checked_add(sums[i]))?;
+            }
+            ConstantData::Ints(sums)
+        }
+        ConstantData::Floats(v) => {
+            let mut sums = v.clone();
+            for i in 0..sums.len() {
+                sums[i] += earlier(i).map_or(0.0, |e| sums[e]);
+            }
+            ConstantData::Floats(sums)
+        }
+    })
 }
 
 /// One dimension after the other.
@@ -104,6 +151,11 @@ mod tests {
         assert_eq!(value(OpKind::BatchNorm, norm, &inputs, &[1, 2, 2]), Some(vec![0.5, 1.5, -1.0, 0.0]));
         let axis = Attributes::new().with_int("axis", 0);
         assert_eq!(value(OpKind::Softmax, axis, &[(&[2, 2], &[0.0, 5.0, 0.0, 5.0])], &[2, 2]), Some(vec![0.5; 4]));
+        let ones: (&[usize], &[f64]) = (&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(value(OpKind::MatMul, Attributes::new(), &[ones, ones], &[2, 2]), Some(vec![7.0, 10.0, 15.0, 22.0]));
+        let flipped = Attributes::new().with_int("trans_b", 1);
+        assert_eq!(value(OpKind::Linear, flipped, &[ones, ones, (&[2], &[1.0, 0.0])], &[2, 2]), Some(vec![6.0, 11.0, 12.0, 25.0]));
+        assert_eq!(value(OpKind::CumSum, Attributes::new().with_int("axis", 0), &[ones], &[2, 2]), Some(vec![1.0, 2.0, 4.0, 6.0]));
         let linear = Attributes::new().with("mode", Attribute::Text("linear".into()));
         assert_eq!(value(OpKind::Resize, linear, &[(&[1, 2], &[0.0, 4.0])], &[1, 4]), Some(vec![0.0, 1.0, 3.0, 4.0]));
     }

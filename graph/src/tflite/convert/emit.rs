@@ -128,8 +128,10 @@ impl Converter<'_> {
         Ok(at)
     }
 
-    /// RESHAPE of a stored tensor.
+    /// RESHAPE of a stored tensor; of one that is itself a RESHAPE, of what that one reads.
     fn view(&mut self, source: TensorId, shape: Vec<usize>, image: bool) -> TensorId {
+        let before = self.producer.get(&source).map(|&index| &self.program.operations[index]).filter(|o| o.code == Code::Reshape);
+        let source = before.and_then(|o| o.inputs.first().copied()).unwrap_or(source);
         let wanted = self.vector(&signed(&shape));
         let precision = self.program.tensors[source].precision;
         let options = Options::Reshape { shape: shape.iter().map(|&d| d as i32).collect() };

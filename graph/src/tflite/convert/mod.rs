@@ -92,6 +92,7 @@ pub(super) fn convert(graph: &Graph) -> Result<Program, TfliteError> {
         converter.visit(index)?;
     }
     converter.outputs()?;
+    converter.program.sweep();
     Ok(converter.program)
 }
 
