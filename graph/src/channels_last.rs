@@ -26,6 +26,8 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
         transpositions.push(Node::new(format!("{name}/transpose"), OpKind::Transpose, perm, &values, vec![input], vec![inside]));
         moved.push((input, inside));
     }
+    // The graph is written anew: how a file spelled its operators is over.
+    nodes.iter_mut().for_each(|node| node.written = None);
     let outputs = graph.outputs().iter().map(|id| moved.iter().find(|(from, _)| from == id).map_or(*id, |(_, to)| *to)).collect();
     transpositions.append(&mut nodes);
     Graph::new(graph.name(), values, transpositions, graph.inputs().to_vec(), outputs)

@@ -6,6 +6,7 @@
 //! | how does an engine get onto this machine? | [`install`] |
 //! | how are many models measured, resumed, interleaved? | [`sweep`] |
 //! | how is one operator measured on its own? | [`single`] |
+//! | does an engine compute what it should? | [`conformance`] |
 //! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
@@ -18,6 +19,7 @@
 
 pub mod backends;
 pub mod clock;
+pub mod conformance;
 pub mod environment;
 pub mod inputs;
 pub mod install;

@@ -17,6 +17,9 @@ pub struct VisitProtocol {
     pub reference_repeats: usize,
     /// No further end-to-end sample is begun once sampling took this long and the fewest samples are there.
     pub sampling_budget: Duration,
+    /// Whether the model's outputs are wanted too.
+    #[serde(default)]
+    pub outputs: bool,
 }
 
 impl Default for VisitProtocol {
@@ -31,7 +34,7 @@ impl Default for VisitProtocol {
             seed: 0,
             input_distribution: crate::InputDistribution::default().to_string(),
         };
-        Self { protocol, profiled_repeats: 10, reference_repeats: 5, sampling_budget: Duration::from_millis(1200) }
+        Self { protocol, profiled_repeats: 10, reference_repeats: 5, sampling_budget: Duration::from_millis(1200), outputs: false }
     }
 }
 

@@ -5,7 +5,7 @@
 //! model that fails, crashes its worker or takes too long is a profile with its reason, and the sweep goes on with a fresh worker.
 
 use crate::{
-    backends::{self, Availability, BackendError, RunOptions},
+    backends::{self, Availability, BackendError, Capabilities, RunOptions},
     environment,
     pinning::{self, PinningError},
     protocol::VisitProtocol,
@@ -148,13 +148,19 @@ impl Sweep {
 /// [`SweepError`] when the backend or a core is not there, or the backend does not offer what is asked.
 pub fn probe(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
     pinning::choose(&options.cores, options.threads)?;
+    let capabilities = capabilities(worker, backend, options)?;
+    capabilities.check(backends::by_name(backend).map_or("asked for", |b| b.name()), options)?;
+    Ok(environment::detect(backend, &capabilities, options)?)
+}
+
+/// What a backend offers here, asked of a worker.
+///
+/// # Errors
+/// [`SweepError`] when the backend is not there.
+pub fn capabilities(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Result<Capabilities, SweepError> {
     let request = Request::Probe { backend: backend.to_owned(), options: options.clone() };
     match Worker::start(worker)?.ask(&request, PROBE_TIMEOUT, &AtomicBool::new(false))? {
-        Reply::Probed(Availability::Available(capabilities)) => {
-            let name = backends::by_name(backend).map_or("asked for", |b| b.name());
-            capabilities.check(name, options)?;
-            Ok(environment::detect(backend, &capabilities, options)?)
-        }
+        Reply::Probed(Availability::Available(capabilities)) => Ok(capabilities),
         Reply::Probed(Availability::Unavailable { reason, hint }) => Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint }),
         Reply::Failed { reason, .. } => Err(SweepError::Backend { backend: backend.to_owned(), reason }),
         Reply::Visited(_) => Err(WorkerError::Garbled("a visit instead of a probe".to_owned()).into()),

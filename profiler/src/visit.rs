@@ -1,7 +1,7 @@
 //! One visit to one model inside a worker: load, reference, warm-ups, end-to-end samples, operators in place, reference.
 
 use crate::{
-    backends::{Backend, BackendError, Model, RunOptions, Session},
+    backends::{Backend, BackendError, Model, OutputValues, RunOptions, Session},
     memory,
     protocol::VisitProtocol,
 };
@@ -18,6 +18,9 @@ pub struct Visit {
     pub reference: Samples,
     pub operators: Vec<Measurement>,
     pub peak_memory_bytes: Option<u64>,
+    /// Where the protocol asks for them.
+    #[serde(default)]
+    pub outputs: Vec<OutputValues>,
 }
 
 /// Visits `model`. The reference workload runs after loading, before the warm-ups bring the model back into the caches, and again at the end.
@@ -37,6 +40,9 @@ pub fn visit(
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
     visit.e2e = sample(session.as_mut(), protocol)?;
     visit.peak_memory_bytes = memory.peak_bytes();
+    if protocol.outputs {
+        visit.outputs = finite(session.outputs()?, backend.name(), &model.name)?;
+    }
     if protocol.profiled_repeats > 0 {
         let (warmups, repeats) = protocol.profiled_runs(visit.e2e.median_ns().unwrap_or_default());
         let runs = session.profile(warmups, repeats)?;
@@ -46,6 +52,14 @@ pub fn visit(
     drop(session);
     run_reference(reference, protocol.reference_repeats, &mut visit.reference)?;
     Ok(visit)
+}
+
+/// Refuses outputs that are no numbers.
+fn finite(outputs: Vec<OutputValues>, backend: &'static str, model: &str) -> Result<Vec<OutputValues>, BackendError> {
+    match outputs.iter().find(|o| o.values.iter().any(|v| !v.is_finite())) {
+        Some(o) => Err(BackendError::Run { backend, model: model.to_owned(), reason: format!("output `{}` has values that are no numbers", o.name) }),
+        None => Ok(outputs),
+    }
 }
 
 /// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling may), then as many as the protocol wants.
@@ -79,7 +93,7 @@ fn run_reference(session: Option<&mut (dyn Session + '_)>, repeats: usize, sampl
 mod tests {
     use super::*;
     use crate::clock::RunTime;
-    use crate::{OutputValues, ProfiledRuns, reference};
+    use crate::{ProfiledRuns, reference};
 
     /// Says how often it was run, and takes 100, 101, ... ns.
     struct Counter(u64);

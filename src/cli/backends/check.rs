@@ -1,21 +1,27 @@
-//! `vitempo backends check`: whether an engine loads, runs and accounts for its time.
+//! `vitempo backends check`: does each engine compute what it should, and do its operator times account for the whole?
 
 use super::lowering;
 use crate::cli::{
     error::{CliError, CliResult},
     models::ModelArgs,
     output::{self, Format, Report, Table},
-    profile::{RunArgs, parse_positive},
+    profile::{self, RunArgs, parse_positive},
+    progress,
 };
 use serde_json::json;
-use vitempo_graph::Status;
-use vitempo_profiler::{Availability, Model, ModelSource, RunOptions, VisitProtocol, backends, reference, source, visit};
+use std::sync::atomic::Ordering;
+use vitempo_profiler::{
+    backends,
+    conformance::{Case, Suite},
+};
 
 /// Checks every engine found, or how well the kernels it runs are predicted
 ///
 /// Example: vitempo backends check --lowering models/ --backend onnxruntime --format json
 ///
-/// Without --lowering: a small model loads and runs on every engine found, and its operator times add up to the whole.
+/// Without --lowering: small graphs run on every engine found, in every precision and memory format it offers; outputs must equal those of the embedded
+/// engine within what the precision explains, and operator times must add up to the whole.
+///
 /// With it: the models run with operator timing, and what ran is compared with the kernels that lowering predicts.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
@@ -42,81 +48,65 @@ pub struct CheckArgs {
     format: Format,
 }
 
-/// What the check of one engine found.
-struct Checked {
-    backend: &'static str,
-    e2e_ns: f64,
-    operators_ns: f64,
-    kernels: usize,
-    unlabelled: usize,
-    error: Option<String>,
-}
-
 pub fn run(args: &CheckArgs) -> CliResult {
-    let only = args.backend.as_deref();
-    if let Some(backend) = only.filter(|_| !args.lowering.is_empty()) {
+    let options = args.run.options();
+    if let Some(backend) = args.backend.as_deref().filter(|_| !args.lowering.is_empty()) {
         let models = ModelArgs { models: args.lowering.clone(), dimensions: Vec::new() };
-        let question = lowering::Question { models, backend, options: args.run.options(), repeats: args.profiled_repeats };
+        let question = lowering::Question { models, backend, options, repeats: args.profiled_repeats };
         return lowering::run(question, args.min_time_matched, args.format);
     }
-    let chosen = match only {
-        Some(name) => vec![backends::by_name(name).map_err(CliError::user)?],
-        None => backends::all(),
-    };
-    let options = args.run.options();
-    let mut checked = Vec::new();
-    for backend in &chosen {
-        if let Availability::Unavailable { reason, hint } = backend.probe(&options) {
-            if only.is_some() {
-                return Err(CliError::user(format!("backend `{}` is not available: {reason}", backend.name())).hint(hint));
+    let (worker, interrupted) = (profile::worker()?, profile::interrupted());
+    let suite = Suite::new(&worker, &options, &interrupted).map_err(CliError::ours)?;
+    let mut cases = Vec::new();
+    for backend in chosen(args.backend.as_deref())? {
+        let offered = match suite.capabilities(backend) {
+            Ok(offered) => offered,
+            Err(error) if args.backend.is_some() => return Err(error.into()),
+            Err(error) => {
+                progress::say(format!("skipped: {error}"));
+                continue;
             }
-            continue;
-        }
-        checked.push(check_one(backend.as_ref(), &options));
+        };
+        let bar = progress::bar(0, "checking");
+        cases.extend(suite.run(backend, &offered, |case| bar.set_message(format!("{} {} {}", case.backend, case.precision, case.graph))));
+        bar.finish_and_clear();
     }
-    let failed: Vec<&str> = checked.iter().filter(|c| c.error.is_some()).map(|c| c.backend).collect();
-    let message = format!("failed: {}", failed.join(", "));
-    let passed = failed.is_empty();
-    output::print(&Checks(checked), args.format)?;
-    if passed { Ok(()) } else { Err(CliError::user(message)) }
+    let failed = cases.iter().filter(|c| c.error.is_some()).count();
+    let all = cases.len();
+    output::print(&Cases(cases), args.format)?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(CliError::user("interrupted: some engines were not checked"));
+    }
+    if failed == 0 { Ok(()) } else { Err(CliError::user(format!("{failed} of {all} checks failed"))) }
 }
 
-fn check_one(backend: &dyn backends::Backend, options: &RunOptions) -> Checked {
-    let mut checked = Checked { backend: backend.name(), e2e_ns: 0.0, operators_ns: 0.0, kernels: 0, unlabelled: 0, error: None };
-    let mut measure = || -> Result<(), String> {
-        let reference = reference::model().map_err(|e| e.to_string())?;
-        let bytes = source::bytes_of_graph(&reference.graph, options.seed)?;
-        let model = Model { source: ModelSource::Bytes(bytes), ..reference };
-        let visited = visit::visit(backend, &model, options, &VisitProtocol::default(), None).map_err(|e| e.to_string())?;
-        checked.e2e_ns = visited.e2e_profiled.median_ns().unwrap_or(0.0);
-        checked.operators_ns = visited.operators.iter().filter_map(|o| o.samples.median_ns()).sum();
-        checked.kernels = visited.operators.len();
-        checked.unlabelled = visited.operators.iter().filter(|o| matches!(o.op.kind, vitempo_graph::OpKind::Unsupported(_))).count();
-        match visited.operators.iter().find_map(|o| if let Status::Failed(reason) = &o.status { Some(reason.clone()) } else { None }) {
-            Some(reason) => Err(reason),
-            None if visited.e2e.wall_ns.is_empty() => Err("no end-to-end sample".to_owned()),
-            None => Ok(()),
-        }
-    };
-    checked.error = measure().err();
-    checked
+/// The engine asked for, or all that compute.
+fn chosen(only: Option<&str>) -> CliResult<Vec<&'static str>> {
+    match only {
+        Some(name) => Ok(vec![backends::by_name(name).map_err(CliError::user)?.name()]),
+        None => Ok(backends::all().iter().map(|b| b.name()).filter(|&name| name != "null").collect()),
+    }
 }
 
-struct Checks(Vec<Checked>);
+struct Cases(Vec<Case>);
 
-impl Checks {
+impl Cases {
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Engine", "Result", "e2e", "Sum over operators", "Kernels", "Without a label"], 2);
+        let headings = ["Engine", "Precision", "Memory format", "Graph", "Result", "Apart", "allowed", "Operators / run", "Kernels", "unknown"];
+        let mut table = Table::new(&headings, 5);
         for c in &self.0 {
-            let times = [c.e2e_ns, c.operators_ns].map(|ns| vitempo_graph::Latency::from_ns(ns).to_string());
-            let result = c.error.as_deref().unwrap_or("ok").to_owned();
-            table.row([c.backend.to_owned(), result].into_iter().chain(times).chain([c.kernels.to_string(), c.unlabelled.to_string()]));
+            let format = c.memory_format.map_or("-", |f| f.name()).to_owned();
+            let result = c.error.clone().unwrap_or_else(|| "ok".to_owned());
+            let apart = c.apart.map_or_else(|| "-".to_owned(), |a| format!("{a:.1e}"));
+            let share = c.operators_share.map_or_else(|| "-".to_owned(), |s| format!("{s:.2}"));
+            let texts = [c.backend.clone(), c.precision.to_string(), format, c.graph.clone(), result, apart, format!("{:.0e}", c.tolerance), share];
+            table.row(texts.into_iter().chain([c.kernels.to_string(), c.unlabelled.to_string()]));
         }
         table
     }
 }
 
-impl Report for Checks {
+impl Report for Cases {
     fn table(&self) -> String {
         self.rows().to_text()
     }
@@ -126,10 +116,11 @@ impl Report for Checks {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |c: &Checked| {
-            json!({"backend": c.backend, "ok": c.error.is_none(), "error": c.error, "e2e_ns": c.e2e_ns, "operators_ns": c.operators_ns,
-                "kernels": c.kernels, "unlabelled": c.unlabelled})
+        let row = |c: &Case| {
+            let mut row = serde_json::to_value(c)?;
+            row["ok"] = json!(c.error.is_none());
+            Ok(row)
         };
-        Ok(self.0.iter().map(row).collect())
+        self.0.iter().map(row).collect::<Result<_, serde_json::Error>>().map_err(CliError::ours)
     }
 }

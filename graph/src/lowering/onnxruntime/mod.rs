@@ -5,6 +5,7 @@
 //! Whether they agree with the engine is checked by [`super::compare`] against the models it saves.
 
 mod activation;
+mod attention;
 mod blocked;
 mod convolution;
 mod elimination;
@@ -100,8 +101,13 @@ fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
         product::fuse_bias(graph);
         int8::spread(graph);
     }
+    if !quantized {
+        attention::fuse(graph);
+    }
     repeat(graph, level_one);
-    convolution::fuse_hard_swish(graph);
+    if block.is_some() {
+        convolution::fuse_hard_swish(graph);
+    }
     activation::spell_out_hard_swish(graph);
     if quantized {
         int8::fuse(graph);
@@ -113,7 +119,9 @@ fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
     if quantized && block.is_some() {
         int8::work_channels_last(graph);
     }
-    convolution::fuse_residuals(graph);
+    if block.is_some() {
+        convolution::fuse_residuals(graph);
+    }
     seal(graph);
     let kernels = rewriter.finish()?;
     if quantized { int8::spoken_channels_first(kernels) } else { Ok(kernels) }

@@ -173,3 +173,59 @@ fn lowering_what_is_lowered_changes_nothing_for_plain_graphs() {
     });
     assert_eq!(lower(&g, 16).unwrap().architecture(), g.architecture());
 }
+
+#[test]
+fn blocks_of_eight_take_what_blocks_of_sixteen_pad_or_refuse() {
+    let mut b = GraphBuilder::new("t");
+    let x = b.input("x", TensorSpec::f32([1, 8, 14, 14]));
+    let y = conv(&mut b, "conv", x, [24, 8, 3, 3], 1);
+    let graph = b.finish(vec![y]).unwrap();
+    let shapes = |block: usize| -> Vec<(OpKind, Vec<usize>)> {
+        lower(&graph, block).unwrap().nodes().iter().map(|n| (n.op.kind.clone(), n.op.outputs[0].shape.clone())).collect()
+    };
+    let (reorder, conv) = (OpKind::Reorder, OpKind::Conv);
+    let (input, output) = (vec![1, 8, 14, 14], vec![1, 24, 14, 14]);
+    assert_eq!(shapes(8), [(reorder.clone(), input), (conv.clone(), output.clone()), (reorder.clone(), output.clone())]);
+    // Eight channels are less than a block of sixteen: the convolution reads channels first, and pads what it writes.
+    assert_eq!(shapes(16), [(conv.clone(), vec![1, 32, 14, 14]), (reorder, output.clone())]);
+    assert_eq!(shapes(1), [(conv, output)]);
+}
+
+#[test]
+fn held_to_channels_first_the_third_level_is_off() {
+    let mut b = GraphBuilder::new("t");
+    let x = b.input("x", TensorSpec::f32([1, 16, 14, 14]));
+    let y = conv(&mut b, "conv", x, [16, 16, 3, 3], 1);
+    let y = plain(&mut b, "relu", OpKind::Relu, &[y]);
+    let z = conv(&mut b, "second", y, [16, 16, 3, 3], 1);
+    let sum = plain(&mut b, "sum", OpKind::Add, &[y, z]);
+    let graph = b.finish(vec![sum]).unwrap();
+    assert_eq!(kernels(&super::kernels(&graph, None).unwrap()), ["conv/relu", "conv", "add"]);
+    assert_eq!(kernels(&lower(&graph, 1).unwrap()), ["conv/relu", "conv/residual"]);
+}
+
+#[test]
+fn scales_paddings_and_factors_are_folded_as_the_engine_does() {
+    let folded = lowered(&[1, 8, 14, 14], |b, x| {
+        let pads = Attributes::new().with_ints("pads", [0, 0, 1, 1, 0, 0, 1, 1]);
+        let padded = b.op("pad", OpKind::Pad, pads, &[x]).unwrap();
+        let y = conv(b, "conv", padded, [8, 8, 1, 1], 8);
+        let half = b.scalar("half", y, 0.5).unwrap();
+        plain(b, "mul", OpKind::Mul, &[y, half])
+    });
+    assert_eq!(kernels(&folded), ["reorder b", "conv b", "reorder"]);
+    let gated = lowered(&[4, 8], |b, x| {
+        let factor = b.scalar("factor", x, 1.702).unwrap();
+        let scaled = plain(b, "scaled", OpKind::Mul, &[x, factor]);
+        let gate = plain(b, "gate", OpKind::Sigmoid, &[scaled]);
+        plain(b, "gated", OpKind::Mul, &[x, gate])
+    });
+    assert_eq!(kernels(&gated), ["silu/alpha"]);
+    let batched = lowered(&[196, 3, 64], |b, x| {
+        let heads = transpose(b, "heads", x, &[1, 0, 2]);
+        let turned = transpose(b, "turned", x, &[1, 2, 0]);
+        plain(b, "scores", OpKind::MatMul, &[heads, turned])
+    });
+    let attributes = Attributes::new().with_int("trans_b", 1).with_int("trans_batch_a", 1).with_int("trans_batch_b", 1);
+    assert_eq!(batched.nodes().iter().map(|n| (n.op.kind.clone(), n.op.attributes.clone())).collect::<Vec<_>>(), [(OpKind::MatMul, attributes)]);
+}

@@ -1,0 +1,252 @@
+//! Does an engine compute what it should, in every precision and memory format it offers, and do its operator times account for the whole?
+//!
+//! Each engine runs a few small graphs ([`graphs`]) in a worker of its own. Weights and inputs are the same everywhere (one seed). Outputs are held
+//! against those of the embedded engine in single precision: the largest difference of an output as a share of its largest value must stay within
+//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken in, in the run where they fit best: both are taken
+//! together, so that load on the machine falls on both.
+
+pub mod graphs;
+
+use crate::{
+    backends::{Capabilities, OutputValues, RunOptions},
+    protocol::VisitProtocol,
+    source::Source,
+    sweep::{self, SweepError},
+    visit::Visit,
+    worker::{Reply, Request, VisitRequest, Worker, WorkerCommand},
+};
+use serde::Serialize;
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::atomic::AtomicBool, time::Duration};
+use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Status};
+
+/// The engine whose outputs the others are held against.
+pub const TRUSTED: &str = "rten";
+/// Operator times as a share of the whole run.
+pub const WHOLE: RangeInclusive<f64> = 0.5..=1.5;
+/// How often a graph runs before operator times that do not add up count.
+const ATTEMPTS: usize = 3;
+/// Longest a graph may take; emulators of other processors are slow.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Largest difference between outputs that a precision explains, as a share of the largest value: its rounding, some hundred times over for the length of the
+/// sums; for 8 bits, what static scales lose.
+#[must_use]
+pub fn tolerance(precision: Precision) -> f64 {
+    match precision {
+        Precision::F16 => 2e-2,
+        Precision::Bf16 => 1e-1,
+        Precision::I8 | Precision::U8 => 3e-1,
+        _ => 1e-3,
+    }
+}
+
+/// One graph on one engine in one precision and memory format.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Case {
+    pub backend: String,
+    pub precision: Precision,
+    /// Asked for; `None`: the engine's own choice.
+    pub memory_format: Option<MemoryFormat>,
+    pub graph: String,
+    /// What really ran, where operators were timed.
+    pub executed: Option<Executed>,
+    /// Largest difference of an output, as a share of its largest value; `None` where nothing was computed.
+    pub apart: Option<f64>,
+    /// What of it the precision explains.
+    pub tolerance: f64,
+    /// Operator times as a share of the whole run; `None` where the engine does not time operators.
+    pub operators_share: Option<f64>,
+    pub kernels: usize,
+    /// Kernels whose operator is not known.
+    pub unlabelled: usize,
+    /// Why the engine does not conform.
+    pub error: Option<String>,
+    /// The only thing wrong is that operator times do not add up, which load on the machine can cause.
+    #[serde(skip)]
+    disturbed: bool,
+}
+
+/// The conformance suite.
+#[derive(Debug)]
+pub struct Suite<'a> {
+    worker: &'a WorkerCommand,
+    options: RunOptions,
+    graphs: Vec<Graph>,
+    expected: BTreeMap<String, Vec<OutputValues>>,
+    interrupted: &'a AtomicBool,
+}
+
+impl<'a> Suite<'a> {
+    /// The suite for these options; their precision and memory format do not count. Runs the graphs on [`TRUSTED`].
+    ///
+    /// # Errors
+    /// A sentence, when a graph does not run there.
+    pub fn new(worker: &'a WorkerCommand, options: &RunOptions, interrupted: &'a AtomicBool) -> Result<Self, String> {
+        let graphs = graphs::all().map_err(|e| e.to_string())?;
+        let mut suite = Self { worker, options: options.clone(), graphs, expected: BTreeMap::new(), interrupted };
+        let plain = RunOptions {
+            precision: Precision::F32,
+            memory_format: None,
+            library: None,
+            ..RunOptions { seed: options.seed, inputs: options.inputs, ..RunOptions::default() }
+        };
+        for graph in &suite.graphs {
+            let visit = suite.visit(TRUSTED, &plain, graph).map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
+            suite.expected.insert(graph.name().to_owned(), visit.outputs);
+        }
+        Ok(suite)
+    }
+
+    /// What an engine offers here.
+    ///
+    /// # Errors
+    /// [`SweepError`] when it is not here.
+    pub fn capabilities(&self, backend: &str) -> Result<Capabilities, SweepError> {
+        sweep::capabilities(self.worker, backend, &self.options)
+    }
+
+    /// Every graph in every precision and memory format that the engine offers; `done` is told each case as soon as it is there. A combination
+    /// that the engine refuses in words is no case.
+    pub fn run(&self, backend: &str, offered: &Capabilities, mut done: impl FnMut(&Case)) -> Vec<Case> {
+        let formats: Vec<Option<MemoryFormat>> =
+            if offered.memory_formats.len() > 1 { offered.memory_formats.iter().copied().map(Some).collect() } else { vec![None] };
+        let wanted = self.options.processor;
+        let processor = if offered.devices.contains(&wanted) { wanted } else { offered.devices.first().copied().unwrap_or(wanted) };
+        let mut cases = Vec::new();
+        for &precision in &offered.precisions {
+            for &memory_format in &formats {
+                let options = RunOptions { precision, memory_format, processor, ..self.options.clone() };
+                match sweep::probe(self.worker, backend, &options) {
+                    Err(SweepError::Option(_)) => continue,
+                    _ if self.interrupted.load(std::sync::atomic::Ordering::Relaxed) => return cases,
+                    _ => {}
+                }
+                for graph in &self.graphs {
+                    let attempt = || self.case(backend, &options, graph, offered.operator_timing);
+                    let case = (1..ATTEMPTS).fold(attempt(), |case, _| if case.disturbed { attempt() } else { case });
+                    done(&case);
+                    cases.push(case);
+                }
+            }
+        }
+        cases
+    }
+
+    fn case(&self, backend: &str, options: &RunOptions, graph: &Graph, timed: bool) -> Case {
+        let (precision, memory_format) = (options.precision, options.memory_format);
+        let mut case = Case {
+            backend: backend.to_owned(),
+            precision,
+            memory_format,
+            graph: graph.name().to_owned(),
+            executed: None,
+            apart: None,
+            tolerance: tolerance(precision),
+            operators_share: None,
+            kernels: 0,
+            unlabelled: 0,
+            error: None,
+            disturbed: false,
+        };
+        let mut judge = || -> Result<(), String> {
+            let visit = self.visit(backend, options, graph)?;
+            case.kernels = visit.operators.len();
+            case.unlabelled = visit.operators.iter().filter(|o| matches!(o.op.kind, OpKind::Unsupported(_))).count();
+            case.executed = Executed::of(&visit.operators);
+            let share = timed.then(|| operators_share(&visit)).flatten();
+            case.operators_share = share;
+            if !visit.outputs.is_empty() {
+                let expected = self.expected.get(graph.name()).map(Vec::as_slice).unwrap_or_default();
+                let (apart, output) = difference(expected, &visit.outputs)?;
+                case.apart = Some(apart);
+                if apart > case.tolerance {
+                    return Err(format!("output `{output}` is {apart:.2e} of its largest value away from {TRUSTED}'s, {:.0e} are allowed", case.tolerance));
+                }
+            }
+            if let Some((node, reason)) =
+                visit.operators.iter().find_map(|o| if let Status::Failed(reason) = &o.status { Some((&o.node, reason)) } else { None })
+            {
+                return Err(format!("kernel `{node}` {reason}"));
+            }
+            match share {
+                Some(share) if !WHOLE.contains(&share) => {
+                    case.disturbed = true;
+                    Err(format!("operator times add up to {share:.2} of the run"))
+                }
+                None if timed => Err("no operator was timed".to_owned()),
+                _ => Ok(()),
+            }
+        };
+        case.error = judge().err();
+        case
+    }
+
+    fn visit(&self, backend: &str, options: &RunOptions, graph: &Graph) -> Result<Visit, String> {
+        let mut protocol = VisitProtocol { profiled_repeats: 9, reference_repeats: 0, outputs: true, ..VisitProtocol::default() };
+        protocol.protocol.warmups = 1;
+        (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
+        let request = VisitRequest {
+            backend: backend.to_owned(),
+            options: options.clone(),
+            protocol,
+            name: graph.name().to_owned(),
+            graph: graph.clone(),
+            source: Source::Graph,
+        };
+        let mut worker = Worker::start(self.worker).map_err(|e| e.to_string())?;
+        match worker.ask(&Request::Visit(Box::new(request)), TIMEOUT, self.interrupted).map_err(|e| e.to_string())? {
+            Reply::Visited(visit) => Ok(*visit),
+            Reply::Failed { reason, .. } => Err(reason),
+            Reply::Probed(_) => Err("the worker answered another question".to_owned()),
+        }
+    }
+}
+
+/// Of the profiled runs, the share nearest to one.
+fn operators_share(visit: &Visit) -> Option<f64> {
+    let sum = |run: usize| visit.operators.iter().filter_map(|o| o.samples.wall_ns.get(run)).map(|&ns| ns as f64).sum::<f64>();
+    let shares = visit.e2e_profiled.wall_ns.iter().enumerate().map(|(run, &wall)| sum(run) / (wall as f64).max(1.0));
+    shares.filter(|_| !visit.operators.is_empty()).min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+}
+
+/// The largest difference between outputs, as a share of the largest value of that output, and the output's name.
+///
+/// # Errors
+/// A sentence, when they are not the same outputs.
+pub fn difference(expected: &[OutputValues], found: &[OutputValues]) -> Result<(f64, String), String> {
+    if expected.len() != found.len() {
+        return Err(format!("{} outputs instead of {}", found.len(), expected.len()));
+    }
+    let mut worst = (0.0, String::new());
+    for (a, b) in expected.iter().zip(found) {
+        if a.shape != b.shape || a.values.len() != b.values.len() {
+            return Err(format!("output `{}` has shape {:?} instead of {:?}", a.name, b.shape, a.shape));
+        }
+        let largest = a.values.iter().fold(0f32, |m, v| m.max(v.abs()));
+        let apart = a.values.iter().zip(&b.values).map(|(x, y)| (x - y).abs()).fold(0f32, f32::max);
+        let share = f64::from(apart) / f64::from(largest.max(f32::MIN_POSITIVE));
+        if share >= worst.0 {
+            worst = (share, a.name.clone());
+        }
+    }
+    Ok(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(shape: &[usize], values: &[f32]) -> Vec<OutputValues> {
+        vec![OutputValues { name: "y".into(), shape: shape.to_vec(), values: values.to_vec() }]
+    }
+
+    #[test]
+    fn differences_are_shares_of_the_largest_value() {
+        let expected = output(&[2], &[2.0, -4.0]);
+        assert_eq!(difference(&expected, &output(&[2], &[2.0, -3.0])), Ok((0.25, "y".into())));
+        assert_eq!(difference(&expected, &expected), Ok((0.0, "y".into())));
+        assert!(difference(&expected, &output(&[1, 2], &[2.0, -4.0])).is_err());
+        assert!(difference(&expected, &[]).is_err());
+    }
+}
