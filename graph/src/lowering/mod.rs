@@ -19,7 +19,12 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
         "litert" => litert::lower(graph, true, environment.precision).ok(),
         "litert-builtin" => litert::lower(graph, false, environment.precision).ok(),
         "onnxruntime" => onnxruntime::lower_for(graph, environment).ok(),
-        "openvino" => openvino::lower(graph, openvino::Settings::of(environment)).ok(),
+        "openvino" => match environment.precision {
+            Precision::I8 => {
+                quantize::qdq(graph, &quantize::Options::default()).and_then(|graph| openvino::lower(&graph, openvino::Settings::of(environment))).ok()
+            }
+            _ => openvino::lower(graph, openvino::Settings::of(environment)).ok(),
+        },
         "rten" => match environment.precision {
             Precision::I8 => quantize::integer(graph, &quantize::Options::default()).ok().map(|graph| rten::lower(&graph)),
             _ => Some(rten::lower(graph)),

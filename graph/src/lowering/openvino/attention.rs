@@ -51,7 +51,10 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
     if extra.len() > 1 || graph.node(softmax)?.op.attributes.int("axis") != Some(rank as i64 - 1) {
         return None;
     }
-    let (_, weights) = graph.ends(softmax)?;
+    let (_, mut weights) = graph.ends(softmax)?;
+    if let Some(quantize) = graph.only_consumer(weights).filter(|&i| graph.is(i, &OpKind::Quantize)) {
+        weights = graph.ends(quantize)?.1;
+    }
     let mix = graph.only_consumer(weights).filter(|&i| graph.is(i, &OpKind::MatMul))?;
     let second = graph.node(mix)?.clone();
     let [left, v] = second.inputs[..] else { return None };

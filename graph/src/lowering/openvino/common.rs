@@ -218,6 +218,10 @@ pub(super) fn lift_elementwise(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some((_, output)) = graph.ends(index) else { continue };
         let Some(node) = graph.node(index).filter(|n| is_elementwise(&n.op.kind)) else { continue };
+        let turned = node.inputs.first().is_some_and(|&v| graph.producer_of(v, &OpKind::Transpose).is_some());
+        if node.op.kind == OpKind::Quantize && !turned {
+            continue;
+        }
         let scalars = node.inputs.iter().filter(|&&v| graph.is_constant(v)).all(|&v| graph.shape(v).iter().all(|&d| d == 1));
         let computed: Vec<ValueId> = node.inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
         let [x] = computed[..] else { continue };

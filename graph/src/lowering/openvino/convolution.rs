@@ -116,13 +116,15 @@ pub(super) fn fuse(graph: &mut Rewriter) {
 /// Functions of one number that may follow a sum inside a convolution.
 fn follows_sum(kind: &OpKind) -> bool {
     use OpKind as K;
-    matches!(kind, K::Relu | K::LeakyRelu | K::Elu | K::Sigmoid | K::HardSigmoid | K::Clip | K::Silu | K::HardSwish | K::Mish | K::Round)
+    matches!(kind, K::Relu | K::LeakyRelu | K::Elu | K::Sigmoid | K::HardSigmoid | K::Clip | K::Silu | K::HardSwish | K::Mish | K::Round | K::Quantize)
 }
 
 /// The sum of a convolution and something else is computed in place of that other: nobody may read it later.
 fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
     let (_, output) = graph.ends(add)?;
+    take_quantize(graph, a);
+    take_quantize(graph, b);
     if graph.shape(a) != graph.shape(b) || graph.is_constant(a) || graph.is_constant(b) || a == b {
         return None;
     }
@@ -152,6 +154,16 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let next = graph.only_consumer(output)?;
     let kind = graph.node(next)?.op.kind.clone();
     follows_sum(&kind).then(|| absorb(graph, index, next)).flatten()
+}
+
+/// A convolution whose result is quantised and then only added to something takes the Quantize in first.
+fn take_quantize(graph: &mut Rewriter, value: ValueId) -> Option<()> {
+    let quantize = graph.producer_of(value, &OpKind::Quantize).filter(|_| graph.only_consumer(value).is_some())?;
+    let (product, _) = graph.ends(quantize)?;
+    let conv = graph.producer_of(product, &OpKind::Conv).filter(|_| graph.only_consumer(product).is_some())?;
+    graph.remove(quantize)?;
+    graph.set_output(conv, 0, value);
+    Some(())
 }
 
 /// Everything the provider of `value` provides.

@@ -1,4 +1,4 @@
-//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats or, by its own conversion, bfloat16.
+//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats, by its own conversion in bfloat16, or quantised with Q/DQ pairs.
 //!
 //! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those of the plugin, snippets tokenization, the plugin's
 //! own graph optimizer, and the choice of memory formats. Checked against executed graphs by the example `compare_openvino`.
@@ -36,12 +36,13 @@ mod pattern;
 mod place;
 mod precision;
 mod product;
+mod quantized;
 mod strides;
 mod subgraph;
 #[cfg(test)]
 mod tests;
 
-use crate::{Environment, Graph, GraphError, MemoryFormat, Precision, patterns, patterns::rewriter::Rewriter};
+use crate::{Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns, patterns::rewriter::Rewriter};
 
 /// What the kernels depend on beside the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +69,7 @@ impl Settings {
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
+    let quantized = graph.nodes().iter().any(|n| n.op.kind == OpKind::Quantize);
     let mut rewriter = Rewriter::new(graph);
     if settings.channels_last {
         formats::enter_channels_last(&mut rewriter);
@@ -78,12 +80,16 @@ pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
     let canonical = patterns::canonicalize(&rewriter.finish()?);
     let mut rewriter = Rewriter::new(&canonical);
     let graph = &mut rewriter;
+    quantized::join_pairs(graph);
     transform(graph);
-    optimize(graph, settings);
+    optimize(graph, !settings.bf16 && !quantized);
     formats::choose(graph);
     place::in_place(graph);
     if settings.bf16 {
         precision::convert(graph);
+    }
+    if quantized {
+        quantized::set_precisions(graph);
     }
     place::without_views(&rewriter.finish()?)
 }
@@ -110,8 +116,8 @@ fn transform(graph: &mut Rewriter) {
 }
 
 /// Fusions of the plugin: what heavy kernels take in, then snippets.
-fn optimize(graph: &mut Rewriter, settings: Settings) {
-    attention::fuse(graph, !settings.bf16);
+fn optimize(graph: &mut Rewriter, transposes_after_attention: bool) {
+    attention::fuse(graph, transposes_after_attention);
     convolution::fuse(graph);
     product::fuse(graph);
     fusion::fuse(graph);

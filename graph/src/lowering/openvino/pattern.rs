@@ -54,7 +54,13 @@ pub(super) fn is_simple(kind: &OpKind) -> bool {
             | K::Sqrt
             | K::Abs
             | K::Round
+            | K::Quantize
     )
+}
+
+/// Whether a node is the joined pair of Quantize and Dequantize.
+pub(super) fn is_quantize(graph: &Rewriter, index: NodeIndex) -> bool {
+    graph.is(index, &OpKind::Quantize)
 }
 
 /// Whether a node reads constants and nothing else.

@@ -187,6 +187,21 @@ fn images_that_come_channels_last_need_no_reorder() {
 }
 
 #[test]
+fn quantised_convolutions_take_in_their_pairs() {
+    let float = build(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 3, 8, 8]));
+        let first = conv(b, "first", x, [8, 3, 3, 3], 1)?;
+        let relu = b.unary("relu", OpKind::Relu, first)?;
+        conv(b, "second", relu, [8, 8, 3, 3], 1)
+    });
+    let Ok(graph) = crate::quantize::qdq(&float, &crate::quantize::Options::default()) else { panic!("the case can be quantised") };
+    let expected =
+        ["elementwise 1x3x8x8 -> 1x3x8x8", "reorder 1x3x8x8 -> 1x3x8x8", "conv 1x3x8x8 -> 1x8x8x8", "conv 1x8x8x8 -> 1x8x8x8", "reorder 1x8x8x8 -> 1x8x8x8"];
+    let found = kernels(&graph, Settings::default());
+    assert_eq!(found[..4], expected[..4], "{found:?}");
+}
+
+#[test]
 fn elementwise_operators_around_another_kernel_do_not_merge() {
     let graph = build(|b| {
         let x = b.input("x", TensorSpec::f32([1, 4, 16]));

@@ -1,0 +1,46 @@
+//! Static int8: a Quantize and the Dequantizes behind it are one elementwise operator, which kernels take in; integer kernels read what it writes.
+//!
+//! Shapes and fusions follow the rules for floats. Precisions: what a Quantize, or a kernel that ends with one, writes is `u8`.
+
+use super::pattern::is_quantize;
+use crate::{OpKind, Precision, patterns::rewriter::Rewriter};
+
+/// Joins pairs around activations; those around weights are constants already.
+pub(super) fn join_pairs(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some((x, quantized)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Quantize)) else { continue };
+        let readers = graph.consumers(quantized).to_vec();
+        if graph.is_constant(x) || graph.is_output(quantized) || !readers.iter().all(|&r| graph.is(r, &OpKind::Dequantize)) {
+            continue;
+        }
+        let tensor = graph.tensor(x).cloned();
+        let Some(node) = graph.remove(index) else { continue };
+        let joined = graph.add_with_output(&node.name, OpKind::Quantize, node.op.attributes, vec![x], tensor);
+        for reader in readers {
+            let Some(output) = graph.remove(reader).and_then(|n| n.outputs.first().copied()) else { continue };
+            graph.replace_value(output, joined);
+        }
+    }
+}
+
+/// Kernels that end with a Quantize write bytes.
+pub(super) fn set_precisions(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some(node) = graph.node(index) else { continue };
+        let ends = |attribute: &str| node.op.attributes.text(attribute).is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()));
+        let quantizes = is_quantize(graph, index) || ends("activation") || ends("ops");
+        let moves = matches!(node.op.kind, OpKind::Reshape | OpKind::Transpose | OpKind::Reorder | OpKind::MaxPool)
+            && node.inputs.first().is_some_and(|&v| graph.tensor(v).is_some_and(|t| t.precision == Precision::U8));
+        if !quantizes && !moves {
+            continue;
+        }
+        for output in node.outputs.clone() {
+            if graph.is_output(output) {
+                continue;
+            }
+            if let Some(tensor) = graph.tensor_mut(output) {
+                tensor.precision = Precision::U8;
+            }
+        }
+    }
+}
