@@ -209,7 +209,7 @@ fn scales_paddings_and_factors_are_folded_as_the_engine_does() {
     let folded = lowered(&[1, 8, 14, 14], |b, x| {
         let pads = Attributes::new().with_ints("pads", [0, 0, 1, 1, 0, 0, 1, 1]);
         let padded = b.op("pad", OpKind::Pad, pads, &[x]).unwrap();
-        let y = conv(b, "conv", padded, [8, 8, 1, 1], 8);
+        let y = conv(b, "conv", padded, [8, 1, 1, 1], 8);
         let half = b.scalar("half", y, 0.5).unwrap();
         plain(b, "mul", OpKind::Mul, &[y, half])
     });
