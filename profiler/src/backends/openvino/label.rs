@@ -220,6 +220,11 @@ fn convolution(op: &mut OpSpec, own: Attributes, inside: &[OpKind]) {
     let sum = |i: &Operand| !i.constant && Some(&i.tensor.shape) == op.outputs.first().map(|o| &o.shape);
     let residual = op.inputs.iter().skip(2).any(sum);
     let mut fused = fused(inside, &[op.kind.clone(), OpKind::BatchNorm]);
+    if op.kind == OpKind::Conv && op.attributes.ints("kernel_shape").is_empty() {
+        // A scale folded into the weights took the convolution's name.
+        fused.drain(..fused.iter().position(|kind| *kind != OpKind::Mul).unwrap_or(fused.len()));
+        window(op);
+    }
     if residual {
         op.attributes.set("residual", Attribute::Int(1));
         if let Some(place) = fused.iter().position(|kind| *kind == OpKind::Add) {
@@ -228,6 +233,25 @@ fn convolution(op: &mut OpSpec, own: Attributes, inside: &[OpKind]) {
     }
     op.attributes = with_activation(std::mem::take(&mut op.attributes), fused);
     weights_like_input(op);
+}
+
+/// The window of a convolution as far as the shapes tell: no dilation, and of the strides and paddings that fit the smallest.
+fn window(op: &mut OpSpec) {
+    let shapes = (op.inputs.first(), op.inputs.get(1), op.outputs.first());
+    let (Some(input), Some(weight), Some(output)) = shapes else { return };
+    let (input, weight, output) = (&input.tensor.shape, &weight.tensor.shape, &output.shape);
+    let (mut strides, mut begins, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for ((&i, &k), &o) in input.iter().zip(weight).zip(output).skip(2) {
+        let stride = i.div_ceil(o.max(1)).max(1);
+        let padding = ((o.max(1) - 1) * stride + k).saturating_sub(i);
+        strides.push(stride as i64);
+        begins.push((padding / 2) as i64);
+        ends.push((padding - padding / 2) as i64);
+    }
+    let group = input.get(1).zip(weight.get(1)).map_or(1, |(&channels, &each)| channels / each.max(1));
+    let kernel: Vec<i64> = weight.iter().skip(2).map(|&k| k as i64).collect();
+    let attributes = std::mem::take(&mut op.attributes).with_ints("dilations", vec![1; kernel.len()]).with_ints("kernel_shape", kernel);
+    op.attributes = attributes.with_ints("strides", strides).with_ints("pads", [begins, ends].concat()).with_int("group", group as i64);
 }
 
 /// What was fused into a kernel, apart from what it is itself.

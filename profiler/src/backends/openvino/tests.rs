@@ -78,6 +78,23 @@ fn kernels_are_described_by_their_layers() {
 }
 
 #[test]
+fn a_convolution_that_lost_its_name_is_described_by_its_shapes() {
+    let (image, weight, output): (&[usize], &[usize], &[usize]) = (&[1, 3, 9, 8], &[4, 3, 3, 3], &[1, 4, 5, 4]);
+    let layers = [
+        layer(0, ["x", "Input", "x", "abcd", "f32"], &[], &[image]),
+        layer(1, ["w", "Const", "w", "abcd", "f32"], &[], &[weight]),
+        layer(2, ["Multiply_7", "Convolution", "Multiply_7", "acdb", "f32"], &[image, weight], &[output]),
+    ];
+    let edges = r#"<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/><edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>"#;
+    let xml = format!("<net><layers>{}</layers><edges>{edges}</edges></net>", layers.concat());
+    let (graph, execution) = (model(), execution::parse(&xml, &[]).unwrap_or_else(|e| panic!("{e}")));
+    let conv = Labels::new(&graph, Some(&execution)).take(&time("Multiply_7", "Convolution"));
+    assert_eq!((conv.attributes.ints("strides"), conv.attributes.ints("pads")), (&[2, 2][..], &[1, 0, 1, 1][..]));
+    assert_eq!((conv.attributes.ints("kernel_shape"), conv.attributes.int("group")), (&[3, 3][..], Some(1)));
+    assert_eq!(conv.attributes.text("activation"), None);
+}
+
+#[test]
 fn images_given_channels_last_are_written_channels_first() {
     let (nhwc, nchw): (&[usize], &[usize]) = (&[1, 6, 5, 8], &[1, 8, 6, 5]);
     let layers = [
