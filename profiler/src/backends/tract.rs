@@ -14,7 +14,7 @@ use tract_onnx::{
     prelude::*,
     tract_core::{self, internal::TypedNode},
 };
-use vitempo_graph::{Attributes, Graph, Measurement, MemoryFormat, OpKind, OpSpec, Operand, Precision, Processor, Samples, Status, TensorSpec};
+use vitempo_graph::{Attribute, Attributes, Graph, Measurement, MemoryFormat, OpKind, OpSpec, Operand, Precision, Processor, Samples, Status, TensorSpec};
 
 const NAME: &str = "tract";
 /// The version of the crate this is compiled with; the workspace's manifest pins it.
@@ -46,9 +46,13 @@ impl Backend for Tract {
             path: None,
             devices: vec![Processor::Cpu],
             precisions: vec![Precision::F32],
-            memory_formats: vec![MemoryFormat::ChannelsFirst],
+            memory_formats: vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast],
             operator_timing: true,
         })
+    }
+
+    fn wants_images_channels_last(&self, options: &RunOptions) -> bool {
+        options.memory_format == Some(MemoryFormat::ChannelsLast)
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
@@ -166,7 +170,10 @@ fn row(plan: &TypedRunnableModel, id: usize) -> Measurement {
         let fact = plan.model().outlet_fact(*outlet).ok()?;
         Some(Operand { tensor: tensor(fact)?, constant: constant(outlet) })
     };
-    let op = OpSpec { kind, attributes, inputs: node.inputs.iter().filter_map(operand).collect(), outputs: outputs(node) };
+    let inputs: Vec<Operand> = node.inputs.iter().filter_map(operand).collect();
+    // A packed operand is no tensor of numbers: it stands for what went in.
+    let outputs = Some(outputs(node)).filter(|o| !o.is_empty()).unwrap_or_else(|| inputs.first().map(|i| i.tensor.clone()).into_iter().collect());
+    let op = OpSpec { kind, attributes, inputs, outputs };
     Measurement { op, node: node.name.clone(), kernel, samples: Samples::default(), memory_bytes: None, status: Status::Ok }
 }
 
@@ -194,7 +201,11 @@ fn tensor(fact: &TypedFact) -> Option<TensorSpec> {
 
 /// Our kind for tract's operator; what tract splits into parts of its own has no kind of ours.
 fn kind(kernel: &str) -> (OpKind, Attributes) {
+    if let Some(chain) = kernel.strip_prefix("OptBinChain(").and_then(|rest| rest.strip_suffix(')')) {
+        return (OpKind::Elementwise, Attributes::new().with("ops", Attribute::Text(chain.to_lowercase())));
+    }
     let kind = match kernel {
+        "OptMatMulPack" => OpKind::Reorder,
         "Conv" | "DepthWiseConv" | "Im2col" | "LazyIm2col" => OpKind::Conv,
         "Deconv" => OpKind::ConvTranspose,
         "OptMatMul" | "EinSum" | "MatMul" => OpKind::MatMul,
@@ -228,4 +239,24 @@ fn kind(kernel: &str) -> (OpKind, Attributes) {
         other => OpKind::Unsupported(other.to_owned()),
     };
     (kind, Attributes::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_named() {
+        for (kernel, expected) in [
+            ("OptMatMul", OpKind::MatMul),
+            ("OptMatMulPack", OpKind::Reorder),
+            ("OptBinChain(Mul+Add)", OpKind::Elementwise),
+            ("Move", OpKind::Transpose),
+            ("AddAxis", OpKind::Reshape),
+            ("Something", OpKind::Unsupported("Something".into())),
+        ] {
+            assert_eq!(kind(kernel).0, expected, "{kernel}");
+        }
+        assert_eq!(kind("OptBinChain(Mul+Add)").1.text("ops"), Some("mul+add"));
+    }
 }
