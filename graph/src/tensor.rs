@@ -129,6 +129,16 @@ impl TensorSpec {
         self
     }
 
+    /// Extent of each dimension in the order of memory: channels last has them last.
+    #[must_use]
+    pub fn stored_shape(&self) -> Vec<usize> {
+        let mut shape = self.shape.clone();
+        if self.format == MemoryFormat::ChannelsLast && shape.len() > 2 {
+            shape[1..].rotate_left(1);
+        }
+        shape
+    }
+
     /// Number of elements; saturates instead of overflowing.
     #[must_use]
     pub fn elements(&self) -> u64 {

@@ -146,10 +146,10 @@ impl<'a> Labels<'a> {
         let outputs: Vec<TensorSpec> = tensors(&arguments.output_type_shape).collect();
         let first_input = tensors(&arguments.input_type_shape).next();
         let fits = |node: &Node| {
-            let reads = node.op.inputs.first().zip(first_input.as_ref()).is_none_or(|(a, b)| a.tensor.shape == b.shape);
-            reads && node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.shape == b.shape)
+            let reads = node.op.inputs.first().zip(first_input.as_ref()).is_none_or(|(a, b)| a.tensor.stored_shape() == b.shape);
+            reads && node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.stored_shape() == b.shape)
         };
-        let named = self.by_name.get(name).copied().filter(|&i| fits(&self.nodes[i]));
+        let named = self.by_name.get(name).copied().filter(|&i| !self.taken[i] && fits(&self.nodes[i]));
         let unnamed = || {
             let generated =
                 |n: &str| n.strip_prefix(&arguments.op_name).is_some_and(|rest| rest.starts_with('_') && rest[1..].bytes().all(|b| b.is_ascii_digit()));
