@@ -105,10 +105,7 @@ fn in_that_precision(backend: &dyn Backend, graph: &Graph, options: &RunOptions)
     let rows = backend.load(&model, options).unwrap().profile(1, 3).unwrap().operators;
     let executed = Executed::of(&rows).unwrap();
     let same = match options.precision {
-        // The kernel's own name counts where its row is not described in integers.
-        Precision::I8 => {
-            matches!(executed.precision, Precision::I8 | Precision::U8) || rows.iter().any(|r| r.op.kind.is_product() && r.kernel.ends_with("_I8"))
-        }
+        Precision::I8 => matches!(executed.precision, Precision::I8 | Precision::U8),
         other => executed.precision == other,
     };
     let names = rows.iter().map(|r| (&r.kernel, r.op.precision_computed(), r.samples.median_ns())).collect::<Vec<_>>();
