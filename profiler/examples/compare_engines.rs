@@ -1,11 +1,12 @@
-//! Compares two engines model by model: `compare_engines BACKEND REFERENCE MODEL...`, with weights filled in where a file lacks them.
+//! Compares two engines model by model: `compare_engines BACKEND[:PRECISION] REFERENCE MODEL...`, with weights filled in where a
+//! file lacks them.
 //!
-//! Per model one line: how far the outputs are apart (relative to the largest value), what the kernels' times add up to relative to the run, the
+//! Per model one line: how far the outputs are apart (relative to the largest value, and the least cosine), what the kernels' times add up to relative to the run, the
 //! kernels vitempo cannot describe, and the share of executed time whose kernels lowering forecasts (same kind, computed inputs and outputs).
 
 use std::{collections::BTreeMap, path::Path};
-use vitempo_graph::{Graph, Measurement, OpKind, OpSpec, lowering, onnx};
-use vitempo_profiler::{Backend, Model, OutputValues, RunOptions, Source, backends, environment, source};
+use vitempo_graph::{Graph, Measurement, OpKind, OpSpec, Precision, lowering, onnx};
+use vitempo_profiler::{Backend, OutputValues, RunOptions, Source, backends, environment, source};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -14,10 +15,13 @@ fn main() -> Result<(), Failure> {
     let (Some(engine), Some(reference)) = (arguments.next(), arguments.next()) else {
         return Err("usage: compare_engines BACKEND REFERENCE MODEL...".into());
     };
-    let (engine, reference) = (backends::by_name(&engine)?, backends::by_name(&reference)?);
+    let (engine, precision) = engine.split_once(':').unwrap_or((&engine, "f32"));
+    let known = [Precision::F32, Precision::F16, Precision::Bf16, Precision::I8];
+    let precision = known.into_iter().find(|p| p.name() == precision).ok_or_else(|| format!("`{precision}` is no precision that models run in"))?;
+    let (engine, reference) = (backends::by_name(engine)?, backends::by_name(&reference)?);
     for file in arguments {
         let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        match compare(engine.as_ref(), reference.as_ref(), &name, Path::new(&file)) {
+        match compare(engine.as_ref(), precision, reference.as_ref(), &name, Path::new(&file)) {
             Ok(line) => println!("{name:40} {line}"),
             Err(error) => println!("{name:40} FAILED {error}"),
         }
@@ -25,13 +29,14 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn compare(engine: &dyn Backend, reference: &dyn Backend, name: &str, file: &Path) -> Result<String, Failure> {
-    let options = RunOptions::default();
+fn compare(engine: &dyn Backend, precision: Precision, reference: &dyn Backend, name: &str, file: &Path) -> Result<String, Failure> {
+    let (plain, options) = (RunOptions::default(), RunOptions { precision, ..RunOptions::default() });
     let graph = onnx::read_file(file, &onnx::ReadOptions::default())?;
-    let model = |backend: &dyn Backend| -> Result<Model, String> { source::ready(name, &Source::File(file.to_owned()), &graph, backend, &options) };
-    let expected = reference.load(&model(reference)?, &options).and_then(|mut session| session.outputs()).map_err(|e| format!("(reference) {e}"))?;
-    let mut session = engine.load(&model(engine)?, &options)?;
-    let apart = apart(&expected, &session.outputs()?)?;
+    let model = |backend: &dyn Backend, options: &RunOptions| source::ready(name, &Source::File(file.to_owned()), &graph, backend, options);
+    let expected = reference.load(&model(reference, &plain)?, &plain).and_then(|mut session| session.outputs()).map_err(|e| format!("(reference) {e}"))?;
+    let mut session = engine.load(&model(engine, &options)?, &options)?;
+    let found = session.outputs()?;
+    let (apart, cosine) = (apart(&expected, &found)?, cosine(&expected, &found));
     let profile = session.profile(2, 5)?;
     let sum: f64 = profile.operators.iter().filter_map(|o| o.samples.median_ns()).sum();
     let share = sum / profile.e2e.median_ns().unwrap_or(f64::NAN);
@@ -41,7 +46,8 @@ fn compare(engine: &dyn Backend, reference: &dyn Backend, name: &str, file: &Pat
     let capabilities = engine.probe(&options).require(engine.name())?;
     let environment = environment::detect(engine.name(), &capabilities, &options)?;
     let forecast = lowering::lower(&graph, &environment).map(|kernels| matched(&kernels, &profile.operators));
-    let mut line = format!("apart {apart:.1e}, {} kernels, {:.2} ms, sum {share:.3}, unknown {unknown:?}", profile.operators.len(), sum / 1e6);
+    let mut line =
+        format!("apart {apart:.1e}, cosine {cosine:.4}, {} kernels, {:.2} ms, sum {share:.3}, unknown {unknown:?}", profile.operators.len(), sum / 1e6);
     if let Some((time, missed)) = forecast {
         line += &format!(", forecast {:.2} % of time", 100.0 * time);
         if std::env::var_os("VERBOSE").is_some() {
@@ -67,6 +73,13 @@ fn apart(expected: &[OutputValues], found: &[OutputValues]) -> Result<f32, Failu
         worst = worst.max(difference / largest);
     }
     Ok(worst)
+}
+
+/// The least over the outputs.
+fn cosine(expected: &[OutputValues], found: &[OutputValues]) -> f64 {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+    let one = |(a, b): (&OutputValues, &OutputValues)| product(&a.values, &b.values) / (product(&a.values, &a.values) * product(&b.values, &b.values)).sqrt();
+    expected.iter().zip(found).map(one).fold(1.0, f64::min)
 }
 
 /// Share of the executed time whose kernels were forecast, and the rows that were not.

@@ -78,7 +78,7 @@ fn materialized(path: &Path, seed: u64) -> Result<Vec<u8>, String> {
 }
 
 /// Where the values of a distribution lie: all of them, or those within four standard deviations.
-fn range(distribution: InputDistribution) -> (f64, f64) {
+pub(crate) fn range(distribution: InputDistribution) -> (f64, f64) {
     let (low, high) = match distribution {
         InputDistribution::Uniform(low, high) => (low, high),
         InputDistribution::Normal(scale) => (-4.0 * scale, 4.0 * scale),

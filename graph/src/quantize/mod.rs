@@ -16,9 +16,9 @@
 mod draft;
 mod half;
 mod integer;
-mod moments;
+pub(crate) mod moments;
 mod pairs;
-mod scale;
+pub(crate) mod scale;
 mod sites;
 
 pub use half::half;

@@ -22,7 +22,7 @@ use crate::{ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueS
 
 /// What is known of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Moments {
+pub(crate) struct Moments {
     pub mean: f64,
     pub variance: f64,
     /// The least element there may be.
@@ -67,7 +67,7 @@ impl Moments {
     }
 
     /// Scale and zero point for the range.
-    pub(super) fn affine(self) -> Affine {
+    pub(crate) fn affine(self) -> Affine {
         Affine::of_range(self.least, self.most)
     }
 
@@ -82,13 +82,13 @@ impl Moments {
 }
 
 /// The moments of every value; `None` where a value is no float or nothing is known of it. `input`: range of the model's inputs.
-pub(super) fn propagate(graph: &Graph, input: (f64, f64)) -> Vec<Option<Moments>> {
+pub(crate) fn propagate(graph: &Graph, input: (f64, f64)) -> Vec<Option<Moments>> {
     let mut known: Vec<Option<Moments>> = vec![None; graph.values().len()];
     for &id in graph.inputs() {
         known[id.0 as usize] = Some(Moments::uniform(input.0, input.1));
     }
     for node in graph.nodes() {
-        let moments = Visit { graph, known: &known, node }.output();
+        let moments = Visit { graph, known: &known, node }.output().map(|m| function::on_the_way_out(&node.op, m));
         for &output in &node.outputs {
             let float = graph.value(output).tensor.as_ref().is_some_and(|t| t.precision.is_float());
             known[output.0 as usize] = moments.filter(|_| float);
@@ -139,6 +139,9 @@ impl Visit<'_> {
     fn output(&self) -> Option<Moments> {
         use OpKind::*;
         let op = &self.node.op;
+        if let (Pow, Some(exponent)) = (&op.kind, op.attributes.float("exponent").filter(|&e| e < 0.0)) {
+            return Some(power(self.first()?, exponent));
+        }
         if let Some(function) = function::of(op) {
             return Some(function::apply(self.first()?, &*function));
         }
@@ -148,7 +151,9 @@ impl Visit<'_> {
             MatMul | Einsum => self.product(a?, b?),
             Attention => self.input(2)?,
             Add => sum(a?, b?, 1.0),
+            Sub if op.attributes.int("squared") == Some(1) => function::apply(sum(a?, b?, -1.0), &|x| x * x),
             Sub => sum(a?, b?, -1.0),
+            Mul if self.node.inputs.first() == self.node.inputs.get(1) => function::apply(a?, &|x| x * x),
             Mul => multiplied(a?, b?),
             Div => multiplied(a?, inverse(b?)),
             Softmax => softmax(a?, self.extent("axis").max(1.0), op.attributes.int("log") == Some(1)),
@@ -238,6 +243,13 @@ fn multiplied(a: Moments, b: Moments) -> Moments {
         return scaled(b, a.mean);
     }
     if a.least >= 0.0 && b.least >= 0.0 { both.within(0.0, f64::INFINITY) } else { both }
+}
+
+/// x to a negative exponent, around the mean: far from it lies a pole.
+fn power(x: Moments, exponent: f64) -> Moments {
+    let mean = x.mean.abs().max(1e-12);
+    let (value, slope) = (mean.powf(exponent), exponent * mean.powf(exponent - 1.0));
+    Moments::normal(value, slope * slope * x.variance).within(0.0, f64::INFINITY)
 }
 
 /// 1 / x, around the mean.

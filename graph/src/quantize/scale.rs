@@ -2,7 +2,7 @@
 
 /// Scale and zero point of unsigned 8-bit integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Affine {
+pub(crate) struct Affine {
     /// A 32-bit float.
     pub scale: f64,
     /// 0 to 255.
@@ -14,7 +14,7 @@ const NARROWEST: f64 = 1e-6;
 
 impl Affine {
     /// Of a range, which is widened to hold 0. No quantised value lies beyond the range's upper end, so that a clip at that end is redundant.
-    pub(super) fn of_range(low: f64, high: f64) -> Self {
+    pub(crate) fn of_range(low: f64, high: f64) -> Self {
         let (low, high) = (low.min(0.0), high.max(0.0));
         let width = (high - low).max(NARROWEST);
         let mut scale = (width / 255.0) as f32;
@@ -27,24 +27,24 @@ impl Affine {
 }
 
 /// Scale of signed 8-bit integers around 0.
-pub(super) fn symmetric(largest: f64) -> f64 {
+pub(crate) fn symmetric(largest: f64) -> f64 {
     f64::from((largest.max(NARROWEST) / 127.0) as f32)
 }
 
 /// One [`symmetric`] scale for each of `count` slices.
-pub(super) fn symmetric_scales(values: &[f64], slices: impl Iterator<Item = usize>, count: usize) -> Vec<f64> {
+pub(crate) fn symmetric_scales(values: &[f64], slices: impl Iterator<Item = usize>, count: usize) -> Vec<f64> {
     let mut largest = vec![0f64; count];
     values.iter().zip(slices).for_each(|(v, slice)| largest[slice] = largest[slice].max(v.abs()));
     largest.into_iter().map(symmetric).collect()
 }
 
 /// Signed 8-bit integers.
-pub(super) fn to_i8(value: f64, scale: f64) -> i64 {
+pub(crate) fn to_i8(value: f64, scale: f64) -> i64 {
     round_half_even(value / scale).clamp(-127.0, 127.0) as i64
 }
 
 /// Signed 32-bit integers.
-pub(super) fn to_i32(value: f64, scale: f64) -> i64 {
+pub(crate) fn to_i32(value: f64, scale: f64) -> i64 {
     round_half_even(value / scale).clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i64
 }
 
@@ -53,7 +53,7 @@ fn round_half_even(value: f64) -> f64 {
 }
 
 /// Slices of a row-major tensor along `axis`: for each element in order, its slice.
-pub(super) fn slices(shape: &[usize], axis: usize) -> impl Iterator<Item = usize> + use<> {
+pub(crate) fn slices(shape: &[usize], axis: usize) -> impl Iterator<Item = usize> + use<> {
     let extent = shape.get(axis).copied().unwrap_or(1).max(1);
     let inner: usize = shape.iter().skip(axis.saturating_add(1)).product::<usize>().max(1);
     (0..shape.iter().product::<usize>()).map(move |i| i / inner % extent)

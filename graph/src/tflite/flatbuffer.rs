@@ -2,7 +2,7 @@
 //! is 4 + 2 * number.
 
 use super::TfliteError;
-use super::program::{Operation, Payload, Program, Tensor};
+use super::program::{Operation, Payload, Program, Quantization, Tensor};
 use super::schema::{Code, Options, Padding, element_type};
 use super::weights::Weights;
 use crate::Precision;
@@ -114,6 +114,7 @@ fn buffer(builder: &mut Builder<'_>, data: &[u8]) -> Table {
 fn bytes(tensor: &Tensor, weights: &Weights) -> Result<Option<Vec<u8>>, TfliteError> {
     Ok(match &tensor.payload {
         Payload::Activation => None,
+        Payload::Bytes(bytes) => Some(bytes.clone()),
         Payload::Ints(values) => Some(match tensor.precision {
             Precision::Bool | Precision::I8 | Precision::U8 => values.iter().map(|&v| v as u8).collect(),
             Precision::F32 => values.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect(),
@@ -134,12 +135,28 @@ fn tensor(builder: &mut Builder<'_>, tensor: &Tensor, buffer: u32) -> Table {
     let shape: Vec<i32> = tensor.shape.iter().map(|&d| i32::try_from(d).unwrap_or(i32::MAX)).collect();
     let shape = builder.create_vector(&shape);
     let name = builder.create_string(&tensor.name);
+    let quantization = tensor.quantization.as_ref().map(|q| quantization(builder, q));
     let start = builder.start_table();
     builder.push_slot_always(slot(0), shape);
     builder.push_slot_always(slot(1), element_type(tensor.precision));
     builder.push_slot_always(slot(2), buffer);
     builder.push_slot_always(slot(3), name);
+    if let Some(quantization) = quantization {
+        builder.push_slot_always(slot(4), quantization);
+    }
     builder.push_slot_always(slot(8), true);
+    builder.end_table(start)
+}
+
+/// What a tensor's integers stand for.
+fn quantization(builder: &mut Builder<'_>, quantization: &Quantization) -> Table {
+    let scales: Vec<f32> = quantization.scales.iter().map(|&s| s as f32).collect();
+    let scales = builder.create_vector(&scales);
+    let zero_points = builder.create_vector(&vec![quantization.zero_point; quantization.scales.len()]);
+    let start = builder.start_table();
+    builder.push_slot_always(slot(2), scales);
+    builder.push_slot_always(slot(3), zero_points);
+    builder.push_slot_always(slot(6), quantization.axis as i32);
     builder.end_table(start)
 }
 
@@ -156,8 +173,11 @@ fn operator_code(builder: &mut Builder<'_>, code: Code, program: &Program) -> Ta
 /// The least version of an operator that has what is used of it.
 fn version(program: &Program, operation: &Operation) -> i32 {
     let rank = operation.inputs.first().map_or(0, |&i| program.tensors[i].shape.len());
+    let integers = operation.inputs.first().is_some_and(|&i| program.tensors[i].precision == Precision::I8);
     match operation.code {
         Code::FullyConnected => 5,
+        Code::Conv | Code::DepthwiseConv if integers => 3,
+        Code::Add | Code::MaxPool | Code::Mean | Code::Pad | Code::Transpose | Code::Dequantize | Code::Split if integers && rank <= 4 => 2,
         Code::ResizeBilinear | Code::ResizeNearest => 3,
         Code::TransposeConv => 3,
         Code::BroadcastTo | Code::DepthwiseConv | Code::Softmax | Code::Mean | Code::Sum => 2,

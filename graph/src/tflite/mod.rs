@@ -5,6 +5,7 @@
 //! | how are the tensors stored? | `layout`: permutations; `convert`: which operator needs which |
 //! | which operators does a node become? | `convert/`, one file per family |
 //! | what are the constants? | `expression` over `weights` |
+//! | how does it compute in int8? | `quantize` |
 //! | what are the bytes? | `flatbuffer`, with the numbers of `schema` |
 
 mod convert;
@@ -12,13 +13,14 @@ mod expression;
 mod flatbuffer;
 mod layout;
 mod program;
+mod quantize;
 mod schema;
 mod weights;
 
 pub use program::Port;
 pub use weights::Weights;
 
-use crate::{Graph, GraphError, OpSpec, patterns};
+use crate::{Graph, GraphError, OpSpec, Precision, patterns};
 use program::Program;
 
 /// Why a graph has no TensorFlow Lite form.
@@ -66,7 +68,18 @@ pub struct Operator {
 /// # Errors
 /// [`TfliteError`] with the node that cannot be expressed and the reason, or the weight that is absent.
 pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
-    let program = program(graph)?;
+    written(program(graph)?, weights)
+}
+
+/// The same with its products, and what stands between them, in 8-bit integers. `input`: least and greatest value of the model's inputs, whose types stay.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_int8(graph: &Graph, weights: &Weights, input: (f64, f64)) -> Result<Written, TfliteError> {
+    written(quantize::quantize(program(graph)?, Some((weights, input)))?, weights)
+}
+
+fn written(program: Program, weights: &Weights) -> Result<Written, TfliteError> {
     let bytes = flatbuffer::write(&program, weights)?;
     let operators = operators(&program);
     let ports = |ports: Vec<(usize, Port)>| ports.into_iter().map(|(_, port)| port).collect();
@@ -74,12 +87,16 @@ pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
     Ok(Written { bytes, inputs: ports(program.inputs), outputs: ports(program.outputs), operators, graph })
 }
 
-/// The operators a graph becomes, in the file's order, and the name of each (`FULLY_CONNECTED`); needs no weights.
+/// The operators a graph becomes, in the file's order, and the name of each (`FULLY_CONNECTED`); needs no weights. `precision`: I8 as [`write_int8`],
+/// anything else as [`write`].
 ///
 /// # Errors
 /// [`TfliteError`] with the node that cannot be expressed and the reason.
-pub fn plan(graph: &Graph) -> Result<(Graph, Vec<&'static str>), TfliteError> {
-    let program = program(graph)?;
+pub fn plan(graph: &Graph, precision: Precision) -> Result<(Graph, Vec<&'static str>), TfliteError> {
+    let mut program = program(graph)?;
+    if precision == Precision::I8 {
+        program = quantize::quantize(program, None)?;
+    }
     let codes = program.operations.iter().map(|o| o.code.name()).collect();
     Ok((program.graph()?, codes))
 }

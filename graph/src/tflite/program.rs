@@ -3,7 +3,9 @@
 
 use super::expression::Expression;
 use super::schema::{Code, Fused, Options};
-use crate::{Attribute, Attributes, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueId, ValueSource};
+use crate::{
+    Attribute, Attributes, ConstantData, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueId, ValueSource,
+};
 
 /// Index of a tensor in its program.
 pub(crate) type TensorId = usize;
@@ -17,6 +19,17 @@ pub(crate) enum Payload {
     Ints(Vec<i64>),
     /// From the weights.
     Weight(Expression),
+    /// The bytes themselves.
+    Bytes(Vec<u8>),
+}
+
+/// What the integers of a tensor stand for: scale * (integer - zero point).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Quantization {
+    /// One, or one per slice along `axis`.
+    pub scales: Vec<f64>,
+    pub zero_point: i64,
+    pub axis: usize,
 }
 
 /// One tensor as the engine sees it.
@@ -31,6 +44,8 @@ pub(crate) struct Tensor {
     pub channels_last: bool,
     /// Whether it only steers the operator that reads it.
     pub steering: bool,
+    /// Of integers that stand for floats.
+    pub quantization: Option<Quantization>,
 }
 
 /// One operator.
@@ -124,9 +139,15 @@ impl Program {
     /// # Errors
     /// [`GraphError`] when operations are not in the order of execution.
     pub(crate) fn graph(&self) -> Result<Graph, GraphError> {
+        self.graph_of(|_| None)
+    }
+
+    /// The same with the values of constants.
+    pub(super) fn graph_of(&self, values: impl Fn(TensorId) -> Option<ConstantData>) -> Result<Graph, GraphError> {
         let id = |tensor: TensorId| ValueId(tensor as u32);
-        let source = |tensor: &Tensor| if tensor.payload == Payload::Activation { ValueSource::Input } else { ValueSource::Constant(None) };
-        let values = self.tensors.iter().map(|t| Value { name: t.name.clone(), tensor: Some(t.spec()), source: source(t) }).collect();
+        let source = |at: TensorId, tensor: &Tensor| if tensor.payload == Payload::Activation { ValueSource::Input } else { ValueSource::Constant(values(at)) };
+        let value = |(at, t): (TensorId, &Tensor)| Value { name: t.name.clone(), tensor: Some(t.spec()), source: source(at, t) };
+        let values = self.tensors.iter().enumerate().map(value).collect();
         let node = |operation: &Operation| Node {
             name: operation.node.clone(),
             op: self.spec(operation),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 fn codes(graph: &Graph) -> Vec<&'static str> {
-    plan(graph).unwrap().1
+    plan(graph, Precision::F32).unwrap().1
 }
 
 fn none() -> Attributes {
@@ -34,6 +34,67 @@ fn a_convolution_takes_its_norm_and_activation_and_needs_no_transpose() {
     assert_eq!(written.outputs[0].stored_shape(), [1, 4, 4, 4]);
 }
 
+/// A residual block with a ReLU behind its sum, a pool, a mean and a classifier; an attention product stays in floats.
+fn residual() -> Graph {
+    let mut b = GraphBuilder::new("residual");
+    let x = b.input("x", TensorSpec::f32([1, 3, 8, 8]));
+    let x = b.conv("stem", x, 4, 3, 1, 1, 1, true).unwrap();
+    let y = b.conv("depthwise", x, 4, 3, 1, 1, 4, true).unwrap();
+    let sum = b.binary("sum", OpKind::Add, x, y).unwrap();
+    let sum = b.op("relu", OpKind::Relu, none(), &[sum]).unwrap();
+    let pooled = b.op("pool", OpKind::GlobalAveragePool, none(), &[sum]).unwrap();
+    let flat = b.reshape("flat", pooled, &[1, 4]).unwrap();
+    let flat = b.linear("head", flat, 5, true).unwrap();
+    let y = b.op("softmax", OpKind::Softmax, none().with_int("axis", -1), &[flat]).unwrap();
+    b.finish(vec![y]).unwrap()
+}
+
+#[test]
+fn integers_flow_from_product_to_product() {
+    let graph = residual();
+    let written = write_int8(&graph, &Weights::seeded(&graph, 1).unwrap(), (-1.0, 1.0)).unwrap();
+    let expected = ["QUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "RESHAPE", "FULLY_CONNECTED", "DEQUANTIZE", "SOFTMAX"];
+    assert_eq!(written.operators.iter().map(|o| o.code).collect::<Vec<_>>(), expected);
+    let (planned, codes) = plan(&graph, Precision::I8).unwrap();
+    assert_eq!((codes.as_slice(), planned), (&expected[..], written.graph));
+    for operator in &written.operators[1..7] {
+        assert!(operator.op.activations().chain(&operator.op.outputs).all(|t| t.precision == Precision::I8), "{}", operator.code);
+    }
+    let conv = &written.operators[1].op.inputs;
+    assert_eq!((conv[1].tensor.precision, conv[2].tensor.precision), (Precision::I8, Precision::I32));
+    assert_eq!((written.inputs[0].precision, written.outputs[0].precision), (Precision::F32, Precision::F32));
+}
+
+#[test]
+fn scales_are_those_of_weights_and_ranges() {
+    let graph = residual();
+    let weights = Weights::seeded(&graph, 1).unwrap();
+    let program = quantize::quantize(program(&graph).unwrap(), Some((&weights, (-1.0, 1.0)))).unwrap();
+    let of = |id: usize| program.tensors[id].quantization.clone().unwrap();
+    let find = |code: Code| program.operations.iter().find(|o| o.code == code).unwrap();
+    for (code, axis) in [(Code::Conv, 0), (Code::DepthwiseConv, 3), (Code::FullyConnected, 0)] {
+        let [x, w, b] = find(code).inputs[..] else { panic!() };
+        assert_eq!((of(w).axis, of(w).scales.len(), of(w).zero_point), (axis, program.tensors[w].shape[axis], 0));
+        let products: Vec<f64> = of(w).scales.iter().map(|s| f64::from((s * of(x).scales[0]) as f32)).collect();
+        assert_eq!(of(b).scales, products);
+    }
+    // A range that begins at 0 is a ReLU.
+    assert_eq!(of(find(Code::Add).outputs[0]).zero_point, -128);
+    let reshape = find(Code::Reshape);
+    assert_eq!(of(reshape.inputs[0]), of(reshape.outputs[0]));
+    // Filters are stored one channel after the other, or side by side: each has its own largest magnitude.
+    for (code, channels_last) in [(Code::Conv, false), (Code::DepthwiseConv, true)] {
+        let filter = find(code).inputs[1];
+        let Payload::Bytes(bytes) = &program.tensors[filter].payload else { panic!() };
+        let (count, each) = (4, bytes.len() / 4);
+        for c in 0..count {
+            let own = |i: &usize| if channels_last { i % count == c } else { i / each == c };
+            let largest = (0..bytes.len()).filter(own).map(|i| (bytes[i] as i8).unsigned_abs()).max();
+            assert_eq!(largest, Some(127), "{code:?} {c}");
+        }
+    }
+}
+
 #[test]
 fn patches_become_tokens_without_moving() {
     let mut b = GraphBuilder::new("m");
@@ -52,7 +113,7 @@ fn reshapes_of_reshapes_read_the_first_ones_input() {
     let y = b.reshape("one", x, &[2, 3, 4]).unwrap();
     let y = b.reshape("two", y, &[6, 4]).unwrap();
     let y = b.op("abs", OpKind::Abs, none(), &[y]).unwrap();
-    let (graph, codes) = plan(&b.finish(vec![y]).unwrap()).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     assert_eq!(codes, ["RESHAPE", "ABS"]);
     assert_eq!(graph.nodes()[0].op.inputs[0].tensor.shape, [2, 12]);
 }
@@ -65,7 +126,7 @@ fn keys_are_read_transposed_and_values_as_they_are() {
     let scores = b.op("scores", OpKind::MatMul, none(), &[q, t]).unwrap();
     let y = b.op("softmax", OpKind::Softmax, none().with_int("axis", -1), &[scores]).unwrap();
     let y = b.op("mix", OpKind::MatMul, none(), &[y, k]).unwrap();
-    let (graph, codes) = plan(&b.finish(vec![y]).unwrap()).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     assert_eq!(codes, ["BATCH_MATMUL", "SOFTMAX", "BATCH_MATMUL"]);
     assert_eq!(graph.nodes()[0].op.attributes.int("trans_b"), Some(1));
 }
@@ -76,7 +137,7 @@ fn grouped_and_depthwise_convolutions_keep_their_groups() {
     let x = b.input("x", TensorSpec::f32([1, 8, 4, 4]));
     let y = b.conv("depthwise", x, 8, 3, 1, 1, 8, true).unwrap();
     let y = b.conv("grouped", y, 8, 3, 1, 1, 2, true).unwrap();
-    let (graph, codes) = plan(&b.finish(vec![y]).unwrap()).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     assert_eq!(codes, ["DEPTHWISE_CONV_2D", "CONV_2D"]);
     let weights: Vec<_> = graph.nodes().iter().map(|n| n.op.inputs[1].tensor.shape.clone()).collect();
     assert_eq!(weights, [[8, 1, 3, 3], [8, 4, 3, 3]]);
@@ -89,7 +150,7 @@ fn what_cannot_be_expressed_is_refused_by_name() {
         let x = b.input("x", TensorSpec::f32(shape));
         let inputs: Vec<ValueId> = std::iter::once(x).chain(weight.map(|w| b.weight("w", TensorSpec::f32(w)))).collect();
         let y = b.op("bad", kind, attributes, &inputs).unwrap();
-        plan(&b.finish(vec![y]).unwrap()).unwrap_err().to_string()
+        plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap_err().to_string()
     };
     let volume = message(&[1, 2, 4, 4, 4], OpKind::Conv, none(), Some(&[3, 2, 3, 3, 3]));
     assert!(volume.contains("`bad`") && volume.contains("3 dimensions"), "{volume}");

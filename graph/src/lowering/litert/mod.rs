@@ -21,7 +21,7 @@ pub type Named = (String, OpSpec);
 /// # Errors
 /// [`TfliteError`] where the graph has no .tflite form.
 pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph, TfliteError> {
-    let (operators, codes) = tflite::plan(graph)?;
+    let (operators, codes) = tflite::plan(graph, precision)?;
     if !xnnpack {
         return Ok(operators);
     }
@@ -159,6 +159,14 @@ mod tests {
     fn its_own_kernels_are_the_operators_of_the_file() {
         let kernels = lower(&model(), false, Precision::F32).unwrap();
         assert_eq!(names(&kernels), ["conv pad", "conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]);
+    }
+
+    #[test]
+    fn integers_are_converted_where_floats_begin() {
+        let kernels = lower(&model(), true, Precision::I8).unwrap();
+        let kinds: Vec<String> = kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
+        assert_eq!(kinds[..4], ["quantize i8", "conv i8", "add i8", "dequantize f32"].map(str::to_owned));
+        assert!(kinds[4..].iter().all(|k| k.ends_with("f32")), "{kinds:?}");
     }
 
     #[test]

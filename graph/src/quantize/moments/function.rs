@@ -49,6 +49,19 @@ pub(super) fn of(op: &OpSpec) -> Option<Function> {
     }
 }
 
+/// What the activation that a product was fused with makes of its result.
+pub(super) fn on_the_way_out(op: &OpSpec, x: Moments) -> Moments {
+    match (&op.kind, op.attributes.text("activation")) {
+        (OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear, Some("relu")) => apply(x, &|x| x.max(0.0)),
+        (OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear, Some("clip")) => {
+            let bound = |name: &str, default: f64| op.attributes.float(name).unwrap_or(default);
+            let (low, high) = (bound("min", 0.0), bound("max", 6.0));
+            apply(x, &|x| x.max(low).min(high))
+        }
+        _ => x,
+    }
+}
+
 /// The distribution of f(x): midpoints of 240 steps over [`REACH`] standard deviations on each side, and as many over the range of x.
 pub(super) fn apply(x: Moments, f: &dyn Fn(f64) -> f64) -> Moments {
     const STEPS: usize = 240;

@@ -311,7 +311,8 @@ impl Converter<'_> {
     }
 
     fn tensor(&mut self, name: &str, shape: Vec<usize>, precision: Precision, channels_last: bool) -> TensorId {
-        self.program.tensors.push(Tensor { name: name.to_owned(), shape, precision, payload: Payload::Activation, channels_last, steering: false });
+        let (name, payload) = (name.to_owned(), Payload::Activation);
+        self.program.tensors.push(Tensor { name, shape, precision, payload, channels_last, steering: false, quantization: None });
         self.program.tensors.len() - 1
     }
 }

@@ -5,7 +5,7 @@
 //! compiled without profiling. It is dropped before the profiled one is compiled, so that only one is in memory. Which kernels ran is told by the
 //! library's profiler ([`events`]) and matched with the operators that were written ([`label`]).
 //!
-//! Half precision is XNNPACK's own: it runs its F16 kernels on every processor, converted at the rim.
+//! Int8 is static and in the file: products read and write integers, inputs and outputs stay floats. Half precision is XNNPACK's own: it runs its F16 kernels on every processor, converted at the rim.
 
 mod align;
 mod api;
@@ -93,7 +93,7 @@ impl Backend for LiteRt {
             return Err(BackendError::Option { backend: self.name, asked, offered });
         }
         let refuse = |reason: String| BackendError::Load { backend: self.name, model: model.name.clone(), reason };
-        let mut written = write(model).map_err(refuse)?;
+        let mut written = write(model, options).map_err(refuse)?;
         let inputs = stored::inputs(&model.graph, &written.inputs, options).map_err(refuse)?;
         let bytes = Arc::new(std::mem::take(&mut written.bytes));
         let outputs = written.outputs.iter().map(stored::port).collect();
@@ -110,7 +110,7 @@ impl LiteRt {
             version: runtime.library.version.clone(),
             path: Some(runtime.library.path.clone()),
             devices: vec![Processor::Cpu],
-            precisions: if self.xnnpack { vec![Precision::F32, Precision::F16] } else { vec![Precision::F32] },
+            precisions: if self.xnnpack { vec![Precision::F32, Precision::F16, Precision::I8] } else { vec![Precision::F32, Precision::I8] },
             memory_formats: vec![MemoryFormat::ChannelsLast],
             operator_timing: true,
         }
@@ -132,7 +132,7 @@ impl LiteRt {
 }
 
 /// The model as a .tflite file.
-fn write(model: &Model) -> Result<Written, String> {
+fn write(model: &Model, options: &RunOptions) -> Result<Written, String> {
     let file;
     let onnx = match &model.source {
         ModelSource::Bytes(bytes) => bytes,
@@ -142,7 +142,11 @@ fn write(model: &Model) -> Result<Written, String> {
         }
     };
     let weights = tflite::Weights::from_onnx(onnx).map_err(|e| e.to_string())?;
-    tflite::write(&model.graph, &weights).map_err(|e| e.to_string())
+    let written = match options.precision {
+        Precision::I8 => tflite::write_int8(&model.graph, &weights, crate::source::range(options.inputs)),
+        _ => tflite::write(&model.graph, &weights),
+    };
+    written.map_err(|e| e.to_string())
 }
 
 impl LiteRtSession {
