@@ -1,10 +1,14 @@
 //! Which operators XNNPACK runs without a kernel of their own: clamps behind products and pools, padding before convolutions, reshapes before reshapes,
-//! squares before means.
+//! squares before means, conversions around a function of one number (of integers to integers it is a table).
 
 use crate::{Graph, ValueId, ValueSource};
 
 /// Operators whose kernels clamp on the way out.
 const CLAMPING: &[&str] = &["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "MAX_POOL_2D", "AVERAGE_POOL_2D"];
+
+/// Functions of one number.
+const TABLES: &[&str] =
+    &["ABS", "ELU", "EXP", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6", "RSQRT", "SQRT", "SQUARE", "TANH"];
 
 /// The operators of a part that have a kernel, in its order.
 #[must_use]
@@ -27,10 +31,23 @@ impl Neighbours<'_> {
             "MAXIMUM" | "MINIMUM" => self.has_scalar(index) && self.clamps_a_product(index),
             "PAD" => self.only_consumer(index).is_some_and(|next| matches!(self.codes[next], "CONV_2D" | "DEPTHWISE_CONV_2D") && self.is_spatial_pad(index)),
             "RESHAPE" => self.only_consumer(index).is_some_and(|next| self.codes[next] == "RESHAPE"),
+            "DEQUANTIZE" => self.only_consumer(index).is_some_and(|table| self.is_table(table)),
+            "QUANTIZE" => {
+                let before = self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
+                before.is_some_and(|table| self.is_table(table))
+            }
             "SQUARE" => self.only_consumer(index).is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM")),
             "MUL" => self.is_square(index) && self.only_consumer(index).is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM")),
             _ => false,
         }
+    }
+
+    /// Whether a function stands alone between integers and integers.
+    fn is_table(&self, index: usize) -> bool {
+        let before = self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
+        TABLES.contains(&self.codes[index])
+            && before.is_some_and(|b| self.codes[b] == "DEQUANTIZE" && self.only_consumer(b) == Some(index))
+            && self.only_consumer(index).is_some_and(|next| self.codes[next] == "QUANTIZE")
     }
 
     /// Over other clamps back to the product.

@@ -40,12 +40,12 @@ impl<'a> Fused<'a> {
         let activation = match self.codes[index] {
             "RELU" => Some("relu"),
             "RELU6" | "RELU_N1_TO_1" | "MAXIMUM" | "MINIMUM" => Some("clip"),
-            "RESHAPE" => None,
+            "RESHAPE" | "QUANTIZE" => None,
             _ => return false,
         };
         let node = &self.operators.nodes()[index];
         let producer = node.inputs.iter().find_map(|&input| self.producer_index(input)).and_then(|p| self.owner.get(&p).copied());
-        let Some(owner) = producer.filter(|p| activation.is_some() || self.codes[*p] == "RESHAPE") else { return false };
+        let Some(owner) = producer.filter(|p| activation.is_some() || self.codes[index] == "QUANTIZE" || self.codes[*p] == "RESHAPE") else { return false };
         let Some((spec, _)) = self.kernels.get_mut(&owner) else { return false };
         spec.outputs.clone_from(&node.op.outputs);
         match activation {
@@ -53,6 +53,7 @@ impl<'a> Fused<'a> {
                 let both = spec.attributes.text("activation").is_some_and(|before| before != name);
                 spec.attributes.set("activation", Attribute::Text(if both { "clip" } else { name }.to_owned()));
             }
+            None if self.codes[index] == "QUANTIZE" => {}
             None => spec.attributes.clone_from(&node.op.attributes),
         }
         self.owner.insert(index, owner);

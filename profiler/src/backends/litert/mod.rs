@@ -110,7 +110,7 @@ impl LiteRt {
             version: runtime.library.version.clone(),
             path: Some(runtime.library.path.clone()),
             devices: vec![Processor::Cpu],
-            precisions: if self.xnnpack { vec![Precision::F32, Precision::F16, Precision::I8] } else { vec![Precision::F32, Precision::I8] },
+            precisions: if self.xnnpack { vec![Precision::F32, Precision::F16, Precision::I8] } else { vec![Precision::F32] },
             memory_formats: vec![MemoryFormat::ChannelsLast],
             operator_timing: true,
         }
