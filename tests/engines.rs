@@ -64,3 +64,24 @@ fn lowering_is_judged_by_the_time_it_forecast() {
     assert_eq!(judgement["by_family"]["vit"], share);
     assert!(judgement["mismatches"].is_array());
 }
+
+#[test]
+fn what_an_npu_takes_is_told_per_model_and_what_cannot_be_read_has_a_reason() {
+    if let Availability::Unavailable { reason, .. } = backends::by_name("qnn").expect("compiled in").probe(&RunOptions::default()) {
+        eprintln!("skipped: qnn is not here: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let broken = path("broken.onnx");
+    std::fs::write(&broken, b"no model").expect("a file");
+    vitempo(&["sample", "--count", "1", "--seed", "3", "--no-weights", "--out", &path("models")]);
+    let check = ["backends", "check", "--backend", "qnn", &broken, &path("models"), "--precision", "int8", "--format", "json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_vitempo")).args(check).output().expect("vitempo starts");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let models = told["models"].as_array().expect("rows");
+    assert_eq!((models.len(), &told["precision"]), (2, &serde_json::json!("i8")), "{told}");
+    assert!(models[0]["compiles"] == false && models[0]["reason"].as_str().is_some_and(|r| r.contains("broken.onnx")), "{told}");
+    assert!(models[1]["compiles"] == true || models[1]["reason"].is_string(), "{told}");
+    assert!(!told.to_string().contains("_ns"), "no latency: {told}");
+}

@@ -1,16 +1,17 @@
-//! Writes a model in another precision: `quantize_onnx qdq|integer|half MODEL.onnx OUT.onnx`. Weights the file lacks are seeded.
+//! Writes a model in another precision: `quantize_onnx qdq|qdq-results|integer|half MODEL.onnx OUT.onnx`. Weights the file lacks are seeded.
 
 use std::{error::Error, path::Path};
 use vitempo_graph::{onnx, quantize::Conversion};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [conversion, from, to] = arguments.as_slice() else { return Err("usage: quantize_onnx qdq|integer|half MODEL.onnx OUT.onnx".into()) };
+    let [conversion, from, to] = arguments.as_slice() else { return Err("usage: quantize_onnx qdq|qdq-results|integer|half MODEL.onnx OUT.onnx".into()) };
     let conversion = match conversion.as_str() {
         "qdq" => Conversion::Qdq,
+        "qdq-results" => Conversion::QdqResults,
         "integer" => Conversion::Integer,
         "half" => Conversion::Half,
-        other => return Err(format!("`{other}` is none of qdq, integer, half").into()),
+        other => return Err(format!("`{other}` is none of qdq, qdq-results, integer, half").into()),
     };
     let bytes = onnx::materialize(Path::new(from), 0)?;
     let graph = onnx::read_weights(from, &bytes, &onnx::ReadOptions::default())?;

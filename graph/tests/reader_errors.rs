@@ -16,7 +16,7 @@ fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
 
 fn with_ints(mut node: NodeProto, name: &str, ints: &[i64]) -> NodeProto {
     let i = ints.first().copied().unwrap_or(0);
-    node.attribute.push(AttributeProto { name: name.to_owned(), i, ints: ints.to_vec(), ..Default::default() });
+    node.attribute.push(AttributeProto { name: name.to_owned(), i: Some(i), ints: ints.to_vec(), ..Default::default() });
     node
 }
 

@@ -155,8 +155,8 @@ fn attribute(random: &mut StdRng) -> AttributeProto {
     let ints: Vec<i64> = (0..random.random_range(0..6)).map(|_| one(random)).collect();
     AttributeProto {
         name: NAMES[random.random_range(0..NAMES.len())].to_owned(),
-        i: number(random),
-        f: number(random) as f32,
+        i: Some(number(random)),
+        f: Some(number(random) as f32),
         s: TEXTS[random.random_range(0..TEXTS.len())].as_bytes().to_vec(),
         ints,
         floats: (0..4).map(|_| number(random) as f32).collect(),

@@ -8,6 +8,7 @@
 //! | how is one operator measured on its own? | [`single`] |
 //! | does an engine compute what it should? | [`conformance`] |
 //! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
+//! | which operators of a model does an NPU take? | [`coverage`] |
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
@@ -20,6 +21,7 @@
 pub mod backends;
 pub mod clock;
 pub mod conformance;
+pub mod coverage;
 pub mod environment;
 pub mod inputs;
 pub mod install;

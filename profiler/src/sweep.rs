@@ -163,7 +163,7 @@ pub fn capabilities(worker: &WorkerCommand, backend: &str, options: &RunOptions)
         Reply::Probed(Availability::Available(capabilities)) => Ok(capabilities),
         Reply::Probed(Availability::Unavailable { reason, hint }) => Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint }),
         Reply::Failed { reason, .. } => Err(SweepError::Backend { backend: backend.to_owned(), reason }),
-        Reply::Visited(_) => Err(WorkerError::Garbled("a visit instead of a probe".to_owned()).into()),
+        _ => Err(WorkerError::Garbled("something else instead of a probe".to_owned()).into()),
     }
 }
 
@@ -277,7 +277,7 @@ impl Run<'_, '_> {
                 self.worker = (!restart).then_some(worker);
                 Err(reason)
             }
-            Ok(Reply::Probed(_)) => Err("the worker answered another question".to_owned()),
+            Ok(_) => Err("the worker answered another question".to_owned()),
             Err(WorkerError::Interrupted) => return Ok(None),
             Err(_) if self.interrupted() => return Ok(None),
             Err(error) => Err(error.to_string()),

@@ -38,7 +38,9 @@ pub fn visit(
     let mut session = backend.load(model, options)?;
     let mut visit = Visit::default();
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
-    visit.e2e = sample(session.as_mut(), protocol)?;
+    if protocol.protocol.max_repeats > 0 {
+        visit.e2e = sample(session.as_mut(), protocol)?;
+    }
     visit.peak_memory_bytes = memory.peak_bytes();
     if protocol.outputs {
         visit.outputs = finite(session.outputs()?, backend.name(), &model.name)?;

@@ -6,7 +6,8 @@
 use vitempo_graph::{Attributes, Graph, GraphBuilder, OpKind, Precision, Processor, TensorSpec};
 use vitempo_profiler::{
     Availability, Backend, RunOptions,
-    backends::onnxruntime::qnn::{self, Qnn},
+    backends::onnxruntime::qnn::Qnn,
+    coverage::counts,
     source::{self, Source},
 };
 
@@ -49,14 +50,11 @@ fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
         let Some(options) = options(precision) else { return };
         let graph = model(false);
         let ready = source::ready("convolutions", &Source::Graph, &graph, &Qnn, &options).unwrap();
-        let coverage = qnn::coverage(&ready, &options).unwrap();
-        assert!(coverage.taken.iter().all(|a| a.provider == "QNNExecutionProvider") && !coverage.taken.is_empty(), "{precision}: {coverage:?}");
-        // The emulated NPU does not take every operator of an int8 model; one that is left to the CPU in part is not loaded.
-        if !coverage.left.is_empty() {
-            assert!(precision == Precision::I8 && Qnn.load(&ready, &options).is_err(), "{precision}: {coverage:?}");
-            continue;
-        }
-        assert!(coverage.taken.iter().any(|a| a.operator == "Conv"), "{precision}: {coverage:?}");
+        let coverage = Qnn.coverage(&ready, &options).unwrap();
+        assert!(coverage.taken.iter().all(|a| a.provider == "QNNExecutionProvider"), "{precision}: {coverage:?}");
+        assert!(coverage.whole(), "{precision}: {:?}", coverage.left);
+        let counts = counts(&coverage.taken);
+        assert_eq!((counts["Conv"], counts["Gemm"]), (2, 1), "{precision}: {counts:?}");
         let mut session = Qnn.load(&ready, &options).unwrap();
         let outputs = session.outputs().unwrap();
         assert_eq!(outputs[0].shape, [1, 10]);
@@ -71,7 +69,7 @@ fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
 fn what_the_npu_does_not_take_is_named_and_never_run_elsewhere_in_silence() {
     let Some(options) = options(Precision::F16) else { return };
     let ready = source::ready("convolutions", &Source::Graph, &model(true), &Qnn, &options).unwrap();
-    let coverage = qnn::coverage(&ready, &options).unwrap();
-    assert!(coverage.left.iter().any(|a| a.operator == "Celu") && !coverage.taken.is_empty(), "{coverage:?}");
+    let coverage = Qnn.coverage(&ready, &options).unwrap();
+    assert!(!coverage.whole() && coverage.left.iter().any(|a| a.operator == "Celu") && !coverage.taken.is_empty(), "{coverage:?}");
     assert!(Qnn.load(&ready, &options).is_err());
 }

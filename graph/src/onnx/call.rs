@@ -60,11 +60,11 @@ impl<'a> Call<'a> {
     }
 
     pub fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i)
+        self.attribute(name).map(|a| a.i())
     }
 
     pub fn float(&self, name: &str) -> Option<f64> {
-        self.attribute(name).map(|a| f64::from(a.f))
+        self.attribute(name).map(|a| f64::from(a.f()))
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {
@@ -78,10 +78,10 @@ impl<'a> Call<'a> {
             let name = marked.trim_start_matches(['*', '$', '#']);
             let Some(a) = self.attribute(name) else { continue };
             let value = match marked.as_bytes().first() {
-                Some(b'*') => Attribute::Float(f64::from(a.f)),
+                Some(b'*') => Attribute::Float(f64::from(a.f())),
                 Some(b'$') => Attribute::Text(String::from_utf8_lossy(&a.s).into_owned()),
                 Some(b'#') => Attribute::Ints(a.ints.clone()),
-                _ => Attribute::Int(a.i),
+                _ => Attribute::Int(a.i()),
             };
             attributes.set(name, value);
         }

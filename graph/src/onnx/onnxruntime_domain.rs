@@ -38,11 +38,11 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn int(&self, name: &str) -> Option<i64> {
-        self.node.attribute.iter().find(|a| a.name == name).map(|a| a.i)
+        self.node.attribute.iter().find(|a| a.name == name).map(|a| a.i())
     }
 
     fn float(&self, name: &str) -> Option<f64> {
-        self.node.attribute.iter().find(|a| a.name == name).map(|a| f64::from(a.f))
+        self.node.attribute.iter().find(|a| a.name == name).map(|a| f64::from(a.f()))
     }
 
     fn ints(&self, name: &str) -> &[i64] {

@@ -90,10 +90,11 @@ pub struct NodeProto {
 pub struct AttributeProto {
     #[prost(string, tag = "1")]
     pub name: String,
-    #[prost(float, tag = "2")]
-    pub f: f32,
-    #[prost(int64, tag = "3")]
-    pub i: i64,
+    // A zero is written too: readers take an attribute without a value for one that is not set.
+    #[prost(float, optional, tag = "2")]
+    pub f: Option<f32>,
+    #[prost(int64, optional, tag = "3")]
+    pub i: Option<i64>,
     #[prost(bytes = "vec", tag = "4")]
     pub s: Vec<u8>,
     #[prost(message, optional, tag = "5")]
@@ -170,4 +171,15 @@ pub struct DimensionProto {
     pub dim_value: Option<i64>,
     #[prost(string, optional, tag = "2")]
     pub dim_param: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_that_is_zero_is_written() {
+        let axis = AttributeProto { name: "axis".to_owned(), i: Some(0), r#type: 2, ..AttributeProto::default() };
+        assert!(axis.encode_to_vec().windows(2).any(|field| field == [3 << 3, 0]));
+    }
 }

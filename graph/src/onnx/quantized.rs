@@ -28,7 +28,7 @@ pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped>
         "QLinearMul" => call.mapped(OpKind::Mul, none(), &[0, 3], call.precision(0)?, false),
         "QLinearSigmoid" => call.mapped(OpKind::Sigmoid, none(), &[0], call.precision(0)?, false),
         "QLinearLeakyRelu" => {
-            let alpha = call.attribute("alpha").map_or(0.01, |a| f64::from(a.f));
+            let alpha = call.attribute("alpha").map_or(0.01, |a| f64::from(a.f()));
             call.mapped(OpKind::LeakyRelu, none().with("alpha", Attribute::Float(alpha)), &[0], call.precision(0)?, false)
         }
         "QLinearSoftmax" => call.mapped(OpKind::Softmax, none().with_int("axis", call.int("axis").unwrap_or(-1)), &[0], call.precision(0)?, false),
@@ -87,7 +87,7 @@ impl Call<'_> {
     }
 
     fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i)
+        self.attribute(name).map(|a| a.i())
     }
 
     fn is_last(&self) -> bool {
@@ -115,7 +115,7 @@ impl Call<'_> {
     }
 
     fn gemm(&self) -> Attributes {
-        let alpha = self.attribute("alpha").map_or(1.0, |a| f64::from(a.f));
+        let alpha = self.attribute("alpha").map_or(1.0, |a| f64::from(a.f()));
         let set = |name: &str| i64::from(self.int(name) == Some(1));
         Attributes::new().with("alpha", Attribute::Float(alpha)).with_int("trans_a", set("transA")).with_int("trans_b", set("transB"))
     }

@@ -316,7 +316,7 @@ fn written(node: &NodeProto) -> Option<Written> {
         "Squeeze" => Some(Written::Squeeze),
         "Unsqueeze" => Some(Written::Unsqueeze),
         "Flatten" => Some(Written::Flatten),
-        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i != 0) => Some(Written::ReshapeAllowingZero),
+        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i() != 0) => Some(Written::ReshapeAllowingZero),
         "Pad" if node.input.get(2).is_some_and(String::is_empty) => Some(Written::PadWithEmptyValue),
         _ => None,
     }

@@ -5,7 +5,7 @@
 
 use super::draft::Draft;
 use super::scale;
-use super::sites::{self, WeightSite};
+use super::sites::{self, Results, WeightSite};
 use super::{Options, is_quantized};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ pub fn integer(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
     if is_quantized(graph) {
         return Ok(graph.clone());
     }
-    let sites = sites::sites(graph);
+    let sites = sites::sites(graph, Results::Fused);
     let mut rewriter = Rewriter { draft: Draft::new(graph, options.values, &sites.replaced(graph)), inputs: HashMap::new(), weights: HashMap::new() };
     for (index, node) in graph.nodes().iter().enumerate() {
         match sites.weights.get(&index).filter(|site| site.operand == 1) {

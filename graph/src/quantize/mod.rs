@@ -9,6 +9,8 @@
 //! | weight | i8, symmetric, one scale per output channel | largest magnitude / 127 |
 //! | bias of a convolution or linear layer | i32 | scale of the input x scale of the weight |
 //!
+//! [`qdq_results`] quantises what every product writes.
+//!
 //! Whoever else reads a quantised tensor reads it dequantised. A model that holds quantised operators already is left as it is. There is no
 //! calibration: ranges follow from the weights by propagating means and variances. Weights without values are the seeded ones that
 //! [`crate::onnx::to_bytes`] writes. The formula is that of ONNX's QuantizeLinear and DequantizeLinear.
@@ -23,7 +25,7 @@ mod sites;
 
 pub use half::half;
 pub use integer::integer;
-pub use pairs::qdq;
+pub use pairs::{qdq, qdq_results};
 
 use crate::{Graph, GraphError, OpKind, onnx};
 
@@ -64,6 +66,8 @@ impl Options {
 pub enum Conversion {
     /// [`qdq`].
     Qdq,
+    /// [`qdq_results`].
+    QdqResults,
     /// [`integer`].
     Integer,
     /// [`half`].
@@ -78,6 +82,7 @@ impl Conversion {
     pub fn apply(self, graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
         match self {
             Self::Qdq => qdq(graph, options),
+            Self::QdqResults => qdq_results(graph, options),
             Self::Integer => integer(graph, options),
             Self::Half => half(graph),
         }

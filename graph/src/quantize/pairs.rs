@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::moments::{self, Moments};
 use super::scale::{self, Affine};
-use super::sites::{self, BiasSite, Sites};
+use super::sites::{self, BiasSite, Results, Sites};
 use super::{Options, Values, is_quantized};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
 use std::collections::HashMap;
@@ -14,10 +14,22 @@ use std::collections::HashMap;
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
 pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
+    with_pairs(graph, options, Results::Fused)
+}
+
+/// [`qdq`] with every product's result quantised as well, which processors of integers ask for. A bias that is an addition of its own stays in floats.
+///
+/// # Errors
+/// As [`qdq`].
+pub fn qdq_results(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
+    with_pairs(graph, options, Results::All)
+}
+
+fn with_pairs(graph: &Graph, options: &Options, results: Results) -> Result<Graph, GraphError> {
     if is_quantized(graph) {
         return Ok(graph.clone());
     }
-    let sites = sites::sites(graph);
+    let sites = sites::sites(graph, results);
     let moments = match options.values {
         Values::Shapes => Vec::new(),
         Values::Seeded(_) => moments::propagate(graph, options.input),

@@ -42,8 +42,17 @@ impl Sites {
     }
 }
 
+/// Which results of products are quantised, besides what products read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Results {
+    /// Those that engines fuse with their Q where they fuse anything.
+    Fused,
+    /// All of them: a processor of integers has no product that leaves floats.
+    All,
+}
+
 /// Convolutions and matrix products in 32-bit floats.
-pub(super) fn sites(graph: &Graph) -> Sites {
+pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
     let consumers = graph.consumers();
     let mut sites = Sites::default();
     for (index, node) in graph.nodes().iter().enumerate() {
@@ -52,11 +61,11 @@ pub(super) fn sites(graph: &Graph) -> Sites {
         sites.activations.extend(operands.copied());
         if let Some(weight) = weight {
             sites.weights.insert(index, weight);
-            sites.biases.extend(bias(graph, &consumers, index));
+            sites.biases.extend(bias(graph, &consumers, index).filter(|_| results == Results::Fused));
         }
         let written = written(graph, &consumers, node);
         // A product whose result an engine clips on the way out is fused with its Q or not at all.
-        if node.op.kind == OpKind::Conv || written != node.outputs.first().copied() {
+        if results == Results::All || node.op.kind == OpKind::Conv || written != node.outputs.first().copied() {
             sites.activations.extend(written);
         }
     }

@@ -93,7 +93,7 @@ fn structure_does_not_depend_on_values_and_survives_the_file() {
     assert!(
         structure.values().iter().all(|v| !v.name.contains("/scale") || v.source == ValueSource::Constant(None) || matches!(v.source, ValueSource::Node(_)))
     );
-    for conversion in [Conversion::Qdq, Conversion::Integer, Conversion::Half] {
+    for conversion in [Conversion::Qdq, Conversion::QdqResults, Conversion::Integer, Conversion::Half] {
         let bytes = conversion.model_bytes(&plain, 3, (-1.0, 1.0)).unwrap();
         assert_eq!(bytes, conversion.model_bytes(&plain, 3, (-1.0, 1.0)).unwrap());
         let read = onnx::read_bytes("small", &bytes, &onnx::ReadOptions::default()).unwrap();
@@ -110,7 +110,7 @@ fn weights_of_a_file_are_quantised_with_their_own_ranges() {
     let bytes = onnx::to_bytes(&plain, &onnx::WriteOptions::seeded(5)).unwrap();
     let with_values = onnx::read_weights("small", &bytes, &onnx::ReadOptions::default()).unwrap();
     // Seeded values in the file or made on the way are the same ones.
-    for conversion in [Conversion::Qdq, Conversion::Integer] {
+    for conversion in [Conversion::Qdq, Conversion::QdqResults, Conversion::Integer] {
         let weights = |g: &Graph| {
             let graph = conversion.apply(g, &Options::seeded(5)).unwrap();
             let integers = graph.values().iter().filter(|v| v.name.ends_with(".weight/quantized"));
@@ -140,7 +140,7 @@ proptest! {
     #[test]
     fn rewritten_graphs_are_sound(channels in 1usize..5, size in 2usize..12, heads in 1usize..3, seed: u64) {
         let plain = model(4 * channels, size, heads);
-        for conversion in [Conversion::Qdq, Conversion::Integer, Conversion::Half] {
+        for conversion in [Conversion::Qdq, Conversion::QdqResults, Conversion::Integer, Conversion::Half] {
             for options in [Options::default(), Options::seeded(seed)] {
                 let graph = conversion.apply(&plain, &options).unwrap();
                 assert_sound(&graph);

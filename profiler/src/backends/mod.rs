@@ -21,7 +21,7 @@ pub mod torch;
 #[cfg(feature = "tract")]
 pub mod tract;
 
-use crate::{clock::RunTime, inputs::InputDistribution};
+use crate::{clock::RunTime, coverage::Coverage, inputs::InputDistribution};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples, quantize::Conversion};
@@ -57,6 +57,15 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`BackendError`] with the model's name and the engine's reason.
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError>;
+
+    /// Compiles a model and tells which operators its processor takes, for backends that leave operators to another one.
+    ///
+    /// # Errors
+    /// [`BackendError::Load`] with the compiler's reason; [`BackendError::Option`] where every operator runs on one processor.
+    fn coverage(&self, _model: &Model, _options: &RunOptions) -> Result<Coverage, BackendError> {
+        let offered = "latencies; `vitempo backends check --lowering MODELS` judges what runs".to_owned();
+        Err(BackendError::Option { backend: self.name(), asked: "to leave operators to another processor".to_owned(), offered })
+    }
 }
 
 /// One model, loaded.

@@ -92,7 +92,7 @@ impl<'a> Suite<'a> {
             ..RunOptions { seed: options.seed, inputs: options.inputs, ..RunOptions::default() }
         };
         for graph in &suite.graphs {
-            let visit = suite.visit(TRUSTED, &plain, graph).map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
+            let visit = suite.visit(TRUSTED, &plain, graph, false).map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
             suite.expected.insert(graph.name().to_owned(), visit.outputs);
         }
         Ok(suite)
@@ -150,7 +150,7 @@ impl<'a> Suite<'a> {
             disturbed: false,
         };
         let mut judge = || -> Result<(), String> {
-            let visit = self.visit(backend, options, graph)?;
+            let visit = self.visit(backend, options, graph, timed)?;
             case.kernels = visit.operators.len();
             case.unlabelled = visit.operators.iter().filter(|o| matches!(o.op.kind, OpKind::Unsupported(_))).count();
             case.executed = Executed::of(&visit.operators);
@@ -182,10 +182,14 @@ impl<'a> Suite<'a> {
         case
     }
 
-    fn visit(&self, backend: &str, options: &RunOptions, graph: &Graph) -> Result<Visit, String> {
+    /// `timed`: also the operators, not only the outputs.
+    fn visit(&self, backend: &str, options: &RunOptions, graph: &Graph, timed: bool) -> Result<Visit, String> {
         let mut protocol = VisitProtocol { profiled_repeats: 9, reference_repeats: 0, outputs: true, ..VisitProtocol::default() };
         protocol.protocol.warmups = 1;
         (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
+        if !timed {
+            (protocol.profiled_repeats, protocol.protocol.max_repeats) = (0, 0);
+        }
         let request = VisitRequest {
             backend: backend.to_owned(),
             options: options.clone(),
@@ -198,7 +202,7 @@ impl<'a> Suite<'a> {
         match worker.ask(&Request::Visit(Box::new(request)), TIMEOUT, self.interrupted).map_err(|e| e.to_string())? {
             Reply::Visited(visit) => Ok(*visit),
             Reply::Failed { reason, .. } => Err(reason),
-            Reply::Probed(_) => Err("the worker answered another question".to_owned()),
+            _ => Err("the worker answered another question".to_owned()),
         }
     }
 }

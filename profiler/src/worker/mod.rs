@@ -13,6 +13,7 @@ pub use serve::{main, serve};
 
 use crate::{
     backends::{Availability, RunOptions},
+    coverage::Coverage,
     protocol::VisitProtocol,
     source::Source,
     visit::Visit,
@@ -35,6 +36,23 @@ pub enum Request {
     },
     /// Measure one model.
     Visit(Box<VisitRequest>),
+    /// Compile one model and tell who runs which operator.
+    Cover(Box<CoverageRequest>),
+}
+
+/// One model to be compiled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CoverageRequest {
+    /// Name of the backend.
+    pub backend: String,
+    /// How to compile it.
+    pub options: RunOptions,
+    /// The model's name, for messages.
+    pub name: String,
+    /// Its operators.
+    pub graph: Graph,
+    /// Its bytes.
+    pub source: Source,
 }
 
 /// One model to be measured.
@@ -61,6 +79,8 @@ pub enum Reply {
     Probed(Availability),
     /// To [`Request::Visit`].
     Visited(Box<Visit>),
+    /// To [`Request::Cover`].
+    Covered(Coverage),
     /// It did not work.
     Failed {
         /// Why.

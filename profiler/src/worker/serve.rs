@@ -1,8 +1,9 @@
 //! The worker's side: reads requests, runs them one after the other on the main thread, answers.
 
-use super::{FOLDER_VARIABLE, Reply, Request, VisitRequest};
+use super::{CoverageRequest, FOLDER_VARIABLE, Reply, Request, VisitRequest};
 use crate::{
     backends::{self, Backend, RunOptions, Session},
+    coverage::Coverage,
     pinning, reference, source, visit,
 };
 use std::{
@@ -100,6 +101,7 @@ impl Server<'_> {
         match request {
             Request::Probe { backend, options } => Ok(Reply::Probed(self.backend(&backend)?.probe(&options))),
             Request::Visit(request) => self.visit(*request).map(|visit| Reply::Visited(Box::new(visit))),
+            Request::Cover(request) => self.coverage(&request).map(Reply::Covered),
         }
     }
 
@@ -124,6 +126,13 @@ impl Server<'_> {
         let result = visit::visit(self.backend(&backend)?, &model, &options, &protocol, session);
         self.reference = reference;
         result.map_err(|e| e.to_string())
+    }
+
+    fn coverage(&self, request: &CoverageRequest) -> Result<Coverage, String> {
+        let CoverageRequest { backend, options, name, graph, source } = request;
+        let backend = self.backend(backend)?;
+        let model = source::ready(name, source, graph, backend, options)?;
+        backend.coverage(&model, options).map_err(|e| e.to_string())
     }
 
     fn load_reference(&mut self, backend: &str, options: &RunOptions) -> Result<(), String> {

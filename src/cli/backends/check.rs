@@ -1,6 +1,6 @@
 //! `vitempo backends check`: does each engine compute what it should, and do its operator times account for the whole?
 
-use super::lowering;
+use super::{coverage, lowering};
 use crate::cli::{
     error::{CliError, CliResult},
     models::ModelArgs,
@@ -15,7 +15,7 @@ use vitempo_profiler::{
     conformance::{Case, Suite},
 };
 
-/// Checks every engine found, or how well the kernels it runs are predicted
+/// Checks every engine found, how well the kernels it runs are predicted, or what an NPU takes
 ///
 /// Example: vitempo backends check --lowering models/ --backend onnxruntime --format json
 ///
@@ -23,8 +23,14 @@ use vitempo_profiler::{
 /// engine within what the precision explains, and operator times must add up to the whole.
 ///
 /// With it: the models run with operator timing, and what ran is compared with the kernels that lowering predicts.
+///
+/// With MODELS, for engine qnn: the models are compiled, and it is told which operators the NPU takes, which are left and to whom. Nothing is timed.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
+    /// Models to compile for an NPU: ONNX files, folders of them, or globs; weights may be absent
+    #[arg(value_name = "MODELS", requires = "backend", conflicts_with = "lowering")]
+    models: Vec<String>,
+
     /// Only this engine
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
@@ -50,8 +56,12 @@ pub struct CheckArgs {
 
 pub fn run(args: &CheckArgs) -> CliResult {
     let options = args.run.options();
+    let named = |models: &[String]| ModelArgs { models: models.to_vec(), dimensions: Vec::new() };
+    if let Some(backend) = args.backend.as_deref().filter(|_| !args.models.is_empty()) {
+        return coverage::run(&named(&args.models), backend, &options, args.format);
+    }
     if let Some(backend) = args.backend.as_deref().filter(|_| !args.lowering.is_empty()) {
-        let models = ModelArgs { models: args.lowering.clone(), dimensions: Vec::new() };
+        let models = named(&args.lowering);
         let question = lowering::Question { models, backend, options, repeats: args.profiled_repeats };
         return lowering::run(question, args.min_time_matched, args.format);
     }

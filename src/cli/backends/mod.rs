@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod coverage;
 mod install;
 mod list;
 mod lowering;

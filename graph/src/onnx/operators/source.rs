@@ -31,9 +31,9 @@ fn constant(call: &Call<'_>) -> Outcome {
             let data = payload::values(tensor, &spec, call.limits.elements).map_err(Refusal::Invalid)?;
             (spec, data)
         }
-        "value_int" => ints(vec![a.i], vec![]),
+        "value_int" => ints(vec![a.i()], vec![]),
         "value_ints" => ints(a.ints.clone(), vec![a.ints.len()]),
-        "value_float" => floats(vec![f64::from(a.f)], vec![]),
+        "value_float" => floats(vec![f64::from(a.f())], vec![]),
         "value_floats" => floats(a.floats.iter().map(|&v| f64::from(v)).collect(), vec![a.floats.len()]),
         _ => return Ok(None),
     };

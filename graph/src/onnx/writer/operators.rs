@@ -194,8 +194,8 @@ fn steering(place: Place, name: String, value: &Attribute, op: &OpSpec) -> Resul
 fn attribute(name: &str, value: &Attribute) -> AttributeProto {
     let named = AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
     match value {
-        Attribute::Float(f) => AttributeProto { f: *f as f32, r#type: 1, ..named },
-        Attribute::Int(i) => AttributeProto { i: *i, r#type: 2, ..named },
+        Attribute::Float(f) => AttributeProto { f: Some(*f as f32), r#type: 1, ..named },
+        Attribute::Int(i) => AttributeProto { i: Some(*i), r#type: 2, ..named },
         Attribute::Text(s) => AttributeProto { s: s.clone().into_bytes(), r#type: 3, ..named },
         Attribute::Floats(v) => AttributeProto { floats: v.iter().map(|&f| f as f32).collect(), r#type: 6, ..named },
         Attribute::Ints(v) => AttributeProto { ints: v.clone(), r#type: 7, ..named },

@@ -1,21 +1,11 @@
 //! Which provider of a session runs which operator: the engine's own list, kept where a session was made with [`RECORD`].
 
+use crate::coverage::Assigned;
 use ort::AsPointer;
 use std::ffi::{CStr, c_char};
 
 /// The option that makes the engine keep the list.
 pub(super) const RECORD: (&str, &str) = ("session.record_ep_graph_assignment_info", "1");
-
-/// One operator and who runs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assigned {
-    /// The provider, e.g. `QNNExecutionProvider`.
-    pub provider: String,
-    /// The operator's node.
-    pub node: String,
-    /// The operator, e.g. `Conv`.
-    pub operator: String,
-}
 
 /// Every operator of a session, in the engine's order.
 ///

@@ -14,7 +14,7 @@
 //! | f16 | refused on the CPU, where the engine would cast to f32 and back; on a GPU the model in f16 |
 //! | gpu | the CUDA provider of the library of `onnxruntime-gpu` |
 
-pub mod assignment;
+mod assignment;
 pub mod discovery;
 pub mod qnn;
 mod runtime;

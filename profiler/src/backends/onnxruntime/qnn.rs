@@ -2,12 +2,13 @@
 //!
 //! On a machine without such an NPU the wheel has an emulator of it. It compiles the same graphs and computes the same numbers, but the time it
 //! takes is that of the host: nothing here is ever a latency, so [`Session::run`] and [`Session::profile`] refuse. What is real is which operators
-//! the NPU takes and whether a graph compiles ([`coverage`]), and what comes out ([`Session::outputs`]).
+//! the NPU takes and whether a graph compiles ([`Backend::coverage`]), and what comes out ([`Session::outputs`]).
 //!
 //! Operators the provider does not take are an error when a model is loaded, never run on the CPU in silence. f16: the model stays in f32 and the NPU
-//! computes in 16 bits, as the provider does by default; int8: the model with Q/DQ pairs.
+//! computes in 16 bits, as the provider does by default; int8: the model with Q/DQ pairs, also
+//! behind every product: an integer product that leaves floats is not taken.
 
-use super::assignment::{self, Assigned};
+use super::assignment;
 use super::runtime::{Runtime, runtime};
 use super::session::OrtSession;
 use super::tensors;
@@ -17,6 +18,7 @@ use crate::{
         discovery::{self, EngineLibrary, Library, Missing},
     },
     clock::RunTime,
+    coverage::Coverage,
 };
 use ort::session::builder::SessionBuilder;
 use std::{path::Path, sync::OnceLock};
@@ -38,26 +40,6 @@ pub const LIBRARY: EngineLibrary = EngineLibrary {
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Qnn;
-
-/// Which operators of a model the NPU takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
-    /// Operators on the NPU.
-    pub taken: Vec<Assigned>,
-    /// Operators left to the CPU.
-    pub left: Vec<Assigned>,
-}
-
-/// Compiles a model, operators the NPU does not take left to the CPU, and tells which those are.
-///
-/// # Errors
-/// [`BackendError`]; [`BackendError::Load`] with the compiler's reason when the graph does not compile.
-pub fn coverage(model: &Model, options: &RunOptions) -> Result<Coverage, BackendError> {
-    let session = session(model, options, true)?.open(None)?;
-    let refused = |reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
-    let (taken, left) = assignment::assigned(&session).map_err(refused)?.into_iter().partition(|a| a.provider == PROVIDER);
-    Ok(Coverage { taken, left })
-}
 
 impl Backend for Qnn {
     fn name(&self) -> &'static str {
@@ -83,13 +65,20 @@ impl Backend for Qnn {
     }
 
     fn conversion(&self, options: &RunOptions) -> Option<Conversion> {
-        (options.precision == Precision::I8).then_some(Conversion::Qdq)
+        (options.precision == Precision::I8).then_some(Conversion::QdqResults)
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
         let mut session = session(model, options, false)?;
         session.plain = Some(session.open(None)?);
         Ok(Box::new(Untimed(session)))
+    }
+
+    fn coverage(&self, model: &Model, options: &RunOptions) -> Result<Coverage, BackendError> {
+        let session = session(model, options, true)?.open(None)?;
+        let refused = |reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
+        let (taken, left) = assignment::assigned(&session).map_err(refused)?.into_iter().partition(|a| a.provider == PROVIDER);
+        Ok(Coverage { taken, left })
     }
 }
 
@@ -125,7 +114,8 @@ fn session(model: &Model, options: &RunOptions, fallback: bool) -> Result<OrtSes
         let builder = ort::session::Session::builder(&runtime.environment)?.with_config_entry(key, value)?;
         let builder = if fallback { builder } else { builder.with_disable_cpu_fallback()? };
         let devices = runtime.environment.devices().filter(|device| device.ep().ok() == Some(PROVIDER));
-        Ok(builder.with_devices(devices, Some(&[(format!("{PROVIDER}.backend_path"), backend.to_string_lossy().into_owned())]))?)
+        let settings = [("backend_path", backend.to_string_lossy().into_owned()), ("offload_graph_io_quantization", "0".to_owned())];
+        Ok(builder.with_devices(devices, Some(&settings.map(|(key, value)| (format!("{PROVIDER}.{key}"), value))))?)
     };
     Ok(OrtSession { backend: NAME, runtime, configure: Box::new(configure), model: model.clone(), inputs, plain: None })
 }
