@@ -21,6 +21,23 @@ fn transposed(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
     (graph.node(index)?.op.attributes.ints("perm") == HEADS_OUTSIDE && graph.only_consumer(value).is_some()).then(|| graph.ends(index))?.map(|(x, _)| x)
 }
 
+/// Whether a value was quantised.
+fn is_quantized_value(graph: &Rewriter, value: ValueId) -> bool {
+    let mut value = value;
+    for _ in 0..4 {
+        let Some(index) = graph.producer(value) else { return false };
+        let Some(node) = graph.node(index) else { return false };
+        match node.op.kind {
+            OpKind::Quantize => return true,
+            OpKind::Reshape | OpKind::Transpose | OpKind::Split | OpKind::Slice => {}
+            _ => return super::pattern::ends_quantized(node),
+        }
+        let Some((before, _)) = graph.ends(index) else { return false };
+        value = before;
+    }
+    false
+}
+
 /// What is added, multiplied... between the product and the softmax, and the value the softmax reads.
 fn between(graph: &Rewriter, mut value: ValueId) -> Option<(Vec<ValueId>, NodeIndex)> {
     let mut extra = Vec::new();
@@ -77,7 +94,8 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
         ops.set("activation", Attribute::Text(node.op.kind.name().to_owned()));
         output = end;
     }
-    let q = transposed(graph, q).unwrap_or(q);
+    // A Quantize that stays before the product keeps the transpose of the left side away.
+    let q = transposed(graph, q).filter(|&x| !is_quantized_value(graph, x)).unwrap_or(q);
     let v = transposed(graph, v).unwrap_or(v);
     let inputs = [q, k].into_iter().chain(extra).chain([v]).collect();
     graph.fuse(&second.name, OpKind::Attention, ops, inputs, output).map(|_| ())

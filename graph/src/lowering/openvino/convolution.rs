@@ -2,7 +2,7 @@
 
 use super::{
     common,
-    pattern::{absorb, is_elementwise, is_simple, note, scales_along},
+    pattern::{absorb, ends_quantized, is_elementwise, is_quantize, is_simple, note, scales_along},
 };
 use crate::{
     Attribute, OpKind, TensorSpec, ValueId,
@@ -189,6 +189,10 @@ fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
     let node = graph.node(next).filter(|n| !n.op.attributes.0.contains_key(SHARED) && !n.op.attributes.0.contains_key(common::OWN))?;
+    // Behind a Quantize the convolution writes bytes: what computes on floats then is a kernel of its own.
+    if graph.node(index).is_some_and(ends_quantized) && !is_quantize(graph, next) {
+        return None;
+    }
     (is_simple(&node.op.kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
 }
 

@@ -1,7 +1,7 @@
 //! What the rules ask about nodes again and again.
 
 use crate::{
-    Attribute, OpKind, ValueId,
+    Attribute, Node, OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
@@ -61,6 +61,12 @@ pub(super) fn is_simple(kind: &OpKind) -> bool {
 /// Whether a node is the joined pair of Quantize and Dequantize.
 pub(super) fn is_quantize(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.is(index, &OpKind::Quantize)
+}
+
+/// Whether the last operator that a kernel took in is a Quantize.
+pub(super) fn ends_quantized(node: &Node) -> bool {
+    let ends = |attribute: &str| node.op.attributes.text(attribute).is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()));
+    ends("activation") || ends("ops")
 }
 
 /// Whether a node reads constants and nothing else.

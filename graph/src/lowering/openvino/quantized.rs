@@ -2,8 +2,8 @@
 //!
 //! Shapes and fusions follow the rules for floats. Precisions: what a Quantize, or a kernel that ends with one, writes is `u8`.
 
-use super::pattern::is_quantize;
-use crate::{OpKind, Precision, patterns::rewriter::Rewriter};
+use super::pattern::{ends_quantized, is_quantize};
+use crate::{OpKind, Precision, ValueId, patterns::rewriter::Rewriter};
 
 /// Joins pairs around activations; those around weights are constants already.
 pub(super) fn join_pairs(graph: &mut Rewriter) {
@@ -23,17 +23,23 @@ pub(super) fn join_pairs(graph: &mut Rewriter) {
     }
 }
 
-/// Kernels that end with a Quantize write bytes.
+/// Kernels that end with a Quantize write bytes; convolutions and products that read bytes have weights in bytes.
 pub(super) fn set_precisions(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
-        let ends = |attribute: &str| node.op.attributes.text(attribute).is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()));
-        let quantizes = is_quantize(graph, index) || ends("activation") || ends("ops");
+        let quantizes = is_quantize(graph, index) || ends_quantized(node);
         let moves = matches!(node.op.kind, OpKind::Reshape | OpKind::Transpose | OpKind::Reorder | OpKind::MaxPool)
-            && node.inputs.first().is_some_and(|&v| graph.tensor(v).is_some_and(|t| t.precision == Precision::U8));
+            && node.inputs.first().is_some_and(|&v| is_bytes(graph, v));
+        let on_bytes = matches!(node.op.kind, OpKind::Conv | OpKind::Linear) && node.inputs.first().is_some_and(|&v| is_bytes(graph, v));
+        if let Some(&weight) = node.inputs.get(1).filter(|&&v| on_bytes && graph.is_constant(v))
+            && let Some(tensor) = graph.tensor_mut(weight)
+        {
+            tensor.precision = Precision::I8;
+        }
         if !quantizes && !moves {
             continue;
         }
+        let Some(node) = graph.node(index) else { continue };
         for output in node.outputs.clone() {
             if graph.is_output(output) {
                 continue;
@@ -43,4 +49,8 @@ pub(super) fn set_precisions(graph: &mut Rewriter) {
             }
         }
     }
+}
+
+fn is_bytes(graph: &Rewriter, value: ValueId) -> bool {
+    graph.tensor(value).is_some_and(|t| t.precision == Precision::U8)
 }
