@@ -116,6 +116,6 @@ fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f6
 fn key(op: &OpSpec) -> Key {
     let mut read: Vec<_> = op.activations().map(|t| t.shape.clone()).collect();
     read.sort();
-    let kind = if op.kind == OpKind::Identity { OpKind::Reorder } else { op.kind.clone() };
+    let kind = if matches!(op.kind, OpKind::Identity | OpKind::Cast) { OpKind::Reorder } else { op.kind.clone() };
     (kind.name().to_owned(), read, op.outputs.iter().map(|t| t.shape.clone()).collect())
 }

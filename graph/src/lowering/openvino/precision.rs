@@ -2,12 +2,12 @@
 
 use super::place::is_view;
 use crate::{
-    Attributes, OpKind, Precision, ValueId,
+    Attribute, Attributes, OpKind, Precision, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use std::collections::HashMap;
 
-/// Puts a lowered graph into bfloat16, with the Reorders that convert.
+/// Puts a lowered graph into bfloat16, with the Casts it takes.
 pub(super) fn convert(graph: &mut Rewriter) {
     let mut converted: HashMap<ValueId, ValueId> = HashMap::new();
     for index in graph.order() {
@@ -18,7 +18,7 @@ pub(super) fn convert(graph: &mut Rewriter) {
         if whole && !view && !reorder {
             for (position, &input) in inputs.iter().enumerate() {
                 if !graph.is_constant(input) && is(graph, input, Precision::F32) {
-                    let half = *converted.entry(input).or_insert_with(|| reordered(graph, input));
+                    let half = *converted.entry(input).or_insert_with(|| cast(graph, input));
                     graph.set_input(index, position, half);
                 }
             }
@@ -50,12 +50,13 @@ fn set(graph: &mut Rewriter, value: ValueId, from: Precision, to: Precision) {
     }
 }
 
-fn reordered(graph: &mut Rewriter, value: ValueId) -> ValueId {
+fn cast(graph: &mut Rewriter, value: ValueId) -> ValueId {
     let mut tensor = graph.tensor(value).cloned();
     if let Some(tensor) = &mut tensor {
         tensor.precision = Precision::Bf16;
     }
-    graph.add_with_output("reorder", OpKind::Reorder, Attributes::new(), vec![value], tensor)
+    let to = Attribute::Text(Precision::Bf16.name().to_owned());
+    graph.add_with_output("cast", OpKind::Cast, Attributes::new().with("to", to), vec![value], tensor)
 }
 
 /// The kernel that writes an output writes it in 32 bits.

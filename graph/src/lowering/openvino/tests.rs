@@ -172,7 +172,7 @@ fn bfloat16_leaves_the_transpose_behind_attention() {
     let found = kernels(&attention(), Settings { bf16: true, ..Settings::default() });
     assert!(found.contains(&"attention 1x4x2x8 1x2x8x4 1x4x2x8 -> 1x2x4x8".to_owned()), "{found:?}");
     assert!(found.contains(&"transpose 1x2x4x8 -> 1x4x2x8".to_owned()), "{found:?}");
-    assert_eq!(found.first().map(String::as_str), Some("reorder 1x4x16 -> 1x4x16"), "what goes in is converted: {found:?}");
+    assert_eq!(found.first().map(String::as_str), Some("cast 1x4x16 -> 1x4x16"), "what goes in is converted: {found:?}");
 }
 
 #[test]

@@ -56,7 +56,12 @@ pub fn parse(xml: &str, images: &[&str]) -> Result<Execution, String> {
         let from: Option<Vec<&Port>> = layer.inputs.iter().map(source).collect();
         let from = from.ok_or_else(|| format!("layer `{}` of the executed graph reads what no layer makes", layer.name))?;
         let reads_image = from.first().is_some_and(|(id, _)| last.contains(id));
-        if (layer.layer_type == "Input" && images.contains(&layer.name.as_str())) || (layer.layer_type == "Reorder" && reads_image) {
+        // A Reorder may have taken in the Transpose: it gives the image's own order of dimensions.
+        let turned = || {
+            let read = from.first().and_then(|port| made.get(*port)?.as_ref()).map(|t| &t.shape);
+            read.is_some() && read == layer.outputs.first().and_then(|(_, t)| t.as_ref()).map(|t| &t.shape)
+        };
+        if (layer.layer_type == "Input" && images.contains(&layer.name.as_str())) || (layer.layer_type == "Reorder" && reads_image && !turned()) {
             last.insert(layer.id.clone());
         } else if layer.layer_type == "Transpose" && reads_image {
             layer.layer_type = "Reorder".to_owned();
