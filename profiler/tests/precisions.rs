@@ -42,7 +42,10 @@ fn tokens() -> Graph {
     b.finish(vec![y]).unwrap()
 }
 
-fn available() -> Vec<(Box<dyn Backend>, Vec<Precision>, Vec<MemoryFormat>)> {
+/// An engine, the precisions and the memory formats it offers.
+type Offered = (Box<dyn Backend>, Vec<Precision>, Vec<MemoryFormat>);
+
+fn available() -> Vec<Offered> {
     let capable = |backend: Box<dyn Backend>| match backend.probe(&RunOptions::default()) {
         Availability::Available(c) if c.devices.contains(&Processor::Cpu) && backend.name() != "null" => Some((backend, c.precisions, c.memory_formats)),
         Availability::Available(_) => None,

@@ -157,7 +157,7 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
 /// More threads than this many times the processors of the machine are a slip of the finger.
 const MOST_THREADS_PER_PROCESSOR: usize = 8;
 
-fn parse_threads(text: &str) -> Result<usize, String> {
+pub fn parse_threads(text: &str) -> Result<usize, String> {
     let threads = parse_positive(text)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let most = processors * MOST_THREADS_PER_PROCESSOR;

@@ -54,7 +54,7 @@ fn reader_of<'a>(graph: &'a Graph, name: &str) -> &'a crate::Node {
     graph.nodes().iter().find(|n| n.name == name).unwrap()
 }
 
-fn producer<'a>(graph: &'a Graph, id: ValueId) -> &'a crate::Node {
+fn producer(graph: &Graph, id: ValueId) -> &crate::Node {
     graph.producer(id).unwrap()
 }
 

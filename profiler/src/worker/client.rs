@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -66,6 +67,8 @@ pub struct Worker {
     stdin: ChildStdin,
     replies: mpsc::Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
+    /// Ends when the worker's stderr is read to its end.
+    stderr_reader: JoinHandle<()>,
 }
 
 /// Bytes of a worker's stderr that are kept for messages.
@@ -92,8 +95,8 @@ impl Worker {
         std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let tail = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&tail);
-        std::thread::spawn(move || keep_tail(stderr, &kept));
-        Ok(Self { child, _folder: folder, stdin, replies, stderr: tail })
+        let stderr_reader = std::thread::spawn(move || keep_tail(stderr, &kept));
+        Ok(Self { child, _folder: folder, stdin, replies, stderr: tail, stderr_reader })
     }
 
     /// Asks and waits for the answer. After any error but `Interrupted` before sending, this worker must not be asked again.
@@ -136,6 +139,9 @@ impl Worker {
                 _ => break "it closed its output".to_owned(),
             }
         };
+        while !self.stderr_reader.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         WorkerError::Died { status, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() }
     }

@@ -33,12 +33,16 @@ pub struct CompareArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     backends: Vec<String>,
 
+    /// Only these precisions, e.g. f32,int8
+    #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = profile::parse_precision)]
+    precisions: Vec<Precision>,
+
     /// Threads that compute inside one operator
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", value_parser = profile::parse_threads)]
     threads: usize,
 
     /// How often the sweep goes round all settings and models
-    #[arg(long, default_value = "1")]
+    #[arg(long, default_value = "1", value_parser = profile::parse_positive)]
     rounds: usize,
 
     /// Seed of inputs, of weights that files lack and of the order of visits
@@ -48,6 +52,9 @@ pub struct CompareArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
+
+/// Shorter than that of a sweep for training: ratios between engines are far larger than the noise.
+const SAMPLING_BUDGET: Duration = Duration::from_millis(400);
 
 /// One engine with one precision and memory format.
 #[derive(Clone, Debug)]
@@ -75,9 +82,13 @@ pub fn run(args: &CompareArgs) -> CliResult {
     for (path, error) in &unreadable {
         progress::say(format!("warning: left out {}: {error}", path.display()));
     }
-    let settings = settings(&chosen(&args.backends)?);
+    let mut settings = settings(&chosen(&args.backends)?);
+    settings.retain(|s| args.precisions.is_empty() || args.precisions.contains(&s.precision));
+    if settings.is_empty() {
+        return Err(CliError::user("no engine here offers that (--backends, --precisions)").hint("`vitempo backends list` shows what there is"));
+    }
     let mut environments = Vec::new();
-    for round in 1..=args.rounds.max(1) {
+    for round in 1..=args.rounds {
         environments.clear();
         for setting in &settings {
             progress::say(format!("round {round}: {setting}"));
@@ -128,7 +139,7 @@ fn combinations(backend: &'static str, offered: &Capabilities) -> Vec<Setting> {
 fn measure(args: &CompareArgs, setting: &Setting, models: &[Model], rounds: usize) -> CliResult<(String, String)> {
     let options =
         RunOptions { threads: args.threads, precision: setting.precision, memory_format: setting.memory_format, seed: args.seed, ..RunOptions::default() };
-    let mut protocol = VisitProtocol::default();
+    let mut protocol = VisitProtocol { profiled_repeats: 5, sampling_budget: SAMPLING_BUDGET, ..VisitProtocol::default() };
     protocol.protocol.rounds = rounds;
     protocol.protocol.seed = args.seed;
     let worker = profile::worker()?;

@@ -43,7 +43,7 @@ fn softmax(a: &Attributes, shape: &[usize], x: &[f64]) -> Option<Vec<f64>> {
         return None;
     }
     let mut values = x.to_vec();
-    for start in (0..x.len()).filter(|i| i / stride % extent == 0) {
+    for start in (0..x.len()).filter(|i| (i / stride).is_multiple_of(extent)) {
         let at = |k: usize| start + k * stride;
         let most = (0..extent).map(|k| x[at(k)]).fold(f64::NEG_INFINITY, f64::max);
         (0..extent).for_each(|k| values[at(k)] = (x[at(k)] - most).exp());
@@ -79,7 +79,7 @@ fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
     if a.int("exclusive").unwrap_or(0) != 0 || a.int("reverse").unwrap_or(0) != 0 {
         return None;
     }
-    let earlier = |i: usize| (i / stride.max(1) % extent.max(1) > 0).then(|| i - stride);
+    let earlier = |i: usize| (!(i / stride.max(1)).is_multiple_of(extent.max(1))).then(|| i - stride);
     Some(match x.data {
         ConstantData::Ints(v) => {
             let mut sums = v.clone();

@@ -103,7 +103,8 @@ mod tests {
     fn a_standard_normal_through_functions() {
         let standard = Moments::normal(0.0, 1.0);
         // (function, mean, variance, least, most)
-        let cases: [(&dyn Fn(f64) -> f64, f64, f64, f64, f64); 3] =
+        type Case<'a> = (&'a dyn Fn(f64) -> f64, f64, f64, f64, f64);
+        let cases: [Case<'_>; 3] =
             [(&|x: f64| x.max(0.0), 0.398_942, 0.340_845, 0.0, 6.0), (&|x: f64| x * x, 1.0, 2.0, 0.0, 36.0), (&|x: f64| 2.0 * x + 1.0, 1.0, 4.0, -11.0, 13.0)];
         for (f, mean, variance, least, most) in cases {
             let y = apply(standard, f);
