@@ -135,8 +135,8 @@ pub struct ModelProfile {
 impl Executed {
     /// Of these operators, each counted with its median time; `None` when none was timed.
     #[must_use]
-    pub fn of(operators: &[Measurement]) -> Option<Self> {
-        let timed: Vec<(&OpSpec, f64)> = operators.iter().filter_map(|m| Some((&m.op, m.samples.median_ns()?))).collect();
+    pub fn of<'a>(operators: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
+        let timed: Vec<(&OpSpec, f64)> = operators.into_iter().filter_map(|m| Some((&m.op, m.samples.median_ns()?))).collect();
         let products = timed.iter().filter(|(op, _)| op.kind.is_product());
         let windows = timed.iter().filter(|(op, _)| op.kind.is_window());
         let by_time = |(op, ns): &(&OpSpec, f64)| (op.precision_computed(), *ns);

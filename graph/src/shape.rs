@@ -150,19 +150,7 @@ fn sizes(a: &Attributes, name: &str) -> Result<Vec<usize>, String> {
 /// The element type in attribute `to`.
 fn precision(a: &Attributes) -> Result<Option<Precision>, String> {
     let Some(name) = a.text("to") else { return Ok(None) };
-    let all = [
-        Precision::F64,
-        Precision::F32,
-        Precision::F16,
-        Precision::Bf16,
-        Precision::I64,
-        Precision::I32,
-        Precision::I16,
-        Precision::I8,
-        Precision::U8,
-        Precision::Bool,
-    ];
-    all.into_iter().find(|p| p.name() == name).map(Some).ok_or_else(|| format!("`{name}` is no element type"))
+    Precision::ALL.into_iter().find(|p| p.name() == name).map(Some).ok_or_else(|| format!("`{name}` is no element type"))
 }
 
 /// Removes attribute `name` where it has its default.

@@ -21,6 +21,9 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Every element type.
+    pub const ALL: [Self; 10] = [Self::F64, Self::F32, Self::F16, Self::Bf16, Self::I64, Self::I32, Self::I16, Self::I8, Self::U8, Self::Bool];
+
     /// Size of one element in bytes.
     #[must_use]
     pub const fn size_bytes(self) -> usize {

@@ -105,6 +105,32 @@ pub fn bytes(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, in
     })
 }
 
+/// The bytes of an N, C, H, W tensor as N, H, W, C; those of any other rank as they are.
+pub(crate) fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
+    let [images, channels, height, width] = tensor.shape[..] else { return bytes.to_vec() };
+    let (size, pixels) = (tensor.precision.size_bytes(), height * width);
+    let mut permuted = Vec::with_capacity(bytes.len());
+    for image in 0..images {
+        for pixel in 0..pixels {
+            for channel in 0..channels {
+                let from = size * ((image * channels + channel) * pixels + pixel);
+                permuted.extend_from_slice(&bytes[from..from + size]);
+            }
+        }
+    }
+    permuted
+}
+
+/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) holds what it would hold as N, C, H, W.
+///
+/// # Errors
+/// [`TooBigError`].
+pub(crate) fn bytes_channels_last(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<u8>, TooBigError> {
+    let &[n, h, w, c] = tensor.shape.as_slice() else { return bytes(tensor, distribution, seed, index) };
+    let first = TensorSpec { shape: vec![n, c, h, w], ..tensor.clone() };
+    bytes(&first, distribution, seed, index).map(|bytes| channels_last(&first, &bytes))
+}
+
 fn element_count(tensor: &TensorSpec) -> Result<usize, TooBigError> {
     let elements = tensor.elements();
     usize::try_from(elements).ok().filter(|_| elements <= MAX_ELEMENTS).ok_or(TooBigError(elements))

@@ -1,6 +1,7 @@
 //! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is needed.
 
 pub mod compare;
+mod elimination;
 pub mod litert;
 pub mod onnxruntime;
 pub mod openvino;

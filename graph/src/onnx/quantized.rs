@@ -68,12 +68,8 @@ fn channels_first(tensor: &TensorSpec) -> TensorSpec {
 }
 
 fn channels_last(tensor: &TensorSpec) -> TensorSpec {
-    let mut tensor = tensor.clone();
-    if tensor.rank() > 2 {
-        let channels = tensor.shape.remove(1);
-        tensor.shape.push(channels);
-    }
-    tensor
+    let shape = tensor.clone().with_format(MemoryFormat::ChannelsLast).stored_shape();
+    TensorSpec { shape, ..tensor.clone() }
 }
 
 struct Call<'a> {

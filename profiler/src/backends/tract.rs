@@ -7,7 +7,7 @@
 use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
 use crate::{
     clock::{RunTime, Stopwatch},
-    inputs::{self, InputDistribution},
+    inputs,
 };
 use std::sync::Arc;
 use tract_onnx::{
@@ -62,7 +62,7 @@ impl Backend for Tract {
         }
         let refuse = |reason: String| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
         let plan = optimized(&model.source).map_err(|e| refuse(format!("{e:#}")))?;
-        let inputs = input_values(&plan, &model.graph, options.inputs, options.seed).map_err(refuse)?;
+        let inputs = input_values(&plan, &model.graph, options).map_err(refuse)?;
         let outputs = model.graph.outputs().iter().map(|&id| model.graph.value(id).name.clone()).collect();
         Ok(Box::new(TractSession { name: model.name.clone(), plan, inputs, outputs }))
     }
@@ -77,7 +77,8 @@ fn optimized(source: &ModelSource) -> TractResult<Arc<TypedRunnableModel>> {
 }
 
 /// Values for the inputs the plan has kept, in its order.
-fn input_values(plan: &TypedRunnableModel, graph: &Graph, distribution: InputDistribution, seed: u64) -> Result<TVec<TValue>, String> {
+fn input_values(plan: &TypedRunnableModel, graph: &Graph, options: &RunOptions) -> Result<TVec<TValue>, String> {
+    let bytes = if options.memory_format == Some(MemoryFormat::ChannelsLast) { inputs::bytes_channels_last } else { inputs::bytes };
     let mut values = TVec::new();
     for outlet in plan.model().inputs.iter() {
         let name = &plan.model().node(outlet.node).name;
@@ -86,7 +87,8 @@ fn input_values(plan: &TypedRunnableModel, graph: &Graph, distribution: InputDis
         let spec = graph.value(graph.inputs()[place]).tensor.as_ref().ok_or_else(|| format!("input `{name}` has no static shape"))?;
         let value = match spec.precision {
             Precision::F32 => {
-                let floats = inputs::float_values(spec, distribution, seed, place).map_err(|e| format!("input `{name}`: {e}"))?;
+                let bytes = bytes(spec, options.inputs, options.seed, place).map_err(|e| format!("input `{name}`: {e}"))?;
+                let floats: Vec<f32> = bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect();
                 Tensor::from_shape(&spec.shape, &floats)
             }
             Precision::I64 => Tensor::zero_dt(i64::datum_type(), &spec.shape),

@@ -13,7 +13,7 @@ use crate::cli::{
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use vitempo_graph::{Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status};
-use vitempo_profiler::{Availability, Backend, Capabilities, RunOptions, Sweep, VisitProtocol, backends, sweep};
+use vitempo_profiler::{Availability, Backend, Capabilities, RunOptions, Sweep, VisitProtocol, backends};
 
 /// Measures the same models on every engine, memory format and precision that can run here, and shows them side by side
 ///
@@ -142,8 +142,6 @@ fn measure(args: &CompareArgs, setting: &Setting, models: &[Model], rounds: usiz
     let mut protocol = VisitProtocol { profiled_repeats: 5, sampling_budget: SAMPLING_BUDGET, ..VisitProtocol::default() };
     protocol.protocol.rounds = rounds;
     protocol.protocol.seed = args.seed;
-    let worker = profile::worker()?;
-    let environment = sweep::probe(&worker, setting.backend, &options)?;
     let sweep = Sweep {
         models: profile::sweep_models(models.to_vec()),
         backend: setting.backend.to_owned(),
@@ -151,14 +149,14 @@ fn measure(args: &CompareArgs, setting: &Setting, models: &[Model], rounds: usiz
         protocol,
         budget: None,
         visit_timeout: Duration::from_secs(300),
-        worker,
+        worker: profile::worker()?,
         sitting: "comparison".to_owned(),
     };
     let outcome = KeptSweep { sweep, out: &args.out, retry_failed: false, resume: true }.run()?;
     if outcome.summary.interrupted {
         return Err(CliError::user("interrupted").hint("the same command goes on where it stopped"));
     }
-    Ok((environment.id(), environment.framework_version))
+    Ok((outcome.environment.id(), outcome.environment.framework_version))
 }
 
 fn compared(setting: Setting, version: String, environment: &str, models: &[String], profiles: &[ModelProfile]) -> Compared {
@@ -168,12 +166,11 @@ fn compared(setting: Setting, version: String, environment: &str, models: &[Stri
     for profile in &good {
         visits.entry(profile.model.name.clone()).or_default().extend(profile.e2e.median_ns());
     }
-    let operators: Vec<_> = good.iter().flat_map(|p| p.operators.iter().cloned()).collect();
     let failure = |p: &&ModelProfile| if let Status::Failed(reason) = &p.status { Some((p.model.name.clone(), reason.clone())) } else { None };
     Compared {
         setting,
         version,
-        executed: Executed::of(&operators),
+        executed: Executed::of(good.iter().flat_map(|p| &p.operators)),
         latency_ns: visits.into_iter().filter_map(|(name, ns)| Some((name, mean(&ns)?))).collect(),
         failed: here.iter().filter_map(failure).collect(),
         shares: mean_shares(&good),

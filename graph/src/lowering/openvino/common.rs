@@ -2,10 +2,10 @@
 
 use super::pattern::{constant_only, is_elementwise};
 use crate::{
-    Attribute, Attributes, ConstantData, OpKind, TensorSpec, ValueId,
+    Attribute, Attributes, ConstantData, OpKind, ValueId,
+    lowering::elimination,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashMap;
 
 /// How often the passes are repeated at most.
 const ROUNDS: usize = 6;
@@ -21,52 +21,11 @@ pub(super) fn simplify(graph: &mut Rewriter) {
 }
 
 fn fold_constants(graph: &mut Rewriter) -> bool {
-    let mut changed = false;
-    for index in graph.order() {
-        let Some(node) = graph.node(index).filter(|_| constant_only(graph, index)) else { continue };
-        if node.outputs.iter().any(|&v| graph.tensor(v).is_none()) {
-            continue;
-        }
-        let data = folded(graph, index);
-        let Some(node) = graph.remove(index) else { continue };
-        for output in node.outputs {
-            graph.make_constant(output, data.clone());
-        }
-        changed = true;
-    }
-    changed
-}
-
-/// The number a folded operator on single numbers gives.
-fn folded(graph: &Rewriter, index: NodeIndex) -> Option<ConstantData> {
-    let node = graph.node(index)?;
-    let (input, _) = graph.ends(index)?;
-    let pair = || Some((graph.scalar(input)?, graph.scalar(*node.inputs.get(1)?)?));
-    let number = match node.op.kind {
-        OpKind::Reshape => return graph.data(input).cloned(),
-        OpKind::Mul => pair().map(|(a, b)| a * b),
-        OpKind::Div => pair().map(|(a, b)| a / b),
-        OpKind::Add => pair().map(|(a, b)| a + b),
-        OpKind::Sub => pair().map(|(a, b)| a - b),
-        OpKind::Sqrt => graph.scalar(input).map(f64::sqrt),
-        _ => None,
-    };
-    number.map(|n| ConstantData::Floats(vec![n]))
+    elimination::fold(graph, constant_only, |kind| *kind == OpKind::Reshape)
 }
 
 fn no_ops(graph: &mut Rewriter) -> bool {
-    let mut changed = false;
-    for index in graph.order() {
-        let Some(kept) = passed_on(graph, index) else { continue };
-        let Some((_, output)) = graph.ends(index) else { continue };
-        if (graph.is_output(output) && graph.producer(kept).is_none()) || graph.tensor(kept) != graph.tensor(output) {
-            continue;
-        }
-        graph.remove(index);
-        graph.replace_value(output, kept);
-        changed = true;
-    }
-    changed
+    elimination::bypass(graph, passed_on)
 }
 
 /// The input that comes out unchanged, if one does.
@@ -92,26 +51,7 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
 
 /// Lets equal operators on equal inputs be computed once.
 pub(super) fn share(graph: &mut Rewriter) {
-    type Key = (String, Vec<ValueId>, Vec<Option<TensorSpec>>);
-    let mut seen: HashMap<Key, NodeIndex> = HashMap::new();
-    for index in graph.order() {
-        let Some(node) = graph.node(index) else { continue };
-        if matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
-            continue;
-        }
-        let tensors = node.outputs.iter().map(|&v| graph.tensor(v).cloned()).collect();
-        let what = format!("{} {}", node.op.kind, serde_json::to_string(&node.op.attributes).unwrap_or_default());
-        let key = (what, node.inputs.clone(), tensors);
-        let Some(&twin) = seen.get(&key) else {
-            seen.insert(key, index);
-            continue;
-        };
-        let outputs = graph.node(twin).map(|n| n.outputs.clone()).unwrap_or_default();
-        let Some(node) = graph.remove(index) else { continue };
-        for (old, new) in node.outputs.into_iter().zip(outputs) {
-            graph.replace_value(old, new);
-        }
-    }
+    elimination::share(graph, |_| false, |v| v);
 }
 
 /// A Reshape of a Reshape needs only the second.

@@ -17,31 +17,12 @@ pub(super) fn input_values(graph: &Graph, distribution: InputDistribution, seed:
     for (index, &id) in graph.inputs().iter().enumerate() {
         let value = graph.value(id);
         let tensor = value.tensor.as_ref().ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
-        let bytes = match (tensor.shape.as_slice(), last) {
-            (&[n, h, w, c], true) => {
-                let first = TensorSpec { shape: vec![n, c, h, w], ..tensor.clone() };
-                inputs::bytes(&first, distribution, seed, index).map(|bytes| channels_last(&bytes, [n, c, h * w], tensor.precision.size_bytes()))
-            }
-            _ => inputs::bytes(tensor, distribution, seed, index),
-        };
+        let bytes = if last { inputs::bytes_channels_last } else { inputs::bytes };
+        let bytes = bytes(tensor, distribution, seed, index);
         let bytes = bytes.map_err(|e| format!("input `{}`: {e}", value.name))?;
         values.push((value.name.clone(), dyn_tensor(tensor, &bytes).map_err(|e| format!("input `{}`: {e}", value.name))?));
     }
     Ok(values)
-}
-
-/// Elements of `width` bytes, reordered from N, C, pixels to N, pixels, C.
-fn channels_last(bytes: &[u8], [n, c, pixels]: [usize; 3], width: usize) -> Vec<u8> {
-    let mut moved = Vec::with_capacity(bytes.len());
-    for image in 0..n {
-        for pixel in 0..pixels {
-            for channel in 0..c {
-                let at = ((image * c + channel) * pixels + pixel) * width;
-                moved.extend_from_slice(&bytes[at..at + width]);
-            }
-        }
-    }
-    moved
 }
 
 fn dyn_tensor(tensor: &TensorSpec, bytes: &[u8]) -> Result<DynTensor, ort::Error> {

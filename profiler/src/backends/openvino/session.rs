@@ -12,7 +12,7 @@ use crate::{
     clock::{RunTime, Stopwatch},
     inputs,
 };
-use vitempo_graph::{Measurement, MemoryFormat, Precision, Processor, Samples, Status, TensorSpec};
+use vitempo_graph::{Measurement, MemoryFormat, Precision, Processor, Samples, Status};
 
 /// A model, and how to run it.
 pub struct OvSession {
@@ -106,7 +106,7 @@ impl OvSession {
             let tensor = graph.value(graph.inputs()[index]).tensor.as_ref().ok_or_else(|| format!("input `{name}` has no static shape"))?;
             let bytes = inputs::bytes(tensor, self.options.inputs, self.options.seed, index).map_err(|e| format!("input `{name}`: {e}"))?;
             let is_image = self.options.memory_format == Some(MemoryFormat::ChannelsLast) && tensor.rank() == 4 && tensor.precision.is_float();
-            let bytes = if is_image { channels_last(tensor, &bytes) } else { bytes };
+            let bytes = if is_image { inputs::channels_last(tensor, &bytes) } else { bytes };
             Ok(Input { name: name.clone(), bytes, is_image })
         };
         names.iter().enumerate().map(of).collect()
@@ -157,22 +157,6 @@ fn hint(precision: Precision) -> &'static str {
         // A quantised model says itself what is int8; the rest runs in this.
         _ => "f32",
     }
-}
-
-/// The bytes of an N,C,H,W tensor as N,H,W,C.
-fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
-    let [images, channels, height, width] = tensor.shape[..] else { return bytes.to_vec() };
-    let (size, pixels) = (tensor.precision.size_bytes(), height * width);
-    let mut permuted = Vec::with_capacity(bytes.len());
-    for image in 0..images {
-        for pixel in 0..pixels {
-            for channel in 0..channels {
-                let from = size * ((image * channels + channel) * pixels + pixel);
-                permuted.extend_from_slice(&bytes[from..from + size]);
-            }
-        }
-    }
-    permuted
 }
 
 fn timed_run(request: &mut Request) -> Result<RunTime, String> {

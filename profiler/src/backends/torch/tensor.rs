@@ -117,7 +117,7 @@ impl Tensor {
         let mut dtype = -1;
         // SAFETY: the handle is alive and the number has a place.
         unsafe { (self.torch.functions.dtype)(self.handle, &raw mut dtype) };
-        let named = PRECISIONS.into_iter().find(|&p| self.torch.dtype(p) == dtype);
+        let named = Precision::ALL.into_iter().find(|&p| self.torch.dtype(p) == dtype);
         named.ok_or_else(|| format!("a tensor has torch's element type {dtype}, which vitempo does not know"))
     }
 
@@ -144,19 +144,6 @@ unsafe fn unsigned(list: *const i64, count: usize) -> Vec<usize> {
 fn signed(numbers: &[usize]) -> Vec<i64> {
     numbers.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect()
 }
-
-const PRECISIONS: [Precision; 10] = [
-    Precision::F64,
-    Precision::F32,
-    Precision::F16,
-    Precision::Bf16,
-    Precision::I64,
-    Precision::I32,
-    Precision::I16,
-    Precision::I8,
-    Precision::U8,
-    Precision::Bool,
-];
 
 impl Torch {
     /// Torch's number for an element type.

@@ -1,0 +1,91 @@
+//! What engines' optimisers remove before anything else, whatever each counts as removable: operators that pass their input on, operators on
+//! constants, and work done twice.
+
+use crate::{
+    ConstantData, Node, OpKind, TensorSpec, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
+use std::collections::HashMap;
+
+/// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether anything changed.
+///
+/// One stays that gives a graph's output the name of a graph's input or constant, or that changes the tensor after all.
+pub(super) fn bypass(graph: &mut Rewriter, passed_on: impl Fn(&Rewriter, NodeIndex) -> Option<ValueId>) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(kept) = passed_on(graph, index) else { continue };
+        let Some((_, output)) = graph.ends(index) else { continue };
+        let renames_an_output = graph.is_output(output) && graph.producer(kept).is_none();
+        if renames_an_output || graph.tensor(kept) != graph.tensor(output) {
+            continue;
+        }
+        graph.remove(index);
+        graph.replace_value(output, kept);
+        changed = true;
+    }
+    changed
+}
+
+/// Replaces the operators that `foldable` names by constants. Of those that `copies` names, the payload stays known. Whether anything changed.
+pub(super) fn fold(graph: &mut Rewriter, foldable: impl Fn(&Rewriter, NodeIndex) -> bool, copies: impl Fn(&OpKind) -> bool) -> bool {
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(node) = graph.node(index).filter(|_| foldable(graph, index)) else { continue };
+        if node.outputs.iter().any(|&v| graph.tensor(v).is_none()) {
+            continue;
+        }
+        let data = payload(graph, index, &copies);
+        let Some(node) = graph.remove(index) else { continue };
+        for output in node.outputs {
+            graph.make_constant(output, data.clone());
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// The payload of a folded operator, as far as patterns need it: scalars, and what is copied.
+fn payload(graph: &Rewriter, index: NodeIndex, copies: impl Fn(&OpKind) -> bool) -> Option<ConstantData> {
+    let node = graph.node(index)?;
+    let (input, _) = graph.ends(index)?;
+    let pair = || Some((graph.scalar(input)?, graph.scalar(*node.inputs.get(1)?)?));
+    let scalar = match node.op.kind {
+        ref kind if copies(kind) => return graph.data(input).cloned(),
+        OpKind::Mul => pair().map(|(a, b)| a * b),
+        OpKind::Div => pair().map(|(a, b)| a / b),
+        OpKind::Add => pair().map(|(a, b)| a + b),
+        OpKind::Sub => pair().map(|(a, b)| a - b),
+        OpKind::Sqrt => graph.scalar(input).map(f64::sqrt),
+        _ => None,
+    };
+    scalar.map(|number| ConstantData::Floats(vec![number]))
+}
+
+/// Lets equal operators on equal inputs be computed once; `private` ones are left alone, and `same` gives the value that stands for another.
+/// Whether anything changed.
+pub(super) fn share(graph: &mut Rewriter, private: impl Fn(&Node) -> bool, same: impl Fn(ValueId) -> ValueId) -> bool {
+    type Key = (String, Vec<ValueId>, Vec<Option<TensorSpec>>);
+    let mut seen: HashMap<Key, NodeIndex> = HashMap::new();
+    let mut changed = false;
+    for index in graph.order() {
+        let Some(node) = graph.node(index) else { continue };
+        if private(node) || matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
+            continue;
+        }
+        let inputs = node.inputs.iter().map(|&v| same(v)).collect();
+        let tensors = node.outputs.iter().map(|&v| graph.tensor(v).cloned()).collect();
+        let what = format!("{} {}", node.op.kind, serde_json::to_string(&node.op.attributes).unwrap_or_default());
+        let key = (what, inputs, tensors);
+        let Some(&twin) = seen.get(&key) else {
+            seen.insert(key, index);
+            continue;
+        };
+        let outputs = graph.node(twin).map(|n| n.outputs.clone()).unwrap_or_default();
+        let Some(node) = graph.remove(index) else { continue };
+        for (old, new) in node.outputs.into_iter().zip(outputs) {
+            graph.replace_value(old, new);
+        }
+        changed = true;
+    }
+    changed
+}
