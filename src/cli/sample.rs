@@ -26,7 +26,8 @@ pub const INDEX: &str = "index.csv";
 /// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
-    /// Name of a space that ships with vitempo, a TOML file, or `operators`: small networks around single operators
+    /// Name of a space that ships with vitempo, a TOML file, `operators`: small networks around single operators, or `operator-series`: all of
+    /// those that differ in one thing alone
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
@@ -60,14 +61,15 @@ pub struct Sampled {
 
 /// The inventory of operators beside the search spaces: small networks around operators that a space may lack.
 pub fn sample_operators(count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
-    let name = |encoding: &str| format!("{}-s{seed}-{encoding}", operators::NAME);
-    let row = |s: operators::OperatorSample| Sampled {
-        name: name(&s.encoding),
-        space: operators::NAME.to_owned(),
-        graph: s.graph.with_name(name(&s.encoding)),
-        encoding: s.encoding,
+    Ok(named(&format!("{}-s{seed}", operators::NAME), operators::sample(count, seed)?))
+}
+
+fn named(prefix: &str, samples: Vec<operators::OperatorSample>) -> Vec<Sampled> {
+    let row = |s: operators::OperatorSample| {
+        let name = format!("{prefix}-{}", s.encoding);
+        Sampled { graph: s.graph.with_name(&name), name, space: operators::NAME.to_owned(), encoding: s.encoding }
     };
-    Ok(operators::sample(count, seed)?.into_iter().map(row).collect())
+    samples.into_iter().map(row).collect()
 }
 
 /// The space by that name or in that file.
@@ -93,6 +95,7 @@ pub fn run(args: &SampleArgs) -> CliResult {
     }
     let samples = match args.space.as_str() {
         operators::NAME => sample_operators(args.count, args.seed)?,
+        operators::SERIES => named(operators::SERIES, operators::series()?),
         space => sample(&open_space(space)?, args.count, args.seed)?,
     };
     std::fs::create_dir_all(&args.out).map_err(|e| io_error("make folder", &args.out, &e))?;

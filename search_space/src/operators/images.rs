@@ -1,6 +1,6 @@
 //! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a layout of their own.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick, unary};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -49,11 +49,6 @@ fn convolved(n: &mut Network, g: &mut Generator, high: usize) -> Result<(ValueId
     let c = channels(g, high);
     let x = image(n, g, c);
     Ok((conv(n, x, c, 1, 1, 1)?, c))
-}
-
-fn unary(n: &mut Network, kind: OpKind, x: ValueId) -> Built {
-    let name = n.name();
-    n.b.unary(&name, kind, x)
 }
 
 fn activate(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {

@@ -1,14 +1,20 @@
 //! Operators on their own: small networks around kinds and modes of operators that vision models use and a search space may lack.
 //!
 //! A predictor learns only what was measured. This inventory covers dense, grouped, strided and transposed convolutions, pooling, resizing, softmax over
-//! any axis, permutations, window partitions, broadcasts, reductions and so on, over shapes drawn from wide ranges that belong to no particular model. Each network is
+//! any axis, permutations, rolls, window partitions, gathers, broadcasts, reductions and so on, over shapes drawn from wide ranges that belong to no particular model. Each network is
 //! an input, something that brings it into the caches and the engine's layout, the operator, something that reads it.
 
+mod attention;
+mod convolutions;
 mod images;
+mod rearrangements;
+mod series;
 mod tokens;
 
+pub use series::{SERIES, series};
+
 use crate::Generator;
-use vitempo_graph::{Graph, GraphBuilder, GraphError, ModelIdentity, ValueId};
+use vitempo_graph::{Graph, GraphBuilder, GraphError, ModelIdentity, OpKind, ValueId};
 
 /// The name that stands where samples name their search space.
 pub const NAME: &str = ModelIdentity::OPERATORS;
@@ -46,7 +52,8 @@ impl Network {
 /// # Errors
 /// [`GraphError`] when a template contradicts itself, which its tests rule out.
 pub fn sample(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
-    let templates: Vec<(&str, Template)> = images::TEMPLATES.iter().chain(tokens::TEMPLATES).copied().collect();
+    let templates: Vec<(&str, Template)> =
+        [images::TEMPLATES, tokens::TEMPLATES, attention::TEMPLATES, convolutions::TEMPLATES, rearrangements::TEMPLATES].concat();
     (0..count).map(|i| one(templates[i % templates.len()], i / templates.len(), seed)).collect()
 }
 
@@ -57,6 +64,11 @@ fn one((name, template): (&str, Template), number: usize, seed: u64) -> Result<O
     let mut network = Network { b: GraphBuilder::new(encoding.clone()), count: 0 };
     let output = template(&mut network, &mut generator)?;
     Ok(OperatorSample { encoding, graph: network.b.finish(vec![output])? })
+}
+
+fn unary(n: &mut Network, kind: OpKind, x: ValueId) -> Built {
+    let name = n.name();
+    n.b.unary(&name, kind, x)
 }
 
 /// One of several.

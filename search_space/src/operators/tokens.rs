@@ -1,6 +1,6 @@
 //! Operators on tokens `[1, N, C]`, and on heads of tokens `[1, heads, N, d]`.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick, unary};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -29,11 +29,6 @@ fn tokens(n: &mut Network, g: &mut Generator, high: usize) -> (ValueId, usize, u
     let c = channels(g, high);
     let count = between(g, 16, (MOST_ELEMENTS / c).clamp(17, 9216));
     (n.b.input("x", TensorSpec::f32([1, count, c])), count, c)
-}
-
-fn unary(n: &mut Network, kind: OpKind, x: ValueId) -> Built {
-    let name = n.name();
-    n.b.unary(&name, kind, x)
 }
 
 /// Tokens that were just written.
@@ -118,8 +113,8 @@ fn scores(n: &mut Network, g: &mut Generator) -> Built {
 }
 
 fn linear(n: &mut Network, g: &mut Generator) -> Built {
-    let (x, _, _) = warm(n, g, 1536)?;
-    let out = channels(g, 2048);
+    let (x, _, c) = warm(n, g, 4096)?;
+    let out = channels(g, if c > 1536 { 1536 } else { 4096 });
     let name = n.name();
     let y = n.b.linear(&name, x, out, g.unit() < 0.8)?;
     token_activation(n, g, y)
