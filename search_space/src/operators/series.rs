@@ -29,7 +29,7 @@ const ACTIVATIONS: [(&str, Activation); 11] = [
 ];
 
 fn with(n: &mut Network, kind: OpKind, floats: &[(&str, f64)], x: ValueId) -> Built {
-    let attributes = floats.iter().fold(Attributes::new(), |a, (name, value)| a.with(*name, Attribute::Float(*value)));
+    let attributes = floats.iter().fold(Attributes::new(), |a, (name, value)| a.with(name, Attribute::Float(*value)));
     n.b.op("op", kind, attributes, &[x])
 }
 
