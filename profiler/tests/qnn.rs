@@ -65,6 +65,27 @@ fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
     }
 }
 
+/// Outputs within what the precision explains, and in half precision farther off than single precision would be.
+#[cfg(feature = "rten")]
+#[test]
+fn transformers_pooling_and_norms_run_on_the_npu_as_a_whole_in_the_precision_asked_for() {
+    use vitempo_profiler::{backends::rten::Rten, conformance};
+    for precision in [Precision::F16, Precision::I8] {
+        let Some(options) = options(precision) else { return };
+        for graph in conformance::graphs::all().unwrap() {
+            let name = graph.name();
+            let ready = |backend: &dyn Backend, options: &RunOptions| source::ready(name, &Source::Graph, &graph, backend, options).unwrap();
+            let coverage = Qnn.coverage(&ready(&Qnn, &options), &options).unwrap();
+            assert!(coverage.whole(), "{name} {precision}: {:?}", coverage.left);
+            let found = Qnn.load(&ready(&Qnn, &options), &options).unwrap().outputs().unwrap();
+            let single = RunOptions::default();
+            let expected = Rten.load(&ready(&Rten, &single), &single).unwrap().outputs().unwrap();
+            let (apart, output) = conformance::difference(&expected, &found).unwrap();
+            assert!((1e-5..=conformance::tolerance(precision)).contains(&apart), "{name} {precision}: `{output}` is {apart:.1e} away");
+        }
+    }
+}
+
 #[test]
 fn what_the_npu_does_not_take_is_named_and_never_run_elsewhere_in_silence() {
     let Some(options) = options(Precision::F16) else { return };

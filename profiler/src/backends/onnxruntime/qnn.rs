@@ -5,8 +5,7 @@
 //! the NPU takes and whether a graph compiles ([`Backend::coverage`]), and what comes out ([`Session::outputs`]).
 //!
 //! Operators the provider does not take are an error when a model is loaded, never run on the CPU in silence. f16: the model stays in f32 and the NPU
-//! computes in 16 bits, as the provider does by default; int8: the model with Q/DQ pairs, also
-//! behind every product: an integer product that leaves floats is not taken.
+//! computes in 16 bits; int8: the model with Q/DQ pairs, also behind every product: an integer product that leaves floats is not taken.
 
 use super::assignment;
 use super::runtime::{Runtime, runtime};
@@ -26,6 +25,10 @@ use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
 const NAME: &str = "qnn";
 const PROVIDER: &str = "QNNExecutionProvider";
+/// What the emulator stands for: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK) with a Hexagon v75, in half precision. Left alone
+/// it is a v68, which has none: floats are computed in 32 bits without a word, and graphs with other operators than the plainest fail to compile
+/// with a memory error.
+const EMULATED: [(&str, &str); 2] = [("soc_model", "57"), ("enable_htp_fp16_precision", "1")];
 
 /// What to look for.
 pub const LIBRARY: EngineLibrary = EngineLibrary {
@@ -114,8 +117,11 @@ fn session(model: &Model, options: &RunOptions, fallback: bool) -> Result<OrtSes
         let builder = ort::session::Session::builder(&runtime.environment)?.with_config_entry(key, value)?;
         let builder = if fallback { builder } else { builder.with_disable_cpu_fallback()? };
         let devices = runtime.environment.devices().filter(|device| device.ep().ok() == Some(PROVIDER));
-        let settings = [("backend_path", backend.to_string_lossy().into_owned()), ("offload_graph_io_quantization", "0".to_owned())];
-        Ok(builder.with_devices(devices, Some(&settings.map(|(key, value)| (format!("{PROVIDER}.{key}"), value))))?)
+        let library = backend.to_string_lossy();
+        let emulated: &[_] = if cfg!(target_arch = "x86_64") { &EMULATED } else { &[] };
+        let settings = [("backend_path", library.as_ref()), ("offload_graph_io_quantization", "0")];
+        let settings: Vec<_> = settings.iter().chain(emulated).map(|(key, value)| (format!("{PROVIDER}.{key}"), (*value).to_owned())).collect();
+        Ok(builder.with_devices(devices, Some(&settings))?)
     };
     Ok(OrtSession { backend: NAME, runtime, configure: Box::new(configure), model: model.clone(), inputs, plain: None })
 }
