@@ -14,6 +14,7 @@
 
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;
+pub use vitempo_planners as planners;
 pub use vitempo_predictors as predictors;
 pub use vitempo_profiler as profiler;
 pub use vitempo_search_space as search_space;

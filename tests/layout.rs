@@ -9,7 +9,8 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("profiler", &["vitempo-graph"], &["ort", "rten"]),
     ("datasets", &["vitempo-graph"], &["polars"]),
     ("predictors", &["vitempo-graph"], &["lightgbm", "linfa", "linfa-elasticnet", "smartcore"]),
-    (".", &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors"], &["clap"]),
+    ("planners", &["vitempo-graph"], &[]),
+    (".", &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors", "vitempo-planners"], &["clap"]),
 ];
 
 /// Names under `[dependencies]` and `[dev-dependencies]` of a manifest.

@@ -1,0 +1,193 @@
+//! [`CostsFile`]: costs as people write and programs exchange them: JSON, everything by name.
+//!
+//! ```json
+//! {"model": "m", "processors": [{"name": "phone", "active_w": 3.0}, {"name": "server"}],
+//!  "links": [{"from": "phone", "to": "server", "link": {"bandwidth_bytes_per_s": 2500000, "transmit_w": 1.2}}],
+//!  "nodes": [{"name": "conv", "latency_ns": {"phone": {"point": 9000, "lower": 8000, "upper": 11000}, "server": 700}, "memory_bytes": 864}],
+//!  "tensors": [{"name": "image", "size_bytes": 602112, "consumers": ["conv"]}, {"name": "out", "size_bytes": 4000, "producer": "conv", "output": true}]}
+//! ```
+
+use super::{CostError, Costs, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, collections::HashMap, path::Path};
+
+/// Costs by name; [`CostsFile::check`] makes [`Costs`] of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct CostsFile {
+    pub model: String,
+    pub processors: Vec<ProcessorCosts>,
+    #[serde(default)]
+    pub links: Vec<LinkEntry>,
+    pub nodes: Vec<NodeEntry>,
+    pub tensors: Vec<TensorEntry>,
+    /// Groups of nodes that must run on the same processor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Vec<String>>,
+}
+
+/// A [`Link`] between two named processors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct LinkEntry {
+    pub from: String,
+    pub to: String,
+    pub link: Link,
+}
+
+/// A [`NodeCosts`] by processor name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct NodeEntry {
+    pub name: String,
+    pub latency_ns: BTreeMap<String, Interval>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub energy_nj: BTreeMap<String, Interval>,
+    #[serde(default)]
+    pub memory_bytes: u64,
+}
+
+/// A [`TensorCosts`] by node name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct TensorEntry {
+    pub name: String,
+    pub size_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producer: Option<String>,
+    #[serde(default)]
+    pub consumers: Vec<String>,
+    #[serde(default)]
+    pub output: bool,
+    #[serde(default)]
+    pub confined: bool,
+}
+
+impl CostsFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`CostError::File`] with the path, and the line and column where JSON goes wrong.
+    pub fn read(path: &Path) -> Result<Self, CostError> {
+        let refuse = |reason: String| CostError::File { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
+        serde_json::from_str(&text).map_err(|e| refuse(format!("not a costs file: {e}")))
+    }
+
+    /// Resolves names.
+    ///
+    /// # Errors
+    /// [`CostError`] for a name that is not listed, and as [`Costs::new`].
+    pub fn check(self) -> Result<Costs, CostError> {
+        let processors = Names::new("processor", self.processors.iter().map(|p| &p.name));
+        let nodes = Names::new("node", self.nodes.iter().map(|n| &n.name));
+        let mut links = BTreeMap::new();
+        for entry in &self.links {
+            let owner = || format!("the link from {} to {}", entry.from, entry.to);
+            links.insert((processors.find(&entry.from, owner)?, processors.find(&entry.to, owner)?), entry.link);
+        }
+        let by_processor = |node: &str, named: &BTreeMap<String, Interval>| -> Result<Vec<Option<Interval>>, CostError> {
+            let mut values = vec![None; self.processors.len()];
+            for (name, &interval) in named {
+                values[processors.find(name, || format!("node `{node}`"))?] = Some(interval);
+            }
+            Ok(values)
+        };
+        let node_costs = |n: &NodeEntry| -> Result<NodeCosts, CostError> {
+            let (latency_ns, energy_nj) = (by_processor(&n.name, &n.latency_ns)?, by_processor(&n.name, &n.energy_nj)?);
+            Ok(NodeCosts { name: n.name.clone(), latency_ns, energy_nj, memory_bytes: n.memory_bytes })
+        };
+        let tensor_costs = |t: &TensorEntry| -> Result<TensorCosts, CostError> {
+            let find = |name: &String| nodes.find(name, || format!("tensor `{}`", t.name));
+            let (producer, consumers) = (t.producer.as_ref().map(find).transpose()?, t.consumers.iter().map(find).collect::<Result<_, _>>()?);
+            Ok(TensorCosts { name: t.name.clone(), size_bytes: t.size_bytes, producer, consumers, output: t.output, confined: t.confined })
+        };
+        let node_list = self.nodes.iter().map(node_costs).collect::<Result<_, _>>()?;
+        let tensor_list = self.tensors.iter().map(tensor_costs).collect::<Result<_, _>>()?;
+        let group = |names: &Vec<String>| names.iter().map(|name| nodes.find(name, || "a group of nodes".to_owned())).collect();
+        let together = self.together.iter().map(group).collect::<Result<_, _>>()?;
+        Costs::new(self.model, self.processors, links, node_list, tensor_list, together)
+    }
+}
+
+impl From<&Costs> for CostsFile {
+    fn from(costs: &Costs) -> Self {
+        let processor = |index: usize| costs.processors[index].name.clone();
+        let node = |index: usize| costs.nodes[index].name.clone();
+        let named = |values: &[Option<Interval>]| values.iter().enumerate().filter_map(|(p, v)| v.map(|v| (processor(p), v))).collect();
+        let nodes = costs.nodes.iter().map(|n| NodeEntry {
+            name: n.name.clone(),
+            latency_ns: named(&n.latency_ns),
+            energy_nj: named(&n.energy_nj),
+            memory_bytes: n.memory_bytes,
+        });
+        let tensors = costs.tensors.iter().map(|t| TensorEntry {
+            name: t.name.clone(),
+            size_bytes: t.size_bytes,
+            producer: t.producer.map(node),
+            consumers: t.consumers.iter().map(|&c| node(c)).collect(),
+            output: t.output,
+            confined: t.confined,
+        });
+        Self {
+            model: costs.model.clone(),
+            processors: costs.processors.clone(),
+            links: costs.links.iter().map(|(&(from, to), &link)| LinkEntry { from: processor(from), to: processor(to), link }).collect(),
+            nodes: nodes.collect(),
+            tensors: tensors.collect(),
+            together: costs.together.iter().map(|group| group.iter().map(|&n| node(n)).collect()).collect(),
+        }
+    }
+}
+
+struct Names<'a> {
+    what: &'static str,
+    index: HashMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn new(what: &'static str, names: impl Iterator<Item = &'a String>) -> Self {
+        Self { what, index: names.enumerate().map(|(i, name)| (name.as_str(), i)).collect() }
+    }
+
+    fn find(&self, name: &str, owner: impl Fn() -> String) -> Result<usize, CostError> {
+        self.index.get(name).copied().ok_or_else(|| CostError::Unknown { owner: owner(), what: self.what, name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{"model": "m", "processors": [{"name": "phone", "active_w": 3.0}, {"name": "server"}],
+        "links": [{"from": "phone", "to": "server", "link": {"bandwidth_bytes_per_s": 2500000, "transmit_w": 1.2}}],
+        "nodes": [{"name": "conv", "latency_ns": {"phone": {"point": 9000, "lower": 8000, "upper": 11000}, "server": 700}, "memory_bytes": 864}],
+        "tensors": [{"name": "image", "size_bytes": 602112, "consumers": ["conv"]}, {"name": "out", "size_bytes": 4000, "producer": "conv", "output": true}]}"#;
+
+    #[test]
+    fn files_round_trip() {
+        let file: CostsFile = serde_json::from_str(FILE).expect("a costs file");
+        let costs = file.check().expect("costs that fit");
+        assert_eq!(costs.link(0, 1).map(|l| l.transmit_w), Some(1.2));
+        assert_eq!(costs.tensors()[1].producer, Some(0));
+        let again = serde_json::to_string(&CostsFile::from(&costs)).expect("JSON");
+        let back: CostsFile = serde_json::from_str(&again).expect("a costs file");
+        assert_eq!(back.check().expect("costs that fit"), costs);
+    }
+
+    #[test]
+    fn unknown_names_and_fields_are_refused() {
+        let refused = |from: &str, to: &str| {
+            let changed = FILE.replacen(from, to, 1);
+            serde_json::from_str::<CostsFile>(&changed).map_err(|e| e.to_string()).and_then(|f| f.check().map_err(|e| e.to_string())).err().unwrap_or_default()
+        };
+        assert!(refused(r#""consumers": ["conv"]"#, r#""consumers": ["con"]"#).contains("tensor `image` names node `con`, which is not listed"));
+        assert!(refused(r#""to": "server""#, r#""to": "cloud""#).contains("the link from phone to cloud names processor `cloud`"));
+        assert!(refused(r#""active_w""#, r#""watts""#).contains("watts"));
+        assert!(refused("3.0", "-3.0").contains("processor `phone`: active_w is -3"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Exact search over cuts and processor orders: dynamic programming over (processors used, the last of them, nodes done), as for a travelling salesman.
+//!
+//! Two passes give the best throughput: the least bottleneck, then the least latency with no stage above it. Under a latency bound, the least period is
+//! found by bisection over whole nanoseconds, each step one pass. Work per pass: P^2 2^P n^2 / 4 at most; a stage only grows with its end, so scans stop early.
+
+use super::{Cut, stages::StageTimes};
+
+const NONE: u32 = u32::MAX;
+
+/// What every stage must keep.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// No stage above this, ns.
+    pub period: u64,
+}
+
+/// The best way to each state (used, last, nodes done): latency, slowest stage, and the state before it.
+pub(super) struct Table<'a> {
+    times: &'a StageTimes,
+    latency: Vec<u64>,
+    period: Vec<u64>,
+    before: Vec<u32>,
+    end: usize,
+}
+
+impl<'a> Table<'a> {
+    /// Least latency with every stage within the limits; among equals the least period. `None` when there is no such pipeline.
+    pub(super) fn least_latency(times: &'a StageTimes, limits: Limits) -> Option<Self> {
+        let size = states(times);
+        let mut table = Self { times, latency: vec![u64::MAX; size], period: vec![u64::MAX; size], before: vec![NONE; size], end: 0 };
+        table.extend_all(None, limits);
+        for used in 1..1usize << times.processors {
+            for last in (0..times.processors).filter(|last| used >> last & 1 == 1) {
+                table.extend_all(Some((used, last)), limits);
+            }
+        }
+        let ends = (1..1usize << times.processors).flat_map(|used| (0..times.processors).map(move |last| (used, last)));
+        let ends = ends.map(|(used, last)| state(times, used, last) + times.nodes);
+        let best = ends.min_by_key(|&end| (table.latency[end], table.period[end]))?;
+        table.end = best;
+        (table.latency[best] < u64::MAX).then_some(table)
+    }
+
+    /// All stages that can follow those that end with `last` (all first stages, from home, for `None`).
+    fn extend_all(&mut self, ended: Option<(usize, usize)>, limits: Limits) {
+        let times = self.times;
+        let (used, from, row) = ended.map_or((0, times.home, None), |(used, last)| (used, last, Some(state(times, used, last))));
+        let starts = if row.is_some() { 1..times.nodes } else { 0..1 };
+        for next in (0..times.processors).filter(|next| used >> next & 1 == 0) {
+            let target = state(times, used | 1 << next, next);
+            for start in starts.clone() {
+                let (latency, period) = row.map_or((0, 0), |row| (self.latency[row + start], self.period[row + start]));
+                if latency == u64::MAX {
+                    continue;
+                }
+                let Some(receive) = times.receive(from, next, start) else { continue };
+                let before = row.map_or(NONE, |row| (row + start) as u32);
+                self.extend(start, next, target, receive, (latency, period, before), limits);
+            }
+        }
+    }
+
+    fn extend(&mut self, start: usize, next: usize, target: usize, receive: u64, so_far: (u64, u64, u32), limits: Limits) {
+        let times = self.times;
+        let (latency, period, before) = so_far;
+        let prefix = times.prefix(next);
+        for end in start + 1..=times.reach(next, start) {
+            let stage = receive.saturating_add(prefix[end] - prefix[start]);
+            if stage > limits.period {
+                return;
+            }
+            let reached = (latency.saturating_add(stage), period.max(stage));
+            let slot = target + end;
+            if reached.0 <= self.latency[slot] && reached < (self.latency[slot], self.period[slot]) && times.cuttable(end) {
+                (self.latency[slot], self.period[slot]) = reached;
+                self.before[slot] = before;
+            }
+        }
+    }
+
+    /// The stages of the best pipeline.
+    pub(super) fn cuts(&self) -> Vec<Cut> {
+        let places = self.times.nodes + 1;
+        let mut cuts = Vec::new();
+        let mut at = self.end;
+        loop {
+            let before = self.before[at];
+            let from = if before == NONE { 0 } else { before as usize % places };
+            cuts.push(Cut { processor: at / places % self.times.processors, from, to: at % places });
+            if before == NONE {
+                cuts.reverse();
+                return cuts;
+            }
+            at = before as usize;
+        }
+    }
+}
+
+fn states(times: &StageTimes) -> usize {
+    ((times.nodes + 1) * times.processors) << times.processors
+}
+
+/// Index of (used, last, 0 nodes done).
+fn state(times: &StageTimes, used: usize, last: usize) -> usize {
+    (used * times.processors + last) * (times.nodes + 1)
+}
+
+/// The least possible period, ns.
+pub(super) fn bottleneck(times: &StageTimes) -> Option<u64> {
+    let mut least = vec![u64::MAX; states(times)];
+    let mut best = u64::MAX;
+    let mut extend = |least: &mut Vec<u64>, row: Option<usize>, used: usize, from: usize| {
+        let starts = if row.is_some() { 1..times.nodes } else { 0..1 };
+        for next in (0..times.processors).filter(|next| used >> next & 1 == 0) {
+            let (target, prefix) = (state(times, used | 1 << next, next), times.prefix(next));
+            for start in starts.clone() {
+                let so_far = row.map_or(0, |row| least[row + start]);
+                if so_far >= best {
+                    continue;
+                }
+                let Some(receive) = times.receive(from, next, start) else { continue };
+                for end in start + 1..=times.reach(next, start) {
+                    let slowest = so_far.max(receive.saturating_add(prefix[end] - prefix[start]));
+                    if slowest >= best {
+                        break;
+                    }
+                    if slowest < least[target + end] && times.cuttable(end) {
+                        least[target + end] = slowest;
+                        if end == times.nodes {
+                            best = slowest;
+                        }
+                    }
+                }
+            }
+        }
+    };
+    extend(&mut least, None, 0, times.home);
+    for used in 1..1usize << times.processors {
+        for last in (0..times.processors).filter(|last| used >> last & 1 == 1) {
+            extend(&mut least, Some(state(times, used, last)), used, last);
+        }
+    }
+    (best < u64::MAX).then_some(best)
+}
+
+/// The pipeline of least period whose latency is at most `latency`, given that one of period `known` exists; among equals the least latency.
+pub(super) fn least_period(times: &StageTimes, latency: u64, known: u64) -> Option<Vec<Cut>> {
+    let (mut low, mut high) = (bottleneck(times)?, known);
+    let mut best = None;
+    while low <= high {
+        let period = low + (high - low) / 2;
+        let cuts = Table::least_latency(times, Limits { period }).map(|t| t.cuts()).filter(|cuts| times.latency(cuts) <= latency);
+        match cuts {
+            Some(cuts) => {
+                let reached = times.period(&cuts);
+                best = Some(cuts);
+                match reached.checked_sub(1) {
+                    Some(less) => high = less,
+                    None => break,
+                }
+            }
+            None => low = period + 1,
+        }
+    }
+    best
+}
+
+/// The first node that no pipeline gets past.
+pub(super) fn furthest(times: &StageTimes) -> usize {
+    let runs = |node: usize| (0..times.processors).any(|p| times.reach(p, node) > node);
+    (0..times.nodes).find(|&node| !runs(node)).unwrap_or(0)
+}

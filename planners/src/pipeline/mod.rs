@@ -1,0 +1,261 @@
+//! Pipelines: a model's operators in order, cut into stages that work on different frames at the same time, each on a processor of its own.
+//!
+//! | question | where |
+//! |---|---|
+//! | where to cut and which processor takes which stage | [`Pipeline::best`] |
+//! | all trade-offs between period and latency | [`Pipeline::pareto`] |
+//! | one encoder with several decoders on several processors | [`multitask`] |
+//! | what a policy without a plan would do | [`naive`] |
+//!
+//! The period is the slowest stage, a stage being its incoming transfer and its operators; the latency is the sum of all stages. Values that pass by a
+//! stage are handed on by it.
+
+mod exact;
+pub mod multitask;
+pub mod naive;
+mod stages;
+
+use crate::{
+    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
+    cost::{CostError, Costs, End, Interval},
+};
+use exact::{Limits, Table};
+use stages::StageTimes;
+
+/// Most processors one pipeline is planned over: the search is exponential in them.
+pub const MOST_PROCESSORS: usize = 10;
+
+/// Why there is no pipeline.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PipelineError {
+    #[error(transparent)]
+    Cost(#[from] CostError),
+    #[error("{count} processors: pipelines are planned exactly, over at most {MOST_PROCESSORS}; leave out those that cannot help")]
+    TooManyProcessors { count: usize },
+    #[error("no pipeline keeps {bounds}")]
+    Impossible { bounds: String },
+    #[error("no processor can run node `{node}` where the links between processors let it be reached")]
+    Unreachable { node: String },
+}
+
+/// What to minimise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipelineObjective {
+    /// The period (the most frames per second); among equals the least latency.
+    Throughput {
+        /// Keep the latency, ns.
+        latency_at_most: Option<u64>,
+    },
+    /// The latency; among equals the least period.
+    Latency {
+        /// Keep the period, ns.
+        period_at_most: Option<u64>,
+    },
+}
+
+/// One stage by index: nodes `from..to` of the costs on a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Cut {
+    pub processor: usize,
+    pub from: usize,
+    pub to: usize,
+}
+
+/// Stages by index, and the plan to print.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct PipelinePlan {
+    pub cuts: Vec<Cut>,
+    pub plan: Plan,
+}
+
+/// A model and the processors its pipeline may use, each for one stage at most.
+#[derive(Debug)]
+pub struct Pipeline<'a> {
+    costs: &'a Costs,
+    times: StageTimes,
+}
+
+impl<'a> Pipeline<'a> {
+    /// Asks for pipelines of a model over all processors of its costs. Inputs arrive at processor `home`: a first stage elsewhere pays for receiving them.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for too many processors or a `home` that is none.
+    pub fn new(costs: &'a Costs, home: usize) -> Result<Self, PipelineError> {
+        let count = costs.processors().len();
+        if count > MOST_PROCESSORS {
+            return Err(PipelineError::TooManyProcessors { count });
+        }
+        if home >= count {
+            return Err(CostError::Unknown { owner: "the pipeline".to_owned(), what: "processor", name: home.to_string() }.into());
+        }
+        Ok(Self { costs, times: StageTimes::of(costs, home, End::Point) })
+    }
+
+    /// The best pipeline, proven by dynamic programming over (processors used, last one, nodes done).
+    ///
+    /// # Errors
+    /// [`PipelineError::Impossible`] when none keeps the bound.
+    pub fn best(&self, objective: PipelineObjective) -> Result<PipelinePlan, PipelineError> {
+        let found = solve(&self.times, objective).ok_or_else(|| self.nothing(objective))?;
+        Ok(self.plan(objective, found))
+    }
+
+    /// Every pipeline that no other beats in both period and latency, fastest period first.
+    ///
+    /// # Errors
+    /// As [`Pipeline::best`], when there is none at all.
+    pub fn pareto(&self) -> Result<Vec<PipelinePlan>, PipelineError> {
+        let mut list = Vec::new();
+        let mut objective = PipelineObjective::Latency { period_at_most: None };
+        while let Some(cuts) = solve(&self.times, objective) {
+            let period = self.times.period(&cuts);
+            list.push(self.plan(objective, cuts));
+            let Some(less) = period.checked_sub(1) else { break };
+            objective = PipelineObjective::Latency { period_at_most: Some(less) };
+        }
+        list.reverse();
+        if list.is_empty() { Err(self.nothing(objective)) } else { Ok(list) }
+    }
+
+    /// What given stages would cost. `None` unless they cover all nodes in order, with each processor used once and able to run and reach them.
+    #[must_use]
+    pub fn plan_of(&self, cuts: &[Cut], objective: PipelineObjective) -> Option<PipelinePlan> {
+        let fits = |index: usize, cut: &Cut| {
+            let start = index.checked_sub(1).map_or(0, |before| cuts[before].to);
+            let once = cuts[..index].iter().all(|other| other.processor != cut.processor);
+            cut.from == start && cut.from < cut.to && cut.processor < self.costs.processors().len() && once
+        };
+        let covered = cuts.last().is_some_and(|last| last.to == self.costs.nodes().len());
+        let valid = covered && cuts.iter().enumerate().all(|(index, cut)| fits(index, cut)) && self.times.each(cuts).all(|t| t.is_some());
+        valid.then(|| self.plan(objective, cuts.to_vec()))
+    }
+
+    fn nothing(&self, objective: PipelineObjective) -> PipelineError {
+        let bounds = describe_bounds(objective);
+        let unbounded = solve(&self.times, PipelineObjective::Latency { period_at_most: None });
+        if unbounded.is_some() && !bounds.is_empty() {
+            return PipelineError::Impossible { bounds: bounds.join(" and ") };
+        }
+        let node = exact::furthest(&self.times);
+        let name = self.costs.nodes().get(node).map_or_else(String::new, |n| n.name.clone());
+        PipelineError::Unreachable { node: name }
+    }
+
+    fn plan(&self, objective: PipelineObjective, cuts: Vec<Cut>) -> PipelinePlan {
+        let costs = self.costs;
+        let name = |processor: usize| costs.processors()[processor].name.clone();
+        let stage = |cut: &Cut| Stage {
+            processor: name(cut.processor),
+            nodes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.name.clone()).collect(),
+            latency_ns: costs.nodes()[cut.from..cut.to].iter().filter_map(|n| n.latency_ns[cut.processor]).sum(),
+            memory_bytes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.memory_bytes).sum(),
+        };
+        let at = |end| StageTimes::of(costs, self.times.home, end);
+        let (lower, upper) = (at(End::Lower), at(End::Upper));
+        let interval = |of: &dyn Fn(&StageTimes) -> u64| {
+            let point = of(&self.times);
+            Interval::new(point, of(&lower).min(point), of(&upper).max(point)).unwrap_or(Interval::exact(point))
+        };
+        let minimised = match objective {
+            PipelineObjective::Throughput { .. } => "period",
+            PipelineObjective::Latency { .. } => "latency",
+        };
+        let optimal = Optimality {
+            minimised: minimised.to_owned(),
+            bounds: describe_bounds(objective),
+            cost_model: "a processor takes one stage of consecutive operators, and receives before it computes; stages overlap without slowing each other"
+                .to_owned(),
+            gap: self.gap(objective, &cuts),
+        };
+        let plan = Plan {
+            model: costs.model().to_owned(),
+            stages: cuts.iter().map(stage).collect(),
+            transfers: self.transfers(&cuts),
+            predicted: Predicted {
+                latency_ns: interval(&|times| times.latency(&cuts)),
+                period_ns: Some(interval(&|times| times.period(&cuts))),
+                device_energy_nj: None,
+            },
+            optimal,
+            regret: self.regret(objective, &cuts, &lower, &upper),
+            evidence: Evidence::CostModel,
+        };
+        PipelinePlan { cuts, plan }
+    }
+
+    fn gap(&self, objective: PipelineObjective, cuts: &[Cut]) -> f64 {
+        let value = |cuts: &[Cut]| value(objective, &self.times, cuts);
+        let best = solve(&self.times, objective).map_or(0, |best| value(&best));
+        value(cuts).saturating_sub(best) as f64 / best.max(1) as f64
+    }
+
+    fn transfers(&self, cuts: &[Cut]) -> Vec<Transfer> {
+        let name = |processor: usize| self.costs.processors()[processor].name.clone();
+        let starts = std::iter::once(self.times.home).chain(cuts.iter().map(|c| c.processor));
+        let hand_over = |(from, cut): (usize, &Cut)| {
+            let tensors: Vec<_> = stages::live(self.costs, cut.from).collect();
+            let link = self.costs.link(from, cut.processor)?;
+            let sum: Interval = tensors.iter().filter_map(|t| link.transfer_ns(t.size_bytes)).sum();
+            (!tensors.is_empty()).then(|| Transfer {
+                from: name(from),
+                to: name(cut.processor),
+                tensors: tensors.iter().map(|t| t.name.clone()).collect(),
+                size_bytes: tensors.iter().map(|t| t.size_bytes).sum(),
+                latency_ns: sum + Interval::exact(link.setup_ns),
+            })
+        };
+        starts.zip(cuts).filter_map(hand_over).collect()
+    }
+
+    /// The worst case over all costs in their intervals of (this pipeline - the best one). For a period: some stage of this pipeline at its upper end and
+    /// all else at its lower end; for a latency: this whole pipeline at its upper end (Kasperski 2008).
+    fn regret(&self, objective: PipelineObjective, cuts: &[Cut], lower: &StageTimes, upper: &StageTimes) -> Option<Regret> {
+        let at_worst = |of_stage: &dyn Fn(usize) -> bool| -> Option<u64> {
+            let times = lower.raised(upper, cuts, of_stage);
+            let best = solve(&times, objective)?;
+            Some(value(objective, &times, cuts).saturating_sub(value(objective, &times, &best)))
+        };
+        let worst = match objective {
+            PipelineObjective::Throughput { .. } => (0..cuts.len()).filter_map(|stage| at_worst(&|s| s == stage)).max()?,
+            PipelineObjective::Latency { .. } => at_worst(&|_| true)?,
+        };
+        Some(Regret::of(worst, value(objective, &self.times, cuts)))
+    }
+}
+
+fn value(objective: PipelineObjective, times: &StageTimes, cuts: &[Cut]) -> u64 {
+    match objective {
+        PipelineObjective::Throughput { .. } => times.period(cuts),
+        PipelineObjective::Latency { .. } => times.latency(cuts),
+    }
+}
+
+fn describe_bounds(objective: PipelineObjective) -> Vec<String> {
+    let at_most = |what: &str, ns: Option<u64>| ns.map(|ns| format!("{what} at most {}", crate::plan::duration(Interval::exact(ns))));
+    match objective {
+        PipelineObjective::Throughput { latency_at_most } => at_most("latency", latency_at_most).into_iter().collect(),
+        PipelineObjective::Latency { period_at_most } => at_most("period", period_at_most).into_iter().collect(),
+    }
+}
+
+fn solve(times: &StageTimes, objective: PipelineObjective) -> Option<Vec<Cut>> {
+    let least_latency = |period: u64| Table::least_latency(times, Limits { period }).map(|t| t.cuts());
+    match objective {
+        PipelineObjective::Latency { period_at_most } => least_latency(period_at_most.unwrap_or(u64::MAX)),
+        PipelineObjective::Throughput { latency_at_most: None } => least_latency(exact::bottleneck(times)?),
+        PipelineObjective::Throughput { latency_at_most: Some(latency) } => {
+            let cuts = least_latency(u64::MAX)?;
+            if times.latency(&cuts) > latency {
+                return None;
+            }
+            let period = times.period(&cuts);
+            exact::least_period(times, latency, period).or(Some(cuts))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

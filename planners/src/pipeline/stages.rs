@@ -1,0 +1,179 @@
+//! [`StageTimes`]: what any stage takes, in constant time: prefix sums of latencies, and what is live at each place where one might cut.
+
+use super::Cut;
+use crate::cost::{Costs, End, Interval, TensorCosts};
+
+/// Times of all possible stages at one end of the costs' intervals, ns.
+#[derive(Clone, Debug)]
+pub(super) struct StageTimes {
+    pub nodes: usize,
+    pub processors: usize,
+    pub home: usize,
+    /// `[processor][i]`: the first `i` nodes; a node that cannot run there counts nothing and ends `reach`.
+    prefix: Vec<Vec<u64>>,
+    /// `[processor][i]`: the furthest end of a stage that starts at node `i`: it can run, and fits the memory.
+    reach: Vec<Vec<usize>>,
+    /// `[from * processors + to][i]`: handing over what is live before node `i`.
+    receive: Vec<Vec<Option<u64>>>,
+    /// `[i]`: whether one may cut before node `i`.
+    cuttable: Vec<bool>,
+}
+
+/// Tensors that a stage starting at node `at` needs, or hands on.
+pub(super) fn live(costs: &Costs, at: usize) -> impl Iterator<Item = &TensorCosts> {
+    costs.tensors().iter().filter(move |t| live_span(t).contains(&at))
+}
+
+/// Places (before which node) where a tensor is live.
+fn live_span(tensor: &TensorCosts) -> std::ops::Range<usize> {
+    let first = tensor.producer.map_or(0, |p| p + 1);
+    match tensor.consumers.iter().max() {
+        Some(&last) => first..last + 1,
+        None => 0..0,
+    }
+}
+
+impl StageTimes {
+    pub(super) fn of(costs: &Costs, home: usize, end: End) -> Self {
+        let (nodes, processors) = (costs.nodes().len(), costs.processors().len());
+        let latency = |node: usize, p: usize| costs.nodes()[node].latency_ns[p].map(|ns| ns.at(end));
+        let prefix = |p: usize| std::iter::once(0).chain((0..nodes).scan(0u64, move |sum, n| add(sum, latency(n, p).unwrap_or(0)))).collect();
+        let mut cuttable = vec![true; nodes + 1];
+        for group in costs.together() {
+            if let (Some(&first), Some(&last)) = (group.iter().min(), group.iter().max()) {
+                cuttable[first + 1..=last].fill(false);
+            }
+        }
+        let pairs = (0..processors * processors).map(|pair| receive(costs, pair / processors, pair % processors, end));
+        Self {
+            nodes,
+            processors,
+            home,
+            prefix: (0..processors).map(prefix).collect(),
+            reach: (0..processors).map(|p| reach(costs, p)).collect(),
+            receive: pairs.collect(),
+            cuttable,
+        }
+    }
+
+    /// Receiving what is live before node `at`; `None` where there is no link.
+    pub(super) fn receive(&self, from: usize, to: usize, at: usize) -> Option<u64> {
+        self.receive[from * self.processors + to][at]
+    }
+
+    pub(super) fn prefix(&self, processor: usize) -> &[u64] {
+        &self.prefix[processor]
+    }
+
+    pub(super) fn reach(&self, processor: usize, from: usize) -> usize {
+        self.reach[processor][from]
+    }
+
+    pub(super) fn cuttable(&self, at: usize) -> bool {
+        self.cuttable[at]
+    }
+
+    /// One stage that takes over from a processor: receiving and computing. `None` when it cannot.
+    pub(super) fn stage(&self, from: usize, cut: &Cut) -> Option<u64> {
+        let possible = cut.to <= self.reach(cut.processor, cut.from) && self.cuttable(cut.from) && self.cuttable(cut.to);
+        let prefix = self.prefix(cut.processor);
+        let computing = prefix[cut.to] - prefix[cut.from];
+        possible.then(|| self.receive(from, cut.processor, cut.from).map(|ns| ns.saturating_add(computing)))?
+    }
+
+    /// Every stage in order.
+    pub(super) fn each<'a>(&'a self, cuts: &'a [Cut]) -> impl Iterator<Item = Option<u64>> + 'a {
+        let before = std::iter::once(self.home).chain(cuts.iter().map(|c| c.processor));
+        before.zip(cuts).map(|(from, cut)| self.stage(from, cut))
+    }
+
+    /// The slowest stage.
+    pub(super) fn period(&self, cuts: &[Cut]) -> u64 {
+        self.each(cuts).map(|t| t.unwrap_or(u64::MAX)).max().unwrap_or(0)
+    }
+
+    /// All stages.
+    pub(super) fn latency(&self, cuts: &[Cut]) -> u64 {
+        self.each(cuts).fold(0u64, |sum, t| sum.saturating_add(t.unwrap_or(u64::MAX)))
+    }
+
+    /// These times, but those that the chosen stages of a pipeline pay as in `upper`.
+    pub(super) fn raised(&self, upper: &Self, cuts: &[Cut], chosen: &dyn Fn(usize) -> bool) -> Self {
+        let mut times = self.clone();
+        for (index, cut) in cuts.iter().enumerate().filter(|(index, _)| chosen(*index)) {
+            let from = index.checked_sub(1).map_or(self.home, |before| cuts[before].processor);
+            let pair = from * self.processors + cut.processor;
+            times.receive[pair][cut.from] = upper.receive[pair][cut.from];
+            let (low, high) = (&self.prefix[cut.processor], &upper.prefix[cut.processor]);
+            let step = |n: usize| if (cut.from..cut.to).contains(&n) { high[n + 1] - high[n] } else { low[n + 1] - low[n] };
+            times.prefix[cut.processor] = std::iter::once(0).chain((0..self.nodes).scan(0, |sum, n| add(sum, step(n)))).collect();
+        }
+        times
+    }
+}
+
+fn add(sum: &mut u64, ns: u64) -> Option<u64> {
+    *sum = sum.saturating_add(ns);
+    Some(*sum)
+}
+
+fn reach(costs: &Costs, processor: usize) -> Vec<usize> {
+    let nodes = costs.nodes();
+    let room = costs.processors()[processor].memory_bytes.unwrap_or(u64::MAX);
+    let mut reach = vec![0; nodes.len() + 1];
+    let (mut end, mut used) = (0, 0u64);
+    for from in 0..=nodes.len() {
+        if end < from {
+            (end, used) = (from, 0);
+        }
+        while let Some(node) = nodes.get(end).filter(|n| n.latency_ns[processor].is_some() && n.memory_bytes <= room.saturating_sub(used)) {
+            used += node.memory_bytes;
+            end += 1;
+        }
+        reach[from] = end;
+        if end > from {
+            used -= nodes[from].memory_bytes;
+        }
+    }
+    reach
+}
+
+/// What receiving over one link takes at every place.
+fn receive(costs: &Costs, from: usize, to: usize, end: End) -> Vec<Option<u64>> {
+    let places = costs.nodes().len() + 1;
+    if from == to {
+        return vec![Some(0); places];
+    }
+    let Some(link) = costs.link(from, to) else { return vec![None; places] };
+    // Sums of the tensors live at each place, from where each begins and ceases to be.
+    let mut sums = vec![0i128; places + 1];
+    let mut count = vec![0i64; places + 1];
+    let mut down = vec![0i64; places + 1];
+    for tensor in costs.tensors() {
+        let span = live_span(tensor);
+        if span.is_empty() {
+            continue;
+        }
+        let (first, past) = (span.start, span.end);
+        count[first] += 1;
+        count[past] -= 1;
+        match link.transfer_ns(tensor.size_bytes).map(|t: Interval| i128::from(t.at(end))) {
+            Some(ns) => {
+                sums[first] += ns;
+                sums[past] -= ns;
+            }
+            None => {
+                down[first] += 1;
+                down[past] -= 1;
+            }
+        }
+    }
+    let running = |(sum, tensors, blocked): &mut (i128, i64, i64), place: usize| {
+        *sum += sums[place];
+        *tensors += count[place];
+        *blocked += down[place];
+        let setup = if *tensors > 0 { i128::from(link.setup_ns) } else { 0 };
+        Some((*blocked == 0).then(|| u64::try_from(*sum + setup).unwrap_or(u64::MAX)))
+    };
+    (0..places).scan((0, 0, 0), running).collect()
+}

@@ -1,0 +1,48 @@
+//! The best split of a chain by one scan (Neurosurgeon, ASPLOS 2017): after how many nodes to hand over. For graphs with branches there is [`super::Split`].
+//!
+//! For costs that are a chain both give the same latency; the scan is there for planning at every frame.
+
+use super::{Criterion, SplitError, criteria};
+use crate::cost::{Costs, End};
+
+/// The number of nodes on the device (0 to all) that gives the least latency, and that latency in ns. `None` when the model is not a chain: each node but
+/// the first reads just what the one before it provides.
+///
+/// # Errors
+/// As [`super::Split::new`].
+pub fn best_split(costs: &Costs, device: usize, server: usize) -> Result<Option<(usize, u64)>, SplitError> {
+    let split = super::Split::new(costs, device, server)?;
+    let Some(handed_over) = handed_over(costs) else { return Ok(None) };
+    let terms = criteria::terms(costs, &split.ends, Criterion::Latency, End::Point);
+    let nodes = costs.nodes().len();
+    let closure = &split.closure;
+    let mut latency = terms.server.iter().sum::<u128>();
+    let mut best = None;
+    for on_device in 0..=nodes {
+        if let Some(node) = on_device.checked_sub(1) {
+            latency = latency + terms.device[node] - terms.server[node];
+        }
+        let handing = handed_over.get(on_device).map_or(0, |&tensor| terms.sent[tensor] + terms.offloaded);
+        let total = latency + handing;
+        let allowed = !closure.on_server[..on_device].contains(&true) && !closure.on_device[on_device..].contains(&true) && total < super::flow::INFINITE;
+        if allowed && best.is_none_or(|(_, least)| total < least) {
+            best = Some((on_device, total));
+        }
+    }
+    let impossible = SplitError::Impossible { bounds: "what is confined and what cannot run".to_owned() };
+    let (on_device, total) = best.ok_or(impossible)?;
+    Ok(Some((on_device, u64::try_from(total).unwrap_or(u64::MAX))))
+}
+
+/// For each node of a chain, the tensor (among those that are read) that it needs.
+fn handed_over(costs: &Costs) -> Option<Vec<usize>> {
+    let mut needed = vec![None; costs.nodes().len()];
+    for (index, tensor) in costs.tensors().iter().filter(|t| !t.consumers.is_empty()).enumerate() {
+        let [consumer] = tensor.consumers[..] else { return None };
+        let follows = tensor.producer.map_or(consumer == 0, |producer| producer + 1 == consumer);
+        if !follows || needed[consumer].replace(index).is_some() {
+            return None;
+        }
+    }
+    if costs.together().is_empty() { needed.into_iter().collect() } else { None }
+}

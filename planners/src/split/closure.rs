@@ -1,0 +1,172 @@
+//! The combinatorial core of a split: which nodes stay on the device, so that a sum of costs is least.
+//!
+//! Nothing flows back: where a node is on the device, so is whatever it reads. A tensor is sent once, however many nodes read it. The sum has one term
+//! per node and side, one per tensor sent, and one for using the server at all; its minimum is a minimum cut with one extra vertex per tensor with
+//! several readers, and infinite arcs for what is forbidden (as DADS, INFOCOM 2019, but with tensors counted once and the arcs against flowing back).
+
+use super::flow::{FlowNetwork, INFINITE};
+
+/// A tensor that may have to be sent.
+#[derive(Debug)]
+pub(super) struct Sendable {
+    /// The node that provides it; `None` for an input, which arrives on the device.
+    pub producer: Option<usize>,
+    /// Nodes that read it; at least one.
+    pub consumers: Vec<usize>,
+}
+
+/// What every split of a model must respect.
+#[derive(Debug)]
+pub(super) struct Closure {
+    pub nodes: usize,
+    pub tensors: Vec<Sendable>,
+    /// Groups that stay on one side.
+    pub together: Vec<Vec<usize>>,
+    /// Nodes that must be on the device.
+    pub on_device: Vec<bool>,
+    /// Nodes that must be on the server.
+    pub on_server: Vec<bool>,
+    /// Nodes that nobody reads: if anything is on the server, one of them is.
+    sinks: Vec<usize>,
+}
+
+/// One criterion's share of everything that can be paid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Terms {
+    /// For each node, on the device.
+    pub device: Vec<u128>,
+    /// For each node, on the server.
+    pub server: Vec<u128>,
+    /// For each tensor, when it is sent.
+    pub sent: Vec<u128>,
+    /// Once, when anything is on the server.
+    pub offloaded: u128,
+}
+
+/// Which nodes are on the device.
+pub(super) type Side = Vec<bool>;
+
+impl Terms {
+    /// `a` times these terms plus `b` times others.
+    pub(super) fn combined(&self, a: u128, other: &Self, b: u128) -> Self {
+        let combine = |x: &[u128], y: &[u128]| x.iter().zip(y).map(|(x, y)| a * x + b * y).collect();
+        Self {
+            device: combine(&self.device, &other.device),
+            server: combine(&self.server, &other.server),
+            sent: combine(&self.sent, &other.sent),
+            offloaded: a * self.offloaded + b * other.offloaded,
+        }
+    }
+
+    /// More than any split can cost.
+    pub(super) fn ceiling(&self) -> u128 {
+        self.device.iter().chain(&self.server).chain(&self.sent).sum::<u128>() + self.offloaded + 1
+    }
+
+    /// What a split pays.
+    pub(super) fn cost(&self, closure: &Closure, side: &Side) -> u128 {
+        let nodes: u128 = side.iter().zip(self.device.iter().zip(&self.server)).map(|(&here, (d, s))| if here { d } else { s }).sum();
+        let sent: u128 = closure.sent(side).map(|tensor| self.sent[tensor]).sum();
+        nodes + sent + if side.iter().all(|&here| here) { 0 } else { self.offloaded }
+    }
+
+    /// These terms where a split pays them, others where it does not.
+    pub(super) fn where_paid(&self, closure: &Closure, side: &Side, elsewhere: &Self) -> Self {
+        let mut terms = elsewhere.clone();
+        for (node, &here) in side.iter().enumerate() {
+            if here {
+                terms.device[node] = self.device[node];
+            } else {
+                terms.server[node] = self.server[node];
+            }
+        }
+        for tensor in closure.sent(side) {
+            terms.sent[tensor] = self.sent[tensor];
+        }
+        terms
+    }
+}
+
+impl Closure {
+    pub(super) fn new(nodes: usize, tensors: Vec<Sendable>, together: Vec<Vec<usize>>, on_device: Vec<bool>, on_server: Vec<bool>) -> Self {
+        let mut read = vec![false; nodes];
+        tensors.iter().filter_map(|t| t.producer).for_each(|node| read[node] = true);
+        let sinks = (0..nodes).filter(|&node| !read[node]).collect();
+        Self { nodes, tensors, together, on_device, on_server, sinks }
+    }
+
+    /// The tensors that a split sends.
+    pub(super) fn sent<'a>(&'a self, side: &'a Side) -> impl Iterator<Item = usize> + 'a {
+        let crosses = |t: &Sendable| t.producer.is_none_or(|node| side[node]) && t.consumers.iter().any(|&node| !side[node]);
+        self.tensors.iter().enumerate().filter(move |(_, t)| crosses(t)).map(|(index, _)| index)
+    }
+
+    /// A node that would have to be on both sides, if there is one: then nothing can be planned.
+    pub(super) fn contradiction(&self) -> Option<usize> {
+        let (mut device, mut server) = (self.on_device.clone(), self.on_server.clone());
+        loop {
+            let before = device.iter().chain(&server).filter(|&&x| x).count();
+            for tensor in self.tensors.iter().rev() {
+                let Some(producer) = tensor.producer else { continue };
+                device[producer] |= tensor.consumers.iter().any(|&node| device[node]);
+            }
+            for tensor in &self.tensors {
+                if tensor.producer.is_some_and(|producer| server[producer]) {
+                    tensor.consumers.iter().for_each(|&node| server[node] = true);
+                }
+            }
+            for group in &self.together {
+                for side in [&mut device, &mut server] {
+                    if group.iter().any(|&node| side[node]) {
+                        group.iter().for_each(|&node| side[node] = true);
+                    }
+                }
+            }
+            if before == device.iter().chain(&server).filter(|&&x| x).count() {
+                return (0..self.nodes).find(|&node| device[node] && server[node]);
+            }
+        }
+    }
+
+    /// The split with the least cost and, among those, the fewest nodes on the device. `None` when no split respects the constraints.
+    pub(super) fn cheapest(&self, terms: &Terms) -> Option<(u128, Side)> {
+        self.cheapest_with(terms, &self.on_device, &self.on_server)
+    }
+
+    /// As [`Closure::cheapest`], with other nodes pinned to a side.
+    pub(super) fn cheapest_with(&self, terms: &Terms, on_device: &[bool], on_server: &[bool]) -> Option<(u128, Side)> {
+        let (source, sink, used) = (self.nodes + self.tensors.len(), self.nodes + self.tensors.len() + 1, self.nodes + self.tensors.len() + 2);
+        let mut network = FlowNetwork::new(self.nodes + self.tensors.len() + 3, 2 * self.nodes + 4 * self.tensors.len());
+        for node in 0..self.nodes {
+            network.arc(source, node, if on_device[node] { INFINITE } else { terms.server[node] }, 0);
+            network.arc(node, sink, if on_server[node] { INFINITE } else { terms.device[node] }, 0);
+        }
+        for (index, tensor) in self.tensors.iter().enumerate() {
+            self.tensor_arcs(&mut network, source, index, tensor, terms.sent[index]);
+        }
+        for group in &self.together {
+            group.windows(2).for_each(|pair| network.arc(pair[0], pair[1], INFINITE, INFINITE));
+        }
+        if terms.offloaded > 0 {
+            network.arc(source, used, terms.offloaded, 0);
+            self.sinks.iter().for_each(|&node| network.arc(used, node, INFINITE, 0));
+        }
+        let value = network.maximum_flow(source, sink);
+        (value < INFINITE).then(|| (value, (0..self.nodes).map(|node| network.on_source_side(node)).collect()))
+    }
+
+    fn tensor_arcs(&self, network: &mut FlowNetwork, source: usize, index: usize, tensor: &Sendable, sent: u128) {
+        let producer = tensor.producer.unwrap_or(source);
+        let back = if tensor.producer.is_some() { INFINITE } else { 0 };
+        if let [consumer] = tensor.consumers[..] {
+            network.arc(producer, consumer, sent, back);
+            return;
+        }
+        let vertex = self.nodes + index;
+        network.arc(producer, vertex, sent, 0);
+        for &consumer in &tensor.consumers {
+            network.arc(vertex, consumer, INFINITE, 0);
+            network.arc(consumer, producer, back, 0);
+        }
+    }
+}
