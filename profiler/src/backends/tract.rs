@@ -9,7 +9,7 @@ use crate::{
     clock::{RunTime, Stopwatch},
     inputs,
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tract_onnx::{
     prelude::*,
     tract_core::{self, internal::TypedNode},
@@ -118,7 +118,9 @@ impl Session for TractSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         let plan = Arc::clone(&self.plan);
-        let mut rows: Vec<(usize, Measurement)> = Vec::new();
+        let computes = |id: usize| !matches!(plan.model().node(id).op.name().as_ref(), "Source" | "Const");
+        // In the plan's order; where each node's row is.
+        let (mut rows, mut places) = (Vec::<Measurement>::new(), BTreeMap::<usize, usize>::new());
         let mut e2e = Samples::default();
         for repeat in 0..warmups.saturating_add(repeats) {
             let mut state = plan.spawn().map_err(|e| self.error(&e))?;
@@ -136,19 +138,15 @@ impl Session for TractSession {
                 continue;
             }
             time.append_to(&mut e2e);
-            for (id, ns) in times {
-                let place = match rows.iter().position(|(node, _)| *node == id) {
-                    Some(place) => place,
-                    None => {
-                        rows.push((id, row(&plan, id)));
-                        rows.len() - 1
-                    }
-                };
-                rows[place].1.samples.wall_ns.push(ns);
+            for (id, ns) in times.into_iter().filter(|&(id, _)| computes(id)) {
+                let place = *places.entry(id).or_insert_with(|| {
+                    rows.push(row(&plan, id));
+                    rows.len() - 1
+                });
+                rows[place].samples.wall_ns.push(ns);
             }
         }
-        let computes = |id: usize| !matches!(plan.model().node(id).op.name().as_ref(), "Source" | "Const");
-        Ok(ProfiledRuns { e2e, operators: rows.into_iter().filter(|(id, _)| computes(*id)).map(|(_, row)| row).collect() })
+        Ok(ProfiledRuns { e2e, operators: rows })
     }
 
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
