@@ -80,7 +80,7 @@ fn optimized(source: &ModelSource) -> TractResult<Arc<TypedRunnableModel>> {
 fn input_values(plan: &TypedRunnableModel, graph: &Graph, options: &RunOptions) -> Result<TVec<TValue>, String> {
     let bytes = if options.memory_format == Some(MemoryFormat::ChannelsLast) { inputs::bytes_channels_last } else { inputs::bytes };
     let mut values = TVec::new();
-    for outlet in plan.model().inputs.iter() {
+    for outlet in &plan.model().inputs {
         let name = &plan.model().node(outlet.node).name;
         let place =
             graph.inputs().iter().position(|&id| graph.value(id).name == *name).ok_or_else(|| format!("tract has an input `{name}` that the model lacks"))?;
