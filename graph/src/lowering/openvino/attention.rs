@@ -1,6 +1,6 @@
 //! Attention that snippets run as one kernel: product, elementwise operators, softmax, product, and the transposes around them.
 
-use super::pattern::is_elementwise;
+use super::pattern::{is_elementwise, is_quantized_value};
 use crate::{
     Attribute, Attributes, OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -19,23 +19,6 @@ pub(super) fn fuse(graph: &mut Rewriter, with_output: bool) {
 fn transposed(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
     let index = graph.producer_of(value, &OpKind::Transpose)?;
     (graph.node(index)?.op.attributes.ints("perm") == HEADS_OUTSIDE && graph.only_consumer(value).is_some()).then(|| graph.ends(index))?.map(|(x, _)| x)
-}
-
-/// Whether a value was quantised.
-fn is_quantized_value(graph: &Rewriter, value: ValueId) -> bool {
-    let mut value = value;
-    for _ in 0..4 {
-        let Some(index) = graph.producer(value) else { return false };
-        let Some(node) = graph.node(index) else { return false };
-        match node.op.kind {
-            OpKind::Quantize => return true,
-            OpKind::Reshape | OpKind::Transpose | OpKind::Split | OpKind::Slice => {}
-            _ => return super::pattern::ends_quantized(node),
-        }
-        let Some((before, _)) = graph.ends(index) else { return false };
-        value = before;
-    }
-    false
 }
 
 /// What is added, multiplied... between the product and the softmax, and the value the softmax reads.

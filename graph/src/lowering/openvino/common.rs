@@ -176,7 +176,9 @@ pub(super) fn lift_elementwise(graph: &mut Rewriter) {
             let Some((above, _)) = graph.ends(mover) else { break };
             top = above;
         }
-        if top != x && !graph.is_constant(top) {
+        // What makes floats of quantised numbers stands behind the movers, and bars the way.
+        let bytes = graph.producer_of(top, &OpKind::Quantize).is_some();
+        if top != x && !graph.is_constant(top) && !bytes {
             lift(graph, index, x, top, output);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     common,
-    pattern::{absorb, ends_quantized, is_elementwise, is_quantize, is_simple, note, scales_along},
+    pattern::{QUANTIZED_FIRST, absorb, ends_quantized, is_elementwise, is_quantize, is_simple, note, scales_along},
 };
 use crate::{
     Attribute, OpKind, TensorSpec, ValueId,
@@ -123,12 +123,16 @@ fn follows_sum(kind: &OpKind) -> bool {
 fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
     let (_, output) = graph.ends(add)?;
-    take_quantize(graph, a);
-    take_quantize(graph, b);
+    for (value, other) in [(a, b), (b, a)] {
+        if !is_gate(graph, other) {
+            take_quantize(graph, value);
+        }
+    }
     if graph.shape(a) != graph.shape(b) || graph.is_constant(a) || graph.is_constant(b) || a == b {
         return None;
     }
-    let free = |n: &crate::Node| !n.op.attributes.0.contains_key("activation") && !n.op.attributes.0.contains_key("residual");
+    let plain = |n: &crate::Node| n.op.attributes.0.contains_key(QUANTIZED_FIRST) || !n.op.attributes.0.contains_key("activation");
+    let free = |n: &crate::Node| plain(n) && !n.op.attributes.0.contains_key("residual");
     let conv = |v: ValueId| graph.producer_of(v, &OpKind::Conv).filter(|&i| graph.node(i).is_some_and(free));
     let (mut merged, mut peer) = match (conv(a), conv(b)) {
         (Some(_), Some(_)) if graph.uses(a) != 1 => (b, a),
@@ -156,6 +160,13 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     follows_sum(&kind).then(|| absorb(graph, index, next)).flatten()
 }
 
+/// Whether an elementwise operator on nothing but computed tensors provides a value: it runs together with what quantises behind a sum.
+fn is_gate(graph: &Rewriter, value: ValueId) -> bool {
+    let Some(node) = graph.producer(value).and_then(|i| graph.node(i)) else { return false };
+    let scales = matches!(node.op.kind, OpKind::Quantize | OpKind::Add | OpKind::Sub) || node.inputs.iter().any(|&v| graph.is_constant(v));
+    is_elementwise(&node.op.kind) && !scales
+}
+
 /// A convolution whose result is quantised and then only added to something takes the Quantize in first.
 fn take_quantize(graph: &mut Rewriter, value: ValueId) -> Option<()> {
     let quantize = graph.producer_of(value, &OpKind::Quantize).filter(|_| graph.only_consumer(value).is_some())?;
@@ -163,6 +174,8 @@ fn take_quantize(graph: &mut Rewriter, value: ValueId) -> Option<()> {
     let conv = graph.producer_of(product, &OpKind::Conv).filter(|_| graph.only_consumer(product).is_some())?;
     graph.remove(quantize)?;
     graph.set_output(conv, 0, value);
+    note(graph, conv, "activation", OpKind::Quantize.name());
+    graph.attributes_mut(conv)?.set(QUANTIZED_FIRST, Attribute::Int(1));
     Some(())
 }
 

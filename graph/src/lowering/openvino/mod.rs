@@ -10,7 +10,7 @@
 //! | Convolution, Deconvolution | `conv`, `conv_transpose` | image, weight and bias as ONNX has them, then what fused operators read: a fused sum has `residual` = 1, other fused operators are listed in `activation`, joined by `+` |
 //! | FullyConnected | `linear` | x, weight `[out, in]` (`trans_b` = 1), bias; fused operators in `activation` |
 //! | MatMul | `matmul` | |
-//! | Subgraph, Eltwise | by what is inside: a product and a softmax `attention`, one of them `matmul` or `softmax`, otherwise `elementwise` | everything the node reads, constants too; `ops` |
+//! | Subgraph, Eltwise, FakeQuantize | by what is inside: a product and a softmax `attention`, one of them `matmul` or `softmax`, otherwise `elementwise` | everything the node reads, constants too; `ops` |
 //! | MVN | `layer_norm` | x alone (scale and bias are an `elementwise` after it); normalises all dimensions from `axis` on |
 //! | RMS | `rms_norm` | x, scale |
 //! | NormalizeL2 | `lp_norm` | |
@@ -81,8 +81,10 @@ pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
     let mut rewriter = Rewriter::new(&canonical);
     let graph = &mut rewriter;
     quantized::join_pairs(graph);
+    quantized::drop_clips(graph);
+    quantized::scale_sums(graph);
     transform(graph);
-    optimize(graph, !settings.bf16 && !quantized);
+    optimize(graph, !settings.bf16);
     formats::choose(graph);
     place::in_place(graph);
     if settings.bf16 {
@@ -90,6 +92,7 @@ pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
     }
     if quantized {
         quantized::set_precisions(graph);
+        quantized::clean(graph);
     }
     place::without_views(&rewriter.finish()?)
 }

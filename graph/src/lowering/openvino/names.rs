@@ -61,7 +61,7 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
         "MatMul" => K::MatMul,
         "ScaledDotProductAttention" | "MHA" => K::Attention,
         "Subgraph" => subgraph(inside),
-        "Eltwise" | "PReLU" | "Math" => K::Elementwise,
+        "Eltwise" | "PReLU" | "Math" | "FakeQuantize" => K::Elementwise,
         "Softmax" | "LogSoftmax" => K::Softmax,
         "MVN" => K::LayerNorm,
         "RMS" | "RMSNorm" => K::RmsNorm,

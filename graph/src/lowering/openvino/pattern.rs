@@ -63,10 +63,34 @@ pub(super) fn is_quantize(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.is(index, &OpKind::Quantize)
 }
 
+/// Marks a convolution that took a Quantize in before it took a sum in.
+pub(super) const QUANTIZED_FIRST: &str = "quantized_first";
+
 /// Whether the last operator that a kernel took in is a Quantize.
 pub(super) fn ends_quantized(node: &Node) -> bool {
+    let attributes = &node.op.attributes;
+    if attributes.0.contains_key(QUANTIZED_FIRST) && attributes.0.contains_key("residual") && attributes.text("activation") == Some(OpKind::Quantize.name()) {
+        return false;
+    }
     let ends = |attribute: &str| node.op.attributes.text(attribute).is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()));
     ends("activation") || ends("ops")
+}
+
+/// Whether a value was quantised, perhaps before something that moves it.
+pub(super) fn is_quantized_value(graph: &Rewriter, value: ValueId) -> bool {
+    let mut value = value;
+    for _ in 0..4 {
+        let Some(index) = graph.producer(value) else { return false };
+        let Some(node) = graph.node(index) else { return false };
+        match node.op.kind {
+            OpKind::Quantize => return true,
+            OpKind::Reshape | OpKind::Transpose | OpKind::Split | OpKind::Slice => {}
+            _ => return ends_quantized(node),
+        }
+        let Some((before, _)) = graph.ends(index) else { return false };
+        value = before;
+    }
+    false
 }
 
 /// Whether a node reads constants and nothing else.

@@ -23,6 +23,12 @@ pub(super) fn convert(graph: &mut Rewriter) {
                 }
             }
         }
+        let weighs = graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear));
+        for &input in &inputs {
+            if weighs && graph.is_constant(input) {
+                set(graph, input, Precision::F32, Precision::Bf16);
+            }
+        }
         if reduction || (view && whole) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     common::OWN,
-    pattern::{absorb, along_axis, is_simple, scales_along},
+    pattern::{absorb, along_axis, is_quantized_value, is_simple, note, scales_along},
 };
 use crate::{
     Attribute, Attributes, OpKind, TensorSpec,
@@ -150,19 +150,48 @@ fn canonical(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 }
 
 /// Products take in the functions of one number, and the scales along the last dimension, that alone read them.
+///
+/// One on quantised numbers has its bias among them, and where there are more than three dimensions it takes in nothing: an operator of its own does.
 pub(super) fn fuse(graph: &mut Rewriter) {
     for index in graph.order() {
+        let quantized = graph.is(index, &OpKind::Linear) && graph.ends(index).is_some_and(|(x, _)| is_quantized_value(graph, x));
+        if quantized && finish_apart(graph, index).is_some() {
+            continue;
+        }
         if graph.is(index, &OpKind::Linear) || graph.is(index, &OpKind::MatMul) {
             while fuse_next(graph, index).is_some() {}
         }
     }
 }
 
-fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+/// Takes the bias out of a product of quantised numbers; of more than three dimensions, what follows becomes one elementwise kernel.
+fn finish_apart(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (_, output) = graph.ends(index)?;
+    let node = graph.remove(index)?;
+    let [x, weight, ref rest @ ..] = node.inputs[..] else { return None };
+    let biased = !rest.is_empty();
+    if graph.shape(output).len() < 4 {
+        graph.add(&node.name, node.op.kind, node.op.attributes, vec![x, weight], vec![output]);
+        return None;
+    }
+    let tensor = graph.tensor(output).cloned();
+    let sums = graph.add_with_output(&node.name, node.op.kind, node.op.attributes, vec![x, weight], tensor);
+    let first = if biased { OpKind::Add } else { OpKind::Mul };
+    let attributes = Attributes::new().with("ops", Attribute::Text(first.name().to_owned()));
+    let inputs = std::iter::once(sums).chain(rest.iter().copied()).collect();
+    let own = graph.add(&format!("{}/dequantize", node.name), OpKind::Elementwise, attributes, inputs, vec![output]);
+    while let Some(kind) = fuse_next(graph, own) {
+        graph.attributes_mut(own)?.0.remove("activation");
+        note(graph, own, "ops", kind.name());
+    }
+    Some(())
+}
+
+fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<OpKind> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
     let axis = graph.shape(output).len().checked_sub(1)?;
     let kind = graph.node(next)?.op.kind.clone();
     let fits = (is_simple(&kind) && kind != OpKind::PRelu && !graph.node(next)?.op.attributes.0.contains_key(OWN)) || scales_along(graph, next, output, axis);
-    fits.then(|| absorb(graph, index, next)).flatten()
+    fits.then(|| absorb(graph, index, next)).flatten().map(|()| kind)
 }

@@ -1,9 +1,16 @@
 //! Static int8: a Quantize and the Dequantizes behind it are one elementwise operator, which kernels take in; integer kernels read what it writes.
 //!
-//! Shapes and fusions follow the rules for floats. Precisions: what a Quantize, or a kernel that ends with one, writes is `u8`.
+//! Shapes and fusions follow the rules for floats, but that scales of sums go behind them. Precisions: what a Quantize, or a kernel that ends with one,
+//! writes is `u8`, in front of attention floats. A convolution that reads or adds floats leaves floats, and a Cast follows.
+//!
+//! Values that are quantised with a zero point of exactly 128 go into attention as `i8`, and the transpose behind it stays a kernel. Zero points follow from
+//! calibration, not from the graph: other ones are assumed.
 
-use super::pattern::{ends_quantized, is_quantize};
-use crate::{OpKind, Precision, ValueId, patterns::rewriter::Rewriter};
+use super::pattern::{QUANTIZED_FIRST, ends_quantized, is_quantize, scales_along};
+use crate::{
+    Attribute, Attributes, OpKind, Precision, TensorSpec, ValueId,
+    patterns::rewriter::{NodeIndex, Rewriter},
+};
 
 /// Joins pairs around activations; those around weights are constants already.
 pub(super) fn join_pairs(graph: &mut Rewriter) {
@@ -23,13 +30,80 @@ pub(super) fn join_pairs(graph: &mut Rewriter) {
     }
 }
 
+/// A Relu or clip that only a Quantize reads is the end of its range.
+pub(super) fn drop_clips(graph: &mut Rewriter) {
+    for index in graph.order() {
+        let Some((x, _)) = graph.ends(index).filter(|_| is_quantize(graph, index)) else { continue };
+        let ends_range = |&i: &NodeIndex| graph.is(i, &OpKind::Relu) || graph.is(i, &OpKind::Clip);
+        let Some(clip) = graph.producer(x).filter(ends_range).filter(|_| graph.only_consumer(x).is_some()) else { continue };
+        let Some((source, _)) = graph.ends(clip) else { continue };
+        graph.set_input(index, 0, source);
+        graph.remove(clip);
+    }
+}
+
+/// Scales of one side of a sum go behind it: a quantised convolution's result, times a constant per channel, is added in its own scale, and what reads
+/// the sum multiplies. The other side is divided before. A Quantize takes such scales in.
+pub(super) fn scale_sums(graph: &mut Rewriter) {
+    for index in graph.order() {
+        if graph.is(index, &OpKind::Add) {
+            scale_sum(graph, index);
+        }
+    }
+}
+
+fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
+    let [a, b] = graph.node(add)?.inputs[..] else { return None };
+    let (_, output) = graph.ends(add)?;
+    let (position, mul, bytes) = [a, b].into_iter().enumerate().find_map(|(i, v)| scaled_bytes(graph, v).map(|(mul, q)| (i, mul, q)))?;
+    let other = if position == 0 { b } else { a };
+    if graph.shape(a) != graph.shape(b) || graph.is_constant(other) {
+        return None;
+    }
+    let scale = graph.other_input(mul, bytes)?;
+    let name = graph.node(mul)?.name.clone();
+    graph.remove(mul);
+    graph.set_input(add, position, bytes);
+    let tensor = graph.tensor(output).cloned();
+    if graph.producer_of(other, &OpKind::Quantize).is_none() {
+        let divided = graph.add_with_output(&format!("{name}/inverse"), OpKind::Mul, Attributes::new(), vec![other, scale], tensor.clone());
+        graph.set_input(add, 1 - position, divided);
+    }
+    let readers = graph.consumers(output).to_vec();
+    if !graph.is_output(output) && readers.len() == 1 && readers.iter().all(|&r| is_quantize(graph, r)) {
+        return Some(());
+    }
+    let sum = graph.value(&name, tensor.clone());
+    graph.set_output(add, 0, sum);
+    for reader in readers {
+        let at = graph.node(reader)?.inputs.iter().position(|&v| v == output)?;
+        let scaled = graph.add_with_output(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], tensor.clone());
+        graph.set_input(reader, at, scaled);
+    }
+    if graph.is_output(output) {
+        graph.add(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], vec![output]);
+    }
+    Some(())
+}
+
+/// The multiplication by a constant per channel that provides `value`, and the quantised result of a convolution that alone it reads.
+fn scaled_bytes(graph: &Rewriter, value: ValueId) -> Option<(NodeIndex, ValueId)> {
+    let mul = graph.producer_of(value, &OpKind::Mul).filter(|_| graph.only_consumer(value).is_some())?;
+    let bytes = graph.node(mul)?.inputs.iter().copied().find(|&v| !graph.is_constant(v))?;
+    let quantize = graph.producer_of(bytes, &OpKind::Quantize).filter(|_| graph.only_consumer(bytes).is_some())?;
+    let (product, _) = graph.ends(quantize)?;
+    graph.producer_of(product, &OpKind::Conv).filter(|_| graph.only_consumer(product).is_some() && scales_along(graph, mul, bytes, 1))?;
+    Some((mul, bytes))
+}
+
 /// Kernels that end with a Quantize write bytes; convolutions and products that read bytes have weights in bytes.
 pub(super) fn set_precisions(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
         let quantizes = is_quantize(graph, index) || ends_quantized(node);
         let moves = matches!(node.op.kind, OpKind::Reshape | OpKind::Transpose | OpKind::Reorder | OpKind::MaxPool)
-            && node.inputs.first().is_some_and(|&v| is_bytes(graph, v));
+            && node.inputs.first().is_some_and(|&v| is_bytes(graph, v))
+            || node.op.kind == OpKind::Concat && node.inputs.iter().all(|&v| is_bytes(graph, v));
         let on_bytes = matches!(node.op.kind, OpKind::Conv | OpKind::Linear) && node.inputs.first().is_some_and(|&v| is_bytes(graph, v));
         if let Some(&weight) = node.inputs.get(1).filter(|&&v| on_bytes && graph.is_constant(v))
             && let Some(tensor) = graph.tensor_mut(weight)
@@ -37,11 +111,15 @@ pub(super) fn set_precisions(graph: &mut Rewriter) {
             tensor.precision = Precision::I8;
         }
         if !quantizes && !moves {
+            floats_for_sum(graph, index);
+            continue;
+        }
+        if on_floats(graph, index) && becomes_bytes(graph, index).is_some() {
             continue;
         }
         let Some(node) = graph.node(index) else { continue };
         for output in node.outputs.clone() {
-            if graph.is_output(output) {
+            if graph.is_output(output) || (quantizes && only_attention(graph, output)) {
                 continue;
             }
             if let Some(tensor) = graph.tensor_mut(output) {
@@ -49,6 +127,62 @@ pub(super) fn set_precisions(graph: &mut Rewriter) {
             }
         }
     }
+}
+
+/// Takes marks away that are no attributes of kernels.
+pub(super) fn clean(graph: &mut Rewriter) {
+    for index in graph.order() {
+        if let Some(attributes) = graph.attributes_mut(index) {
+            attributes.0.remove(QUANTIZED_FIRST);
+        }
+    }
+}
+
+/// Where a convolution finds what it adds to its result: behind image, weights and bias.
+fn summand(graph: &Rewriter, index: NodeIndex) -> Option<(usize, ValueId)> {
+    let node = graph.node(index).filter(|n| n.op.attributes.0.contains_key("residual"))?;
+    let shape = graph.shape(*node.outputs.first()?);
+    node.inputs.iter().copied().enumerate().skip(2).find(|&(_, v)| !graph.is_constant(v) && graph.shape(v) == shape)
+}
+
+fn cast(graph: &mut Rewriter, value: ValueId, to: Precision) -> Option<ValueId> {
+    let tensor = TensorSpec { precision: to, ..graph.tensor(value)?.clone() };
+    let attributes = Attributes::new().with("to", Attribute::Text(to.name().to_owned()));
+    Some(graph.add_with_output("cast", OpKind::Cast, attributes, vec![value], Some(tensor)))
+}
+
+/// A sum is computed in place: what is added must have the precision of the result.
+fn floats_for_sum(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (position, value) = summand(graph, index).filter(|&(_, v)| is_bytes(graph, v))?;
+    let floats = cast(graph, value, Precision::F32)?;
+    graph.set_input(index, position, floats);
+    Some(())
+}
+
+/// Whether a convolution reads floats, or adds some to its result.
+fn on_floats(graph: &Rewriter, index: NodeIndex) -> bool {
+    let image = graph.node(index).filter(|n| n.op.kind == OpKind::Conv).and_then(|n| n.inputs.first());
+    image.is_some_and(|&v| !is_bytes(graph, v)) || summand(graph, index).is_some_and(|(_, v)| !is_bytes(graph, v))
+}
+
+/// What a convolution leaves in floats becomes bytes behind it.
+fn becomes_bytes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
+    let (_, output) = graph.ends(index).filter(|&(_, v)| !graph.is_output(v))?;
+    let readers = graph.consumers(output).to_vec();
+    let bytes = cast(graph, output, Precision::U8)?;
+    for reader in readers {
+        let at = graph.node(reader)?.inputs.iter().position(|&v| v == output)?;
+        graph.set_input(reader, at, bytes);
+    }
+    Some(())
+}
+
+/// Whether only attention reads a value, perhaps moved: it computes on floats.
+fn only_attention(graph: &Rewriter, value: ValueId) -> bool {
+    let readers = graph.consumers(value);
+    let moved = |i: NodeIndex| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose);
+    let attends = |&i: &NodeIndex| graph.is(i, &OpKind::Attention) || (moved(i) && graph.ends(i).is_some_and(|(_, v)| only_attention(graph, v)));
+    !readers.is_empty() && readers.iter().all(attends)
 }
 
 fn is_bytes(graph: &Rewriter, value: ValueId) -> bool {

@@ -20,7 +20,9 @@ pub(super) fn lift(graph: &mut Rewriter) {
         let kind = node.op.kind.clone();
         let outputs = node.outputs.clone();
         let dense = kind == OpKind::Conv && node.op.attributes.int("group").unwrap_or(1) == 1 && graph.shape(outputs[0]).len() == 4;
-        if dense {
+        if kind == OpKind::Quantize {
+            quantized(graph, index, &wishes);
+        } else if dense {
             convolution(graph, index, &mut wishes);
         } else if is_elementwise(&kind) && outputs.len() == 1 && graph.shape(outputs[0]).len() == 4 {
             elementwise(graph, index, &mut wishes);
@@ -67,14 +69,36 @@ fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
             }
             continue;
         }
-        let shape = strided(graph.shape(value), &strides);
-        let tensor = graph.tensor(value).cloned().map(|t| TensorSpec { shape, ..t });
-        let attributes =
-            Attributes::new().with_ints("kernel_shape", vec![1; strides.len()]).with_ints("pads", vec![0; 2 * strides.len()]).with_int("ceil_mode", 0);
-        let pooled = graph.add_with_output("strides", OpKind::MaxPool, attributes.with_ints("strides", strides), vec![value], tensor);
+        let pooled = pool(graph, value, strides);
         let at = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == value));
         if let Some(at) = at {
             graph.set_input(reader, at, pooled);
+        }
+    }
+}
+
+/// One pixel of each stride, by a MaxPool of one pixel.
+fn pool(graph: &mut Rewriter, value: ValueId, strides: Vec<i64>) -> ValueId {
+    let shape = strided(graph.shape(value), &strides);
+    let tensor = graph.tensor(value).cloned().map(|t| TensorSpec { shape, ..t });
+    let attributes = Attributes::new().with_ints("kernel_shape", vec![1; strides.len()]).with_ints("pads", vec![0; 2 * strides.len()]).with_int("ceil_mode", 0);
+    graph.add_with_output("strides", OpKind::MaxPool, attributes.with_ints("strides", strides), vec![value], tensor)
+}
+
+/// Strides stop between the conversion of quantised numbers to floats and their scale: all three become kernels, and what reads them computes on floats.
+fn quantized(graph: &mut Rewriter, index: NodeIndex, wishes: &Wishes) {
+    let Some((_, output)) = graph.ends(index) else { return };
+    let Some(asked) = common(graph, output, wishes).filter(|s| !are_ones(s)) else { return refuse(graph, output, wishes) };
+    let readers = graph.consumers(output).to_vec();
+    let tensor = graph.tensor(output).cloned();
+    let floats = graph.add_with_output("convert", OpKind::Elementwise, Attributes::new(), vec![output], tensor);
+    let pooled = pool(graph, floats, asked);
+    let tensor = graph.tensor(pooled).cloned();
+    let attributes = Attributes::new().with("ops", Attribute::Text(OpKind::Dequantize.name().to_owned()));
+    let scaled = graph.add_with_output("dequantize", OpKind::Elementwise, attributes, vec![pooled], tensor);
+    for reader in readers {
+        if let Some(at) = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == output)) {
+            graph.set_input(reader, at, scaled);
         }
     }
 }

@@ -201,6 +201,74 @@ fn quantised_convolutions_take_in_their_pairs() {
     assert_eq!(found[..4], expected[..4], "{found:?}");
 }
 
+fn quantised(f: impl FnOnce(&mut GraphBuilder) -> Result<ValueId, GraphError>) -> Vec<String> {
+    let Ok(graph) = crate::quantize::qdq(&build(f), &crate::quantize::Options::default()) else { panic!("the case can be quantised") };
+    kernels(&graph, Settings::default())
+}
+
+#[test]
+fn quantised_branches_with_a_scale_per_channel_join_the_sum() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 8, 8, 8]));
+        let stem = conv(b, "stem", x, [8, 8, 3, 3], 1)?;
+        let wide = conv(b, "wide", stem, [16, 8, 1, 1], 1)?;
+        let branch = conv(b, "branch", wide, [8, 16, 1, 1], 1)?;
+        let scale = b.weight("scale", TensorSpec::f32([8, 1, 1]));
+        let scaled = b.binary("scaled", OpKind::Mul, branch, scale)?;
+        let sum = b.binary("sum", OpKind::Add, stem, scaled)?;
+        b.op("pool", OpKind::GlobalAveragePool, none(), &[sum])
+    });
+    assert!(found.contains(&"cast 1x8x8x8 -> 1x8x8x8".to_owned()), "what is added becomes floats: {found:?}");
+    assert!(found.contains(&"conv 1x16x8x8 1x8x8x8 -> 1x8x8x8".to_owned()), "{found:?}");
+    assert!(found.contains(&"elementwise 1x8x8x8 -> 1x8x8x8".to_owned()), "the scale follows: {found:?}");
+}
+
+#[test]
+fn sums_with_a_gate_stay_apart_from_quantised_convolutions() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 8, 8, 8]));
+        let stem = conv(b, "stem", x, [8, 8, 3, 3], 1)?;
+        let gate = b.unary("gate", OpKind::Sigmoid, stem)?;
+        let branch = conv(b, "branch", stem, [8, 8, 1, 1], 1)?;
+        b.binary("sum", OpKind::Add, branch, gate)
+    });
+    assert!(!found.contains(&"conv 1x8x8x8 1x8x8x8 -> 1x8x8x8".to_owned()), "{found:?}");
+    assert!(found.contains(&"elementwise 1x8x8x8 1x8x8x8 -> 1x8x8x8".to_owned()), "{found:?}");
+}
+
+#[test]
+fn strides_stop_at_quantised_numbers() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 8, 8, 8]));
+        let first = conv(b, "first", x, [8, 8, 3, 3], 1)?;
+        conv(b, "second", first, [16, 8, 1, 1], 2)
+    });
+    let expected = ["conv 1x8x8x8 -> 1x8x8x8", "elementwise 1x8x8x8 -> 1x8x8x8", "max_pool 1x8x8x8 -> 1x8x4x4", "elementwise 1x8x4x4 -> 1x8x4x4"];
+    assert_eq!(found.get(2..6), Some(&expected.map(str::to_owned)[..]), "{found:?}");
+}
+
+#[test]
+fn quantised_products_of_images_are_finished_by_another_kernel() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 7, 7, 24]));
+        let wide = linear(b, "fc", x, 24, 96)?;
+        b.unary("gelu", OpKind::Gelu, wide)
+    });
+    assert_eq!(found.get(1..), Some(&["linear 1x7x7x24 -> 1x7x7x96", "elementwise 1x7x7x96 -> 1x7x7x96"].map(str::to_owned)[..]), "{found:?}");
+}
+
+#[test]
+fn what_follows_moved_quantised_numbers_stays_behind_the_move() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 8, 4, 4]));
+        let image = conv(b, "conv", x, [8, 8, 3, 3], 1)?;
+        let flat = reshape(b, "flat", image, &[1, 8, 16])?;
+        let tokens = transpose(b, "tokens", flat, &[0, 2, 1])?;
+        b.unary("gelu", OpKind::Gelu, tokens)
+    });
+    assert_eq!(found.last().map(String::as_str), Some("elementwise 1x16x8 -> 1x16x8"), "{found:?}");
+}
+
 #[test]
 fn elementwise_operators_around_another_kernel_do_not_merge() {
     let graph = build(|b| {

@@ -63,6 +63,10 @@ impl<'a> Labels<'a> {
     fn inside(&self, layer: &Layer) -> Vec<OpKind> {
         let mut names: Vec<&str> = layer.originals.split(',').map(|name| name.strip_suffix("/WithoutBiases").unwrap_or(name)).collect();
         names.dedup();
+        // What a kernel does to make floats of its integers is part of it.
+        let integers = layer.inputs.first().is_some_and(|(t, _)| !t.precision.is_float());
+        let heavy = matches!(layer.layer_type.as_str(), "Convolution" | "FullyConnected");
+        names.retain(|name| !(integers && heavy) || self.node(name).is_some());
         names.into_iter().filter_map(|name| self.made.get(name).cloned().or_else(|| self.names.operator(name))).collect()
     }
 
@@ -125,7 +129,8 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
             weights_like_input(op);
         }
         K::MatMul if inside.len() < 2 => op.attributes = matmul(&op.inputs),
-        K::Elementwise | K::Attention | K::MatMul => {
+        K::Attention => {}
+        K::Elementwise | K::MatMul => {
             let ops = inside.iter().map(elementwise).collect::<Vec<_>>().join("+");
             if !ops.is_empty() {
                 op.attributes.set("ops", Attribute::Text(ops));
