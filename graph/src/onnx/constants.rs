@@ -4,8 +4,8 @@
 //! longer in the [`Graph`], and its values are nowhere: [`Constants::computed`] gives the graph that computes it, for the engine to run once.
 
 use super::proto::{DimensionProto, GraphProto, ModelProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto};
-use super::{OnnxError, ReadOptions, payload, reader};
-use crate::{Graph, Precision, TensorSpec};
+use super::{OnnxError, ReadOptions, payload, prune::prune, reader};
+use crate::{Graph, GraphError, Precision, TensorSpec, ValueId};
 use prost::Message;
 use std::{
     borrow::Cow,
@@ -72,8 +72,10 @@ impl Constants {
             }
         }
         graph.node = nodes.into_iter().map(|index| self.graph.node[index].clone()).collect();
+        graph.input.extend(self.graph.input.iter().filter(|i| seen.contains(i.name.as_str()) && !self.initializers.contains_key(&i.name)).cloned());
         let model = ModelProto { graph: Some(graph), ..self.model.clone() };
-        reader::read(Path::new(name), name, &model, &ReadOptions::default(), payload::Limits::SHAPES)
+        let read = reader::read(Path::new(name), name, &model, &ReadOptions::default(), payload::Limits::COMPUTED)?;
+        only_inputs_that_are_read(read).map_err(|source| OnnxError::Graph { path: name.into(), source })
     }
 
     /// The tensor of an initializer or a Constant node.
@@ -84,6 +86,15 @@ impl Constants {
         let node = &self.graph.node[*self.producers.get(name)?];
         node.attribute.iter().find(|a| node.op_type == "Constant" && a.name == "value")?.t.as_ref()
     }
+}
+
+/// Of inputs of the model a constant takes the shape at most: nodes that read them are folded away.
+fn only_inputs_that_are_read(graph: Graph) -> Result<Graph, GraphError> {
+    let consumers = graph.consumers();
+    let read = |id: &ValueId| !consumers[id.0 as usize].is_empty() || graph.outputs().contains(id);
+    let inputs = graph.inputs().iter().copied().filter(read).collect();
+    let kept = prune(graph.values().to_vec(), graph.nodes().to_vec(), inputs, graph.outputs().to_vec(), usize::MAX);
+    Graph::new(graph.name(), kept.values, kept.nodes, kept.inputs, kept.outputs)
 }
 
 /// Integers that are few enough to be shapes, axes and the like.
@@ -117,7 +128,7 @@ fn typed(tensor: &TensorProto, precision: Precision) -> Vec<u8> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{OpKind, onnx::proto::NodeProto};
+    use crate::{ConstantData, OpKind, ValueSource, onnx::proto::NodeProto};
 
     fn tensor(name: &str, data_type: i32, dims: &[i64]) -> TensorProto {
         TensorProto { name: name.to_owned(), data_type, dims: dims.to_vec(), ..Default::default() }
@@ -151,5 +162,24 @@ mod tests {
         assert_eq!(column.inputs().iter().map(|&i| column.value(i).name.as_str()).collect::<Vec<_>>(), ["w"]);
         assert_eq!(column.value(column.outputs()[0]).tensor, Some(TensorSpec::f32([2, 1])));
         assert!(Constants::read("m", b"no").is_err());
+    }
+
+    #[test]
+    fn constants_of_an_inputs_shape_do_not_need_the_input() {
+        let ints = |name: &str, values: &[i64]| TensorProto { int64_data: values.to_vec(), ..tensor(name, 7, &[values.len() as i64]) };
+        let shape = [node("Relu", &["x"], "y"), node("Shape", &["y"], "rows")];
+        let expanded = [node("Slice", &["rows", "zero", "one"], "first"), node("Expand", &["first", "size"], "many")];
+        let graph = GraphProto {
+            initializer: vec![ints("size", &[100, 100]), ints("zero", &[0]), ints("one", &[1])],
+            input: vec![declared("x", &tensor("x", 1, &[7, 9]))],
+            node: [shape, expanded].concat(),
+            ..Default::default()
+        };
+        let opset = crate::onnx::proto::OperatorSetIdProto { version: 17, ..Default::default() };
+        let model = ModelProto { graph: Some(graph), opset_import: vec![opset], ir_version: 8, ..Default::default() };
+        let constants = Constants::read("m", &model.encode_to_vec()).unwrap();
+        let many = constants.computed("m", &["many".to_owned()]).unwrap();
+        assert!(many.inputs().is_empty() && many.nodes().is_empty());
+        assert_eq!(many.value(many.outputs()[0]).source, ValueSource::Constant(Some(ConstantData::Ints(vec![7; 10_000]))));
     }
 }

@@ -27,10 +27,10 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
     let data = match kind {
         OpKind::Identity | OpKind::Reshape => vec![first.data.clone()],
         OpKind::Split => movement::split(a, first, outputs)?,
-        OpKind::Transpose | OpKind::Slice | OpKind::Expand | OpKind::Tile | OpKind::Gather | OpKind::GatherNd | OpKind::Concat => {
+        OpKind::Transpose | OpKind::Slice | OpKind::Expand | OpKind::Tile | OpKind::Gather | OpKind::GatherNd | OpKind::ScatterNd | OpKind::Concat => {
             vec![movement::evaluate(kind, a, inputs, output)?]
         }
-        OpKind::BatchNorm | OpKind::Softmax | OpKind::Resize | OpKind::Linear | OpKind::MatMul | OpKind::CumSum => {
+        OpKind::BatchNorm | OpKind::Softmax | OpKind::Resize | OpKind::Linear | OpKind::MatMul | OpKind::Conv | OpKind::CumSum => {
             vec![normalization::evaluate(kind, a, inputs, output)?]
         }
         _ => vec![arithmetic::evaluate(kind, a, inputs, output)?],

@@ -19,6 +19,8 @@ pub(super) struct Limits {
 impl Limits {
     /// What shapes and pattern recognition need.
     pub const SHAPES: Self = Self { elements: 4096, work: 1 << 20, folded: 1 << 22, kept_floats: 64 };
+    /// Constants that are computed from integers that steer operators.
+    pub const COMPUTED: Self = Self { elements: 1 << 26, work: 1 << 28, folded: 1 << 27, kept_floats: usize::MAX };
     /// All weights.
     pub const WEIGHTS: Self = Self { elements: 1 << 31, work: 1 << 31, folded: 1 << 30, kept_floats: usize::MAX };
 }

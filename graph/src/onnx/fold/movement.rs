@@ -17,6 +17,7 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
         OpKind::Tile => tiled(shape, &own, output),
         OpKind::Gather => gathered(a, inputs)?,
         OpKind::GatherNd => gathered_nd(a, inputs, output)?,
+        OpKind::ScatterNd => return scattered(inputs),
         _ => return joined(a, inputs),
     };
     pick(x.data, &places)
@@ -53,15 +54,36 @@ fn tiled(shape: &[usize], own: &[i64], output: &TensorSpec) -> Vec<usize> {
 /// Rows of indices, each the place of a stretch of elements.
 fn gathered_nd(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<Vec<usize>> {
     let [x, indices] = inputs else { return None };
+    if a.int("batch_dims").unwrap_or(0) != 0 {
+        return None;
+    }
+    places(&x.tensor.shape, indices, output.elements() as usize)
+}
+
+/// The first input with the stretches of elements that the rows of indices name replaced by the third's, one after the other.
+fn scattered(inputs: &[Known<'_>]) -> Option<ConstantData> {
+    let [x, indices, updates] = inputs else { return None };
+    let places = places(&x.tensor.shape, indices, updates.tensor.elements() as usize)?;
+    let pairs = || places.iter().copied().enumerate();
+    let mut data = x.data.clone();
+    match (&mut data, updates.data) {
+        (ConstantData::Ints(to), ConstantData::Ints(from)) => pairs().try_for_each(|(i, at)| to.get_mut(at).zip(from.get(i)).map(|(to, &v)| *to = v))?,
+        (ConstantData::Floats(to), ConstantData::Floats(from)) => pairs().try_for_each(|(i, at)| to.get_mut(at).zip(from.get(i)).map(|(to, &v)| *to = v))?,
+        _ => return None,
+    }
+    Some(data)
+}
+
+/// Where the stretches of elements are that rows of indices name in a tensor of `shape`, one place per element.
+fn places(shape: &[usize], indices: &Known<'_>, count: usize) -> Option<Vec<usize>> {
     let ConstantData::Ints(rows) = indices.data else { return None };
-    let shape = &x.tensor.shape;
     let depth = *indices.tensor.shape.last()?;
-    if a.int("batch_dims").unwrap_or(0) != 0 || depth == 0 || depth > shape.len() {
+    if depth == 0 || depth > shape.len() {
         return None;
     }
     let own = strides(shape);
     let stretch: usize = shape[depth..].iter().product();
-    let mut places = Vec::with_capacity(output.elements() as usize);
+    let mut places = Vec::with_capacity(count);
     for row in rows.chunks(depth) {
         let mut start = 0;
         for (d, &index) in row.iter().enumerate() {
@@ -122,4 +144,25 @@ pub(super) fn split(a: &Attributes, x: Known<'_>, outputs: &[TensorSpec]) -> Opt
         begin += output.shape[axis] as i64;
     }
     Some(parts)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Precision;
+
+    #[test]
+    fn elements_are_put_where_the_indices_say() {
+        let tensor = |shape: &[usize]| TensorSpec::new(shape, Precision::I64);
+        let x = ConstantData::Ints(vec![0; 6]);
+        let rows = ConstantData::Ints(vec![2, 0]);
+        let updates = ConstantData::Ints(vec![5, 6, 7, 8]);
+        let (of_x, of_rows, of_updates) = (tensor(&[3, 2]), tensor(&[2, 1]), tensor(&[2, 2]));
+        let inputs = [Known { tensor: &of_x, data: &x }, Known { tensor: &of_rows, data: &rows }, Known { tensor: &of_updates, data: &updates }];
+        let put = |inputs: &[Known<'_>]| evaluate(&OpKind::ScatterNd, &Attributes::new(), inputs, &of_x);
+        assert_eq!(put(&inputs), Some(ConstantData::Ints(vec![7, 8, 0, 0, 5, 6])));
+        let outside = ConstantData::Ints(vec![3, 0]);
+        assert_eq!(put(&[inputs[0], Known { tensor: &of_rows, data: &outside }, inputs[2]]), None);
+    }
 }

@@ -1,4 +1,5 @@
-//! Folding of what exporters leave of computed weights and position embeddings: normalisations, softmax, resizes, products, running sums.
+//! Folding of what exporters leave of computed weights and position embeddings: normalisations, softmax, resizes, products, pointwise
+//! convolutions, running sums.
 
 use super::{Known, strides};
 use crate::resampling::Sampling;
@@ -11,6 +12,7 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
         OpKind::BatchNorm => batch_norm(a, shape, inputs)?,
         OpKind::Softmax => softmax(a, shape, floats(inputs.first()?)?)?,
         OpKind::Linear | OpKind::MatMul => product(a, inputs, output)?,
+        OpKind::Conv => pointwise(a, shape, inputs)?,
         OpKind::CumSum => return running_sum(a, inputs.first()?),
         _ => resize(a, shape, output, floats(inputs.first()?)?)?,
     };
@@ -73,6 +75,27 @@ fn product(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<
     (values.len() as u64 == output.elements()).then_some(values)
 }
 
+/// A convolution whose window is one element: at every place a product over channels.
+fn pointwise(a: &Attributes, shape: &[usize], inputs: &[Known<'_>]) -> Option<Vec<f64>> {
+    let [x, weight, rest @ ..] = inputs else { return None };
+    let all = |name: &str, value: i64| a.ints(name).iter().all(|&v| v == value);
+    let ([batch, channels, space @ ..], [out, within, window @ ..]) = (shape, &weight.tensor.shape[..]) else { return None };
+    if channels != within || window.iter().any(|&w| w != 1) || !all("strides", 1) || !all("pads", 0) {
+        return None;
+    }
+    let (x, weight, bias) = (floats(x)?, floats(weight)?, rest.first().map(floats));
+    let places: usize = space.iter().product();
+    let mut values = Vec::with_capacity(batch * out * places);
+    for n in 0..*batch {
+        for o in 0..*out {
+            let offset = bias.map_or(Some(0.0), |b| b?.get(o).copied())?;
+            let sum = |p: usize| (0..*channels).map(|c| x[(n * channels + c) * places + p] * weight[o * channels + c]).sum::<f64>();
+            values.extend((0..places).map(|p| offset + sum(p)));
+        }
+    }
+    Some(values)
+}
+
 fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
     let axis = usize::try_from(a.int("axis")?).ok()?;
     let (extent, stride) = (*x.tensor.shape.get(axis)?, strides(&x.tensor.shape)[axis] as usize);
@@ -100,6 +123,10 @@ fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
 
 /// One dimension after the other.
 fn resize(a: &Attributes, shape: &[usize], output: &TensorSpec, x: &[f64]) -> Option<Vec<f64>> {
+    // Whatever is read between elements, nothing is where the size stays.
+    if shape == output.shape && a.text("coordinate_transformation_mode") != Some("tf_crop_and_resize") {
+        return Some(x.to_vec());
+    }
     let sampling = Sampling::of(a).ok()?;
     let nearest = a.text("mode") == Some("nearest");
     let (mut values, mut now) = (x.to_vec(), shape.to_vec());
@@ -156,7 +183,12 @@ mod tests {
         let flipped = Attributes::new().with_int("trans_b", 1);
         assert_eq!(value(OpKind::Linear, flipped, &[ones, ones, (&[2], &[1.0, 0.0])], &[2, 2]), Some(vec![6.0, 11.0, 12.0, 25.0]));
         assert_eq!(value(OpKind::CumSum, Attributes::new().with_int("axis", 0), &[ones], &[2, 2]), Some(vec![1.0, 2.0, 4.0, 6.0]));
+        let convolution: [(&[usize], &[f64]); 3] = [(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]), (&[1, 2, 1], &[1.0, 10.0]), (&[1], &[0.5])];
+        let convolved = value(OpKind::Conv, Attributes::new(), &convolution, &[1, 1, 2]);
+        assert_eq!(convolved, Some(vec![31.5, 42.5]));
         let linear = Attributes::new().with("mode", Attribute::Text("linear".into()));
         assert_eq!(value(OpKind::Resize, linear, &[(&[1, 2], &[0.0, 4.0])], &[1, 4]), Some(vec![0.0, 1.0, 3.0, 4.0]));
+        let cubic = Attributes::new().with("mode", Attribute::Text("cubic".into()));
+        assert_eq!(value(OpKind::Resize, cubic, &[(&[1, 2], &[0.0, 4.0])], &[1, 2]), Some(vec![0.0, 4.0]));
     }
 }
