@@ -100,6 +100,7 @@ codes! {
     Quantize "QUANTIZE" 114,
     Round "ROUND" 116,
     HardSwish "HARD_SWISH" 117,
+    ScatterNd "SCATTER_ND" 122,
     Select "SELECT_V2" 123,
     BatchMatMul "BATCH_MATMUL" 126,
     CumSum "CUMSUM" 128,

@@ -144,6 +144,30 @@ fn grouped_and_depthwise_convolutions_keep_their_groups() {
 }
 
 #[test]
+fn elements_are_put_into_a_tensor_by_a_selection() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([1, 4, 6]));
+    let updates = b.input("updates", TensorSpec::f32([2, 6]));
+    let rows = b.constant("rows", TensorSpec::new([2, 2], Precision::I64), ConstantData::Ints(vec![0, 1, 0, 3]));
+    let y = b.op("put", OpKind::ScatterNd, none(), &[x, rows, updates]).unwrap();
+    assert_eq!(codes(&b.finish(vec![y]).unwrap()), ["SCATTER_ND", "SCATTER_ND", "GREATER", "SELECT_V2"]);
+}
+
+#[test]
+fn a_dimension_the_window_passes_through_goes_to_the_batch() {
+    let mut b = GraphBuilder::new("m");
+    let x = b.input("x", TensorSpec::f32([1, 2, 8, 8, 5]));
+    let weight = b.weight("w", TensorSpec::f32([3, 2, 3, 3, 1]));
+    let window = none().with_ints("kernel_shape", [3, 3, 1]).with_ints("pads", [1, 1, 0, 1, 1, 0]);
+    let y = b.op("conv", OpKind::Conv, window, &[x, weight]).unwrap();
+    let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
+    let conv = graph.nodes().iter().zip(codes).find(|(_, code)| *code == "CONV_2D").unwrap().0;
+    assert_eq!((conv.op.inputs[0].tensor.shape.as_slice(), conv.op.outputs[0].shape.as_slice()), (&[5, 2, 8, 8][..], &[5, 3, 8, 8][..]));
+    let output = graph.value(graph.outputs()[0]).tensor.as_ref().unwrap();
+    assert_eq!(output.elements(), 3 * 8 * 8 * 5);
+}
+
+#[test]
 fn what_cannot_be_expressed_is_refused_by_name() {
     let message = |shape: &[usize], kind: OpKind, attributes: Attributes, weight: Option<&[usize]>| {
         let mut b = GraphBuilder::new("m");

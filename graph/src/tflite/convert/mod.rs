@@ -13,6 +13,7 @@ mod product;
 mod reduction;
 mod resample;
 mod selection;
+mod volume;
 mod window;
 
 use super::TfliteError;
@@ -270,6 +271,7 @@ impl<'a> Converter<'a> {
             OpKind::Tile => one(self.tile(call)),
             OpKind::Gather => one(self.gather(call)),
             OpKind::GatherNd => one(self.gather_nd(call)),
+            OpKind::ScatterNd => one(self.scatter_nd(call)),
             OpKind::Trilu => one(self.triangle(call)),
             OpKind::Resize => one(self.resize(call)),
             OpKind::DepthToSpace => one(self.depth_to_space(call)),

@@ -1,11 +1,11 @@
 //! Operators that pick elements.
 
-use super::emit::{Recipe, spoken};
+use super::emit::{Recipe, signed, spoken};
 use super::{Call, Converter, Refusal, VarId};
 use crate::tflite::expression::Expression;
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
-use crate::{Attributes, OpKind};
+use crate::{Attributes, OpKind, Precision};
 
 impl Converter<'_> {
     /// One index is a slice; several are a GATHER along the dimension, wherever it is stored.
@@ -46,6 +46,29 @@ impl Converter<'_> {
         let attributes = Attributes::new().with_int("batch_dims", 0);
         let (plain, precision) = (layout::plain(shape.len()), self.vars[x].precision);
         Ok(self.emit(Recipe::new(Code::GatherNd, OpKind::GatherNd).attributes(attributes), inputs, shape, plain, precision))
+    }
+
+    /// SCATTER_ND starts from zeros: it puts the updates, and ones to tell where, and a SELECT takes the rest from the first input.
+    pub(super) fn scatter_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let [x, indices, updates] = call.inputs[..] else { return Err("it has no updates".to_owned()) };
+        let count = self.shape(updates).iter().product();
+        let ones = self.constant(Expression::Numbers(vec![1.0; count], self.shape(updates).to_vec()));
+        let shape = self.shape(x).to_vec();
+        let put = self.scattered(indices, updates, &shape)?;
+        let touched = self.scattered(indices, ones, &shape)?;
+        let zero = self.scalar(0.0);
+        let touched = self.elementwise(Recipe::new(Code::Greater, OpKind::Compare).text("op", "Greater"), &[touched, zero], Precision::Bool)?;
+        let precision = self.vars[x].precision;
+        self.elementwise(Recipe::new(Code::Select, OpKind::Where), &[touched, put, x], precision)
+    }
+
+    fn scattered(&mut self, indices: VarId, updates: VarId, shape: &[usize]) -> Result<VarId, Refusal> {
+        let inputs = [indices, updates].map(|var| self.stored(var, &layout::plain(self.rank(var))));
+        let [indices, values] = inputs;
+        let steering = self.vector(&signed(shape));
+        let precision = self.vars[updates].precision;
+        let recipe = Recipe::new(Code::ScatterNd, OpKind::ScatterNd);
+        Ok(self.emit(recipe, vec![indices?, values?, steering], shape.to_vec(), layout::plain(shape.len()), precision))
     }
 
     /// A triangle: a product with ones and zeros.

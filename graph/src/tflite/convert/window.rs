@@ -69,8 +69,8 @@ fn pair(values: [usize; 2]) -> [i32; 2] {
 }
 
 /// Weights and bias of a convolution on their way into the model.
-struct Filter {
-    weight: Expression,
+pub(super) struct Filter {
+    pub weight: Expression,
     bias: Option<Expression>,
 }
 
@@ -111,7 +111,7 @@ impl Converter<'_> {
     }
 
     /// The batch normalisation behind a convolution, folded into its weights.
-    fn folded(&mut self, call: &Call<'_>, filter: Filter, out_axis: usize) -> (Filter, Option<usize>) {
+    pub(super) fn folded(&mut self, call: &Call<'_>, filter: Filter, out_axis: usize) -> (Filter, Option<usize>) {
         let Some((index, norm)) = call.node.outputs.first().and_then(|&id| self.follower(id)).filter(|(_, n)| n.op.kind == OpKind::BatchNorm) else {
             return (filter, None);
         };
@@ -136,7 +136,7 @@ impl Converter<'_> {
         (Filter { weight, bias: Some(bias) }, Some(index))
     }
 
-    fn filter(&self, call: &Call<'_>) -> Result<Filter, Refusal> {
+    pub(super) fn filter(&self, call: &Call<'_>) -> Result<Filter, Refusal> {
         let computed = || "its weight is computed while the model runs".to_owned();
         let weight = self.expression(*call.inputs.get(1).ok_or_else(computed)?).ok_or_else(computed)?;
         let bias = match call.inputs.get(2) {
@@ -151,18 +151,26 @@ impl Converter<'_> {
     }
 
     pub(super) fn conv(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
-        let window = Window::of(call.attributes)?;
+        if self.rank(call.inputs[0]) == 5 {
+            return self.volume_conv(call);
+        }
         let filter = self.filter(call)?;
         let (filter, norm) = self.folded(call, filter, 0);
         let x = self.image(call.inputs[0])?;
-        let groups = call.attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
-        let (x, padding) = self.padding(x, &window)?;
-        let y = self.convolution(x, filter, &window, padding, groups)?;
+        let y = self.images_conv(x, filter, call.attributes)?;
         let y = self.as_output(y, call)?;
         if let Some(index) = norm {
             self.absorb(index, y);
         }
         Ok(y)
+    }
+
+    /// A convolution of images with these attributes, padded as they say.
+    pub(super) fn images_conv(&mut self, x: VarId, filter: Filter, attributes: &Attributes) -> Result<VarId, Refusal> {
+        let window = Window::of(attributes)?;
+        let groups = attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
+        let (x, padding) = self.padding(x, &window)?;
+        self.convolution(x, filter, &window, padding, groups)
     }
 
     fn convolution(&mut self, x: VarId, filter: Filter, window: &Window, padding: Padding, groups: usize) -> Result<VarId, Refusal> {
