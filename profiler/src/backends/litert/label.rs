@@ -7,6 +7,7 @@ use super::{
     align::{Candidate, align},
     events::Kernel,
     kernel_names::{converts, precision},
+    order::{Order, order},
 };
 use vitempo_graph::{
     Attributes, Graph, Measurement, OpKind, OpSpec, Precision, Samples, Status,
@@ -46,6 +47,7 @@ pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec
 /// Labels the kernels at `places` as those of the operators `part`.
 fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, codes: &[&str], part: &[usize]) {
     let names: Vec<&str> = places.iter().map(|&p| rows[p].kernel.as_str()).collect();
+    let Order { operators: part, integers, products } = &order(operators, codes, part, &names);
     let expected = elision::with_kernels(operators, codes, part);
     let candidate = |&o: &usize| Candidate { code: codes.get(o).copied().unwrap_or_default(), fused: !expected.contains(&o) };
     let candidates: Vec<Candidate<'_>> = part.iter().map(candidate).collect();
@@ -57,7 +59,13 @@ fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, cod
     for (&place, operator) in places.iter().zip(&aligned) {
         let row = &mut rows[place];
         if let Some((operator, spec)) = operator.and_then(|o| Some((o, fused.spec(o)?))) {
-            let spec = if half { litert::halved(spec.clone()) } else { spec.clone() };
+            let mut spec = if half { litert::halved(spec.clone()) } else { spec.clone() };
+            if integers.contains(&operator) {
+                spec.outputs.iter_mut().for_each(|tensor| tensor.precision = Precision::I8);
+            }
+            if products.contains(&operator) {
+                spec.inputs.iter_mut().skip(1).for_each(|right| right.tensor.precision = Precision::I8);
+            }
             label(row, &operators.nodes()[operator].name, spec);
             casts.inside = true;
         } else if half

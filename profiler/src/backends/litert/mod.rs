@@ -14,6 +14,7 @@ mod events;
 mod kernel_names;
 mod label;
 mod model;
+mod order;
 mod runtime;
 mod stored;
 
