@@ -73,8 +73,11 @@ fn as_many_threads_compute_as_were_asked_for() {
                 Err(BackendError::Option { .. }) if threads > 1 => continue,
                 session => session.unwrap(),
             };
-            // On a busy machine one of the threads may be kept from its work for a while.
-            let counts: Vec<usize> = (0..5).map(|_| computing_threads(session.as_mut())).collect();
+            // On a busy machine one of the threads may be kept from its work for a while, and the others do it all.
+            let mut counts = Vec::new();
+            while counts.len() < 2 || (counts.len() < 30 && !counts.contains(&threads)) {
+                counts.push(computing_threads(session.as_mut()));
+            }
             assert!(counts.contains(&threads) && counts.iter().all(|&n| n <= threads), "{}: {threads} asked for, {counts:?} computed", backend.name());
         }
     }
