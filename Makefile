@@ -1,5 +1,5 @@
 # The two commands: `make demo` and `make test`. Both install what the build needs first (scripts/setup.sh).
-.PHONY: demo test lint setup engines clean
+.PHONY: demo test bench lint setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -9,6 +9,10 @@ demo: setup
 
 test: engines
 	$(env) cargo test --release --locked --workspace
+
+# Compiled forests beside the libraries that trained them, as ratios from one run.
+bench: setup
+	$(env) cargo bench --locked -p vitempo-predictors --bench forest
 
 lint: setup
 	$(env) cargo fmt --all --check

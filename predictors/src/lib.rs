@@ -7,6 +7,7 @@
 //! | what does a regressor see of an operator? | [`features`] |
 //! | which rows does a profile give, and how is drift corrected? | [`rows`] |
 //! | how is a latency learnt? | [`regressors`] |
+//! | how are millions of rows forecast in a second? | [`forest`] |
 //! | how sure is a forecast? | [`interval`] |
 //! | how wrong is it? | [`metrics`], [`evaluate()`] |
 
@@ -17,6 +18,7 @@ mod error;
 mod evaluate;
 pub mod features;
 mod forecast;
+pub mod forest;
 pub mod interval;
 pub mod metrics;
 mod predictors;
@@ -30,6 +32,7 @@ pub use error::PredictorError;
 pub use evaluate::{Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate};
 pub use features::{FeatureSchema, FeatureVector, PredictorKey};
 pub use forecast::Coverage;
+pub use forest::{CompiledForest, ForestError};
 pub use interval::Interval;
 pub use predictors::{Estimate, KeyPredictor, Predictors};
 pub use regressors::{Method, Regressor};

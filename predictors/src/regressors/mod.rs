@@ -13,6 +13,7 @@ pub use baseline::Baseline;
 pub use lasso::Lasso;
 pub use trees::Trees;
 
+use crate::forest::ForestError;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
@@ -56,11 +57,6 @@ pub trait Regressor: Sized {
 
     /// Latency in ns of one row, given its baseline latency; always positive.
     fn predict(&self, x: &[f64], baseline_ns: f64) -> f64;
-
-    /// Latencies of many rows.
-    fn predict_batch(&self, x: &[f64], columns: usize, baseline_ns: &[f64]) -> Vec<f64> {
-        x.chunks_exact(columns.max(1)).zip(baseline_ns).map(|(row, &b)| self.predict(row, b)).collect()
-    }
 }
 
 /// Which regressor to fit.
@@ -132,6 +128,20 @@ impl Fitted {
             Self::BaselineOnly => baseline_ns,
             Self::Lasso(lasso) => lasso.predict(x, baseline_ns),
             Self::Trees(trees) => trees.predict(x, baseline_ns),
+        }
+    }
+    /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of [`Fitted::predict`].
+    ///
+    /// # Errors
+    /// [`ForestError::Shape`] unless there are as many rows as baselines.
+    pub fn predict_batch(&self, x: &[f64], columns: usize, baseline_ns: &[f64]) -> Result<Vec<f64>, ForestError> {
+        let rows = baseline_ns.len();
+        if rows.checked_mul(columns) != Some(x.len()) {
+            return Err(ForestError::Shape { values: x.len(), rows, features: columns });
+        }
+        match self {
+            Self::Trees(trees) => trees.predict_batch(x, baseline_ns),
+            _ => Ok(baseline_ns.iter().enumerate().map(|(row, b)| self.predict(&x[row * columns..][..columns], *b)).collect()),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Random forest by smartcore on the logarithm of latency over baseline.
 //!
-//! smartcore's trees are private; they are read out through serde and kept as [`Trees`]. The rule is `feature <= split_value` goes to `true_child`.
+//! The forest is read out into [`Trees`]: smartcore trains and never forecasts.
 
-use super::{FitData, Regressor, Trees, trees::Source};
-use serde::Deserialize;
+use super::{FitData, Regressor, Trees};
+use crate::forest;
 use smartcore::{
     ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters},
     linalg::basic::matrix::DenseMatrix,
@@ -15,39 +15,6 @@ const DEPTH: u16 = 20;
 /// A fitted forest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomForest(Trees);
-
-#[derive(Deserialize)]
-struct Exported {
-    forest_regressor: ExportedForest,
-}
-
-#[derive(Deserialize)]
-struct ExportedForest {
-    trees: Vec<ExportedTree>,
-}
-
-#[derive(Deserialize)]
-struct ExportedTree {
-    nodes: Vec<ExportedNode>,
-}
-
-#[derive(Deserialize)]
-struct ExportedNode {
-    output: f64,
-    split_feature: usize,
-    split_value: Option<f64>,
-    true_child: Option<usize>,
-    false_child: Option<usize>,
-}
-
-impl ExportedNode {
-    fn source(&self) -> Source {
-        match (self.split_value, self.true_child, self.false_child) {
-            (Some(threshold), Some(left), Some(right)) => Source::Split(self.split_feature, threshold, left, right),
-            _ => Source::Leaf(self.output),
-        }
-    }
-}
 
 impl RandomForest {
     /// The forest as plain trees.
@@ -68,13 +35,8 @@ impl Regressor for RandomForest {
             .with_m(data.columns.div_ceil(3).max(data.columns.min(2)))
             .with_seed(seed);
         let forest = RandomForestRegressor::fit_with_weights(&x, &y, data.weights, parameters).map_err(|e| e.to_string())?;
-        let json = serde_json::to_vec(&forest).map_err(|e| e.to_string())?;
-        let exported: Exported = serde_json::from_slice(&json).map_err(|e| format!("the forest cannot be read out: {e}"))?;
-        let mut trees = Trees::new(1.0 / exported.forest_regressor.trees.len().max(1) as f64);
-        for tree in &exported.forest_regressor.trees {
-            trees.push(0, &|i| tree.nodes.get(i).map(ExportedNode::source), tree.nodes.len())?;
-        }
-        Ok(Self(trees))
+        let trees = forest::smartcore_trees(&forest).map_err(|e| e.to_string())?;
+        Ok(Self(Trees::new(&trees, data.columns, 1.0 / trees.len().max(1) as f64)?))
     }
 
     fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {

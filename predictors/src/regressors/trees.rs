@@ -1,7 +1,9 @@
-//! [`Trees`]: an ensemble of regression trees, whoever grew it, as plain nodes: checked once, evaluated without any library.
+//! [`Trees`]: an ensemble of regression trees, whoever grew it: plain nodes as a bundle keeps them, and compiled to be evaluated.
 //!
-//! Nodes lie in preorder, so the left child is always the next node and the right child's index is larger than its parent's: evaluation always ends.
+//! Nodes lie in preorder, so the left child is always the next node and the right child's index is larger than its parent's.
 //! A row goes left when its feature is at most the threshold. Output: latency in ns = baseline x exp(scale x sum of leaf values).
+
+use crate::forest::{CompiledForest, ForestError, Missing, Rule, TreeNode};
 
 const LEAF: u16 = u16::MAX;
 const NODE_BYTES: usize = 14;
@@ -16,52 +18,39 @@ struct Node {
     value: f64,
 }
 
-/// A node as the libraries describe it, with indices within its tree.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Source {
-    /// Feature, threshold, child if at most, child if larger.
-    Split(usize, f64, usize, usize),
-    /// Value.
-    Leaf(f64),
-}
-
 /// An ensemble of regression trees.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trees {
     nodes: Vec<Node>,
     roots: Vec<u32>,
     scale: f64,
+    compiled: Box<CompiledForest>,
 }
 
 impl Trees {
-    pub(super) fn new(scale: f64) -> Self {
-        Self { nodes: Vec::new(), roots: Vec::new(), scale }
+    /// Trees with numerical splits over `columns` features that are never missing.
+    ///
+    /// # Errors
+    /// A sentence when there are other splits, or something is no tree.
+    pub(super) fn new(trees: &[Vec<TreeNode>], columns: usize, scale: f64) -> Result<Self, String> {
+        let (mut nodes, mut roots) = (Vec::new(), Vec::new());
+        for tree in trees {
+            roots.push(u32::try_from(nodes.len()).map_err(|e| e.to_string())?);
+            flatten(tree, &mut nodes)?;
+        }
+        Self::compile(nodes, roots, columns, scale)
     }
 
-    /// Adds one tree given as a function from index to node; index 0 or `root` is its root.
-    pub(super) fn push(&mut self, root: usize, nodes: &dyn Fn(usize) -> Option<Source>, most: usize) -> Result<(), String> {
-        self.roots.push(u32::try_from(self.nodes.len()).map_err(|e| e.to_string())?);
-        let mut waiting: Vec<(usize, Option<usize>)> = vec![(root, None)];
-        let start = self.nodes.len();
-        while let Some((index, parent)) = waiting.pop() {
-            let here = self.nodes.len();
-            if here - start > most {
-                return Err("a tree with a cycle".to_owned());
-            }
-            if let Some(parent) = parent {
-                self.nodes[parent].right = u32::try_from(here).map_err(|e| e.to_string())?;
-            }
-            match nodes(index).ok_or("a tree with a missing node")? {
-                Source::Leaf(value) => self.nodes.push(Node { feature: LEAF, right: 0, value }),
-                Source::Split(feature, value, left, right) => {
-                    let feature = u16::try_from(feature).ok().filter(|f| *f != LEAF).ok_or("too many features")?;
-                    self.nodes.push(Node { feature, right: 0, value });
-                    waiting.push((right, Some(here)));
-                    waiting.push((left, None));
-                }
-            }
-        }
-        Ok(())
+    fn compile(nodes: Vec<Node>, roots: Vec<u32>, columns: usize, scale: f64) -> Result<Self, String> {
+        let ends = roots.iter().skip(1).map(|r| *r as usize).chain([nodes.len()]);
+        let tree = |(root, end): (&u32, usize)| {
+            let root = *root as usize;
+            let nodes = nodes.get(root..end).ok_or(ForestError::NotATree)?;
+            nodes.iter().enumerate().map(|(i, node)| node.described(i, root)).collect::<Result<Vec<_>, _>>()
+        };
+        let trees = roots.iter().zip(ends).map(tree).collect::<Result<Vec<_>, _>>();
+        let compiled = trees.and_then(|trees| CompiledForest::new(&trees, columns, scale)).map_err(|e| e.to_string())?;
+        Ok(Self { nodes, roots, scale, compiled: Box::new(compiled) })
     }
 
     /// Number of trees.
@@ -85,25 +74,24 @@ impl Trees {
     /// Scaled sum of leaf values: the logarithm of latency over baseline.
     #[must_use]
     pub fn log_ratio(&self, x: &[f64]) -> f64 {
-        self.scale * self.roots.iter().map(|&root| self.leaf(root as usize, x)).sum::<f64>()
+        self.compiled.predict(x)
     }
 
     /// Latency in ns of one row, given its baseline latency.
     #[must_use]
     pub fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
-        baseline_ns * self.log_ratio(x).clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
+        latency(baseline_ns, self.log_ratio(x))
     }
 
-    fn leaf(&self, root: usize, x: &[f64]) -> f64 {
-        let mut index = root;
-        while let Some(node) = self.nodes.get(index) {
-            if node.feature == LEAF {
-                return node.value;
-            }
-            let value = x.get(usize::from(node.feature)).copied().unwrap_or(0.0);
-            index = if value <= node.value { index + 1 } else { node.right as usize };
-        }
-        0.0
+    /// Latencies in ns of rows that lie one after the other, given their baseline latencies; exactly those of [`Trees::predict`].
+    ///
+    /// # Errors
+    /// [`ForestError::Shape`] unless there are as many rows as baselines.
+    pub fn predict_batch(&self, x: &[f64], baseline_ns: &[f64]) -> Result<Vec<f64>, ForestError> {
+        let mut out = vec![0.0; baseline_ns.len()];
+        self.compiled.predict_batch(x, &mut out)?;
+        out.iter_mut().zip(baseline_ns).for_each(|(out, baseline)| *out = latency(*baseline, *out));
+        Ok(out)
     }
 
     /// Bytes: scale, number of trees, number of nodes, roots, nodes; little endian.
@@ -133,24 +121,53 @@ impl Trees {
         for _ in 0..count {
             nodes.push(Node { feature: u16::from_le_bytes(take(bytes)?), right: u32::from_le_bytes(take(bytes)?), value: f64::from_le_bytes(take(bytes)?) });
         }
-        let decoded = Self { nodes, roots, scale };
-        decoded.check(columns)?;
-        Ok(decoded)
+        if !scale.is_finite() {
+            return Err(format!("its trees are scaled by {scale}"));
+        }
+        Self::compile(nodes, roots, columns, scale)
     }
+}
 
-    fn check(&self, columns: usize) -> Result<(), String> {
-        let count = self.nodes.len();
-        if !self.scale.is_finite() || self.roots.iter().any(|r| *r as usize >= count) {
-            return Err("a tree without a root".to_owned());
+impl Node {
+    /// As the compiler reads it; `self` is node `index` of the tree that begins at node `root`.
+    fn described(&self, index: usize, root: usize) -> Result<TreeNode, ForestError> {
+        if self.feature == LEAF {
+            return Ok(TreeNode::Leaf(self.value));
         }
-        for (index, node) in self.nodes.iter().enumerate() {
-            let fits = node.feature == LEAF || (usize::from(node.feature) < columns && node.right as usize > index + 1 && (node.right as usize) < count);
-            if !fits || !node.value.is_finite() {
-                return Err(format!("tree node {index} makes no sense"));
-            }
-        }
-        Ok(())
+        let right = (self.right as usize).checked_sub(root).filter(|right| *right > index + 1).ok_or(ForestError::NotATree)?;
+        Ok(TreeNode::Split { feature: usize::from(self.feature), rule: Rule::AtMost(self.value, Missing::Never), left: index + 1, right })
     }
+}
+
+/// Appends a tree in preorder.
+fn flatten(tree: &[TreeNode], nodes: &mut Vec<Node>) -> Result<(), String> {
+    let start = nodes.len();
+    let mut waiting: Vec<(usize, Option<usize>)> = vec![(0, None)];
+    while let Some((index, parent)) = waiting.pop() {
+        let here = nodes.len();
+        if here - start == tree.len() {
+            return Err(ForestError::NotATree.to_string());
+        }
+        if let Some(parent) = parent {
+            let parent: &mut Node = &mut nodes[parent];
+            parent.right = u32::try_from(here).map_err(|e| e.to_string())?;
+        }
+        match tree.get(index).ok_or(ForestError::NotATree.to_string())? {
+            TreeNode::Leaf(value) => nodes.push(Node { feature: LEAF, right: 0, value: *value }),
+            TreeNode::Split { feature, rule: Rule::AtMost(threshold, Missing::Never | Missing::Nan { left: false }), left, right } => {
+                let feature = u16::try_from(*feature).ok().filter(|f| *f != LEAF).ok_or("too many features")?;
+                nodes.push(Node { feature, right: 0, value: *threshold });
+                waiting.extend([(*right, Some(here)), (*left, None)]);
+            }
+            TreeNode::Split { .. } => return Err("it has a split that is categorical or expects missing values".to_owned()),
+        }
+    }
+    Ok(())
+}
+
+/// Trees move a forecast away from its baseline only so far.
+fn latency(baseline_ns: f64, log_ratio: f64) -> f64 {
+    baseline_ns * log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], String> {
@@ -163,11 +180,13 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], String> {
 mod tests {
     use super::*;
 
+    fn split(feature: usize, threshold: f64, left: usize, right: usize) -> TreeNode {
+        TreeNode::Split { feature, rule: Rule::AtMost(threshold, Missing::Never), left, right }
+    }
+
     fn stump() -> Trees {
-        let mut trees = Trees::new(0.5);
-        let nodes = [Source::Split(1, 3.0, 2, 1), Source::Leaf(2.0), Source::Split(0, 1.0, 3, 4), Source::Leaf(-1.0), Source::Leaf(1.0)];
-        trees.push(0, &|i| nodes.get(i).copied(), nodes.len()).expect("a tree");
-        trees
+        let nodes = vec![split(1, 3.0, 2, 1), TreeNode::Leaf(2.0), split(0, 1.0, 3, 4), TreeNode::Leaf(-1.0), TreeNode::Leaf(1.0)];
+        Trees::new(&[nodes], 2, 0.5).expect("a tree")
     }
 
     #[test]
@@ -197,6 +216,7 @@ mod tests {
 
     #[test]
     fn a_cycle_is_refused() {
-        assert!(Trees::new(1.0).push(0, &|_| Some(Source::Split(0, 0.0, 0, 0)), 10).is_err());
+        assert!(Trees::new(&[vec![split(0, 0.0, 0, 0); 10]], 1, 1.0).is_err());
+        assert!(Trees::new(&[vec![]], 1, 1.0).is_err());
     }
 }

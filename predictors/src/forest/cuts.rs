@@ -1,0 +1,138 @@
+//! [`Cuts`]: the thresholds that ask for one column, and for a block of rows the answer to each of them as a mask.
+//!
+//! A row's rank is the number of thresholds below its value. Rows set a bit at their rank; or-ing from the last threshold down to the first then
+//! gives every threshold the rows above it. So a threshold that many trees share is compared with a row once, and most are never compared at all.
+
+use super::instructions::Instructions;
+
+/// Entries of a node of the search tree of fan-out 17.
+const FAN: usize = 16;
+/// Most thresholds that two levels of it hold.
+const TWO_LEVELS: usize = FAN * FAN - 1;
+
+/// One bit for each of `64 * N` rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(align(64))]
+pub(super) struct Mask<const N: usize>(pub [u64; N]);
+
+/// Sorted, distinct, finite thresholds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cuts {
+    /// Padded with infinity to a power of two, larger than their number, at least [`FAN`].
+    padded: Vec<f64>,
+    count: usize,
+}
+
+impl Cuts {
+    pub fn new(mut cuts: Vec<f64>) -> Self {
+        cuts.sort_by(f64::total_cmp);
+        cuts.dedup();
+        let count = cuts.len();
+        let size = if (FAN..=TWO_LEVELS).contains(&count) { FAN * FAN } else { (count + 1).next_power_of_two().max(FAN) };
+        cuts.resize(size, f64::INFINITY);
+        Self { padded: cuts, count }
+    }
+
+    /// Masks that [`Cuts::answer`] fills: one that means nothing, then one per threshold.
+    pub fn masks(&self) -> usize {
+        self.count + 1
+    }
+
+    /// Number of thresholds.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Number of thresholds below a value that is not NaN.
+    pub fn rank(&self, value: f64) -> usize {
+        let mut found = 0;
+        let mut half = (self.count + 1).next_power_of_two() / 2;
+        while half > 0 {
+            found += std::hint::select_unpredictable(value > self.padded[found + half - 1], half, 0);
+            half /= 2;
+        }
+        found
+    }
+
+    /// Where among its masks the answer to `threshold` is.
+    pub fn place(&self, threshold: f64) -> usize {
+        self.rank(threshold) + 1
+    }
+
+    /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers, none of them NaN.
+    pub fn answer<const N: usize>(&self, instructions: Instructions, values: &[[f64; 64]; N], masks: &mut [Mask<N>]) {
+        masks.fill(Mask([0; N]));
+        let mut ranks = [[0u32; 64]; N];
+        for (values, ranks) in values.iter().zip(&mut ranks) {
+            self.ranks(instructions, values, ranks);
+        }
+        for row in 0..64 {
+            for (word, ranks) in ranks.iter().enumerate() {
+                masks[ranks[row] as usize].0[word] |= 1 << row;
+            }
+        }
+        let mut above = [0; N];
+        for mask in masks.iter_mut().rev() {
+            mask.0.iter_mut().zip(&mut above).for_each(|(bits, above)| {
+                *above |= *bits;
+                *bits = *above;
+            });
+        }
+    }
+
+    fn ranks(&self, instructions: Instructions, values: &[f64; 64], ranks: &mut [u32; 64]) {
+        match instructions {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Instructions` says Avx512 only where the processor has them.
+            Instructions::Avx512 if self.count <= TWO_LEVELS => unsafe { self.ranks_avx512(values, ranks) },
+            _ => self.ranks_by_halving(values, ranks),
+        }
+    }
+
+    /// Eight rows at a time, so that their loads overlap.
+    fn ranks_by_halving(&self, values: &[f64; 64], ranks: &mut [u32; 64]) {
+        let span = (self.count + 1).next_power_of_two();
+        for (values, ranks) in values.as_chunks::<8>().0.iter().zip(ranks.as_chunks_mut::<8>().0) {
+            let mut found = [0usize; 8];
+            let mut half = span / 2;
+            while half > 0 {
+                for (rank, value) in found.iter_mut().zip(values) {
+                    let more = *value > self.padded[*rank + half - 1];
+                    *rank += std::hint::select_unpredictable(more, half, 0);
+                }
+                half /= 2;
+            }
+            *ranks = found.map(|rank| rank as u32);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,popcnt")]
+    fn ranks_avx512(&self, values: &[f64; 64], ranks: &mut [u32; 64]) {
+        let nodes = self.padded.as_chunks::<FAN>().0;
+        let Some(first) = nodes.first() else { return };
+        let mut pivots = *first;
+        if nodes.len() > 1 {
+            pivots.iter_mut().zip(nodes).for_each(|(pivot, node)| *pivot = node[FAN - 1]);
+        }
+        for (value, rank) in values.iter().zip(ranks) {
+            let found = below_avx512(&pivots, *value);
+            *rank = match nodes.get(found) {
+                Some(node) if nodes.len() > 1 => found * FAN + below_avx512(node, *value),
+                _ => found,
+            } as u32;
+        }
+    }
+}
+
+/// How many entries are less than `value`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+fn below_avx512(node: &[f64; FAN], value: f64) -> usize {
+    use std::arch::x86_64::{_CMP_LT_OQ, _mm512_cmp_pd_mask, _mm512_loadu_pd, _mm512_set1_pd};
+    // SAFETY: the first eight and the last eight of sixteen numbers.
+    let (low, high) = unsafe { (_mm512_loadu_pd(node.as_ptr()), _mm512_loadu_pd(node[FAN / 2..].as_ptr())) };
+    let value = _mm512_set1_pd(value);
+    let (low, high) = (_mm512_cmp_pd_mask::<_CMP_LT_OQ>(low, value), _mm512_cmp_pd_mask::<_CMP_LT_OQ>(high, value));
+    (u16::from(low) | u16::from(high) << 8).count_ones() as usize
+}

@@ -1,0 +1,173 @@
+//! [`CompiledForest`]: boosted trees and random forests at search speed, with the sums of the library that trained them.
+//!
+//! In: rows of f64 features. Out: the scaled sum of one leaf value per tree, added in f64 in the order of the trees: the same bits on every processor,
+//! in a batch or alone. Which layout answers depends on the size of the trees and on the number of rows:
+//!
+//! | trees | many rows | one row |
+//! |---|---|---|
+//! | up to 32 leaves | [`reach`] | [`survivors`] |
+//! | up to 128 leaves | [`reach`] | [`walk`] |
+//! | larger | [`walk`] | [`walk`] |
+//!
+//! All of them compare columns as [`column`] makes them of features, so that none knows of missing values and categories.
+
+mod column;
+mod cuts;
+mod instructions;
+mod leaves;
+mod lightgbm;
+mod reach;
+mod smartcore;
+mod survivors;
+mod tree;
+mod walk;
+
+pub use instructions::Instructions;
+pub use tree::{Missing, Rule, TreeNode};
+
+pub(crate) use lightgbm::trees as lightgbm_trees;
+pub(crate) use smartcore::trees as smartcore_trees;
+
+use column::Columns;
+use reach::{Reach, Rows};
+use serde::Serialize;
+use survivors::Survivors;
+use walk::Walk;
+
+/// Why trees cannot be compiled or evaluated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ForestError {
+    #[error("a tree has a node that is missing or has two parents")]
+    NotATree,
+    #[error("the value of a leaf is {0}; it must be finite")]
+    Leaf(f64),
+    #[error("a tree has the threshold {0}, which orders nothing")]
+    Threshold(f64),
+    #[error("a tree asks for feature {feature}, but rows have {features}")]
+    Feature { feature: usize, features: usize },
+    #[error("the forest has too many nodes to number")]
+    TooLarge,
+    #[error("{values} values are not {rows} rows of {features} features")]
+    Shape { values: usize, rows: usize, features: usize },
+    #[error("the LightGBM model cannot be compiled: {0}")]
+    LightGbm(String),
+    #[error("the smartcore forest cannot be read: {0}")]
+    Smartcore(String),
+}
+
+/// Trees in the layouts that evaluate them fastest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompiledForest {
+    features: usize,
+    trees: usize,
+    scale: f64,
+    columns: Columns,
+    reach: Option<Reach>,
+    survivors: Option<Survivors>,
+    /// Only where one of the others does not answer.
+    walk: Option<Walk>,
+    instructions: Instructions,
+}
+
+impl CompiledForest {
+    /// Compiles trees whose sum is multiplied by `scale`; rows have `features` features.
+    ///
+    /// # Errors
+    /// [`ForestError`] when one is no tree, asks for a feature that rows do not have, or holds a number that cannot be used.
+    pub fn new(trees: &[Vec<TreeNode>], features: usize, scale: f64) -> Result<Self, ForestError> {
+        let mut columns = Columns::default();
+        let resolved = trees.iter().map(|tree| columns.resolve(tree, features)).collect::<Result<Vec<_>, _>>()?;
+        let reach = Reach::new(&resolved, columns.as_slice().len());
+        let survivors = reach.as_ref().and_then(|reach| Survivors::new(&resolved, reach.cuts()));
+        let walk = if survivors.is_none() { Some(Walk::new(&resolved)?) } else { None };
+        Ok(Self { features, trees: trees.len(), scale, columns, reach, survivors, walk, instructions: Instructions::best() })
+    }
+
+    /// Compiles LightGBM's model text. One output that is the sum of the trees or their mean: regression on the identity, quantiles, custom objectives.
+    ///
+    /// # Errors
+    /// [`ForestError::LightGbm`] for classes, transformed outputs, linear trees and damaged text.
+    pub fn from_lightgbm(text: &str) -> Result<Self, ForestError> {
+        let model = lightgbm::read(text)?;
+        let scale = if model.mean { 1.0 / model.trees.len().max(1) as f64 } else { 1.0 };
+        Self::new(&model.trees, model.features, scale)
+    }
+
+    /// Compiles smartcore's random forest regressor, for rows of `features` features; the forecast is the mean of the trees.
+    ///
+    /// # Errors
+    /// [`ForestError::Smartcore`] when it is not one.
+    pub fn from_smartcore(forest: &impl Serialize, features: usize) -> Result<Self, ForestError> {
+        let trees = smartcore::trees(forest)?;
+        Self::new(&trees, features, 1.0 / trees.len().max(1) as f64)
+    }
+
+    /// The same forest, evaluated with other instructions; with the best there are if this processor lacks them.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: Instructions) -> Self {
+        self.instructions = if Instructions::available().contains(&instructions) { instructions } else { Instructions::best() };
+        self
+    }
+
+    /// Features per row.
+    #[must_use]
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// Number of trees.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.trees
+    }
+
+    /// Whether there is no tree.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.trees == 0
+    }
+
+    /// The scaled sum of the trees for one row; features that it lacks are 0.
+    #[must_use]
+    pub fn predict(&self, row: &[f64]) -> f64 {
+        let columns = self.columns.as_slice();
+        let sum = match (&self.survivors, &self.reach, &self.walk) {
+            (Some(survivors), Some(reach), _) => survivors.one(reach.cuts().iter().zip(columns).map(|(cuts, column)| cuts.rank(column.value(row)))),
+            (_, _, Some(walk)) => walk.one(columns, row),
+            _ => 0.0,
+        };
+        self.scale * sum
+    }
+
+    /// The scaled sums of the trees for rows that lie one after the other.
+    ///
+    /// # Errors
+    /// [`ForestError::Shape`] unless `rows` holds as many rows as `out` has places.
+    pub fn predict_batch(&self, rows: &[f64], out: &mut [f64]) -> Result<(), ForestError> {
+        if out.len().checked_mul(self.features) != Some(rows.len()) {
+            return Err(ForestError::Shape { values: rows.len(), rows: out.len(), features: self.features });
+        }
+        if self.features == 0 {
+            out.fill(self.predict(&[]));
+            return Ok(());
+        }
+        let columns = self.columns.as_slice();
+        match (&self.reach, &self.walk) {
+            (Some(reach), _) => {
+                let alone = if self.survivors.is_some() { Reach::better_alone(out.len()) } else { 0 };
+                let (many, few) = out.split_at_mut(out.len() - alone);
+                let (many_rows, few_rows) = rows.split_at(many.len() * self.features);
+                reach.many(self.instructions, Rows { columns, rows: many_rows, width: self.features, sums: many });
+                many.iter_mut().for_each(|sum| *sum *= self.scale);
+                few.iter_mut().zip(few_rows.chunks_exact(self.features)).for_each(|(out, row)| *out = self.predict(row));
+            }
+            (None, Some(walk)) => {
+                walk.many(columns, rows, self.features, out);
+                out.iter_mut().for_each(|sum| *sum *= self.scale);
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}

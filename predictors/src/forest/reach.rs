@@ -1,0 +1,201 @@
+//! [`Reach`]: small trees, up to 512 rows per operation. Every node of a tree is evaluated for every row, without a branch.
+//!
+//! 1. Each distinct threshold of the forest is answered once for a block of rows, one bit per row ([`Cuts`]).
+//! 2. From the root down, the rows that reach a node are split into those that reach its children: two logical operations.
+//! 3. The rows that reach each leaf give each row the number of its leaf, whose value is added in f64: tree after tree, as the training library does.
+
+use super::{
+    column::Column,
+    cuts::{Cuts, Mask},
+    instructions::Instructions,
+    leaves::{self, FEW, MANY},
+    tree::Resolved,
+};
+
+/// Words of 64 rows in a block: of many rows, and of few.
+const WIDE: usize = 8;
+const NARROW: usize = 1;
+/// A block costs about as much however full it is: as many rows make a wide one cheaper than narrow ones, and a narrow one cheaper than none.
+const WORTH_WIDE: usize = 144;
+const WORTH_NARROW: usize = 24;
+/// Most distinct thresholds of the forest: 4 MiB of masks.
+const MOST_MASKS: usize = 1 << 16;
+
+/// Rows that reach it and are above threshold `test` reach slot `right`, the others slot `left`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Node {
+    test: u32,
+    left: u8,
+    right: u8,
+}
+
+/// Small trees. A tree has slots: one per leaf, then, from `most` on, one per node in preorder.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reach {
+    cuts: Vec<Cuts>,
+    nodes: Vec<Node>,
+    /// Nodes of each tree: one less than its leaves.
+    sizes: Vec<u8>,
+    /// `most` values per tree.
+    values: Vec<f64>,
+    most: usize,
+}
+
+/// Rows of `width` features and where their sums go.
+pub(super) struct Rows<'a> {
+    pub columns: &'a [Column],
+    pub rows: &'a [f64],
+    pub width: usize,
+    pub sums: &'a mut [f64],
+}
+
+impl Rows<'_> {
+    fn split(self, at: usize) -> [Self; 2] {
+        let (first, second) = self.sums.split_at_mut(at);
+        let (columns, width) = (self.columns, self.width);
+        let rows = self.rows.split_at(at * width);
+        [Self { columns, rows: rows.0, width, sums: first }, Self { columns, rows: rows.1, width, sums: second }]
+    }
+}
+
+impl Reach {
+    /// The trees, or `None` if one of them or all together are too large.
+    pub fn new(trees: &[Vec<Resolved>], columns: usize) -> Option<Self> {
+        let leaves = trees.iter().map(|tree| tree.len().div_ceil(2)).max().unwrap_or(0);
+        if leaves > MANY {
+            return None;
+        }
+        let mut thresholds = vec![Vec::new(); columns];
+        for node in trees.iter().flatten() {
+            node.column.into_iter().for_each(|column| thresholds[column].push(node.value));
+        }
+        let cuts: Vec<Cuts> = thresholds.into_iter().map(Cuts::new).collect();
+        if cuts.iter().map(Cuts::masks).sum::<usize>() > MOST_MASKS {
+            return None;
+        }
+        let firsts: Vec<usize> = cuts.iter().scan(0, |next, c| Some(std::mem::replace(next, *next + c.masks()))).collect();
+        let most = if leaves <= FEW { FEW } else { MANY };
+        let mut reach = Self { cuts, nodes: Vec::new(), sizes: Vec::new(), values: Vec::new(), most };
+        trees.iter().for_each(|tree| reach.push(tree, &firsts));
+        Some(reach)
+    }
+
+    fn push(&mut self, tree: &[Resolved], firsts: &[usize]) {
+        let (mut leaves, mut splits) = (0, 0);
+        let number = |node: &Resolved| {
+            let (counter, first) = if node.column.is_none() { (&mut leaves, 0) } else { (&mut splits, self.most) };
+            *counter += 1;
+            (first + *counter - 1) as u8
+        };
+        let slots: Vec<u8> = tree.iter().map(number).collect();
+        for (i, node) in tree.iter().enumerate() {
+            match node.column {
+                None => self.values.push(node.value),
+                Some(column) => {
+                    let test = (firsts[column] + self.cuts[column].place(node.value)) as u32;
+                    self.nodes.push(Node { test, left: slots[i + 1], right: slots[node.right] });
+                }
+            }
+        }
+        self.sizes.push(splits as u8);
+        self.values.resize(self.sizes.len() * self.most, 0.0);
+    }
+
+    /// The thresholds of each column.
+    pub fn cuts(&self) -> &[Cuts] {
+        &self.cuts
+    }
+
+    /// How many of the last of `rows` rows do not fill a block well enough.
+    pub fn better_alone(rows: usize) -> usize {
+        let (rest, last) = (rows % (64 * WIDE), rows % (64 * NARROW));
+        if rest < WORTH_WIDE && last < WORTH_NARROW { last } else { 0 }
+    }
+
+    /// Sums over the trees for rows of `width` features.
+    pub fn many(&self, instructions: Instructions, rows: Rows<'_>) {
+        let wide = 64 * WIDE;
+        let rest = rows.sums.len() % wide;
+        let at = if rest >= WORTH_WIDE { rows.sums.len() } else { rows.sums.len() - rest };
+        let [many, few] = rows.split(at);
+        self.blocks::<WIDE>(instructions, many);
+        self.blocks::<NARROW>(instructions, few);
+    }
+
+    fn blocks<const N: usize>(&self, instructions: Instructions, Rows { columns, rows, width, sums }: Rows<'_>) {
+        if sums.is_empty() {
+            return;
+        }
+        let mut masks = vec![Mask([0; N]); self.cuts.iter().map(Cuts::masks).sum()];
+        let mut slots = vec![Mask([0; N]); 2 * MANY];
+        for (rows, sums) in rows.chunks(64 * N * width).zip(sums.chunks_mut(64 * N)) {
+            let mut values = [[0.0; 64]; N];
+            let mut masks_left = &mut masks[..];
+            for (cuts, column) in self.cuts.iter().zip(columns) {
+                let (these, others) = masks_left.split_at_mut(cuts.masks());
+                masks_left = others;
+                column.fill(rows, width, values.as_flattened_mut());
+                cuts.answer(instructions, &values, these);
+            }
+            let mut totals = [[0.0; 64]; N];
+            match instructions {
+                // SAFETY: `Instructions` says Avx512 only where the processor has them.
+                #[cfg(target_arch = "x86_64")]
+                Instructions::Avx512 => unsafe { self.trees_avx512(&masks, &mut slots, &mut totals) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Instructions::Avx2 => unsafe { self.trees_avx2(&masks, &mut slots, &mut totals) },
+                Instructions::Portable => self.trees(&masks, &mut slots, &mut totals, leaves::add, leaves::add),
+            }
+            sums.copy_from_slice(&totals.as_flattened()[..sums.len()]);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    fn trees_avx512<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>], sums: &mut [[f64; 64]; N]) {
+        self.trees(masks, slots, sums, |planes, values, sums| leaves::add_avx512(planes, values, sums), leaves::add);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn trees_avx2<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>], sums: &mut [[f64; 64]; N]) {
+        self.trees(masks, slots, sums, leaves::add, leaves::add);
+    }
+
+    #[inline(always)]
+    fn trees<const N: usize>(
+        &self,
+        masks: &[Mask<N>],
+        slots: &mut [Mask<N>],
+        sums: &mut [[f64; 64]; N],
+        add_few: impl Fn(&[Mask<N>; 7], &[f64; FEW], &mut [[f64; 64]; N]),
+        add_many: impl Fn(&[Mask<N>; 7], &[f64; MANY], &mut [[f64; 64]; N]),
+    ) {
+        let mut nodes = &self.nodes[..];
+        for (size, values) in self.sizes.iter().zip(self.values.chunks_exact(self.most)) {
+            let size = usize::from(*size);
+            let (these, others) = nodes.split_at(size);
+            nodes = others;
+            let leaves = size + 1;
+            slots[leaves..leaves.next_power_of_two()].fill(Mask([0; N]));
+            slots[if size == 0 { 0 } else { self.most }] = Mask([u64::MAX; N]);
+            for (i, node) in these.iter().enumerate() {
+                let (above, here) = (masks[node.test as usize].0, slots[self.most + i].0);
+                let (mut left, mut right) = ([0; N], [0; N]);
+                for w in 0..N {
+                    left[w] = here[w] & !above[w];
+                    right[w] = here[w] & above[w];
+                }
+                slots[usize::from(node.left)].0 = left;
+                slots[usize::from(node.right)].0 = right;
+            }
+            let planes = leaves::numbers(slots, leaves);
+            if let Ok(values) = values.try_into() {
+                add_few(&planes, values, sums);
+            } else if let Ok(values) = values.try_into() {
+                add_many(&planes, values, sums);
+            }
+        }
+    }
+}
