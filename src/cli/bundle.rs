@@ -1,13 +1,16 @@
-//! `vitempo bundle inspect`: what is inside a bundle, and how good is it?
+//! `vitempo bundle`: which bundles are there by name, what is inside one, and how good is it?
 
 use super::{
-    error::CliResult,
+    error::{CliError, CliResult},
     evaluate::{e2e_row, kinds_table},
-    output::{self, Format, Report, Table},
+    output::{self, Format, Report, Table, percent},
+    progress,
 };
 use clap::Subcommand;
 use serde_json::json;
 use std::{
+    collections::BTreeMap,
+    env,
     fmt::Write,
     path::{Path, PathBuf},
 };
@@ -18,11 +21,19 @@ use vitempo_predictors::PredictorBundle;
 /// Example: vitempo bundle inspect demo.vtb
 #[derive(Subcommand, Debug)]
 pub enum BundleCommand {
+    /// Shows the bundles that `--bundle NAME` finds: those that ship with vitempo and those of your own folder
+    ///
+    /// Example: vitempo bundle list
+    List {
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
     /// Shows environment, provenance and held-out metrics
     ///
     /// Example: vitempo bundle inspect demo.vtb
     Inspect {
-        #[arg(value_name = "NAME.vtb")]
+        /// A file, or a name that `vitempo bundle list` shows
+        #[arg(value_name = "NAME")]
         bundle: PathBuf,
         #[arg(long, value_enum, default_value_t)]
         format: Format,
@@ -30,11 +41,105 @@ pub enum BundleCommand {
 }
 
 pub fn run(command: &BundleCommand) -> CliResult {
-    let BundleCommand::Inspect { bundle: path, format } = command;
-    let bundle = PredictorBundle::load(path)?;
-    output::print(&BundleReport { bundle: &bundle, path }, *format)
+    match command {
+        BundleCommand::List { format } => output::print(&Listed::read(), *format),
+        BundleCommand::Inspect { bundle, format } => {
+            let path = find(bundle)?;
+            let bundle = PredictorBundle::load(&path)?;
+            output::print(&BundleReport { bundle: &bundle, path: &path }, *format)
+        }
+    }
 }
 
+/// What bundles end with.
+const EXTENSION: &str = "vtb";
+
+/// Where bundles are looked for by name, in this order.
+fn folders() -> Vec<PathBuf> {
+    let home = env::var_os("VITEMPO_HOME").map(|home| PathBuf::from(home).join("bundles"));
+    let installed = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("share/vitempo/bundles")));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles");
+    [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten().collect()
+}
+
+/// The bundles found by name; where a name is in several folders, the first counts.
+fn by_name() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for entry in folders().iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten() {
+        let path = entry.path();
+        if let (Some(name), true) = (path.file_stem().and_then(|s| s.to_str()), path.extension().is_some_and(|e| e == EXTENSION)) {
+            found.entry(name.to_owned()).or_insert(path);
+        }
+    }
+    found
+}
+
+/// The file that `--bundle` means: a path, or the name of a bundle that ships with vitempo or lies in a folder of yours.
+pub fn find(bundle: &Path) -> CliResult<PathBuf> {
+    let is_name = bundle.components().count() == 1 && bundle.extension().is_none_or(|e| e != EXTENSION);
+    if bundle.exists() || !is_name {
+        return Ok(bundle.to_owned());
+    }
+    let known = by_name();
+    bundle.to_str().and_then(|name| known.get(name)).cloned().ok_or_else(|| {
+        let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        let names = if names.is_empty() { "none is here".to_owned() } else { names.join(", ") };
+        CliError::user(format!("there is no bundle `{}`", bundle.display())).hint(format!("name a .vtb file, or one of: {names}"))
+    })
+}
+
+/// Opens what `--bundle` means.
+pub fn open(bundle: &Path) -> CliResult<PredictorBundle> {
+    Ok(PredictorBundle::load(&find(bundle)?)?)
+}
+
+struct Listed {
+    bundles: Vec<(String, PathBuf, PredictorBundle)>,
+}
+
+impl Listed {
+    fn read() -> Self {
+        let mut bundles = Vec::new();
+        for (name, path) in by_name() {
+            match PredictorBundle::load(&path) {
+                Ok(bundle) => bundles.push((name, path, bundle)),
+                Err(e) => progress::say(format!("warning: left out {}: {e}", path.display())),
+            }
+        }
+        Self { bundles }
+    }
+
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "End-to-end error", "Where"], 4);
+        for (name, path, b) in &self.bundles {
+            let error = b.held_out.e2e.as_ref().map_or_else(|| "-".to_owned(), |e| percent(e.mape));
+            let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
+            table.row([name.clone(), b.environment.describe(), b.method.to_string(), b.provenance.models.to_string(), error, folder]);
+        }
+        table
+    }
+}
+
+impl Report for Listed {
+    fn table(&self) -> String {
+        if self.bundles.is_empty() {
+            return "no bundle is here; `vitempo train` makes one\n".to_owned();
+        }
+        self.rows().to_text() + "error: mean of held-out synthetic models, cross-validated; `vitempo bundle inspect NAME` shows more\n"
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let row = |(name, path, b): &(String, PathBuf, PredictorBundle)| {
+            json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
+                "held_out": super::evaluate::evaluation_json(&b.held_out)})
+        };
+        Ok(self.bundles.iter().map(row).collect())
+    }
+}
 /// A bundle, described.
 pub struct BundleReport<'a> {
     pub bundle: &'a PredictorBundle,

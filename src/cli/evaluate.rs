@@ -17,8 +17,8 @@ use vitempo_predictors::{EndToEnd, Evaluation, KindMetrics, PredictorBundle};
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
 #[derive(clap::Args, Debug)]
 pub struct EvaluateArgs {
-    /// Bundles of one environment
-    #[arg(required = true, value_name = "NAME.vtb")]
+    /// Bundles of one environment: files, or names that `vitempo bundle list` shows
+    #[arg(required = true, value_name = "NAMES")]
     pub bundles: Vec<PathBuf>,
 
     /// Dataset folder
@@ -73,7 +73,7 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
     let dataset = dataset::load(&args.on)?;
     let mut judged = Vec::new();
     for path in &args.bundles {
-        let bundle = PredictorBundle::load(path)?;
+        let bundle = super::bundle::open(path)?;
         let id = bundle.environment.id();
         let profiles = profiles_of(&dataset, Some(&id)).map_err(|e| {
             CliError::user(format!("{}: the bundle is for another environment: {e}", path.display()))

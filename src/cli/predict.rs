@@ -8,7 +8,6 @@ use super::{
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 use vitempo_graph::{Environment, GraphPrediction, Latency, LatencyModel, PredictionSource, TensorSpec};
-use vitempo_predictors::PredictorBundle;
 
 /// Forecasts the latency of models
 ///
@@ -18,8 +17,8 @@ pub struct PredictArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// Trained predictors
-    #[arg(long, value_name = "NAME.vtb")]
+    /// Trained predictors: a file, or a name that `vitempo bundle list` shows
+    #[arg(long, value_name = "NAME")]
     pub bundle: PathBuf,
 
     /// Show every operator that will run
@@ -31,7 +30,7 @@ pub struct PredictArgs {
 }
 
 pub fn run(args: &PredictArgs) -> CliResult {
-    let bundle = PredictorBundle::load(&args.bundle)?;
+    let bundle = super::bundle::open(&args.bundle)?;
     let forecast = |model: Model| -> CliResult<Forecast> { Ok(Forecast { prediction: bundle.predict(&model.graph)?, model }) };
     let forecasts: CliResult<Vec<Forecast>> = args.models.read()?.into_iter().map(forecast).collect();
     let report = Forecasts { environment: bundle.environment(), forecasts: forecasts?, breakdown: args.breakdown };
