@@ -1,0 +1,98 @@
+//! Constants of the simulator's models: value, unit, and a source, or the word that it is an estimate.
+//!
+//! Estimates are engineering guesses that nobody measured for a particular device: fit them where a measurement can be had. [`super::sensitivity`] tells
+//! whether a conclusion depends on them.
+
+use serde::Serialize;
+
+/// Where a constant comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// Printed in, or fitted to, what is named.
+    Source(&'static str),
+    /// Nobody measured it; why it is plausible.
+    Estimate(&'static str),
+}
+
+/// One constant of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Constant {
+    pub name: &'static str,
+    pub value: f64,
+    pub unit: &'static str,
+    pub provenance: Provenance,
+}
+
+macro_rules! constants {
+    ($($name:ident = $value:literal, $unit:literal, $provenance:expr;)*) => {
+        /// A value for each constant.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[allow(missing_docs)]
+        pub struct Constants {
+            $(pub $name: f64,)*
+        }
+
+        impl Default for Constants {
+            fn default() -> Self {
+                Self { $($name: $value,)* }
+            }
+        }
+
+        impl Constants {
+            /// Every constant with its default, unit and provenance.
+            pub const ALL: &'static [Constant] = &[$(Constant { name: stringify!($name), value: $value, unit: $unit, provenance: $provenance },)*];
+
+            /// A constant to change, by name.
+            pub fn by_name(&mut self, name: &str) -> Option<&mut f64> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+use Provenance::{Estimate, Source};
+
+constants! {
+    camera_fps = 30.0, "1/s", Estimate("the thesis does not print its camera's rate; 30 is the usual preview rate and explains its frame rates");
+    latency_cv = 0.05, "1", Estimate("forecasts of operator latency are off by 4-9 %, repeated runs on a phone differ by a few percent");
+    cpu_a_w_per_ghz = 0.354, "W/GHz", Source("fitted to inference power at 0.3 and 2.649 GHz, AR energy study, Tables I and II");
+    cpu_b_w_per_ghz3 = 0.0928, "W/GHz^3", Source("fitted to inference power at 0.3 and 2.649 GHz, AR energy study, Tables I and II");
+    contention_from = 0.3, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees depend on the memory controller");
+    contention_to = 0.8, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees depend on the memory controller");
+    contention_most = 1.36, "1", Source("encoder and decoders side by side on NPU and CPU against one after the other: thesis, Tables 4.5 and 4.6");
+    dispatch_cpu_ns = 20_000.0, "ns", Estimate("a function call and waking a thread");
+    dispatch_gpu_ns = 200_000.0, "ns", Estimate("submitting a command buffer and waiting for its fence on a phone");
+    dispatch_npu_ns = 750_000.0, "ns", Estimate("a remote procedure call into an accelerator's driver");
+    switch_inferences = 3.0, "inferences", Source("loading a model that is compiled already takes 3 inferences: SparseLoom");
+    compile_inferences = 23.7, "inferences", Source("compiling a model takes 23.7 inferences: SparseLoom");
+    junction_to_skin_k_per_w = 5.0, "K/W", Estimate("a phone's chip under load is some 20-30 K above its skin at 5 W");
+    junction_j_per_k = 2.0, "J/K", Estimate("a package of some grams; with 5 K/W a time constant of 10 s");
+    skin_to_ambient_k_per_w = 5.0, "K/W", Estimate("a phone at 3-4 W is some 15-20 K above the air");
+    skin_j_per_k = 200.0, "J/K", Estimate("200 g of glass, metal and battery; with 5 K/W a time constant of 1000 s");
+    throttle_on_c = 60.0, "C", Estimate("a usual switch-on trip of a phone's power allocator");
+    throttle_desired_c = 75.0, "C", Estimate("a usual desired temperature of a phone's power allocator");
+    sustainable_w = 3.5, "W", Estimate("what a phone gives off at a skin temperature one can hold");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_constant_says_where_it_comes_from() {
+        let mut constants = Constants::default();
+        for constant in Constants::ALL {
+            let text = match constant.provenance {
+                Source(text) | Estimate(text) => text,
+            };
+            assert!(text.len() > 10, "{}", constant.name);
+            assert_eq!(constants.by_name(constant.name).copied(), Some(constant.value));
+        }
+        assert_eq!(constants.by_name("nothing"), None);
+    }
+}

@@ -1,0 +1,422 @@
+//! [`simulate`]: the event loop. Frames move through workers, tasks through processors, heat through the device.
+
+use super::{
+    device::ProcessorModel,
+    events::{Event, EventQueue},
+    noise::Noise,
+    outcome::{Outcome, ProcessorOutcome, Reading, Span, StreamOutcome},
+    scenario::{Gate, Policy, Scenario, ScenarioError, Source, StageModel, Stream, Task},
+    thermal::{Thermal, ThermalState, Throttle},
+};
+use crate::Evidence;
+use std::collections::VecDeque;
+
+/// Simulates a scenario. Equal seeds give equal outcomes.
+///
+/// # Errors
+/// [`ScenarioError`] when the scenario does not fit together.
+pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, ScenarioError> {
+    scenario.check()?;
+    let mut engine = Engine::new(scenario, seed);
+    engine.run();
+    Ok(engine.outcome())
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    number: u64,
+    captured_ns: u64,
+    alternative: usize,
+}
+
+/// Which task of which frame a processor works on.
+#[derive(Clone, Copy)]
+struct Job {
+    stream: usize,
+    stage: usize,
+    frame: Frame,
+    task: Task,
+}
+
+struct Running {
+    job: Job,
+    start_ns: u64,
+    /// Parts of the task, ns: what neither frequency nor spread changes; computing; waiting for memory.
+    fixed_ns: f64,
+    compute_ns: f64,
+    memory_ns: f64,
+    /// Share of the task that is left, and since when.
+    left: f64,
+    since_ns: u64,
+    /// Time for the whole task at the present rate.
+    whole_ns: f64,
+}
+
+struct ProcessorState {
+    waiting: VecDeque<Job>,
+    running: Option<Running>,
+    generation: u32,
+    level: usize,
+    last_model: Option<u32>,
+    busy_ns: u64,
+    energy_j: f64,
+    accounted_ns: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Worker {
+    Idle,
+    Working { frame: Frame, step: usize, pending: usize },
+    Blocked(Frame),
+}
+
+struct StreamState {
+    noise: Noise,
+    workers: Vec<Worker>,
+    queues: Vec<VecDeque<Frame>>,
+    taken: u64,
+    last_grid: Option<u64>,
+    phase_ns: u64,
+    alternative: usize,
+    checked_ns: u64,
+    outcome: StreamOutcome,
+}
+
+struct Engine<'a> {
+    scenario: &'a Scenario,
+    now_ns: u64,
+    events: EventQueue,
+    processed: u64,
+    processors: Vec<ProcessorState>,
+    streams: Vec<StreamState>,
+    thermal: Option<(&'a Thermal, ThermalState)>,
+    ticked_energy_j: f64,
+    readings: Vec<Reading>,
+    spans: Vec<Span>,
+}
+
+impl<'a> Engine<'a> {
+    fn new(scenario: &'a Scenario, seed: u64) -> Self {
+        let processor = |p: &ProcessorModel| ProcessorState {
+            waiting: VecDeque::new(),
+            running: None,
+            generation: 0,
+            level: p.top_level(),
+            last_model: None,
+            busy_ns: 0,
+            energy_j: 0.0,
+            accounted_ns: 0,
+        };
+        let stream = |(index, s): (usize, &Stream)| {
+            let stages = s.alternatives.first().map_or(0, Vec::len);
+            let mut noise = Noise::new(seed, index);
+            let phase_ns = if let Source::Camera(camera) = &s.source { noise.below(camera.period_ns) } else { 0 };
+            let outcome = StreamOutcome { name: s.name.clone(), completed: 0, dropped: 0, latency_ns: vec![], completed_ns: vec![], late: 0 };
+            let (workers, queues) = (vec![Worker::Idle; stages], vec![VecDeque::new(); stages]);
+            StreamState { noise, workers, queues, taken: 0, last_grid: None, phase_ns, alternative: 0, checked_ns: 0, outcome }
+        };
+        Self {
+            scenario,
+            now_ns: 0,
+            events: EventQueue::default(),
+            processed: 0,
+            processors: scenario.processors.iter().map(processor).collect(),
+            streams: scenario.streams.iter().enumerate().map(stream).collect(),
+            thermal: scenario.thermal.as_ref().map(|model| (model, ThermalState::new(model))),
+            ticked_energy_j: 0.0,
+            readings: Vec::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        (0..self.streams.len()).for_each(|stream| self.ask_source(stream));
+        if self.thermal.is_some() {
+            self.events.at(self.scenario.tick_ns, Event::Tick);
+        }
+        while let Some((time, event)) = self.events.next(self.scenario.duration_ns) {
+            self.now_ns = time;
+            self.processed += 1;
+            match event {
+                Event::Finish { processor, generation } => self.finish(processor as usize, generation),
+                Event::Frame { stream } => self.take_frame(stream as usize),
+                Event::Tick => self.tick(),
+            }
+        }
+        self.now_ns = self.scenario.duration_ns;
+        (0..self.processors.len()).for_each(|processor| self.account(processor));
+    }
+
+    // ---- frames ----
+
+    fn ask_source(&mut self, stream: usize) {
+        let state = &mut self.streams[stream];
+        let at = match &self.scenario.streams[stream].source {
+            Source::Closed => Some(self.now_ns),
+            Source::Arrivals(times) => times.get(state.taken as usize).map(|&t| t.max(self.now_ns)),
+            Source::Camera(camera) => {
+                let since = self.now_ns.saturating_sub(state.phase_ns);
+                let latest = (self.now_ns >= state.phase_ns).then(|| since / camera.period_ns);
+                let on_grid = latest.filter(|_| since.is_multiple_of(camera.period_ns));
+                let usable = if camera.gate == Gate::Latest { latest } else { on_grid };
+                let fresh = usable.filter(|&number| state.last_grid.is_none_or(|last| number > last));
+                let next = fresh.unwrap_or_else(|| latest.map_or(0, |number| number + 1));
+                Some((state.phase_ns + next * camera.period_ns).max(self.now_ns))
+            }
+        };
+        if let Some(at) = at {
+            self.events.at(at, Event::Frame { stream: stream as u32 });
+        }
+    }
+
+    fn take_frame(&mut self, stream: usize) {
+        let state = &mut self.streams[stream];
+        let captured_ns = match &self.scenario.streams[stream].source {
+            Source::Closed => self.now_ns,
+            Source::Arrivals(times) => times.get(state.taken as usize).copied().unwrap_or(self.now_ns),
+            Source::Camera(camera) => {
+                let number = self.now_ns.saturating_sub(state.phase_ns) / camera.period_ns;
+                let before = state.last_grid.map_or(0, |last| last + 1);
+                state.outcome.dropped += number.saturating_sub(before);
+                state.last_grid = Some(number);
+                state.phase_ns + number * camera.period_ns
+            }
+        };
+        let frame = Frame { number: state.taken, captured_ns, alternative: state.alternative };
+        state.taken += 1;
+        self.begin_stage(stream, 0, frame);
+    }
+
+    fn stage(&self, stream: usize, stage: usize, frame: Frame) -> &'a StageModel {
+        &self.scenario.streams[stream].alternatives[frame.alternative][stage]
+    }
+
+    fn begin_stage(&mut self, stream: usize, stage: usize, frame: Frame) {
+        self.begin_step(stream, stage, frame, 0);
+    }
+
+    fn begin_step(&mut self, stream: usize, stage: usize, frame: Frame, step: usize) {
+        let model = self.stage(stream, stage, frame);
+        let Some(next) = (step..model.steps.len()).find(|&s| !model.steps[s].is_empty()) else {
+            return self.stage_done(stream, stage, frame);
+        };
+        let tasks = &model.steps[next];
+        self.streams[stream].workers[stage] = Worker::Working { frame, step: next, pending: tasks.len() };
+        for &task in tasks {
+            let job = Job { stream, stage, frame, task };
+            if self.processors[task.processor].running.is_none() {
+                self.start(task.processor, job);
+            } else {
+                self.processors[task.processor].waiting.push_back(job);
+            }
+        }
+    }
+
+    fn task_done(&mut self, job: &Job) {
+        let worker = &mut self.streams[job.stream].workers[job.stage];
+        let Worker::Working { frame, step, pending } = worker else { return };
+        *pending -= 1;
+        if *pending == 0 {
+            let (frame, step) = (*frame, *step);
+            self.begin_step(job.stream, job.stage, frame, step + 1);
+        }
+    }
+
+    fn stage_done(&mut self, stream: usize, stage: usize, frame: Frame) {
+        let next = stage + 1;
+        let state = &self.streams[stream];
+        if next == state.workers.len() {
+            self.complete(stream, frame);
+        } else if matches!(state.workers[next], Worker::Idle) && state.queues[next].is_empty() {
+            self.begin_stage(stream, next, frame);
+        } else if state.queues[next].len() < self.stage(stream, next, frame).queue {
+            self.streams[stream].queues[next].push_back(frame);
+        } else {
+            self.streams[stream].workers[stage] = Worker::Blocked(frame);
+            return;
+        }
+        self.refill(stream, stage);
+    }
+
+    /// A worker is free: it takes the next frame, and whoever waited to hand one over does so.
+    fn refill(&mut self, stream: usize, stage: usize) {
+        self.streams[stream].workers[stage] = Worker::Idle;
+        if stage == 0 {
+            return self.ask_source(stream);
+        }
+        let next = self.streams[stream].queues[stage].pop_front();
+        let blocked = match self.streams[stream].workers[stage - 1] {
+            Worker::Blocked(frame) => Some(frame),
+            _ => None,
+        };
+        match (next, blocked) {
+            (Some(frame), None) => self.begin_stage(stream, stage, frame),
+            (Some(frame), Some(handed_over)) => {
+                self.streams[stream].queues[stage].push_back(handed_over);
+                self.begin_stage(stream, stage, frame);
+                self.refill(stream, stage - 1);
+            }
+            (None, Some(handed_over)) => {
+                self.begin_stage(stream, stage, handed_over);
+                self.refill(stream, stage - 1);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn complete(&mut self, stream: usize, frame: Frame) {
+        let latency = self.now_ns - frame.captured_ns;
+        let late = self.scenario.streams[stream].deadline_ns.is_some_and(|deadline| latency > deadline);
+        let outcome = &mut self.streams[stream].outcome;
+        outcome.completed += 1;
+        outcome.late += u64::from(late);
+        outcome.latency_ns.push(latency);
+        outcome.completed_ns.push(self.now_ns);
+    }
+
+    // ---- processors ----
+
+    fn start(&mut self, processor: usize, job: Job) {
+        let model = &self.scenario.processors[processor];
+        self.account(processor);
+        let state = &mut self.processors[processor];
+        let switched = state.last_model.is_some_and(|last| last != job.task.model);
+        state.last_model = Some(job.task.model);
+        let factor = self.streams[job.stream].noise.factor(job.task.cv);
+        let fixed_ns = (model.dispatch_ns + if switched { model.switch_ns } else { 0 }) as f64;
+        let (compute_ns, memory_ns) = (job.task.compute_ns as f64 * factor, job.task.memory_ns as f64 * factor);
+        let (start_ns, left) = (self.now_ns, 1.0);
+        state.running = Some(Running { job, start_ns, fixed_ns, compute_ns, memory_ns, left, since_ns: start_ns, whole_ns: 0.0 });
+        self.reschedule(processor);
+        self.neighbours_changed(processor);
+    }
+
+    fn finish(&mut self, processor: usize, generation: u32) {
+        if self.processors[processor].generation != generation {
+            return;
+        }
+        self.account(processor);
+        let state = &mut self.processors[processor];
+        let Some(running) = state.running.take() else { return };
+        state.busy_ns += self.now_ns - running.start_ns;
+        if self.spans.len() < self.scenario.keep_spans {
+            let Job { stream, stage, frame, .. } = running.job;
+            self.spans.push(Span { processor, stream, stage, frame: frame.number, start_ns: running.start_ns, end_ns: self.now_ns });
+        }
+        match state.waiting.pop_front() {
+            Some(next) => self.start(processor, next),
+            None => self.neighbours_changed(processor),
+        }
+        self.task_done(&running.job);
+    }
+
+    /// The end of what runs, at the present frequency and beside the present neighbours.
+    fn reschedule(&mut self, processor: usize) {
+        let stretch = self.scenario.processors[processor].stretch(self.processors[processor].level);
+        let slowdown = self.slowdown(processor);
+        let now = self.now_ns;
+        let state = &mut self.processors[processor];
+        let Some(running) = &mut state.running else { return };
+        let whole = running.fixed_ns + (running.compute_ns * stretch + running.memory_ns) * slowdown;
+        if running.whole_ns > 0.0 {
+            running.left = (running.left - (now - running.since_ns) as f64 / running.whole_ns).max(0.0);
+        }
+        (running.since_ns, running.whole_ns) = (now, whole);
+        let end = now.saturating_add((running.left * whole).round() as u64);
+        state.generation = state.generation.wrapping_add(1);
+        self.events.at(end, Event::Finish { processor: processor as u32, generation: state.generation });
+    }
+
+    fn slowdown(&self, processor: usize) -> f64 {
+        if self.scenario.contention.most <= 1.0 {
+            return 1.0;
+        }
+        let others = self.processors.iter().zip(&self.scenario.processors).enumerate();
+        let share: f64 = others.filter(|(index, (state, _))| *index != processor && state.running.is_some()).map(|(_, (_, model))| model.bandwidth_share).sum();
+        self.scenario.contention.slowdown(share)
+    }
+
+    fn neighbours_changed(&mut self, processor: usize) {
+        if self.scenario.contention.most <= 1.0 || self.scenario.processors[processor].bandwidth_share == 0.0 {
+            return;
+        }
+        for other in (0..self.processors.len()).filter(|&other| other != processor) {
+            if self.processors[other].running.is_some() {
+                self.reschedule(other);
+            }
+        }
+    }
+
+    // ---- energy and heat ----
+
+    /// Adds up what a processor drew since it was last looked at.
+    fn account(&mut self, processor: usize) {
+        let model = &self.scenario.processors[processor];
+        let state = &mut self.processors[processor];
+        let watts = if state.running.is_some() { model.busy_w(state.level) } else { model.idle_w };
+        state.energy_j += watts * (self.now_ns - state.accounted_ns) as f64 / 1e9;
+        state.accounted_ns = self.now_ns;
+    }
+
+    fn tick(&mut self) {
+        (0..self.processors.len()).for_each(|processor| self.account(processor));
+        let seconds = self.scenario.tick_ns as f64 / 1e9;
+        let drawn: f64 = self.processors.iter().map(|p| p.energy_j).sum();
+        let watts = self.scenario.base_w + (drawn - self.ticked_energy_j) / seconds;
+        self.ticked_energy_j = drawn;
+        let levels: Vec<usize> = self.processors.iter().map(|p| p.level).collect();
+        let Some((model, state)) = &mut self.thermal else { return };
+        state.step(model, watts, seconds);
+        let wanted = if model.throttle == Throttle::Never { levels.clone() } else { state.levels(model.throttle, &self.scenario.processors, &levels) };
+        let (junction_c, skin_c) = (state.junction_c, state.skin_c);
+        for (processor, (level, wanted)) in levels.into_iter().zip(wanted).enumerate() {
+            if level != wanted {
+                self.processors[processor].level = wanted;
+                self.reschedule(processor);
+            }
+        }
+        let ghz = self.processors.iter().zip(&self.scenario.processors).map(|(state, model)| model.ghz(state.level)).collect();
+        self.readings.push(Reading { time_ns: self.now_ns, watts, junction_c, skin_c, ghz });
+        self.apply_policies(skin_c);
+        self.events.at(self.now_ns + self.scenario.tick_ns, Event::Tick);
+    }
+
+    fn apply_policies(&mut self, temperature: f64) {
+        for (state, stream) in self.streams.iter_mut().zip(&self.scenario.streams) {
+            let Policy::SwitchAbove { skin_c, check_ns } = stream.policy else { continue };
+            if self.now_ns - state.checked_ns >= check_ns {
+                state.checked_ns = self.now_ns;
+                if temperature > skin_c {
+                    state.alternative = (state.alternative + 1) % stream.alternatives.len();
+                }
+            }
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let duration_ns = self.scenario.duration_ns;
+        let processors: Vec<ProcessorOutcome> = self
+            .processors
+            .iter()
+            .zip(&self.scenario.processors)
+            .map(|(state, model)| {
+                let running = state.running.as_ref().map_or(0, |r| duration_ns - r.start_ns);
+                ProcessorOutcome { name: model.name.clone(), busy_ns: state.busy_ns + running, energy_j: state.energy_j }
+            })
+            .collect();
+        let energy_j = self.scenario.base_w * duration_ns as f64 / 1e9 + processors.iter().map(|p| p.energy_j).sum::<f64>();
+        Outcome {
+            duration_ns,
+            streams: self.streams.into_iter().map(|s| s.outcome).collect(),
+            processors,
+            energy_j,
+            readings: self.readings,
+            spans: self.spans,
+            events: self.processed,
+            evidence: Evidence::Simulation,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

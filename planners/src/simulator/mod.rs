@@ -1,0 +1,29 @@
+//! A discrete-event simulator of processors, links and cameras: what would happen if a plan ran.
+//!
+//! Time is whole nanoseconds; the same scenario and seed give the same outcome, event by event. Processors and links are single servers, first come,
+//! first served, without preemption. Stages are workers with bounded queues between them: a worker that finds the next queue full keeps its frame and
+//! waits (blocking after service) while its processor goes on with other work.
+//!
+//! | part | where |
+//! |---|---|
+//! | what is simulated | [`Scenario`] |
+//! | what came out | [`Outcome`] |
+//! | frequency, power, contention | [`ProcessorModel`], [`Contention`] |
+//! | temperature and throttling | [`Thermal`], [`Throttle`] |
+//! | constants with their sources, and how much rankings depend on the estimates | [`constants`], [`sensitivity`] |
+
+pub mod constants;
+mod device;
+mod engine;
+mod events;
+mod noise;
+mod outcome;
+mod scenario;
+pub mod sensitivity;
+mod thermal;
+
+pub use device::{Contention, Dvfs, ProcessorModel};
+pub use engine::simulate;
+pub use outcome::{Outcome, ProcessorOutcome, Reading, Span, StreamOutcome};
+pub use scenario::{Camera, Gate, Policy, Scenario, ScenarioError, Source, StageModel, Stream, Task};
+pub use thermal::{Thermal, Throttle};
