@@ -1,0 +1,18 @@
+//! Energy of a vision application on a device: a model by phases, the dissection of measured power traces, and whether to offload.
+//!
+//! All powers are taken to add up: phases one after the other, beside the camera with its preview, beside the base (system and screen). That is the
+//! hypothesis of the AR energy study, section VI; it is not checked here.
+//!
+//! | question | where |
+//! |---|---|
+//! | what does a frame draw, at which frequency? | [`FrameEnergy`], [`PowerLaw`], [`Cycles`] |
+//! | what drew what in this measured trace? | [`dissect`] |
+//! | here or on the server, how large, how fast? | [`offload`] |
+
+pub mod dissect;
+pub mod offload;
+mod phases;
+mod trace;
+
+pub use phases::{Cycles, FrameEnergy, Phase, PowerLaw};
+pub use trace::{EventLog, LoggedPhase, PowerTrace, TraceError};

@@ -1,0 +1,14 @@
+//! What papers print, recomputed: which figures come out of the formulas and models here, and which contradict the paper's own numbers.
+//!
+//! | paper | where |
+//! |---|---|
+//! | A. Funk, Efficient Multi-Task Learning for Augmented Reality (thesis, Brown University) | [`mtl_thesis`] |
+//! | energy and latency of CNN-based object detection on a mobile AR client | [`ar_energy_study`] |
+//!
+//! The tables ship in `planners/data/`, as printed.
+
+pub mod ar_energy_study;
+mod claim;
+pub mod mtl_thesis;
+
+pub use claim::{Claim, Figure, Reproduced, mape};
