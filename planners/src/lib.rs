@@ -6,13 +6,21 @@
 //! | what does an answer look like? | [`Plan`] |
 //! | which part on the device, which on a server? | [`split`] |
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
+//! | what would happen? | [`simulator`] |
+//! | what drew what, and is the server worth it? | [`energy`] |
+//! | what does that look like? | [`picture`] |
+//! | which of a paper's figures come out, and which contradict each other? | [`papers`] |
 //!
 //! Planners take costs, not models: no file is read and nothing is predicted here. Every figure carries its level of [`Evidence`].
 
 pub mod cost;
+pub mod energy;
 mod evidence;
+pub mod papers;
+pub mod picture;
 pub mod pipeline;
 mod plan;
+pub mod simulator;
 pub mod split;
 
 pub use evidence::Evidence;
