@@ -144,8 +144,9 @@ fn boosted_trees(x: &[f64], y: &[f64], rows: &[f64]) {
         compare(&format!("{} boosted trees of 31 leaves, {batch} rows at a time", forest.len()), contenders);
     }
     let theirs = Contender::new("LightGBM, one row, fast", 1, in_turn(rows, |row| drop(black_box(booster.predict_single_row_fast(row).unwrap()))));
-    let ours = Contender::new("compiled", 1, in_turn(rows, |row| _ = black_box(forest.predict(row))));
-    compare(&format!("{} boosted trees of 31 leaves, one row at a time", forest.len()), vec![theirs, ours]);
+    let one = |(name, forest): &(String, CompiledForest)| (name.clone(), forest.clone());
+    let ours = forests.iter().map(one).map(|(name, forest)| Contender::new(&name, 1, in_turn(rows, move |row| _ = black_box(forest.predict(row)))));
+    compare(&format!("{} boosted trees of 31 leaves, one row at a time", forest.len()), [theirs].into_iter().chain(ours).collect());
 }
 
 fn random_forest(x: &[f64], y: &[f64], rows: &[f64]) {

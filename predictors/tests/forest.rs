@@ -111,12 +111,12 @@ fn rows(random: &mut Numbers, kind: Kind, count: usize) -> Vec<f64> {
 /// Every way to evaluate a forest, against what is expected.
 fn assert_says(forest: &CompiledForest, rows: &[f64], expected: &[f64], what: &str) {
     let features = forest.features();
-    for (row, expected) in rows.chunks(features).zip(expected) {
-        assert_eq!(forest.predict(row), *expected, "{what}: {row:?}");
-    }
     for instructions in Instructions::available() {
         let forest = forest.clone().with_instructions(instructions);
-        for batch in [1, 7, 30, 64, 65, 100, 200, 512, 700, expected.len()] {
+        for (row, expected) in rows.chunks(features).zip(expected) {
+            assert_eq!(forest.predict(row), *expected, "{what}, {instructions:?}: {row:?}");
+        }
+        for batch in [1, 7, 30, 64, 65, 100, 250, 512, 700, expected.len()] {
             let batch = batch.min(expected.len());
             let mut out = vec![f64::NAN; batch];
             forest.predict_batch(&rows[..batch * features], &mut out).unwrap();

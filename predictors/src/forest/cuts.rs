@@ -11,15 +11,15 @@ const FAN: usize = 16;
 const TWO_LEVELS: usize = FAN * FAN - 1;
 
 /// One bit for each of `64 * N` rows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[repr(align(64))]
-pub(super) struct Mask<const N: usize>(pub [u64; N]);
+pub(super) type Mask<const N: usize> = [u64; N];
 
 /// Sorted, distinct, finite thresholds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cuts {
     /// Padded with infinity to a power of two, larger than their number, at least [`FAN`].
     padded: Vec<f64>,
+    /// The last entry of each node of the second level, or the only level.
+    pivots: [f64; FAN],
     count: usize,
 }
 
@@ -30,7 +30,9 @@ impl Cuts {
         let count = cuts.len();
         let size = if (FAN..=TWO_LEVELS).contains(&count) { FAN * FAN } else { (count + 1).next_power_of_two().max(FAN) };
         cuts.resize(size, f64::INFINITY);
-        Self { padded: cuts, count }
+        let nodes = cuts.as_chunks::<FAN>().0;
+        let pivots = std::array::from_fn(|i| if nodes.len() == 1 { nodes[0][i] } else { nodes.get(i).map_or(f64::INFINITY, |node| node[FAN - 1]) });
+        Self { padded: cuts, pivots, count }
     }
 
     /// Masks that [`Cuts::answer`] fills: one that means nothing, then one per threshold.
@@ -61,19 +63,19 @@ impl Cuts {
 
     /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers, none of them NaN.
     pub fn answer<const N: usize>(&self, instructions: Instructions, values: &[[f64; 64]; N], masks: &mut [Mask<N>]) {
-        masks.fill(Mask([0; N]));
+        masks.fill([0; N]);
         let mut ranks = [[0u32; 64]; N];
         for (values, ranks) in values.iter().zip(&mut ranks) {
             self.ranks(instructions, values, ranks);
         }
         for row in 0..64 {
             for (word, ranks) in ranks.iter().enumerate() {
-                masks[ranks[row] as usize].0[word] |= 1 << row;
+                masks[ranks[row] as usize][word] |= 1 << row;
             }
         }
         let mut above = [0; N];
         for mask in masks.iter_mut().rev() {
-            mask.0.iter_mut().zip(&mut above).for_each(|(bits, above)| {
+            mask.iter_mut().zip(&mut above).for_each(|(bits, above)| {
                 *above |= *bits;
                 *bits = *above;
             });
@@ -84,7 +86,7 @@ impl Cuts {
         match instructions {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Instructions` says Avx512 only where the processor has them.
-            Instructions::Avx512 if self.count <= TWO_LEVELS => unsafe { self.ranks_avx512(values, ranks) },
+            Instructions::Avx512 => unsafe { self.ranks_avx512(values, ranks) },
             _ => self.ranks_by_halving(values, ranks),
         }
     }
@@ -109,18 +111,21 @@ impl Cuts {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,popcnt")]
     fn ranks_avx512(&self, values: &[f64; 64], ranks: &mut [u32; 64]) {
+        values.iter().zip(ranks).for_each(|(value, rank)| *rank = self.rank_avx512(*value) as u32);
+    }
+
+    /// [`Cuts::rank`] by two comparisons with sixteen thresholds.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,popcnt")]
+    pub fn rank_avx512(&self, value: f64) -> usize {
         let nodes = self.padded.as_chunks::<FAN>().0;
-        let Some(first) = nodes.first() else { return };
-        let mut pivots = *first;
-        if nodes.len() > 1 {
-            pivots.iter_mut().zip(nodes).for_each(|(pivot, node)| *pivot = node[FAN - 1]);
+        if nodes.len() > FAN {
+            return self.rank(value);
         }
-        for (value, rank) in values.iter().zip(ranks) {
-            let found = below_avx512(&pivots, *value);
-            *rank = match nodes.get(found) {
-                Some(node) if nodes.len() > 1 => found * FAN + below_avx512(node, *value),
-                _ => found,
-            } as u32;
+        let found = below_avx512(&self.pivots, value);
+        match nodes.get(found) {
+            Some(node) if nodes.len() > 1 => found * FAN + below_avx512(node, value),
+            _ => found,
         }
     }
 }

@@ -133,7 +133,7 @@ impl CompiledForest {
     pub fn predict(&self, row: &[f64]) -> f64 {
         let columns = self.columns.as_slice();
         let sum = match (&self.survivors, &self.reach, &self.walk) {
-            (Some(survivors), Some(reach), _) => survivors.one(reach.cuts().iter().zip(columns).map(|(cuts, column)| cuts.rank(column.value(row)))),
+            (Some(survivors), Some(reach), _) => survivors.one(self.instructions, reach.cuts(), columns, row),
             (_, _, Some(walk)) => walk.one(columns, row),
             _ => 0.0,
         };

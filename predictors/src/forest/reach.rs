@@ -16,10 +16,17 @@ use super::{
 const WIDE: usize = 8;
 const NARROW: usize = 1;
 /// A block costs about as much however full it is: as many rows make a wide one cheaper than narrow ones, and a narrow one cheaper than none.
-const WORTH_WIDE: usize = 144;
+const WORTH_WIDE: usize = 240;
 const WORTH_NARROW: usize = 24;
 /// Most distinct thresholds of the forest: 4 MiB of masks.
 const MOST_MASKS: usize = 1 << 16;
+
+/// Slots of a tree: its leaves and its nodes, numbered in a byte.
+const SLOTS: usize = 2 * MANY;
+
+/// The rows that reach each slot; each in a cache line of its own where it fills one.
+#[repr(align(64))]
+struct Slots<const N: usize>([Mask<N>; SLOTS]);
 
 /// Rows that reach it and are above threshold `test` reach slot `right`, the others slot `left`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,11 +133,15 @@ impl Reach {
         if sums.is_empty() {
             return;
         }
-        let mut masks = vec![Mask([0; N]); self.cuts.iter().map(Cuts::masks).sum()];
-        let mut slots = vec![Mask([0; N]); 2 * MANY];
+        let words: usize = self.cuts.iter().map(Cuts::masks).sum::<usize>() * N;
+        // From a multiple of 64 bytes on, where there is one.
+        let mut space = vec![0u64; words + 7];
+        let start = space.as_ptr().align_offset(64).min(7);
+        let masks = space[start..start + words].as_chunks_mut::<N>().0;
+        let mut slots = Slots([[0; N]; SLOTS]);
         for (rows, sums) in rows.chunks(64 * N * width).zip(sums.chunks_mut(64 * N)) {
             let mut values = [[0.0; 64]; N];
-            let mut masks_left = &mut masks[..];
+            let mut masks_left = &mut *masks;
             for (cuts, column) in self.cuts.iter().zip(columns) {
                 let (these, others) = masks_left.split_at_mut(cuts.masks());
                 masks_left = others;
@@ -141,11 +152,11 @@ impl Reach {
             match instructions {
                 // SAFETY: `Instructions` says Avx512 only where the processor has them.
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx512 => unsafe { self.trees_avx512(&masks, &mut slots, &mut totals) },
+                Instructions::Avx512 => unsafe { self.trees_avx512(masks, &mut slots.0, &mut totals) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx2 => unsafe { self.trees_avx2(&masks, &mut slots, &mut totals) },
-                Instructions::Portable => self.trees(&masks, &mut slots, &mut totals, leaves::add, leaves::add),
+                Instructions::Avx2 => unsafe { self.trees_avx2(masks, &mut slots.0, &mut totals) },
+                Instructions::Portable => self.trees(masks, &mut slots.0, &mut totals, leaves::add, leaves::add),
             }
             sums.copy_from_slice(&totals.as_flattened()[..sums.len()]);
         }
@@ -153,13 +164,13 @@ impl Reach {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    fn trees_avx512<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>], sums: &mut [[f64; 64]; N]) {
+    fn trees_avx512<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], sums: &mut [[f64; 64]; N]) {
         self.trees(masks, slots, sums, |planes, values, sums| leaves::add_avx512(planes, values, sums), leaves::add);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn trees_avx2<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>], sums: &mut [[f64; 64]; N]) {
+    fn trees_avx2<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], sums: &mut [[f64; 64]; N]) {
         self.trees(masks, slots, sums, leaves::add, leaves::add);
     }
 
@@ -167,7 +178,7 @@ impl Reach {
     fn trees<const N: usize>(
         &self,
         masks: &[Mask<N>],
-        slots: &mut [Mask<N>],
+        slots: &mut [Mask<N>; SLOTS],
         sums: &mut [[f64; 64]; N],
         add_few: impl Fn(&[Mask<N>; 7], &[f64; FEW], &mut [[f64; 64]; N]),
         add_many: impl Fn(&[Mask<N>; 7], &[f64; MANY], &mut [[f64; 64]; N]),
@@ -178,17 +189,14 @@ impl Reach {
             let (these, others) = nodes.split_at(size);
             nodes = others;
             let leaves = size + 1;
-            slots[leaves..leaves.next_power_of_two()].fill(Mask([0; N]));
-            slots[if size == 0 { 0 } else { self.most }] = Mask([u64::MAX; N]);
+            slots[leaves..leaves.next_power_of_two()].fill([0; N]);
+            slots[if size == 0 { 0 } else { self.most }] = [u64::MAX; N];
             for (i, node) in these.iter().enumerate() {
-                let (above, here) = (masks[node.test as usize].0, slots[self.most + i].0);
-                let (mut left, mut right) = ([0; N], [0; N]);
-                for w in 0..N {
-                    left[w] = here[w] & !above[w];
-                    right[w] = here[w] & above[w];
-                }
-                slots[usize::from(node.left)].0 = left;
-                slots[usize::from(node.right)].0 = right;
+                let (above, here) = (&masks[node.test as usize], slots[(self.most + i) % SLOTS]);
+                let left = &mut slots[usize::from(node.left)];
+                (0..N).for_each(|w| left[w] = here[w] & !above[w]);
+                let right = &mut slots[usize::from(node.right)];
+                (0..N).for_each(|w| right[w] = here[w] & above[w]);
             }
             let planes = leaves::numbers(slots, leaves);
             if let Ok(values) = values.try_into() {

@@ -1,13 +1,13 @@
 //! [`Survivors`]: small trees, one row at a time. Which leaves of each tree remain possible, given what the row says about each column?
 //!
 //! A threshold below the row's value rules out the leaves to the left of every node that asks for it. The row ends in the leftmost leaf of a tree that
-//! nothing rules out (Lucchese et al., QuickScorer, SIGIR 2015). What all thresholds up to every 16th rule out is and-ed together beforehand, for all
-//! trees at once, so that a row needs one row of words per column and the few thresholds after it.
+//! nothing rules out (Lucchese et al., QuickScorer, SIGIR 2015). What a column's thresholds rule out is and-ed together beforehand, for all trees at
+//! once and from time to time, so that a row of features needs one row of words per column and the few nodes after it.
 
-use super::{cuts::Cuts, leaves::FEW, tree::Resolved};
+use super::{column::Column, cuts::Cuts, instructions::Instructions, leaves::FEW, tree::Resolved};
 
-/// Thresholds from one prepared row of words to the next.
-const STEP: usize = 16;
+/// Nodes from one prepared row of words to the next, or a little more.
+const STEP: usize = 64;
 /// Trees whose words are in registers.
 const TREES: usize = 32;
 /// Most prepared words: 8 MiB.
@@ -20,19 +20,20 @@ struct Verdict {
     survivors: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Column {
-    /// Where in `prepared` its first row begins.
-    prepared: usize,
-    /// Verdicts of threshold `i` are `verdicts[ends[i]..ends[i + 1]]`.
-    ends: Vec<u32>,
-    verdicts: Vec<Verdict>,
+/// What the thresholds below a value rule out: one prepared row of words, and `verdicts[from..to]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ruled {
+    row: u32,
+    from: u32,
+    to: u32,
 }
 
 /// Small trees.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Survivors {
-    columns: Vec<Column>,
+    /// For each column, by the number of thresholds below the value.
+    columns: Vec<Vec<Ruled>>,
+    verdicts: Vec<Verdict>,
     /// Rows of one word per tree.
     prepared: Vec<[u32; TREES]>,
     /// Leaf values, [`FEW`] per tree.
@@ -43,7 +44,7 @@ impl Survivors {
     /// The trees, or `None` if one of them or all together are too large; `cuts` are the thresholds of each column.
     pub fn new(trees: &[Vec<Resolved>], cuts: &[Cuts]) -> Option<Self> {
         let values = trees.iter().map(|tree| values(tree)).collect::<Option<Vec<_>>>()?;
-        let rows: usize = cuts.iter().map(|c| c.count() / STEP + 1).sum();
+        let rows = trees.iter().map(Vec::len).sum::<usize>() / STEP + cuts.len();
         if rows.saturating_mul(trees.len()) > MOST_WORDS {
             return None;
         }
@@ -51,36 +52,72 @@ impl Survivors {
         for (number, tree) in trees.iter().enumerate() {
             verdicts(tree, number as u32, cuts, &mut found);
         }
-        let mut survivors = Self { columns: Vec::new(), prepared: Vec::new(), values };
+        let mut survivors = Self { columns: Vec::new(), verdicts: Vec::new(), prepared: Vec::new(), values };
         found.into_iter().zip(cuts).for_each(|(found, cuts)| survivors.push(found, cuts.count()));
         Some(survivors)
     }
 
-    /// Adds a column with its verdicts by threshold.
+    /// Adds a column with `count` thresholds and its verdicts by threshold.
     fn push(&mut self, mut found: Vec<(usize, Verdict)>, count: usize) {
         found.sort_by_key(|(threshold, _)| *threshold);
-        let ends = (0..=count).map(|i| found.partition_point(|(threshold, _)| *threshold < i) as u32).collect();
-        self.columns.push(Column { prepared: self.prepared.len(), ends, verdicts: found.iter().map(|(_, verdict)| *verdict).collect() });
-        let mut words = vec![[u32::MAX; TREES]; self.values.len().div_ceil(TREES)];
-        let mut waiting = found.iter().peekable();
-        for start in (0..=count).step_by(STEP) {
-            while let Some((_, verdict)) = waiting.next_if(|(threshold, _)| *threshold < start) {
-                words[verdict.tree as usize / TREES][verdict.tree as usize % TREES] &= verdict.survivors;
+        let first = self.verdicts.len();
+        self.verdicts.extend(found.iter().map(|(_, verdict)| *verdict));
+        let width = self.values.len().div_ceil(TREES);
+        let mut words = vec![[u32::MAX; TREES]; width];
+        let (mut row, mut from) = (0, first);
+        let ruled = |rank| {
+            let to = first + found.partition_point(|(threshold, _)| *threshold < rank);
+            if rank == 0 || to - from > STEP {
+                for verdict in &self.verdicts[from..to] {
+                    words[verdict.tree as usize / TREES][verdict.tree as usize % TREES] &= verdict.survivors;
+                }
+                row = self.prepared.len();
+                from = to;
+                self.prepared.extend_from_slice(&words);
             }
-            self.prepared.extend_from_slice(&words);
+            Ruled { row: row as u32, from: from as u32, to: to as u32 }
+        };
+        let column = (0..=count).map(ruled).collect();
+        self.columns.push(column);
+    }
+
+    /// Sum over the trees for one row.
+    pub fn one(&self, instructions: Instructions, cuts: &[Cuts], columns: &[Column], row: &[f64]) -> f64 {
+        let asked = cuts.iter().zip(columns).map(|(cuts, column)| (cuts, column.value(row)));
+        match instructions {
+            // SAFETY: `Instructions` says Avx512 only where the processor has them.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { self.sum_avx512(asked) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { self.sum_avx2(asked) },
+            Instructions::Portable => self.sum(asked.map(|(cuts, value)| cuts.rank(value))),
         }
     }
 
-    /// Sum over the trees; `ranks` has the number of thresholds below the row's value in each column.
-    pub fn one(&self, ranks: impl Iterator<Item = usize>) -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,popcnt")]
+    fn sum_avx512<'a>(&self, asked: impl Iterator<Item = (&'a Cuts, f64)>) -> f64 {
+        self.sum(asked.map(|(cuts, value)| cuts.rank_avx512(value)))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn sum_avx2<'a>(&self, asked: impl Iterator<Item = (&'a Cuts, f64)>) -> f64 {
+        self.sum(asked.map(|(cuts, value)| cuts.rank(value)))
+    }
+
+    /// `ranks` has the number of thresholds below the row's value in each column.
+    #[inline(always)]
+    fn sum(&self, ranks: impl Iterator<Item = usize>) -> f64 {
         let width = self.values.len().div_ceil(TREES);
         let mut alive = vec![[u32::MAX; TREES]; width];
         let mut prepared = Vec::with_capacity(self.columns.len());
         let mut verdicts = Vec::with_capacity(self.columns.len());
         for (column, rank) in self.columns.iter().zip(ranks) {
-            let start = rank / STEP;
-            prepared.push(&self.prepared[column.prepared + start * width..][..width]);
-            verdicts.push(&column.verdicts[column.ends[start * STEP] as usize..column.ends[rank] as usize]);
+            let Ruled { row, from, to } = column[rank];
+            prepared.push(&self.prepared[row as usize..][..width]);
+            verdicts.push(&self.verdicts[from as usize..to as usize]);
         }
         for (i, alive) in alive.iter_mut().enumerate() {
             let mut words = *alive;
@@ -94,7 +131,7 @@ impl Survivors {
         for verdict in verdicts.into_iter().flatten() {
             alive[verdict.tree as usize] &= verdict.survivors;
         }
-        self.values.iter().zip(alive).fold(0.0, |sum, (values, alive)| sum + values[alive.trailing_zeros() as usize % FEW])
+        self.values.iter().zip(alive).fold(0.0, |sum, (values, alive)| sum + values[(*alive | 1 << (FEW - 1)).trailing_zeros() as usize])
     }
 }
 
