@@ -73,6 +73,20 @@ pub(super) struct Columns {
 }
 
 impl Columns {
+    /// A column for each feature that `trees` ask for by its number; they ask for the column afterwards.
+    pub fn plain(trees: &mut [Vec<Resolved>], features: usize) -> Self {
+        let mut columns = Self::default();
+        let mut places = vec![None; features];
+        for column in trees.iter_mut().flatten().filter_map(|node| node.column.as_mut()) {
+            let feature = *column;
+            *column = *places[feature].get_or_insert_with(|| {
+                columns.all.push(Column { feature, view: View::Ordered(Missing::Never) });
+                columns.all.len() - 1
+            });
+        }
+        columns
+    }
+
     /// `tree` in preorder, asking for columns.
     pub fn resolve(&mut self, tree: &[TreeNode], features: usize) -> Result<Vec<Resolved>, ForestError> {
         let order = preorder(tree, features)?;

@@ -27,12 +27,16 @@ pub use tree::{Missing, Rule, TreeNode};
 
 pub(crate) use lightgbm::trees as lightgbm_trees;
 pub(crate) use smartcore::trees as smartcore_trees;
+pub(crate) use tree::Resolved;
 
 use column::Columns;
 use reach::{Reach, Rows};
 use serde::Serialize;
 use survivors::Survivors;
 use walk::Walk;
+
+/// Most nodes of a forest: they are numbered in 32 bits.
+pub(crate) const MOST_NODES: usize = 1 << 30;
 
 /// Why trees cannot be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -76,12 +80,25 @@ impl CompiledForest {
     /// # Errors
     /// [`ForestError`] when one is no tree, asks for a feature that rows do not have, or holds a number that cannot be used.
     pub fn new(trees: &[Vec<TreeNode>], features: usize, scale: f64) -> Result<Self, ForestError> {
+        if trees.iter().map(Vec::len).sum::<usize>() > MOST_NODES {
+            return Err(ForestError::TooLarge);
+        }
         let mut columns = Columns::default();
         let resolved = trees.iter().map(|tree| columns.resolve(tree, features)).collect::<Result<Vec<_>, _>>()?;
-        let reach = Reach::new(&resolved, columns.as_slice().len());
-        let survivors = reach.as_ref().and_then(|reach| Survivors::new(&resolved, reach.cuts()));
-        let walk = if survivors.is_none() { Some(Walk::new(&resolved)?) } else { None };
-        Ok(Self { features, trees: trees.len(), scale, columns, reach, survivors, walk, instructions: Instructions::best() })
+        Ok(Self::compile(&resolved, columns, features, scale))
+    }
+
+    /// Compiles trees in preorder that were checked, at most [`MOST_NODES`] nodes in all; a column is a feature that is never missing.
+    pub(crate) fn from_preorder(mut trees: Vec<Vec<Resolved>>, features: usize, scale: f64) -> Self {
+        let columns = Columns::plain(&mut trees, features);
+        Self::compile(&trees, columns, features, scale)
+    }
+
+    fn compile(trees: &[Vec<Resolved>], columns: Columns, features: usize, scale: f64) -> Self {
+        let reach = Reach::new(trees, columns.as_slice().len());
+        let survivors = reach.as_ref().and_then(|reach| Survivors::new(trees, reach.cuts()));
+        let walk = if survivors.is_none() { Some(Walk::new(trees)) } else { None };
+        Self { features, trees: trees.len(), scale, columns, reach, survivors, walk, instructions: Instructions::best() }
     }
 
     /// Compiles LightGBM's model text. One output that is the sum of the trees or their mean: regression on the identity, quantiles, custom objectives.

@@ -6,7 +6,7 @@
 
 use super::{column::Column, cuts::Cuts, instructions::Instructions, leaves::FEW, tree::Resolved};
 
-/// Nodes from one prepared row of words to the next, or a little more.
+/// Most nodes between a prepared row of words and the value.
 const STEP: usize = 64;
 /// Trees whose words are in registers.
 const TREES: usize = 32;

@@ -51,7 +51,7 @@ pub enum Missing {
 
 /// A node of a checked tree in preorder: a row goes right where `column` is more than `value`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Resolved {
+pub(crate) struct Resolved {
     /// Threshold, or value of a leaf.
     pub value: f64,
     /// `None` for a leaf.

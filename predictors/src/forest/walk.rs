@@ -2,7 +2,7 @@
 //!
 //! Siblings share a half cache line. A leaf is its own child: it compares minus infinity with its value and stays, so that no walk asks where it is.
 
-use super::{ForestError, column::Column, tree::Resolved};
+use super::{column::Column, tree::Resolved};
 
 /// Walks at a time.
 const WALKS: usize = 8;
@@ -31,35 +31,34 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub fn new(trees: &[Vec<Resolved>]) -> Result<Self, ForestError> {
+    /// Trees with at most [`MOST_NODES`](super::MOST_NODES) nodes in all.
+    pub fn new(trees: &[Vec<Resolved>]) -> Self {
         let mut walk = Self::default();
-        trees.iter().try_for_each(|tree| walk.push(tree))?;
-        Ok(walk)
+        trees.iter().for_each(|tree| walk.push(tree));
+        walk
     }
 
-    fn push(&mut self, tree: &[Resolved]) -> Result<(), ForestError> {
-        let root = self.reserve()?;
+    fn push(&mut self, tree: &[Resolved]) {
+        let root = self.reserve();
         self.roots.push(root);
         let mut waiting = vec![(0, root)];
         while let Some((index, place)) = waiting.pop() {
-            let Some(source) = tree.get(index) else { return Err(ForestError::NotATree) };
+            let source = &tree[index];
             let node = match source.column {
                 None => Node { value: source.value, child: place, column: 0 },
                 Some(column) => {
-                    let child = self.reserve()?;
+                    let child = self.reserve();
                     waiting.extend([(source.right, child + 1), (index + 1, child)]);
-                    Node { value: source.value, child, column: u32::try_from(column + 1).map_err(|_| ForestError::TooLarge)? }
+                    Node { value: source.value, child, column: column as u32 + 1 }
                 }
             };
             self.pairs[place as usize / 2].0[place as usize % 2] = node;
         }
-        Ok(())
     }
 
-    fn reserve(&mut self) -> Result<u32, ForestError> {
-        let place = u32::try_from(2 * self.pairs.len()).ok().filter(|p| *p < u32::MAX - 1).ok_or(ForestError::TooLarge)?;
+    fn reserve(&mut self) -> u32 {
         self.pairs.push(Siblings::default());
-        Ok(place)
+        2 * (self.pairs.len() as u32 - 1)
     }
 
     #[inline(always)]

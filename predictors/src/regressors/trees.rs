@@ -3,7 +3,8 @@
 //! Nodes lie in preorder, so the left child is always the next node and the right child's index is larger than its parent's.
 //! A row goes left when its feature is at most the threshold. Output: latency in ns = baseline x exp(scale x sum of leaf values).
 
-use crate::forest::{CompiledForest, ForestError, Missing, Rule, TreeNode};
+use crate::forest::{CompiledForest, ForestError, MOST_NODES, Missing, Resolved, Rule, TreeNode};
+use std::sync::OnceLock;
 
 const LEAF: u16 = u16::MAX;
 const NODE_BYTES: usize = 14;
@@ -19,12 +20,21 @@ struct Node {
 }
 
 /// An ensemble of regression trees.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Trees {
     nodes: Vec<Node>,
     roots: Vec<u32>,
     scale: f64,
-    compiled: Box<CompiledForest>,
+    columns: usize,
+    compiled: OnceLock<Box<CompiledForest>>,
+}
+
+/// Whether they are the same trees, compiled or not.
+impl PartialEq for Trees {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |t: &Self| (t.scale, t.columns);
+        parts(self) == parts(other) && self.roots == other.roots && self.nodes == other.nodes
+    }
 }
 
 impl Trees {
@@ -38,19 +48,33 @@ impl Trees {
             roots.push(u32::try_from(nodes.len()).map_err(|e| e.to_string())?);
             flatten(tree, &mut nodes)?;
         }
-        Self::compile(nodes, roots, columns, scale)
+        Self::checked(nodes, roots, columns, scale)
     }
 
-    fn compile(nodes: Vec<Node>, roots: Vec<u32>, columns: usize, scale: f64) -> Result<Self, String> {
-        let ends = roots.iter().skip(1).map(|r| *r as usize).chain([nodes.len()]);
-        let tree = |(root, end): (&u32, usize)| {
-            let root = *root as usize;
-            let nodes = nodes.get(root..end).ok_or(ForestError::NotATree)?;
-            nodes.iter().enumerate().map(|(i, node)| node.described(i, root)).collect::<Result<Vec<_>, _>>()
-        };
-        let trees = roots.iter().zip(ends).map(tree).collect::<Result<Vec<_>, _>>();
-        let compiled = trees.and_then(|trees| CompiledForest::new(&trees, columns, scale)).map_err(|e| e.to_string())?;
-        Ok(Self { nodes, roots, scale, compiled: Box::new(compiled) })
+    fn checked(nodes: Vec<Node>, roots: Vec<u32>, columns: usize, scale: f64) -> Result<Self, String> {
+        let trees = Self { nodes, roots, scale, columns, compiled: OnceLock::new() };
+        if !scale.is_finite() {
+            return Err(format!("its trees are scaled by {scale}"));
+        }
+        if trees.nodes.len() > MOST_NODES {
+            return Err(ForestError::TooLarge.to_string());
+        }
+        trees.each().try_for_each(|(root, nodes)| check(nodes.ok_or(ForestError::NotATree)?, root, columns)).map_err(|e| e.to_string())?;
+        Ok(trees)
+    }
+
+    /// Every tree's root and nodes.
+    fn each(&self) -> impl Iterator<Item = (usize, Option<&[Node]>)> {
+        let ends = self.roots.iter().skip(1).map(|r| *r as usize).chain([self.nodes.len()]);
+        self.roots.iter().zip(ends).map(|(root, end)| (*root as usize, self.nodes.get(*root as usize..end)))
+    }
+
+    /// Compiled on first use: a forecast of one model needs few of a bundle's forests.
+    fn compiled(&self) -> &CompiledForest {
+        self.compiled.get_or_init(|| {
+            let resolved = |(root, nodes): (usize, Option<&[Node]>)| nodes.unwrap_or_default().iter().map(|node| node.resolved(root)).collect();
+            Box::new(CompiledForest::from_preorder(self.each().map(resolved).collect(), self.columns, self.scale))
+        })
     }
 
     /// Number of trees.
@@ -74,7 +98,7 @@ impl Trees {
     /// Scaled sum of leaf values: the logarithm of latency over baseline.
     #[must_use]
     pub fn log_ratio(&self, x: &[f64]) -> f64 {
-        self.compiled.predict(x)
+        self.compiled().predict(x)
     }
 
     /// Latency in ns of one row, given its baseline latency.
@@ -89,7 +113,7 @@ impl Trees {
     /// [`ForestError::Shape`] unless there are as many rows as baselines.
     pub fn predict_batch(&self, x: &[f64], baseline_ns: &[f64]) -> Result<Vec<f64>, ForestError> {
         let mut out = vec![0.0; baseline_ns.len()];
-        self.compiled.predict_batch(x, &mut out)?;
+        self.compiled().predict_batch(x, &mut out)?;
         out.iter_mut().zip(baseline_ns).for_each(|(out, baseline)| *out = latency(*baseline, *out));
         Ok(out)
     }
@@ -121,22 +145,42 @@ impl Trees {
         for _ in 0..count {
             nodes.push(Node { feature: u16::from_le_bytes(take(bytes)?), right: u32::from_le_bytes(take(bytes)?), value: f64::from_le_bytes(take(bytes)?) });
         }
-        if !scale.is_finite() {
-            return Err(format!("its trees are scaled by {scale}"));
-        }
-        Self::compile(nodes, roots, columns, scale)
+        Self::checked(nodes, roots, columns, scale)
     }
 }
 
 impl Node {
-    /// As the compiler reads it; `self` is node `index` of the tree that begins at node `root`.
-    fn described(&self, index: usize, root: usize) -> Result<TreeNode, ForestError> {
-        if self.feature == LEAF {
-            return Ok(TreeNode::Leaf(self.value));
+    /// As the compiler reads it, in a tree that begins at node `root`.
+    fn resolved(&self, root: usize) -> Resolved {
+        match self.feature {
+            LEAF => Resolved { value: self.value, column: None, right: 0 },
+            feature => Resolved { value: self.value, column: Some(feature.into()), right: (self.right as usize).saturating_sub(root) },
         }
-        let right = (self.right as usize).checked_sub(root).filter(|right| *right > index + 1).ok_or(ForestError::NotATree)?;
-        Ok(TreeNode::Split { feature: usize::from(self.feature), rule: Rule::AtMost(self.value, Missing::Never), left: index + 1, right })
     }
+}
+
+/// Whether `nodes`, of which the first is node `root`, are one tree in preorder over `columns` features.
+fn check(nodes: &[Node], root: usize, columns: usize) -> Result<(), ForestError> {
+    let end = root + nodes.len();
+    // Right children yet to come, the next one last.
+    let mut waiting = Vec::new();
+    for (here, node) in (root..).zip(nodes) {
+        if !node.value.is_finite() {
+            return Err(ForestError::Leaf(node.value));
+        }
+        if node.feature != LEAF {
+            if usize::from(node.feature) >= columns {
+                return Err(ForestError::Feature { feature: node.feature.into(), features: columns });
+            }
+            waiting.push(node.right as usize);
+        } else if waiting.pop().unwrap_or(end) != here + 1 {
+            return Err(ForestError::NotATree);
+        }
+        if waiting.last().is_some_and(|right| *right >= end) {
+            return Err(ForestError::NotATree);
+        }
+    }
+    if nodes.is_empty() || !waiting.is_empty() { Err(ForestError::NotATree) } else { Ok(()) }
 }
 
 /// Appends a tree in preorder.
@@ -211,6 +255,36 @@ mod tests {
                 }
             }
             assert!(Trees::decode(&mut &bytes[..i], 2).is_err());
+        }
+    }
+
+    /// Bytes of one tree, from feature (or none for a leaf) and right child of each node.
+    fn decoded(nodes: &[(Option<u16>, u32)]) -> Result<Trees, String> {
+        let node = |&(feature, right): &(Option<u16>, u32)| Node { feature: feature.unwrap_or(LEAF), right, value: 1.0 };
+        let trees = Trees { nodes: nodes.iter().map(node).collect(), roots: vec![0], scale: 1.0, columns: 2, compiled: OnceLock::new() };
+        let mut bytes = Vec::new();
+        trees.encode(&mut bytes);
+        Trees::decode(&mut &bytes[..], 2)
+    }
+
+    #[test]
+    fn nodes_that_are_no_tree_are_refused() {
+        let leaf = (None, 0);
+        assert!(decoded(&[(Some(1), 2), leaf, leaf]).is_ok_and(|trees| trees.log_ratio(&[0.0, 0.0]) == 1.0));
+        let split = |right| (Some(0), right);
+        for nodes in [
+            &[split(2), leaf][..],
+            &[split(1), leaf, leaf],
+            &[split(3), leaf, leaf],
+            &[split(2), leaf, leaf, leaf],
+            &[split(2), leaf],
+            &[split(4), split(4), leaf, leaf, leaf],
+            &[split(3), split(3), leaf, leaf, leaf],
+            &[(Some(2), 2), leaf, leaf],
+            &[split(u32::MAX), leaf, leaf],
+            &[],
+        ] {
+            assert!(decoded(nodes).is_err(), "{nodes:?}");
         }
     }
 
