@@ -39,7 +39,7 @@ fn samples(seed: u64) -> Samples {
 
 fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
     let measure = |(i, node): (usize, &Node)| Measurement {
-        op: node.op.clone(),
+        op: node.op.clone().into(),
         node: node.name.clone(),
         kernel: "Conv".into(),
         samples: samples((index * 1_000 + i + round) as u64),
@@ -71,6 +71,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
         round,
         started_unix_ms: 0,
         origin: Origin::Simulated,
+        source: None,
         protocol: Protocol {
             warmups: 2,
             min_repeats: 5,

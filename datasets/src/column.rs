@@ -3,8 +3,12 @@
 use crate::{
     DatasetError,
     schema::{ColumnType, TableSchema},
+    text::Texts,
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Lists of integers, end to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +30,10 @@ impl Lists {
 }
 
 /// The values of one column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Column {
-    Text(Vec<String>),
-    OptionalText(Vec<Option<String>>),
+    Text(Texts),
+    OptionalText(Texts),
     Integer(Vec<u64>),
     OptionalInteger(Vec<Option<u64>>),
     IntegerList(Lists),
@@ -47,8 +51,8 @@ pub(crate) enum Cell<'a> {
 impl Column {
     fn empty(kind: ColumnType) -> Self {
         match kind {
-            ColumnType::Text => Self::Text(Vec::new()),
-            ColumnType::OptionalText => Self::OptionalText(Vec::new()),
+            ColumnType::Text => Self::Text(Texts::default()),
+            ColumnType::OptionalText => Self::OptionalText(Texts::default()),
             ColumnType::Integer => Self::Integer(Vec::new()),
             ColumnType::OptionalInteger => Self::OptionalInteger(Vec::new()),
             ColumnType::IntegerList => Self::IntegerList(Lists::default()),
@@ -58,7 +62,7 @@ impl Column {
     /// `rows` cells without a value; `None` for a column whose cells must have one.
     pub(crate) fn nulls(kind: ColumnType, rows: usize) -> Option<Self> {
         match kind {
-            ColumnType::OptionalText => Some(Self::OptionalText(vec![None; rows])),
+            ColumnType::OptionalText => Some(Self::OptionalText(Texts::nulls(rows))),
             ColumnType::OptionalInteger => Some(Self::OptionalInteger(vec![None; rows])),
             ColumnType::Text | ColumnType::Integer | ColumnType::IntegerList => None,
         }
@@ -66,8 +70,8 @@ impl Column {
 
     fn push(&mut self, cell: &Cell<'_>) {
         match (self, cell) {
-            (Self::Text(values), Cell::Text(v)) => values.push((*v).to_owned()),
-            (Self::OptionalText(values), Cell::OptionalText(v)) => values.push(v.map(str::to_owned)),
+            (Self::Text(values), Cell::Text(v)) => values.push(Some(v)),
+            (Self::OptionalText(values), Cell::OptionalText(v)) => values.push(*v),
             (Self::Integer(values), Cell::Integer(v)) => values.push(*v),
             (Self::OptionalInteger(values), Cell::OptionalInteger(v)) => values.push(*v),
             (Self::IntegerList(lists), Cell::IntegerList(v)) => lists.push(v),
@@ -77,8 +81,7 @@ impl Column {
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Text(v) => v.len(),
-            Self::OptionalText(v) => v.len(),
+            Self::Text(v) | Self::OptionalText(v) => v.len(),
             Self::Integer(v) => v.len(),
             Self::OptionalInteger(v) => v.len(),
             Self::IntegerList(v) => v.ends.len(),
@@ -92,13 +95,15 @@ pub(crate) struct Table {
     pub(crate) schema: &'static TableSchema,
     pub(crate) path: PathBuf,
     pub(crate) columns: Vec<Column>,
+    /// Where its rows stand in the file, if only some of them were read.
+    pub(crate) chosen: Option<Vec<usize>>,
 }
 
 impl Table {
     /// No rows; `folder` is only for messages and for writing.
     pub(crate) fn new(schema: &'static TableSchema, folder: &Path) -> Self {
         let columns = schema.columns.iter().map(|(_, kind)| Column::empty(*kind)).collect();
-        Self { schema, path: folder.join(schema.file_name()), columns }
+        Self { schema, path: folder.join(schema.file_name()), columns, chosen: None }
     }
 
     /// Adds a row; one cell per column, in the schema's order.
@@ -109,8 +114,18 @@ impl Table {
         }
     }
 
+    /// Forgets all rows.
+    pub(crate) fn clear(&mut self) {
+        self.columns = self.schema.columns.iter().map(|(_, kind)| Column::empty(*kind)).collect();
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.columns.first().map_or(0, Column::len)
+    }
+
+    /// Where a row stands in the file.
+    pub(crate) fn number(&self, row: usize) -> usize {
+        self.chosen.as_ref().and_then(|chosen| chosen.get(row)).copied().unwrap_or(row)
     }
 
     fn column(&self, name: &str) -> Option<&Column> {
@@ -119,14 +134,22 @@ impl Table {
 
     pub(crate) fn text(&self, name: &str, row: usize) -> &str {
         match self.column(name) {
-            Some(Column::Text(values)) => values.get(row).map_or("", String::as_str),
+            Some(Column::Text(values)) => values.get(row).map_or("", AsRef::as_ref),
             _ => "",
+        }
+    }
+
+    /// Every text that the column has somewhere.
+    pub(crate) fn distinct(&self, name: &str) -> &[Arc<str>] {
+        match self.column(name) {
+            Some(Column::Text(values) | Column::OptionalText(values)) => values.distinct(),
+            _ => &[],
         }
     }
 
     pub(crate) fn optional_text(&self, name: &str, row: usize) -> Option<&str> {
         match self.column(name) {
-            Some(Column::OptionalText(values)) => values.get(row).and_then(Option::as_deref),
+            Some(Column::OptionalText(values)) => values.get(row).map(AsRef::as_ref),
             _ => None,
         }
     }
@@ -154,7 +177,7 @@ impl Table {
 
     /// An error about one cell.
     pub(crate) fn row_error(&self, row: usize, column: &str, reason: impl Into<String>) -> DatasetError {
-        DatasetError::Row { path: self.path.clone(), row, column: column.to_owned(), reason: reason.into() }
+        DatasetError::Row { path: self.path.clone(), row: self.number(row), column: column.to_owned(), reason: reason.into() }
     }
 
     /// A cell that holds JSON.

@@ -5,23 +5,18 @@
 
 use crate::{
     DatasetError, VisitKey,
+    assembly::{Assembly, Known, Shared, Tables},
     journal::{self, Entry, Journal},
     parquet,
     schema::Manifest,
-    tables::{
-        environments::{self, EnvironmentRow},
-        model_measurements::{self, VisitRow},
-        models::{self, ModelRow},
-        operator_measurements::{self, VisitOperators},
-        operators::{self, OperatorRow},
-    },
+    tables::model_measurements,
 };
 use std::{
-    collections::{BTreeMap, HashMap, hash_map},
+    collections::{BTreeMap, HashSet},
     fmt,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Environment, Graph, Measurement, ModelIdentity, ModelProfile, OpSpec, Origin, Status};
+use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 
 /// All visits of a dataset, and the graphs of the models.
 #[derive(Debug, Default)]
@@ -74,27 +69,6 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The rows of all tables.
-struct Tables {
-    visits: Vec<VisitRow>,
-    operator_visits: Vec<VisitOperators>,
-    models: Vec<ModelRow>,
-    operators: Vec<OperatorRow>,
-    environments: Vec<EnvironmentRow>,
-}
-
-impl Tables {
-    fn read(folder: &Path) -> Result<Self, DatasetError> {
-        Ok(Self {
-            visits: model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, folder)?)?,
-            operator_visits: operator_measurements::visits(&parquet::read(&operator_measurements::SCHEMA, folder)?)?,
-            models: models::rows(&parquet::read(&models::SCHEMA, folder)?)?,
-            operators: operators::rows(&parquet::read(&operators::SCHEMA, folder)?)?,
-            environments: environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?,
-        })
-    }
-}
-
 impl Dataset {
     /// Reads a dataset folder, with what its journal holds beyond the tables.
     ///
@@ -102,9 +76,56 @@ impl Dataset {
     /// [`DatasetError`] naming the file, and the row or line where there is one: not a dataset, another schema version, a missing, foreign, truncated or
     /// damaged file, a row that points to nothing.
     pub fn load(folder: &Path) -> Result<Self, DatasetError> {
+        Self::read(folder, None)
+    }
+
+    /// Reads the visits of the environments whose identifier is `wanted`, and their models; nothing else is kept or decoded.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], but for rows that were not read.
+    pub fn load_environment(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self, DatasetError> {
+        Self::read(folder, Some(&wanted))
+    }
+
+    /// Every environment with its number of successful visits.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], of what it reads: the visits. [`DatasetError::Empty`] when none was successful.
+    pub fn environments(folder: &Path) -> Result<BTreeMap<String, usize>, DatasetError> {
         Manifest::read(folder)?;
         let journal = journal::read(folder)?;
-        Self::assemble(folder, Tables::read(folder)?, journal)
+        let rows = model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, folder)?)?;
+        let mut visits: BTreeMap<VisitKey, bool> = rows.into_iter().map(|row| (row.key, row.status == Status::Ok)).collect();
+        visits.extend(journal.visits().map(|profile| (VisitKey::from(profile), profile.status == Status::Ok)));
+        if !visits.values().any(|ok| *ok) {
+            return Err(DatasetError::Empty { path: folder.to_owned(), failed: visits.len() });
+        }
+        let mut environments = BTreeMap::new();
+        for (key, ok) in visits {
+            *environments.entry(key.environment_id).or_default() += usize::from(ok);
+        }
+        Ok(environments)
+    }
+
+    fn read(folder: &Path, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<Self, DatasetError> {
+        Manifest::read(folder)?;
+        let mut journal = journal::read(folder)?;
+        let Some(wanted) = wanted else {
+            return Self::assemble(folder, Tables::read(folder)?, journal);
+        };
+        journal.entries.retain(|entry| match entry {
+            Entry::Visit(profile) => wanted(&profile.environment.id()),
+            Entry::Model(_) => true,
+        });
+        let in_journal: HashSet<&str> = journal.visits().map(|profile| profile.model.architecture.as_str()).collect();
+        let tables = Tables::read_environment(folder, wanted, &in_journal)?;
+        let tabled = tables.models.iter().map(|row| row.identity.architecture.as_str());
+        let visited: HashSet<String> = tabled.chain(in_journal).map(str::to_owned).collect();
+        journal.entries.retain(|entry| match entry {
+            Entry::Visit(_) => true,
+            Entry::Model(model) => visited.contains(&model.identity.architecture),
+        });
+        Self::assemble(folder, tables, journal)
     }
 
     /// The successful visits.
@@ -119,18 +140,20 @@ impl Dataset {
     fn assemble(folder: &Path, tables: Tables, journal: Journal) -> Result<Self, DatasetError> {
         let mut dataset = Self { path: folder.to_owned(), warnings: journal.warnings, ..Self::default() };
         let mut known = Known::new(folder);
-        for row in tables.models {
+        let (visits, models, mut assembly) = Assembly::new(folder, tables)?;
+        for row in models {
             known.add_model(&mut dataset, row.identity, row.graph)?;
         }
-        let mut assembly = Assembly::new(folder, tables.environments, tables.operators, tables.operator_visits)?;
-        for (number, row) in tables.visits.into_iter().enumerate() {
-            let profile = assembly.profile(number, row, &known)?;
+        for row in visits {
+            let profile = assembly.profile(row, &known)?;
             known.add_visit(&mut dataset, profile)?;
         }
+        let mut shared = Shared::default();
         for entry in journal.entries {
             match entry {
                 Entry::Model(model) => known.add_model(&mut dataset, model.identity, Some(model.graph))?,
-                Entry::Visit(profile) => {
+                Entry::Visit(mut profile) => {
+                    shared.share(&mut profile);
                     known.add_model(&mut dataset, profile.model.clone(), None)?;
                     known.add_visit(&mut dataset, *profile)?;
                 }
@@ -138,144 +161,5 @@ impl Dataset {
         }
         assembly.report_orphans(&mut dataset, &known);
         Ok(dataset)
-    }
-}
-
-/// What is in the dataset so far; refuses contradictions and skips repetitions.
-pub(crate) struct Known {
-    folder: PathBuf,
-    models: HashMap<(String, String), ModelIdentity>,
-    visits: HashMap<VisitKey, usize>,
-}
-
-impl Known {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), models: HashMap::new(), visits: HashMap::new() }
-    }
-
-    fn conflict(&self, what: impl fmt::Display) -> DatasetError {
-        DatasetError::Conflict { path: self.folder.clone(), what: what.to_string() }
-    }
-
-    pub(crate) fn add_model(&mut self, dataset: &mut Dataset, identity: ModelIdentity, graph: Option<Graph>) -> Result<(), DatasetError> {
-        match self.models.entry((identity.architecture.clone(), identity.name.clone())) {
-            hash_map::Entry::Occupied(known) if *known.get() != identity => {
-                return Err(self.conflict(format!("model `{}` ({})", identity.name, identity.architecture)));
-            }
-            hash_map::Entry::Occupied(_) => {}
-            hash_map::Entry::Vacant(place) => {
-                place.insert(identity.clone());
-                dataset.models.push(identity.clone());
-            }
-        }
-        if let Some(graph) = graph {
-            dataset.graphs.entry(identity.architecture).or_insert(graph);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn add_visit(&mut self, dataset: &mut Dataset, profile: ModelProfile) -> Result<(), DatasetError> {
-        match self.visits.entry(VisitKey::from(&profile)) {
-            hash_map::Entry::Occupied(known) => match dataset.profiles.get(*known.get()) {
-                Some(same) if *same == profile => Ok(()),
-                _ => Err(DatasetError::Conflict { path: self.folder.clone(), what: known.key().to_string() }),
-            },
-            hash_map::Entry::Vacant(place) => {
-                place.insert(dataset.profiles.len());
-                dataset.profiles.push(profile);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Joins the tables.
-struct Assembly {
-    folder: PathBuf,
-    environments: HashMap<(String, String), Environment>,
-    operators: HashMap<String, OpSpec>,
-    visits: HashMap<VisitKey, VisitOperators>,
-}
-
-impl Assembly {
-    fn new(folder: &Path, environments: Vec<EnvironmentRow>, operators: Vec<OperatorRow>, visits: Vec<VisitOperators>) -> Result<Self, DatasetError> {
-        let mut by_key = HashMap::new();
-        for visit in visits {
-            match by_key.entry(visit.key.clone()) {
-                hash_map::Entry::Vacant(place) => {
-                    place.insert(visit);
-                }
-                hash_map::Entry::Occupied(_) => {
-                    let path = folder.join(operator_measurements::SCHEMA.file_name());
-                    let reason = format!("{} is in two places of the table", visit.key);
-                    return Err(DatasetError::Row { path, row: visit.first, column: "round".to_owned(), reason });
-                }
-            }
-        }
-        Ok(Self {
-            folder: folder.to_owned(),
-            environments: environments.into_iter().map(|row| ((row.id, row.variant), row.environment)).collect(),
-            operators: operators.into_iter().map(|row| (row.op_id, row.op)).collect(),
-            visits: by_key,
-        })
-    }
-
-    fn profile(&mut self, number: usize, row: VisitRow, known: &Known) -> Result<ModelProfile, DatasetError> {
-        let broken = |column: &str, reason: String| DatasetError::Row {
-            path: self.folder.join(model_measurements::SCHEMA.file_name()),
-            row: number,
-            column: column.to_owned(),
-            reason,
-        };
-        let environment = self.environments.get(&(row.key.environment_id.clone(), row.environment_variant.clone()));
-        let environment = environment.cloned().ok_or_else(|| broken("environment_id", "environments.parquet has no such environment".to_owned()))?;
-        let model = known.models.get(&(row.key.architecture.clone(), row.key.model.clone())).cloned();
-        let model = model.ok_or_else(|| broken("model", "models.parquet has no such model".to_owned()))?;
-        let operators = self.visits.remove(&row.key);
-        let found = operators.as_ref().map_or(0, |visit| visit.rows.len());
-        if found as u64 != row.operators {
-            return Err(broken("operators", format!("{} has {found} rows in operator_measurements.parquet, not {}", row.key, row.operators)));
-        }
-        Ok(ModelProfile {
-            model,
-            environment,
-            sitting: row.key.sitting,
-            round: row.key.round as usize,
-            started_unix_ms: row.started_unix_ms,
-            origin: row.origin,
-            protocol: row.protocol,
-            e2e: row.e2e,
-            e2e_profiled: row.e2e_profiled,
-            reference: row.reference,
-            operators: operators.map(|visit| self.measurements(visit, row.origin)).transpose()?.unwrap_or_default(),
-            executed: row.executed,
-            peak_memory_bytes: row.peak_memory_bytes,
-            status: row.status,
-        })
-    }
-
-    fn measurements(&self, visit: VisitOperators, origin: Origin) -> Result<Vec<Measurement>, DatasetError> {
-        let path = || self.folder.join(operator_measurements::SCHEMA.file_name());
-        let mut measurements = Vec::with_capacity(visit.rows.len());
-        for (position, row) in visit.rows.into_iter().enumerate() {
-            let number = visit.first + position;
-            let broken = |column: &str, reason: &str| DatasetError::Row { path: path(), row: number, column: column.to_owned(), reason: reason.to_owned() };
-            if row.position != position as u64 {
-                return Err(broken("position", "rows of this visit are missing or out of order"));
-            }
-            if row.origin != origin {
-                return Err(broken("origin", "it is not that of its visit"));
-            }
-            let op = self.operators.get(&row.op_id).cloned().ok_or_else(|| broken("op_id", "operators.parquet has no such operator"))?;
-            measurements.push(row.into_measurement(op));
-        }
-        Ok(measurements)
-    }
-
-    fn report_orphans(self, dataset: &mut Dataset, known: &Known) {
-        let path = self.folder.join(operator_measurements::SCHEMA.file_name());
-        let mut orphans: Vec<&VisitOperators> = self.visits.values().filter(|visit| !known.visits.contains_key(&visit.key)).collect();
-        orphans.sort_by_key(|visit| visit.first);
-        dataset.warnings.extend(orphans.iter().map(|visit| Warning::Orphans { path: path.clone(), row: visit.first, rows: visit.rows.len() }));
     }
 }

@@ -51,8 +51,7 @@ fn write_csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 fn csv_field(column: &Column, row: usize) -> String {
     let text = match column {
-        Column::Text(values) => values[row].clone(),
-        Column::OptionalText(values) => values[row].clone().unwrap_or_default(),
+        Column::Text(values) | Column::OptionalText(values) => values.get(row).map(|text| text.to_string()).unwrap_or_default(),
         Column::Integer(values) => values[row].to_string(),
         Column::OptionalInteger(values) => values[row].map(|v| v.to_string()).unwrap_or_default(),
         Column::IntegerList(lists) => lists.get(row).iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
@@ -73,8 +72,7 @@ fn write_json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 fn json_value(column: &Column, row: usize) -> Value {
     match column {
-        Column::Text(values) => values[row].clone().into(),
-        Column::OptionalText(values) => values[row].clone().into(),
+        Column::Text(values) | Column::OptionalText(values) => values.get(row).map(|text| text.to_string()).into(),
         Column::Integer(values) => values[row].into(),
         Column::OptionalInteger(values) => values[row].into(),
         Column::IntegerList(lists) => lists.get(row).to_vec().into(),

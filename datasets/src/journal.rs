@@ -55,6 +55,14 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// The visits in it.
+    pub(crate) fn visits(&self) -> impl Iterator<Item = &ModelProfile> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Visit(profile) => Some(&**profile),
+            Entry::Model(_) => None,
+        })
+    }
+
     /// Where an entry stands: the file relative to the dataset, and the line, from 1.
     pub(crate) fn place(&self, entry: usize) -> (String, usize) {
         let (segment, line) = self.places.get(entry).copied().unwrap_or_default();

@@ -15,6 +15,7 @@
 //! [`Store`] writes, [`Dataset::load`] reads, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`] joins, [`export`] hands
 //! a table to other programs. Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet.rs`.
 
+mod assembly;
 mod column;
 mod dataset;
 mod error;
@@ -30,6 +31,7 @@ mod schema;
 mod split;
 mod store;
 mod tables;
+mod text;
 mod validate;
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! [`merge`]: several datasets into a new one. A visit that is in two of them counts once; one that contradicts itself is an error.
 
-use crate::{Dataset, DatasetError, Store, dataset::Known, store::write_tables};
+use crate::{
+    Dataset, DatasetError, Store,
+    assembly::{Known, Shared},
+    store::write_tables,
+};
 use std::path::Path;
 
 /// Joins datasets, in the order given, into a new folder, and reports what had to be left out of them.
@@ -10,14 +14,15 @@ use std::path::Path;
 /// [`DatasetError::NotADataset`] when `out` holds measurements already.
 pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
     let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };
-    let mut known = Known::new(out);
+    let (mut known, mut shared) = (Known::new(out), Shared::default());
     for folder in folders {
         let mut dataset = Dataset::load(folder)?;
         for identity in dataset.models {
             let graph = dataset.graphs.remove(&identity.architecture);
             known.add_model(&mut merged, identity, graph)?;
         }
-        for profile in dataset.profiles {
+        for mut profile in dataset.profiles {
+            shared.share(&mut profile);
             known.add_visit(&mut merged, profile)?;
         }
         merged.warnings.extend(dataset.warnings);

@@ -10,7 +10,7 @@ use std::{fs, io, path::Path};
 /// The name that `schema.json` and every table carry.
 pub const FORMAT: &str = "vitempo-dataset";
 /// The version this crate writes.
-pub const SCHEMA_VERSION: u64 = 2;
+pub const SCHEMA_VERSION: u64 = 3;
 /// The oldest version this crate reads.
 pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.
@@ -31,8 +31,8 @@ pub(crate) enum ColumnType {
 pub(crate) struct TableSchema {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [(&'static str, ColumnType)],
-    /// Those of them that came with version 2: a table of version 1 has none of them.
-    pub(crate) since_2: &'static [&'static str],
+    /// Those of them that came after version 1, and with which version.
+    pub(crate) added: &'static [(&'static str, u64)],
 }
 
 impl TableSchema {
@@ -40,9 +40,14 @@ impl TableSchema {
         format!("{}.parquet", self.name)
     }
 
+    /// The version with which a column came.
+    pub(crate) fn since(&self, column: &str) -> u64 {
+        self.added.iter().find(|(name, _)| *name == column).map_or(1, |(_, version)| *version)
+    }
+
     /// Whether a table of this version has the column.
     pub(crate) fn has(&self, column: &str, version: u64) -> bool {
-        version >= 2 || !self.since_2.contains(&column)
+        self.since(column) <= version
     }
 
     pub(crate) fn position(&self, column: &str) -> Option<usize> {
@@ -133,7 +138,7 @@ mod tests {
             ("", "not JSON"),
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
-            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 3}", "has schema version 3, this vitempo understands version 2: a newer vitempo wrote it"),
+            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 4}", "has schema version 4, this vitempo understands version 3: a newer vitempo wrote it"),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 0}", "an older vitempo wrote it"),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 1}", "incomplete"),
         ] {
@@ -178,14 +183,15 @@ mod tests {
                     ColumnType::IntegerList => "list of u64",
                 };
                 assert!(section.contains(&format!("| `{column}` | {kind} |")), "{}: `{column}` | {kind}", table.name);
-                let since_2 = section.lines().any(|line| line.starts_with(&format!("| `{column}` |")) && line.contains("since version 2"));
-                assert_eq!(since_2, table.since_2.contains(column), "{}: `{column}`", table.name);
+                let line = section.lines().find(|line| line.starts_with(&format!("| `{column}` |"))).unwrap();
+                let told = line.split_once("since version ").map_or(1, |(_, version)| version.trim_end_matches(" |").parse().unwrap());
+                assert_eq!(told, table.since(column), "{}: `{column}`", table.name);
             }
             assert!(
-                table
-                    .since_2
+                table.added.iter().all(|(new, _)| table
+                    .columns
                     .iter()
-                    .all(|new| table.columns.iter().any(|(name, kind)| name == new && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
+                    .any(|(name, kind)| name == new && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
                 "{}",
                 table.name
             );

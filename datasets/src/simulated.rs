@@ -67,7 +67,7 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
         .iter()
         .enumerate()
         .map(|(n, node)| Measurement {
-            op: node.op.clone(),
+            op: node.op.clone().into(),
             node: node.name.clone(),
             kernel: format!("{}_kernel", node.op.kind),
             samples: samples((0..repeats).map(|r| time(n, r)).collect()),
@@ -83,6 +83,7 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
         round,
         started_unix_ms: 1_790_000_000_000 + index as u64,
         origin: Origin::Simulated,
+        source: None,
         protocol: Protocol {
             warmups: 2,
             min_repeats: 5,

@@ -5,23 +5,23 @@
 
 use crate::{
     Dataset, DatasetError, VisitKey, Warning,
+    column::Table,
     files::{UNFINISHED, sync_parent},
     journal::{self, Entry, EntryRef, Writer},
     lock::{LOCK_FILE, Lock},
     parquet,
     schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION, TABLES},
     tables::{
-        environments, model_measurements, models,
-        operator_measurements::{self, OperatorIds},
-        operators,
+        model_measurements, models, operator_measurements,
+        visits::{TablesWriter, Visits},
     },
 };
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, OpSpec, Status};
+use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 
 /// A dataset open for writing; no other process can open it meanwhile.
 #[derive(Debug)]
@@ -246,25 +246,20 @@ fn create_tables(folder: &Path) -> Result<(), DatasetError> {
 
 /// Writes all tables of a dataset into a folder.
 pub(crate) fn write_tables(folder: &Path, dataset: &Dataset) -> Result<(), DatasetError> {
-    tables_of(folder, dataset)?.iter().try_for_each(parquet::write)
+    let mut writer = TablesWriter::new(folder)?;
+    dataset.profiles.iter().try_for_each(|profile| writer.add(profile))?;
+    writer.finish(&dataset.models, &dataset.graphs)
 }
 
 /// All tables of a dataset, in the order in which they are written.
-pub(crate) fn tables_of(folder: &Path, dataset: &Dataset) -> Result<Vec<crate::column::Table>, DatasetError> {
-    let environments: BTreeMap<(String, String), &Environment> =
-        dataset.profiles.iter().map(|p| ((p.environment.id(), environments::variant(&p.environment)), &p.environment)).collect();
-    let mut ids: OperatorIds<'_> = HashMap::new();
-    for measurement in dataset.profiles.iter().flat_map(|profile| &profile.operators) {
-        ids.entry(&measurement.op).or_insert_with(|| measurement.op.id());
+pub(crate) fn tables_of(folder: &Path, dataset: &Dataset) -> Result<Vec<Table>, DatasetError> {
+    let mut visits = Visits::new(folder);
+    let mut operator_rows = Table::new(&operator_measurements::SCHEMA, folder);
+    for profile in &dataset.profiles {
+        visits.add(profile, &mut operator_rows)?;
     }
-    let operators: BTreeMap<String, &OpSpec> = ids.iter().map(|(op, id)| (id.clone(), *op)).collect();
-    Ok(vec![
-        environments::build(folder, environments.into_values()),
-        operators::build(folder, &operators),
-        models::build(folder, &dataset.models, &dataset.graphs)?,
-        operator_measurements::build(folder, &dataset.profiles, &ids),
-        model_measurements::build(folder, &dataset.profiles)?,
-    ])
+    let [environments, operators, models, model_rows] = visits.tables(&dataset.models, &dataset.graphs)?;
+    Ok(vec![environments, operators, models, operator_rows, model_rows])
 }
 
 #[cfg(test)]

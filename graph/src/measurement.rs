@@ -3,7 +3,8 @@
 //! All times are nanoseconds. Raw samples are kept; summaries are computed from them and never stored instead of them.
 
 use crate::{Environment, MemoryFormat, OpSpec, Precision};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
 
 /// Where a number comes from. Numbers of different origins never mix unseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,8 +60,9 @@ pub struct Protocol {
 /// One operator that ran, measured in place inside a model's run (`model` and `node` are set) or on its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// What ran.
-    pub op: OpSpec,
+    /// What ran; shared by the measurements of equal operators where they were read together.
+    #[serde(serialize_with = "write_shared", deserialize_with = "read_shared")]
+    pub op: Arc<OpSpec>,
     /// Name of the node as the framework reports it; empty when measured on its own.
     pub node: String,
     /// The framework's own name of the kernel.
@@ -111,6 +113,9 @@ pub struct ModelProfile {
     pub started_unix_ms: u64,
     /// Where these numbers come from.
     pub origin: Origin,
+    /// Of imported numbers: who published them and under which licence, e.g. `https://example.org/data, MIT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// How they were taken.
     pub protocol: Protocol,
     /// End-to-end samples, profiling off.
@@ -132,11 +137,19 @@ pub struct ModelProfile {
     pub status: Status,
 }
 
+fn write_shared<S: Serializer>(op: &Arc<OpSpec>, serializer: S) -> Result<S::Ok, S::Error> {
+    OpSpec::serialize(op, serializer)
+}
+
+fn read_shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<OpSpec>, D::Error> {
+    OpSpec::deserialize(deserializer).map(Arc::new)
+}
+
 impl Executed {
     /// Of these operators, each counted with its median time; `None` when none was timed.
     #[must_use]
     pub fn of<'a>(operators: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
-        let timed: Vec<(&OpSpec, f64)> = operators.into_iter().filter_map(|m| Some((&m.op, m.samples.median_ns()?))).collect();
+        let timed: Vec<(&OpSpec, f64)> = operators.into_iter().filter_map(|m| Some((&*m.op, m.samples.median_ns()?))).collect();
         let products = timed.iter().filter(|(op, _)| op.kind.is_product());
         let windows = timed.iter().filter(|(op, _)| op.kind.is_window());
         let by_time = |(op, ns): &(&OpSpec, f64)| (op.precision_computed(), *ns);
@@ -200,7 +213,7 @@ mod tests {
             let tensor = TensorSpec::new([1, 8, 4, 4], precision).with_format(format);
             let op = OpSpec { kind, attributes: Default::default(), inputs: vec![Operand { tensor: tensor.clone(), constant: false }], outputs: vec![tensor] };
             let samples = Samples { wall_ns: vec![ns], cpu_ns: Vec::new() };
-            Measurement { op, node: String::new(), kernel: String::new(), samples, memory_bytes: None, status: Status::Ok }
+            Measurement { op: op.into(), node: String::new(), kernel: String::new(), samples, memory_bytes: None, status: Status::Ok }
         };
         use MemoryFormat::{Blocked, ChannelsFirst};
         let conv = timed(OpKind::Conv, Precision::I8, Blocked, 50);

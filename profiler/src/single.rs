@@ -80,7 +80,7 @@ fn is_abs(op: &OpSpec) -> bool {
 
 fn failed(op: &OpSpec, reason: String) -> Measurement {
     Measurement {
-        op: op.clone(),
+        op: op.clone().into(),
         node: String::new(),
         kernel: op.kind.name().to_owned(),
         samples: Samples::default(),

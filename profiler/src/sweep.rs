@@ -236,6 +236,7 @@ impl Run<'_, '_> {
             round,
             started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
             origin: Origin::Measured,
+            source: None,
             protocol: self.sweep.protocol.recorded(&self.options),
             e2e: visit.e2e,
             e2e_profiled: visit.e2e_profiled,

@@ -8,6 +8,7 @@ use super::{
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
 use vitempo_datasets::{Dataset, ExportFormat, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
+use vitempo_graph::Status;
 
 /// Looks into, checks, divides, joins and exports datasets
 ///
@@ -104,6 +105,29 @@ pub fn run(command: &DatasetCommand) -> CliResult {
 pub fn load(folder: &Path) -> CliResult<Dataset> {
     let dataset = Dataset::load(folder)?;
     dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
+    Ok(dataset)
+}
+
+/// Reads the successful visits of one environment: of the one asked for, or of the only one there is.
+pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
+    let mut known = Dataset::environments(folder)?;
+    known.retain(|_, successful| *successful > 0);
+    let listed = || known.keys().cloned().collect::<Vec<_>>().join("\n  ");
+    let chosen = match environment {
+        Some(id) if known.contains_key(id) => id.to_owned(),
+        Some(id) => {
+            let message = format!("no successful visit of environment `{id}` in {}", folder.display());
+            return Err(CliError::user(message).hint(format!("there are:\n  {}", listed())));
+        }
+        None if known.len() > 1 => {
+            let message = format!("{} holds {} environments", folder.display(), known.len());
+            return Err(CliError::user(message).hint(format!("choose one with --environment:\n  {}", listed())));
+        }
+        None => known.into_keys().next().unwrap_or_default(),
+    };
+    let mut dataset = Dataset::load_environment(folder, |id| id == chosen)?;
+    dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
+    dataset.profiles.retain(|profile| profile.status == Status::Ok);
     Ok(dataset)
 }
 

@@ -59,13 +59,13 @@ pub fn run(args: &DemoArgs) -> CliResult {
     let models = models(args)?;
     step(2, "profile", &format!("end to end and operator by operator on {}; two rounds, for the noise floor", args.backend));
     let environment = measure(args, models, &data)?;
-    let dataset = dataset::load(&data)?;
-    let profiles = train::profiles_of(&dataset, Some(&environment))?;
+    let dataset = dataset::load_environment(&data, Some(&environment))?;
+    let profiles = &dataset.profiles;
     let split = vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?;
     step(3, "train", &format!("Lasso, random forest and GBDT on {} models and {OPERATORS} single operators", split.train.len().saturating_sub(OPERATORS)));
-    let bundles = train_all(args, &dataset, &profiles, &split)?;
+    let bundles = train_all(args, &dataset, profiles, &split)?;
     step(4, "evaluate", &format!("{} synthetic architectures held out, {} real models never trained on", split.test.len(), split.real.len()));
-    let judged = judge_all(&bundles, &profiles, &dataset)?;
+    let judged = judge_all(&bundles, profiles, &dataset)?;
     output::print(&Judgement { judged: &judged, models: false }, Format::Table)?;
     step(5, "forecast", "the real models, against what was measured");
     output::write_stdout(&Forecasts::new(&bundles, &judged)?.table())?;

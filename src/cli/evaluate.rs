@@ -4,7 +4,6 @@ use super::{
     dataset,
     error::{CliError, CliResult},
     output::{self, Format, Report, Table, percent},
-    train::profiles_of,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf};
@@ -70,16 +69,20 @@ impl Judged {
 }
 
 pub fn run(args: &EvaluateArgs) -> CliResult {
-    let dataset = dataset::load(&args.on)?;
     let mut judged = Vec::new();
+    let mut read: Option<(String, Dataset)> = None;
     for path in &args.bundles {
         let bundle = super::bundle::open(path)?;
         let id = bundle.environment.id();
-        let profiles = profiles_of(&dataset, Some(&id)).map_err(|e| {
-            CliError::user(format!("{}: the bundle is for another environment: {e}", path.display()))
-                .hint("train a bundle on this dataset, or measure in the bundle's environment")
-        })?;
-        judged.push(Judged::new(path.display().to_string(), &bundle, &profiles, &dataset)?);
+        let dataset = match read.take().filter(|(read, _)| *read == id) {
+            Some((_, dataset)) => dataset,
+            None => dataset::load_environment(&args.on, Some(&id)).map_err(|e| {
+                CliError::user(format!("{}: the bundle is for another environment: {e}", path.display()))
+                    .hint("train a bundle on this dataset, or measure in the bundle's environment")
+            })?,
+        };
+        judged.push(Judged::new(path.display().to_string(), &bundle, &dataset.profiles, &dataset)?);
+        read = Some((id, dataset));
     }
     let report = Judgement { judged: &judged, models: args.models };
     output::print(&report, args.format)?;

@@ -48,27 +48,6 @@ pub struct TrainArgs {
     pub format: Format,
 }
 
-/// The successful visits of one environment.
-pub fn profiles_of(dataset: &Dataset, environment: Option<&str>) -> CliResult<Vec<ModelProfile>> {
-    let successful: Vec<&ModelProfile> = dataset.successful()?;
-    let known: BTreeSet<String> = successful.iter().map(|p| p.environment.id()).collect();
-    let listed = || known.iter().cloned().collect::<Vec<_>>().join("\n  ");
-    let chosen = match environment {
-        Some(id) if known.contains(id) => id.to_owned(),
-        Some(id) => {
-            return Err(
-                CliError::user(format!("no successful visit of environment `{id}` in {}", dataset.path.display())).hint(format!("there are:\n  {}", listed()))
-            );
-        }
-        None if known.len() > 1 => {
-            return Err(CliError::user(format!("{} holds {} environments", dataset.path.display(), known.len()))
-                .hint(format!("choose one with --environment:\n  {}", listed())));
-        }
-        None => known.into_iter().next().unwrap_or_default(),
-    };
-    Ok(successful.into_iter().filter(|p| p.environment.id() == chosen).cloned().collect())
-}
-
 /// Profiles of the training side.
 pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfile> {
     let train: BTreeSet<&str> = split.train.iter().map(String::as_str).collect();
@@ -88,13 +67,12 @@ pub fn train(profiles: &[ModelProfile], dataset: &Dataset, method: Method, optio
 }
 
 pub fn run(args: &TrainArgs) -> CliResult {
-    let dataset = dataset::load(&args.data)?;
-    let profiles = profiles_of(&dataset, args.environment.as_deref())?;
+    let dataset = dataset::load_environment(&args.data, args.environment.as_deref())?;
     let split = match &args.split {
         Some(file) => Split::load(file)?,
         None => vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?,
     };
-    let training = training_side(&profiles, &split);
+    let training = training_side(&dataset.profiles, &split);
     if training.is_empty() {
         return Err(CliError::user(format!("no successful visit of the split's training architectures in {}", args.data.display()))
             .hint("make the split from this dataset: vitempo dataset split"));

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::simulated::{append_all, environment, stored, sweep};
+use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
+use std::collections::BTreeMap;
 
 #[test]
 fn what_goes_in_comes_out_before_and_after_compaction() {
@@ -171,4 +172,87 @@ fn graphs_of_real_models_survive() {
     assert_eq!(dataset.graphs, graphs);
     assert!(dataset.graphs.iter().all(|(architecture, graph)| graph.architecture() == *architecture));
     assert_eq!(dataset.models.len(), 3);
+}
+
+/// Visits in two environments by turns, as a merged dataset or a sweep over settings may have them; every fifth in the second failed.
+fn by_turns(models: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
+    let graphs: Vec<Graph> = (0..models).map(|i| graph(i, 5)).collect();
+    let elsewhere = |mut p: ModelProfile| {
+        p.environment.threads = 2;
+        p
+    };
+    let one = |(i, graph)| match i {
+        i if i % 3 == 0 => profile(i, graph, "monday", 0, 3),
+        i if i % 5 == 0 => elsewhere(failed(i, graph, "monday", 0, "out of memory")),
+        i => elsewhere(profile(i, graph, "monday", 0, 3)),
+    };
+    (graphs.iter().enumerate().map(one).collect(), graphs.iter().map(|g| (g.architecture(), g.clone())).collect())
+}
+
+#[test]
+fn one_environment_is_read_alone_from_tables_and_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, graphs) = by_turns(14);
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    append_all(&mut store, &profiles[..9], &graphs);
+    store.compact().unwrap();
+    append_all(&mut store, &profiles[9..], &graphs);
+    let id = environment().id();
+    let other = profiles[1].environment.id();
+    assert_eq!(Dataset::environments(folder.path()).unwrap(), BTreeMap::from([(id.clone(), 5), (other.clone(), 7)]));
+    for wanted in [&id, &other] {
+        let dataset = Dataset::load_environment(folder.path(), |id| id == wanted).unwrap();
+        let expected: Vec<ModelProfile> = profiles.iter().filter(|p| p.environment.id() == *wanted).cloned().collect();
+        assert_eq!(dataset.profiles, expected);
+        assert_eq!(dataset.models, expected.iter().map(|p| p.model.clone()).collect::<Vec<_>>());
+        assert_eq!(dataset.graphs, expected.iter().map(|p| (p.model.architecture.clone(), graphs[&p.model.architecture].clone())).collect());
+        assert_eq!(dataset.warnings, []);
+    }
+    assert!(Dataset::load_environment(folder.path(), |_| false).unwrap().profiles.is_empty());
+}
+
+#[test]
+fn an_error_in_another_environment_is_not_met_and_one_in_this_names_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profiles, graphs) = by_turns(6);
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    append_all(&mut store, &profiles, &graphs);
+    store.compact().unwrap();
+    let mut table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
+    let origin = table.schema.position("origin").unwrap();
+    let crate::column::Column::Text(origins) = &mut table.columns[origin] else { panic!("a column of text") };
+    origins.set(17, "guessed"); // the third row of the fourth visit
+    parquet::write(&table).unwrap();
+    let other = profiles[1].environment.id();
+    assert_eq!(Dataset::load_environment(folder.path(), |id| id == other).unwrap().profiles.len(), 4);
+    let error = Dataset::load_environment(folder.path(), |id| id != other).unwrap_err();
+    assert!(matches!(&error, DatasetError::Row { row: 17, column, .. } if column == "origin"), "{error}");
+}
+
+#[test]
+fn equal_operators_are_one_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 3);
+    let dataset = Dataset::load(folder.path()).unwrap();
+    let all: Vec<_> = dataset.profiles.iter().flat_map(|p| &p.operators).map(|m| &m.op).collect();
+    let shared = all.iter().all(|a| all.iter().all(|b| (a == b) == std::sync::Arc::ptr_eq(a, b)));
+    assert!(shared && all.len() > 6);
+}
+
+#[test]
+fn a_table_of_many_groups_of_rows_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = TablesWriter::new(folder.path()).unwrap();
+    let graph = graph(0, 6);
+    let mut visit = profile(0, &graph, "monday", 0, 1);
+    visit.operators = visit.operators.iter().cycle().take(30_000).cloned().collect();
+    for round in 0..6 {
+        visit.round = round;
+        writer.add(&visit).unwrap();
+    }
+    writer.finish(&[visit.model.clone()], &BTreeMap::from([(graph.architecture(), graph)])).unwrap();
+    let table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
+    assert_eq!((table.rows(), table.integer("round", 179_999), table.integer("position", 59_999)), (180_000, 5, 29_999));
+    let some = parquet::read_where(&operator_measurements::SCHEMA, folder.path(), ("op_id", &|id| id == table.text("op_id", 1))).unwrap();
+    assert_eq!((some.rows(), some.number(1)), (30_000, 7));
 }

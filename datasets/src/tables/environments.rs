@@ -32,7 +32,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("isa", Text),
         ("os", Text),
     ],
-    since_2: &["memory_format"],
+    added: &[("memory_format", 2)],
 };
 
 /// One row.

@@ -5,6 +5,7 @@ pub(crate) mod model_measurements;
 pub(crate) mod models;
 pub(crate) mod operator_measurements;
 pub(crate) mod operators;
+pub(crate) mod visits;
 
 use crate::{DatasetError, VisitKey, column::Table};
 use serde::Serialize;

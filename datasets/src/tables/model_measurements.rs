@@ -9,7 +9,6 @@ use crate::{
         TableSchema,
     },
 };
-use std::path::Path;
 use vitempo_graph::{Executed, ModelProfile, Origin, Protocol, Samples, Status};
 
 pub(crate) const SCHEMA: TableSchema = TableSchema {
@@ -36,13 +35,16 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("executed_precision", OptionalText),
         ("executed_memory_format", OptionalText),
         ("peak_memory_bytes", OptionalInteger),
+        ("source", OptionalText),
     ],
-    since_2: &["executed_precision", "executed_memory_format", "peak_memory_bytes"],
+    added: &[("executed_precision", 2), ("executed_memory_format", 2), ("peak_memory_bytes", 2), ("source", 3)],
 };
 
 /// One row: a visit without its operators.
 #[derive(Debug)]
 pub(crate) struct VisitRow {
+    /// Where it stands in the file.
+    pub(crate) number: usize,
     pub(crate) key: VisitKey,
     pub(crate) environment_variant: String,
     pub(crate) started_unix_ms: u64,
@@ -56,38 +58,37 @@ pub(crate) struct VisitRow {
     pub(crate) reference: Samples,
     pub(crate) executed: Option<Executed>,
     pub(crate) peak_memory_bytes: Option<u64>,
+    pub(crate) source: Option<String>,
 }
 
-pub(crate) fn build(folder: &Path, profiles: &[ModelProfile]) -> Result<Table, DatasetError> {
-    let mut table = Table::new(&SCHEMA, folder);
-    for profile in profiles {
-        let key = VisitKey::from(profile);
-        let (status, reason) = status_cells(&profile.status);
-        table.push([
-            Cell::Text(&key.environment_id),
-            Cell::Text(&super::environments::variant(&profile.environment)),
-            Cell::Text(&key.architecture),
-            Cell::Text(&key.model),
-            Cell::Text(&key.sitting),
-            Cell::Integer(key.round),
-            Cell::Integer(profile.started_unix_ms),
-            Cell::Text(origin_name(profile.origin)),
-            Cell::Text(status),
-            Cell::OptionalText(reason),
-            Cell::Text(&to_json(&profile.model.name, &profile.protocol)?),
-            Cell::Integer(profile.operators.len() as u64),
-            Cell::IntegerList(&profile.e2e.wall_ns),
-            Cell::IntegerList(&profile.e2e.cpu_ns),
-            Cell::IntegerList(&profile.e2e_profiled.wall_ns),
-            Cell::IntegerList(&profile.e2e_profiled.cpu_ns),
-            Cell::IntegerList(&profile.reference.wall_ns),
-            Cell::IntegerList(&profile.reference.cpu_ns),
-            Cell::OptionalText(profile.executed.map(|e| e.precision.name())),
-            Cell::OptionalText(profile.executed.map(|e| e.memory_format.name())),
-            Cell::OptionalInteger(profile.peak_memory_bytes),
-        ]);
-    }
-    Ok(table)
+/// Adds the row of one visit.
+pub(crate) fn push(table: &mut Table, profile: &ModelProfile, key: &VisitKey, environment_variant: &str) -> Result<(), DatasetError> {
+    let (status, reason) = status_cells(&profile.status);
+    table.push([
+        Cell::Text(&key.environment_id),
+        Cell::Text(environment_variant),
+        Cell::Text(&key.architecture),
+        Cell::Text(&key.model),
+        Cell::Text(&key.sitting),
+        Cell::Integer(key.round),
+        Cell::Integer(profile.started_unix_ms),
+        Cell::Text(origin_name(profile.origin)),
+        Cell::Text(status),
+        Cell::OptionalText(reason),
+        Cell::Text(&to_json(&profile.model.name, &profile.protocol)?),
+        Cell::Integer(profile.operators.len() as u64),
+        Cell::IntegerList(&profile.e2e.wall_ns),
+        Cell::IntegerList(&profile.e2e.cpu_ns),
+        Cell::IntegerList(&profile.e2e_profiled.wall_ns),
+        Cell::IntegerList(&profile.e2e_profiled.cpu_ns),
+        Cell::IntegerList(&profile.reference.wall_ns),
+        Cell::IntegerList(&profile.reference.cpu_ns),
+        Cell::OptionalText(profile.executed.map(|e| e.precision.name())),
+        Cell::OptionalText(profile.executed.map(|e| e.memory_format.name())),
+        Cell::OptionalInteger(profile.peak_memory_bytes),
+        Cell::OptionalText(profile.source.as_deref()),
+    ]);
+    Ok(())
 }
 
 pub(crate) fn rows(table: &Table) -> Result<Vec<VisitRow>, DatasetError> {
@@ -96,6 +97,7 @@ pub(crate) fn rows(table: &Table) -> Result<Vec<VisitRow>, DatasetError> {
 
 fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
     Ok(VisitRow {
+        number: table.number(row),
         key: key_of(table, row),
         environment_variant: table.text("environment_variant", row).to_owned(),
         started_unix_ms: table.integer("started_unix_ms", row),
@@ -108,6 +110,7 @@ fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
         reference: samples_of(table, row, "reference_wall_ns", "reference_cpu_ns"),
         executed: executed_of(table, row)?,
         peak_memory_bytes: table.optional_integer("peak_memory_bytes", row),
+        source: table.optional_text("source", row).map(str::to_owned),
     })
 }
 

@@ -29,7 +29,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("params", Integer),
         ("graph_json", OptionalText),
     ],
-    since_2: &[],
+    added: &[],
 };
 
 /// One row.

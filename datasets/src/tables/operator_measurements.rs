@@ -11,7 +11,7 @@ use crate::{
         TableSchema,
     },
 };
-use std::{collections::HashMap, path::Path};
+use std::{ops::Range, sync::Arc};
 use vitempo_graph::{Measurement, ModelProfile, OpSpec, Origin, Samples, Status};
 
 pub(crate) const SCHEMA: TableSchema = TableSchema {
@@ -33,89 +33,119 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("cpu_ns", IntegerList),
         ("memory_bytes", OptionalInteger),
     ],
-    since_2: &["memory_bytes"],
+    added: &[("memory_bytes", 2)],
 };
 
-/// One row.
-#[derive(Debug)]
-pub(crate) struct OperatorMeasurementRow {
-    pub(crate) op_id: String,
-    pub(crate) position: u64,
-    pub(crate) node: String,
-    pub(crate) kernel: String,
-    pub(crate) origin: Origin,
-    pub(crate) status: Status,
-    pub(crate) samples: Samples,
-    pub(crate) memory_bytes: Option<u64>,
-}
-
-/// Rows that follow each other and belong to one visit; `first` is the number of the first.
+/// Rows that follow each other and belong to one visit.
 #[derive(Debug)]
 pub(crate) struct VisitOperators {
     pub(crate) key: VisitKey,
+    /// Where the first stands in the file.
     pub(crate) first: usize,
-    pub(crate) rows: Vec<OperatorMeasurementRow>,
+    rows: Range<usize>,
 }
 
-impl OperatorMeasurementRow {
-    /// The measurement, once its operator is known.
-    pub(crate) fn into_measurement(self, op: OpSpec) -> Measurement {
-        Measurement { op, node: self.node, kernel: self.kernel, samples: self.samples, memory_bytes: self.memory_bytes, status: self.status }
+impl VisitOperators {
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
     }
 }
 
-/// Operators and their identifiers: the digest of each distinct operator is computed once.
-pub(crate) type OperatorIds<'a> = HashMap<&'a OpSpec, String>;
+/// The table, and which of its rows belong to which visit. Rows are read where they stand: there may be millions.
+#[derive(Debug)]
+pub(crate) struct OperatorVisits {
+    table: Table,
+    pub(crate) visits: Vec<VisitOperators>,
+}
 
-pub(crate) fn build(folder: &Path, profiles: &[ModelProfile], ids: &OperatorIds<'_>) -> Table {
-    let mut table = Table::new(&SCHEMA, folder);
-    for profile in profiles {
-        let key = VisitKey::from(profile);
-        for (position, measurement) in profile.operators.iter().enumerate() {
-            let (status, reason) = status_cells(&measurement.status);
-            table.push([
-                Cell::Text(ids.get(&measurement.op).map_or("", String::as_str)),
-                Cell::Text(&key.environment_id),
-                Cell::Text(&key.architecture),
-                Cell::Text(&key.model),
-                Cell::Text(&key.sitting),
-                Cell::Integer(key.round),
-                Cell::Integer(position as u64),
-                Cell::Text(&measurement.node),
-                Cell::Text(&measurement.kernel),
-                Cell::Text(origin_name(profile.origin)),
-                Cell::Text(status),
-                Cell::OptionalText(reason),
-                Cell::IntegerList(&measurement.samples.wall_ns),
-                Cell::IntegerList(&measurement.samples.cpu_ns),
-                Cell::OptionalInteger(measurement.memory_bytes),
-            ]);
+impl OperatorVisits {
+    /// Finds the visits; every row can be read.
+    pub(crate) fn new(table: Table) -> Result<Self, DatasetError> {
+        let mut visits: Vec<VisitOperators> = Vec::new();
+        for row in 0..table.rows() {
+            let here = Row { table: &table, row };
+            here.origin()?;
+            here.status()?;
+            match visits.last_mut().filter(|visit| has_key(&table, row, &visit.key)) {
+                Some(visit) => visit.rows.end = row + 1,
+                None => visits.push(VisitOperators { key: key_of(&table, row), first: table.number(row), rows: row..row + 1 }),
+            }
         }
+        Ok(Self { table, visits })
     }
-    table
+
+    /// The rows of one visit.
+    pub(crate) fn rows(&self, visit: &VisitOperators) -> impl Iterator<Item = Row<'_>> {
+        visit.rows.clone().map(|row| Row { table: &self.table, row })
+    }
 }
 
-pub(crate) fn visits(table: &Table) -> Result<Vec<VisitOperators>, DatasetError> {
-    let mut visits: Vec<VisitOperators> = Vec::new();
-    for number in 0..table.rows() {
-        let row = read_row(table, number)?;
-        match visits.last_mut().filter(|visit| has_key(table, number, &visit.key)) {
-            Some(visit) => visit.rows.push(row),
-            None => visits.push(VisitOperators { key: key_of(table, number), first: number, rows: vec![row] }),
-        }
-    }
-    Ok(visits)
+/// One row.
+#[derive(Clone, Copy)]
+pub(crate) struct Row<'t> {
+    table: &'t Table,
+    row: usize,
 }
 
-fn read_row(table: &Table, row: usize) -> Result<OperatorMeasurementRow, DatasetError> {
-    Ok(OperatorMeasurementRow {
-        op_id: table.text("op_id", row).to_owned(),
-        position: table.integer("position", row),
-        node: table.text("node", row).to_owned(),
-        kernel: table.text("kernel", row).to_owned(),
-        origin: table.name("origin", row)?,
-        status: status_of(table, row)?,
-        samples: samples_of(table, row, "wall_ns", "cpu_ns"),
-        memory_bytes: table.optional_integer("memory_bytes", row),
-    })
+impl<'t> Row<'t> {
+    /// Where it stands in the file.
+    pub(crate) fn number(self) -> usize {
+        self.table.number(self.row)
+    }
+
+    pub(crate) fn op_id(self) -> &'t str {
+        self.table.text("op_id", self.row)
+    }
+
+    pub(crate) fn position(self) -> u64 {
+        self.table.integer("position", self.row)
+    }
+
+    pub(crate) fn origin(self) -> Result<Origin, DatasetError> {
+        self.table.name("origin", self.row)
+    }
+
+    pub(crate) fn status(self) -> Result<Status, DatasetError> {
+        status_of(self.table, self.row)
+    }
+
+    pub(crate) fn samples(self) -> Samples {
+        samples_of(self.table, self.row, "wall_ns", "cpu_ns")
+    }
+
+    /// The measurement, given its operator.
+    pub(crate) fn measurement(self, op: Arc<OpSpec>) -> Result<Measurement, DatasetError> {
+        Ok(Measurement {
+            op,
+            node: self.table.text("node", self.row).to_owned(),
+            kernel: self.table.text("kernel", self.row).to_owned(),
+            samples: self.samples(),
+            memory_bytes: self.table.optional_integer("memory_bytes", self.row),
+            status: self.status()?,
+        })
+    }
+}
+
+/// Adds the rows of one visit. `op_ids`: the identifier of each operator, in order.
+pub(crate) fn push<'a>(table: &mut Table, profile: &ModelProfile, key: &VisitKey, op_ids: impl Iterator<Item = &'a str>) {
+    for (position, (measurement, op_id)) in profile.operators.iter().zip(op_ids).enumerate() {
+        let (status, reason) = status_cells(&measurement.status);
+        table.push([
+            Cell::Text(op_id),
+            Cell::Text(&key.environment_id),
+            Cell::Text(&key.architecture),
+            Cell::Text(&key.model),
+            Cell::Text(&key.sitting),
+            Cell::Integer(key.round),
+            Cell::Integer(position as u64),
+            Cell::Text(&measurement.node),
+            Cell::Text(&measurement.kernel),
+            Cell::Text(origin_name(profile.origin)),
+            Cell::Text(status),
+            Cell::OptionalText(reason),
+            Cell::IntegerList(&measurement.samples.wall_ns),
+            Cell::IntegerList(&measurement.samples.cpu_ns),
+            Cell::OptionalInteger(measurement.memory_bytes),
+        ]);
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
         TableSchema,
     },
 };
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 use vitempo_graph::{OpSpec, Work};
 
 pub(crate) const SCHEMA: TableSchema = TableSchema {
@@ -27,17 +27,17 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("bytes_written", Integer),
         ("params", Integer),
     ],
-    since_2: &[],
+    added: &[],
 };
 
 /// One row.
 #[derive(Debug)]
 pub(crate) struct OperatorRow {
     pub(crate) op_id: String,
-    pub(crate) op: OpSpec,
+    pub(crate) op: Arc<OpSpec>,
 }
 
-pub(crate) fn build(folder: &Path, operators: &BTreeMap<String, &OpSpec>) -> Table {
+pub(crate) fn build(folder: &Path, operators: &BTreeMap<&str, &OpSpec>) -> Table {
     let mut table = Table::new(&SCHEMA, folder);
     for (op_id, op) in operators {
         let work = Work::of_operator(op);
@@ -58,5 +58,5 @@ pub(crate) fn build(folder: &Path, operators: &BTreeMap<String, &OpSpec>) -> Tab
 }
 
 pub(crate) fn rows(table: &Table) -> Result<Vec<OperatorRow>, DatasetError> {
-    (0..table.rows()).map(|row| Ok(OperatorRow { op_id: table.text("op_id", row).to_owned(), op: table.json("spec_json", row)? })).collect()
+    (0..table.rows()).map(|row| Ok(OperatorRow { op_id: table.text("op_id", row).to_owned(), op: Arc::new(table.json("spec_json", row)?) })).collect()
 }

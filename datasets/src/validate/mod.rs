@@ -10,7 +10,9 @@ mod references;
 mod samples;
 
 use crate::{
-    DatasetError, journal, parquet,
+    DatasetError,
+    column::Table,
+    journal, parquet,
     schema::{Manifest, TableSchema},
     tables::{environments, model_measurements, models, operator_measurements, operators},
 };
@@ -147,7 +149,7 @@ struct Readable {
     environments: Option<Vec<environments::EnvironmentRow>>,
     operators: Option<Vec<operators::OperatorRow>>,
     models: Option<Vec<models::ModelRow>>,
-    operator_visits: Option<Vec<operator_measurements::VisitOperators>>,
+    operator_visits: Option<operator_measurements::OperatorVisits>,
     visits: Option<Vec<model_measurements::VisitRow>>,
     journal: journal::Journal,
 }
@@ -186,11 +188,11 @@ impl Inspection<'_> {
         }
     }
 
-    fn table<R>(&mut self, schema: &'static TableSchema, rows: impl FnOnce(&crate::column::Table) -> Result<Vec<R>, DatasetError>) -> Option<Vec<R>> {
+    fn table<R>(&mut self, schema: &'static TableSchema, rows: impl FnOnce(Table) -> Result<R, DatasetError>) -> Option<R> {
         let folder = self.folder;
         let table = self.keep(&schema.file_name(), parquet::read(schema, folder))?;
         self.report.rows.insert(schema.name, table.rows());
-        self.keep(&schema.file_name(), rows(&table))
+        self.keep(&schema.file_name(), rows(table))
     }
 
     fn read(&mut self) -> Readable {
@@ -198,11 +200,11 @@ impl Inspection<'_> {
         let journal = journal::read(folder);
         Readable {
             journal: self.keep(journal::FOLDER, journal).unwrap_or_default(),
-            visits: self.table(&model_measurements::SCHEMA, model_measurements::rows),
-            operator_visits: self.table(&operator_measurements::SCHEMA, operator_measurements::visits),
-            models: self.table(&models::SCHEMA, models::rows),
-            operators: self.table(&operators::SCHEMA, operators::rows),
-            environments: self.table(&environments::SCHEMA, environments::rows),
+            visits: self.table(&model_measurements::SCHEMA, |t| model_measurements::rows(&t)),
+            operator_visits: self.table(&operator_measurements::SCHEMA, operator_measurements::OperatorVisits::new),
+            models: self.table(&models::SCHEMA, |t| models::rows(&t)),
+            operators: self.table(&operators::SCHEMA, |t| operators::rows(&t)),
+            environments: self.table(&environments::SCHEMA, |t| environments::rows(&t)),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Inspection<'_> {
         self.check_visits(readable, &file);
         self.check_operator_visits(readable, operator_visits, &rows);
         self.check_journal(readable, &rows);
-        let counts: HashMap<&VisitKey, usize> = operator_visits.iter().map(|visit| (&visit.key, visit.rows.len())).collect();
+        let counts: HashMap<&VisitKey, usize> = operator_visits.visits.iter().map(|visit| (&visit.key, visit.len())).collect();
         for (row, visit) in visits.iter().enumerate() {
             let found = counts.get(&visit.key).copied().unwrap_or(0);
             if found as u64 != visit.operators {
@@ -95,27 +95,27 @@ impl Inspection<'_> {
         }
     }
 
-    fn check_operator_visits(&mut self, readable: &Readable, operator_visits: &[operator_measurements::VisitOperators], rows: &HashMap<&VisitKey, usize>) {
+    fn check_operator_visits(&mut self, readable: &Readable, operator_visits: &operator_measurements::OperatorVisits, rows: &HashMap<&VisitKey, usize>) {
         let file = operator_measurements::SCHEMA.file_name();
-        let operators: Option<HashSet<&String>> = readable.operators.as_ref().map(|rows| rows.iter().map(|o| &o.op_id).collect());
+        let operators: Option<HashSet<&str>> = readable.operators.as_ref().map(|rows| rows.iter().map(|o| o.op_id.as_str()).collect());
         let mut seen = HashSet::new();
-        for visit in operator_visits {
+        for visit in &operator_visits.visits {
             if !seen.insert(&visit.key) {
                 self.error("duplicate-key", &file, visit.first, format!("the rows of {} are in two places", visit.key));
             }
             if !rows.contains_key(&visit.key) {
                 self.find(Severity::Warning, "dangling-reference", &file, Some(visit.first), format!("{} is not in model_measurements.parquet", visit.key));
             }
-            for (position, row) in visit.rows.iter().enumerate() {
-                let number = visit.first + position;
-                if row.position != position as u64 {
-                    self.error("missing-rows", &file, number, format!("position {} where {position} belongs", row.position));
+            let origin = rows.get(&visit.key).and_then(|&r| readable.visits.as_ref()?.get(r)).map(|v| v.origin);
+            for (position, row) in operator_visits.rows(visit).enumerate() {
+                let number = row.number();
+                if row.position() != position as u64 {
+                    self.error("missing-rows", &file, number, format!("position {} where {position} belongs", row.position()));
                 }
-                if operators.as_ref().is_some_and(|known| !known.contains(&row.op_id)) {
-                    self.error("dangling-reference", &file, number, format!("operators.parquet has no operator {}", row.op_id));
+                if operators.as_ref().is_some_and(|known| !known.contains(row.op_id())) {
+                    self.error("dangling-reference", &file, number, format!("operators.parquet has no operator {}", row.op_id()));
                 }
-                let origin = rows.get(&visit.key).and_then(|&r| readable.visits.as_ref()?.get(r)).map(|v| v.origin);
-                if origin.is_some_and(|origin| origin != row.origin) {
+                if origin.is_some_and(|origin| row.origin().is_ok_and(|own| own != origin)) {
                     self.error("mixed-origins", &file, number, "another origin than its visit");
                 }
             }

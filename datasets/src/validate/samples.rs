@@ -38,6 +38,13 @@ impl Inspection<'_> {
             if alone.contains(visit.key.architecture.as_str()) {
                 continue; // its operators were checked; it has no end-to-end time
             }
+            if visit.origin == Origin::Imported && visit.source.is_none() {
+                self.warn("no-source", &file, number, format!("{} is imported, but does not tell from where", visit.key));
+            }
+            // Others may have published the operators of a model alone.
+            if visit.origin == Origin::Imported && visit.operators > 0 && visit.e2e.wall_ns.is_empty() {
+                continue;
+            }
             self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &visit.e2e, status: &visit.status, flops, limit }, &visit.e2e_profiled);
             let sum = sums.get(&visit.key).copied();
             self.check_share(&visit.key, (&file, number), sum, &visit.e2e_profiled, &visit.e2e);
@@ -48,15 +55,19 @@ impl Inspection<'_> {
     fn check_operator_rows<'r>(&mut self, readable: &'r Readable, flops: &HashMap<&str, u64>, limits: &HashMap<&str, f64>) -> HashMap<&'r VisitKey, f64> {
         let file = operator_measurements::SCHEMA.file_name();
         let mut sums = HashMap::new();
-        for visit in readable.operator_visits.iter().flatten() {
+        let Some(operators) = &readable.operator_visits else { return sums };
+        for visit in &operators.visits {
             let limit = limit_of(limits, &visit.key);
-            for (position, row) in visit.rows.iter().enumerate() {
-                let flops = flops.get(row.op_id.as_str()).copied().unwrap_or(0);
-                let number = visit.first + position;
-                self.check_row(&Row { file: &file, number, quantity: "operator", samples: &row.samples, status: &row.status, flops, limit });
-                self.count_failure(&row.status);
+            let mut sum = 0.0;
+            for row in operators.rows(visit) {
+                let Ok(status) = row.status() else { continue };
+                let samples = row.samples();
+                let flops = flops.get(row.op_id()).copied().unwrap_or(0);
+                self.check_row(&Row { file: &file, number: row.number(), quantity: "operator", samples: &samples, status: &status, flops, limit });
+                self.count_failure(&status);
+                sum += samples.median_ns().unwrap_or(0.0);
             }
-            sums.insert(&visit.key, visit.rows.iter().filter_map(|row| row.samples.median_ns()).sum());
+            sums.insert(&visit.key, sum);
         }
         sums
     }

@@ -34,8 +34,7 @@ fn column<'t>(table: &'t mut Table, name: &str) -> &'t mut Column {
 
 fn set_text(table: &mut Table, name: &str, row: usize, text: &str) {
     match column(table, name) {
-        Column::Text(values) => values[row] = text.to_owned(),
-        Column::OptionalText(values) => values[row] = Some(text.to_owned()),
+        Column::Text(values) | Column::OptionalText(values) => values.set(row, text),
         _ => panic!("{name} is no text"),
     }
 }
@@ -53,8 +52,7 @@ fn set_sample(table: &mut Table, name: &str, sample: usize, value: u64) {
 fn drop_last_row(table: &mut Table) {
     for column in &mut table.columns {
         match column {
-            Column::Text(values) => drop(values.pop()),
-            Column::OptionalText(values) => drop(values.pop()),
+            Column::Text(values) | Column::OptionalText(values) => values.pop(),
             Column::Integer(values) => drop(values.pop()),
             Column::OptionalInteger(values) => drop(values.pop()),
             Column::IntegerList(lists) => {

@@ -83,11 +83,11 @@ pub fn compare(predicted: &Graph, executed: &[Measurement]) -> Comparison {
     }
     let mut comparison = Comparison { executed: executed.len(), predicted: open.nodes.len(), ..Comparison::default() };
     let mut rest = Vec::new();
-    let equal = executed.iter().map(|row| by_op.get(&row.op).and_then(|same| open.take_named(same, &row.node))).collect::<Vec<_>>();
+    let equal = executed.iter().map(|row| by_op.get(&*row.op).and_then(|same| open.take_named(same, &row.node))).collect::<Vec<_>>();
     for (row, named) in executed.iter().zip(equal) {
         let ns = row.samples.median_ns().unwrap_or(0.0);
         comparison.executed_ns += ns;
-        if named.or_else(|| by_op.get(&row.op).and_then(|same| open.take(same))).is_some() {
+        if named.or_else(|| by_op.get(&*row.op).and_then(|same| open.take(same))).is_some() {
             comparison.matched_ns += ns;
             comparison.equal_ns += ns;
         } else {
@@ -115,7 +115,7 @@ pub fn compare(predicted: &Graph, executed: &[Measurement]) -> Comparison {
 }
 
 fn mismatch(row: &Measurement, ns: f64, nearest: Option<Predicted>) -> Mismatch {
-    Mismatch { kernel: row.kernel.clone(), node: row.node.clone(), executed: row.op.clone(), ns, nearest }
+    Mismatch { kernel: row.kernel.clone(), node: row.node.clone(), executed: OpSpec::clone(&row.op), ns, nearest }
 }
 
 /// Kind and shapes of a kernel; shapes as multisets.
@@ -204,7 +204,7 @@ mod tests {
 
     fn ran(node: &str, op: &OpSpec, ns: u64) -> Measurement {
         let samples = Samples { wall_ns: vec![ns], cpu_ns: Vec::new() };
-        Measurement { op: op.clone(), node: node.to_owned(), kernel: op.kind.name().to_owned(), samples, memory_bytes: None, status: Status::Ok }
+        Measurement { op: op.clone().into(), node: node.to_owned(), kernel: op.kind.name().to_owned(), samples, memory_bytes: None, status: Status::Ok }
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
     let mut random = Numbers(round as u64 * 1000 + graph.nodes().len() as u64 * 31 + graph.name().bytes().map(u64::from).sum::<u64>());
     let mut samples = |ns: f64| Samples { wall_ns: (0..9).map(|_| (ns * drift * (1.0 + spread * random.normal())).max(0.0) as u64).collect(), cpu_ns: vec![] };
     let measurement = |op: &OpSpec, node: &str, samples| Measurement {
-        op: op.clone(),
+        op: op.clone().into(),
         node: node.into(),
         kernel: String::new(),
         samples,
@@ -134,6 +134,7 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
         round,
         started_unix_ms: round as u64,
         origin: Origin::Simulated,
+        source: None,
         protocol: Protocol { warmups: 1, min_repeats: 9, max_repeats: 9, target_spread: 0.01, rounds: 2, seed: 1, input_distribution: "none".into() },
         e2e: samples(total),
         e2e_profiled: samples(total),

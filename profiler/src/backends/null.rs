@@ -70,7 +70,7 @@ impl Session for NullSession {
 
 fn empty_row(node: &vitempo_graph::Node) -> Measurement {
     Measurement {
-        op: node.op.clone(),
+        op: node.op.clone().into(),
         node: node.name.clone(),
         kernel: node.op.kind.name().to_owned(),
         samples: Samples::default(),

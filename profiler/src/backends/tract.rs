@@ -174,7 +174,7 @@ fn row(plan: &TypedRunnableModel, id: usize) -> Measurement {
     // A packed operand is no tensor of numbers: it stands for what went in.
     let outputs = Some(outputs(node)).filter(|o| !o.is_empty()).unwrap_or_else(|| inputs.first().map(|i| i.tensor.clone()).into_iter().collect());
     let op = OpSpec { kind, attributes, inputs, outputs };
-    Measurement { op, node: node.name.clone(), kernel, samples: Samples::default(), memory_bytes: None, status: Status::Ok }
+    Measurement { op: op.into(), node: node.name.clone(), kernel, samples: Samples::default(), memory_bytes: None, status: Status::Ok }
 }
 
 fn outputs(node: &TypedNode) -> Vec<TensorSpec> {

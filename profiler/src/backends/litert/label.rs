@@ -79,12 +79,12 @@ fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, cod
 
 fn label(row: &mut Measurement, node: &str, op: OpSpec) {
     row.node = node.to_owned();
-    row.op = op;
+    row.op = op.into();
 }
 
 fn unknown(kernel: &Kernel) -> Measurement {
     let op = OpSpec { kind: OpKind::Unsupported(kernel.name().to_owned()), attributes: Attributes::new(), inputs: Vec::new(), outputs: Vec::new() };
-    Measurement { op, node: String::new(), kernel: kernel.name().to_owned(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
+    Measurement { op: op.into(), node: String::new(), kernel: kernel.name().to_owned(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
 }
 
 /// The casts around a part that runs in half precision: of what it reads at its begin, of what others read at its end.

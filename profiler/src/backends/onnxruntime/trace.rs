@@ -170,7 +170,7 @@ fn row(node: &str, arguments: &Arguments, spec: Option<&OpSpec>) -> Measurement 
     });
     let held = arguments.activation_size.saturating_add(arguments.parameter_size).saturating_add(arguments.output_size);
     let memory_bytes = Some(held).filter(|&bytes| bytes > 0);
-    Measurement { op, node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), memory_bytes, status: Status::Ok }
+    Measurement { op: op.into(), node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), memory_bytes, status: Status::Ok }
 }
 
 fn tensors(types: &[HashMap<String, Vec<i64>>]) -> impl Iterator<Item = TensorSpec> {

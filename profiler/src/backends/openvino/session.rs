@@ -216,7 +216,7 @@ fn rows(told: &[Vec<NodeTime>], warmups: usize, averages: bool, labels: &mut Lab
         let readings: Vec<u64> = told.iter().map(|nodes| nodes[index].time_us).collect();
         let runs = if averages { counter::runs_ns(&readings) } else { readings.iter().map(|us| us * 1000).collect() };
         Measurement {
-            op: labels.take(node),
+            op: labels.take(node).into(),
             node: node.node.clone(),
             kernel: format!("{} {}", node.node_type, node.exec_type),
             samples: Samples { wall_ns: runs.into_iter().skip(warmups).collect(), cpu_ns: Vec::new() },

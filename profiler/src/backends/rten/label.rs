@@ -39,7 +39,7 @@ impl Labels {
     pub fn measurements(&self, runs: &[Vec<Step>]) -> Result<Vec<Measurement>, String> {
         let Some(first) = runs.first() else { return Ok(Vec::new()) };
         let row = |step: &Step| Measurement {
-            op: self.of_step(step),
+            op: self.of_step(step).into(),
             node: step.node.clone(),
             kernel: step.kernel.clone(),
             samples: Samples::default(),
@@ -151,7 +151,7 @@ mod tests {
         let graph = softmax_of_a_transpose();
         let rows = Labels::of(&graph).measurements(&[steps("Softmax", "0.010"), steps("Softmax", "0.012")]).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(rows.iter().map(|r| r.op.kind.clone()).collect::<Vec<_>>(), [OpKind::Transpose, OpKind::Softmax]);
-        assert_eq!(rows[1].op, graph.nodes()[1].op);
+        assert_eq!(*rows[1].op, graph.nodes()[1].op);
         assert_eq!(rows[1].samples.wall_ns, [10_000, 12_000]);
     }
 

@@ -199,7 +199,7 @@ impl Session for TorchSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         let row = |step: &executor::Step| Measurement {
-            op: step.op.clone(),
+            op: step.op.clone().into(),
             node: step.name.clone(),
             kernel: step.call.name.to_owned(),
             samples: Samples::default(),

@@ -1,0 +1,90 @@
+//! Visits to rows: [`Visits`] gathers what all tables need of them, [`TablesWriter`] writes the tables visit by visit, so that a dataset need not fit in memory.
+
+use super::{environments, model_measurements, models, operator_measurements, operators};
+use crate::{DatasetError, VisitKey, column::Table, parquet};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, OpSpec};
+
+/// What was seen of the visits so far.
+pub(crate) struct Visits {
+    folder: PathBuf,
+    environments: BTreeMap<(String, String), Environment>,
+    /// The identifier of each distinct operator.
+    ids: HashMap<Arc<OpSpec>, Arc<str>>,
+    /// The same by address, for operators that `ids` holds.
+    by_address: HashMap<usize, Arc<str>>,
+    rows: Table,
+}
+
+impl Visits {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            environments: BTreeMap::new(),
+            ids: HashMap::new(),
+            by_address: HashMap::new(),
+            rows: Table::new(&model_measurements::SCHEMA, folder),
+        }
+    }
+
+    /// Takes in a visit; its operators become rows of `operator_rows`.
+    pub(crate) fn add(&mut self, profile: &ModelProfile, operator_rows: &mut Table) -> Result<(), DatasetError> {
+        let key = VisitKey::from(profile);
+        let variant = environments::variant(&profile.environment);
+        let op_ids: Vec<Arc<str>> = profile.operators.iter().map(|measurement| self.id(&measurement.op)).collect();
+        operator_measurements::push(operator_rows, profile, &key, op_ids.iter().map(AsRef::as_ref));
+        model_measurements::push(&mut self.rows, profile, &key, &variant)?;
+        self.environments.entry((key.environment_id, variant)).or_insert_with(|| profile.environment.clone());
+        Ok(())
+    }
+
+    fn id(&mut self, op: &Arc<OpSpec>) -> Arc<str> {
+        let address = Arc::as_ptr(op) as usize;
+        if let Some(id) = self.by_address.get(&address).or_else(|| self.ids.get(op)) {
+            return Arc::clone(id);
+        }
+        let id: Arc<str> = op.id().into();
+        self.ids.insert(Arc::clone(op), Arc::clone(&id));
+        self.by_address.insert(address, Arc::clone(&id));
+        id
+    }
+
+    /// All tables but that of the operators' rows, in the order in which they are written.
+    pub(crate) fn tables(self, models: &[ModelIdentity], graphs: &BTreeMap<String, Graph>) -> Result<[Table; 4], DatasetError> {
+        let operators: BTreeMap<&str, &OpSpec> = self.ids.iter().map(|(op, id)| (&**id, &**op)).collect();
+        Ok([
+            environments::build(&self.folder, self.environments.values()),
+            operators::build(&self.folder, &operators),
+            models::build(&self.folder, models, graphs)?,
+            self.rows,
+        ])
+    }
+}
+
+/// Writes the tables of a folder.
+pub(crate) struct TablesWriter {
+    visits: Visits,
+    operator_rows: parquet::Writer,
+}
+
+impl TablesWriter {
+    pub(crate) fn new(folder: &Path) -> Result<Self, DatasetError> {
+        Ok(Self { visits: Visits::new(folder), operator_rows: parquet::Writer::new(&operator_measurements::SCHEMA, folder)? })
+    }
+
+    pub(crate) fn add(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
+        self.visits.add(profile, self.operator_rows.rows()?)
+    }
+
+    /// Replaces the tables, each whole: a row is there before any row that points to it.
+    pub(crate) fn finish(self, models: &[ModelIdentity], graphs: &BTreeMap<String, Graph>) -> Result<(), DatasetError> {
+        let [environments, operators, models, rows] = self.visits.tables(models, graphs)?;
+        [environments, operators, models].iter().try_for_each(parquet::write)?;
+        self.operator_rows.finish()?;
+        parquet::write(&rows)
+    }
+}
