@@ -66,6 +66,7 @@ fn every_verb_explains_itself_with_an_example() {
         &["dataset", "validate"],
         &["dataset", "split"],
         &["dataset", "merge"],
+        &["dataset", "import", "mobile-ml-benchmark"],
         &["dataset", "export"],
         &["train"],
         &["evaluate"],

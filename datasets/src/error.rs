@@ -32,6 +32,10 @@ pub enum DatasetError {
     Empty { path: PathBuf, failed: usize },
     #[error("cannot split {path}: {reason}")]
     Split { path: PathBuf, reason: String },
+    #[error("{path}, line {line}, column `{column}`: {reason}")]
+    Import { path: PathBuf, line: u64, column: String, reason: String },
+    #[error("{path} cannot be imported: {reason}")]
+    NotImportable { path: PathBuf, reason: String },
     #[error("there is no table `{name}`; the tables are {known}")]
     NoSuchTable { name: String, known: String },
 }

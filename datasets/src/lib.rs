@@ -13,7 +13,7 @@
 //! | `journal/*.jsonl` | visits not yet folded into the tables |
 //!
 //! [`Store`] writes, [`Dataset::load`] reads, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`] joins, [`export`] hands
-//! a table to other programs. Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet.rs`.
+//! a table to other programs, [`import_mobile_ml_benchmark`] reads what others published. Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet.rs`.
 
 mod assembly;
 mod column;
@@ -21,6 +21,7 @@ mod dataset;
 mod error;
 mod export;
 mod files;
+mod import;
 mod inspect;
 mod journal;
 mod key;
@@ -40,6 +41,7 @@ mod simulated;
 pub use dataset::{Dataset, Warning};
 pub use error::DatasetError;
 pub use export::{ExportFormat, export};
+pub use import::mobile_ml_benchmark::{Family, FileFacts, Framework, Imported, import_mobile_ml_benchmark};
 pub use inspect::{Summary, inspect};
 pub use key::VisitKey;
 pub use merge::merge;

@@ -7,10 +7,10 @@ use super::{
 };
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
-use vitempo_datasets::{Dataset, ExportFormat, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
+use vitempo_datasets::{Dataset, ExportFormat, Family, FileFacts, Framework, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
 use vitempo_graph::Status;
 
-/// Looks into, checks, divides, joins and exports datasets
+/// Looks into, checks, divides, joins, imports and exports datasets
 ///
 /// Example: vitempo dataset inspect data/
 #[derive(Subcommand, Debug)]
@@ -37,6 +37,9 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset split data/ --train 240 --test 60 --seed 1 --out split.json
     Split(SplitArgs),
+    /// Reads measurements that others published; every row keeps its source and is marked as imported
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Joins datasets into a new one
     ///
     /// Example: vitempo dataset merge monday/ tuesday/ --out both/
@@ -58,6 +61,47 @@ pub enum DatasetCommand {
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ImportCommand {
+    /// CNNs and vision transformers on six phones, from the CSV files of github.com/qed-usc/mobile-ml-benchmark
+    ///
+    /// Give all files at once: end-to-end and operator rows of the same models become one visit. Names such as tflite_vit_synthetic_ops_cpu.csv tell what a
+    /// file holds; for other names say it.
+    ///
+    /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
+    MobileMlBenchmark(PhonesArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub struct PhonesArgs {
+    #[arg(required = true, value_name = "FILES")]
+    files: Vec<PathBuf>,
+    /// New dataset folder
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// tflite or torch, where a file's name does not tell
+    #[arg(long, value_enum)]
+    framework: Option<Engine>,
+    /// cnn or vit, where a file's name does not tell
+    #[arg(long, value_enum)]
+    family: Option<Models>,
+    /// The models of files whose names do not tell were sampled from a search space: they can be trained on
+    #[arg(long)]
+    synthetic: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Engine {
+    Tflite,
+    Torch,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Models {
+    Cnn,
+    Vit,
 }
 
 #[derive(clap::Args, Debug)]
@@ -87,6 +131,7 @@ pub fn run(command: &DatasetCommand) -> CliResult {
         DatasetCommand::Inspect { data, format } => output::print(&Inspected(vitempo_datasets::inspect(data)?), *format),
         DatasetCommand::Validate { data, format } => validate(data, *format),
         DatasetCommand::Split(args) => split(args),
+        DatasetCommand::Import(ImportCommand::MobileMlBenchmark(args)) => import_phones(args),
         DatasetCommand::Merge { data, out } => {
             let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
             let merged = vitempo_datasets::merge(&folders, out)?;
@@ -99,6 +144,31 @@ pub fn run(command: &DatasetCommand) -> CliResult {
             output::write_stdout(&String::from_utf8_lossy(&text))
         }
     }
+}
+
+fn import_phones(args: &PhonesArgs) -> CliResult {
+    let framework = args.framework.map(|engine| match engine {
+        Engine::Tflite => Framework::TfLite,
+        Engine::Torch => Framework::TorchMobile,
+    });
+    let family = args.family.map(|models| match models {
+        Models::Cnn => Family::Cnn,
+        Models::Vit => Family::Vit,
+    });
+    let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    let facts = FileFacts { framework, family, synthetic: args.synthetic };
+    let imported = vitempo_datasets::import_mobile_ml_benchmark(&files, &facts, &args.out)?;
+    for (what, rows) in &imported.unsupported {
+        progress::say(format!("warning: {rows} rows are kept as an unsupported operator: {what}"));
+    }
+    output::write_stdout(&format!(
+        "{} visits to {} models in {} environments, {} operator rows in {}\n",
+        imported.visits,
+        imported.models,
+        imported.environments,
+        thousands(imported.operator_rows as u64),
+        args.out.display()
+    ))
 }
 
 /// Reads a dataset and says what had to be left out.

@@ -1,0 +1,78 @@
+//! [`import_mobile_ml_benchmark`]: CNNs and vision transformers on six phones, as Li, Paolieri and Golubchik publish them in
+//! <https://github.com/qed-usc/mobile-ml-benchmark> (MIT).
+//!
+//! | file | columns |
+//! |---|---|
+//! | end to end | `model`, `FLOPS` or `flops`, `size`, then `device\|cores\|precision\|mean` and `\|std` |
+//! | per operator | `model`, `operation`, `feature` (a Python dict), then `device\|cores\|precision`, and `device\|gpu\|kernel` |
+//!
+//! Latencies are means in microseconds, an empty cell was not measured; `cores` is a set of cores such as `1large1med`, or `gpu`; precision is `float` or
+//! `quant`. File names say the rest: `{tflite|torch}_{cnn|nas|vit|transformer}_{real|synthetic}_{e2e|ops_cpu|ops_cpu_quant|ops_gpu}.csv`.
+//!
+//! A mean becomes one sample in nanoseconds; standard deviations are of single runs, not of the mean, and are left out. The rows of all files are held as
+//! numbers, visits are made and written one at a time, environment by environment.
+
+mod cells;
+mod columns;
+mod conventions;
+mod features;
+mod fused;
+mod kinds;
+mod operators;
+mod read;
+mod shapes;
+mod visits;
+
+#[cfg(test)]
+mod tests;
+
+pub use conventions::{Family, Framework};
+
+use crate::{DatasetError, Store, tables::visits::TablesWriter};
+use std::{collections::BTreeMap, path::Path};
+
+/// Where the numbers come from and under which licence.
+pub(crate) const SOURCE: &str = "https://github.com/qed-usc/mobile-ml-benchmark, MIT";
+
+/// What the names of files do not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Inference engine.
+    pub framework: Option<Framework>,
+    /// What kind of models.
+    pub family: Option<Family>,
+    /// Whether the models were sampled from a search space: these are trained on, others are only judged by.
+    pub synthetic: bool,
+}
+
+/// What was imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Visits written.
+    pub visits: usize,
+    /// Models with a visit.
+    pub models: usize,
+    /// Environments.
+    pub environments: usize,
+    /// Rows of operators.
+    pub operator_rows: usize,
+    /// Operations that were kept as unsupported operators: `name: why`, and how many rows of the files.
+    pub unsupported: BTreeMap<String, usize>,
+}
+
+/// Writes what the files hold into a new dataset folder. End-to-end and operator rows of one model and setting become one visit.
+///
+/// # Errors
+/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when a name and `facts` do not tell what a file holds, or two files
+/// hold the same; [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
+pub fn import_mobile_ml_benchmark(files: &[&Path], facts: &FileFacts, out: &Path) -> Result<Imported, DatasetError> {
+    let collections = read::collections(files, facts)?;
+    let store = Store::open_or_create(out)?;
+    if store.visits() > 0 {
+        return Err(DatasetError::NotADataset { path: out.to_owned(), reason: "it holds measurements; import into a new folder".to_owned() });
+    }
+    let mut writer = TablesWriter::new(out)?;
+    let (imported, models) = visits::write(&collections, &mut writer)?;
+    writer.finish(&models, &BTreeMap::new())?;
+    Ok(imported)
+}

@@ -1,0 +1,150 @@
+//! Makes a visit of each model in each environment and writes it at once: environments one after the other, so that each can be read alone.
+
+use super::{
+    Imported, SOURCE,
+    cells::NOT_MEASURED,
+    conventions::{Collection, Framework, Setting},
+    operators::{Operation, operator},
+    read::Models,
+};
+use crate::{DatasetError, tables::visits::TablesWriter};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+use vitempo_graph::{Environment, Executed, Measurement, ModelIdentity, ModelProfile, OpSpec, Origin, Precision, Protocol, Samples, Status};
+
+/// Name of the sitting of everything imported.
+const SITTING: &str = "mobile-ml-benchmark";
+
+/// An operator and why it is an unsupported one, by the numbers of operation and kernel, and precision.
+type Operators = HashMap<(usize, usize, Precision), (Arc<OpSpec>, Option<String>)>;
+
+/// Writes all visits; gives the models visited.
+pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut TablesWriter) -> Result<(Imported, Vec<ModelIdentity>), DatasetError> {
+    let mut imported = Imported::default();
+    let mut identities: BTreeMap<(String, String), ModelIdentity> = BTreeMap::new();
+    let mut known: BTreeMap<Collection, Operators> = BTreeMap::new();
+    let mut reported: BTreeSet<(Collection, usize)> = BTreeSet::new();
+    for (environment, parts) in environments(collections) {
+        let mut visited = false;
+        for (collection, setting) in parts {
+            let Some(models) = collections.get(&collection) else { continue };
+            let operators = known.entry(collection).or_default();
+            for model in 0..models.names.len() {
+                let e2e = models.end_to_end.get(setting).and_then(|of| of.get(&model)).copied().filter(|ns| *ns != NOT_MEASURED);
+                let rows = measurements(models, collection.framework, setting, model, operators, &mut |operation, reason| {
+                    if reported.insert((collection, operation)) {
+                        let count = models.files.iter().map(|file| file.count(operation)).sum::<usize>();
+                        *imported.unsupported.entry(format!("{}: {reason}", models.operation(operation))).or_default() += count;
+                    }
+                });
+                if e2e.is_none() && rows.is_empty() {
+                    continue;
+                }
+                let profile = profile(identity(collection, models.names.text(model)), &environment, e2e, rows);
+                writer.add(&profile)?;
+                visited = true;
+                imported.visits += 1;
+                imported.operator_rows += profile.operators.len();
+                identities.entry((profile.model.architecture.clone(), profile.model.name.clone())).or_insert(profile.model);
+            }
+        }
+        imported.environments += usize::from(visited);
+    }
+    imported.models = identities.len();
+    Ok((imported, identities.into_values().collect()))
+}
+
+/// Each environment with the settings that are measured in it, in the order of the environments' names.
+fn environments(collections: &BTreeMap<Collection, Models>) -> Vec<(Environment, Vec<(Collection, &Setting)>)> {
+    let mut found: BTreeMap<String, (Environment, BTreeSet<(Collection, &Setting)>)> = BTreeMap::new();
+    for (collection, models) in collections {
+        for setting in models.settings() {
+            let environment = setting.environment(*collection);
+            found.entry(environment.id()).or_insert_with(|| (environment, BTreeSet::new())).1.insert((*collection, setting));
+        }
+    }
+    found.into_values().map(|(environment, parts)| (environment, parts.into_iter().collect())).collect()
+}
+
+/// The operators of a model that were measured in a setting.
+fn measurements(
+    models: &Models,
+    framework: Framework,
+    setting: &Setting,
+    model: usize,
+    known: &mut Operators,
+    unsupported: &mut dyn FnMut(usize, &str),
+) -> Vec<Measurement> {
+    let mut rows = Vec::new();
+    for file in &models.files {
+        let Some(place) = file.settings.iter().position(|s| s == setting) else { continue };
+        for (row, ns, kernel) in file.rows(model, place).filter(|(_, ns, _)| *ns != NOT_MEASURED) {
+            let name = models.operation(row.operation);
+            let told = models.kernels.text(kernel);
+            let (op, reason) = known.entry((row.operation, kernel, setting.precision)).or_insert_with(|| {
+                let features = models.features.get(row.operation).cloned().unwrap_or_default();
+                let (op, reason) = operator(Operation { framework, name, features: &features, kernel: told, precision: setting.precision });
+                (Arc::new(op), reason)
+            });
+            if let Some(reason) = reason {
+                unsupported(row.operation, reason);
+            }
+            rows.push(Measurement {
+                op: Arc::clone(op),
+                node: format!("{name}_{}", row.position),
+                kernel: if told.is_empty() { name.to_owned() } else { told.to_owned() },
+                samples: one_sample(Some(ns)),
+                memory_bytes: None,
+                status: Status::Ok,
+            });
+        }
+    }
+    rows
+}
+
+fn one_sample(ns: Option<u64>) -> Samples {
+    Samples { wall_ns: ns.into_iter().collect(), cpu_ns: Vec::new() }
+}
+
+/// The files hold no graphs: a model is known by its name among those it was published with.
+fn identity(collection: Collection, name: &str) -> ModelIdentity {
+    let (family, kind) = (collection.family.name(), if collection.synthetic { "synthetic" } else { "real" });
+    let digest = blake3::hash(format!("mobile-ml-benchmark|{family}|{kind}|{name}").as_bytes()).to_hex();
+    ModelIdentity {
+        name: name.to_owned(),
+        architecture: digest[..16].to_owned(),
+        space: collection.synthetic.then(|| format!("mobile-ml-benchmark-{family}")),
+        encoding: collection.synthetic.then(|| name.to_owned()),
+    }
+}
+
+/// What the protocol was is not told: one sample per quantity, at an unknown time.
+fn profile(model: ModelIdentity, environment: &Environment, e2e: Option<u64>, operators: Vec<Measurement>) -> ModelProfile {
+    ModelProfile {
+        model,
+        environment: environment.clone(),
+        sitting: SITTING.to_owned(),
+        round: 0,
+        started_unix_ms: 0,
+        origin: Origin::Imported,
+        source: Some(SOURCE.to_owned()),
+        protocol: Protocol {
+            warmups: 0,
+            min_repeats: 1,
+            max_repeats: 1,
+            target_spread: 0.0,
+            rounds: 1,
+            seed: 0,
+            input_distribution: "not told; samples are published means".to_owned(),
+        },
+        e2e: one_sample(e2e),
+        e2e_profiled: Samples::default(),
+        reference: Samples::default(),
+        executed: Executed::of(&operators),
+        operators,
+        peak_memory_bytes: None,
+        status: Status::Ok,
+    }
+}

@@ -1,0 +1,3 @@
+//! Data that others published becomes a dataset of origin `imported`, with its source and licence in every visit.
+
+pub(crate) mod mobile_ml_benchmark;
