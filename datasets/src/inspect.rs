@@ -157,9 +157,12 @@ fn count_distinct(summary: &mut Summary, dataset: &Dataset) {
     for op in operators {
         summary.kinds.entry(String::from(op.kind.clone())).or_default().distinct += 1;
     }
+    let mut architectures: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for profile in &dataset.profiles {
+        architectures.entry(profile.environment.id()).or_default().insert(&profile.model.architecture);
+    }
     for (id, environment) in &mut summary.environments {
-        let inside = dataset.profiles.iter().filter(|p| p.environment.id() == *id);
-        environment.architectures = inside.map(|p| &p.model.architecture).collect::<BTreeSet<_>>().len();
+        environment.architectures = architectures.get(id).map_or(0, BTreeSet::len);
     }
 }
 
