@@ -159,7 +159,7 @@ fn import_phones(args: &PhonesArgs) -> CliResult {
     let facts = FileFacts { framework, family, synthetic: args.synthetic };
     let imported = vitempo_datasets::import_mobile_ml_benchmark(&files, &facts, &args.out)?;
     for (what, rows) in &imported.unsupported {
-        progress::say(format!("warning: {rows} rows are kept as an unsupported operator: {what}"));
+        progress::say(format!("warning: kept as an unsupported operator ({rows} x): {what}"));
     }
     output::write_stdout(&format!(
         "{} visits to {} models in {} environments, {} operator rows in {}\n",
