@@ -28,7 +28,7 @@ fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
     let foretold = lowering::rten::lower(&graph).nodes().iter().map(|node| (node.name.clone(), node.op.clone())).collect();
     let model = Model { name: path.display().to_string(), graph, source: ModelSource::Bytes(bytes) };
     let rows = Rten.load(&model, &RunOptions::default()).unwrap().profile(0, 1).unwrap().operators;
-    (foretold, rows.into_iter().map(|row| (row.node, row.op)).collect())
+    (foretold, rows.into_iter().map(|row| (row.node, row.op.as_ref().clone())).collect())
 }
 
 #[test]

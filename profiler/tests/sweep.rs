@@ -60,7 +60,7 @@ fn the_harness_measures_itself() {
         assert_eq!(profile.reference.wall_ns.len(), 10);
         assert_eq!(profile.e2e_profiled.wall_ns.len(), 10);
         let graph = reference::graph().unwrap();
-        let nodes: Vec<_> = profile.operators.iter().map(|o| (&o.node, &o.op)).collect();
+        let nodes: Vec<_> = profile.operators.iter().map(|o| (&o.node, &*o.op)).collect();
         assert_eq!(nodes, graph.nodes().iter().map(|n| (&n.name, &n.op)).collect::<Vec<_>>());
     }
 }

@@ -86,7 +86,7 @@ fn calls_are_foretold_and_outputs_agree() {
             };
             let rows = session.profile(0, 1).unwrap().operators;
             let count = rows.len();
-            let wrong = differences(&model, &options, rows.into_iter().map(|r| r.op).collect());
+            let wrong = differences(&model, &options, rows.into_iter().map(|r| r.op.as_ref().clone()).collect());
             let apart = expected.as_ref().map(|e| distance(e, &session.outputs().unwrap()));
             eprintln!("{case}: {count} calls, {} not as foretold, outputs {apart:?} apart {}", wrong.len(), wrong.join("\n  "));
             let tolerance = if precision == Precision::F32 { 1e-3 } else { 0.1 };

@@ -56,16 +56,19 @@ pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut Tab
     Ok((imported, identities.into_values().collect()))
 }
 
+/// An environment, and which settings of which collections are measured in it.
+type Measured<'a> = (Environment, BTreeSet<(Collection, &'a Setting)>);
+
 /// Each environment with the settings that are measured in it, in the order of the environments' names.
-fn environments(collections: &BTreeMap<Collection, Models>) -> Vec<(Environment, Vec<(Collection, &Setting)>)> {
-    let mut found: BTreeMap<String, (Environment, BTreeSet<(Collection, &Setting)>)> = BTreeMap::new();
+fn environments(collections: &BTreeMap<Collection, Models>) -> Vec<Measured<'_>> {
+    let mut found: BTreeMap<String, Measured<'_>> = BTreeMap::new();
     for (collection, models) in collections {
         for setting in models.settings() {
             let environment = setting.environment(*collection);
             found.entry(environment.id()).or_insert_with(|| (environment, BTreeSet::new())).1.insert((*collection, setting));
         }
     }
-    found.into_values().map(|(environment, parts)| (environment, parts.into_iter().collect())).collect()
+    found.into_values().collect()
 }
 
 /// The operators of a model that were measured in a setting.
