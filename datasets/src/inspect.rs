@@ -50,6 +50,8 @@ pub struct Summary {
     pub kinds: BTreeMap<String, KindSummary>,
     /// Visits per origin.
     pub origins: BTreeMap<String, usize>,
+    /// Visits per source, of those that others published.
+    pub sources: BTreeMap<String, usize>,
     /// Size of each file, and of the journal, in bytes.
     pub size_bytes: BTreeMap<String, u64>,
     /// What could not be read.
@@ -124,6 +126,9 @@ fn count_models(summary: &mut Summary, dataset: &Dataset) {
 fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
     let timings = |samples: &Samples| samples.wall_ns.len();
     *summary.origins.entry(origin_name(profile.origin).to_owned()).or_default() += 1;
+    if let Some(source) = &profile.source {
+        *summary.sources.entry(source.clone()).or_default() += 1;
+    }
     summary.samples += timings(&profile.e2e) + timings(&profile.e2e_profiled);
     summary.operator_rows += profile.operators.len();
     let environment = summary.environments.entry(profile.environment.id()).or_default();

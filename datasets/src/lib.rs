@@ -12,8 +12,9 @@
 //! | `environments.parquet` | where it was measured |
 //! | `journal/*.jsonl` | visits not yet folded into the tables |
 //!
-//! [`Store`] writes, [`Dataset::load`] reads, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`] joins, [`export`] hands
-//! a table to other programs, [`import_mobile_ml_benchmark`] reads what others published. Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet.rs`.
+//! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment alone, [`validate`] checks, [`inspect`] sums up, [`split`]
+//! divides by architecture, [`merge`] joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`] reads what others published.
+//! Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet`.
 
 mod assembly;
 mod column;

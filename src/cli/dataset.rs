@@ -231,7 +231,7 @@ impl Report for Inspected {
         let size: u64 = s.size_bytes.values().sum();
         let origins: Vec<String> = s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
         let mut text = format!(
-            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, {} rows\nSamples      {}\n\n",
+            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, {} rows\nSamples      {}\n",
             s.path.display(),
             s.schema_version,
             si(size),
@@ -245,6 +245,10 @@ impl Report for Inspected {
             thousands(s.operator_rows as u64),
             thousands(s.samples as u64),
         );
+        for (source, n) in &s.sources {
+            text += &format!("Source       {source} ({n} visits)\n");
+        }
+        text.push('\n');
         text += &self.environments().to_text();
         text.push('\n');
         text += &self.kinds().to_text();

@@ -69,6 +69,8 @@ impl Judged {
 }
 
 pub fn run(args: &EvaluateArgs) -> CliResult {
+    // What is wrong with the data is said before what is wrong with a bundle.
+    Dataset::environments(&args.on)?;
     let mut judged = Vec::new();
     let mut read: Option<(String, Dataset)> = None;
     for path in &args.bundles {

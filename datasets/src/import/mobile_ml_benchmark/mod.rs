@@ -22,6 +22,7 @@ mod operators;
 mod read;
 mod shapes;
 mod visits;
+mod windows;
 
 #[cfg(test)]
 mod tests;

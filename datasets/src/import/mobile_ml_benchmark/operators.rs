@@ -28,7 +28,7 @@ pub(super) struct Operation<'a> {
 }
 
 /// Kind, attributes and inputs.
-type Parts = (OpKind, Attributes, Vec<Operand>);
+pub(super) type Parts = (OpKind, Attributes, Vec<Operand>);
 
 /// The operator, and why it is an unsupported one, if it is.
 pub(super) fn operator(operation: Operation<'_>) -> (OpSpec, Option<String>) {
@@ -90,12 +90,12 @@ impl Operation<'_> {
         Operand { tensor: self.tensor(shape), constant: false }
     }
 
-    fn weight(self, shape: Vec<usize>) -> Operand {
+    pub(super) fn weight(self, shape: Vec<usize>) -> Operand {
         Operand { tensor: TensorSpec::new(shape, self.precision), constant: true }
     }
 
     /// What is added to sums of products: sums of bytes have 32 bits.
-    fn bias(self, channels: usize) -> Operand {
+    pub(super) fn bias(self, channels: usize) -> Operand {
         let precision = if self.precision == Precision::I8 { Precision::I32 } else { self.precision };
         Operand { tensor: TensorSpec::new([channels], precision), constant: true }
     }
@@ -107,77 +107,12 @@ impl Operation<'_> {
     }
 
     /// The input, which must be an image.
-    fn image(self) -> Result<Operand, String> {
+    pub(super) fn image(self) -> Result<Operand, String> {
         self.input().and_then(|x| if x.tensor.rank() == 4 { Ok(x) } else { Err(format!("its input of shape {:?} is no image", x.tensor.shape)) })
     }
 
     fn unary(self, kind: OpKind, attributes: Attributes) -> Result<Parts, String> {
         self.input().map(|x| (kind, attributes, vec![x]))
-    }
-
-    /// Kernel, stride, dilation and padding of a window; the padding that is not told is what makes the output of its size.
-    fn window(self) -> Result<([usize; 2], Attributes), String> {
-        let f = self.features;
-        let kernel = f.pair(&["kernel", "kernel_size", "filter_shape"]).ok_or("its features do not tell its kernel")?;
-        let stride = f.pair(&["stride", "strides"]).unwrap_or([1, 1]);
-        let dilation = f.pair(&["dilation", "dilations"]).unwrap_or([1, 1]);
-        let pads = match (f.pair(&["padding", "pad"]), shapes::sides(f, self.framework)) {
-            (Some([height, width]), _) => vec![height, width, height, width],
-            (None, (Some(from), Some(to))) => {
-                let total = |i: usize| {
-                    let reach = to[i].saturating_sub(1).saturating_mul(stride[i]);
-                    let extent = kernel[i].saturating_sub(1).saturating_mul(dilation[i]).saturating_add(1);
-                    reach.saturating_add(extent).saturating_sub(from[i])
-                };
-                let totals = [total(0), total(1)];
-                totals.map(|t| t / 2).into_iter().chain(totals.map(|t| t - t / 2)).collect()
-            }
-            _ => return Err("its features tell neither its padding nor its output".to_owned()),
-        };
-        let attributes = Attributes::new()
-            .with_ints("kernel_shape", signed(&kernel)?)
-            .with_ints("strides", signed(&stride)?)
-            .with_ints("dilations", signed(&dilation)?)
-            .with_ints("pads", signed(&pads)?);
-        Ok((kernel, attributes))
-    }
-
-    /// Refuses a window whose output is not of the size that the features tell.
-    fn check_output(self, (kind, attributes, inputs): Parts) -> Result<Parts, String> {
-        let attributes = shape::canonical(&kind, attributes, &inputs)?;
-        let found = shape::infer(&kind, &attributes, &inputs)?;
-        let found = found.first().and_then(|o| o.shape.get(2..)).unwrap_or_default();
-        match shapes::sides(self.features, self.framework).1 {
-            Some(told) if told != found => Err(format!("its output is told as {told:?} but would be {found:?}")),
-            _ => Ok((kind, attributes, inputs)),
-        }
-    }
-
-    fn convolution(self, depthwise: bool) -> Result<Parts, String> {
-        let x = self.image()?;
-        let channels = x.tensor.shape[1];
-        let (kernel, attributes) = self.window()?;
-        let filters = self.features.size(&["filter", "output_channel", "out_channels"]).ok_or("its features do not tell its filters")?;
-        let (filters, group) = if depthwise { (filters.saturating_mul(channels), channels) } else { (filters, self.group(channels, filters, kernel)?) };
-        if group == 0 || channels % group != 0 || filters % group != 0 {
-            return Err(format!("{channels} channels and {filters} filters do not make {group} groups"));
-        }
-        let weight = self.weight(vec![filters, channels / group, kernel[0], kernel[1]]);
-        let attributes = attributes.with_int("group", signed(&[group])?[0]);
-        self.check_output((OpKind::Conv, attributes, vec![x, weight, self.bias(filters)]))
-    }
-
-    /// Groups as told, or from the number of weights; one by default.
-    fn group(self, channels: usize, filters: usize, kernel: [usize; 2]) -> Result<usize, String> {
-        if let Some(group) = self.features.size(&["group", "groups"]) {
-            return Ok(group);
-        }
-        let Some(weights) = self.features.size(&["filter_size"]) else { return Ok(1) };
-        let dense = [filters, kernel[0], kernel[1]].into_iter().try_fold(channels, usize::checked_mul);
-        match dense {
-            Some(dense) if weights > 0 && dense % weights == 0 => Ok(dense / weights),
-            _ => Err(format!("{weights} weights do not fit {channels} channels and {filters} filters")),
-        }
     }
 
     fn linear(self) -> Result<Parts, String> {
@@ -207,13 +142,6 @@ impl Operation<'_> {
         let turned = inner(a, 0) != inner(b, 1) && inner(a, 0) == inner(b, 0);
         let attributes = if turned { Attributes::new().with_int("trans_b", 1) } else { Attributes::new() };
         Ok((OpKind::MatMul, attributes, told))
-    }
-
-    fn pool(self, kind: OpKind) -> Result<Parts, String> {
-        let x = self.image()?;
-        let (_, mut attributes) = self.window()?;
-        attributes.0.remove("dilations");
-        self.check_output((kind, attributes, vec![x]))
     }
 
     /// Over height and width of an image, over the tokens otherwise. TensorFlow Lite's `Kernel` says whether the dimensions stay.
@@ -305,6 +233,6 @@ impl Operation<'_> {
 }
 
 /// As attributes have numbers.
-fn signed(sizes: &[usize]) -> Result<Vec<i64>, String> {
+pub(super) fn signed(sizes: &[usize]) -> Result<Vec<i64>, String> {
     sizes.iter().map(|&size| i64::try_from(size).ok().filter(|s| *s <= i64::from(u32::MAX)).ok_or_else(|| format!("a size of {size} is absurd"))).collect()
 }

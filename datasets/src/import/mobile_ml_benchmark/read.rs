@@ -139,7 +139,7 @@ impl Models {
         let mut record = StringRecord::new();
         while reader.read_record(&mut record).map_err(|e| broken(path, &e))? {
             let line = record.position().map_or(0, csv::Position::line);
-            let (model, _) = self.model(path, line, columns, &record)?;
+            let model = self.model(path, line, columns, &record)?;
             if !seen.insert(model) {
                 return Err(Place { path, line, column: "model" }.error(format!("model `{}` is there twice", self.names.text(model))));
             }
@@ -162,7 +162,7 @@ impl Models {
         let mut record = StringRecord::new();
         while reader.read_record(&mut record).map_err(|e| broken(path, &e))? {
             let line = record.position().map_or(0, csv::Position::line);
-            let (model, _) = self.model(path, line, columns, &record)?;
+            let model = self.model(path, line, columns, &record)?;
             let operation = self.operation_number(path, line, columns, &record)?;
             for (index, _, kernel) in &columns.latencies {
                 let place = Place { path, line, column: header.get(*index).unwrap_or_default() };
@@ -181,10 +181,10 @@ impl Models {
         Ok(())
     }
 
-    fn model(&mut self, path: &Path, line: u64, columns: &Columns, record: &StringRecord) -> Result<(usize, bool), DatasetError> {
+    fn model(&mut self, path: &Path, line: u64, columns: &Columns, record: &StringRecord) -> Result<usize, DatasetError> {
         match record.get(columns.model).unwrap_or_default().trim() {
             "" => Err(Place { path, line, column: "model" }.error("the model has no name")),
-            name => Ok(self.names.number(name)),
+            name => Ok(self.names.number(name).0),
         }
     }
 
