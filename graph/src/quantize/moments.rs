@@ -71,6 +71,11 @@ impl Moments {
         Affine::of_range(self.least, self.most)
     }
 
+    /// Scale and zero point for the smallest range around 0 that holds this one.
+    pub(crate) fn affine_around_zero(self) -> Affine {
+        Affine::around_zero(self.least, self.most)
+    }
+
     fn mix(parts: &[(Self, f64)]) -> Self {
         let total: f64 = parts.iter().map(|(_, weight)| weight).sum::<f64>().max(f64::MIN_POSITIVE);
         let of = |f: &dyn Fn(&Self) -> f64| parts.iter().map(|(m, weight)| f(m) * weight).sum::<f64>() / total;

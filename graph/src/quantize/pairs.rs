@@ -4,6 +4,7 @@ use super::draft::Draft;
 use super::moments::{self, Moments};
 use super::scale::{self, Affine};
 use super::sites::{self, BiasSite, Results, Sites};
+use super::symmetry::Symmetry;
 use super::{Options, Values, is_quantized};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
 use std::collections::HashMap;
@@ -50,6 +51,7 @@ fn with_pairs(graph: &Graph, options: &Options, results: Results) -> Result<Grap
 struct Rewriter<'a> {
     draft: Draft<'a>,
     sites: &'a Sites,
+    symmetry: Symmetry<'a>,
     moments: Vec<Option<Moments>>,
     /// What is read instead of a value: its dequantised form.
     instead: HashMap<ValueId, ValueId>,
@@ -63,7 +65,8 @@ struct Rewriter<'a> {
 impl<'a> Rewriter<'a> {
     fn new(graph: &'a Graph, options: &Options, sites: &'a Sites, moments: Vec<Option<Moments>>) -> Self {
         let draft = Draft::new(graph, options.values, &sites.replaced(graph));
-        Self { draft, sites, moments, instead: HashMap::new(), scales: HashMap::new(), sums: HashMap::new(), weights: HashMap::new() }
+        let symmetry = Symmetry::of(graph, sites.products.iter().filter_map(|&index| graph.nodes().get(index)));
+        Self { draft, sites, symmetry, moments, instead: HashMap::new(), scales: HashMap::new(), sums: HashMap::new(), weights: HashMap::new() }
     }
 
     /// A node that reads dequantised tensors and weights.
@@ -93,11 +96,13 @@ impl<'a> Rewriter<'a> {
             _ => return,
         };
         let name = self.draft.graph.value(id).name.clone();
-        let affine = self.moments.get(id.0 as usize).copied().flatten().map(|m| m.affine());
+        let around_zero = self.symmetry.holds(id);
+        let affine = self.moments.get(id.0 as usize).copied().flatten().map(|m| if around_zero { m.affine_around_zero() } else { m.affine() });
+        let zero_point = affine.map(|a| a.zero_point).or_else(|| around_zero.then_some(Affine::MIDDLE));
         self.scales.extend(affine.map(|a| (id, a)));
         let scale = self.draft.constant(format!("{name}/scale"), TensorSpec::f32([]), affine.map(|a| ConstantData::Floats(vec![a.scale])));
         let zero = TensorSpec::new([], Precision::U8);
-        let zero_point = self.draft.constant(format!("{name}/zero_point"), zero, affine.map(|a| ConstantData::Ints(vec![a.zero_point])));
+        let zero_point = self.draft.constant(format!("{name}/zero_point"), zero, zero_point.map(|z| ConstantData::Ints(vec![z])));
         let quantized = TensorSpec::new(tensor.shape.clone(), Precision::U8).with_format(tensor.format);
         let quantized = self.draft.computed(format!("{name}/quantized"), quantized);
         let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor);

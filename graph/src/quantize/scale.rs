@@ -24,6 +24,15 @@ impl Affine {
         let scale = f64::from(scale);
         Self { scale, zero_point: ((-low / scale).round() as i64).clamp(0, 255) }
     }
+
+    /// The zero point of every [`Affine::around_zero`].
+    pub(crate) const MIDDLE: i64 = 128;
+
+    /// Of the smallest range around 0 that holds another: its zero point is in the middle.
+    pub(crate) fn around_zero(low: f64, high: f64) -> Self {
+        let largest = low.abs().max(high.abs());
+        Self { zero_point: Self::MIDDLE, ..Self::of_range(-largest, largest) }
+    }
 }
 
 /// Scale of signed 8-bit integers around 0.
@@ -71,6 +80,15 @@ mod tests {
             let affine = Affine::of_range(low, high);
             assert_eq!(affine.zero_point, zero_point, "{low} {high}");
             assert!(affine.scale * 255.0 <= (high.max(0.0) - low.min(0.0)).max(NARROWEST), "{low} {high}");
+        }
+    }
+
+    #[test]
+    fn ranges_around_zero_have_it_in_the_middle() {
+        for (low, high) in [(-1.0, 0.9), (-0.3, 7.0), (1.0, 2.0), (0.0, 0.0), (-1e-9, 1e-9), (-3.3e7, 1.0)] {
+            let affine = Affine::around_zero(low, high);
+            assert_eq!(affine.zero_point, 128, "{low} {high}");
+            assert!(affine.scale * 127.5 >= 0.999 * low.abs().max(high.abs()));
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Sites {
     pub activations: BTreeSet<ValueId>,
     /// Constant operands by node.
     pub weights: HashMap<usize, WeightSite>,
+    /// Products of two computed tensors, by node.
+    pub products: BTreeSet<usize>,
     /// Additions that are the bias of a linear layer, by node.
     pub biases: HashMap<usize, BiasSite>,
 }
@@ -59,9 +61,14 @@ pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
         let Some(weight) = site(graph, node) else { continue };
         let operands = node.inputs.iter().take(2).filter(|&&id| !is_constant(graph.value(id)));
         sites.activations.extend(operands.copied());
-        if let Some(weight) = weight {
-            sites.weights.insert(index, weight);
-            sites.biases.extend(bias(graph, &consumers, index).filter(|_| results == Results::Fused));
+        match weight {
+            Some(weight) => {
+                sites.weights.insert(index, weight);
+                sites.biases.extend(bias(graph, &consumers, index).filter(|_| results == Results::Fused));
+            }
+            None => {
+                sites.products.insert(index);
+            }
         }
         let written = written(graph, &consumers, node);
         // A product whose result an engine clips on the way out is fused with its Q or not at all.

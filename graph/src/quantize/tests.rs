@@ -86,6 +86,20 @@ fn products_read_and_convolutions_write_integers() {
 }
 
 #[test]
+fn products_of_computed_tensors_read_ranges_around_zero_but_attention_weights() {
+    for options in [Options::default(), Options::seeded(1), Options::seeded(2)] {
+        let graph = qdq(&model(8, 8, 2), &options).unwrap();
+        let zero = |node: &str, operand: usize| {
+            let pair = producer(&graph, reader_of(&graph, node).inputs[operand]);
+            graph.value(pair.inputs[2]).source.clone()
+        };
+        let middle = ValueSource::Constant(Some(ConstantData::Ints(vec![128])));
+        assert_eq!([zero("scores", 0), zero("scores", 1), zero("mix", 1)], [middle.clone(), middle.clone(), middle.clone()], "{options:?}");
+        assert_ne!(zero("mix", 0), middle, "{options:?}");
+    }
+}
+
+#[test]
 fn structure_does_not_depend_on_values_and_survives_the_file() {
     let plain = model(8, 8, 2);
     let structure = qdq(&plain, &Options::default()).unwrap();

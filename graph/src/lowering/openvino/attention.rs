@@ -1,6 +1,6 @@
 //! Attention that snippets run as one kernel: product, elementwise operators, softmax, product, and the transposes around them.
 
-use super::pattern::{is_elementwise, is_quantized_value};
+use super::pattern::{AROUND_ZERO, is_around_zero, is_elementwise, is_quantized_value};
 use crate::{
     Attribute, Attributes, OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -64,10 +64,15 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
     let mut output = *second.outputs.first()?;
     let heads = graph.shape(scores).get(rank.checked_sub(3)?).copied().unwrap_or(1);
     let mut ops = Attributes::new().with_int("heads", heads as i64);
+    // Values that come in as bytes keep the transpose behind the product away.
+    let bytes = is_around_zero(graph, v);
+    if bytes {
+        ops.set(AROUND_ZERO, Attribute::Int(1));
+    }
     while let Some(next) = graph.only_consumer(output) {
         let node = graph.node(next)?;
         let end = *node.outputs.first()?;
-        if with_output && node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.0.contains_key("activation") {
+        if with_output && !bytes && node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.0.contains_key("activation") {
             output = end;
             break;
         }

@@ -82,6 +82,7 @@ pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
     let graph = &mut rewriter;
     quantized::join_pairs(graph);
     quantized::drop_clips(graph);
+    quantized::quantize_before_joins(graph);
     quantized::scale_sums(graph);
     transform(graph);
     optimize(graph, !settings.bf16);

@@ -29,6 +29,7 @@ pub(super) fn is_elementwise(kind: &OpKind) -> bool {
                 | K::Neg
                 | K::Sin
                 | K::Cos
+                | K::Dequantize
         )
 }
 
@@ -66,6 +67,14 @@ pub(super) fn is_quantize(graph: &Rewriter, index: NodeIndex) -> bool {
 /// Marks a convolution that took a Quantize in before it took a sum in.
 pub(super) const QUANTIZED_FIRST: &str = "quantized_first";
 
+/// Marks a Quantize whose zero point is in the middle of its range, and attention whose values such a one quantised.
+pub(super) const AROUND_ZERO: &str = "around_zero";
+
+/// Whether a value was quantised around 0, perhaps before something that moves it.
+pub(super) fn is_around_zero(graph: &Rewriter, value: ValueId) -> bool {
+    quantize_of(graph, value).and_then(|index| graph.node(index)).is_some_and(|n| n.op.attributes.0.contains_key(AROUND_ZERO))
+}
+
 /// Whether the last operator that a kernel took in is a Quantize.
 pub(super) fn ends_quantized(node: &Node) -> bool {
     let attributes = &node.op.attributes;
@@ -78,19 +87,22 @@ pub(super) fn ends_quantized(node: &Node) -> bool {
 
 /// Whether a value was quantised, perhaps before something that moves it.
 pub(super) fn is_quantized_value(graph: &Rewriter, value: ValueId) -> bool {
-    let mut value = value;
+    quantize_of(graph, value).is_some()
+}
+
+/// The Quantize, or the kernel that ends with one, behind a value and what moves it.
+fn quantize_of(graph: &Rewriter, mut value: ValueId) -> Option<NodeIndex> {
     for _ in 0..4 {
-        let Some(index) = graph.producer(value) else { return false };
-        let Some(node) = graph.node(index) else { return false };
+        let index = graph.producer(value)?;
+        let node = graph.node(index)?;
         match node.op.kind {
-            OpKind::Quantize => return true,
+            OpKind::Quantize => return Some(index),
             OpKind::Reshape | OpKind::Transpose | OpKind::Split | OpKind::Slice => {}
-            _ => return ends_quantized(node),
+            _ => return ends_quantized(node).then_some(index),
         }
-        let Some((before, _)) = graph.ends(index) else { return false };
-        value = before;
+        value = graph.ends(index)?.0;
     }
-    false
+    None
 }
 
 /// Whether a node reads constants and nothing else.

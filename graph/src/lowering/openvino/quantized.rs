@@ -3,14 +3,21 @@
 //! Shapes and fusions follow the rules for floats, but that scales of sums go behind them. Precisions: what a Quantize, or a kernel that ends with one,
 //! writes is `u8`, in front of attention floats. A convolution that reads or adds floats leaves floats, and a Cast follows.
 //!
-//! Values that are quantised with a zero point of exactly 128 go into attention as `i8`, and the transpose behind it stays a kernel. Zero points follow from
-//! calibration, not from the graph: other ones are assumed.
+//! Values that are quantised around 0 (their zero point is known, and in the middle of the range) go into attention as `i8`, and the transpose behind it stays a kernel.
 
-use super::pattern::{QUANTIZED_FIRST, ends_quantized, is_quantize, scales_along};
+use super::pattern::{AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, scales_along};
 use crate::{
-    Attribute, Attributes, OpKind, Precision, TensorSpec, ValueId,
+    Attribute, Attributes, ConstantData, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
+use std::collections::HashMap;
+
+/// Marks a Quantize whose range begins at 0.
+const FROM_ZERO: &str = "from_zero";
+
+fn is_marked(graph: &Rewriter, index: NodeIndex, mark: &str) -> bool {
+    graph.node(index).is_some_and(|n| n.op.attributes.0.contains_key(mark))
+}
 
 /// Joins pairs around activations; those around weights are constants already.
 pub(super) fn join_pairs(graph: &mut Rewriter) {
@@ -21,13 +28,24 @@ pub(super) fn join_pairs(graph: &mut Rewriter) {
             continue;
         }
         let tensor = graph.tensor(x).cloned();
-        let Some(node) = graph.remove(index) else { continue };
+        let around_zero = has_middle_zero(graph, index);
+        let Some(mut node) = graph.remove(index) else { continue };
+        if around_zero {
+            node.op.attributes.set(AROUND_ZERO, Attribute::Int(1));
+        }
         let joined = graph.add_with_output(&node.name, OpKind::Quantize, node.op.attributes, vec![x], tensor);
         for reader in readers {
             let Some(output) = graph.remove(reader).and_then(|n| n.outputs.first().copied()) else { continue };
             graph.replace_value(output, joined);
         }
     }
+}
+
+/// Whether the zero point of a Quantize is known and in the middle of its range.
+fn has_middle_zero(graph: &Rewriter, quantize: NodeIndex) -> bool {
+    let Some(&zero) = graph.node(quantize).and_then(|n| n.inputs.get(2)) else { return false };
+    let middle = if graph.tensor(zero).is_some_and(|t| t.precision == Precision::I8) { 0 } else { 128 };
+    matches!(graph.data(zero), Some(ConstantData::Ints(points)) if !points.is_empty() && points.iter().all(|&z| z == middle))
 }
 
 /// A Relu or clip that only a Quantize reads is the end of its range.
@@ -37,9 +55,47 @@ pub(super) fn drop_clips(graph: &mut Rewriter) {
         let ends_range = |&i: &NodeIndex| graph.is(i, &OpKind::Relu) || graph.is(i, &OpKind::Clip);
         let Some(clip) = graph.producer(x).filter(ends_range).filter(|_| graph.only_consumer(x).is_some()) else { continue };
         let Some((source, _)) = graph.ends(clip) else { continue };
+        let attributes = graph.node(clip).map(|n| &n.op.attributes);
+        let from_zero = graph.is(clip, &OpKind::Relu) || attributes.and_then(|a| a.float("min")).is_some_and(|least| least >= 0.0);
+        if let Some(attributes) = graph.attributes_mut(index).filter(|_| from_zero) {
+            attributes.set(FROM_ZERO, Attribute::Int(1));
+        }
         graph.set_input(index, 0, source);
         graph.remove(clip);
     }
+}
+
+/// What quantises a join of channels, and alone reads it, quantises each of its parts before. What holds bytes already is
+/// made floats of, once for all that do so, unless its zero point is 0.
+pub(super) fn quantize_before_joins(graph: &mut Rewriter) {
+    let mut floats: HashMap<ValueId, ValueId> = HashMap::new();
+    for index in graph.order() {
+        if is_quantize(graph, index) {
+            quantize_before_join(graph, index, &mut floats);
+        }
+    }
+}
+
+fn quantize_before_join(graph: &mut Rewriter, quantize: NodeIndex, floats: &mut HashMap<ValueId, ValueId>) -> Option<()> {
+    let (joined, output) = graph.ends(quantize)?;
+    let join = graph.producer_of(joined, &OpKind::Concat).filter(|_| graph.only_consumer(joined).is_some())?;
+    let node = graph.node(join).filter(|n| n.op.attributes.int("axis") == Some(1) && !n.inputs.iter().any(|&v| graph.is_constant(v)))?;
+    let parts = node.inputs.clone();
+    let removed = graph.remove(quantize)?;
+    graph.set_output(join, 0, output);
+    for (position, part) in parts.into_iter().enumerate() {
+        let tensor = graph.tensor(part).cloned();
+        let source = match graph.producer_of(part, &OpKind::Quantize).filter(|&index| !is_marked(graph, index, FROM_ZERO)) {
+            Some(_) => {
+                *floats.entry(part).or_insert_with(|| graph.add_with_output("dequantize", OpKind::Dequantize, Attributes::new(), vec![part], tensor.clone()))
+            }
+            None => part,
+        };
+        let name = format!("{}_{}", removed.name, position + 1);
+        let own = graph.add_with_output(&name, OpKind::Quantize, removed.op.attributes.clone(), vec![source], tensor);
+        graph.set_input(join, position, own);
+    }
+    Some(())
 }
 
 /// Scales of one side of a sum go behind it: a quantised convolution's result, times a constant per channel, is added in its own scale, and what reads
@@ -119,11 +175,14 @@ pub(super) fn set_precisions(graph: &mut Rewriter) {
         }
         let Some(node) = graph.node(index) else { continue };
         for output in node.outputs.clone() {
-            if graph.is_output(output) || (quantizes && only_attention(graph, output)) {
-                continue;
-            }
+            let precision = match quantizes.then(|| for_attention(graph, output)).flatten() {
+                _ if graph.is_output(output) => continue,
+                Some(precision) => precision,
+                None if moves => moved_precision(graph, index),
+                None => Precision::U8,
+            };
             if let Some(tensor) = graph.tensor_mut(output) {
-                tensor.precision = Precision::U8;
+                tensor.precision = precision;
             }
         }
     }
@@ -134,6 +193,8 @@ pub(super) fn clean(graph: &mut Rewriter) {
     for index in graph.order() {
         if let Some(attributes) = graph.attributes_mut(index) {
             attributes.0.remove(QUANTIZED_FIRST);
+            attributes.0.remove(AROUND_ZERO);
+            attributes.0.remove(FROM_ZERO);
         }
     }
 }
@@ -177,7 +238,28 @@ fn becomes_bytes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// Whether only attention reads a value, perhaps moved: it computes on floats.
+/// What a kernel that moves bytes writes: what it reads.
+fn moved_precision(graph: &Rewriter, index: NodeIndex) -> Precision {
+    graph.ends(index).and_then(|(x, _)| graph.tensor(x)).map_or(Precision::U8, |t| t.precision)
+}
+
+/// What a Quantize writes that only attention reads: signed bytes where these are its values around 0, otherwise floats.
+fn for_attention(graph: &Rewriter, value: ValueId) -> Option<Precision> {
+    only_attention(graph, value).then(|| if are_values(graph, value) { Precision::I8 } else { Precision::F32 })
+}
+
+/// Whether attention has a value, perhaps moved, as its values around 0.
+fn are_values(graph: &Rewriter, value: ValueId) -> bool {
+    graph.consumers(value).iter().any(|&reader| {
+        let Some(node) = graph.node(reader) else { return false };
+        match node.op.kind {
+            OpKind::Attention => node.op.attributes.0.contains_key(AROUND_ZERO) && node.inputs.last() == Some(&value),
+            _ => graph.ends(reader).is_some_and(|(_, moved)| are_values(graph, moved)),
+        }
+    })
+}
+
+/// Whether only attention reads a value, perhaps moved.
 fn only_attention(graph: &Rewriter, value: ValueId) -> bool {
     let readers = graph.consumers(value);
     let moved = |i: NodeIndex| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose);
@@ -186,5 +268,5 @@ fn only_attention(graph: &Rewriter, value: ValueId) -> bool {
 }
 
 fn is_bytes(graph: &Rewriter, value: ValueId) -> bool {
-    graph.tensor(value).is_some_and(|t| t.precision == Precision::U8)
+    graph.tensor(value).is_some_and(|t| matches!(t.precision, Precision::U8 | Precision::I8))
 }

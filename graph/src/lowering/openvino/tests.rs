@@ -270,6 +270,38 @@ fn what_follows_moved_quantised_numbers_stays_behind_the_move() {
 }
 
 #[test]
+fn values_quantised_around_zero_keep_the_transpose_behind_attention_apart() {
+    let Ok(graph) = crate::quantize::qdq(&attention(), &crate::quantize::Options::default()) else { panic!("the case can be quantised") };
+    let found = kernels(&graph, Settings::default());
+    assert!(found.iter().any(|k| k.starts_with("attention") && k.ends_with("-> 1x2x4x8")), "{found:?}");
+    assert!(found.contains(&"transpose 1x2x4x8 -> 1x4x2x8".to_owned()), "{found:?}");
+    // With another zero point they come as floats.
+    let mut values = graph.values().to_vec();
+    for value in values.iter_mut().filter(|v| v.name.starts_with("v.heads") && v.name.ends_with("/zero_point")) {
+        value.source = crate::ValueSource::Constant(Some(crate::ConstantData::Ints(vec![127])));
+    }
+    let Ok(graph) = Graph::new("other", values, graph.nodes().to_vec(), graph.inputs().to_vec(), graph.outputs().to_vec()) else { panic!("a graph") };
+    let found = kernels(&graph, Settings::default());
+    assert!(found.iter().any(|k| k.starts_with("attention") && k.ends_with("-> 1x4x2x8")), "{found:?}");
+}
+
+#[test]
+fn parts_of_a_join_are_quantised_before_it() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 8, 8, 8]));
+        let first = conv(b, "first", x, [8, 8, 3, 3], 1)?;
+        let second = conv(b, "second", first, [16, 8, 3, 3], 1)?;
+        let second = b.unary("relu", OpKind::Relu, second)?;
+        let join = b.op("join", OpKind::Concat, none().with_int("axis", 1), &[first, second])?;
+        conv(b, "last", join, [8, 24, 1, 1], 1)
+    });
+    let place = |kernel: &str| found.iter().position(|k| k == kernel);
+    assert!(place("elementwise 1x8x8x8 -> 1x8x8x8") < place("concat 1x8x8x8 1x16x8x8 -> 1x24x8x8"), "{found:?}");
+    assert!(place("elementwise 1x16x8x8 -> 1x16x8x8").is_none(), "a range from 0 goes into the convolution: {found:?}");
+    assert!(place("elementwise 1x24x8x8 -> 1x24x8x8").is_none(), "{found:?}");
+}
+
+#[test]
 fn elementwise_operators_around_another_kernel_do_not_merge() {
     let graph = build(|b| {
         let x = b.input("x", TensorSpec::f32([1, 4, 16]));
