@@ -34,7 +34,7 @@ const MAGIC: &[u8] = b"PAR1";
 const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
 const DIGEST_LEN: usize = 64;
 /// Rows that are compressed together.
-pub(crate) const GROUP: usize = 1 << 16;
+pub(crate) const GROUP: usize = 1 << 17;
 
 /// Writes a table into its folder, whole or not at all.
 pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
