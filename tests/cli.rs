@@ -249,3 +249,48 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     let skipped = after["skipped"].as_u64().expect("a number") as usize;
     assert!(skipped + 1 >= kept && skipped + after["measured"].as_u64().expect("a number") as usize == 120, "{kept} visits before, then {after}");
 }
+
+/// Costs of three operators on a phone and a server: the first makes its input small.
+const COSTS: &str = r#"{"model": "three", "processors": [{"name": "phone", "active_w": 3.0}, {"name": "server"}],
+    "links": [{"from": "phone", "to": "server", "link": {"bandwidth_bytes_per_s": 1000000, "transmit_w": 1.0}},
+              {"from": "server", "to": "phone", "link": {"bandwidth_bytes_per_s": 1000000}}],
+    "nodes": [{"name": "stem", "latency_ns": {"phone": 4000000, "server": 400000}},
+              {"name": "body", "latency_ns": {"phone": {"point": 30000000, "lower": 25000000, "upper": 40000000}, "server": 3000000}},
+              {"name": "head", "latency_ns": {"phone": 1000000, "server": 100000}}],
+    "tensors": [{"name": "image", "size_bytes": 60000, "consumers": ["stem"]}, {"name": "a", "size_bytes": 8000, "producer": "stem", "consumers": ["body"]},
+                {"name": "b", "size_bytes": 9000, "producer": "body", "consumers": ["head"]}, {"name": "out", "size_bytes": 100, "producer": "head", "output": true}]}"#;
+
+#[test]
+fn plans_from_a_costs_file_say_what_they_are_worth() {
+    let folder = Folder::new();
+    let costs = folder.file("costs.json", COSTS.as_bytes());
+    let split = json(&["plan", "split", "--costs", &costs]);
+    assert_eq!(split[0]["stages"][0]["nodes"], serde_json::json!(["stem"]));
+    // 4 ms on the phone, 8 ms over the link, 3.1 ms on the server, 0.1 ms back.
+    assert_eq!(split[0]["predicted"]["latency_ns"], 15_200_000);
+    assert_eq!((&split[0]["optimal"]["gap"], &split[0]["evidence"]), (&serde_json::json!(0.0), &serde_json::json!("cost_model")));
+    let table = ok(&["plan", "split", "--costs", &costs]);
+    assert!(table.contains("-> server  1 tensor ") && table.contains("proven best: least latency"), "{table}");
+    let ranges = json(&["plan", "split", "--costs", &costs, "--over-bandwidth"]);
+    assert_eq!((ranges[0]["stages"].as_array().map(Vec::len), &ranges[0]["from_bytes_per_s"]), (Some(1), &serde_json::json!(0.0)));
+    // One split is both the fastest and the most frugal: a heading and one row.
+    assert_eq!(ok(&["plan", "split", "--costs", &costs, "--pareto", "--format", "csv"]).lines().count(), 2);
+    let picture = folder.path("split.svg");
+    ok(&["plan", "split", "--costs", &costs, "--svg", &picture]);
+    assert!(std::fs::read_to_string(picture).is_ok_and(|svg| svg.ends_with("</svg>\n")));
+    let pipeline = json(&["plan", "pipeline", "--costs", &costs]);
+    // The server receives 8 ms and computes 3.1 ms.
+    assert_eq!(pipeline[0]["predicted"]["period_ns"], 11_100_000);
+}
+
+#[test]
+fn plans_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    let costs = folder.file("costs.json", COSTS.as_bytes());
+    assert!(refused(&["plan", "split", "--costs", &costs, "--max-latency", "1ms"]).contains("no split keeps latency at most 1.00 ms"));
+    assert!(refused(&["plan", "split", "--costs", &costs, "--confine", "pixels"]).contains("hint: its inputs are image"));
+    let torn = folder.file("torn.json", &COSTS.as_bytes()[..400]);
+    assert!(refused(&["plan", "split", "--costs", &torn]).contains("torn.json: not a costs file"));
+    let unknown = folder.file("unknown.json", COSTS.replace("\"stem\"]", "\"stam\"]").as_bytes());
+    assert!(refused(&["plan", "pipeline", "--costs", &unknown]).contains("tensor `image` names node `stam`"));
+}

@@ -116,6 +116,12 @@ impl fmt::Display for Plan {
     /// A table for people: stages and transfers in the order a frame passes them, then what they add up to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows = vec![["Step", "Nodes", "Bytes", "Time"].map(str::to_owned)];
+        let row = |transfer: &Transfer| {
+            let tensors = format!("{} tensor{}", transfer.tensors.len(), if transfer.tensors.len() == 1 { "" } else { "s" });
+            [format!("  -> {}", transfer.to), tensors, transfer.size_bytes.to_string(), duration(transfer.latency_ns)]
+        };
+        // From where nothing runs: the model's inputs, on their way to the first stage.
+        rows.extend(self.transfers.iter().filter(|t| self.stages.iter().all(|s| s.processor != t.from)).map(row));
         for (index, stage) in self.stages.iter().enumerate() {
             let span = match (stage.nodes.first(), stage.nodes.last()) {
                 (Some(first), Some(last)) if stage.nodes.len() > 1 => format!("{} ({first} .. {last})", stage.nodes.len()),
@@ -123,10 +129,7 @@ impl fmt::Display for Plan {
                 _ => "none".to_owned(),
             };
             rows.push([stage.processor.clone(), span, stage.memory_bytes.to_string(), duration(stage.latency_ns)]);
-            for transfer in self.transfers.iter().filter(|t| t.from == stage.processor && self.follows(index, t)) {
-                let tensors = format!("{} tensors", transfer.tensors.len());
-                rows.push([format!("  -> {}", transfer.to), tensors, transfer.size_bytes.to_string(), duration(transfer.latency_ns)]);
-            }
+            rows.extend(self.transfers.iter().filter(|t| t.from == stage.processor && self.follows(index, t)).map(row));
         }
         aligned(f, &rows)?;
         let mut sums = format!("latency {}", duration(self.predicted.latency_ns));

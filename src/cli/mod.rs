@@ -10,6 +10,7 @@ mod inspect;
 mod models;
 mod operators;
 mod output;
+mod plan;
 mod predict;
 mod profile;
 mod progress;
@@ -38,6 +39,8 @@ enum Command {
     Train(train::TrainArgs),
     Evaluate(evaluate::EvaluateArgs),
     Predict(predict::PredictArgs),
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     #[command(subcommand)]
     Backends(backends::BackendsCommand),
     #[command(subcommand)]
@@ -78,6 +81,7 @@ fn run(command: &Command) -> CliResult {
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Plan(command) => plan::run(command),
         Command::Backends(command) => backends::run(command),
         Command::Bundle(command) => bundle::run(command),
         Command::Demo(args) => demo::run(args),

@@ -22,7 +22,7 @@ pub struct ModelArgs {
     pub dimensions: Vec<(String, usize)>,
 }
 
-fn parse_dimension(text: &str) -> Result<(String, usize), String> {
+pub fn parse_dimension(text: &str) -> Result<(String, usize), String> {
     let (name, size) = text.split_once('=').ok_or("expected NAME=SIZE, e.g. batch=1")?;
     match size.parse::<usize>() {
         Ok(size) if size > 0 => Ok((name.to_owned(), size)),

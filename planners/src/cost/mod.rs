@@ -6,10 +6,12 @@
 mod file;
 mod from_graph;
 mod interval;
+mod kernels;
 mod link;
 
 pub use file::{CostsFile, LinkEntry, NodeEntry, TensorEntry};
 pub use interval::{End, Interval};
+pub use kernels::Attribution;
 pub use link::Link;
 
 use serde::{Deserialize, Serialize};

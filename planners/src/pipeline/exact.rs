@@ -12,6 +12,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Limits {
     /// No stage above this, ns.
     pub period: u64,
+    /// Pipelines above this are not looked for, ns.
+    pub latency: u64,
 }
 
 /// The best way to each state (used, last, nodes done): latency, slowest stage, and the state before it.
@@ -21,13 +23,16 @@ pub(super) struct Table<'a> {
     period: Vec<u64>,
     before: Vec<u32>,
     end: usize,
+    /// The least period above the limit at which anything would change.
+    next_period: u64,
 }
 
 impl<'a> Table<'a> {
-    /// Least latency with every stage within the limits; among equals the least period. `None` when there is no such pipeline.
-    pub(super) fn least_latency(times: &'a StageTimes, limits: Limits) -> Option<Self> {
+    /// Least latency with every stage within the limits; among equals the least period. When there is no such pipeline: the least period above the limit at
+    /// which there may be one.
+    pub(super) fn least_latency(times: &'a StageTimes, limits: Limits) -> Result<Self, u64> {
         let size = states(times);
-        let mut table = Self { times, latency: vec![u64::MAX; size], period: vec![u64::MAX; size], before: vec![NONE; size], end: 0 };
+        let mut table = Self { times, latency: vec![u64::MAX; size], period: vec![u64::MAX; size], before: vec![NONE; size], end: 0, next_period: u64::MAX };
         table.extend_all(None, limits);
         for used in 1..1usize << times.processors {
             for last in (0..times.processors).filter(|last| used >> last & 1 == 1) {
@@ -36,9 +41,8 @@ impl<'a> Table<'a> {
         }
         let ends = (1..1usize << times.processors).flat_map(|used| (0..times.processors).map(move |last| (used, last)));
         let ends = ends.map(|(used, last)| state(times, used, last) + times.nodes);
-        let best = ends.min_by_key(|&end| (table.latency[end], table.period[end]))?;
-        table.end = best;
-        (table.latency[best] < u64::MAX).then_some(table)
+        table.end = ends.min_by_key(|&end| (table.latency[end], table.period[end])).unwrap_or(0);
+        if table.latency[table.end] < u64::MAX { Ok(table) } else { Err(table.next_period) }
     }
 
     /// All stages that can follow those that end with `last` (all first stages, from home, for `None`).
@@ -47,7 +51,6 @@ impl<'a> Table<'a> {
         let (used, from, row) = ended.map_or((0, times.home, None), |(used, last)| (used, last, Some(state(times, used, last))));
         let starts = if row.is_some() { 1..times.nodes } else { 0..1 };
         for next in (0..times.processors).filter(|next| used >> next & 1 == 0) {
-            let target = state(times, used | 1 << next, next);
             for start in starts.clone() {
                 let (latency, period) = row.map_or((0, 0), |row| (self.latency[row + start], self.period[row + start]));
                 if latency == u64::MAX {
@@ -55,21 +58,34 @@ impl<'a> Table<'a> {
                 }
                 let Some(receive) = times.receive(from, next, start) else { continue };
                 let before = row.map_or(NONE, |row| (row + start) as u32);
-                self.extend(start, next, target, receive, (latency, period, before), limits);
+                self.extend(start, next, used | 1 << next, receive, (latency, period, before), limits);
             }
         }
     }
 
-    fn extend(&mut self, start: usize, next: usize, target: usize, receive: u64, so_far: (u64, u64, u32), limits: Limits) {
+    /// Stages on `next` from one start, after which the processors `used` are taken.
+    fn extend(&mut self, start: usize, next: usize, used: usize, receive: u64, so_far: (u64, u64, u32), limits: Limits) {
         let times = self.times;
         let (latency, period, before) = so_far;
-        let prefix = times.prefix(next);
+        let (target, prefix) = (state(times, used, next), times.prefix(next));
+        let (fastest, rest, room) = (times.at_least(0), times.at_least(used), times.room(used, limits.period));
         for end in start + 1..=times.reach(next, start) {
             let stage = receive.saturating_add(prefix[end] - prefix[start]);
             if stage > limits.period {
+                self.next_period = self.next_period.min(stage);
                 return;
             }
             let reached = (latency.saturating_add(stage), period.max(stage));
+            if reached.0.saturating_add(fastest[end]) > limits.latency {
+                return; // Going on adds at least what it takes out of the rest.
+            }
+            if reached.0.saturating_add(rest[end]) > limits.latency {
+                continue; // What is left cannot be done within the limits.
+            }
+            if rest[end] > room {
+                self.next_period = self.next_period.min(times.period_for(used, rest[end]));
+                continue;
+            }
             let slot = target + end;
             if reached.0 <= self.latency[slot] && reached < (self.latency[slot], self.period[slot]) && times.cuttable(end) {
                 (self.latency[slot], self.period[slot]) = reached;
@@ -113,6 +129,7 @@ pub(super) fn bottleneck(times: &StageTimes) -> Option<u64> {
         let starts = if row.is_some() { 1..times.nodes } else { 0..1 };
         for next in (0..times.processors).filter(|next| used >> next & 1 == 0) {
             let (target, prefix) = (state(times, used | 1 << next, next), times.prefix(next));
+            let rest = times.at_least(used | 1 << next);
             for start in starts.clone() {
                 let so_far = row.map_or(0, |row| least[row + start]);
                 if so_far >= best {
@@ -124,7 +141,8 @@ pub(super) fn bottleneck(times: &StageTimes) -> Option<u64> {
                     if slowest >= best {
                         break;
                     }
-                    if slowest < least[target + end] && times.cuttable(end) {
+                    let possible = rest[end] <= times.room(used | 1 << next, best);
+                    if slowest < least[target + end] && possible && times.cuttable(end) {
                         least[target + end] = slowest;
                         if end == times.nodes {
                             best = slowest;
@@ -149,9 +167,8 @@ pub(super) fn least_period(times: &StageTimes, latency: u64, known: u64) -> Opti
     let mut best = None;
     while low <= high {
         let period = low + (high - low) / 2;
-        let cuts = Table::least_latency(times, Limits { period }).map(|t| t.cuts()).filter(|cuts| times.latency(cuts) <= latency);
-        match cuts {
-            Some(cuts) => {
+        match Table::least_latency(times, Limits { period, latency }).map(|t| t.cuts()) {
+            Ok(cuts) => {
                 let reached = times.period(&cuts);
                 best = Some(cuts);
                 match reached.checked_sub(1) {
@@ -159,7 +176,7 @@ pub(super) fn least_period(times: &StageTimes, latency: u64, known: u64) -> Opti
                     None => break,
                 }
             }
-            None => low = period + 1,
+            Err(next) => low = next,
         }
     }
     best

@@ -103,6 +103,12 @@ impl<'a> Pipeline<'a> {
         Ok(self.plan(objective, found))
     }
 
+    /// Only the stages of the best pipeline, without a plan around them.
+    #[must_use]
+    pub fn cuts(&self, objective: PipelineObjective) -> Option<Vec<Cut>> {
+        solve(&self.times, objective)
+    }
+
     /// Every pipeline that no other beats in both period and latency, fastest period first.
     ///
     /// # Errors
@@ -242,7 +248,7 @@ fn describe_bounds(objective: PipelineObjective) -> Vec<String> {
 }
 
 fn solve(times: &StageTimes, objective: PipelineObjective) -> Option<Vec<Cut>> {
-    let least_latency = |period: u64| Table::least_latency(times, Limits { period }).map(|t| t.cuts());
+    let least_latency = |period: u64| Table::least_latency(times, Limits { period, latency: u64::MAX }).ok().map(|t| t.cuts());
     match objective {
         PipelineObjective::Latency { period_at_most } => least_latency(period_at_most.unwrap_or(u64::MAX)),
         PipelineObjective::Throughput { latency_at_most: None } => least_latency(exact::bottleneck(times)?),

@@ -15,6 +15,8 @@ pub(super) struct StageTimes {
     reach: Vec<Vec<usize>>,
     /// `[from * processors + to][i]`: handing over what is live before node `i`.
     receive: Vec<Vec<Option<u64>>>,
+    /// `[used][i]`: at least this long for nodes `i` and after, each on the fastest processor that is not used yet.
+    at_least: Vec<Vec<u64>>,
     /// `[i]`: whether one may cut before node `i`.
     cuttable: Vec<bool>,
 }
@@ -44,6 +46,12 @@ impl StageTimes {
                 cuttable[first + 1..=last].fill(false);
             }
         }
+        let at_least = |used: usize| {
+            let fastest = |node: usize| (0..processors).filter(|p| used >> p & 1 == 0).filter_map(|p| latency(node, p)).min().unwrap_or(u64::MAX);
+            let mut rest = vec![0u64; nodes + 1];
+            (0..nodes).rev().for_each(|node| rest[node] = rest[node + 1].saturating_add(fastest(node)));
+            rest
+        };
         let pairs = (0..processors * processors).map(|pair| receive(costs, pair / processors, pair % processors, end));
         Self {
             nodes,
@@ -52,6 +60,7 @@ impl StageTimes {
             prefix: (0..processors).map(prefix).collect(),
             reach: (0..processors).map(|p| reach(costs, p)).collect(),
             receive: pairs.collect(),
+            at_least: (0..1 << processors).map(at_least).collect(),
             cuttable,
         }
     }
@@ -71,6 +80,24 @@ impl StageTimes {
 
     pub(super) fn cuttable(&self, at: usize) -> bool {
         self.cuttable[at]
+    }
+
+    /// `[i]`: the least that nodes `i` and after can take on the processors not used yet.
+    pub(super) fn at_least(&self, used: usize) -> &[u64] {
+        &self.at_least[used]
+    }
+
+    /// What the processors not used yet can do in one period together.
+    pub(super) fn room(&self, used: usize, period: u64) -> u64 {
+        period.saturating_mul((self.processors - used.count_ones() as usize) as u64)
+    }
+
+    /// The least period in which the processors not used yet could do this much together.
+    pub(super) fn period_for(&self, used: usize, ns: u64) -> u64 {
+        match self.processors - used.count_ones() as usize {
+            0 => u64::MAX,
+            processors => ns.div_ceil(processors as u64),
+        }
     }
 
     /// One stage that takes over from a processor: receiving and computing. `None` when it cannot.

@@ -147,8 +147,6 @@ impl<'a> Engine<'a> {
         (0..self.processors.len()).for_each(|processor| self.account(processor));
     }
 
-    // ---- frames ----
-
     fn ask_source(&mut self, stream: usize) {
         let state = &mut self.streams[stream];
         let at = match &self.scenario.streams[stream].source {
@@ -274,125 +272,6 @@ impl<'a> Engine<'a> {
         outcome.completed_ns.push(self.now_ns);
     }
 
-    // ---- processors ----
-
-    fn start(&mut self, processor: usize, job: Job) {
-        let model = &self.scenario.processors[processor];
-        self.account(processor);
-        let state = &mut self.processors[processor];
-        let switched = state.last_model.is_some_and(|last| last != job.task.model);
-        state.last_model = Some(job.task.model);
-        let factor = self.streams[job.stream].noise.factor(job.task.cv);
-        let fixed_ns = (model.dispatch_ns + if switched { model.switch_ns } else { 0 }) as f64;
-        let (compute_ns, memory_ns) = (job.task.compute_ns as f64 * factor, job.task.memory_ns as f64 * factor);
-        let (start_ns, left) = (self.now_ns, 1.0);
-        state.running = Some(Running { job, start_ns, fixed_ns, compute_ns, memory_ns, left, since_ns: start_ns, whole_ns: 0.0 });
-        self.reschedule(processor);
-        self.neighbours_changed(processor);
-    }
-
-    fn finish(&mut self, processor: usize, generation: u32) {
-        if self.processors[processor].generation != generation {
-            return;
-        }
-        self.account(processor);
-        let state = &mut self.processors[processor];
-        let Some(running) = state.running.take() else { return };
-        state.busy_ns += self.now_ns - running.start_ns;
-        if self.spans.len() < self.scenario.keep_spans {
-            let Job { stream, stage, frame, .. } = running.job;
-            self.spans.push(Span { processor, stream, stage, frame: frame.number, start_ns: running.start_ns, end_ns: self.now_ns });
-        }
-        match state.waiting.pop_front() {
-            Some(next) => self.start(processor, next),
-            None => self.neighbours_changed(processor),
-        }
-        self.task_done(&running.job);
-    }
-
-    /// The end of what runs, at the present frequency and beside the present neighbours.
-    fn reschedule(&mut self, processor: usize) {
-        let stretch = self.scenario.processors[processor].stretch(self.processors[processor].level);
-        let slowdown = self.slowdown(processor);
-        let now = self.now_ns;
-        let state = &mut self.processors[processor];
-        let Some(running) = &mut state.running else { return };
-        let whole = running.fixed_ns + (running.compute_ns * stretch + running.memory_ns) * slowdown;
-        if running.whole_ns > 0.0 {
-            running.left = (running.left - (now - running.since_ns) as f64 / running.whole_ns).max(0.0);
-        }
-        (running.since_ns, running.whole_ns) = (now, whole);
-        let end = now.saturating_add((running.left * whole).round() as u64);
-        state.generation = state.generation.wrapping_add(1);
-        self.events.at(end, Event::Finish { processor: processor as u32, generation: state.generation });
-    }
-
-    fn slowdown(&self, processor: usize) -> f64 {
-        if self.scenario.contention.most <= 1.0 {
-            return 1.0;
-        }
-        let others = self.processors.iter().zip(&self.scenario.processors).enumerate();
-        let share: f64 = others.filter(|(index, (state, _))| *index != processor && state.running.is_some()).map(|(_, (_, model))| model.bandwidth_share).sum();
-        self.scenario.contention.slowdown(share)
-    }
-
-    fn neighbours_changed(&mut self, processor: usize) {
-        if self.scenario.contention.most <= 1.0 || self.scenario.processors[processor].bandwidth_share == 0.0 {
-            return;
-        }
-        for other in (0..self.processors.len()).filter(|&other| other != processor) {
-            if self.processors[other].running.is_some() {
-                self.reschedule(other);
-            }
-        }
-    }
-
-    // ---- energy and heat ----
-
-    /// Adds up what a processor drew since it was last looked at.
-    fn account(&mut self, processor: usize) {
-        let model = &self.scenario.processors[processor];
-        let state = &mut self.processors[processor];
-        let watts = if state.running.is_some() { model.busy_w(state.level) } else { model.idle_w };
-        state.energy_j += watts * (self.now_ns - state.accounted_ns) as f64 / 1e9;
-        state.accounted_ns = self.now_ns;
-    }
-
-    fn tick(&mut self) {
-        (0..self.processors.len()).for_each(|processor| self.account(processor));
-        let seconds = self.scenario.tick_ns as f64 / 1e9;
-        let drawn: f64 = self.processors.iter().map(|p| p.energy_j).sum();
-        let watts = self.scenario.base_w + (drawn - self.ticked_energy_j) / seconds;
-        self.ticked_energy_j = drawn;
-        let levels: Vec<usize> = self.processors.iter().map(|p| p.level).collect();
-        let Some((model, state)) = &mut self.thermal else { return };
-        state.step(model, watts, seconds);
-        let wanted = if model.throttle == Throttle::Never { levels.clone() } else { state.levels(model.throttle, &self.scenario.processors, &levels) };
-        let (junction_c, skin_c) = (state.junction_c, state.skin_c);
-        for (processor, (level, wanted)) in levels.into_iter().zip(wanted).enumerate() {
-            if level != wanted {
-                self.processors[processor].level = wanted;
-                self.reschedule(processor);
-            }
-        }
-        let ghz = self.processors.iter().zip(&self.scenario.processors).map(|(state, model)| model.ghz(state.level)).collect();
-        self.readings.push(Reading { time_ns: self.now_ns, watts, junction_c, skin_c, ghz });
-        self.apply_policies(skin_c);
-        self.events.at(self.now_ns + self.scenario.tick_ns, Event::Tick);
-    }
-
-    fn apply_policies(&mut self, temperature: f64) {
-        for (state, stream) in self.streams.iter_mut().zip(&self.scenario.streams) {
-            let Policy::SwitchAbove { skin_c, check_ns } = stream.policy else { continue };
-            if self.now_ns - state.checked_ns >= check_ns {
-                state.checked_ns = self.now_ns;
-                if temperature > skin_c {
-                    state.alternative = (state.alternative + 1) % stream.alternatives.len();
-                }
-            }
-        }
-    }
-
     fn outcome(self) -> Outcome {
         let duration_ns = self.scenario.duration_ns;
         let processors: Vec<ProcessorOutcome> = self
@@ -418,5 +297,7 @@ impl<'a> Engine<'a> {
     }
 }
 
+mod heat;
+mod processors;
 #[cfg(test)]
 mod tests;

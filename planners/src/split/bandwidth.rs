@@ -40,7 +40,7 @@ impl Split<'_> {
         let (fixed, slope) = self.lines(criterion);
         let weight = (fixed.ceiling(), slope.ceiling());
         let find = |a: u128, b: u128| -> Result<(u128, Line), SplitError> {
-            let none = || SplitError::Impossible { bounds: "what is confined and what cannot run".to_owned() };
+            let none = || SplitError::Impossible { bounds: super::CONSTRAINTS.to_owned() };
             let (value, side) = self.closure.cheapest(&fixed.combined(a, &slope, b)).ok_or_else(none)?;
             let line = Line { fixed: fixed.cost(&self.closure, &side), slope: slope.cost(&self.closure, &side), side };
             Ok((value, line))

@@ -29,7 +29,7 @@ pub fn best_split(costs: &Costs, device: usize, server: usize) -> Result<Option<
             best = Some((on_device, total));
         }
     }
-    let impossible = SplitError::Impossible { bounds: "what is confined and what cannot run".to_owned() };
+    let impossible = SplitError::Impossible { bounds: super::CONSTRAINTS.to_owned() };
     let (on_device, total) = best.ok_or(impossible)?;
     Ok(Some((on_device, u64::try_from(total).unwrap_or(u64::MAX))))
 }

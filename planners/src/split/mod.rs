@@ -32,6 +32,9 @@ use criteria::Ends;
 /// Minimum cuts spent on one bounded search before its answer is given with a gap.
 const CUT_LIMIT: usize = 20_000;
 
+/// What a split keeps when nothing is bounded.
+const CONSTRAINTS: &str = "what is confined and what cannot run";
+
 /// Why there is no split.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -153,6 +156,15 @@ impl<'a> Split<'a> {
         Ok(self.plan(objective, &bounded))
     }
 
+    /// Only the cut: for each node whether it is on the device, with nothing but the constraints to keep. For planning at every frame.
+    ///
+    /// # Errors
+    /// [`SplitError::Impossible`] when no split respects the constraints.
+    pub fn cut(&self, criterion: Criterion) -> Result<Vec<bool>, SplitError> {
+        let none = || SplitError::Impossible { bounds: CONSTRAINTS.to_owned() };
+        self.closure.cheapest(&self.terms(criterion, End::Point)).map(|(_, side)| side).ok_or_else(none)
+    }
+
     /// The plan of a split that is given: what it would cost. Its gap and regret say how far it is from the best.
     ///
     /// # Errors
@@ -183,7 +195,7 @@ impl<'a> Split<'a> {
         let budgets = self.budgets(objective);
         let bounds = || self.describe_bounds(objective).join(" and ");
         if budgets.is_empty() {
-            let best = self.closure.cheapest(terms).ok_or_else(|| SplitError::Impossible { bounds: "what is confined and what cannot run".to_owned() });
+            let best = self.closure.cheapest(terms).ok_or_else(|| SplitError::Impossible { bounds: CONSTRAINTS.to_owned() });
             return best.map(|(value, side)| Bounded { side, value, at_least: value });
         }
         bounded::cheapest(&self.closure, terms, &budgets, CUT_LIMIT).map_err(|nothing| match nothing {

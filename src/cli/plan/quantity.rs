@@ -1,0 +1,57 @@
+//! Quantities with units on the command line, in the units planners take.
+
+/// Nanoseconds: `33.3ms`, `500us`, `2s`.
+pub fn time_ns(text: &str) -> Result<u64, String> {
+    quantity(text, &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], "33.3ms")
+}
+
+/// Nanojoules: `120mJ`, `2J`.
+pub fn energy_nj(text: &str) -> Result<u64, String> {
+    quantity(text, &[("nJ", 1.0), ("uJ", 1e3), ("mJ", 1e6), ("J", 1e9)], "120mJ")
+}
+
+/// Bytes: `40MB`, `64MiB`, `512k`.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("", 1.0), ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
+    quantity(text, &units, "40MB")
+}
+
+/// Bytes per second: `20Mbit/s`, `3MB/s`.
+pub fn bandwidth(text: &str) -> Result<u64, String> {
+    let units = [("kbit/s", 125.0), ("Mbit/s", 125e3), ("Gbit/s", 125e6), ("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)];
+    quantity(text, &units, "20Mbit/s")
+}
+
+/// Watts: `3.5W`, `800mW`.
+pub fn power_w(text: &str) -> Result<f64, String> {
+    scaled(text, &[("W", 1.0), ("mW", 1e-3)], "3.5W")
+}
+
+fn quantity(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
+    let value = scaled(text, units, example)?.round();
+    if value < 9e15 { Ok(value as u64) } else { Err(format!("`{text}` is too large")) }
+}
+
+fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().map_err(|_| format!("`{text}` does not begin with a number; write e.g. {example}"))?;
+    let known = || units.iter().map(|(unit, _)| *unit).filter(|unit| !unit.is_empty()).collect::<Vec<_>>().join(", ");
+    let found = units.iter().find(|(unit, _)| *unit == text[end..].trim());
+    found.map(|(_, scale)| number * scale).ok_or_else(|| format!("`{}` is no unit here; write e.g. {example} (units: {})", &text[end..], known()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_scale_and_unknown_ones_are_refused() {
+        assert_eq!(time_ns("33.3ms"), Ok(33_300_000));
+        assert_eq!(bandwidth("20Mbit/s"), Ok(2_500_000));
+        assert_eq!((bytes("64MiB"), bytes("12")), (Ok(67_108_864), Ok(12)));
+        assert_eq!((energy_nj("1.5J"), power_w("800mW")), (Ok(1_500_000_000), Ok(0.8)));
+        assert!(time_ns("3 weeks").is_err_and(|e| e.contains("no unit") && e.contains("33.3ms")));
+        assert!(bytes("many").is_err_and(|e| e.contains("number")));
+        assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));
+    }
+}

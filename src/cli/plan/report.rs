@@ -1,0 +1,100 @@
+//! Plans as tables, JSON and CSV.
+
+use super::super::{
+    error::{CliError, CliResult, io_error},
+    output::{Report, Table},
+};
+use std::{fmt::Write, path::Path};
+use vitempo_planners::{Plan, cost::End, duration, energy};
+
+/// One plan, or a list of those worth considering.
+pub struct Plans {
+    pub plans: Vec<Plan>,
+    /// Extra fields of the JSON object of each plan.
+    pub extra: Vec<serde_json::Value>,
+    /// Lines below the table.
+    pub notes: Vec<String>,
+}
+
+impl Report for Plans {
+    fn table(&self) -> String {
+        let mut text = match &self.plans[..] {
+            [plan] => format!("{}\n\n{plan}", plan.model),
+            plans => list(plans),
+        };
+        for note in &self.notes {
+            let _ = writeln!(text, "{note}");
+        }
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["model", "stages", "latency_ns", "lower_ns", "upper_ns", "period_ns", "device_energy_nj", "gap", "regret_share"], 2);
+        for plan in &self.plans {
+            let p = &plan.predicted;
+            let optional = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
+            table.row([
+                plan.model.clone(),
+                outline(plan),
+                p.latency_ns.point().to_string(),
+                p.latency_ns.at(End::Lower).to_string(),
+                p.latency_ns.at(End::Upper).to_string(),
+                optional(p.period_ns.map(|i| i.point())),
+                optional(p.device_energy_nj.map(|i| i.point())),
+                plan.optimal.gap.to_string(),
+                plan.regret.map_or_else(String::new, |r| r.share.to_string()),
+            ]);
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let one = |(index, plan): (usize, &Plan)| -> CliResult<serde_json::Value> {
+            let mut value = serde_json::to_value(plan).map_err(CliError::ours)?;
+            if let (Some(object), Some(serde_json::Value::Object(extra))) = (value.as_object_mut(), self.extra.get(index)) {
+                object.extend(extra.clone());
+            }
+            Ok(value)
+        };
+        self.plans.iter().enumerate().map(one).collect()
+    }
+}
+
+/// `npu: 120, cpu: 31`: operators per stage.
+fn outline(plan: &Plan) -> String {
+    let stages: Vec<String> = plan.stages.iter().map(|s| format!("{}: {}", s.processor, s.nodes.len())).collect();
+    stages.join(", ")
+}
+
+fn list(plans: &[Plan]) -> String {
+    let mut table = Table::new(&["Operators", "Sent", "Latency", "Period", "Device energy", "Regret"], 1);
+    for plan in plans {
+        let p = &plan.predicted;
+        let dash = || "-".to_owned();
+        table.row([
+            outline(plan),
+            format!("{} B", plan.transfers.iter().map(|t| t.size_bytes).sum::<u64>()),
+            duration(p.latency_ns),
+            p.period_ns.map_or_else(dash, duration),
+            p.device_energy_nj.map_or_else(dash, |nj| energy(nj.point())),
+            plan.regret.map_or_else(dash, |r| super::super::output::percent(r.share)),
+        ]);
+    }
+    let model = plans.first().map_or("", |p| p.model.as_str());
+    format!("{model}\n\n{}", table.to_text())
+}
+
+/// Writes a file, whole or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
+    let partial = path.with_extension(format!("{}.partial", std::process::id()));
+    let write = || {
+        let mut file = std::fs::File::create(&partial)?;
+        std::io::Write::write_all(&mut file, bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&partial, path)
+    };
+    write().map_err(|e| {
+        let _ = std::fs::remove_file(&partial);
+        io_error("write", path, &e)
+    })
+}

@@ -1,0 +1,263 @@
+//! `vitempo plan split`: which operators on the device, which on a server?
+
+use super::{
+    super::{
+        error::{CliError, CliResult, io_error},
+        models::{Model, ModelArgs},
+        output::{self, Format},
+    },
+    costs::{self, Forecast},
+    quantity,
+    report::{Plans, write},
+};
+use clap::ValueEnum;
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{Latency, onnx};
+use vitempo_planners::{
+    cost::{Costs, Link, ProcessorCosts},
+    picture,
+    split::{Bound, Criterion, Objective, Split, SplitError, SplitPlan, halves},
+};
+
+/// Splits a model between a device and a server behind a link
+///
+/// Example: vitempo plan split vit.onnx --device-bundle phone.vtb --server-bundle server.vtb --bandwidth 20Mbit/s --out halves/
+#[derive(clap::Args, Debug)]
+pub struct SplitArgs {
+    #[command(flatten)]
+    pub models: OptionalModel,
+
+    /// Costs measured or put together elsewhere, instead of model and bundles; its first processor is the device, its second the server
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "device_bundle", "server_bundle", "bandwidth"])]
+    pub costs: Option<PathBuf>,
+
+    /// Predictors for the device
+    #[arg(long, value_name = "NAME.vtb", required_unless_present = "costs")]
+    pub device_bundle: Option<PathBuf>,
+
+    /// Predictors for the server
+    #[arg(long, value_name = "NAME.vtb", required_unless_present = "costs")]
+    pub server_bundle: Option<PathBuf>,
+
+    /// Of the link, both ways, e.g. 20Mbit/s
+    #[arg(long, value_parser = quantity::bandwidth, required_unless_present = "costs")]
+    pub bandwidth: Option<u64>,
+
+    /// Once per inference that uses the server
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
+    pub round_trip: u64,
+
+    /// Power of the device while it computes, waits, and sends: needed for energy
+    #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
+    pub active_power: f64,
+    #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
+    pub idle_power: f64,
+    #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
+    pub transmit_power: f64,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub minimise: Minimise,
+
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
+    pub max_latency: Option<u64>,
+    #[arg(long, value_name = "ENERGY", value_parser = quantity::energy_nj)]
+    pub max_energy: Option<u64>,
+    /// Of weights on the device
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    pub max_memory: Option<u64>,
+
+    /// A tensor that may not leave the device, e.g. the input; may be repeated
+    #[arg(long, value_name = "TENSOR")]
+    pub confine: Vec<String>,
+
+    /// Show every split that is best in some trade of latency against device energy (against bytes sent, without power)
+    #[arg(long, conflicts_with = "over_bandwidth")]
+    pub pareto: bool,
+
+    /// Show which split is best at which bandwidth: break points, not samples
+    #[arg(long)]
+    pub over_bandwidth: bool,
+
+    /// Write the two halves as ONNX into this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["pareto", "over_bandwidth", "costs"])]
+    pub out: Option<PathBuf>,
+
+    /// Draw the split graph
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["pareto", "over_bandwidth"])]
+    pub svg: Option<PathBuf>,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// A model, where it is not given as costs.
+#[derive(clap::Args, Clone, Debug)]
+pub struct OptionalModel {
+    /// An ONNX file; weights may be absent
+    #[arg(value_name = "MODEL", required_unless_present = "costs")]
+    pub models: Option<String>,
+    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = super::super::models::parse_dimension)]
+    pub dimensions: Vec<(String, usize)>,
+}
+
+impl OptionalModel {
+    pub fn args(&self) -> ModelArgs {
+        ModelArgs { models: self.models.iter().cloned().collect(), dimensions: self.dimensions.clone() }
+    }
+}
+
+/// `--minimise`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Minimise {
+    #[default]
+    Latency,
+    Energy,
+    Memory,
+    Bytes,
+}
+
+impl From<SplitError> for CliError {
+    fn from(error: SplitError) -> Self {
+        Self::user(error)
+    }
+}
+
+pub fn run(args: &SplitArgs) -> CliResult {
+    let model = if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
+    let costs = args.costs(model.as_ref())?;
+    let split = Split::new(&costs, 0, 1)?;
+    let objective = args.objective();
+    if args.over_bandwidth {
+        return over_bandwidth(args, &split, objective.minimise);
+    }
+    let plans = if args.pareto {
+        let energy_known = costs.processors()[0].active_w > 0.0 || costs.nodes().iter().any(|n| n.energy_nj[0].is_some());
+        let second = if energy_known { Criterion::DeviceEnergy } else { Criterion::BytesSent };
+        split.pareto(Criterion::Latency, second, &objective.bounds, usize::MAX)?
+    } else {
+        vec![split.best(&objective)?]
+    };
+    let mut notes = Vec::new();
+    if let [best] = &plans[..] {
+        if let Some(path) = &args.svg {
+            let processors: Vec<usize> = best.on_device.iter().map(|&here| usize::from(!here)).collect();
+            write(path, picture::graph(&costs, &processors).as_bytes())?;
+        }
+        if let (Some(folder), Some(model)) = (&args.out, &model) {
+            notes.extend(write_halves(folder, model, &args.models.args(), best)?);
+        }
+    }
+    let extra = plans.iter().map(|_| json!({})).collect();
+    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra, notes }, args.format)
+}
+
+impl SplitArgs {
+    fn objective(&self) -> Objective {
+        let minimise = match self.minimise {
+            Minimise::Latency => Criterion::Latency,
+            Minimise::Energy => Criterion::DeviceEnergy,
+            Minimise::Memory => Criterion::DeviceMemory,
+            Minimise::Bytes => Criterion::BytesSent,
+        };
+        let bounds = [(Criterion::Latency, self.max_latency), (Criterion::DeviceEnergy, self.max_energy), (Criterion::DeviceMemory, self.max_memory)];
+        let bounds = bounds.into_iter().filter_map(|(criterion, most)| most.map(|at_most| Bound { criterion, at_most })).collect();
+        Objective { minimise, bounds }
+    }
+
+    fn costs(&self, model: Option<&Model>) -> CliResult<Costs> {
+        let costs = match (&self.costs, model, &self.device_bundle, &self.server_bundle) {
+            (Some(path), ..) => costs::of_file(path)?,
+            (None, Some(model), Some(device), Some(server)) => {
+                let link = Link { setup_ns: self.round_trip, transmit_w: self.transmit_power, ..Link::of_bandwidth(self.bandwidth.unwrap_or(0)) };
+                let back = Link { setup_ns: 0, transmit_w: 0.0, ..link };
+                let processor = ProcessorCosts { active_w: self.active_power, idle_w: self.idle_power, ..ProcessorCosts::named("device") };
+                let forecasts = vec![Forecast { processor, bundle: device }, Forecast { processor: ProcessorCosts::named("server"), bundle: server }];
+                costs::of_bundles(&model.graph, forecasts, BTreeMap::from([((0, 1), link), ((1, 0), back)]))?
+            }
+            _ => return Err(CliError::user("a split needs --costs, or a model with --device-bundle, --server-bundle and --bandwidth")),
+        };
+        if costs.processors().len() < 2 {
+            return Err(CliError::user("the costs have one processor; a split needs a device and a server"));
+        }
+        confined(costs, &self.confine)
+    }
+}
+
+/// The same costs with these tensors confined to the device.
+fn confined(costs: Costs, names: &[String]) -> CliResult<Costs> {
+    if names.is_empty() {
+        return Ok(costs);
+    }
+    let mut file = vitempo_planners::cost::CostsFile::from(&costs);
+    for name in names {
+        let tensor = file.tensors.iter_mut().find(|t| t.name == *name);
+        let inputs = || costs.tensors().iter().filter(|t| t.producer.is_none()).map(|t| t.name.clone()).collect::<Vec<_>>().join(", ");
+        tensor.ok_or_else(|| CliError::user(format!("--confine: the model has no tensor `{name}`")).hint(format!("its inputs are {}", inputs())))?.confined =
+            true;
+    }
+    Ok(file.check()?)
+}
+
+fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliResult {
+    let ranges = split.over_bandwidth(criterion)?;
+    let mut plans = Vec::new();
+    let mut extra = Vec::new();
+    let mut notes = vec!["From the slowest link to the fastest; figures are for the bandwidth given:".to_owned()];
+    for range in &ranges {
+        plans.extend(split.plan_of_range(range, criterion)?.map(|p| p.plan));
+        let finite = range.to_bytes_per_s.is_finite().then_some(range.to_bytes_per_s);
+        extra.push(json!({"from_bytes_per_s": range.from_bytes_per_s, "to_bytes_per_s": finite}));
+        let here = range.on_device.iter().filter(|&&d| d).count();
+        let to = finite.map_or_else(|| "any speed".to_owned(), |b| format!("{:.3} Mbit/s", b / 125e3));
+        let rest = Latency::from_ns(range.fixed as f64);
+        let sent = range.per_ns_of_byte;
+        let cost = if criterion == Criterion::Latency { format!(": {rest} + {sent} B / bandwidth") } else { String::new() };
+        notes.push(format!("  {:.3} Mbit/s to {to}: {here} of {} operators on the device{cost}", range.from_bytes_per_s / 125e3, range.on_device.len()));
+    }
+    output::print(&Plans { plans, extra, notes }, args.format)
+}
+
+/// Writes both halves; with the model's own weights where they are there.
+fn write_halves(folder: &Path, model: &Model, args: &ModelArgs, best: &SplitPlan) -> CliResult<Vec<String>> {
+    let graph = if onnx::weights_present(&model.path)? {
+        let bytes = onnx::materialize(&model.path, 0)?;
+        onnx::read_weights(&model.identity.name, &bytes, &args.read_options())?
+    } else {
+        model.graph.clone()
+    };
+    let nodes = model.graph.nodes().iter().zip(&best.on_device);
+    let device: BTreeSet<&str> = nodes.filter(|(_, here)| **here).map(|(node, _)| node.name.as_str()).collect();
+    let sides: Vec<bool> = graph.nodes().iter().map(|node| device.contains(node.name.as_str())).collect();
+    if sides.iter().all(|&d| d == sides[0]) {
+        return Ok(vec!["nothing to write: the whole model runs on one side".to_owned()]);
+    }
+    let (first, second) = halves(&graph, &sides).map_err(CliError::user)?;
+    std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
+    let mut notes = Vec::new();
+    for half in [first, second] {
+        let path = folder.join(format!("{}.onnx", half.name()));
+        onnx::write_file(&path, &half, &onnx::WriteOptions::default())?;
+        notes.push(format!("wrote {}", path.display()));
+    }
+    Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confining_an_unknown_tensor_names_the_inputs() {
+        let file = r#"{"model": "m", "processors": [{"name": "a"}, {"name": "b"}], "nodes": [{"name": "n", "latency_ns": {"a": 5}}],
+            "tensors": [{"name": "image", "size_bytes": 1, "consumers": ["n"]}]}"#;
+        let costs = serde_json::from_str::<vitempo_planners::cost::CostsFile>(file).expect("a costs file").check().expect("costs");
+        let error = confined(costs.clone(), &["pixels".to_owned()]).err().map(|e| e.to_string());
+        assert_eq!(error.as_deref(), Some("--confine: the model has no tensor `pixels`"));
+        assert!(confined(costs, &["image".to_owned()]).is_ok_and(|c| c.tensors()[0].confined));
+    }
+}
