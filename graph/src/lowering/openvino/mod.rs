@@ -84,6 +84,7 @@ pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
     quantized::drop_clips(graph);
     quantized::quantize_before_joins(graph);
     quantized::scale_sums(graph);
+    quantized::scale_normalised_sums(graph);
     transform(graph);
     optimize(graph, !settings.bf16);
     formats::choose(graph);

@@ -5,7 +5,7 @@
 //!
 //! Values that are quantised around 0 (their zero point is known, and in the middle of the range) go into attention as `i8`, and the transpose behind it stays a kernel.
 
-use super::pattern::{AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, scales_along};
+use super::pattern::{AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, is_quantized_value, scales_along};
 use crate::{
     Attribute, Attributes, ConstantData, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -138,6 +138,33 @@ fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     }
     if graph.is_output(output) {
         graph.add(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], vec![output]);
+    }
+    Some(())
+}
+
+/// A sum with quantised tokens keeps their scale: a normalisation does not need it multiplied, whatever else reads the sum does.
+pub(super) fn scale_normalised_sums(graph: &mut Rewriter) {
+    for index in graph.order() {
+        if graph.is(index, &OpKind::Add) {
+            scale_normalised_sum(graph, index);
+        }
+    }
+}
+
+fn scale_normalised_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
+    let [a, b] = graph.node(add)?.inputs[..] else { return None };
+    let (_, sum) = graph.ends(add).filter(|_| graph.shape(a) == graph.shape(b) && (is_quantized_value(graph, a) || is_quantized_value(graph, b)))?;
+    let tokens = graph.shape(sum).len() == 3 && !graph.is_output(sum) && !graph.is_constant(a) && !graph.is_constant(b);
+    let (norms, others): (Vec<_>, Vec<_>) = graph.consumers(sum).iter().copied().partition(|&r| graph.is(r, &OpKind::LayerNorm));
+    if !tokens || norms.is_empty() || others.is_empty() {
+        return None;
+    }
+    let (name, tensor) = (format!("{}/scale", graph.node(add)?.name), graph.tensor(sum).cloned());
+    let scale = graph.constant("scale", TensorSpec::f32([1]), None);
+    let scaled = graph.add_with_output(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], tensor);
+    for reader in others {
+        let at = graph.node(reader)?.inputs.iter().position(|&v| v == sum)?;
+        graph.set_input(reader, at, scaled);
     }
     Some(())
 }

@@ -286,6 +286,22 @@ fn values_quantised_around_zero_keep_the_transpose_behind_attention_apart() {
 }
 
 #[test]
+fn a_sum_with_quantised_tokens_is_scaled_for_all_but_its_normalisation() {
+    let found = quantised(|b| {
+        let x = b.input("x", TensorSpec::f32([1, 16, 4, 4]));
+        let image = conv(b, "conv", x, [16, 16, 3, 3], 1)?;
+        let flat = reshape(b, "flat", image, &[1, 16, 16])?;
+        let tokens = transpose(b, "tokens", flat, &[0, 2, 1])?;
+        let mixed = linear(b, "mix", tokens, 16, 16)?;
+        let sum = b.binary("sum", OpKind::Add, tokens, mixed)?;
+        let norm = layer_norm(b, "norm", sum, 16, 2)?;
+        let wide = linear(b, "fc", norm, 16, 16)?;
+        b.binary("out", OpKind::Add, sum, wide)
+    });
+    assert!(found.contains(&"elementwise 1x16x16 1x16x16 -> 1x16x16 1x16x16".to_owned()), "{found:?}");
+}
+
+#[test]
 fn parts_of_a_join_are_quantised_before_it() {
     let found = quantised(|b| {
         let x = b.input("x", TensorSpec::f32([1, 8, 8, 8]));
