@@ -10,6 +10,7 @@
 //! | how are millions of rows forecast in a second? | [`forest`] |
 //! | how sure is a forecast? | [`interval`] |
 //! | how wrong is it? | [`metrics`], [`evaluate()`] |
+//! | which features matter? | [`importance()`] |
 
 mod bits;
 mod bundle;
@@ -19,6 +20,7 @@ mod evaluate;
 pub mod features;
 mod forecast;
 pub mod forest;
+mod importance;
 pub mod interval;
 pub mod metrics;
 mod predictors;
@@ -33,6 +35,7 @@ pub use evaluate::{Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, No
 pub use features::{FeatureSchema, FeatureVector, PredictorKey};
 pub use forecast::Coverage;
 pub use forest::{CompiledForest, ForestError};
+pub use importance::{Importance, importance};
 pub use interval::Interval;
 pub use predictors::{Estimate, KeyPredictor, Predictors};
 pub use regressors::{Method, Regressor};
