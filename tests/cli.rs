@@ -75,6 +75,7 @@ fn every_verb_explains_itself_with_an_example() {
         &["backends", "install"],
         &["backends", "check"],
         &["bundle", "inspect"],
+        &["report"],
         &["demo"],
         &["completions"],
     ];
@@ -157,6 +158,8 @@ fn bad_input_is_refused_by_name() {
         (&["backends", "install", "abacus"], "abacus"),
         (&["backends", "install", "openvino", "litert", "--from", &page], "--from"),
         (&["bundle", "inspect", "no-such.vtb"], "no-such.vtb"),
+        (&["report", &data, "--out", &data], "nothing-here"),
+        (&["report", &data, "--only", "gossip"], "gossip"),
         (&["demo", "--models", "3", "--out", &data], "--models"),
     ];
     for (args, names) in cases {
@@ -197,6 +200,34 @@ fn the_whole_line_runs_and_resumes() {
     assert!(latency["lower"].as_f64() <= latency["point"].as_f64() && latency["point"].as_f64() <= latency["upper"].as_f64());
     assert_eq!(forecast["operators"].as_array().map(Vec::len), forecast["coverage"]["operators"].as_u64().map(|n| n as usize));
     assert!(refused_with_output(&["evaluate", &bundle, "--on", &data, "--max-mape", "0"]).contains("--max-mape"));
+}
+
+#[test]
+fn a_report_trains_once_and_comes_out_the_same_again() {
+    let folder = Folder::new();
+    profile_null(&folder, "24");
+    let (data, out, bundles) = (folder.path("data"), folder.path("report"), folder.path("report-bundles"));
+    let report = |only: &str| json(&["report", &data, "--only", only, "--out", &out]);
+    let page = || std::fs::read_to_string(Path::new(&out).join("index.html")).expect("the page");
+    let trained = || -> Vec<(PathBuf, std::time::SystemTime)> {
+        let files = std::fs::read_dir(&bundles).expect("the kept bundles").flatten();
+        files.map(|f| (f.path(), f.metadata().and_then(|m| m.modified()).expect("its time"))).collect()
+    };
+    let first = report("accuracy,latency");
+    assert!(first["sections"][1]["figures"].as_u64() >= Some(2) && first["sections"][0]["missing"] == serde_json::json!([]), "{first}");
+    let (before, kept) = (page(), trained());
+    assert_eq!(kept.len(), 1, "one environment with few models has one bundle");
+    assert_eq!((report("accuracy,latency"), page(), trained()), (first, before, kept));
+    let missing = report("quantization");
+    assert!(missing["sections"][0]["missing"][0].as_str().is_some_and(|text| text.contains("--precision int8")), "{missing}");
+    std::fs::write(kept_path(&bundles), b"cut short").expect("a damaged bundle");
+    report("accuracy");
+    assert!(std::fs::metadata(kept_path(&bundles)).is_ok_and(|m| m.len() > 1000), "a damaged bundle is trained again");
+}
+
+/// The only file of a folder.
+fn kept_path(folder: &str) -> PathBuf {
+    std::fs::read_dir(folder).expect("a folder").flatten().map(|f| f.path()).next().expect("a file")
 }
 
 /// As [`refused`], for a gate: the result is printed, then the run fails.

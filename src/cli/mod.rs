@@ -14,6 +14,7 @@ mod plan;
 mod predict;
 mod profile;
 mod progress;
+mod report;
 mod sample;
 mod train;
 
@@ -45,6 +46,7 @@ enum Command {
     Backends(backends::BackendsCommand),
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
+    Report(report::ReportArgs),
     Demo(demo::DemoArgs),
     /// Prints a shell's completion script
     ///
@@ -84,6 +86,7 @@ fn run(command: &Command) -> CliResult {
         Command::Plan(command) => plan::run(command),
         Command::Backends(command) => backends::run(command),
         Command::Bundle(command) => bundle::run(command),
+        Command::Report(args) => report::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "vitempo", &mut std::io::stdout().lock());

@@ -1,0 +1,311 @@
+//! Forecast accuracy: three methods, environments, synthetic and real models, sizes of training data, beside the mobile ViT study's printed numbers
+//! (tables 2 to 4, figures 15 and 16) and beside the noise floor of the measurements that forecasts are held against. Errors are percent.
+
+use super::{
+    Block,
+    chart::{Axis, BarSeries, Chart, Mark, Series},
+    forecasts::Judged,
+    leading,
+    paper::PAPER,
+    slug, source,
+    survey::{Group, Survey},
+    table::{Cell, Table},
+};
+use std::collections::BTreeSet;
+use vitempo_graph::Latency;
+use vitempo_predictors::{Evaluation, Method};
+
+/// Kinds with less of the time are not listed.
+const LEAST_SHARE: f64 = 0.01;
+/// Models listed as the worst forecast, per environment.
+const LISTED: usize = 10;
+
+pub fn section(surveys: &[Survey]) -> Vec<Block> {
+    let missing = "No environment has enough synthetic models to train on and to hold out: `vitempo sample --count 100 --out models/`, then `vitempo profile models/ --out data/`.";
+    let judged: Vec<&Survey> = surveys.iter().filter(|s| !s.judged.is_empty()).collect();
+    let all = |what: &str| source(what, &judged);
+    let mut blocks = vec![Block::text(
+        "Every model judged here was kept from training: synthetic ones by a split that depends on the seed alone, the same for every method and size, real ones always. A forecast is made \
+         from the model's file: its operators are lowered to the engine's kernels, each is forecast, and the sum is corrected by the overhead seen in training. The noise floor is how much the \
+         same models differ between one visit and the next; a forecast is held against the median of a model's visits. The study's numbers come from other devices: a yardstick, not a race.",
+    )];
+    blocks.push(Block::figure("accuracy", all("End-to-end error of GBDT; the tick is the noise floor"), by_environment(&judged), missing));
+    blocks.push(Block::table(e2e_table(&judged, all("End to end, models never trained on")), missing));
+    blocks.push(Block::table(
+        operators_table(&judged, all("By operator and end to end, the shape of the study's tables 2 and 3: mean absolute percentage errors")),
+        missing,
+    ));
+    for survey in leading(surveys).into_iter().filter(|s| s.judged.len() > 1) {
+        let caption = source(&format!("End-to-end error by number of synthetic models trained on, {}", judged_counts(survey)), &[survey]);
+        blocks.push(Block::figure(format!("accuracy-sizes-{}", slug(&survey.label)), caption, by_size(survey), missing));
+    }
+    blocks.push(Block::table(sizes_table(&judged, all("By training size, the shape of the study's table 4: end-to-end errors")), missing));
+    for survey in leading(surveys).into_iter().filter(|s| !s.judged.is_empty()) {
+        let caption = source(&format!("Error of each model's forecast (GBDT) against its latency, {}", judged_counts(survey)), &[survey]);
+        blocks.push(Block::figure(format!("errors-{}", slug(&survey.label)), caption, errors(survey), missing));
+    }
+    blocks.push(Block::table(kinds_table(&judged, all("GBDT by operator kind, kinds with at least 1 % of the time")), missing));
+    blocks.push(Block::table(
+        worst_table(&judged, all("Real models that GBDT forecasts worst, and which kinds the difference comes from")),
+        "No real model was judged.",
+    ));
+    blocks.push(Block::Table(paper_worst()));
+    blocks
+}
+
+/// The bundle of a method that was trained on the most, single operators included where there are any.
+fn best_fed(survey: &Survey, method: Method) -> Option<&Judged> {
+    survey.judged.iter().filter(|j| j.method == method).max_by_key(|j| (j.models, j.operators))
+}
+
+/// `60 synthetic, 47 real ViT models`: those that GBDT was judged by.
+fn judged_counts(survey: &Survey) -> String {
+    let sets = best_fed(survey, Method::Gbdt).into_iter().flat_map(|j| &j.sets);
+    let counts: Vec<String> = sets.map(|(group, e)| format!("{} {group}", e.models.len())).collect();
+    format!("{} models", counts.join(", "))
+}
+
+fn floor(survey: &Survey, group: Group) -> Option<f64> {
+    survey.floors.models.get(&group).map(|f| f.mape)
+}
+
+fn by_environment(surveys: &[&Survey]) -> Chart {
+    let groups = Group::ALL.into_iter().filter(|g| surveys.iter().any(|s| best_fed(s, Method::Gbdt).is_some_and(|j| j.sets.contains_key(g))));
+    let series = |group: Group| BarSeries {
+        name: group.to_string(),
+        values: surveys.iter().map(|s| best_fed(s, Method::Gbdt)?.mape(group)).collect(),
+        floors: surveys.iter().map(|s| floor(s, group)).collect(),
+    };
+    Chart::Bars {
+        value: "mean absolute percentage error, %".to_owned(),
+        groups: surveys.iter().map(|s| s.label.clone()).collect(),
+        series: groups.map(series).collect(),
+        reference: None,
+    }
+}
+
+fn trained_on(judged: &Judged) -> Cell {
+    let operators = if judged.operators > 0 { format!(" + {} operators", judged.operators) } else { String::new() };
+    Cell::text(format!("{}{operators}", judged.models))
+}
+
+fn e2e_table(surveys: &[&Survey], caption: String) -> Table {
+    let headings = [
+        "Models",
+        "Environment",
+        "Method",
+        "Trained on",
+        "Count",
+        "MAPE",
+        "90th percentile",
+        "Within 5 %",
+        "Within 10 %",
+        "Interval",
+        "Inside it",
+        "From executed kernels",
+        "Noise floor",
+        "Models in it",
+    ];
+    let mut table = Table::new("accuracy", caption, headings);
+    for group in Group::ALL {
+        for survey in surveys {
+            for judged in Method::ALL.into_iter().filter_map(|m| best_fed(survey, m)) {
+                let Some(e) = judged.sets.get(&group) else { continue };
+                table.rows.push(e2e_row(survey, group, judged, e));
+            }
+        }
+    }
+    table
+}
+
+fn e2e_row(survey: &Survey, group: Group, judged: &Judged, e: &Evaluation) -> Vec<Cell> {
+    let whole = e.e2e.as_ref().or(e.e2e_executed.as_ref());
+    let repeated = survey.floors.models.get(&group);
+    vec![
+        Cell::text(group.to_string()),
+        Cell::text(&survey.label),
+        Cell::text(judged.method.name()),
+        trained_on(judged),
+        whole.map_or(Cell::Blank, |w| Cell::Count(w.models)),
+        Cell::percent(whole.map(|w| w.mape)),
+        Cell::percent(whole.map(|w| w.p90_ape)),
+        Cell::share(whole.map(|w| w.within_5pct)),
+        Cell::share(whole.map(|w| w.within_10pct)),
+        Cell::share(whole.map(|w| w.interval_level)),
+        Cell::share(whole.map(|w| w.interval_coverage)),
+        Cell::percent(e.e2e_executed.as_ref().map(|w| w.mape)),
+        Cell::percent(repeated.map(|f| f.mape)),
+        repeated.map_or(Cell::Blank, |f| Cell::Count(f.repeated)),
+    ]
+}
+
+/// The groups of operators of the study's table 2.
+const OPERATORS: [&str; 3] = ["conv", "linear", "activation"];
+
+fn operators_table(surveys: &[&Survey], caption: String) -> Table {
+    let headings = [
+        "Models",
+        "Environment",
+        "Method",
+        "Conv",
+        "Conv, floor",
+        "Linear",
+        "Linear, floor",
+        "Activation",
+        "Activation, floor",
+        "End to end",
+        "End to end, floor",
+    ];
+    let mut table = Table::new("accuracy-operators", caption, headings);
+    for group in Group::ALL {
+        for survey in surveys {
+            for judged in Method::ALL.into_iter().filter_map(|m| best_fed(survey, m)) {
+                let Some(e) = judged.sets.get(&group) else { continue };
+                let errors = OPERATORS.iter().flat_map(|name| {
+                    let floor = survey.floors.kinds.get(*name).map(|f| f.mape);
+                    [Cell::percent(e.groups.get(*name).map(|m| m.mape)), Cell::percent(floor)]
+                });
+                let start = [Cell::text(group.to_string()), Cell::text(&survey.label), Cell::text(judged.method.name())];
+                let end = [Cell::percent(judged.mape(group)), Cell::percent(floor(survey, group))];
+                table.rows.push(start.into_iter().chain(errors).chain(end).collect());
+            }
+        }
+    }
+    if !table.rows.is_empty() {
+        table.rows.extend(PAPER.operators.iter().map(|p| {
+            let errors = [p.conv, p.linear, p.activation, p.e2e].into_iter().flat_map(|error| [Cell::Percent(error), Cell::Blank]);
+            let start =
+                [Cell::text(paper_set(&p.set)), Cell::text(format!("study: {} Mobile, {}s", p.framework, p.processor.to_uppercase())), Cell::text(&p.method)];
+            start.into_iter().chain(errors).collect()
+        }));
+    }
+    table
+}
+
+fn paper_set(set: &str) -> String {
+    if set == "real" { Group::Transformer.to_string() } else { set.to_owned() }
+}
+
+fn sizes(survey: &Survey) -> BTreeSet<(usize, bool)> {
+    survey.judged.iter().map(|j| (j.models, j.operators > 0)).collect()
+}
+
+fn by_size(survey: &Survey) -> Chart {
+    let curve = |method: Method, group: Group, operators: bool| {
+        let own = survey.judged.iter().filter(|j| j.method == method && (j.operators > 0) == operators);
+        let mut points: Vec<(f64, f64)> = own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let apart = if operators { "" } else { ", no single operators" };
+        Series::new(format!("{method}, {group}{apart}"), Mark::Line, points)
+    };
+    let kinds = [Group::Synthetic, Group::Transformer].into_iter().flat_map(|g| Method::ALL.map(|m| (m, g)));
+    let series = [true, false].into_iter().flat_map(|operators| kinds.clone().map(move |(m, g)| (m, g, operators)));
+    let ends = [survey.judged.iter().map(|j| j.models).min(), survey.judged.iter().map(|j| j.models).max()];
+    let flat = |group: Group| {
+        let points = floor(survey, group).map(|f| ends.into_iter().flatten().map(|models| (models as f64, f)).collect());
+        Series::new(format!("noise floor, {group}"), Mark::Line, points.unwrap_or_default())
+    };
+    let floors = [Group::Synthetic, Group::Transformer].map(flat);
+    Chart::Points {
+        x: Axis::log("synthetic models trained on"),
+        y: Axis::linear("mean absolute percentage error, %"),
+        series: series.map(|(m, g, o)| curve(m, g, o)).chain(floors).filter(|s| s.points.len() > 1).collect(),
+    }
+}
+
+fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
+    let headings = ["Models", "Environment", "Trained on", "Single operators too", "lasso", "random-forest", "gbdt", "Noise floor"];
+    let mut table = Table::new("accuracy-sizes", caption, headings);
+    for group in [Group::Synthetic, Group::Transformer, Group::Convolutional] {
+        for survey in surveys.iter().filter(|s| sizes(s).len() > 1) {
+            for (models, operators) in sizes(survey) {
+                let own = |m: Method| survey.judged.iter().find(|j| j.method == m && j.models == models && (j.operators > 0) == operators);
+                let errors = Method::ALL.map(|m| own(m).and_then(|j| j.mape(group)));
+                if errors.iter().all(Option::is_none) {
+                    continue;
+                }
+                let start = [Cell::text(group.to_string()), Cell::text(&survey.label), Cell::Count(models), Cell::text(if operators { "yes" } else { "no" })];
+                table.rows.push(start.into_iter().chain(errors.map(Cell::percent)).chain([Cell::percent(floor(survey, group))]).collect());
+            }
+        }
+    }
+    if !table.rows.is_empty() {
+        table.rows.extend(PAPER.sizes.iter().map(|p| {
+            let errors = [p.lasso, p.random_forest, p.gbdt].map(Cell::Percent);
+            let start = [Cell::text(paper_set(&p.set)), Cell::text(format!("study: {} Mobile, CPUs", p.framework)), Cell::Count(p.models), Cell::text("no")];
+            start.into_iter().chain(errors).chain([Cell::Blank]).collect()
+        }));
+    }
+    table
+}
+
+fn errors(survey: &Survey) -> Chart {
+    let Some(judged) = best_fed(survey, Method::Gbdt) else {
+        return Chart::Points { x: Axis::log(""), y: Axis::linear(""), series: Vec::new() };
+    };
+    let marks = [(Group::Synthetic, Mark::Ring), (Group::Transformer, Mark::Dot), (Group::Convolutional, Mark::Triangle), (Group::Real, Mark::Cross)];
+    let of = |(group, mark): (Group, Mark)| {
+        let models = judged.sets.get(&group).map_or(&[][..], |e| e.models.as_slice());
+        Series::new(group.to_string(), mark, models.iter().map(|m| (m.actual_ns / 1e6, (m.predicted_ns / m.actual_ns - 1.0) * 100.0)).collect())
+    };
+    let series = marks.into_iter().map(of).filter(|s| !s.points.is_empty()).collect();
+    Chart::Points { x: Axis::log("measured, ms"), y: Axis::linear("forecast too long by, %"), series }
+}
+
+fn kinds_table(surveys: &[&Survey], caption: String) -> Table {
+    let headings = ["Environment", "Models", "Operator", "Share of time", "Rows", "MAPE", "90th percentile", "Time-weighted", "By fallback", "Noise floor"];
+    let mut table = Table::new("accuracy-kinds", caption, headings);
+    for survey in surveys {
+        let Some(judged) = best_fed(survey, Method::Gbdt) else { continue };
+        for (group, e) in &judged.sets {
+            let mut kinds: Vec<_> = e.operators.iter().filter(|(_, m)| m.time_share >= LEAST_SHARE).collect();
+            kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
+            for (kind, m) in kinds {
+                table.rows.push(vec![
+                    Cell::text(&survey.label),
+                    Cell::text(group.to_string()),
+                    Cell::text(kind),
+                    Cell::share(m.time_share),
+                    Cell::Count(m.rows),
+                    Cell::Percent(m.mape),
+                    Cell::Percent(m.p90_ape),
+                    Cell::Percent(m.weighted_ape),
+                    Cell::Count(m.fallback_rows),
+                    Cell::percent(survey.floors.kinds.get(kind).map(|f| f.mape)),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+fn worst_table(surveys: &[&Survey], caption: String) -> Table {
+    let mut table = Table::new("accuracy-worst", caption, ["Environment", "Model", "Kind of model", "Measured", "Forecast", "Error", "Largest differences"]);
+    for survey in surveys {
+        let Some(judged) = best_fed(survey, Method::Gbdt) else { continue };
+        let real = judged.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
+        let mut models: Vec<_> = real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
+        models.sort_by(|a, b| b.1.ape.total_cmp(&a.1.ape));
+        for (group, m) in models.into_iter().take(LISTED) {
+            let part = |c: &vitempo_predictors::Contribution| format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0);
+            table.rows.push(vec![
+                Cell::text(&survey.label),
+                Cell::text(&m.name),
+                Cell::text(group.to_string()),
+                Cell::text(Latency::from_ns(m.actual_ns).to_string()),
+                Cell::text(Latency::from_ns(m.predicted_ns).to_string()),
+                Cell::text(format!("{:+.1} %", (m.predicted_ns / m.actual_ns - 1.0) * 100.0)),
+                Cell::text(m.contributions.iter().take(3).map(part).collect::<Vec<_>>().join(", ")),
+            ]);
+        }
+    }
+    table
+}
+
+fn paper_worst() -> Table {
+    let caption =
+        format!("The study's largest end-to-end errors of GBDT over core combinations and precisions, by device (figures 15 and 16). {}.", PAPER.source);
+    let mut table = Table::new("accuracy-study", caption, ["Device", "Synthetic", "Real ViTs"]);
+    table.rows = PAPER.worst.iter().map(|w| vec![Cell::text(&w.device), Cell::Percent(w.synthetic), Cell::Percent(w.real)]).collect();
+    table
+}

@@ -1,0 +1,92 @@
+//! What a figure shows, as data: computed by the sections, drawn by `draw.rs`.
+
+/// One axis of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Quantity and unit.
+    pub label: String,
+    /// Logarithmic; values that are not positive are left out.
+    pub log: bool,
+}
+
+impl Axis {
+    pub fn linear(label: &str) -> Self {
+        Self { label: label.to_owned(), log: false }
+    }
+
+    pub fn log(label: &str) -> Self {
+        Self { label: label.to_owned(), log: true }
+    }
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Dot,
+    Ring,
+    Triangle,
+    Cross,
+    Line,
+}
+
+/// Points of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    pub name: String,
+    pub mark: Mark,
+    pub points: Vec<(f64, f64)>,
+    /// A word beside each point; none where there are fewer.
+    pub labels: Vec<String>,
+}
+
+impl Series {
+    pub fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), mark, points, labels: Vec::new() }
+    }
+}
+
+/// Bars of one colour, one for each group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarSeries {
+    pub name: String,
+    /// `None`: no bar.
+    pub values: Vec<Option<f64>>,
+    /// A tick across each bar: its noise floor; may be empty.
+    pub floors: Vec<Option<f64>>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chart {
+    Points {
+        x: Axis,
+        y: Axis,
+        series: Vec<Series>,
+    },
+    /// Horizontal bars in groups.
+    Bars {
+        value: String,
+        groups: Vec<String>,
+        series: Vec<BarSeries>,
+        /// A line across all bars, e.g. at 1 for factors.
+        reference: Option<f64>,
+    },
+    /// Horizontal bars of parts that add up; one row each.
+    Stacked {
+        value: String,
+        rows: Vec<String>,
+        /// Name of the part, and its length in each row.
+        parts: Vec<(String, Vec<f64>)>,
+    },
+}
+
+impl Chart {
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Points { series, .. } => series.iter().all(|s| s.points.is_empty()),
+            Self::Bars { series, .. } => series.iter().all(|s| s.values.iter().all(Option::is_none)),
+            Self::Stacked { rows, parts, .. } => rows.is_empty() || parts.is_empty(),
+        }
+    }
+}

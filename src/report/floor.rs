@@ -1,0 +1,87 @@
+//! Noise floors: how much the same models, and the same operators in them, differ between one visit and the next.
+
+use super::survey::Group;
+use std::collections::{BTreeMap, HashMap};
+use vitempo_graph::{ModelProfile, OpFamily, OpSpec};
+use vitempo_predictors::{TrainingRows, metrics::mape};
+
+/// Under this name all activations together have a floor of their own.
+const ACTIVATIONS: &str = "activation";
+
+/// Differences between repeated visits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Floor {
+    /// Models, or operators in models, that were measured more than once.
+    pub repeated: usize,
+    /// Mean difference between a visit and the next, percent; drift-corrected where the reference corrects drift.
+    pub mape: f64,
+}
+
+/// Noise floors of one environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Floors {
+    /// End to end.
+    pub models: BTreeMap<Group, Floor>,
+    /// Of one operator in place, by kind; all activations together as `activation`.
+    pub kinds: BTreeMap<String, Floor>,
+}
+
+/// Pairs of measurements of the same thing.
+#[derive(Default)]
+struct Pairs {
+    repeated: usize,
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
+impl Pairs {
+    fn floor(&self) -> Floor {
+        Floor { repeated: self.repeated, mape: mape(&self.first, &self.second) }
+    }
+}
+
+impl Floors {
+    /// From rows of the same profiles; `groups` has an entry for each model of the rows.
+    pub fn of(rows: &TrainingRows, groups: &[Option<Group>], profiles: &[ModelProfile]) -> Self {
+        let mut models: BTreeMap<Group, Pairs> = BTreeMap::new();
+        for (model, group) in rows.models.iter().zip(groups) {
+            if let (Some(group), true) = (group, model.visits.len() > 1) {
+                let pairs = models.entry(*group).or_default();
+                pairs.repeated += 1;
+                pairs.first.extend(model.visits.iter().map(|v| v.1).take(model.visits.len() - 1));
+                pairs.second.extend(model.visits.iter().skip(1).map(|v| v.1));
+            }
+        }
+        let kinds = operator_pairs(rows, profiles);
+        Self { models: models.into_iter().map(|(g, p)| (g, p.floor())).collect(), kinds: kinds.into_iter().map(|(k, p)| (k, p.floor())).collect() }
+    }
+}
+
+fn operator_pairs(rows: &TrainingRows, profiles: &[ModelProfile]) -> BTreeMap<String, Pairs> {
+    let mut visits: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
+    for profile in profiles {
+        visits.entry((&profile.model.name, &profile.model.architecture)).or_default().push(profile);
+    }
+    let mut kinds: BTreeMap<String, Pairs> = BTreeMap::new();
+    for mut same in visits.into_values().filter(|v| v.len() > 1) {
+        same.sort_by_key(|p| (p.started_unix_ms, p.round));
+        let of_visit = |p: &ModelProfile| TrainingRows::with_drift(std::slice::from_ref(p), rows.drift).map(|r| r.rows).unwrap_or_default();
+        let each: Vec<_> = same.into_iter().map(of_visit).collect();
+        for pair in each.windows(2) {
+            let [before, after] = pair else { continue };
+            let earlier: HashMap<&OpSpec, f64> = before.iter().map(|r| -> (&OpSpec, f64) { (&r.op, r.latency_ns) }).collect();
+            for row in after {
+                if let Some(first) = earlier.get(&row.op) {
+                    let family = (row.op.kind.family() == OpFamily::Activation).then(|| ACTIVATIONS.to_owned());
+                    for name in family.into_iter().chain([row.op.kind.name().to_owned()]) {
+                        let pairs = kinds.entry(name).or_default();
+                        pairs.repeated += 1;
+                        pairs.first.push(*first);
+                        pairs.second.push(row.latency_ns);
+                    }
+                }
+            }
+        }
+    }
+    kinds
+}

@@ -1,0 +1,25 @@
+//! [`Judged`]: one bundle held against models that it was not trained on. Filled by the command, shown by the section on accuracy.
+
+use super::survey::Group;
+use std::collections::BTreeMap;
+use vitempo_predictors::{Evaluation, Method};
+
+/// One bundle, and how it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    pub method: Method,
+    /// Synthetic models it was trained on.
+    pub models: usize,
+    /// Networks around single operators it was trained on as well.
+    pub operators: usize,
+    /// Models never trained on, the same for every bundle of an environment.
+    pub sets: BTreeMap<Group, Evaluation>,
+}
+
+impl Judged {
+    /// End to end from the models' files; from executed kernels where there is no file.
+    pub fn mape(&self, group: Group) -> Option<f64> {
+        let evaluation = self.sets.get(&group)?;
+        evaluation.e2e.as_ref().or(evaluation.e2e_executed.as_ref()).map(|e| e.mape)
+    }
+}

@@ -1,0 +1,183 @@
+//! The report on a dataset: every table and figure of the mobile ViT study, from measurements at hand.
+//!
+//! [`Survey`] is what one environment's visits come to; each section is a function from all surveys to [`Block`]s, in a file of its own; `chart.rs` and
+//! `table.rs` say what is shown, `draw.rs` and `page.rs` put it on paper. Nothing here reads files or trains: that is the command's part (`cli/report`).
+
+mod accuracy;
+mod activations;
+mod breakdown;
+pub mod chart;
+mod depthwise;
+mod draw;
+mod environments;
+pub mod floor;
+pub mod forecasts;
+mod importance;
+mod inputs;
+mod intensity;
+mod latency;
+mod memory;
+mod memory_format;
+pub mod page;
+mod paper;
+mod quantization;
+mod scale;
+mod statistics;
+pub mod survey;
+pub mod table;
+
+use chart::Chart;
+use clap::ValueEnum;
+use survey::Survey;
+use table::Table;
+
+/// A section of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Topic {
+    /// Latency against FLOPs
+    Latency,
+    /// Time by operator family
+    Breakdown,
+    /// FLOPs per byte against achieved FLOP/s
+    Intensity,
+    /// Peak memory against model size and resolution
+    Memory,
+    /// Memory formats and convolutions
+    MemoryFormat,
+    /// Activations, and GELU by input values
+    Activations,
+    /// Depthwise convolution against channels
+    Depthwise,
+    /// What int8 and bf16 gain, by operator
+    Quantization,
+    /// Which features decide convolutions
+    Importance,
+    /// Forecasts against measurements
+    Accuracy,
+}
+
+impl Topic {
+    /// Every section, in the order of the report.
+    pub const ALL: [Self; 10] = [
+        Self::Latency,
+        Self::Breakdown,
+        Self::Intensity,
+        Self::Memory,
+        Self::MemoryFormat,
+        Self::Activations,
+        Self::Depthwise,
+        Self::Quantization,
+        Self::Importance,
+        Self::Accuracy,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Latency => "Latency against FLOPs",
+            Self::Breakdown => "Where the time goes",
+            Self::Intensity => "Arithmetic intensity",
+            Self::Memory => "Memory",
+            Self::MemoryFormat => "Memory format and convolution",
+            Self::Activations => "Activations",
+            Self::Depthwise => "Depthwise convolution",
+            Self::Quantization => "Quantisation",
+            Self::Importance => "Which features matter",
+            Self::Accuracy => "Forecast accuracy",
+        }
+    }
+
+    /// The section's contents.
+    pub fn blocks(self, surveys: &[Survey]) -> Vec<Block> {
+        match self {
+            Self::Latency => latency::section(surveys),
+            Self::Breakdown => breakdown::section(surveys),
+            Self::Intensity => intensity::section(surveys),
+            Self::Memory => memory::section(surveys),
+            Self::MemoryFormat => memory_format::section(surveys),
+            Self::Activations => activations::section(surveys),
+            Self::Depthwise => depthwise::section(surveys),
+            Self::Quantization => quantization::section(surveys),
+            Self::Importance => importance::section(surveys),
+            Self::Accuracy => accuracy::section(surveys),
+        }
+    }
+}
+
+/// What a section is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    Text(String),
+    Table(Table),
+    Figure(Figure),
+    /// Why something is not there, and what to measure for it.
+    Missing(String),
+}
+
+/// A chart with the words under it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Names the SVG file; unique in a report.
+    pub name: String,
+    pub caption: String,
+    pub chart: Chart,
+}
+
+impl Block {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A figure, or why there is none.
+    pub fn figure(name: impl Into<String>, caption: impl Into<String>, chart: Chart, otherwise: &str) -> Self {
+        if chart.is_empty() { Self::Missing(otherwise.to_owned()) } else { Self::Figure(Figure { name: name.into(), caption: caption.into(), chart }) }
+    }
+
+    /// A table, or why there is none.
+    pub fn table(table: Table, otherwise: &str) -> Self {
+        if table.rows.is_empty() { Self::Missing(otherwise.to_owned()) } else { Self::Table(table) }
+    }
+}
+
+/// The figures among blocks; where there is none, why.
+fn figures(blocks: impl Iterator<Item = Block>, otherwise: &str) -> Vec<Block> {
+    let shown: Vec<Block> = blocks.filter(|b| matches!(b, Block::Figure(_))).collect();
+    if shown.is_empty() { vec![Block::Missing(otherwise.to_owned())] } else { shown }
+}
+
+/// How many environments have figures of their own; tables show all.
+const LEADING: usize = 3;
+
+/// Of these environments those with the most models, in the order given.
+fn leading<'a>(surveys: impl IntoIterator<Item = &'a Survey>) -> Vec<&'a Survey> {
+    let mut by_models: Vec<(usize, &Survey)> = surveys.into_iter().enumerate().collect();
+    by_models.sort_by_key(|(index, s)| (std::cmp::Reverse(s.measured_models()), *index));
+    by_models.truncate(LEADING);
+    by_models.sort_by_key(|(index, _)| *index);
+    by_models.into_iter().map(|(_, survey)| survey).collect()
+}
+
+/// What a caption says about its data: how much of what, environment, machine, origin and dates.
+fn source(what: &str, surveys: &[&Survey]) -> String {
+    let mut machines: Vec<&str> = surveys.iter().map(|s| s.environment.device.as_str()).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    let mut whens: Vec<String> = surveys.iter().map(|s| s.when()).collect();
+    whens.sort_unstable();
+    whens.dedup();
+    let environments = match surveys {
+        [one] => one.environment.describe(),
+        few if few.len() <= 4 => few.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join("; "),
+        many => format!("{} environments", many.len()),
+    };
+    let machines = if surveys.len() == 1 { String::new() } else { format!(", {}", machines.join(" and ")) };
+    format!("{what}. {environments}{machines}; {}.", whens.join("; "))
+}
+
+/// A word for file names: lower case, digits and dashes.
+fn slug(text: &str) -> String {
+    let lower = text.to_lowercase();
+    lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,396 @@
+//! [`Survey`]: what one environment's visits come to, small enough to keep those of all environments at once.
+//!
+//! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of all visits. Latencies are ns, memory is bytes.
+
+use super::{
+    floor::Floors,
+    forecasts::Judged,
+    inputs::{self, InputEffect},
+};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+use vitempo_graph::{Environment, Executed, Graph, MemoryFormat, ModelIdentity, ModelProfile, Node, OpFamily, OpKind, OpSpec, Origin, Precision, Work};
+use vitempo_predictors::{FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey, TrainingRow, TrainingRows, metrics::median};
+
+/// What kind of model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Sampled from a search space.
+    Synthetic,
+    /// A real model with attention in its graph: a product of two computed tensors, or a softmax that something reads.
+    Transformer,
+    /// A real model whose graph does not.
+    Convolutional,
+    /// A real model without a graph.
+    Real,
+}
+
+impl Group {
+    pub const ALL: [Self; 4] = [Self::Synthetic, Self::Transformer, Self::Convolutional, Self::Real];
+
+    /// `None` for a network around a single operator.
+    pub fn of(model: &ModelIdentity, graph: Option<&Graph>) -> Option<Self> {
+        let weighs = |g: &Graph, n: &Node| match n.op.kind {
+            OpKind::MatMul | OpKind::Attention | OpKind::Einsum => true,
+            OpKind::Softmax => !n.outputs.iter().any(|o| g.outputs().contains(o)),
+            _ => false,
+        };
+        let attends = |g: &Graph| g.nodes().iter().any(|n| weighs(g, n));
+        match (&model.space, graph) {
+            _ if model.is_operator() => None,
+            (Some(_), _) => Some(Self::Synthetic),
+            (None, Some(graph)) => Some(if attends(graph) { Self::Transformer } else { Self::Convolutional }),
+            (None, None) => Some(Self::Real),
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Synthetic => "synthetic",
+            Self::Transformer => "real ViT",
+            Self::Convolutional => "real CNN",
+            Self::Real => "real",
+        })
+    }
+}
+
+/// The visits of one environment, as read.
+pub struct Visited<'a> {
+    /// The dataset's folder, by name.
+    pub folder: String,
+    /// Successful visits with the usual inputs.
+    pub profiles: &'a [ModelProfile],
+    /// Successful visits with other input values.
+    pub other_inputs: &'a [ModelProfile],
+    /// Graphs of the models, by architecture.
+    pub graphs: &'a BTreeMap<String, Graph>,
+    /// Visits that failed.
+    pub failed: usize,
+}
+
+/// One model in one environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    pub name: String,
+    pub architecture: String,
+    /// `None` for a network around a single operator.
+    pub group: Option<Group>,
+    /// Of its graph.
+    pub work: Option<Work>,
+    /// Width of its input image, pixels.
+    pub side: Option<usize>,
+    pub latency_ns: Option<f64>,
+    pub peak_memory_bytes: Option<f64>,
+}
+
+/// A convolution's extents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Window {
+    pub channels: u32,
+    pub height: u32,
+    pub width: u32,
+    /// Kernel height times width.
+    pub kernel: u32,
+    pub stride: u32,
+}
+
+/// One distinct operator in one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub kind: OpKind,
+    /// Kernel class within the kind, without what it says about the output's memory format.
+    pub class: Cow<'static, str>,
+    /// Index of its model.
+    pub model: usize,
+    /// How many kernels of the model are this operator.
+    pub count: usize,
+    /// Of one of them.
+    pub latency_ns: f64,
+    pub flops: f64,
+    pub bytes: f64,
+    /// Elements of the first output.
+    pub elements: f64,
+    /// Of a convolution.
+    pub window: Option<Window>,
+}
+
+impl Row {
+    /// Time of all its kernels in one run of its model.
+    pub fn time_ns(&self) -> f64 {
+        self.latency_ns * self.count as f64
+    }
+}
+
+/// Feature importance for the convolutions of one memory format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatImportance {
+    pub format: MemoryFormat,
+    pub importance: Importance,
+}
+
+/// By operator family, in the order of [`OpFamily::ALL`]; adds up to 1.
+pub type Shares = [f64; OpFamily::ALL.len()];
+
+/// One environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    /// Short name, unique in a report.
+    pub label: String,
+    pub folder: String,
+    pub environment: Environment,
+    pub origin: Origin,
+    /// Of imported numbers: who published them.
+    pub published: Option<String>,
+    /// First and last day; `None` where the data does not tell.
+    pub days: Option<(String, String)>,
+    pub sittings: usize,
+    pub failed: usize,
+    /// In which most models spent the time of their convolutions.
+    pub executed: Option<MemoryFormat>,
+    pub models: Vec<Model>,
+    pub rows: Vec<Row>,
+    /// Who takes the memory that the engine reports by operator: the mean over models.
+    pub memory_shares: BTreeMap<Group, Shares>,
+    pub input_effects: Vec<InputEffect>,
+    pub floors: Floors,
+    /// Filled where it was asked for.
+    pub importances: Vec<FormatImportance>,
+    /// Filled where it was asked for.
+    pub judged: Vec<Judged>,
+}
+
+impl Survey {
+    /// Sums up an environment's visits; also the rows they come from.
+    ///
+    /// # Errors
+    /// As [`TrainingRows::from_profiles`].
+    pub fn of(visited: &Visited<'_>) -> Result<(Self, TrainingRows), PredictorError> {
+        let rows = TrainingRows::from_profiles(visited.profiles)?;
+        let first = visited.profiles.first().ok_or(PredictorError::NoRows { profiles: 0, skipped: 0, reasons: String::new() })?;
+        let mut by_model: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
+        for p in visited.profiles {
+            by_model.entry((&p.model.name, &p.model.architecture)).or_default().push(p);
+        }
+        let models: Vec<Model> = rows.models.iter().map(|m| model(m, &by_model, visited.graphs)).collect();
+        let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
+        let times = || visited.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
+        let survey = Self {
+            label: label(&first.environment),
+            folder: visited.folder.clone(),
+            environment: first.environment.clone(),
+            origin: rows.origin,
+            published: first.source.clone(),
+            days: times().min().zip(times().max()).map(|(first, last)| (day(first), day(last))),
+            sittings: visited.profiles.iter().map(|p| p.sitting.as_str()).collect::<BTreeSet<_>>().len(),
+            failed: visited.failed,
+            executed: executed(visited.profiles),
+            memory_shares: memory_shares(visited.profiles, visited.graphs),
+            input_effects: inputs::effects(&rows, visited.other_inputs),
+            floors: Floors::of(&rows, &groups, visited.profiles),
+            rows: rows.rows.iter().map(row).collect(),
+            models,
+            importances: Vec::new(),
+            judged: Vec::new(),
+        };
+        Ok((survey, rows))
+    }
+
+    /// Models with an end-to-end latency; single operators are none.
+    pub fn measured_models(&self) -> usize {
+        self.models.iter().filter(|m| m.group.is_some() && m.latency_ns.is_some()).count()
+    }
+
+    /// The models of a group.
+    pub fn group(&self, group: Group) -> impl Iterator<Item = (usize, &Model)> {
+        self.models.iter().enumerate().filter(move |(_, m)| m.group == Some(group))
+    }
+
+    /// Rows that ran in whole models.
+    pub fn model_rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|r| self.models.get(r.model).is_some_and(|m| m.group.is_some()))
+    }
+
+    /// Total time by what `key` makes of a row, for every model: `None` keys are left out.
+    pub fn times<K: Ord>(&self, key: impl Fn(&Row) -> Option<K>) -> Vec<BTreeMap<K, f64>> {
+        let mut times: Vec<BTreeMap<K, f64>> = self.models.iter().map(|_| BTreeMap::new()).collect();
+        for row in &self.rows {
+            if let Some((key, of)) = key(row).zip(times.get_mut(row.model)) {
+                *of.entry(key).or_default() += row.time_ns();
+            }
+        }
+        times
+    }
+
+    /// `measured, 21 November 2026`; of imported numbers also whose they are.
+    pub fn when(&self) -> String {
+        let origin = match self.origin {
+            Origin::Measured => "measured",
+            Origin::Imported => "imported",
+            Origin::Simulated => "simulated",
+        };
+        let published = self.published.as_ref().map(|by| format!(" from {by}")).unwrap_or_default();
+        let days = match &self.days {
+            None => "date unknown".to_owned(),
+            Some((first, last)) if first == last => first.clone(),
+            Some((first, last)) => format!("{first} to {last}"),
+        };
+        format!("{origin}{published}, {days}")
+    }
+}
+
+/// Engine, precision, and what differs from one thread and the engine's own memory format.
+fn label(e: &Environment) -> String {
+    let precision = if e.precision == Precision::I8 { "int8" } else { e.precision.name() };
+    let threads = if e.threads == 1 { String::new() } else { format!(" {}t", e.threads) };
+    let format = e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
+    format!("{} {precision}{threads}{format}", e.framework)
+}
+
+/// Makes labels unique: by folder, then by number.
+pub fn tell_apart(surveys: &mut [Survey]) {
+    let shared = |surveys: &[Survey]| -> BTreeSet<String> {
+        let mut seen = BTreeSet::new();
+        surveys.iter().filter(|s| !seen.insert(s.label.clone())).map(|s| s.label.clone()).collect()
+    };
+    let twice = shared(surveys);
+    surveys.iter_mut().filter(|s| twice.contains(&s.label)).for_each(|s| s.label = format!("{} ({})", s.label, s.folder));
+    let still = shared(surveys);
+    for (number, survey) in surveys.iter_mut().filter(|s| still.contains(&s.label)).enumerate() {
+        survey.label = format!("{} #{}", survey.label, number + 1);
+    }
+}
+
+fn model(measured: &MeasuredModel, visits: &BTreeMap<(&str, &str), Vec<&ModelProfile>>, graphs: &BTreeMap<String, Graph>) -> Model {
+    let own = visits.get(&(measured.name.as_str(), measured.architecture.as_str())).map_or(&[][..], Vec::as_slice);
+    let graph = graphs.get(&measured.architecture);
+    let peaks: Vec<f64> = own.iter().filter_map(|p| p.peak_memory_bytes).map(|b| b as f64).collect();
+    Model {
+        name: measured.name.clone(),
+        architecture: measured.architecture.clone(),
+        group: own.first().and_then(|p| Group::of(&p.model, graph)),
+        work: graph.map(Work::of_graph),
+        side: graph.and_then(image_side),
+        latency_ns: measured.e2e_ns,
+        peak_memory_bytes: median(&peaks),
+    }
+}
+
+/// Width of the first input that is an image of few channels, whichever end they stand at.
+fn image_side(graph: &Graph) -> Option<usize> {
+    let shapes = graph.inputs().iter().filter_map(|i| graph.value(*i).tensor.as_ref().map(|t| t.shape.as_slice()));
+    shapes.filter_map(|shape| if let [_, a, b, c] = shape { Some(if *a > 4 && *c <= 4 { *b } else { *c }) } else { None }).next()
+}
+
+fn row(row: &TrainingRow) -> Row {
+    let op: &OpSpec = &row.op;
+    let work = Work::of_operator(op);
+    let class = match PredictorKey::of(op).class {
+        Cow::Owned(class) => Cow::Owned(class.strip_suffix("-to-blocked").unwrap_or(&class).to_owned()),
+        borrowed => borrowed,
+    };
+    Row {
+        kind: op.kind.clone(),
+        class,
+        model: row.model,
+        count: row.count,
+        latency_ns: row.latency_ns,
+        flops: work.flops as f64,
+        bytes: work.bytes_read.saturating_add(work.bytes_written) as f64,
+        elements: op.outputs.first().map_or(0.0, |t| t.elements() as f64),
+        window: (op.kind == OpKind::Conv).then(|| window(&FeatureSchema::extract(op))),
+    }
+}
+
+fn window(features: &FeatureVector) -> Window {
+    let get = |column: &str| features.get(column).unwrap_or(0.0) as u32;
+    Window { channels: get("channels_in"), height: get("height_out"), width: get("width_out"), kernel: get("kernel_area"), stride: get("stride_width") }
+}
+
+fn executed(profiles: &[ModelProfile]) -> Option<MemoryFormat> {
+    let mut counts: BTreeMap<MemoryFormat, usize> = BTreeMap::new();
+    profiles.iter().filter_map(|p| p.executed.or_else(|| Executed::of(&p.operators))).for_each(|e| *counts.entry(e.memory_format).or_default() += 1);
+    counts.into_iter().max_by_key(|(_, n)| *n).map(|(format, _)| format)
+}
+
+/// Place of a kind's family in [`Shares`].
+pub fn family_index(kind: &OpKind) -> usize {
+    OpFamily::ALL.iter().position(|f| *f == kind.family()).unwrap_or(OpFamily::ALL.len() - 1)
+}
+
+/// The mean of several shares; `None` without any.
+pub fn mean_shares(all: &[Shares]) -> Option<Shares> {
+    let mut mean = Shares::default();
+    for shares in all {
+        mean.iter_mut().zip(shares).for_each(|(m, s)| *m += s / all.len() as f64);
+    }
+    (!all.is_empty()).then_some(mean)
+}
+
+/// Parts of a whole; `None` where there is nothing.
+pub fn shares(parts: impl IntoIterator<Item = (usize, f64)>) -> Option<Shares> {
+    let mut sums = Shares::default();
+    for (index, part) in parts {
+        if let Some(sum) = sums.get_mut(index) {
+            *sum += part;
+        }
+    }
+    let total: f64 = sums.iter().sum();
+    (total > 0.0).then(|| sums.map(|s| s / total))
+}
+
+fn memory_shares(profiles: &[ModelProfile], graphs: &BTreeMap<String, Graph>) -> BTreeMap<Group, Shares> {
+    let mut by_group: BTreeMap<Group, Vec<Shares>> = BTreeMap::new();
+    for p in profiles {
+        let parts = p.operators.iter().filter_map(|m| Some((family_index(&m.op.kind), m.memory_bytes? as f64)));
+        if let Some((group, shares)) = Group::of(&p.model, graphs.get(&p.model.architecture)).zip(shares(parts)) {
+            by_group.entry(group).or_default().push(shares);
+        }
+    }
+    by_group.into_iter().filter_map(|(group, all)| Some((group, mean_shares(&all)?))).collect()
+}
+
+/// `21 November 2026` in UTC, by the calendar that repeats every 400 years (146 097 days), each counted from 1 March.
+fn day(unix_ms: u64) -> String {
+    const MONTHS: [&str; 12] = ["March", "April", "May", "June", "July", "August", "September", "October", "November", "December", "January", "February"];
+    let days = unix_ms / 86_400_000 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let year = era * 400 + year_of_era + u64::from(month >= 10);
+    format!("{day} {} {year}", MONTHS.get(month as usize).copied().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1 January 1970"),
+            (951_782_400, "29 February 2000"),
+            (1_709_164_800, "29 February 2024"),
+            (1_795_219_200, "21 November 2026"),
+            (1_798_761_599, "31 December 2026"),
+        ] {
+            assert_eq!(day(seconds * 1000), expected);
+        }
+    }
+
+    #[test]
+    fn shares_add_up_and_average() {
+        let half = shares([(0, 2.0), (1, 2.0)]).expect("something");
+        assert!((half[0] - 0.5).abs() < 1e-12);
+        assert_eq!(shares([]), None);
+        let mean = mean_shares(&[half, shares([(0, 1.0)]).expect("something")]).expect("two");
+        assert!((mean[0] - 0.75).abs() < 1e-12 && (mean.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert_eq!(mean_shares(&[]), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON holds the numbers as they are; the other two round them for reading.
+
+use super::page::escape;
+use serde_json::{Map, Value, json};
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Not there: a dash, `null` in JSON.
+    Blank,
+    Text(String),
+    Count(usize),
+    /// Already in percent.
+    Percent(f64),
+    /// A factor: `1.75 x`.
+    Times(f64),
+    /// Three significant digits; the unit stands in the heading.
+    Number(f64),
+}
+
+impl Cell {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A share between 0 and 1, shown in percent.
+    pub fn share(share: impl Into<Option<f64>>) -> Self {
+        share.into().map_or(Self::Blank, |s| Self::Percent(100.0 * s))
+    }
+
+    pub fn percent(percent: impl Into<Option<f64>>) -> Self {
+        percent.into().map_or(Self::Blank, Self::Percent)
+    }
+
+    pub fn times(factor: impl Into<Option<f64>>) -> Self {
+        factor.into().map_or(Self::Blank, Self::Times)
+    }
+
+    pub fn number(number: impl Into<Option<f64>>) -> Self {
+        number.into().map_or(Self::Blank, Self::Number)
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Count(n) => n.to_string(),
+            Self::Percent(p) if p.is_finite() => format!("{p:.1} %"),
+            Self::Times(factor) if factor.is_finite() => format!("{factor:.2} x"),
+            Self::Number(number) if number.is_finite() => three_digits(*number),
+            _ => "-".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Blank => Value::Null,
+            Self::Text(text) => json!(text),
+            Self::Count(n) => json!(n),
+            Self::Percent(v) | Self::Times(v) | Self::Number(v) => json!((v * 1e6).round() / 1e6),
+        }
+    }
+
+    fn is_numeric(&self) -> bool {
+        !matches!(self, Self::Text(_))
+    }
+}
+
+/// Three significant digits, no exponent.
+pub fn three_digits(number: f64) -> String {
+    let decimals = match number.abs() {
+        v if v >= 100.0 || v == 0.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v >= 0.1 => 3,
+        _ => 4,
+    };
+    format!("{number:.decimals$}")
+}
+
+/// Rows under headings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Names the table in files; unique in a report.
+    pub name: String,
+    /// What it shows, of what, from where.
+    pub caption: String,
+    pub headings: Vec<String>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub fn new<H: Into<String>>(name: &str, caption: impl Into<String>, headings: impl IntoIterator<Item = H>) -> Self {
+        Self { name: name.to_owned(), caption: caption.into(), headings: headings.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    pub fn html(&self) -> String {
+        let mut text = format!("<table id=\"{}\">\n<caption>{}</caption>\n<thead><tr>", escape(&self.name), escape(&self.caption));
+        let numeric = |column: usize| self.rows.iter().all(|row| row.get(column).is_some_and(Cell::is_numeric));
+        let class = |right: bool| if right { " class=\"n\"" } else { "" };
+        for (column, heading) in self.headings.iter().enumerate() {
+            text += &format!("<th{}>{}</th>", class(numeric(column)), escape(heading));
+        }
+        text += "</tr></thead>\n<tbody>\n";
+        for row in &self.rows {
+            let cells: String = row.iter().map(|c| format!("<td{}>{}</td>", class(c.is_numeric()), escape(&c.shown()))).collect();
+            text += &format!("<tr>{cells}</tr>\n");
+        }
+        text + "</tbody></table>\n"
+    }
+
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let plain = |text: &str| text.replace('|', "\\|");
+        let mut text = format!("{}\n\n", self.caption);
+        text += &line(self.headings.iter().map(|h| plain(h)).collect());
+        text += &line(self.headings.iter().map(|_| "---".to_owned()).collect());
+        self.rows.iter().for_each(|row| text += &line(row.iter().map(|c| plain(&c.shown())).collect()));
+        text
+    }
+
+    pub fn json(&self) -> Value {
+        let row = |cells: &Vec<Cell>| -> Value { Value::Object(self.headings.iter().cloned().zip(cells.iter().map(Cell::json)).collect::<Map<_, _>>()) };
+        json!({"name": self.name, "caption": self.caption, "rows": self.rows.iter().map(row).collect::<Vec<_>>()})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new("t", "What & where", ["Kind", "Share"]);
+        table.rows = vec![vec![Cell::text("a|b<c"), Cell::share(0.123)], vec![Cell::text("d"), Cell::percent(None)]];
+        table
+    }
+
+    #[test]
+    fn the_three_forms() {
+        assert_eq!(table().markdown(), "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n");
+        let html = table().html();
+        assert!(html.contains("<caption>What &amp; where</caption>") && html.contains("<td>a|b&lt;c</td><td class=\"n\">12.3 %</td>"), "{html}");
+        assert_eq!(table().json()["rows"], json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}]));
+    }
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        let shown: Vec<String> = [0.0, 0.01234, 0.5678, 3.25159, 42.123, 12345.6].map(three_digits).to_vec();
+        assert_eq!(shown, ["0", "0.0123", "0.568", "3.25", "42.1", "12346"]);
+        assert_eq!(Cell::times(1.756).shown(), "1.76 x");
+        assert_eq!(Cell::number(f64::NAN).shown(), "-");
+    }
+}
