@@ -71,6 +71,8 @@ fn every_verb_explains_itself_with_an_example() {
         &["train"],
         &["evaluate"],
         &["predict"],
+        &["plan", "split"],
+        &["plan", "pipeline"],
         &["backends", "list"],
         &["backends", "install"],
         &["backends", "check"],
