@@ -3,7 +3,7 @@
 use super::{
     error::{CliError, CliResult},
     evaluate::{e2e_row, kinds_table},
-    output::{self, Format, Report, Table, percent},
+    output::{self, Format, Report, Table},
     progress,
 };
 use clap::Subcommand;
@@ -112,7 +112,7 @@ impl Listed {
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "End-to-end error", "Where"], 4);
         for (name, path, b) in &self.bundles {
-            let error = b.held_out.e2e.as_ref().map_or_else(|| "-".to_owned(), |e| percent(e.mape));
+            let error = b.held_out.e2e.as_ref().map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape));
             let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
             table.row([name.clone(), b.environment.describe(), b.method.to_string(), b.provenance.models.to_string(), error, folder]);
         }

@@ -1,5 +1,5 @@
 //! Which operators XNNPACK runs without a kernel of their own: clamps behind products and pools, padding before convolutions, reshapes before reshapes,
-//! squares before means, conversions around a function of one number (of integers to integers it is a table).
+//! squares before means, conversions around a function of one number (of integers to integers it is a table). In half precision padding has a kernel.
 
 use crate::{Graph, ValueId, ValueSource};
 
@@ -10,10 +10,10 @@ const CLAMPING: &[&str] = &["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "F
 const TABLES: &[&str] =
     &["ABS", "ELU", "EXP", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6", "RSQRT", "SQRT", "SQUARE", "TANH"];
 
-/// The operators of a part that have a kernel, in its order.
+/// The operators of a part that have a kernel, in its order; `half`: it computes in half precision.
 #[must_use]
-pub fn with_kernels(operators: &Graph, codes: &[&str], part: &[usize]) -> Vec<usize> {
-    let neighbours = Neighbours { operators, codes, consumers: operators.consumers(), inside: part };
+pub fn with_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -> Vec<usize> {
+    let neighbours = Neighbours { operators, codes, consumers: operators.consumers(), inside: part, half };
     part.iter().copied().filter(|&index| !neighbours.is_elided(index)).collect()
 }
 
@@ -22,6 +22,7 @@ struct Neighbours<'a> {
     codes: &'a [&'a str],
     consumers: Vec<Vec<usize>>,
     inside: &'a [usize],
+    half: bool,
 }
 
 impl Neighbours<'_> {
@@ -29,7 +30,7 @@ impl Neighbours<'_> {
         match self.codes[index] {
             "RELU" | "RELU6" | "RELU_N1_TO_1" => self.clamps_a_product(index),
             "MAXIMUM" | "MINIMUM" => self.has_scalar(index) && self.clamps_a_product(index),
-            "PAD" => self.only_consumer(index).is_some_and(|next| matches!(self.codes[next], "CONV_2D" | "DEPTHWISE_CONV_2D") && self.is_spatial_pad(index)),
+            "PAD" => !self.half && self.is_spatial_pad(index) && self.only_consumer(index).is_some_and(|next| self.is_convolution(next)),
             "RESHAPE" => self.only_consumer(index).is_some_and(|next| self.codes[next] == "RESHAPE"),
             "DEQUANTIZE" => self.only_consumer(index).is_some_and(|table| self.is_table(table)),
             "QUANTIZE" => {
@@ -71,6 +72,10 @@ impl Neighbours<'_> {
 
     fn is_square(&self, index: usize) -> bool {
         matches!(self.operators.nodes()[index].inputs[..], [a, b] if a == b)
+    }
+
+    fn is_convolution(&self, index: usize) -> bool {
+        matches!(self.codes[index], "CONV_2D" | "DEPTHWISE_CONV_2D")
     }
 
     /// Images are padded in height and width only.

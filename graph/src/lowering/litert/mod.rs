@@ -42,7 +42,7 @@ pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph
 
 /// The kernels of one part XNNPACK runs.
 fn part_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -> Vec<(String, OpSpec)> {
-    let with_kernels = elision::with_kernels(operators, codes, part);
+    let with_kernels = elision::with_kernels(operators, codes, part, half);
     let fused = Fused::new(operators, codes, part, &with_kernels);
     let one = |&index: &usize| Some((operators.nodes()[index].name.clone(), fused.spec(index)?.clone()));
     let kernels: Vec<(String, OpSpec)> = with_kernels.iter().filter_map(one).collect();
@@ -176,6 +176,6 @@ mod tests {
     fn parts_in_half_precision_are_surrounded_by_casts() {
         let kernels = lower(&model(), true, Precision::F16).unwrap();
         let kinds: Vec<String> = kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
-        assert_eq!(kinds, ["cast f16", "conv f16", "add f16", "relu f16", "cast f32", "resize f32", "cast f16", "reduce_mean f16", "cast f32"]);
+        assert_eq!(kinds, ["cast f16", "pad f16", "conv f16", "add f16", "relu f16", "cast f32", "resize f32", "cast f16", "reduce_mean f16", "cast f32"]);
     }
 }

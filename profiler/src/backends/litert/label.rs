@@ -48,11 +48,11 @@ pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec
 fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, codes: &[&str], part: &[usize]) {
     let names: Vec<&str> = places.iter().map(|&p| rows[p].kernel.as_str()).collect();
     let Order { operators: part, integers, products } = &order(operators, codes, part, &names);
-    let expected = elision::with_kernels(operators, codes, part);
+    let half = names.iter().any(|name| precision(name) == Some(Precision::F16));
+    let expected = elision::with_kernels(operators, codes, part, half);
     let candidate = |&o: &usize| Candidate { code: codes.get(o).copied().unwrap_or_default(), fused: !expected.contains(&o) };
     let candidates: Vec<Candidate<'_>> = part.iter().map(candidate).collect();
     let aligned: Vec<Option<usize>> = align(&names, &candidates).into_iter().map(|o| o.map(|o| part[o])).collect();
-    let half = names.iter().any(|name| precision(name) == Some(Precision::F16));
     let with_kernels: Vec<usize> = aligned.iter().flatten().copied().collect();
     let fused = Fused::new(operators, codes, part, &with_kernels);
     let mut casts = Casts::of(operators, part);
