@@ -6,6 +6,7 @@ mod dataset;
 mod demo;
 mod error;
 mod evaluate;
+mod files;
 mod inspect;
 mod models;
 mod operators;

@@ -2,6 +2,7 @@
 
 use super::{
     error::{CliError, CliResult, io_error},
+    files,
     output::{self, Format, Report, Table, si},
     progress,
 };
@@ -108,7 +109,7 @@ pub fn run(args: &SampleArgs) -> CliResult {
     bar.finish_and_clear();
     let report = Index { samples: &samples };
     let index = args.out.join(INDEX);
-    write_index(&index, &(report.csv()? + &other_rows(&index, &samples)?))?;
+    files::write(&index, (report.csv()? + &other_rows(&index, &samples)?).as_bytes())?;
     output::print(&report, args.format)
 }
 
@@ -145,17 +146,6 @@ impl Report for Index<'_> {
         };
         Ok(self.samples.iter().map(row).collect())
     }
-}
-
-fn write_index(path: &Path, text: &str) -> CliResult {
-    let new = path.with_extension("csv.new");
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&new)?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)
-    };
-    write().map_err(|e| io_error("write", path, &e))
 }
 
 /// Rows of an index that is there already, of models that are not written anew: what was sampled into a folder before keeps its origin.

@@ -1,6 +1,6 @@
 //! Attention in its variants: windows, heads that talk, shared keys, masks, softmax over any dimension.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, pick, unary};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{OpKind, TensorSpec};
 
@@ -10,8 +10,7 @@ pub(super) const TEMPLATES: &[(&str, Template)] =
 /// A linear layer across the heads of every score: many rows, hardly any columns.
 fn talking_heads(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, count) = (between(g, 2, 16), between(g, 16, 256));
-    let x = n.b.input("x", TensorSpec::f32([1, heads, count, count]));
-    let x = unary(n, OpKind::Abs, x)?;
+    let x = written(n, [1, heads, count, count])?;
     let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
     let y = n.b.transpose(&a, x, &[0, 2, 3, 1])?;
     let y = n.b.linear(&b, y, heads, g.unit() < 0.7)?;
@@ -29,8 +28,7 @@ fn any_softmax(n: &mut Network, g: &mut Generator) -> Built {
         left /= *extent;
     }
     let axis = 1 + g.below(rank as u64 - 1) as usize;
-    let x = n.b.input("x", TensorSpec::f32(shape));
-    let x = unary(n, OpKind::Abs, x)?;
+    let x = written(n, shape)?;
     let name = n.name();
     let y = n.b.softmax(&name, x, axis)?;
     unary(n, OpKind::Abs, y)

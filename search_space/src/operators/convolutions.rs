@@ -1,6 +1,6 @@
 //! Convolutions beyond the usual: wide, dilated, one-sided, one-dimensional, with several outputs a channel, added to a residual; other activations.
 
-use super::{Built, Network, Template, between, channels, pick, unary};
+use super::{Built, Network, Template, between, channels, convolved, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -15,12 +15,6 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("rare-activation", rare_activation),
     ("spatial-mean", spatial_mean),
 ];
-
-fn image(n: &mut Network, c: usize, side: usize) -> Built {
-    let x = n.b.input("x", TensorSpec::f32([1, c, side, side]));
-    let name = n.name();
-    n.b.conv(&name, x, c, 1, 1, 0, 1, true)
-}
 
 fn conv(n: &mut Network, x: ValueId, out: usize, kernel: usize) -> Built {
     let name = n.name();
@@ -58,7 +52,7 @@ fn wide(n: &mut Network, g: &mut Generator) -> Built {
 /// Depthwise with several outputs for each channel.
 fn channel_multiplier(n: &mut Network, g: &mut Generator) -> Built {
     let (c, times, side) = (4 * between(g, 4, 96), pick(g, &[2usize, 2, 3, 4]), between(g, 7, 64));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let (kernel, stride) = (pick(g, &[3, 3, 5, 7]), pick(g, &[1, 2, 2]));
     let name = n.name();
     let y = n.b.conv(&name, x, c * times, kernel, stride, kernel / 2, c, true)?;
@@ -67,7 +61,7 @@ fn channel_multiplier(n: &mut Network, g: &mut Generator) -> Built {
 
 fn dilated(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side, dilation) = (channels(g, 384), between(g, 10, 40), pick(g, &[2, 2, 3, 4, 6, 12]));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let depthwise = g.unit() < 0.5;
     let (weight, group) = if depthwise { ([c, 1, 3, 3], c) } else { ([c, c, 3, 3], 1) };
     let y = general(n, x, &weight, &[dilation, dilation], dilation, group)?;
@@ -77,7 +71,7 @@ fn dilated(n: &mut Network, g: &mut Generator) -> Built {
 /// Kernels of one row or one column, dense and depthwise.
 fn one_sided(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side, kernel) = (channels(g, 384), between(g, 7, 40), pick(g, &[3usize, 5, 7, 7, 11]));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let (within, group) = if g.unit() < 0.5 { (1, c) } else { (c, 1) };
     let y = general(n, x, &[c, within, 1, kernel], &[0, kernel / 2], 1, group)?;
     let y = general(n, y, &[c, within, kernel, 1], &[kernel / 2, 0], 1, group)?;
@@ -87,7 +81,7 @@ fn one_sided(n: &mut Network, g: &mut Generator) -> Built {
 /// A block whose last convolution is added to its input.
 fn residual(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side, kernel) = (channels(g, 512), between(g, 7, 48), pick(g, &[1usize, 3, 3]));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let y = conv(n, x, c, kernel)?;
     let y = unary(n, OpKind::Relu, y)?;
     let y = conv(n, y, c, kernel)?;
@@ -100,7 +94,7 @@ fn residual(n: &mut Network, g: &mut Generator) -> Built {
 /// A one-dimensional convolution over the channels' means, which then scale the image.
 fn channel_conv(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side, kernel) = (channels(g, 768), between(g, 7, 40), pick(g, &[3usize, 5, 7]));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
     let y = n.b.reduce_mean(&a, x, &[2, 3], false)?;
     let y = n.b.reshape(&b, y, &[1, 1, c])?;
@@ -114,8 +108,7 @@ fn channel_conv(n: &mut Network, g: &mut Generator) -> Built {
 /// Channels divided by the mean of their norms over the image.
 fn response_norm(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side) = (channels(g, 1024), between(g, 7, 40));
-    let x = n.b.input("x", TensorSpec::f32([1, side, side, c]));
-    let x = unary(n, OpKind::Abs, x)?;
+    let x = written(n, [1, side, side, c])?;
     let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
     let norm = n.b.op(&a, OpKind::ReduceL2, Attributes::new().with_ints("axes", vec![1, 2]).with_int("keepdims", 1), &[x])?;
     let mean = n.b.reduce_mean(&b, norm, &[3], true)?;
@@ -125,7 +118,7 @@ fn response_norm(n: &mut Network, g: &mut Generator) -> Built {
 
 fn rare_activation(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side) = (channels(g, 512), between(g, 7, 64));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let alpha = |value| Attributes::new().with("alpha", Attribute::Float(value));
     let name = n.name();
     let y = match g.below(5) {
@@ -149,7 +142,7 @@ fn rare_activation(n: &mut Network, g: &mut Generator) -> Built {
 /// Means and maxima over an image, or over its rows alone.
 fn spatial_mean(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side) = (channels(g, 1024), between(g, 5, 56));
-    let x = image(n, c, side)?;
+    let x = convolved(n, [1, c, side, side])?;
     let axes: Vec<i64> = [vec![2, 3], vec![3], vec![2], vec![1]][g.below(4) as usize].clone();
     let kind = if g.unit() < 0.7 { OpKind::ReduceMean } else { OpKind::ReduceMax };
     let name = n.name();

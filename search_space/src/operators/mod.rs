@@ -14,7 +14,7 @@ mod tokens;
 pub use series::{SERIES, series};
 
 use crate::Generator;
-use vitempo_graph::{Graph, GraphBuilder, GraphError, ModelIdentity, OpKind, ValueId};
+use vitempo_graph::{Graph, GraphBuilder, GraphError, ModelIdentity, OpKind, TensorSpec, ValueId};
 
 /// The name that stands where samples name their search space.
 pub const NAME: &str = ModelIdentity::OPERATORS;
@@ -71,6 +71,19 @@ fn unary(n: &mut Network, kind: OpKind, x: ValueId) -> Built {
     n.b.unary(&name, kind, x)
 }
 
+/// An input of this shape that was just written.
+fn written(n: &mut Network, shape: impl Into<Vec<usize>>) -> Built {
+    let x = n.b.input("x", TensorSpec::f32(shape));
+    unary(n, OpKind::Abs, x)
+}
+
+/// An image of this shape that a convolution has just made of an input.
+fn convolved(n: &mut Network, shape: [usize; 4]) -> Built {
+    let x = n.b.input("x", TensorSpec::f32(shape));
+    let name = n.name();
+    n.b.conv(&name, x, shape[1], 1, 1, 0, 1, true)
+}
+
 /// One of several.
 fn pick<T: Copy + Default>(g: &mut Generator, from: &[T]) -> T {
     g.pick(from).unwrap_or_default()
@@ -99,7 +112,7 @@ mod tests {
         let again = sample(2000, 3).unwrap_or_else(|e| panic!("{e}"));
         assert!(samples.iter().zip(&again).all(|(a, b)| a.graph == b.graph));
         for s in &samples {
-            let largest = s.graph.values().iter().filter_map(|v| v.tensor.as_ref()).map(vitempo_graph::TensorSpec::elements).max();
+            let largest = s.graph.values().iter().filter_map(|v| v.tensor.as_ref()).map(TensorSpec::elements).max();
             assert!(largest.is_some_and(|n| n <= 16 * MOST_ELEMENTS as u64), "{}: {largest:?} elements", s.encoding);
             assert_eq!(s.graph.unsupported().count(), 0, "{}", s.encoding);
         }

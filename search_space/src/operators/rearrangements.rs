@@ -1,6 +1,6 @@
 //! Operators that only move elements: permutations of any kind, rolls, shuffles, strided cuts, gathers, padding and masks.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick, unary};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, convolved, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, ConstantData, GraphError, OpKind, Precision, TensorSpec, ValueId};
 
@@ -18,12 +18,6 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("mask", mask),
     ("token-concat", token_concat),
 ];
-
-/// An input of this shape that was just written.
-fn written(n: &mut Network, shape: impl Into<Vec<usize>>) -> Built {
-    let x = n.b.input("x", TensorSpec::f32(shape));
-    unary(n, OpKind::Abs, x)
-}
 
 /// `[1, H, W, C]`, H and W even.
 fn image_of_tokens(n: &mut Network, g: &mut Generator) -> Result<(ValueId, [usize; 4]), GraphError> {
@@ -101,12 +95,6 @@ fn gather_many(n: &mut Network, g: &mut Generator) -> Built {
     let name = n.name();
     let y = n.b.op(&name, OpKind::Gather, Attributes::new().with_int("axis", axis as i64), &[x, list])?;
     unary(n, OpKind::Abs, y)
-}
-
-fn convolved(n: &mut Network, shape: [usize; 4]) -> Built {
-    let x = n.b.input("x", TensorSpec::f32(shape));
-    let name = n.name();
-    n.b.conv(&name, x, shape[1], 1, 1, 0, 1, true)
 }
 
 /// Groups of channels, interleaved.

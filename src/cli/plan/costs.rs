@@ -4,11 +4,11 @@ use super::super::{
     bundle,
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
+    progress,
 };
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{Graph, LatencyModel, PredictionSource, lowering};
 use vitempo_planners::cost::{Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts};
-use vitempo_predictors::PredictorBundle;
 
 impl From<CostError> for CliError {
     fn from(error: CostError) -> Self {
@@ -41,7 +41,7 @@ pub fn of_bundles(graph: &Graph, forecasts: Vec<Forecast>, links: BTreeMap<(usiz
     let mut latencies = Vec::new();
     let mut together = Vec::new();
     for forecast in &forecasts {
-        let attribution = attributed(graph, &bundle::find(forecast.bundle)?, &forecast.processor.name)?;
+        let attribution = attributed(graph, forecast.bundle, &forecast.processor.name)?;
         latencies.push(attribution.latency_ns);
         together.extend(attribution.together);
     }
@@ -51,14 +51,15 @@ pub fn of_bundles(graph: &Graph, forecasts: Vec<Forecast>, links: BTreeMap<(usiz
 }
 
 fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribution> {
-    let bundle = PredictorBundle::load(path)?;
+    let bundle = bundle::open(path)?;
     let prediction = bundle.predict(graph)?;
     let framework = &bundle.environment().framework;
     let kernels = lowering::lower(graph, bundle.environment());
     let kernels = kernels.ok_or_else(|| CliError::user(format!("{}: no rules tell which operators a kernel of {framework} covers", path.display())))?;
     let estimated = prediction.operators.iter().filter(|o| o.source == PredictionSource::Fallback).count();
     if estimated > 0 {
-        eprintln!("warning: {processor}: {estimated} of {} kernels have no trained predictor; their latency is an estimate", prediction.operators.len());
+        let all = prediction.operators.len();
+        progress::say(format!("warning: {processor}: {estimated} of {all} kernels have no trained predictor; their latency is an estimate"));
     }
     let whole = prediction.latency;
     let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();

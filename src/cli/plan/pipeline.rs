@@ -3,15 +3,15 @@
 use super::{
     super::{
         error::{CliError, CliResult},
+        files,
         output::{self, Format},
     },
     costs::{self, Forecast},
     quantity,
-    report::{Plans, write},
+    report::Plans,
     split::OptionalModel,
 };
 use clap::ValueEnum;
-use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf};
 use vitempo_planners::{
     cost::{Costs, Link, ProcessorCosts},
@@ -89,7 +89,7 @@ pub fn run(args: &PipelineArgs) -> CliResult {
     let mut notes = Vec::new();
     if let [best] = &plans[..] {
         if let Some(path) = &args.svg {
-            write(path, picture::stages(&best.plan, 3).as_bytes())?;
+            files::write(path, picture::stages(&best.plan, 3).as_bytes())?;
         }
         let order: Vec<usize> = (0..costs.processors().len()).collect();
         let objective = PipelineObjective::Throughput { latency_at_most: None };
@@ -97,8 +97,7 @@ pub fn run(args: &PipelineArgs) -> CliResult {
         let period = equal.and_then(|p| p.plan.predicted.period_ns);
         notes.extend(period.map(|period| format!("as many operators on each processor, in their order: period {}", vitempo_planners::duration(period))));
     }
-    let extra = plans.iter().map(|_| json!({})).collect();
-    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra, notes }, args.format)
+    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra: Vec::new(), notes }, args.format)
 }
 
 impl PipelineArgs {

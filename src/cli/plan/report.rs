@@ -1,16 +1,16 @@
 //! Plans as tables, JSON and CSV.
 
 use super::super::{
-    error::{CliError, CliResult, io_error},
+    error::{CliError, CliResult},
     output::{Report, Table},
 };
-use std::{fmt::Write, path::Path};
+use std::fmt::Write;
 use vitempo_planners::{Plan, cost::End, duration, energy};
 
 /// One plan, or a list of those worth considering.
 pub struct Plans {
     pub plans: Vec<Plan>,
-    /// Extra fields of the JSON object of each plan.
+    /// Extra fields of the JSON object of each plan; none beyond the end.
     pub extra: Vec<serde_json::Value>,
     /// Lines below the table.
     pub notes: Vec<String>,
@@ -82,19 +82,4 @@ fn list(plans: &[Plan]) -> String {
     }
     let model = plans.first().map_or("", |p| p.model.as_str());
     format!("{model}\n\n{}", table.to_text())
-}
-
-/// Writes a file, whole or not at all.
-pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    let write = || {
-        let mut file = std::fs::File::create(&partial)?;
-        std::io::Write::write_all(&mut file, bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&partial, path)
-    };
-    write().map_err(|e| {
-        let _ = std::fs::remove_file(&partial);
-        io_error("write", path, &e)
-    })
 }

@@ -3,12 +3,13 @@
 use super::{
     super::{
         error::{CliError, CliResult, io_error},
+        files,
         models::{Model, ModelArgs},
         output::{self, Format},
     },
     costs::{self, Forecast},
     quantity,
-    report::{Plans, write},
+    report::Plans,
 };
 use clap::ValueEnum;
 use serde_json::json;
@@ -146,14 +147,13 @@ pub fn run(args: &SplitArgs) -> CliResult {
     if let [best] = &plans[..] {
         if let Some(path) = &args.svg {
             let processors: Vec<usize> = best.on_device.iter().map(|&here| usize::from(!here)).collect();
-            write(path, picture::graph(&costs, &processors).as_bytes())?;
+            files::write(path, picture::graph(&costs, &processors).as_bytes())?;
         }
         if let (Some(folder), Some(model)) = (&args.out, &model) {
             notes.extend(write_halves(folder, model, &args.models.args(), best)?);
         }
     }
-    let extra = plans.iter().map(|_| json!({})).collect();
-    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra, notes }, args.format)
+    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra: Vec::new(), notes }, args.format)
 }
 
 impl SplitArgs {

@@ -7,6 +7,7 @@ mod read;
 
 use super::{
     error::{CliError, CliResult, io_error},
+    files,
     output::{self, Format, Report, Table},
     progress,
 };
@@ -19,7 +20,6 @@ use judge::Trainer;
 use serde_json::json;
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
 };
 use vitempo_graph::{MemoryFormat, OpKind};
@@ -121,23 +121,9 @@ fn importances(rows: &TrainingRows, seed: u64) -> CliResult<Vec<FormatImportance
     Ok(found)
 }
 
-/// Writes every file whole or not at all.
 fn write(out: &Path, page: &Page) -> CliResult {
     fs::create_dir_all(out).map_err(|e| io_error("make folder", out, &e))?;
-    for (name, contents) in &page.files {
-        let path = out.join(name);
-        let beside = out.join(format!(".{name}.unfinished"));
-        let written = fs::File::create(&beside).and_then(|mut file| {
-            file.write_all(contents.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&beside, &path)
-        });
-        if let Err(error) = written {
-            let _ = fs::remove_file(&beside);
-            return Err(io_error("write", &path, &error));
-        }
-    }
-    Ok(())
+    page.files.iter().try_for_each(|(name, contents)| files::write(&out.join(name), contents.as_bytes()))
 }
 
 struct Written<'a> {
