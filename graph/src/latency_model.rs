@@ -33,6 +33,8 @@ pub struct OperatorPrediction {
     pub kind: OpKind,
     pub latency_ns: Latency,
     pub source: PredictionSource,
+    /// Whether it lies outside the range of what was measured for its kind.
+    pub extrapolating: bool,
 }
 
 /// The forecast for a whole model.

@@ -5,8 +5,8 @@
 //! Written beside its place and moved there, so that it is there whole or not at all. Reading checks everything before anything is used.
 
 use crate::{
-    Calibration, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
-    features::{Family, FeatureSchema},
+    Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
+    features::{Family, FeatureSchema, Footprint},
     predictors::Estimate,
     predictors::Fallbacks,
     regressors::{Baseline, Fitted, Lasso, Trees},
@@ -21,7 +21,7 @@ use std::{
 use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
-pub const BUNDLE_VERSION: u32 = 1;
+pub const BUNDLE_VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"VTBUNDLE";
 const HEADER: usize = 8 + 4 + 8 + 8 + 32;
 /// No bundle unpacks to more.
@@ -88,9 +88,11 @@ pub struct PredictorBundle {
     pub provenance: Provenance,
     /// Metrics from cross-validation by architecture.
     pub held_out: Evaluation,
+    /// Metrics on models that come from no search space, none of them trained on; whoever trains fills this in.
+    pub on_real: Option<Evaluation>,
     /// The regressors.
     pub predictors: Predictors,
-    pub(crate) memo: Mutex<HashMap<OpSpec, Estimate>>,
+    pub(crate) memo: Mutex<BTreeMap<Footprint, HashMap<OpSpec, Estimate>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -102,10 +104,19 @@ struct Head {
     calibration: Calibration,
     interval: Interval,
     reference_ns_bits: Option<u64>,
+    #[serde(with = "crate::bits")]
+    drift_exponent: f64,
     provenance: Provenance,
     held_out: Evaluation,
+    on_real: Option<Evaluation>,
     fallbacks: Fallbacks,
     keys: Vec<KeyHead>,
+}
+
+impl Head {
+    fn drift(&self) -> Drift {
+        Drift { reference_ns: self.reference_ns_bits.map(f64::from_bits), exponent: self.drift_exponent }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,12 +131,13 @@ struct KeyHead {
     ranges: Vec<(f64, f64)>,
     #[serde(with = "crate::bits::ranges")]
     log_bounds: Vec<(f64, f64)>,
+    doubt: Doubt,
 }
 
 impl PredictorBundle {
     pub(crate) fn new(parts: Parts, predictors: Predictors, held_out: Evaluation) -> Self {
         let Parts { environment, origin, method, schema, calibration, interval, drift, provenance } = parts;
-        Self { environment, origin, method, schema, calibration, interval, drift, provenance, held_out, predictors, memo: Mutex::default() }
+        Self { environment, origin, method, schema, calibration, interval, drift, provenance, held_out, on_real: None, predictors, memo: Mutex::default() }
     }
 
     /// The file's bytes; the same bundle always gives the same.
@@ -137,7 +149,7 @@ impl PredictorBundle {
         let mut plain = (json.len() as u64).to_le_bytes().to_vec();
         plain.extend_from_slice(&json);
         for predictor in self.predictors.keys.values() {
-            if let Fitted::Trees(trees) = &predictor.fitted {
+            if let Fitted::Trees { trees, .. } = &predictor.fitted {
                 trees.encode(&mut plain);
             }
         }
@@ -158,10 +170,11 @@ impl PredictorBundle {
             family: p.family,
             rows: p.rows,
             baseline: p.baseline.clone(),
-            trees: matches!(p.fitted, Fitted::Trees(_)),
-            lasso: if let Fitted::Lasso(lasso) = &p.fitted { Some(lasso.clone()) } else { None },
+            trees: matches!(p.fitted, Fitted::Trees { .. }),
+            lasso: p.fitted.law().cloned(),
             ranges: p.ranges.clone(),
             log_bounds: vec![p.log_bounds],
+            doubt: p.doubt.clone(),
         };
         Head {
             environment: self.environment.clone(),
@@ -171,8 +184,10 @@ impl PredictorBundle {
             calibration: self.calibration,
             interval: self.interval,
             reference_ns_bits: self.drift.reference_ns.map(f64::to_bits),
+            drift_exponent: self.drift.exponent,
             provenance: self.provenance.clone(),
             held_out: self.held_out.clone(),
+            on_real: self.on_real.clone(),
             fallbacks: self.predictors.fallbacks.clone(),
             keys: self.predictors.keys.iter().map(key).collect(),
         }
@@ -189,6 +204,7 @@ impl PredictorBundle {
         let (json, mut trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
         let head: Head = serde_json::from_slice(json).map_err(|e| format!("its head cannot be read: {e}"))?;
         check_head(&head)?;
+        let drift = head.drift();
         let mut keys = BTreeMap::new();
         for key in head.keys {
             let (name, predictor) = read_key(key, &mut trees)?;
@@ -204,10 +220,10 @@ impl PredictorBundle {
             schema: head.schema,
             calibration: head.calibration,
             interval: head.interval,
-            drift: Drift { reference_ns: head.reference_ns_bits.map(f64::from_bits) },
+            drift,
             provenance: head.provenance,
         };
-        Ok(Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out))
+        Ok(Self { on_real: head.on_real, ..Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out) })
     }
 
     /// Writes the file whole or not at all.
@@ -287,24 +303,26 @@ fn check_head(head: &Head) -> Result<(), String> {
         && fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)
         && fallbacks.kinds.values().chain(fallbacks.kin.values()).all(|b| b.is_valid(widest))
         && (0.0..50.0).contains(&fallbacks.typical_log_error)
-        && head.reference_ns_bits.is_none_or(|b| f64::from_bits(b).is_finite() && f64::from_bits(b) > 0.0);
+        && head.drift().is_valid();
     if sane { Ok(()) } else { Err("a number in its head makes no sense".to_owned()) }
 }
 
 fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredictor), String> {
     let columns = head.family.width();
     let named = |reason: String| format!("{}: {reason}", head.key);
-    let fitted = match (head.trees, head.lasso) {
-        (true, _) => Fitted::Trees(Trees::decode(trees, columns).map_err(named)?),
+    let fitted = match (head.trees, head.lasso.clone()) {
+        (true, law) => Fitted::Trees { law, trees: Trees::decode(trees, columns).map_err(named)? },
         (false, Some(lasso)) => Fitted::Lasso(lasso),
         (false, None) => Fitted::BaselineOnly,
     };
-    let lasso_fits = if let Fitted::Lasso(lasso) = &fitted { lasso.is_valid(columns) } else { true };
+    let law_fits = fitted.law().is_none_or(|law| law.is_valid(columns));
     let bounds = head.log_bounds.first().copied().filter(|(a, b)| a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0);
+    let doubt_fits = head.doubt.is_valid(columns);
     let family_fits = Family::of(&head.key.kind.clone().into()) == head.family;
     match bounds {
-        Some(log_bounds) if lasso_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
-            Ok((head.key, KeyPredictor { family: head.family, rows: head.rows, baseline: head.baseline, fitted, ranges: head.ranges, log_bounds }))
+        Some(log_bounds) if law_fits && doubt_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
+            let KeyHead { key, family, rows, baseline, ranges, doubt, .. } = head;
+            Ok((key, KeyPredictor { family, rows, baseline, fitted, ranges, log_bounds, doubt }))
         }
         _ => Err(format!("{}: a number of its regressor makes no sense", head.key)),
     }

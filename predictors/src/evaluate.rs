@@ -5,6 +5,7 @@
 
 use crate::{
     Calibration, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
+    features::Footprint,
     forecast::Total,
     metrics::{mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
@@ -40,6 +41,12 @@ pub struct EndToEnd {
     pub within_10pct: f64,
     pub interval_level: f64,
     pub interval_coverage: f64,
+    /// Mean of (upper - lower) / forecast.
+    pub interval_width: f64,
+    /// Coverage of the simplest valid interval, which is as wide for every model.
+    pub plain_coverage: f64,
+    /// Its width.
+    pub plain_width: f64,
 }
 
 /// How much the same models differ between visits: no forecast can be judged more finely.
@@ -75,6 +82,8 @@ pub struct ModelRow {
     pub lower_ns: f64,
     /// Upper bound of the interval.
     pub upper_ns: f64,
+    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
+    pub doubt: f64,
     /// Absolute percentage error.
     pub ape: f64,
     /// Forecast from the executed kernels.
@@ -87,6 +96,8 @@ pub struct ModelRow {
     pub kernels_lowered: Option<usize>,
     /// Share of the forecast that comes from fallbacks.
     pub fallback_share: f64,
+    /// Share of the forecast outside the range of the training rows, fallbacks included.
+    pub extrapolating_share: f64,
     /// The kinds that contribute most to the error, largest first.
     pub contributions: Vec<Contribution>,
 }
@@ -149,15 +160,17 @@ pub(crate) struct Forecasts {
 }
 
 impl Forecasts {
-    pub(crate) fn new(rows: &TrainingRows, lowered: &[Option<Kernels>], estimate: &dyn Fn(usize, &OpSpec) -> Estimate) -> Self {
-        let estimates: Vec<Estimate> = rows.rows.iter().map(|r| estimate(r.model, &r.op)).collect();
+    pub(crate) fn new(rows: &TrainingRows, lowered: &[Option<Kernels>], estimate: &dyn Fn(usize, &OpSpec, Footprint) -> Estimate) -> Self {
+        let estimates: Vec<Estimate> = rows.rows.iter().map(|r| estimate(r.model, &r.op, r.footprint)).collect();
         let mut executed = vec![Total::default(); rows.models.len()];
         for (row, e) in rows.rows.iter().zip(&estimates) {
             executed[row.model].add(&row.op.kind, *e, row.count);
         }
         let total = |(model, kernels): (usize, &Option<Kernels>)| {
             let mut total = Total::default();
-            kernels.as_ref()?.iter().for_each(|(op, count)| total.add(&op.kind, estimate(model, op), *count));
+            let kernels = kernels.as_ref()?;
+            let footprint = Footprint::of(kernels.iter().map(|(op, count)| (op, *count)));
+            kernels.iter().for_each(|(op, count)| total.add(&op.kind, estimate(model, op, footprint), *count));
             Some(total)
         };
         Self { rows: estimates, executed, lowered: lowered.iter().enumerate().map(total).collect() }
@@ -169,7 +182,6 @@ impl Forecasts {
 pub(crate) struct EndToEndModel<'a> {
     pub calibration: &'a Calibration,
     pub interval: &'a Interval,
-    pub typical_log_error: f64,
 }
 
 /// Judges a bundle on profiles. Graphs are looked up by model name, else by architecture.
@@ -183,9 +195,8 @@ pub fn evaluate(bundle: &PredictorBundle, profiles: &[ModelProfile], graphs: &BT
     }
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
-    let forecasts = Forecasts::new(&rows, &lowered, &|_, op| bundle.estimate(op));
-    let model =
-        EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval, typical_log_error: bundle.predictors.fallbacks.typical_log_error };
+    let forecasts = Forecasts::new(&rows, &lowered, &|_, op, footprint| bundle.estimate(op, footprint));
+    let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
     Ok(judge(&rows, &forecasts, model, bundle.method, id))
 }
 
@@ -213,8 +224,8 @@ pub(crate) fn judge(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndM
         origin: rows.origin,
         operators: metrics(kinds),
         groups: metrics(groups),
-        e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval.level),
-        e2e_executed: end_to_end(&models.iter().collect::<Vec<_>>(), |m| m.predicted_executed_ns, model.interval.level),
+        e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval),
+        e2e_executed: end_to_end(&models.iter().collect::<Vec<_>>(), |m| m.predicted_executed_ns, model.interval),
         noise_floor: noise_floor(rows),
         skipped: skipped(rows, forecasts),
         models,
@@ -271,7 +282,7 @@ fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_
     let measured = &rows.models[index];
     let executed = &forecasts.executed[index];
     let total = forecasts.lowered[index].as_ref().unwrap_or(executed);
-    let prediction = total.end_to_end(model.calibration, model.interval, model.typical_log_error);
+    let prediction = total.end_to_end(model.calibration, model.interval);
     let mut kinds: BTreeMap<&str, (f64, f64)> = total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
     let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
     own.iter().for_each(|r| kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64);
@@ -281,34 +292,44 @@ fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_
     contributions.sort_by(|a, b| (b.actual_ns - b.predicted_ns).abs().total_cmp(&(a.actual_ns - a.predicted_ns).abs()));
     contributions.truncate(CONTRIBUTIONS);
     let actual = measured.e2e_ns.unwrap_or(0.0);
+    let share = |ns: f64| rounded(if total.sum_ns > 0.0 { ns / total.sum_ns } else { 0.0 });
     ModelRow {
         name: measured.name.clone(),
         actual_ns: rounded(actual),
         predicted_ns: rounded(prediction.point.ns()),
         lower_ns: rounded(prediction.lower.ns()),
         upper_ns: rounded(prediction.upper.ns()),
+        doubt: rounded(total.doubt()),
         ape: rounded(mape(&[actual], &[prediction.point.ns()])),
         predicted_executed_ns: rounded(model.calibration.end_to_end_ns(executed.sum_ns, executed.kernels)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
         kernels: measured.kernels,
         kernels_lowered: forecasts.lowered[index].as_ref().map(|t| t.kernels),
-        fallback_share: rounded(if total.sum_ns > 0.0 { total.fallback_ns / total.sum_ns } else { 0.0 }),
+        fallback_share: share(total.fallback_ns),
+        extrapolating_share: share(total.extrapolating_ns),
         contributions,
     }
 }
 
-fn end_to_end(models: &[&ModelRow], predicted: impl Fn(&ModelRow) -> f64, level: f64) -> Option<EndToEnd> {
+/// The interval is the same relative to either forecast: doubts are those of the kernels according to lowering.
+fn end_to_end(models: &[&ModelRow], predicted: impl Fn(&ModelRow) -> f64, interval: &Interval) -> Option<EndToEnd> {
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
-    let covered = models.iter().filter(|m| m.lower_ns <= m.actual_ns && m.actual_ns <= m.upper_ns).count();
+    let bounds: Vec<(f64, f64)> = models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.doubt)).collect();
+    let plain: Vec<(f64, f64)> = predicted.iter().map(|p| interval.plain.around(*p, 1.0)).collect();
+    let covered = |bounds: &[(f64, f64)]| bounds.iter().zip(&actual).filter(|((low, high), a)| low <= *a && *a <= high).count() as f64 / models.len() as f64;
+    let width = |bounds: &[(f64, f64)]| bounds.iter().zip(&predicted).map(|((low, high), p)| (high - low) / p).sum::<f64>() / models.len() as f64;
     (!models.is_empty()).then(|| EndToEnd {
         models: models.len(),
         mape: rounded(mape(&actual, &predicted)),
         p90_ape: rounded(p90_ape(&actual, &predicted)),
         within_5pct: rounded(within(&actual, &predicted, 5.0)),
         within_10pct: rounded(within(&actual, &predicted, 10.0)),
-        interval_level: rounded(level),
-        interval_coverage: rounded(covered as f64 / models.len() as f64),
+        interval_level: rounded(interval.level),
+        interval_coverage: rounded(covered(&bounds)),
+        interval_width: rounded(width(&bounds)),
+        plain_coverage: rounded(covered(&plain)),
+        plain_width: rounded(width(&plain)),
     })
 }
 

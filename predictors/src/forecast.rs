@@ -1,12 +1,12 @@
 //! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate per kernel -> sum -> end to end with an interval.
 
-use crate::{Calibration, Estimate, Interval, PredictorBundle};
+use crate::{Calibration, Estimate, Interval, PredictorBundle, features::Footprint};
 use std::collections::BTreeMap;
 use vitempo_graph::{
     Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource, lowering,
 };
 
-/// Estimates remembered per bundle; more distinct operators are computed every time.
+/// Estimates remembered per bundle and footprint; more distinct operators are computed every time.
 const REMEMBERED: usize = 1 << 18;
 
 /// What a forecast of a model rests on.
@@ -28,7 +28,10 @@ pub struct Coverage {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Total {
     pub sum_ns: f64,
+    /// Sum of latency times expected `|ln(actual / forecast)|`.
+    pub doubt_ns: f64,
     pub fallback_ns: f64,
+    pub extrapolating_ns: f64,
     pub kernels: usize,
     pub kinds: BTreeMap<String, f64>,
 }
@@ -37,32 +40,45 @@ impl Total {
     pub(crate) fn add(&mut self, kind: &OpKind, estimate: Estimate, count: usize) {
         let ns = estimate.latency_ns * count as f64;
         self.sum_ns += ns;
+        self.doubt_ns += ns * estimate.log_error;
         self.kernels += count;
+        if estimate.extrapolating {
+            self.extrapolating_ns += ns;
+        }
         if estimate.source == PredictionSource::Fallback {
             self.fallback_ns += ns;
         }
         *self.kinds.entry(kind.name().to_owned()).or_default() += ns;
     }
 
-    /// End to end. Time forecast by fallback widens the interval by the fallback's own typical error.
-    pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval, typical_log_error: f64) -> Prediction {
+    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without operators.
+    pub(crate) fn doubt(&self) -> f64 {
+        if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 }
+    }
+
+    /// End to end.
+    pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
         let point = calibration.end_to_end_ns(self.sum_ns, self.kernels);
-        let (lower, upper) = interval.around(point);
-        let lower = (lower - self.fallback_ns * (1.0 - (-typical_log_error).exp())).max(0.0);
-        let upper = upper + self.fallback_ns * (typical_log_error.exp() - 1.0);
+        let (lower, upper) = interval.around(point, self.doubt());
         Prediction { point: Latency::from_ns(point), lower: Latency::from_ns(lower), upper: Latency::from_ns(upper), level: interval.level }
     }
 }
 
+/// Of a graph as the framework runs it.
+fn footprint(lowered: &Graph) -> Footprint {
+    Footprint::of(lowered.nodes().iter().map(|node| (&node.op, 1)))
+}
+
 impl PredictorBundle {
-    /// The forecast for one kernel and what it rests on; remembered by operator.
+    /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered by operator.
     #[must_use]
-    pub fn estimate(&self, op: &OpSpec) -> Estimate {
+    pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
         let mut memo = self.memo.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let memo = memo.entry(footprint).or_default();
         if let Some(known) = memo.get(op) {
             return *known;
         }
-        let estimate = self.predictors.estimate(op);
+        let estimate = self.predictors.estimate(op, footprint);
         if memo.len() < REMEMBERED {
             memo.insert(op.clone(), estimate);
         }
@@ -79,9 +95,10 @@ impl PredictorBundle {
     /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
     pub fn coverage(&self, graph: &Graph) -> Result<Coverage, PredictionError> {
         let lowered = self.lower(graph)?;
+        let footprint = footprint(&lowered);
         let mut coverage = Coverage { operators: lowered.nodes().len(), ..Coverage::default() };
         for node in lowered.nodes() {
-            let estimate = self.estimate(&node.op);
+            let estimate = self.estimate(&node.op, footprint);
             match estimate.source {
                 PredictionSource::Fallback => coverage.fallback += 1,
                 PredictionSource::Model | PredictionSource::Table => {
@@ -103,21 +120,23 @@ impl LatencyModel for PredictorBundle {
     }
 
     fn predict_operator(&self, op: &OpSpec) -> Result<(Latency, PredictionSource), PredictionError> {
-        let estimate = self.estimate(op);
+        let estimate = self.estimate(op, Footprint::LARGE);
         Ok((Latency::from_ns(estimate.latency_ns), estimate.source))
     }
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         let lowered = self.lower(graph)?;
+        let footprint = footprint(&lowered);
         let mut total = Total::default();
         let mut operators = Vec::with_capacity(lowered.nodes().len());
         for node in lowered.nodes() {
-            let estimate = self.estimate(&node.op);
+            let estimate = self.estimate(&node.op, footprint);
             total.add(&node.op.kind, estimate, 1);
             let latency_ns = Latency::from_ns(estimate.latency_ns);
-            operators.push(OperatorPrediction { name: node.name.clone(), kind: node.op.kind.clone(), latency_ns, source: estimate.source });
+            let Estimate { source, extrapolating, .. } = estimate;
+            operators.push(OperatorPrediction { name: node.name.clone(), kind: node.op.kind.clone(), latency_ns, source, extrapolating });
         }
-        let latency = total.end_to_end(&self.calibration, &self.interval, self.predictors.fallbacks.typical_log_error);
+        let latency = total.end_to_end(&self.calibration, &self.interval);
         Ok(GraphPrediction { latency, operators, overhead: Latency::from_ns(latency.point.ns() - total.sum_ns) })
     }
 }

@@ -5,10 +5,10 @@
 //! (Louppe, arXiv:1407.7502, section 6; figure 14 of the mobile ViT study shows it for convolutions). Features that say the same share what they explain.
 
 use crate::{
-    Method, TrainingRow,
+    TrainingRow,
     features::{FeatureSchema, FeatureVector},
     predictors::FEWEST_ROWS,
-    regressors::{FitData, Fitted},
+    regressors::{FitData, Regressor, gbdt::Gbdt},
 };
 
 /// How much each feature explains.
@@ -26,7 +26,7 @@ pub struct Importance {
 /// # Errors
 /// A sentence from the library underneath.
 pub fn importance<'a>(rows: impl IntoIterator<Item = &'a TrainingRow>, seed: u64) -> Result<Option<Importance>, String> {
-    let mut features: Vec<(FeatureVector, &TrainingRow)> = rows.into_iter().map(|r| (FeatureSchema::extract(&r.op), r)).collect();
+    let mut features: Vec<(FeatureVector, &TrainingRow)> = rows.into_iter().map(|r| (FeatureSchema::extract_within(&r.op, r.footprint), r)).collect();
     let Some(family) = features.first().map(|f| f.0.family) else { return Ok(None) };
     features.retain(|(f, _)| f.family == family);
     if features.len() < FEWEST_ROWS {
@@ -39,7 +39,7 @@ pub fn importance<'a>(rows: impl IntoIterator<Item = &'a TrainingRow>, seed: u64
     let logs: Vec<f64> = y_ns.iter().map(|ns| ns.ln()).collect();
     let typical_ns = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
     let data = FitData { columns: family.width(), x: &x, y_ns: &y_ns, baseline_ns: &vec![typical_ns; y_ns.len()], weights: &weights, groups: &groups };
-    let Fitted::Trees(trees) = Fitted::fit(Method::Gbdt, &data, seed)? else { return Ok(None) };
+    let trees = Gbdt::fit(&data, seed)?.into_trees();
     let decrease = trees.impurity_decrease(&data);
     let total: f64 = decrease.iter().sum();
     if total <= 0.0 {
@@ -53,6 +53,7 @@ pub fn importance<'a>(rows: impl IntoIterator<Item = &'a TrainingRow>, seed: u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::Footprint;
     use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 
     fn pooling(side: usize, channels: usize, latency_ns: f64) -> TrainingRow {
@@ -60,7 +61,7 @@ mod tests {
         let attributes = Attributes::new().with_ints("kernel_shape", vec![3, 3]).with_ints("strides", vec![1, 1]).with_ints("pads", vec![1; 4]);
         let inputs = vec![Operand { tensor: tensor.clone(), constant: false }];
         let op = OpSpec { kind: OpKind::MaxPool, attributes, inputs, outputs: vec![tensor] };
-        TrainingRow { op, model: 0, count: 1, latency_ns, weight: 1.0 }
+        TrainingRow { op, model: 0, footprint: Footprint::LARGE, count: 1, latency_ns, weight: 1.0 }
     }
 
     #[test]

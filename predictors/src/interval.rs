@@ -1,55 +1,89 @@
-//! [`Interval`]: how far the truth may lie from a forecast, by split-conformal quantiles of `ln(actual / predicted)`.
+//! [`Interval`]: how far the truth may lie from a forecast, by split-conformal quantiles of `ln(actual / predicted) / doubt`.
 //!
-//! Scores come from models that were held out when their forecast was made. The lower and the upper quantile are taken separately, with the rank
-//! corrected for the number of scores n: ceil((n + 1) q). Where n is too small for a rank, the most extreme score stands in, and coverage is not guaranteed.
+//! Scores come from models that were held out when their forecast was made. Dividing by what the model's operators are expected to be wrong by
+//! ([`doubt`](crate::doubt)) makes intervals wide where operators lie outside the training data, and leaves the guarantee as it is: a score is a score
+//! (Lei et al., arXiv:1604.04173, section 5.2). The simplest valid interval, as wide for every model, is kept beside it to be compared with.
+//! The lower and the upper quantile are taken separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too small for
+//! a rank, the most extreme score stands in, and coverage is not guaranteed.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on `ln(actual / predicted)`.
+/// Bounds on `ln(actual / predicted)`, per unit of doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// At most 0.
+    #[serde(with = "crate::bits")]
+    pub lower: f64,
+    /// At least 0.
+    #[serde(with = "crate::bits")]
+    pub upper: f64,
+}
+
+/// Where the truth lies with a stated probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Share of truths the bounds are meant to hold.
     #[serde(with = "crate::bits")]
     pub level: f64,
-    /// Lower bound, at most 0.
-    #[serde(with = "crate::bits")]
-    pub lower_log: f64,
-    /// Upper bound, at least 0.
-    #[serde(with = "crate::bits")]
-    pub upper_log: f64,
-    /// Number of scores behind it.
+    /// Per unit of a model's doubt.
+    pub scaled: Bounds,
+    /// The same whatever the doubt, which counts as 1.
+    pub plain: Bounds,
+    /// Number of scores behind them.
     pub scores: usize,
 }
 
-/// Half-width, as a logarithm, when there are no scores at all: a factor of two.
-const UNKNOWN: f64 = std::f64::consts::LN_2;
+/// Half-width, in units of doubt, when there are no scores at all.
+const UNKNOWN: f64 = 3.0;
+/// Half-width, as a logarithm, of the plain interval without scores: a factor of two.
+const UNKNOWN_LOG: f64 = std::f64::consts::LN_2;
+/// No doubt counts as less.
+const LEAST_DOUBT: f64 = 1e-3;
 
-impl Interval {
-    /// From held-out actual and predicted latencies.
-    #[must_use]
-    pub fn fit(actual: &[f64], predicted: &[f64], level: f64) -> Self {
-        let ratio = |(a, p): (&f64, &f64)| (a / p).ln();
-        let mut scores: Vec<f64> = actual.iter().zip(predicted).map(ratio).filter(|s| s.is_finite()).collect();
+impl Bounds {
+    fn fit(mut scores: Vec<f64>, level: f64, unknown: f64) -> Self {
+        scores.retain(|s| s.is_finite());
         scores.sort_unstable_by(f64::total_cmp);
         let n = scores.len();
         let tail = (1.0 - level) / 2.0;
         let rank = (((n + 1) as f64) * (1.0 - tail)).ceil() as usize;
-        let upper = scores.get(rank.clamp(1, n.max(1)) - 1).copied().unwrap_or(UNKNOWN);
-        let lower = scores.get(n.saturating_sub(rank)).copied().unwrap_or(-UNKNOWN);
-        Self { level, lower_log: lower.min(0.0), upper_log: upper.max(0.0), scores: n }
+        let upper = scores.get(rank.clamp(1, n.max(1)) - 1).copied().unwrap_or(unknown);
+        let lower = scores.get(n.saturating_sub(rank)).copied().unwrap_or(-unknown);
+        Self { lower: lower.min(0.0), upper: upper.max(0.0) }
     }
 
     /// Lower and upper bound around a forecast.
     #[must_use]
-    pub fn around(&self, point: f64) -> (f64, f64) {
-        (point * self.lower_log.exp(), point * self.upper_log.exp())
+    pub fn around(&self, point: f64, doubt: f64) -> (f64, f64) {
+        (point * (self.lower * doubt).exp(), point * (self.upper * doubt).exp())
+    }
+
+    fn is_valid(&self) -> bool {
+        let sane = |v: f64| v.is_finite() && v.abs() < 1e4;
+        sane(self.lower) && sane(self.upper) && self.lower <= 0.0 && self.upper >= 0.0
+    }
+}
+
+impl Interval {
+    /// From held-out actual and predicted latencies, and the doubt of each forecast.
+    #[must_use]
+    pub fn fit(actual: &[f64], predicted: &[f64], doubts: &[f64], level: f64) -> Self {
+        let logs: Vec<f64> = actual.iter().zip(predicted).map(|(a, p)| (a / p).ln()).collect();
+        let scaled: Vec<f64> = logs.iter().zip(doubts).map(|(log, doubt)| log / doubt.max(LEAST_DOUBT)).collect();
+        let scores = logs.iter().filter(|log| log.is_finite()).count();
+        Self { level, scaled: Bounds::fit(scaled, level, UNKNOWN), plain: Bounds::fit(logs, level, UNKNOWN_LOG), scores }
+    }
+
+    /// Lower and upper bound around a forecast of that doubt.
+    #[must_use]
+    pub fn around(&self, point: f64, doubt: f64) -> (f64, f64) {
+        self.scaled.around(point, doubt.max(LEAST_DOUBT))
     }
 
     /// Whether every number makes sense.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        let sane = |v: f64| v.is_finite() && v.abs() < 50.0;
-        self.level > 0.0 && self.level < 1.0 && sane(self.lower_log) && sane(self.upper_log) && self.lower_log <= 0.0 && self.upper_log >= 0.0
+        self.level > 0.0 && self.level < 1.0 && self.scaled.is_valid() && self.plain.is_valid()
     }
 }
 
@@ -60,24 +94,35 @@ mod tests {
     #[test]
     fn quantiles_by_hand() {
         let actual: Vec<f64> = (1..=19).map(|i| (f64::from(i - 10) / 100.0).exp()).collect();
-        let fit = Interval::fit(&actual, &[1.0; 19], 0.9);
-        assert!((fit.upper_log - 0.09).abs() < 1e-12 && (fit.lower_log + 0.09).abs() < 1e-12, "rank ceil(20 x 0.95) = 19: the extremes");
-        let half = Interval::fit(&actual, &[1.0; 19], 0.5);
-        assert!((half.upper_log - 0.05).abs() < 1e-12 && (half.lower_log + 0.05).abs() < 1e-12, "rank ceil(20 x 0.75) = 15");
+        let fit = Interval::fit(&actual, &[1.0; 19], &[0.01; 19], 0.9);
+        assert!((fit.plain.upper - 0.09).abs() < 1e-12 && (fit.plain.lower + 0.09).abs() < 1e-12, "rank ceil(20 x 0.95) = 19: the extremes");
+        assert!((fit.scaled.upper - 9.0).abs() < 1e-9 && (fit.scaled.lower + 9.0).abs() < 1e-9, "the same in units of doubt");
+        let half = Interval::fit(&actual, &[1.0; 19], &[0.01; 19], 0.5);
+        assert!((half.plain.upper - 0.05).abs() < 1e-12 && (half.plain.lower + 0.05).abs() < 1e-12, "rank ceil(20 x 0.75) = 15");
+    }
+
+    #[test]
+    fn twice_the_doubt_is_twice_as_wide() {
+        let fit = Interval::fit(&[1.1, 0.9, 1.05, 1.0], &[1.0; 4], &[0.05; 4], 0.9);
+        let width = |doubt: f64| fit.around(1.0, doubt).1.ln();
+        assert!((width(0.1) - 2.0 * width(0.05)).abs() < 1e-12 && width(0.05) > 0.09);
     }
 
     #[test]
     fn covers_what_it_promises_on_exchangeable_scores() {
         let draw = |i: u64| ((i.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 33) % 1000) as f64 / 5000.0;
-        let actual: Vec<f64> = (0..400).map(|i| draw(i).exp()).collect();
-        let fit = Interval::fit(&actual[..200], &[1.1; 200], 0.9);
-        let held = actual[200..].iter().filter(|a| fit.around(1.1).0 <= **a && **a <= fit.around(1.1).1).count();
+        let doubt = |i: usize| if i.is_multiple_of(3) { 2.0 } else { 1.0 };
+        let actual: Vec<f64> = (0..400).map(|i| (draw(i as u64) * doubt(i)).exp()).collect();
+        let doubts: Vec<f64> = (0..400).map(doubt).collect();
+        let fit = Interval::fit(&actual[..200], &[1.1; 200], &doubts[..200], 0.9);
+        let inside = |i: &usize| fit.around(1.1, doubts[*i]).0 <= actual[*i] && actual[*i] <= fit.around(1.1, doubts[*i]).1;
+        let held = (200..400).filter(inside).count();
         assert!((165..=198).contains(&held), "{held} of 200");
     }
 
     #[test]
     fn without_scores_it_is_wide_and_valid() {
-        let fit = Interval::fit(&[], &[], 0.9);
-        assert!(fit.is_valid() && fit.around(10.0) == (5.0, 20.0));
+        let fit = Interval::fit(&[], &[], &[], 0.9);
+        assert!(fit.is_valid() && fit.plain.around(10.0, 1.0) == (5.0, 20.0) && fit.around(10.0, 0.1).1 > 13.0);
     }
 }

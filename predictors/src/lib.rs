@@ -5,16 +5,18 @@
 //! | question | where |
 //! |---|---|
 //! | what does a regressor see of an operator? | [`features`] |
-//! | which rows does a profile give, and how is drift corrected? | [`rows`] |
+//! | which rows does a profile give, and how is noise kept out of them? | [`rows`], `location.rs`, `drift.rs` |
 //! | how is a latency learnt? | [`regressors`] |
 //! | how are millions of rows forecast in a second? | [`forest`] |
-//! | how sure is a forecast? | [`interval`] |
+//! | how sure is a forecast? | [`doubt`], [`interval`] |
 //! | how wrong is it? | [`metrics`], [`evaluate()`] |
 //! | which features matter? | [`importance()`] |
 
 mod bits;
 mod bundle;
 mod calibration;
+pub mod doubt;
+mod drift;
 mod error;
 mod evaluate;
 pub mod features;
@@ -22,6 +24,7 @@ mod forecast;
 pub mod forest;
 mod importance;
 pub mod interval;
+mod location;
 pub mod metrics;
 mod predictors;
 pub mod regressors;
@@ -30,14 +33,16 @@ mod train;
 
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;
+pub use doubt::Doubt;
+pub use drift::Drift;
 pub use error::PredictorError;
 pub use evaluate::{Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate};
-pub use features::{FeatureSchema, FeatureVector, PredictorKey};
+pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey};
 pub use forecast::Coverage;
 pub use forest::{CompiledForest, ForestError};
 pub use importance::{Importance, importance};
-pub use interval::Interval;
+pub use interval::{Bounds, Interval};
 pub use predictors::{Estimate, KeyPredictor, Predictors};
 pub use regressors::{Method, Regressor};
-pub use rows::{Drift, MeasuredModel, Skipped, TrainingRow, TrainingRows};
+pub use rows::{MeasuredModel, Skipped, TrainingRow, TrainingRows};
 pub use train::{Progress, TrainOptions, train};

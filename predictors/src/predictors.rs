@@ -4,8 +4,8 @@
 //! follow the same law), or by the roofline of the whole environment (ns per FLOP and per byte); all of these are marked as fallback.
 
 use crate::{
-    Method, PredictorKey, Skipped,
-    features::{Family, FeatureSchema, kin},
+    Doubt, Method, PredictorKey, Skipped,
+    features::{Family, FeatureSchema, Footprint, kin},
     forest::ForestError,
     metrics,
     regressors::{Baseline, FitData, Fitted},
@@ -21,6 +21,10 @@ use vitempo_graph::{OpSpec, PredictionSource};
 
 /// Fewest rows for a regressor; with fewer a key has its baseline only.
 pub const FEWEST_ROWS: usize = 8;
+/// A key with fewer rows shares the baseline of its kind.
+const ENOUGH_ROWS: usize = 500;
+/// How many rows of its own the law of its kind counts as.
+const PRIOR_ROWS: f64 = 10.0;
 /// Features this far outside the range of the training rows count as extrapolating.
 const SLACK: f64 = 1.25;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every family.
@@ -41,6 +45,8 @@ pub struct KeyPredictor {
     pub ranges: Vec<(f64, f64)>,
     /// Smallest and largest forecast relative to the baseline seen in training, as logarithms; forecasts stay near them.
     pub log_bounds: (f64, f64),
+    /// How far off its forecasts are expected to be.
+    pub doubt: Doubt,
 }
 
 /// The forecast for one operator.
@@ -52,6 +58,8 @@ pub struct Estimate {
     pub source: PredictionSource,
     /// Whether a feature lies outside what the regressor was fitted to.
     pub extrapolating: bool,
+    /// Expected `|ln(actual / forecast)|`.
+    pub log_error: f64,
 }
 
 /// Baselines of a kind over all its classes and formats, of its kin, and of everything.
@@ -116,7 +124,7 @@ impl Predictors {
         let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
         let mut everything = Table::default();
         for row in rows {
-            let features = FeatureSchema::extract(&row.op);
+            let features = FeatureSchema::extract_within(&row.op, row.footprint);
             let key = PredictorKey::of(&row.op);
             let group = group(row.model);
             everything.push(&features.values[..totals_width()], row, group);
@@ -126,26 +134,29 @@ impl Predictors {
             tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
         }
         let fallbacks = fallbacks(&kinds, &kindred, &everything);
-        let jobs: Vec<(&PredictorKey, Family, &Table)> = tables.iter().map(|(k, (f, t))| (k, *f, t)).collect();
+        let jobs: Vec<Job<'_>> =
+            tables.iter().map(|(key, (family, table))| Job { key, family: *family, table, kind: kinds.get(&key.kind).map(|k| &k.1) }).collect();
         let (keys, skipped) = fit_all(&jobs, settings, done);
         (Self { keys, fallbacks }, skipped)
     }
 
-    /// Forecast of one operator as the framework runs it; always positive.
+    /// Forecast of one operator as the framework runs it in a model of that footprint; always positive.
     #[must_use]
-    pub fn estimate(&self, op: &OpSpec) -> Estimate {
-        let features = FeatureSchema::extract(op);
+    pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
+        let features = FeatureSchema::extract_within(op, footprint);
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
             let latency_ns = predictor.predict(&features.values);
-            return Estimate { latency_ns, source: PredictionSource::Model, extrapolating: predictor.extrapolates(&features.values) };
+            let extrapolating = predictor.extrapolates(&features.values);
+            let log_error = predictor.doubt.log_error(&features.values, extrapolating);
+            return Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error };
         }
         let known = self.fallbacks.kinds.get(&key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
         let latency_ns = match known {
             Some(baseline) => baseline.predict(&features.values),
             None => self.fallbacks.roofline.predict(&features.values),
         };
-        Estimate { latency_ns, source: PredictionSource::Fallback, extrapolating: true }
+        Estimate { latency_ns, source: PredictionSource::Fallback, extrapolating: true, log_error: self.fallbacks.typical_log_error }
     }
 }
 
@@ -197,24 +208,27 @@ fn fallbacks(kinds: &BTreeMap<String, (Family, Table)>, kindred: &BTreeMap<Strin
     }
 }
 
+/// One key to fit: its rows, and those of its kind, to which they belong.
+struct Job<'a> {
+    key: &'a PredictorKey,
+    family: Family,
+    table: &'a Table,
+    kind: Option<&'a Table>,
+}
+
 /// Fits every key on `threads` threads; the result does not depend on how many.
-fn fit_all(
-    jobs: &[(&PredictorKey, Family, &Table)],
-    settings: FitSettings,
-    done: &mut dyn FnMut(usize, usize),
-) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
+fn fit_all(jobs: &[Job<'_>], settings: FitSettings, done: &mut dyn FnMut(usize, usize)) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(jobs[i].2.y.len()));
+    order.sort_by_key(|&i| std::cmp::Reverse(jobs[i].table.y.len()));
     let mut fits: Vec<Option<(KeyPredictor, Option<String>)>> = jobs.iter().map(|_| None).collect();
     std::thread::scope(|scope| {
         for _ in 0..settings.threads.clamp(1, jobs.len().max(1)) {
             let (send, next, order) = (send.clone(), &next, &order);
             scope.spawn(move || {
                 while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (_, family, table) = jobs[job];
-                    if send.send((job, fit_key(family, table, settings))).is_err() {
+                    if send.send((job, fit_key(&jobs[job], settings))).is_err() {
                         break;
                     }
                 }
@@ -228,7 +242,7 @@ fn fit_all(
     });
     let mut skipped = Vec::new();
     let mut keys = BTreeMap::new();
-    for ((key, ..), fit) in jobs.iter().zip(fits) {
+    for (Job { key, .. }, fit) in jobs.iter().zip(fits) {
         let Some((predictor, reason)) = fit else { continue };
         skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
         keys.insert((*key).clone(), predictor);
@@ -236,9 +250,21 @@ fn fit_all(
     (keys, skipped)
 }
 
-fn fit_key(family: Family, table: &Table, settings: FitSettings) -> (KeyPredictor, Option<String>) {
+/// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its kind: its own rows outweigh that more the more there are.
+fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
+    let (columns, chosen) = (family.width(), family.baseline_columns());
+    let Some(kind) = kind.filter(|kind| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len()) else {
+        return Baseline::fit(&table.x, columns, &chosen, &table.y, &table.weights);
+    };
+    let share = PRIOR_ROWS / kind.y.len() as f64;
+    let weights: Vec<f64> = table.weights.iter().copied().chain(kind.weights.iter().map(|w| w * share)).collect();
+    Baseline::fit(&[&table.x[..], &kind.x].concat(), columns, &chosen, &[&table.y[..], &kind.y].concat(), &weights)
+}
+
+fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String>) {
+    let &Job { family, table, .. } = job;
     let columns = family.width();
-    let baseline = Baseline::fit(&table.x, columns, &family.baseline_columns(), &table.y, &table.weights);
+    let baseline = baseline(job);
     let baseline_ns: Vec<f64> = table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
     let data = FitData { columns, x: &table.x, y_ns: &table.y, baseline_ns: &baseline_ns, weights: &table.weights, groups: &table.groups };
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
@@ -255,5 +281,5 @@ fn fit_key(family: Family, table: &Table, settings: FitSettings) -> (KeyPredicto
     }
     let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
     let log_bounds = (ratios.iter().copied().fold(0.0, f64::min) - 0.2, ratios.iter().copied().fold(0.0, f64::max) + 0.2);
-    (KeyPredictor { family, rows: table.y.len(), baseline, fitted, ranges, log_bounds }, reason)
+    (KeyPredictor { family, rows: table.y.len(), baseline, fitted, ranges, log_bounds, doubt: Doubt::default() }, reason)
 }

@@ -1,9 +1,9 @@
 //! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model; its latency in ns is corrected for drift.
 //!
-//! Location of one kernel in one visit: the interquartile mean of its samples (an engine's timer may tick in whole microseconds).
-//! Over equal kernels of a model: the mean. Over visits: the median. Raw samples stay untouched.
+//! One kernel in one visit is located by the visit's quieter runs (`location.rs`). Over equal kernels of a model: the mean. Over visits: the median.
+//! Raw samples stay untouched.
 
-use crate::{PredictorError, metrics};
+use crate::{Drift, PredictorError, features::Footprint, location, location::QuietRuns, metrics};
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 
@@ -11,53 +11,8 @@ use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 pub const FLOOR_NS: f64 = 50.0;
 /// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
 const TICK_NS: f64 = 1000.0;
-/// Drift beyond this factor, either way, is taken for a fault of the reference and cut.
-const LARGEST_DRIFT: f64 = 4.0;
-
 /// A visit whose CPU share is below this part of the usual one was interfered with: others ran on its cores, and its samples are a mixture.
 const LEAST_CPU_SHARE: f64 = 0.85;
-
-/// How fast the machine was during a visit, told by the reference workload that ran next to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Drift {
-    /// Median over visits of the reference workload's median, ns; `None`: nothing is corrected.
-    pub reference_ns: Option<f64>,
-}
-
-impl Drift {
-    /// From all visits. The reference has noise of its own, so it corrects only where repeated visits to the same models agree better with it than
-    /// without it; without repeated visits nothing shows that they would.
-    #[must_use]
-    pub fn of(profiles: &[ModelProfile]) -> Self {
-        let medians: Vec<f64> = profiles.iter().filter_map(|p| p.reference.median_ns()).filter(|m| *m > 0.0).collect();
-        let drift = Self { reference_ns: metrics::median(&medians) };
-        if drift.disagreement(profiles) < Self::default().disagreement(profiles) { drift } else { Self::default() }
-    }
-
-    /// Sum over models of `|ln|` of the ratio between each visit's end-to-end latency and the next one's.
-    fn disagreement(&self, profiles: &[ModelProfile]) -> f64 {
-        let mut visits: BTreeMap<(&str, &str), Vec<(u64, f64)>> = BTreeMap::new();
-        for p in profiles.iter().filter(|p| p.status == Status::Ok) {
-            if let Some(ns) = p.e2e.median_ns().filter(|ns| *ns > 0.0) {
-                visits.entry((&p.model.name, &p.model.architecture)).or_default().push((p.started_unix_ms, (ns / self.factor(p)).ln()));
-            }
-        }
-        let between = |visits: &mut Vec<(u64, f64)>| {
-            visits.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-            visits.windows(2).map(|pair| (pair[0].1 - pair[1].1).abs()).sum::<f64>()
-        };
-        visits.values_mut().map(between).sum()
-    }
-
-    /// By how much everything in this visit took longer than usual; 1 without a reference.
-    #[must_use]
-    pub fn factor(&self, profile: &ModelProfile) -> f64 {
-        match (profile.reference.median_ns(), self.reference_ns) {
-            (Some(here), Some(usual)) if here > 0.0 && usual > 0.0 => (here / usual).clamp(1.0 / LARGEST_DRIFT, LARGEST_DRIFT),
-            _ => 1.0,
-        }
-    }
-}
 
 /// One distinct operator in one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +21,8 @@ pub struct TrainingRow {
     pub op: OpSpec,
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
+    /// What one run of that model touches.
+    pub footprint: Footprint,
     /// How many kernels of the model are this operator.
     pub count: usize,
     /// Drift-corrected latency of one of them, ns; at least [`FLOOR_NS`].
@@ -81,12 +38,14 @@ pub struct MeasuredModel {
     pub name: String,
     /// Digest of the graph; models of one architecture are never split by cross-validation.
     pub architecture: String,
-    /// Drift-corrected median end-to-end latency, ns; `None` when it was not measured.
+    /// Drift-corrected end-to-end latency, the median of all visits, ns; `None` when it was not measured.
     pub e2e_ns: Option<f64>,
-    /// End-to-end median of each visit, ns, as measured and corrected, in the order of the visits.
+    /// End-to-end latency in each visit, ns, as measured and corrected, in the order of the visits.
     pub visits: Vec<(f64, f64)>,
     /// Kernels executed.
     pub kernels: usize,
+    /// What one run touches.
+    pub footprint: Footprint,
 }
 
 /// Something that could not be used.
@@ -152,6 +111,7 @@ impl TrainingRows {
                 skipped.push(Skipped { what: name.to_owned(), reason: "no samples at all".to_owned() });
                 continue;
             }
+            let footprint = own.first().map_or(Footprint::LARGE, |row| row.footprint);
             rows.extend(own);
             let kernels = visits.iter().map(|v| v.operators.len()).max().unwrap_or(0);
             models.push(MeasuredModel {
@@ -160,6 +120,7 @@ impl TrainingRows {
                 e2e_ns: metrics::median(&corrected),
                 visits: e2e,
                 kernels,
+                footprint,
             });
         }
         if rows.is_empty() {
@@ -223,8 +184,8 @@ fn reasons(skipped: &[Skipped]) -> String {
 }
 
 fn end_to_end(visits: &[&ModelProfile], drift: Drift) -> Vec<(f64, f64)> {
-    let median = |v: &&ModelProfile| v.e2e.median_ns().filter(|m| *m > 0.0).map(|m| (m, m / drift.factor(v)));
-    visits.iter().filter_map(median).collect()
+    let located = |v: &&ModelProfile| location::end_to_end_ns(v).map(|ns| (ns, ns / drift.factor(v)));
+    visits.iter().filter_map(located).collect()
 }
 
 /// Sums over the kernels of one visit that are the same operator.
@@ -239,6 +200,7 @@ fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut
     let mut found: HashMap<&OpSpec, (usize, Vec<f64>)> = HashMap::new();
     for visit in visits {
         let factor = drift.factor(visit);
+        let quiet = QuietRuns::of(visit);
         let mut tallies: HashMap<&OpSpec, Tally> = HashMap::new();
         let mut seen: Vec<&OpSpec> = Vec::new();
         for measurement in &visit.operators {
@@ -247,8 +209,7 @@ fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut
                 skipped.push(Skipped { what: what(), reason: reason.clone() });
                 continue;
             }
-            let samples: Vec<f64> = measurement.samples.wall_ns.iter().map(|&s| s as f64).collect();
-            let Some(location) = metrics::interquartile_mean(&samples) else {
+            let Some(location) = quiet.operator_ns(measurement) else {
                 skipped.push(Skipped { what: what(), reason: "no samples".to_owned() });
                 continue;
             };
@@ -269,11 +230,12 @@ fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut
             entry.1.push(tally.sum_ns / tally.count as f64);
         }
     }
+    let footprint = Footprint::of(order.iter().map(|op| (*op, found[op].0)));
     let row = |op: &OpSpec| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
         let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
-        TrainingRow { op: op.clone(), model, count: *count, latency_ns, weight }
+        TrainingRow { op: op.clone(), model, footprint, count: *count, latency_ns, weight }
     };
     order.into_iter().map(row).collect()
 }

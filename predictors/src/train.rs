@@ -1,16 +1,16 @@
 //! [`train`]: profiles in, a [`PredictorBundle`] out.
 //!
 //! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by regressors that never saw its architecture.
-//! 3. The overhead and the interval are fitted to those held-out forecasts, which are also the bundle's held-out metrics. 4. Regressors on all rows.
+//! 3. Doubts, the overhead and the interval are fitted to those held-out forecasts, which are also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Calibration, Interval, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows,
+    Calibration, Estimate, Interval, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows, doubt,
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
-    features::FeatureSchema,
+    features::{FeatureSchema, Footprint},
     predictors::FitSettings,
 };
 use std::collections::BTreeMap;
-use vitempo_graph::{Graph, ModelProfile};
+use vitempo_graph::{Graph, ModelProfile, OpSpec};
 
 /// Fewest distinct architectures.
 const FEWEST_ARCHITECTURES: usize = 3;
@@ -105,11 +105,17 @@ pub fn train(
         Predictors::fit(&chosen, &|model| groups[model], settings, &mut report)
     };
     let held_out: Vec<Predictors> = (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
-    let (predictors, unfitted) = fit(folds + 1, &|_| true);
-    let forecasts = Forecasts::new(&rows, &lowered(&rows, graphs, &environment), &|model, op| held_out[fold_of[model]].estimate(op));
+    let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
+    let held_out = |model: usize, op: &OpSpec, footprint: Footprint| held_out[fold_of[model]].estimate(op, footprint);
+    doubt::learn(&mut predictors, &rows, &rows.rows.iter().map(|r| held_out(r.model, &r.op, r.footprint)).collect::<Vec<_>>());
+    let doubted = |model: usize, op: &OpSpec, footprint: Footprint| {
+        let log_error = predictors.estimate(op, footprint).log_error;
+        Estimate { log_error, ..held_out(model, op, footprint) }
+    };
+    let forecasts = Forecasts::new(&rows, &lowered(&rows, graphs, &environment), &doubted);
     let calibration = calibrate(&rows, &forecasts);
     let interval = conformal(&rows, &forecasts, &calibration, options.level);
-    let model = EndToEndModel { calibration: &calibration, interval: &interval, typical_log_error: predictors.fallbacks.typical_log_error };
+    let model = EndToEndModel { calibration: &calibration, interval: &interval };
     let mut evaluation = judge(&rows, &forecasts, model, method, environment.id());
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
     let provenance = Provenance {
@@ -159,13 +165,14 @@ fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
 }
 
 fn conformal(rows: &TrainingRows, forecasts: &Forecasts, calibration: &Calibration, level: f64) -> Interval {
-    let (mut actual, mut predicted) = (Vec::new(), Vec::new());
+    let (mut actual, mut predicted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
     for ((model, executed), lowered) in rows.models.iter().zip(&forecasts.executed).zip(&forecasts.lowered) {
         let total = lowered.as_ref().unwrap_or(executed);
         if let Some(e2e) = model.e2e_ns.filter(|_| total.sum_ns > 0.0) {
             actual.push(e2e);
             predicted.push(calibration.end_to_end_ns(total.sum_ns, total.kernels));
+            doubts.push(total.doubt());
         }
     }
-    Interval::fit(&actual, &predicted, level)
+    Interval::fit(&actual, &predicted, &doubts, level)
 }

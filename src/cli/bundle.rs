@@ -14,7 +14,7 @@ use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
-use vitempo_predictors::PredictorBundle;
+use vitempo_predictors::{Evaluation, PredictorBundle};
 
 /// Looks into trained bundles
 ///
@@ -110,11 +110,12 @@ impl Listed {
     }
 
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "End-to-end error", "Where"], 4);
+        let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "Synthetic", "Real", "Where"], 4);
         for (name, path, b) in &self.bundles {
-            let error = b.held_out.e2e.as_ref().map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape));
+            let error = |e: Option<&Evaluation>| e.and_then(|e| e.e2e.as_ref()).map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape));
+            let (synthetic, real) = (error(Some(&b.held_out)), error(b.on_real.as_ref()));
             let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
-            table.row([name.clone(), b.environment.describe(), b.method.to_string(), b.provenance.models.to_string(), error, folder]);
+            table.row([name.clone(), b.environment.describe(), b.method.to_string(), whole_models(b).to_string(), synthetic, real, folder]);
         }
         table
     }
@@ -125,7 +126,8 @@ impl Report for Listed {
         if self.bundles.is_empty() {
             return "no bundle is here; `vitempo train` makes one\n".to_owned();
         }
-        self.rows().to_text() + "error: mean of held-out synthetic models, cross-validated; `vitempo bundle inspect NAME` shows more\n"
+        self.rows().to_text()
+            + "mean end-to-end errors: of held-out synthetic models, cross-validated, and of real models never trained on; `vitempo bundle inspect NAME` shows more\n"
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -140,6 +142,11 @@ impl Report for Listed {
         Ok(self.bundles.iter().map(row).collect())
     }
 }
+/// Models trained on, without the networks around single operators.
+fn whole_models(bundle: &PredictorBundle) -> usize {
+    bundle.held_out.e2e.as_ref().or(bundle.held_out.e2e_executed.as_ref()).map_or(0, |e| e.models)
+}
+
 /// A bundle, described.
 pub struct BundleReport<'a> {
     pub bundle: &'a PredictorBundle,
@@ -153,7 +160,7 @@ impl Report for BundleReport<'_> {
         let mut text = String::new();
         let _ = writeln!(text, "{}   {}   {}\n", self.path.display(), b.method, b.environment.describe());
         let _ = writeln!(text, "Environment  {}", b.environment.id());
-        let whole = b.held_out.e2e.as_ref().or(b.held_out.e2e_executed.as_ref()).map_or(0, |e| e.models);
+        let whole = whole_models(b);
         let _ = writeln!(text, "Trained on   {whole} models and {} single operators, {} rows ({:?})", p.models.saturating_sub(whole), p.rows, b.origin);
         let _ = writeln!(text, "Data         {}", p.data_digest);
         let _ = writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
@@ -164,6 +171,7 @@ impl Report for BundleReport<'_> {
         text += &kinds_table(&b.held_out).to_text();
         let mut table = Table::new(super::evaluate::E2E_HEADINGS, 2);
         e2e_row(&mut table, "training space", &b.held_out);
+        b.on_real.iter().for_each(|e| e2e_row(&mut table, "real, never trained on", e));
         text.push('\n');
         text + &table.to_text()
     }
@@ -178,6 +186,6 @@ impl Report for BundleReport<'_> {
         Ok(json!({"bundle": self.path, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
             "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
                 "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
-            "held_out": super::evaluate::evaluation_json(&b.held_out)}))
+            "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}))
     }
 }

@@ -114,8 +114,23 @@ pub struct Judgement<'a> {
 const GROUPS: [&str; 3] = ["conv", "linear", "activation"];
 
 /// Headings of end-to-end rows.
-pub const E2E_HEADINGS: &[&str] =
-    &["Models", "Method", "Count", "MAPE", "p90", "Within 5 %", "Within 10 %", "Interval", "Covered", "Executed kernels", "Noise floor", "raw"];
+pub const E2E_HEADINGS: &[&str] = &[
+    "Models",
+    "Method",
+    "Count",
+    "MAPE",
+    "p90",
+    "Within 5 %",
+    "Within 10 %",
+    "Interval",
+    "Covered",
+    "Width",
+    "Plain covered",
+    "Plain width",
+    "Executed kernels",
+    "Noise floor",
+    "raw",
+];
 
 /// One end-to-end row: forecasts from the file, then from the kernels that were executed.
 pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
@@ -126,6 +141,9 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
         within_10pct: f64::NAN,
         interval_level: f64::NAN,
         interval_coverage: f64::NAN,
+        interval_width: f64::NAN,
+        plain_coverage: f64::NAN,
+        plain_width: f64::NAN,
         models: 0,
     };
     let whole = e.e2e.as_ref().unwrap_or(&blank);
@@ -141,6 +159,9 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
         percent(whole.within_10pct),
         percent(whole.interval_level),
         percent(whole.interval_coverage),
+        percent(whole.interval_width),
+        percent(whole.plain_coverage),
+        percent(whole.plain_width),
         points(executed),
         points(floor),
         points(raw),

@@ -55,11 +55,12 @@ impl Report for Forecasts<'_> {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["model", "environment", "latency_ns", "lower_ns", "upper_ns", "level", "operators", "fallback"], 2);
+        let mut table = Table::new(&["model", "environment", "latency_ns", "lower_ns", "upper_ns", "level", "operators", "fallback", "extrapolating"], 2);
         for f in &self.forecasts {
             let p = f.prediction.latency;
             let numbers = [p.point, p.lower, p.upper].map(|l| format!("{:.0}", l.ns()));
-            let counts = [p.level.to_string(), f.prediction.operators.len().to_string(), f.fallbacks().count().to_string()];
+            let counts =
+                [p.level.to_string(), f.prediction.operators.len().to_string(), f.fallbacks().count().to_string(), f.extrapolating().count().to_string()];
             table.row([f.model.identity.name.clone(), self.environment.id()].into_iter().chain(numbers).chain(counts));
         }
         table.to_csv()
@@ -75,6 +76,11 @@ impl Forecast {
         self.prediction.operators.iter().filter(|o| o.source == PredictionSource::Fallback)
     }
 
+    /// Operators outside the range of what their regressor was fitted to.
+    fn extrapolating(&self) -> impl Iterator<Item = &vitempo_graph::OperatorPrediction> {
+        self.prediction.operators.iter().filter(|o| o.extrapolating && o.source != PredictionSource::Fallback)
+    }
+
     fn table(&self, environment: &Environment, breakdown: bool) -> String {
         let mut text = String::new();
         let graph = &self.model.graph;
@@ -82,7 +88,9 @@ impl Forecast {
         let _ = writeln!(text, "{}   {}   {}\n", self.model.identity.name, inputs.join(", "), environment.describe());
         let p = self.prediction.latency;
         let _ = writeln!(text, "Latency    {}   [{} .. {}]   {:.0} % interval", p.point, p.lower, p.upper, p.level * 100.0);
-        let _ = writeln!(text, "{}\n", self.coverage_line());
+        let _ = writeln!(text, "{}", self.coverage_line());
+        self.extrapolating_line().into_iter().for_each(|line| text += &(line + "\n"));
+        text.push('\n');
         text += &self.kinds_table();
         for kind in self.fallback_kinds() {
             let _ = writeln!(text, "hint: `{kind}` has no trained predictor: its share is an estimate; `vitempo profile MODELS --ops {kind}` would measure it");
@@ -105,6 +113,15 @@ impl Forecast {
             percent(share),
             operators - fallback
         )
+    }
+
+    /// `None` where every operator lies within the range of the training data.
+    fn extrapolating_line(&self) -> Option<String> {
+        let sum = |operators: &mut dyn Iterator<Item = &vitempo_graph::OperatorPrediction>| operators.map(|o| o.latency_ns).sum::<Latency>().ns();
+        let share = sum(&mut self.extrapolating()) / sum(&mut self.prediction.operators.iter()).max(f64::MIN_POSITIVE);
+        let count = self.extrapolating().count();
+        (count > 0)
+            .then(|| format!("Outside    {} of predicted time by {count} operators beyond the range of the training data (extrapolating)", percent(share)))
     }
 
     fn fallback_kinds(&self) -> std::collections::BTreeSet<&str> {
@@ -132,7 +149,7 @@ impl Forecast {
     fn operators_table(&self) -> String {
         let mut table = Table::new(&["Node", "Kind", "Latency", "Source"], 2);
         for o in &self.prediction.operators {
-            table.row([o.name.clone(), o.kind.name().to_owned(), o.latency_ns.to_string(), source_name(o.source).to_owned()]);
+            table.row([o.name.clone(), o.kind.name().to_owned(), o.latency_ns.to_string(), source_name(o)]);
         }
         table.to_text()
     }
@@ -147,19 +164,24 @@ impl Forecast {
             "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
             "overhead_ns": self.prediction.overhead,
             "coverage": {"operators": operators.len(), "trained": operators.len() - fallback, "fallback": fallback,
+                "extrapolating": self.extrapolating().count(),
                 "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
         });
         if breakdown {
-            out["operators"] = operators.iter().map(|o| json!({"name": o.name, "kind": o.kind, "latency_ns": o.latency_ns, "source": o.source})).collect();
+            out["operators"] = operators
+                .iter()
+                .map(|o| json!({"name": o.name, "kind": o.kind, "latency_ns": o.latency_ns, "source": o.source, "extrapolating": o.extrapolating}))
+                .collect();
         }
         out
     }
 }
 
-fn source_name(source: PredictionSource) -> &'static str {
-    match source {
+fn source_name(operator: &vitempo_graph::OperatorPrediction) -> String {
+    let name = match operator.source {
         PredictionSource::Model => "model",
         PredictionSource::Table => "table",
-        PredictionSource::Fallback => "fallback",
-    }
+        PredictionSource::Fallback => return "fallback".to_owned(),
+    };
+    if operator.extrapolating { format!("{name}, extrapolating") } else { name.to_owned() }
 }

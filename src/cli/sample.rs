@@ -27,8 +27,8 @@ pub const INDEX: &str = "index.csv";
 /// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
-    /// Name of a space that ships with vitempo, a TOML file, `operators`: small networks around single operators, or `operator-series`: all of
-    /// those that differ in one thing alone
+    /// Name of a space that ships with vitempo, a TOML file, `operators`: small networks around single operators, `operator-blocks`: blocks of
+    /// several, or `operator-series`: all of those that differ in one thing alone
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
@@ -96,6 +96,7 @@ pub fn run(args: &SampleArgs) -> CliResult {
     }
     let samples = match args.space.as_str() {
         operators::NAME => sample_operators(args.count, args.seed)?,
+        operators::BLOCKS => named(&format!("{}-s{}", operators::BLOCKS, args.seed), operators::blocks(args.count, args.seed)?),
         operators::SERIES => named(operators::SERIES, operators::series()?),
         space => sample(&open_space(space)?, args.count, args.seed)?,
     };

@@ -9,7 +9,7 @@ use super::{
 use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_datasets::{Dataset, Split, SplitSize};
 use vitempo_graph::ModelProfile;
-use vitempo_predictors::{Method, PredictorBundle, TrainOptions};
+use vitempo_predictors::{Evaluation, Method, PredictorBundle, PredictorError, TrainOptions};
 
 /// Trains predictors on a dataset
 ///
@@ -54,16 +54,27 @@ pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfi
     profiles.iter().filter(|p| train.contains(p.model.architecture.as_str())).cloned().collect()
 }
 
-/// Trains with a progress bar.
+/// Trains with a progress bar, and judges the bundle on the dataset's real models, which no training sees.
 pub fn train(profiles: &[ModelProfile], dataset: &Dataset, method: Method, options: &TrainOptions) -> CliResult<PredictorBundle> {
     let bar = progress::bar(0, "training");
-    let bundle = vitempo_predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
+    let mut bundle = vitempo_predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
         bar.set_length((p.fits * p.regressors) as u64);
         bar.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
         bar.set_message(method.name());
-    });
+    })?;
     bar.finish_and_clear();
-    Ok(bundle?)
+    bundle.on_real = on_real(&bundle, dataset)?;
+    Ok(bundle)
+}
+
+fn on_real(bundle: &PredictorBundle, dataset: &Dataset) -> CliResult<Option<Evaluation>> {
+    let real = |p: &&ModelProfile| p.model.space.is_none() && p.origin == bundle.origin && p.environment.id() == bundle.environment.id();
+    let profiles: Vec<ModelProfile> = dataset.profiles.iter().filter(real).cloned().collect();
+    match vitempo_predictors::evaluate(bundle, &profiles, &dataset.graphs) {
+        Ok(evaluation) => Ok(Some(evaluation)),
+        Err(PredictorError::NoRows { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub fn run(args: &TrainArgs) -> CliResult {

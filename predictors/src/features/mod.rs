@@ -6,6 +6,7 @@
 
 mod convolution;
 mod elementwise;
+mod footprint;
 mod matrix_product;
 mod movement;
 mod normalization;
@@ -13,12 +14,14 @@ mod pooling;
 mod sampling;
 mod totals;
 
+pub use footprint::Footprint;
+
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
 /// Raised whenever the meaning of a column changes; a bundle of another version is refused.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();
@@ -171,12 +174,18 @@ impl FeatureSchema {
         Self { version: SCHEMA_VERSION, columns: Family::ALL.into_iter().map(named).collect() }
     }
 
-    /// The features of an operator; the only allocation is the vector itself.
+    /// The features of an operator in a model that fits no cache.
     #[must_use]
     pub fn extract(op: &OpSpec) -> FeatureVector {
+        Self::extract_within(op, Footprint::LARGE)
+    }
+
+    /// The features of an operator in a model of that footprint; the only allocation is the vector itself.
+    #[must_use]
+    pub fn extract_within(op: &OpSpec, footprint: Footprint) -> FeatureVector {
         let family = Family::of(&op.kind);
         let mut values = Vec::with_capacity(family.width());
-        totals::push(op, &mut values);
+        totals::push(op, footprint, &mut values);
         match family {
             Family::Convolution => convolution::push(op, &mut values),
             Family::MatrixProduct => matrix_product::push(op, &mut values),

@@ -1,5 +1,6 @@
 //! Columns every operator has: work, bytes, extents, formats, and what does not fit a cache.
 
+use super::Footprint;
 use vitempo_graph::{MemoryFormat, OpSpec, TensorSpec, Work};
 
 pub(super) const COLUMNS: &[&str] = &[
@@ -26,6 +27,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "element_bytes",
     "format_in",
     "format_out",
+    "footprint",
 ];
 
 /// Sizes beyond which data no longer fits: L1 32 KiB, L2 1 MiB, L3 share 16 MiB.
@@ -33,7 +35,7 @@ const L1: f64 = 32.0 * 1024.0;
 const L2: f64 = 1024.0 * 1024.0;
 const L3: f64 = 16.0 * 1024.0 * 1024.0;
 
-pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
+pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
     let work = Work::of_operator(op);
     let bytes = |tensors: &mut dyn Iterator<Item = &TensorSpec>| tensors.map(|t| t.size_bytes() as f64).sum::<f64>();
     let bytes_in = bytes(&mut op.activations());
@@ -66,6 +68,7 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
         op.precision().size_bytes() as f64,
         code(op.format()),
         code(op.outputs.first().map_or(op.format(), |t| t.format)),
+        footprint.exponent(),
     ]);
 }
 

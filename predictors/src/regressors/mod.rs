@@ -105,8 +105,15 @@ impl FromStr for Method {
 pub enum Fitted {
     BaselineOnly,
     Lasso(Lasso),
-    Trees(Trees),
+    /// Trees on the ratio to a linear law, or to the baseline where no law could be fitted.
+    Trees {
+        law: Option<Lasso>,
+        trees: Trees,
+    },
 }
+
+/// Fewest rows for a law under the trees: from fewer it would go astray beyond them.
+const FEWEST_FOR_LAW: usize = 20;
 
 impl Fitted {
     /// Fits `method`.
@@ -114,11 +121,27 @@ impl Fitted {
     /// # Errors
     /// A sentence from the library underneath.
     pub fn fit(method: Method, data: &FitData<'_>, seed: u64) -> Result<Self, String> {
-        Ok(match method {
-            Method::Lasso => Self::Lasso(Lasso::fit(data, seed)?),
-            Method::RandomForest => Self::Trees(random_forest::RandomForest::fit(data, seed)?.into_trees()),
-            Method::Gbdt => Self::Trees(gbdt::Gbdt::fit(data, seed)?.into_trees()),
-        })
+        if method == Method::Lasso {
+            return Ok(Self::Lasso(Lasso::fit(data, seed)?));
+        }
+        let law = if data.rows() >= FEWEST_FOR_LAW { Lasso::fit(data, seed).ok() } else { None };
+        let law_ns = base(law.as_ref(), data.x, data.columns, data.baseline_ns);
+        let data = FitData { baseline_ns: &law_ns, ..*data };
+        let trees = match method {
+            Method::RandomForest => random_forest::RandomForest::fit(&data, seed)?.into_trees(),
+            _ => gbdt::Gbdt::fit(&data, seed)?.into_trees(),
+        };
+        Ok(Self::Trees { law, trees })
+    }
+
+    /// The linear law, where there is one.
+    #[must_use]
+    pub fn law(&self) -> Option<&Lasso> {
+        match self {
+            Self::BaselineOnly => None,
+            Self::Lasso(law) => Some(law),
+            Self::Trees { law, .. } => law.as_ref(),
+        }
     }
 
     /// Latency in ns of one row; positive.
@@ -127,9 +150,10 @@ impl Fitted {
         match self {
             Self::BaselineOnly => baseline_ns,
             Self::Lasso(lasso) => lasso.predict(x, baseline_ns),
-            Self::Trees(trees) => trees.predict(x, baseline_ns),
+            Self::Trees { law, trees } => trees.predict(x, law.as_ref().map_or(baseline_ns, |law| law.predict(x, baseline_ns))),
         }
     }
+
     /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of [`Fitted::predict`].
     ///
     /// # Errors
@@ -140,8 +164,15 @@ impl Fitted {
             return Err(ForestError::Shape { values: x.len(), rows, features: columns });
         }
         match self {
-            Self::Trees(trees) => trees.predict_batch(x, baseline_ns),
-            _ => Ok(baseline_ns.iter().enumerate().map(|(row, b)| self.predict(&x[row * columns..][..columns], *b)).collect()),
+            Self::BaselineOnly => Ok(baseline_ns.to_vec()),
+            Self::Lasso(lasso) => Ok(base(Some(lasso), x, columns, baseline_ns)),
+            Self::Trees { law, trees } => trees.predict_batch(x, &base(law.as_ref(), x, columns, baseline_ns)),
         }
     }
+}
+
+/// What trees are relative to, ns by row: the law where there is one, else the baseline.
+fn base(law: Option<&Lasso>, x: &[f64], columns: usize, baseline_ns: &[f64]) -> Vec<f64> {
+    let Some(law) = law else { return baseline_ns.to_vec() };
+    x.chunks_exact(columns.max(1)).zip(baseline_ns).map(|(row, b)| law.predict(row, *b)).collect()
 }

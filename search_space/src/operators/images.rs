@@ -51,7 +51,8 @@ fn convolved(n: &mut Network, g: &mut Generator, high: usize) -> Result<(ValueId
     Ok((conv(n, x, c, 1, 1, 1)?, c))
 }
 
-fn activate(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
+/// An activation of those that follow convolutions, or none.
+pub(super) fn activate(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
     let name = n.name();
     match g.below(7) {
         0 | 1 => n.b.unary(&name, OpKind::Relu, x),

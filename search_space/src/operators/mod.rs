@@ -5,12 +5,15 @@
 //! an input, something that brings it into the caches and the engine's layout, the operator, something that reads it.
 
 mod attention;
+mod blocks;
 mod convolutions;
 mod images;
+mod modes;
 mod rearrangements;
 mod series;
 mod tokens;
 
+pub use blocks::{BLOCKS, blocks};
 pub use series::{SERIES, series};
 
 use crate::Generator;
@@ -54,6 +57,11 @@ impl Network {
 pub fn sample(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
     let templates: Vec<(&str, Template)> =
         [images::TEMPLATES, tokens::TEMPLATES, attention::TEMPLATES, convolutions::TEMPLATES, rearrangements::TEMPLATES].concat();
+    draw(&templates, count, seed)
+}
+
+/// `count` networks of these templates, in turn.
+fn draw(templates: &[(&str, Template)], count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
     (0..count).map(|i| one(templates[i % templates.len()], i / templates.len(), seed)).collect()
 }
 

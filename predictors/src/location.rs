@@ -1,0 +1,66 @@
+//! What the samples of one visit say of a machine that nobody else uses: whoever shares it adds time and never takes any.
+//!
+//! End to end: the lower decile of the samples. Operators: the mean over the quieter third of the runs in which they were timed, the same runs for every
+//! operator of a model: choosing for each operator by itself would prefer the lower tick of a coarse timer. Latencies in ns; samples stay as they are.
+
+use crate::metrics;
+use vitempo_graph::{Measurement, ModelProfile};
+
+/// Quantile of end-to-end samples that is taken for the undisturbed latency.
+const QUIET: f64 = 0.1;
+/// Share of profiled runs that operators are located by; at least [`FEWEST_RUNS`].
+const QUIET_RUNS: f64 = 1.0 / 3.0;
+const FEWEST_RUNS: usize = 2;
+
+/// End-to-end latency of a visit; `None` without samples or where it is not positive.
+pub(crate) fn end_to_end_ns(profile: &ModelProfile) -> Option<f64> {
+    quantile(&profile.e2e.wall_ns, QUIET).filter(|ns| *ns > 0.0)
+}
+
+/// The least disturbed of a visit's profiled runs, as places in its samples, in ascending order.
+pub(crate) struct QuietRuns {
+    runs: usize,
+    chosen: Vec<usize>,
+}
+
+impl QuietRuns {
+    pub(crate) fn of(profile: &ModelProfile) -> Self {
+        let wall = &profile.e2e_profiled.wall_ns;
+        let mut order: Vec<usize> = (0..wall.len()).collect();
+        order.sort_by_key(|&run| wall[run]);
+        order.truncate(((wall.len() as f64 * QUIET_RUNS).round() as usize).max(FEWEST_RUNS));
+        order.sort_unstable();
+        Self { runs: wall.len(), chosen: order }
+    }
+
+    /// Latency of one operator in those runs; of the middle half of its samples where they are not one for each run. `None` without samples.
+    pub(crate) fn operator_ns(&self, measurement: &Measurement) -> Option<f64> {
+        let samples = &measurement.samples.wall_ns;
+        if samples.len() == self.runs && !self.chosen.is_empty() {
+            return Some(self.chosen.iter().map(|&run| samples[run] as f64).sum::<f64>() / self.chosen.len() as f64);
+        }
+        metrics::interquartile_mean(&samples.iter().map(|&ns| ns as f64).collect::<Vec<_>>())
+    }
+}
+
+/// By linear interpolation between the two samples next to it.
+fn quantile(samples: &[u64], at: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    let place = at * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
+    Some(below + (above - below) * place.fract())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_by_hand() {
+        assert_eq!(quantile(&[], 0.1), None);
+        assert_eq!(quantile(&[7], 0.1), Some(7.0));
+        assert_eq!(quantile(&[30, 10, 20, 40, 50, 60, 70, 80, 90, 100, 110], 0.1), Some(20.0));
+        assert_eq!(quantile(&[10, 20], 0.1), Some(11.0));
+    }
+}

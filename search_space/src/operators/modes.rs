@@ -1,0 +1,105 @@
+//! Modes of operators that the inventory of single operators leaves out and networks use: halves of a rotation, cubic resizing, products by subscripts,
+//! sums over branches, softmax down a long column, heads whose tokens come last.
+
+use super::{Built, Network, Template, between, channels, convolved, pick, unary, written};
+use crate::Generator;
+use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
+
+pub(super) const TEMPLATES: &[(&str, Template)] = &[
+    ("rotary", rotary),
+    ("cubic-resize", cubic_resize),
+    ("subscripts", subscripts),
+    ("branch-sum", branch_sum),
+    ("long-softmax", long_softmax),
+    ("tokens-last", tokens_last),
+];
+
+/// Every second element of the last dimension.
+fn every_second(n: &mut Network, x: ValueId, start: usize, extent: usize) -> Built {
+    let one = |value: usize| vec![value as i64];
+    let attributes = Attributes::new().with_ints("axes", one(3)).with_ints("starts", one(start)).with_ints("ends", one(extent)).with_ints("steps", one(2));
+    let name = n.name();
+    n.b.op(&name, OpKind::Slice, attributes, &[x])
+}
+
+/// Neighbours turned against each other by angles that depend on the token.
+fn rotary(n: &mut Network, g: &mut Generator) -> Built {
+    let (heads, count, d) = (between(g, 1, 16), between(g, 16, 1024), pick(g, &[32usize, 48, 64, 64, 80, 96]));
+    let x = written(n, [1, heads, count, d])?;
+    let (even, odd) = (every_second(n, x, 0, d)?, every_second(n, x, 1, d)?);
+    let odd = unary(n, OpKind::Neg, odd)?;
+    let [a, b, e, f, h, i, j] = [n.name(), n.name(), n.name(), n.name(), n.name(), n.name(), n.name()];
+    let odd = n.b.reshape(&a, odd, &[1, heads, count, d / 2, 1])?;
+    let even = n.b.reshape(&b, even, &[1, heads, count, d / 2, 1])?;
+    let turned = n.b.concat(&e, &[odd, even], 4)?;
+    let turned = n.b.reshape(&f, turned, &[1, heads, count, d])?;
+    let [sine, cosine] = ["sine", "cosine"].map(|name| n.b.weight(name, TensorSpec::f32([count, d])));
+    let turned = n.b.binary(&h, OpKind::Mul, turned, sine)?;
+    let straight = n.b.binary(&i, OpKind::Mul, x, cosine)?;
+    n.b.binary(&j, OpKind::Add, straight, turned)
+}
+
+fn cubic_resize(n: &mut Network, g: &mut Generator) -> Built {
+    let (c, from) = (pick(g, &[1usize, 3, 3, 8, 16, 64]), between(g, 7, 96));
+    let to = (from as f64 * pick(g, &[0.5, 0.93, 1.5, 2.0, 2.0])).ceil() as i64;
+    let x = if c < 8 { written(n, [1, c, from, from])? } else { convolved(n, [1, c, from, from])? };
+    let text = |t: &str| Attribute::Text(t.to_owned());
+    let transformation = pick(g, &["half_pixel", "pytorch_half_pixel", "align_corners"]);
+    let attributes = Attributes::new()
+        .with("mode", text("cubic"))
+        .with("coordinate_transformation_mode", text(transformation))
+        .with("cubic_coeff_a", Attribute::Float(-0.75))
+        .with_ints("sizes", vec![1, c as i64, to, to]);
+    let name = n.name();
+    let y = n.b.op(&name, OpKind::Resize, attributes, &[x])?;
+    unary(n, OpKind::Abs, y)
+}
+
+/// Queries on a grid times what belongs to their row, as decomposed relative positions do.
+fn subscripts(n: &mut Network, g: &mut Generator) -> Built {
+    let (heads, side, d) = (between(g, 1, 8), between(g, 7, 56), pick(g, &[32usize, 64, 96]));
+    let x = written(n, [1, heads, side, side, d])?;
+    let keys = n.b.weight("keys", TensorSpec::f32([side, side, d]));
+    let equation = Attribute::Text(pick(g, &["byhwc,hkc->byhwk", "byhwc,wkc->byhwk"]).to_owned());
+    let name = n.name();
+    let y = n.b.op(&name, OpKind::Einsum, Attributes::new().with("equation", equation), &[x, keys])?;
+    unary(n, OpKind::Abs, y)
+}
+
+/// Branches side by side in a dimension of their own, summed.
+fn branch_sum(n: &mut Network, g: &mut Generator) -> Built {
+    let (c, side) = (channels(g, 512), between(g, 5, 48));
+    let x = convolved(n, [1, c, side, side])?;
+    let y = unary(n, OpKind::Relu, x)?;
+    let mut parts = Vec::new();
+    for part in [x, y] {
+        let name = n.name();
+        parts.push(n.b.reshape(&name, part, &[1, 1, c, side, side])?);
+    }
+    let [a, b] = [n.name(), n.name()];
+    let y = n.b.concat(&a, &parts, 1)?;
+    let kind = if g.unit() < 0.7 { OpKind::ReduceSum } else { OpKind::ReduceMean };
+    let y = n.b.op(&b, kind, Attributes::new().with_ints("axes", vec![1]).with_int("keepdims", 0), &[y])?;
+    unary(n, OpKind::Abs, y)
+}
+
+/// Over the tokens, each channel of each head by itself.
+fn long_softmax(n: &mut Network, g: &mut Generator) -> Built {
+    let (count, heads, d) = (between(g, 49, 4096), between(g, 1, 8), between(g, 4, 64));
+    let shape = if g.unit() < 0.5 { vec![1, count, heads, d] } else { vec![1, heads, count, d] };
+    let axis = if shape[1] == count { 1 } else { 2 };
+    let x = written(n, shape)?;
+    let name = n.name();
+    let y = n.b.softmax(&name, x, axis)?;
+    unary(n, OpKind::Abs, y)
+}
+
+/// Queries, keys and values with the tokens in the last dimension, as attention over channels wants them.
+fn tokens_last(n: &mut Network, g: &mut Generator) -> Built {
+    let (count, heads, d) = (between(g, 49, 1024), between(g, 1, 12), pick(g, &[16usize, 32, 32, 48, 64]));
+    let parts = pick(g, &[1usize, 2, 3, 3]);
+    let x = written(n, [1, count, parts, heads, d])?;
+    let name = n.name();
+    let y = n.b.transpose(&name, x, &[2, 0, 3, 4, 1])?;
+    unary(n, OpKind::Abs, y)
+}
