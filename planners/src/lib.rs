@@ -6,6 +6,7 @@
 //! | what does an answer look like? | [`Plan`] |
 //! | which part on the device, which on a server? | [`split`] |
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
+//! | which sparse variants, stitched how, on which processors? | [`stitch`] |
 //! | what would happen? | [`simulator`] |
 //! | what drew what, and is the server worth it? | [`energy`] |
 //! | what does that look like? | [`picture`] |
@@ -22,6 +23,7 @@ pub mod pipeline;
 mod plan;
 pub mod simulator;
 pub mod split;
+pub mod stitch;
 
 pub use evidence::Evidence;
 pub use plan::{Optimality, Plan, Predicted, Regret, Stage, Transfer, duration, energy};

@@ -1,0 +1,68 @@
+//! Model stitching: several tasks on one chip, each with sparse variants of one base model, cut alike into subgraphs. A stitched variant takes each subgraph
+//! from some variant; V variants of S subgraphs make V^S of them ("Multi-DNN Inference of Sparse Models on Edge SoCs", SparseLoom).
+//!
+//! | question | where |
+//! |---|---|
+//! | what do tasks, variants and processors cost? | [`Zoo`] |
+//! | how accurate is a stitched variant? | [`Accuracy`]: [`Additive`], [`Monotone`], [`Table`] |
+//! | which processor takes which position? | [`Order`], [`orders`] |
+//! | which order and which variants keep the most service level objectives? | [`Optimiser`] |
+//! | which subgraphs should be in memory? | [`hotness`](mod@hotness), [`preload`] |
+//! | which objectives to judge by? | [`slo`] |
+//! | what would other systems do, and how would it go? | [`systems`], [`evaluate`] |
+//! | how many runs does profiling take? | [`profiling`] |
+//!
+//! Nothing is enumerated where that can be avoided. Latencies are whole nanoseconds, accuracies whole basis points (0.01 percentage points): 8575 is 85.75 %.
+//! Any subgraph can follow any other: a zoo is cut where the shapes of all variants agree.
+
+pub mod accuracy;
+mod algorithm1;
+mod enumeration;
+pub mod evaluate;
+mod front;
+pub mod hotness;
+mod menu;
+mod optimiser;
+pub mod orders;
+pub mod preload;
+pub mod profiling;
+mod search;
+pub mod slo;
+pub mod systems;
+#[cfg(test)]
+mod tests;
+mod zoo;
+
+pub use accuracy::{Accuracy, Additive, Monotone, Table};
+pub use algorithm1::Reading;
+pub use enumeration::{MOST_ENUMERATED, each_variant};
+pub use optimiser::{Assignment, Choice, Optimiser};
+pub use orders::Order;
+pub use slo::Slo;
+pub use zoo::{Stitched, Subgraph, Task, Zoo};
+
+use crate::simulator::ScenarioError;
+
+/// Why nothing can be stitched.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum StitchError {
+    #[error("task `{task}`: {reason}")]
+    Task { task: String, reason: String },
+    #[error("{reason}")]
+    Zoo { reason: String },
+    #[error("accuracies: {reason}")]
+    Accuracy { reason: String },
+    #[error("task `{task}` cannot run in {orders}: at some position no variant runs on the processor, or no link leads to it")]
+    Impossible { task: String, orders: String },
+    #[error("task `{task}` has {variants} stitched variants; {what} looks at each of them, at most {most}")]
+    TooMany { task: String, variants: u128, what: &'static str, most: u128 },
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+}
+
+impl StitchError {
+    fn zoo(reason: impl Into<String>) -> Self {
+        Self::Zoo { reason: reason.into() }
+    }
+}

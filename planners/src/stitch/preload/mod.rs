@@ -1,0 +1,88 @@
+//! Which subgraphs to keep in memory, so that variants can be changed without compiling and loading.
+//!
+//! | way | where |
+//! |---|---|
+//! | algorithm 2 as printed: at most one subgraph for each task and position | [`as_printed`] |
+//! | the same, round after round until nothing fits | [`round_robin`] |
+//! | the most objectives that loaded subgraphs can keep, by exact search | [`exact`](mod@exact) |
+//!
+//! Memory is that of the subgraph on its position's processor in the chosen order.
+
+mod bound;
+mod cover;
+pub mod exact;
+mod greedy;
+
+pub use exact::{Exact, exact};
+pub use greedy::{as_printed, round_robin};
+
+use super::{Order, Slo, StitchError, Zoo, menu::Menu};
+
+/// Subgraphs in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// By task, position and variant.
+    subgraphs: Vec<Vec<Vec<bool>>>,
+    memory_bytes: u64,
+}
+
+impl Loaded {
+    /// Nothing.
+    #[must_use]
+    pub fn nothing(zoo: &Zoo) -> Self {
+        let rows = |task: &super::Task| task.subgraphs.iter().map(|row| vec![false; row.len()]).collect();
+        Self { subgraphs: zoo.tasks().iter().map(rows).collect(), memory_bytes: 0 }
+    }
+
+    /// Every subgraph of every variant: full preloading.
+    #[must_use]
+    pub fn everything(zoo: &Zoo) -> Self {
+        let mut loaded = Self::nothing(zoo);
+        for (task, found) in zoo.tasks().iter().enumerate() {
+            for (position, row) in found.subgraphs.iter().enumerate() {
+                (0..row.len()).for_each(|variant| loaded.load(zoo, task, position, variant));
+            }
+        }
+        loaded
+    }
+
+    /// Adds a subgraph, if there is such a one and it is not loaded yet.
+    pub fn load(&mut self, zoo: &Zoo, task: usize, position: usize, variant: usize) {
+        let slot = self.subgraphs.get_mut(task).and_then(|rows| rows.get_mut(position)?.get_mut(variant));
+        let subgraph = zoo.tasks().get(task).and_then(|t| t.subgraphs.get(position)?.get(variant));
+        if let (Some(slot @ false), Some(subgraph)) = (slot, subgraph) {
+            *slot = true;
+            self.memory_bytes = self.memory_bytes.saturating_add(subgraph.memory_bytes);
+        }
+    }
+
+    /// Whether a subgraph is loaded.
+    #[must_use]
+    pub fn holds(&self, task: usize, position: usize, variant: usize) -> bool {
+        self.subgraphs.get(task).and_then(|rows| rows.get(position)?.get(variant)).copied().unwrap_or(false)
+    }
+
+    /// What they take together, bytes.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// How many are loaded.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.subgraphs.iter().flatten().flatten().filter(|loaded| **loaded).count()
+    }
+
+    /// How many objectives, over all tasks and configurations, some variant keeps that is wholly loaded, in an order.
+    ///
+    /// # Errors
+    /// [`StitchError::Zoo`] for an order that does not fit.
+    pub fn keeps(&self, zoo: &Zoo, order: &Order, configurations: &[Vec<Slo>]) -> Result<usize, StitchError> {
+        zoo.check_order(order)?;
+        zoo.check_configurations(configurations)?;
+        let menus: Vec<Option<Menu<'_>>> = (0..zoo.tasks().len()).map(|task| Menu::new(zoo, task, order, Some(self))).collect();
+        let kept = |menu: &Option<Menu<'_>>, slo: &Slo| menu.as_ref().and_then(|m| m.fastest(slo.accuracy_bp)).is_some_and(|s| s.latency_ns <= slo.latency_ns);
+        Ok(configurations.iter().map(|slos| menus.iter().zip(slos).filter(|(menu, slo)| kept(menu, slo)).count()).sum())
+    }
+}

@@ -1,0 +1,122 @@
+//! [`Search`]: the fastest stitched variant above an accuracy, for accuracies that are no sums: depth first in rising latency, under two bounds.
+//!
+//! A beginning is given up when it cannot end faster than the best found, or cannot end accurate enough. A subgraph is left out beforehand where another
+//! at its position is no slower and [`Accuracy::no_worse`]. Optionally a second latency, in another order, is kept as well (algorithm 1 as printed).
+
+use super::{Accuracy, Stitched, zoo::Part};
+use std::cmp::Reverse;
+
+pub(super) struct Search<'a> {
+    accuracy: &'a dyn Accuracy,
+    /// By position, fastest first.
+    parts: Vec<Vec<Part>>,
+    /// From each position on, the least latency that is still to come, in both orders.
+    rest: Vec<(u64, u64)>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(accuracy: &'a dyn Accuracy, parts: &[Vec<Part>]) -> Self {
+        let mut parts: Vec<Vec<Part>> = parts.iter().enumerate().map(|(position, row)| undominated(accuracy, position, row)).collect();
+        let mut rest = vec![(0u64, 0u64); parts.len() + 1];
+        for (position, row) in parts.iter_mut().enumerate().rev() {
+            row.sort_by_key(|part| part.latency_ns);
+            let least = |ns: fn(&Part) -> u64| row.iter().map(ns).min().unwrap_or(u64::MAX);
+            let (after, other_after) = rest[position + 1];
+            rest[position] = (least(|p| p.latency_ns).saturating_add(after), least(|p| p.other_ns).saturating_add(other_after));
+        }
+        Self { accuracy, parts, rest }
+    }
+
+    fn runs(&self) -> bool {
+        self.parts.iter().all(|row| !row.is_empty())
+    }
+
+    /// The fastest at least this accurate, and within this latency in the other order; among equals the most accurate.
+    pub(super) fn fastest(&self, at_least_bp: u32, other_at_most_ns: u64) -> Option<Stitched> {
+        let mut descent = Descent { search: self, at_least_bp, other_at_most_ns, chosen: Vec::with_capacity(self.parts.len()), best: None };
+        if self.runs() {
+            descent.go_on(0, 0);
+        }
+        descent.best
+    }
+
+    /// The most accurate; among equals the fastest.
+    pub(super) fn most_accurate(&self) -> Option<Stitched> {
+        let mut highest = None;
+        if self.runs() {
+            self.climb(&mut Vec::with_capacity(self.parts.len()), &mut highest);
+        }
+        self.fastest(highest?, u64::MAX)
+    }
+
+    fn climb(&self, chosen: &mut Vec<usize>, highest: &mut Option<u32>) {
+        let Some(row) = self.parts.get(chosen.len()) else {
+            *highest = (*highest).max(Some(self.accuracy.of(chosen)));
+            return;
+        };
+        let mut promising: Vec<(u32, usize)> = Vec::with_capacity(row.len());
+        for part in row {
+            chosen.push(part.variant);
+            promising.push((self.accuracy.at_most(chosen), part.variant));
+            chosen.pop();
+        }
+        promising.sort_by_key(|&(at_most, _)| Reverse(at_most));
+        for (at_most, variant) in promising {
+            if *highest >= Some(at_most) {
+                return;
+            }
+            chosen.push(variant);
+            self.climb(chosen, highest);
+            chosen.pop();
+        }
+    }
+}
+
+struct Descent<'a, 'b> {
+    search: &'b Search<'a>,
+    at_least_bp: u32,
+    other_at_most_ns: u64,
+    chosen: Vec<usize>,
+    best: Option<Stitched>,
+}
+
+impl Descent<'_, '_> {
+    fn go_on(&mut self, latency_ns: u64, other_ns: u64) {
+        let search = self.search;
+        let Some(row) = search.parts.get(self.chosen.len()) else { return self.offer(latency_ns) };
+        let (rest, other_rest) = search.rest[self.chosen.len() + 1];
+        for part in row {
+            let (reached, other) = (latency_ns.saturating_add(part.latency_ns), other_ns.saturating_add(part.other_ns));
+            let least = reached.saturating_add(rest);
+            if self.best.as_ref().is_some_and(|best| least > best.latency_ns) {
+                return;
+            }
+            if other.saturating_add(other_rest) > self.other_at_most_ns {
+                continue;
+            }
+            self.chosen.push(part.variant);
+            let at_most = search.accuracy.at_most(&self.chosen);
+            let no_better = self.best.as_ref().is_some_and(|best| least == best.latency_ns && at_most <= best.accuracy_bp);
+            if at_most >= self.at_least_bp && !no_better {
+                self.go_on(reached, other);
+            }
+            self.chosen.pop();
+        }
+    }
+
+    fn offer(&mut self, latency_ns: u64) {
+        let accuracy_bp = self.search.accuracy.of(&self.chosen);
+        let better = |best: &Stitched| (latency_ns, Reverse(accuracy_bp)) < (best.latency_ns, Reverse(best.accuracy_bp));
+        if accuracy_bp >= self.at_least_bp && self.best.as_ref().is_none_or(better) {
+            self.best = Some(Stitched { variants: self.chosen.clone(), latency_ns, accuracy_bp });
+        }
+    }
+}
+
+/// The parts of one position that no other replaces without loss; the first of several that replace each other.
+fn undominated(accuracy: &dyn Accuracy, position: usize, row: &[Part]) -> Vec<Part> {
+    let replaces = |a: &Part, b: &Part| a.latency_ns <= b.latency_ns && a.other_ns <= b.other_ns && accuracy.no_worse(position, a.variant, b.variant);
+    let left_out =
+        |index: usize, part: &Part| row.iter().enumerate().any(|(other, by)| other != index && replaces(by, part) && (other < index || !replaces(part, by)));
+    row.iter().enumerate().filter(|(index, part)| !left_out(*index, part)).map(|(_, part)| *part).collect()
+}

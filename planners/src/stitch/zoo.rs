@@ -1,0 +1,191 @@
+//! [`Zoo`]: tasks with their variants, cut into subgraphs, and what each subgraph costs on each processor.
+//!
+//! Latency of a stitched variant in an order (eq. 5): the sum of its subgraphs' latencies, each on its position's processor. Where links are given, what a
+//! subgraph hands to the next processor is added to it (the paper leaves it out, and measures nearly 5 %). Formats belong to processors there, so conversion
+//! is a property of the link; the size of what is handed on belongs to the subgraph that produces it.
+
+use super::{Accuracy, Order, Slo, StitchError};
+use crate::cost::{Interval, Link};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// Most positions a model may be cut into.
+pub const MOST_POSITIONS: usize = 32;
+
+/// One position of one variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subgraph {
+    /// On each processor, ns; `None` where it cannot run.
+    pub latency_ns: Vec<Option<Interval>>,
+    /// What it takes to keep it loaded, bytes.
+    pub memory_bytes: u64,
+    /// What it hands to the next position, bytes.
+    pub boundary_bytes: u64,
+}
+
+/// One model that is asked for, in several variants.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Unique name.
+    pub name: String,
+    /// Names of the original variants.
+    pub variants: Vec<String>,
+    /// By position, then variant.
+    pub subgraphs: Vec<Vec<Subgraph>>,
+    /// Of every stitched variant.
+    pub accuracy: Arc<dyn Accuracy>,
+}
+
+/// A stitched variant in some order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stitched {
+    /// The variant that each position is taken from.
+    pub variants: Vec<usize>,
+    /// Eq. 5, ns.
+    pub latency_ns: u64,
+    /// Basis points.
+    pub accuracy_bp: u32,
+}
+
+/// What running one subgraph takes, to the searches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub variant: usize,
+    pub latency_ns: u64,
+    /// In a second order that must be kept as well; 0 where there is none.
+    pub other_ns: u64,
+}
+
+/// Checked tasks on one chip.
+#[derive(Clone, Debug)]
+pub struct Zoo {
+    processors: Vec<String>,
+    links: BTreeMap<(usize, usize), Link>,
+    tasks: Vec<Task>,
+    positions: usize,
+}
+
+impl Zoo {
+    /// Puts tasks together. `links` go from one processor index to another; without any, handing over costs nothing (eq. 5 as printed).
+    ///
+    /// # Errors
+    /// [`StitchError`] naming the task that does not fit.
+    pub fn new(processors: Vec<String>, links: BTreeMap<(usize, usize), Link>, tasks: Vec<Task>) -> Result<Self, StitchError> {
+        let positions = tasks.first().map_or(0, |t| t.subgraphs.len());
+        let zoo = Self { processors, links, tasks, positions };
+        if zoo.processors.is_empty() || zoo.tasks.is_empty() {
+            return Err(StitchError::zoo("a zoo needs a processor and a task"));
+        }
+        for (what, names) in [("processor", zoo.processors.iter().collect::<Vec<_>>()), ("task", zoo.tasks.iter().map(|t| &t.name).collect())] {
+            let mut seen = BTreeSet::new();
+            if let Some(twice) = names.into_iter().find(|name| !seen.insert(*name)) {
+                return Err(StitchError::zoo(format!("{what} `{twice}` is listed twice")));
+            }
+        }
+        if let Some((from, to)) = zoo.links.keys().find(|(from, to)| from.max(to) >= &zoo.processors.len()) {
+            return Err(StitchError::zoo(format!("the link from {from} to {to} names a processor that is not listed; there are {}", zoo.processors.len())));
+        }
+        zoo.tasks.iter().try_for_each(|task| zoo.check_task(task))?;
+        Ok(zoo)
+    }
+
+    fn check_task(&self, task: &Task) -> Result<(), StitchError> {
+        let refuse = |reason: String| Err(StitchError::Task { task: task.name.clone(), reason });
+        let (positions, variants) = (task.subgraphs.len(), task.variants.len());
+        if positions == 0 || positions > MOST_POSITIONS || variants == 0 {
+            return refuse(format!("{variants} variants of {positions} subgraphs; it needs at least one, of 1 to {MOST_POSITIONS} subgraphs"));
+        }
+        if positions != self.positions {
+            return refuse(format!("it is cut into {positions} subgraphs, the first task into {}: all tasks share one order of processors", self.positions));
+        }
+        if let Some(position) = task.subgraphs.iter().position(|row| row.len() != variants) {
+            return refuse(format!("position {position} has not one subgraph for each of the {variants} variants"));
+        }
+        if task.subgraphs.iter().flatten().any(|s| s.latency_ns.len() != self.processors.len()) {
+            return refuse(format!("a subgraph has not one latency for each of the {} processors", self.processors.len()));
+        }
+        if task.accuracy.shape() != (positions, variants) {
+            let (p, v) = task.accuracy.shape();
+            return refuse(format!("accuracies are for {v} variants of {p} subgraphs, there are {variants} of {positions}"));
+        }
+        Ok(())
+    }
+
+    /// Names of the processors.
+    #[must_use]
+    pub fn processors(&self) -> &[String] {
+        &self.processors
+    }
+
+    /// The tasks.
+    #[must_use]
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// How many subgraphs every variant is cut into.
+    #[must_use]
+    pub const fn positions(&self) -> usize {
+        self.positions
+    }
+
+    /// How many stitched variants a task has: V^S; `None` above 2^128.
+    #[must_use]
+    pub fn stitched_variants(&self, task: usize) -> Option<u128> {
+        let variants = self.tasks.get(task).map_or(0, |t| t.variants.len());
+        (variants as u128).checked_pow(u32::try_from(self.positions).ok()?)
+    }
+
+    /// One subgraph in an order, with what it hands on, ns; `None` where it cannot run or hand on.
+    #[must_use]
+    pub fn step_ns(&self, task: usize, order: &Order, position: usize, variant: usize) -> Option<Interval> {
+        let subgraph = self.tasks.get(task)?.subgraphs.get(position)?.get(variant)?;
+        let here = *order.processors().get(position)?;
+        let run = (*subgraph.latency_ns.get(here)?)?;
+        match order.processors().get(position + 1) {
+            Some(&next) if next != here && !self.links.is_empty() => {
+                let link = self.links.get(&(here, next))?;
+                Some(run + link.transfer_ns(subgraph.boundary_bytes)? + Interval::exact(link.setup_ns))
+            }
+            _ => Some(run),
+        }
+    }
+
+    /// A stitched variant in an order, ns (eq. 5); `None` where some subgraph cannot run.
+    #[must_use]
+    pub fn latency_ns(&self, task: usize, order: &Order, stitched: &[usize]) -> Option<Interval> {
+        let steps = stitched.iter().enumerate().map(|(position, &variant)| self.step_ns(task, order, position, variant));
+        if stitched.len() == self.positions { steps.sum() } else { None }
+    }
+
+    /// What can run at each position in an order.
+    pub(super) fn parts(&self, task: usize, order: &Order) -> Vec<Vec<Part>> {
+        let variants = self.tasks.get(task).map_or(0, |t| t.variants.len());
+        let part = |position, variant| self.step_ns(task, order, position, variant).map(|ns| Part { variant, latency_ns: ns.point(), other_ns: 0 });
+        (0..self.positions).map(|position| (0..variants).filter_map(|variant| part(position, variant)).collect()).collect()
+    }
+
+    /// An order as people write it: `GPU-CPU-NPU`.
+    #[must_use]
+    pub fn named(&self, order: &Order) -> String {
+        let name = |&p: &usize| self.processors.get(p).map_or("?", String::as_str);
+        order.processors().iter().map(name).collect::<Vec<_>>().join("-")
+    }
+
+    /// One objective per task in each of them.
+    pub(super) fn check_configurations(&self, configurations: &[Vec<Slo>]) -> Result<(), StitchError> {
+        let tasks = self.tasks.len();
+        match configurations.iter().enumerate().find(|(_, slos)| slos.len() != tasks) {
+            Some((index, slos)) => Err(StitchError::zoo(format!("configuration {index} has {} objectives for {tasks} tasks", slos.len()))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn check_order(&self, order: &Order) -> Result<(), StitchError> {
+        let fits = order.processors().len() == self.positions && order.processors().iter().all(|&p| p < self.processors.len());
+        let reason = || format!("an order of processors {:?} for {} positions and {} processors", order.processors(), self.positions, self.processors.len());
+        if fits { Ok(()) } else { Err(StitchError::zoo(reason())) }
+    }
+}
