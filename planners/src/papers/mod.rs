@@ -4,11 +4,13 @@
 //! |---|---|
 //! | A. Funk, Efficient Multi-Task Learning for Augmented Reality (thesis, Brown University) | [`mtl_thesis`] |
 //! | energy and latency of CNN-based object detection on a mobile AR client | [`ar_energy_study`] |
+//! | Multi-DNN Inference of Sparse Models on Edge SoCs (SparseLoom) | [`model_stitching`] |
 //!
 //! The tables ship in `planners/data/`, as printed.
 
 pub mod ar_energy_study;
 mod claim;
+pub mod model_stitching;
 pub mod mtl_thesis;
 
 pub use claim::{Claim, Figure, Reproduced, mape};

@@ -8,7 +8,7 @@ mod percentages;
 pub use frame_rates::{Fitted, FrameRates, frame_rates, pipelined_rates};
 pub use percentages::claims;
 
-use crate::simulator::ScenarioError;
+use crate::{simulator::ScenarioError, stitch::StitchError};
 use serde::Deserialize;
 
 /// A model run as one.
@@ -88,6 +88,8 @@ pub enum PaperError {
     Row(String),
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    #[error(transparent)]
+    Stitch(#[from] StitchError),
 }
 
 impl Tables {
