@@ -23,6 +23,7 @@ use crate::{
 use choice::Choice;
 use polars::prelude as pl;
 use polars::prelude::SerReader as _;
+use polars_utils::compression::ZstdLevel;
 use std::{
     fs,
     io::{self, Cursor},
@@ -35,6 +36,10 @@ const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
 const DIGEST_LEN: usize = 64;
 /// Rows that are compressed together.
 pub(crate) const GROUP: usize = 1 << 17;
+/// Bytes of a page before it is compressed: graphs and operators resemble each other, and only within a page is that seen.
+const PAGE_BYTES: usize = 1 << 23;
+/// How hard zstd tries.
+const LEVEL: i32 = 12;
 
 /// Writes a table into its folder, whole or not at all.
 pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
@@ -77,8 +82,12 @@ fn encoder<W: io::Write>(schema: &TableSchema, out: W) -> pl::ParquetWriter<W> {
         ("vitempo.schema_version".to_owned(), SCHEMA_VERSION.to_string()),
         ("vitempo.digest".to_owned(), placeholder),
     ]);
-    let writer = pl::ParquetWriter::new(out).with_compression(pl::ParquetCompression::Zstd(None)).with_key_value_metadata(Some(metadata));
-    writer.with_row_group_size(Some(GROUP))
+    let writer = pl::ParquetWriter::new(out).with_compression(compression()).with_key_value_metadata(Some(metadata));
+    writer.with_row_group_size(Some(GROUP)).with_data_page_size(Some(PAGE_BYTES))
+}
+
+fn compression() -> pl::ParquetCompression {
+    pl::ParquetCompression::Zstd(ZstdLevel::try_new(LEVEL).ok())
 }
 
 fn unstorable(table: &Table, error: pl::PolarsError) -> DatasetError {

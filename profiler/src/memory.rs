@@ -1,7 +1,8 @@
 //! How much memory a run takes: the most that was resident at once, beyond what was resident before. Bytes.
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to `/proc/self/clear_refs` sets the first back to the second (proc(5)).
-//! Where that is not allowed or there is no such file, nothing is told.
+//! Where that is not allowed or there is no such file, nothing is told. The C library keeps what was freed, and would give it to the next model as if that
+//! took nothing: so it is told to hand it back before a watch begins.
 
 use std::fs;
 
@@ -16,6 +17,7 @@ impl Watch {
     /// Forgets the most that was resident so far.
     #[must_use]
     pub fn start() -> Self {
+        hand_back();
         let reset = fs::write("/proc/self/clear_refs", "5").is_ok();
         Self { start_bytes: reset.then(|| status("VmRSS")).flatten() }
     }
@@ -26,6 +28,16 @@ impl Watch {
         Some(status("VmHWM")?.saturating_sub(self.start_bytes?))
     }
 }
+
+/// Returns memory that was freed to the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn hand_back() {
+    // SAFETY: it touches nothing but the allocator's own free lists, and may be called at any time from any thread.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn hand_back() {}
 
 fn status(field: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
@@ -45,5 +57,20 @@ mod tests {
         drop(touched);
         let peak = watch.peak_bytes().unwrap_or_default();
         assert!(peak >= before + (60 << 20), "{before} {peak}");
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn what_an_earlier_model_left_behind_is_not_taken_for_free() {
+        let blocks = |count: usize| (0..count).map(|_| std::hint::black_box(vec![1u8; 16 << 10])).collect::<Vec<_>>();
+        let mut earlier = blocks(4096);
+        let last = earlier.pop();
+        drop(earlier);
+        let watch = Watch::start();
+        let Some(before) = watch.peak_bytes() else { return };
+        let later = blocks(2048);
+        let peak = watch.peak_bytes().unwrap_or_default();
+        assert!(peak >= before + (30 << 20), "{before} {peak}");
+        drop((later, last));
     }
 }

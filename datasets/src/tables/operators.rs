@@ -37,14 +37,17 @@ pub(crate) struct OperatorRow {
     pub(crate) op: Arc<OpSpec>,
 }
 
+/// Rows in the order of their specifications: what resembles each other stands together and is compressed well.
 pub(crate) fn build(folder: &Path, operators: &BTreeMap<&str, &OpSpec>) -> Table {
     let mut table = Table::new(&SCHEMA, folder);
-    for (op_id, op) in operators {
+    let mut rows: Vec<(String, &str, &OpSpec)> = operators.iter().map(|(op_id, op)| (op.to_json(), *op_id, *op)).collect();
+    rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    for (spec, op_id, op) in rows {
         let work = Work::of_operator(op);
         table.push([
             Cell::Text(op_id),
             Cell::Text(&String::from(op.kind.clone())),
-            Cell::Text(&op.to_json()),
+            Cell::Text(&spec),
             Cell::Text(op.format().name()),
             Cell::Text(op.precision().name()),
             Cell::Integer(work.macs),
