@@ -1,7 +1,10 @@
 //! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate per kernel -> sum -> end to end with an interval.
 
 use crate::{Calibration, Estimate, Interval, PredictorBundle, features::Footprint};
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{MutexGuard, PoisonError},
+};
 use vitempo_graph::{
     Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource, lowering,
 };
@@ -58,14 +61,47 @@ impl Total {
 
     /// End to end.
     pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
-        let point = calibration.end_to_end_ns(self.sum_ns, self.kernels);
-        let (lower, upper) = interval.around(point, self.doubt());
+        let kernels = i64::try_from(self.kernels).unwrap_or(i64::MAX);
+        Tally { sum_ns: self.sum_ns, doubt_ns: self.doubt_ns, kernels }.end_to_end(calibration, interval)
+    }
+}
+
+/// What the end-to-end forecast of a model needs of its kernels. It adds up, over kernels as over parts of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Latency of all kernels, ns.
+    pub sum_ns: f64,
+    /// Sum of latency times expected `|ln(actual / forecast)|`, ns.
+    pub doubt_ns: f64,
+    /// Number of kernels.
+    pub kernels: i64,
+}
+
+impl Tally {
+    /// One kernel more.
+    #[must_use]
+    pub fn with(self, estimate: Estimate) -> Self {
+        let ns = estimate.latency_ns;
+        Self { sum_ns: self.sum_ns + ns, doubt_ns: self.doubt_ns + ns * estimate.log_error, kernels: self.kernels + 1 }
+    }
+
+    /// `other` several times more; less where `times` is negative.
+    #[must_use]
+    pub fn plus(self, other: &Self, times: i64) -> Self {
+        let factor = times as f64;
+        Self { sum_ns: self.sum_ns + factor * other.sum_ns, doubt_ns: self.doubt_ns + factor * other.doubt_ns, kernels: self.kernels + times * other.kernels }
+    }
+
+    pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
+        let point = calibration.end_to_end_ns(self.sum_ns, usize::try_from(self.kernels).unwrap_or(0));
+        let doubt = if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 };
+        let (lower, upper) = interval.around(point, doubt);
         Prediction { point: Latency::from_ns(point), lower: Latency::from_ns(lower), upper: Latency::from_ns(upper), level: interval.level }
     }
 }
 
 /// Of a graph as the framework runs it.
-fn footprint(lowered: &Graph) -> Footprint {
+pub(crate) fn footprint(lowered: &Graph) -> Footprint {
     Footprint::of(lowered.nodes().iter().map(|node| (&node.op, 1)))
 }
 
@@ -73,19 +109,38 @@ impl PredictorBundle {
     /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered by operator.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
-        let mut memo = self.memo.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let memo = memo.entry(footprint).or_default();
-        if let Some(known) = memo.get(op) {
+        if let Some(known) = self.memo().get(&footprint).and_then(|memo| memo.get(op)) {
             return *known;
         }
         let estimate = self.predictors.estimate(op, footprint);
-        if memo.len() < REMEMBERED {
-            memo.insert(op.clone(), estimate);
-        }
+        self.remember(footprint, [(op, estimate)]);
         estimate
     }
 
-    fn lower(&self, graph: &Graph) -> Result<Graph, PredictionError> {
+    fn memo(&self) -> MutexGuard<'_, BTreeMap<Footprint, HashMap<OpSpec, Estimate>>> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds operators that `known` lacks, with what is remembered of them.
+    pub(crate) fn recall<'o>(&self, footprint: Footprint, ops: &[&'o OpSpec], known: &mut HashMap<&'o OpSpec, Option<Estimate>>) {
+        let memo = self.memo();
+        let memo = memo.get(&footprint);
+        for op in ops {
+            known.entry(*op).or_insert_with(|| memo.and_then(|memo| memo.get(*op).copied()));
+        }
+    }
+
+    pub(crate) fn remember<'o>(&self, footprint: Footprint, estimates: impl IntoIterator<Item = (&'o OpSpec, Estimate)>) {
+        let mut memo = self.memo();
+        let memo = memo.entry(footprint).or_default();
+        for (op, estimate) in estimates {
+            if memo.len() < REMEMBERED {
+                memo.insert(op.clone(), estimate);
+            }
+        }
+    }
+
+    pub(crate) fn lower(&self, graph: &Graph) -> Result<Graph, PredictionError> {
         lowering::lower(graph, &self.environment).ok_or_else(|| PredictionError::NoLowering { framework: self.environment.framework.clone() })
     }
 

@@ -7,11 +7,13 @@
 //! | what does a regressor see of an operator? | [`features`] |
 //! | which rows does a profile give, and how is noise kept out of them? | [`rows`], `location.rs`, `drift.rs` |
 //! | how is a latency learnt? | [`regressors`] |
+//! | how are many models forecast at once? | [`PredictorBundle::predict_batch`] |
 //! | how are millions of rows forecast in a second? | [`forest`] |
 //! | how sure is a forecast? | [`doubt`], [`interval`] |
 //! | how wrong is it? | [`metrics`], [`evaluate()`] |
 //! | which features matter? | [`importance()`] |
 
+mod batch;
 mod bits;
 mod bundle;
 mod calibration;
@@ -37,8 +39,8 @@ pub use doubt::Doubt;
 pub use drift::Drift;
 pub use error::PredictorError;
 pub use evaluate::{Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate};
-pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey};
-pub use forecast::Coverage;
+pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey, Span};
+pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};
 pub use importance::{Importance, importance};
 pub use interval::{Bounds, Interval};

@@ -146,17 +146,9 @@ impl Predictors {
         let features = FeatureSchema::extract_within(op, footprint);
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
-            let latency_ns = predictor.predict(&features.values);
-            let extrapolating = predictor.extrapolates(&features.values);
-            let log_error = predictor.doubt.log_error(&features.values, extrapolating);
-            return Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error };
+            return predictor.estimate(&features.values, predictor.predict(&features.values));
         }
-        let known = self.fallbacks.kinds.get(&key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
-        let latency_ns = match known {
-            Some(baseline) => baseline.predict(&features.values),
-            None => self.fallbacks.roofline.predict(&features.values),
-        };
-        Estimate { latency_ns, source: PredictionSource::Fallback, extrapolating: true, log_error: self.fallbacks.typical_log_error }
+        self.fallback(op, &key, &features)
     }
 }
 

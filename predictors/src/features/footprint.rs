@@ -10,6 +10,30 @@ use vitempo_graph::{OpSpec, TensorSpec};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Footprint(u8);
 
+/// What kernels add to a footprint, bytes. It adds up over kernels as over parts of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Span {
+    /// All weights.
+    pub weights: f64,
+    /// Activations of the largest kernel.
+    pub largest: f64,
+}
+
+impl Span {
+    /// Of one kernel.
+    #[must_use]
+    pub fn of(op: &OpSpec) -> Self {
+        Self { weights: bytes(op.weights()), largest: bytes(op.activations().chain(&op.outputs)) }
+    }
+
+    /// `other` several times more. Where `times` is negative its weights are less; what remains is taken to have kernels as large.
+    #[must_use]
+    pub fn plus(self, other: &Self, times: i64) -> Self {
+        let largest = if times > 0 { self.largest.max(other.largest) } else { self.largest };
+        Self { weights: self.weights + other.weights * times as f64, largest }
+    }
+}
+
 fn bytes<'a>(tensors: impl Iterator<Item = &'a TensorSpec>) -> f64 {
     tensors.map(|t| t.size_bytes() as f64).sum()
 }
@@ -20,12 +44,14 @@ impl Footprint {
 
     /// Of kernels and how often each runs.
     pub fn of<'a>(kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>) -> Self {
-        let (mut weights, mut largest) = (0.0, 0.0f64);
-        for (op, count) in kernels {
-            weights += bytes(op.weights()) * count as f64;
-            largest = largest.max(bytes(op.activations().chain(&op.outputs)));
-        }
-        Self(((weights + largest).max(1.0).log2() as u8).min(Self::LARGE.0))
+        let plus = |span: Span, (op, count): (&OpSpec, usize)| span.plus(&Span::of(op), i64::try_from(count).unwrap_or(i64::MAX));
+        Self::within(&kernels.into_iter().fold(Span::default(), plus))
+    }
+
+    /// Of kernels that come to `span`.
+    #[must_use]
+    pub fn within(span: &Span) -> Self {
+        Self(((span.weights + span.largest).max(1.0).log2() as u8).min(Self::LARGE.0))
     }
 
     /// Power of two.

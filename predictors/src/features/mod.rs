@@ -14,7 +14,7 @@ mod pooling;
 mod sampling;
 mod totals;
 
-pub use footprint::Footprint;
+pub use footprint::{Footprint, Span};
 
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, collections::BTreeMap, fmt};

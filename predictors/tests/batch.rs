@@ -1,0 +1,69 @@
+//! Forecasts in batches: the bits of forecasts one by one, whatever the method, the order and what is remembered.
+
+#![allow(clippy::unwrap_used)]
+
+mod simulated;
+
+use vitempo_graph::{Graph, LatencyModel, OpSpec, PredictionSource};
+use vitempo_predictors::{Footprint, Method, PredictorBundle, Tally, TrainOptions, train};
+
+fn bundle(method: Method) -> PredictorBundle {
+    let (profiles, graphs) = simulated::data(12, 1, 0.02);
+    train(&profiles, &graphs, method, &TrainOptions { folds: 2, ..TrainOptions::default() }, &mut |_| {}).unwrap()
+}
+
+/// A second copy that remembers nothing.
+fn fresh(bundle: &PredictorBundle) -> PredictorBundle {
+    PredictorBundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap()
+}
+
+#[test]
+fn batches_forecast_what_single_calls_do() {
+    let (_, graphs) = simulated::data(40, 50, 0.0);
+    let graphs: Vec<&Graph> = graphs.values().collect();
+    for method in Method::ALL {
+        let bundle = bundle(method);
+        let single: Vec<_> = graphs.iter().map(|graph| bundle.predict(graph).unwrap().latency).collect();
+        for (bundle, what) in [(&fresh(&bundle), "nothing remembered"), (&bundle, "everything remembered")] {
+            assert_eq!(bundle.predict_batch(graphs.iter().copied()).unwrap(), single, "{method}, {what}");
+        }
+        let twice = fresh(&bundle);
+        let backwards = twice.predict_batch(graphs.iter().rev().chain(&graphs).copied()).unwrap();
+        assert!(backwards.iter().eq(single.iter().rev().chain(&single)), "{method}");
+    }
+}
+
+#[test]
+fn operators_without_a_predictor_are_estimated_the_same_way() {
+    let bundle = bundle(Method::Gbdt);
+    let (_, graphs) = simulated::data(3, 50, 0.0);
+    let mut ops: Vec<OpSpec> = graphs.values().flat_map(|g| g.nodes().iter().map(|n| n.op.clone())).collect();
+    ops.iter_mut().step_by(3).for_each(|op| op.kind = vitempo_graph::OpKind::GridSample);
+    ops.iter_mut().skip(1).step_by(5).for_each(|op| op.kind = vitempo_graph::OpKind::Unsupported("Foo".to_owned()));
+    let ops: Vec<&OpSpec> = ops.iter().collect();
+    let footprint = Footprint::of(ops.iter().map(|op| (*op, 1)));
+    let batch = fresh(&bundle).estimate_batch(&ops, footprint);
+    let single: Vec<_> = ops.iter().map(|op| bundle.predictors.estimate(op, footprint)).collect();
+    assert_eq!(batch, single);
+    assert!(batch.iter().any(|e| e.source == PredictionSource::Fallback) && batch.iter().any(|e| e.source == PredictionSource::Model));
+}
+
+#[test]
+fn tallies_add_up_and_take_away() {
+    let bundle = bundle(Method::Lasso);
+    let (_, graphs) = simulated::data(3, 50, 0.0);
+    for graph in graphs.values() {
+        let ops = bundle.kernels(graph).unwrap();
+        let footprint = Footprint::of(ops.iter().map(|op| (op, 1)));
+        let whole = bundle.estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint).into_iter().fold(Tally::default(), Tally::with);
+        assert_eq!(bundle.end_to_end(&whole), bundle.predict(graph).unwrap().latency);
+        let doubled = whole.plus(&whole, 1);
+        assert_eq!((doubled.kernels, doubled.sum_ns), (2 * whole.kernels, 2.0 * whole.sum_ns));
+        assert_eq!(doubled.plus(&whole, -2), Tally::default());
+    }
+}
+
+#[test]
+fn no_graphs_no_forecasts() {
+    assert_eq!(bundle(Method::Lasso).predict_batch([]).unwrap(), []);
+}
