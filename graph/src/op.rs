@@ -244,7 +244,14 @@ impl Attribute {
 
 impl PartialEq for Attribute {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Ints(a), Self::Ints(b)) => a == b,
+            (Self::Floats(a), Self::Floats(b)) => a.iter().map(|f| f.to_bits()).eq(b.iter().map(|f| f.to_bits())),
+            _ => false,
+        }
     }
 }
 impl Eq for Attribute {}
@@ -260,7 +267,14 @@ impl Ord for Attribute {
 }
 impl std::hash::Hash for Attribute {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Int(v) => v.hash(state),
+            Self::Float(v) => v.to_bits().hash(state),
+            Self::Text(v) => v.hash(state),
+            Self::Ints(v) => v.hash(state),
+            Self::Floats(v) => v.iter().for_each(|f| f.to_bits().hash(state)),
+        }
     }
 }
 

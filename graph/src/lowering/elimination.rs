@@ -5,7 +5,10 @@ use crate::{
     ConstantData, Node, OpKind, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 /// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether anything changed.
 ///
@@ -64,20 +67,24 @@ fn payload(graph: &Rewriter, index: NodeIndex, copies: impl Fn(&OpKind) -> bool)
 /// Lets equal operators on equal inputs be computed once; `private` ones are left alone, and `same` gives the value that stands for another.
 /// Whether anything changed.
 pub(super) fn share(graph: &mut Rewriter, private: impl Fn(&Node) -> bool, same: impl Fn(ValueId) -> ValueId) -> bool {
-    type Key = (String, Vec<ValueId>, Vec<Option<TensorSpec>>);
-    let mut seen: HashMap<Key, NodeIndex> = HashMap::new();
+    let equal = |graph: &Rewriter, a: &Node, b: &Node| {
+        let tensors = |node: &Node| node.outputs.iter().map(|&v| graph.tensor(v)).collect::<Vec<Option<&TensorSpec>>>();
+        let inputs = a.inputs.iter().map(|&v| same(v)).eq(b.inputs.iter().map(|&v| same(v)));
+        inputs && a.op.kind == b.op.kind && a.op.attributes == b.op.attributes && tensors(a) == tensors(b)
+    };
+    let mut seen: HashMap<u64, Vec<NodeIndex>> = HashMap::new();
     let mut changed = false;
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
         if private(node) || matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
             continue;
         }
-        let inputs = node.inputs.iter().map(|&v| same(v)).collect();
-        let tensors = node.outputs.iter().map(|&v| graph.tensor(v).cloned()).collect();
-        let what = format!("{} {}", node.op.kind, serde_json::to_string(&node.op.attributes).unwrap_or_default());
-        let key = (what, inputs, tensors);
-        let Some(&twin) = seen.get(&key) else {
-            seen.insert(key, index);
+        let mut hasher = DefaultHasher::new();
+        (&node.op.kind, &node.op.attributes).hash(&mut hasher);
+        node.inputs.iter().for_each(|&v| same(v).hash(&mut hasher));
+        let alike = seen.entry(hasher.finish()).or_default();
+        let Some(twin) = alike.iter().copied().find(|&twin| graph.node(twin).is_some_and(|twin| equal(graph, twin, node))) else {
+            alike.push(index);
             continue;
         };
         let outputs = graph.node(twin).map(|n| n.outputs.clone()).unwrap_or_default();
