@@ -13,6 +13,7 @@ use plotters::{
     prelude::*,
     style::text_anchor::{HPos, Pos, VPos},
 };
+use std::collections::BTreeSet;
 
 const WIDTH: u32 = 800;
 const FONT: &str = "sans-serif";
@@ -199,15 +200,21 @@ where
     }
 }
 
+/// Pixels: of points of one series that fall into one square of this side, one is drawn.
+const CELL: i32 = 2;
+
 fn points(root: &Canvas<'_>, x: &Scale, y: &Scale, series: &[Series]) -> Result<(), Failure> {
     let chart = panel(root, x, y)?;
     let area = chart.plotting_area();
     for (index, s) in series.iter().enumerate() {
-        let mut placed = Vec::new();
+        let (mut placed, mut covered) = (Vec::new(), BTreeSet::new());
         for (number, point) in s.points.iter().enumerate() {
             let Some(at) = x.place(point.0).zip(y.place(point.1)) else { continue };
             placed.push(at);
-            mark(area, s.mark, at, colour(index))?;
+            let (across, down) = area.map_coordinate(&at);
+            if covered.insert((across / CELL, down / CELL)) {
+                mark(area, s.mark, at, colour(index))?;
+            }
             if let Some(label) = s.labels.get(number) {
                 let right = x.high - at.0 < 0.12 * (x.high - x.low);
                 let (pixel_x, pixel_y) = area.map_coordinate(&at);
