@@ -4,6 +4,7 @@ mod backends;
 mod bundle;
 mod dataset;
 mod demo;
+mod energy;
 mod error;
 mod evaluate;
 mod files;
@@ -15,6 +16,7 @@ mod plan;
 mod predict;
 mod profile;
 mod progress;
+mod quantity;
 mod report;
 mod sample;
 mod train;
@@ -43,6 +45,8 @@ enum Command {
     Predict(predict::PredictArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    #[command(subcommand)]
+    Energy(energy::EnergyCommand),
     #[command(subcommand)]
     Backends(backends::BackendsCommand),
     #[command(subcommand)]
@@ -85,6 +89,7 @@ fn run(command: &Command) -> CliResult {
         Command::Evaluate(args) => evaluate::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Plan(command) => plan::run(command),
+        Command::Energy(command) => energy::run(command),
         Command::Backends(command) => backends::run(command),
         Command::Bundle(command) => bundle::run(command),
         Command::Report(args) => report::run(args),

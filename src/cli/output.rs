@@ -17,15 +17,15 @@ pub enum Format {
 /// Rows under headings. Cells are text already: units stand in the heading or in the cell.
 #[derive(Debug, Default)]
 pub struct Table {
-    headings: Vec<&'static str>,
+    headings: Vec<String>,
     rows: Vec<Vec<String>>,
     left: usize,
 }
 
 impl Table {
     /// A table whose first `left` columns are text; the others are numbers and align right.
-    pub fn new(headings: &[&'static str], left: usize) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new(), left }
+    pub fn new<H: AsRef<str>>(headings: &[H], left: usize) -> Self {
+        Self { headings: headings.iter().map(|h| h.as_ref().to_owned()).collect(), rows: Vec::new(), left }
     }
 
     pub fn row<I: IntoIterator<Item = String>>(&mut self, cells: I) {

@@ -9,6 +9,9 @@ use super::trace::{EventLog, LoggedPhase, PowerTrace, TraceError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// What lies between a frame's logged phases.
+pub const OTHERS: &str = "others";
+
 /// What is known beside trace and log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
@@ -106,7 +109,7 @@ pub fn dissect(trace: &PowerTrace, log: &EventLog, settings: &Settings) -> Resul
             *sum = (sum.0 + seconds, sum.1 + joules);
             rest = (rest.0 - seconds, rest.1 - joules);
         }
-        let others = sums.entry("others").or_default();
+        let others = sums.entry(OTHERS).or_default();
         *others = (others.0 + rest.0, others.1 + rest.1);
         (count, latency_s, energy_j) = (count + 1, latency_s + end - start, energy_j + whole);
     }
@@ -114,7 +117,7 @@ pub fn dissect(trace: &PowerTrace, log: &EventLog, settings: &Settings) -> Resul
         return Err(refuse(format!("no frame is left: {} are logged, none starts {} s after the flag within the trace", frames.len(), settings.cooling_off_s)));
     }
     let mean = |sum: f64| sum / count as f64;
-    let names = order.into_iter().filter(|&name| name != "others").chain(std::iter::once("others"));
+    let names = order.into_iter().filter(|&name| name != OTHERS).chain(std::iter::once(OTHERS));
     let phase = |name: &str| sums.get(name).map(|s| PhaseEnergy { phase: name.to_owned(), seconds: mean(s.0), joules: mean(s.1) });
     Ok(Dissection {
         frames: count,
@@ -131,38 +134,18 @@ pub fn dissect(trace: &PowerTrace, log: &EventLog, settings: &Settings) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::energy::{FrameEnergy, Phase, Recording};
 
     const BASE_W: f64 = 0.6;
     const CAMERA_W: f64 = 2.5;
-    const DEVICE_AHEAD_S: f64 = 4716.0;
 
-    /// A device that touches at 0.2 s, then from 1 s on runs frames of conversion (0.4 s, 2.2 W), nothing (0.05 s, 0.4 W) and inference (0.5 s, 3 W); 5 kHz.
+    /// Touched at 0.2 s; from 1 s on 20 frames of conversion (0.4 s, 2.2 W), something else (0.05 s, 0.4 W) and inference (0.5 s, 3 W); 5 kHz.
     fn measured() -> (PowerTrace, EventLog) {
-        let watts = |t: f64| {
-            let within = (t - 1.0).rem_euclid(0.95);
-            let phase = if within < 0.4 {
-                2.2
-            } else if within < 0.45 {
-                0.4
-            } else {
-                3.0
-            };
-            match t {
-                t if t < 0.2 => BASE_W,
-                t if t < 1.0 => 7.0,
-                _ => BASE_W + CAMERA_W + phase,
-            }
-        };
-        let time: Vec<f64> = (0..100_000).map(|i| f64::from(i) * 2e-4).collect();
-        let power = time.iter().map(|&t| watts(t)).collect();
-        let phase = |frame: u64, phase: &str, start: f64, end: f64| LoggedPhase {
-            frame,
-            phase: phase.to_owned(),
-            start_s: DEVICE_AHEAD_S + 1.0 + 0.95 * frame as f64 + start,
-            end_s: DEVICE_AHEAD_S + 1.0 + 0.95 * frame as f64 + end,
-        };
-        let phases = (0..20).flat_map(|f| [phase(f, "conversion", 0.0, 0.4), phase(f, "inference", 0.45, 0.95)]).collect();
-        (PowerTrace::new(time, power).expect("a trace"), EventLog { flag_s: DEVICE_AHEAD_S + 0.2, phases })
+        let phase = |name: &str, seconds, watts| Phase { name: name.to_owned(), seconds, watts };
+        let phases = vec![phase("conversion", 0.4, 2.2), phase(OTHERS, 0.05, 0.4), phase("inference", 0.5, 3.0)];
+        let frame = FrameEnergy { phases, base_w: BASE_W, camera_w: CAMERA_W };
+        let recording = Recording { start_s: 1.0, starting_w: 7.0, samples_per_s: 5000.0, noise_w: 0.0, ..Recording::of(frame, 20) };
+        recording.record().expect("a recording")
     }
 
     fn settings() -> Settings {
@@ -174,8 +157,8 @@ mod tests {
         let (trace, log) = measured();
         let found = dissect(&trace, &log, &settings()).expect("a dissection");
         assert!((found.monitor_flag_s - 0.2).abs() < 1e-3);
-        // Frames that start before 2.2 s are left out, and the last one, which the trace does not hold whole.
-        assert_eq!((found.frames, found.left_out), (17, 3));
+        // Frames that start before 2.2 s are left out.
+        assert_eq!((found.frames, found.left_out), (18, 2));
         let close = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
         for (phase, expected) in found.phases.iter().zip([("conversion", 0.4, 0.88), ("inference", 0.5, 1.5), ("others", 0.05, 0.02)]) {
             assert_eq!(phase.phase, expected.0);

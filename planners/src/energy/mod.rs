@@ -7,12 +7,15 @@
 //! |---|---|
 //! | what does a frame draw, at which frequency? | [`FrameEnergy`], [`PowerLaw`], [`Cycles`] |
 //! | what drew what in this measured trace? | [`dissect`] |
+//! | what would a monitor see of frames like these? | [`Recording`] |
 //! | here or on the server, how large, how fast? | [`offload`] |
 
 pub mod dissect;
 pub mod offload;
 mod phases;
+mod synthetic;
 mod trace;
 
 pub use phases::{Cycles, FrameEnergy, Phase, PowerLaw};
+pub use synthetic::Recording;
 pub use trace::{EventLog, LoggedPhase, PowerTrace, TraceError};

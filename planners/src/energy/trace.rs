@@ -3,7 +3,10 @@
 //! A trace has a column `time_s` and either `power_w`, `power_mw`, or `current_ma` with `voltage_v` (headings of a Monsoon monitor are understood). A log has
 //! `frame`, `phase`, `start_s`, `end_s` in the device's clock; its row `flag` is the event that the monitor saw too, such as a touch.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 /// Why a file is no trace or log.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +82,16 @@ impl PowerTrace {
         Self::new(table.numbers(time)?, power_w).ok_or_else(refuse)
     }
 
+    /// The trace as a CSV file that [`PowerTrace::read`] takes; the comment says where it comes from.
+    #[must_use]
+    pub fn to_csv(&self, comment: &str) -> String {
+        let mut text = format!("# {comment}\ntime_s,power_w\n");
+        for (time, watts) in self.time_s.iter().zip(&self.power_w) {
+            let _ = writeln!(text, "{time:.6},{watts:.6}");
+        }
+        text
+    }
+
     /// First and last moment, s.
     #[must_use]
     pub fn span_s(&self) -> (f64, f64) {
@@ -137,6 +150,17 @@ impl PowerTrace {
 }
 
 impl EventLog {
+    /// The log as a CSV file that [`EventLog::read`] takes; the comment says where it comes from.
+    #[must_use]
+    pub fn to_csv(&self, comment: &str) -> String {
+        let flag = self.flag_s;
+        let mut text = format!("# {comment}\nframe,phase,start_s,end_s\n,flag,{flag:.6},{flag:.6}\n");
+        for LoggedPhase { frame, phase, start_s, end_s } in &self.phases {
+            let _ = writeln!(text, "{frame},\"{}\",{start_s:.6},{end_s:.6}", phase.replace('"', "\"\""));
+        }
+        text
+    }
+
     /// Reads an application's log.
     ///
     /// # Errors

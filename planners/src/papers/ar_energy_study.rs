@@ -1,11 +1,15 @@
 //! The AR energy study: object detection on a Nexus 6, locally or on an edge server; latency and energy per phase, governor and input size.
 //!
-//! [`claims`] recomputes sums and reductions of its tables I to VIII; [`models`] compares the phase model, fitted at two frequencies, with the third, and
-//! energies with power times latency; [`options`] are its measured choices for the offloading planner.
+//! [`tables`] are its tables I to VIII with sums and reductions recomputed, [`claims`] those of the text too; [`models`] compares the phase model, fitted at
+//! two frequencies, with the third; [`options`] are its measured choices for the offloading planner, [`device`] is its phone as constants.
 
-mod sums;
+mod claims;
+mod phone;
+mod printed;
 
-pub use sums::claims;
+pub use claims::claims;
+pub use phone::{device, local_frame};
+pub use printed::tables;
 
 use super::{Reproduced, mtl_thesis::PaperError};
 use crate::{
@@ -131,10 +135,15 @@ impl Tables {
         Ok(toml::from_str(include_str!("../../data/ar_energy_study.toml"))?)
     }
 
+    /// The column of a governor.
+    fn column(&self, name: &str) -> Result<usize, PaperError> {
+        self.governors.iter().position(|g| g == name).ok_or_else(|| PaperError::Row(format!("governor {name} (there are {})", self.governors.join(", "))))
+    }
+
+    /// The column of a governor, and its frequency in GHz.
     fn governor(&self, name: &str) -> Result<(usize, f64), PaperError> {
-        let missing = || PaperError::Row(format!("governor {name}"));
-        let index = self.governors.iter().position(|g| g == name).ok_or_else(missing)?;
-        Ok((index, *self.fixed_ghz.get(name).ok_or_else(missing)?))
+        let ghz = self.fixed_ghz.get(name).ok_or_else(|| PaperError::Row(format!("the frequency of governor {name}")))?;
+        Ok((self.column(name)?, *ghz))
     }
 }
 
@@ -191,7 +200,7 @@ pub fn options() -> Result<Vec<Choice>, PaperError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::energy::offload::{Least, best, pareto};
+    use crate::energy::offload::{Bounds, Least, best, pareto};
 
     #[test]
     fn a_model_fitted_at_the_ends_holds_in_between() {
@@ -212,7 +221,7 @@ mod tests {
         let options = options().expect("the shipped tables");
         let choose = |place: Place, least| {
             let here: Vec<Choice> = options.iter().filter(|c| c.place == place).cloned().collect();
-            best(&here, least, 0.0, f64::INFINITY).map(|c| c.setting.clone()).unwrap_or_default()
+            best(&here, least, &Bounds::default()).map(|c| c.setting.clone()).unwrap_or_default()
         };
         for (place, least, governor) in [
             (Place::Local, Least::Energy, "performance"),

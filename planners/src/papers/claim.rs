@@ -5,6 +5,7 @@
 
 use crate::Evidence;
 use serde::Serialize;
+use std::fmt;
 
 /// A number as printed, with its digits after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -23,6 +24,13 @@ impl Figure {
 
     fn half_unit(self) -> f64 {
         0.5 * 10f64.powi(-self.decimals)
+    }
+}
+
+impl fmt::Display for Figure {
+    /// As printed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.*}", usize::try_from(self.decimals).unwrap_or(0), self.value)
     }
 }
 

@@ -12,5 +12,7 @@ pub mod ar_energy_study;
 mod claim;
 pub mod model_stitching;
 pub mod mtl_thesis;
+mod table;
 
 pub use claim::{Claim, Figure, Reproduced, mape};
+pub use table::{Cell, PaperRow, PaperTable};

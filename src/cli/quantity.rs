@@ -22,9 +22,24 @@ pub fn bandwidth(text: &str) -> Result<u64, String> {
     quantity(text, &units, "20Mbit/s")
 }
 
+/// Seconds: `100ms`, `10s`, `2min`.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    scaled(text, &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)], "10s")
+}
+
+/// Joules: `5J`, `800mJ`.
+pub fn joules(text: &str) -> Result<f64, String> {
+    scaled(text, &[("mJ", 1e-3), ("J", 1.0)], "5J")
+}
+
 /// Watts: `3.5W`, `800mW`.
 pub fn power_w(text: &str) -> Result<f64, String> {
     scaled(text, &[("W", 1.0), ("mW", 1e-3)], "3.5W")
+}
+
+/// A number above zero, without a unit.
+pub fn above_zero(text: &str) -> Result<f64, String> {
+    text.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0).ok_or_else(|| "expected a number above 0".to_owned())
 }
 
 fn quantity(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
@@ -50,6 +65,7 @@ mod tests {
         assert_eq!(bandwidth("20Mbit/s"), Ok(2_500_000));
         assert_eq!((bytes("64MiB"), bytes("12")), (Ok(67_108_864), Ok(12)));
         assert_eq!((energy_nj("1.5J"), power_w("800mW")), (Ok(1_500_000_000), Ok(0.8)));
+        assert_eq!((seconds("0.5min"), joules("250mJ")), (Ok(30.0), Ok(0.25)));
         assert!(time_ns("3 weeks").is_err_and(|e| e.contains("no unit") && e.contains("33.3ms")));
         assert!(bytes("many").is_err_and(|e| e.contains("number")));
         assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));

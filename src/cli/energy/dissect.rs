@@ -1,0 +1,134 @@
+//! `vitempo energy dissect`: a power monitor's trace, taken apart by an application's log.
+
+use super::super::{
+    error::{CliError, CliResult},
+    output::{self, Format, Report, Table},
+    quantity,
+};
+use std::path::{Path, PathBuf};
+use vitempo_planners::energy::{
+    EventLog, PowerTrace, TraceError,
+    dissect::{Dissection, Settings, dissect},
+};
+
+/// Takes a power monitor's trace apart by an application's log: what drew what, per frame
+///
+/// Example: vitempo energy dissect trace.csv log.csv --base-power 756mW --preview-power 3.53W
+#[derive(clap::Args, Debug)]
+pub struct DissectArgs {
+    /// Of the monitor: CSV with `time_s`, and `power_w`, `power_mw`, or `current_ma` and `voltage_v`
+    #[arg(value_name = "TRACE.csv")]
+    pub trace: PathBuf,
+
+    /// Of the application: CSV with `frame`, `phase`, `start_s`, `end_s`; its row `flag` is an event that the monitor saw too
+    #[arg(value_name = "LOG.csv")]
+    pub log: PathBuf,
+
+    /// Of the device doing nothing
+    #[arg(long, value_name = "POWER", value_parser = quantity::power_w, required_unless_present = "base_trace", conflicts_with = "base_trace")]
+    pub base_power: Option<f64>,
+
+    /// The same as a trace, whose mean is taken
+    #[arg(long, value_name = "TRACE.csv")]
+    pub base_trace: Option<PathBuf>,
+
+    /// Of the device with camera and preview alone, base included
+    #[arg(long, value_name = "POWER", value_parser = quantity::power_w, required_unless_present = "preview_trace", conflicts_with = "preview_trace")]
+    pub preview_power: Option<f64>,
+
+    /// The same as a trace, whose mean is taken
+    #[arg(long, value_name = "TRACE.csv")]
+    pub preview_trace: Option<PathBuf>,
+
+    /// When the monitor saw the flag event; found in the trace where it is not given
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    pub flag_at: Option<f64>,
+
+    /// How long the trace is quiet at its beginning: for finding the flag
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "100ms")]
+    pub quiet: f64,
+
+    /// Frames that start within this time after the flag do not count
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "10s")]
+    pub cooling_off: f64,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+impl From<TraceError> for CliError {
+    fn from(error: TraceError) -> Self {
+        Self::user(error)
+    }
+}
+
+pub fn run(args: &DissectArgs) -> CliResult {
+    let (trace, log) = (PowerTrace::read(&args.trace)?, EventLog::read(&args.log)?);
+    let settings = Settings {
+        monitor_flag_s: args.flag_at,
+        quiet_s: args.quiet,
+        cooling_off_s: args.cooling_off,
+        base_w: power(args.base_power, args.base_trace.as_deref())?,
+        preview_w: power(args.preview_power, args.preview_trace.as_deref())?,
+    };
+    output::print(&Dissected(dissect(&trace, &log, &settings)?), args.format)
+}
+
+fn power(given: Option<f64>, trace: Option<&Path>) -> CliResult<f64> {
+    match (given, trace) {
+        (Some(watts), _) => Ok(watts),
+        (None, Some(path)) => Ok(PowerTrace::read(path)?.mean_w()),
+        (None, None) => Err(CliError::user("base and preview power are needed: what a phase drew is what lies above them")),
+    }
+}
+
+struct Dissected(Dissection);
+
+/// One line of the result: s, J.
+struct Part {
+    name: String,
+    seconds: f64,
+    joules: f64,
+}
+
+impl Dissected {
+    fn parts(&self) -> Vec<Part> {
+        let d = &self.0;
+        let part = |name: &str, seconds, joules| Part { name: name.to_owned(), seconds, joules };
+        let mut parts: Vec<Part> = d.phases.iter().map(|p| part(&p.phase, p.seconds, p.joules)).collect();
+        parts.push(part("camera and preview", d.latency_s, d.camera_j));
+        parts.push(part("base", d.latency_s, d.base_j));
+        parts.push(part("frame", d.latency_s, d.energy_j));
+        parts
+    }
+}
+
+impl Report for Dissected {
+    fn table(&self) -> String {
+        let d = &self.0;
+        let mut table = Table::new(&["Part of a frame", "Time", "Energy", "Power", "Share"], 1);
+        for p in self.parts() {
+            let cells = [
+                format!("{:.1} ms", 1e3 * p.seconds),
+                format!("{:.3} J", p.joules),
+                format!("{:.3} W", p.joules / p.seconds),
+                output::percent(p.joules / d.energy_j),
+            ];
+            table.row(std::iter::once(p.name).chain(cells));
+        }
+        let counted = format!("mean of {} frames; {} left out: cooling-off, or not whole in the trace", d.frames, d.left_out);
+        format!("{}{counted}\nthe monitor saw the flag event at {:.3} s; phases are above camera and base\n", table.to_text(), d.monitor_flag_s)
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["part", "seconds", "joules", "share"], 1);
+        for p in self.parts() {
+            table.row([p.name, p.seconds.to_string(), p.joules.to_string(), (p.joules / self.0.energy_j).to_string()]);
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        serde_json::to_value(&self.0).map_err(CliError::ours)
+    }
+}
