@@ -7,6 +7,7 @@
 //! | which part on the device, which on a server? | [`split`] |
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
 //! | which sparse variants, stitched how, on which processors? | [`stitch`] |
+//! | what are those parts as graphs of their own? | [`parts()`] |
 //! | what would happen? | [`simulator`] |
 //! | what drew what, and is the server worth it? | [`energy`] |
 //! | what does that look like? | [`picture`] |
@@ -18,6 +19,7 @@ pub mod cost;
 pub mod energy;
 mod evidence;
 pub mod papers;
+mod parts;
 pub mod picture;
 pub mod pipeline;
 mod plan;
@@ -26,4 +28,5 @@ pub mod split;
 pub mod stitch;
 
 pub use evidence::Evidence;
+pub use parts::{PartsError, parts};
 pub use plan::{Optimality, Plan, Predicted, Regret, Stage, Transfer, duration, energy};

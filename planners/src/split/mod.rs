@@ -6,7 +6,7 @@
 //! | all splits that are worth considering | [`Split::pareto`] |
 //! | which split for which bandwidth | [`Split::over_bandwidth`] |
 //! | a chain without branches | [`chain`] |
-//! | the two halves as graphs | [`halves`] |
+//! | the two halves as graphs | [`crate::parts`] |
 
 mod bandwidth;
 mod bounded;
@@ -14,12 +14,10 @@ pub mod chain;
 mod closure;
 mod criteria;
 mod flow;
-mod halves;
 mod pareto;
 
 pub use bandwidth::BandwidthRange;
 pub use criteria::Criterion;
-pub use halves::{HalvesError, halves};
 
 use crate::{
     Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,

@@ -6,22 +6,23 @@ use super::{
         files,
         models::{Model, ModelArgs},
         output::{self, Format},
+        quantity,
     },
     costs::{self, Forecast},
-    quantity,
+    division::divide,
     report::Plans,
 };
 use clap::ValueEnum;
 use serde_json::json;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
 use vitempo_graph::{Latency, onnx};
 use vitempo_planners::{
     cost::{Costs, Link, ProcessorCosts},
     picture,
-    split::{Bound, Criterion, Objective, Split, SplitError, SplitPlan, halves},
+    split::{Bound, Criterion, Objective, Split, SplitError, SplitPlan},
 };
 
 /// Splits a model between a device and a server behind a link
@@ -224,22 +225,14 @@ fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliR
 
 /// Writes both halves; with the model's own weights where they are there.
 fn write_halves(folder: &Path, model: &Model, args: &ModelArgs, best: &SplitPlan) -> CliResult<Vec<String>> {
-    let graph = if onnx::weights_present(&model.path)? {
-        let bytes = onnx::materialize(&model.path, 0)?;
-        onnx::read_weights(&model.identity.name, &bytes, &args.read_options())?
-    } else {
-        model.graph.clone()
-    };
-    let nodes = model.graph.nodes().iter().zip(&best.on_device);
-    let device: BTreeSet<&str> = nodes.filter(|(_, here)| **here).map(|(node, _)| node.name.as_str()).collect();
-    let sides: Vec<bool> = graph.nodes().iter().map(|node| device.contains(node.name.as_str())).collect();
-    if sides.iter().all(|&d| d == sides[0]) {
+    if best.on_device.iter().all(|&here| here == best.on_device[0]) {
         return Ok(vec!["nothing to write: the whole model runs on one side".to_owned()]);
     }
-    let (first, second) = halves(&graph, &sides).map_err(CliError::user)?;
+    let sides: Vec<usize> = best.on_device.iter().map(|&here| usize::from(!here)).collect();
+    let halves = divide(model, args, &sides, &["device", "server"])?.parts;
     std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
     let mut notes = Vec::new();
-    for half in [first, second] {
+    for half in halves {
         let path = folder.join(format!("{}.onnx", half.name()));
         onnx::write_file(&path, &half, &onnx::WriteOptions::default())?;
         notes.push(format!("wrote {}", path.display()));
