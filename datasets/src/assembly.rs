@@ -181,6 +181,7 @@ impl Assembly {
             operators,
             executed: row.executed,
             peak_memory_bytes: row.peak_memory_bytes,
+            energy_per_inference_uj: row.energy_per_inference_uj,
             status: row.status,
         })
     }

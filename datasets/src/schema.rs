@@ -10,7 +10,7 @@ use std::{fs, io, path::Path};
 /// The name that `schema.json` and every table carry.
 pub const FORMAT: &str = "vitempo-dataset";
 /// The version this crate writes.
-pub const SCHEMA_VERSION: u64 = 3;
+pub const SCHEMA_VERSION: u64 = 4;
 /// The oldest version this crate reads.
 pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.
@@ -138,7 +138,7 @@ mod tests {
             ("", "not JSON"),
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
-            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 4}", "has schema version 4, this vitempo understands version 3: a newer vitempo wrote it"),
+            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 5}", "has schema version 5, this vitempo understands version 4: a newer vitempo wrote it"),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 0}", "an older vitempo wrote it"),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 1}", "incomplete"),
         ] {

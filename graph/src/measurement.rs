@@ -133,6 +133,9 @@ pub struct ModelProfile {
     /// Most memory the worker had resident during the visit beyond what it had before loading the model, bytes; `None` where the system does not tell.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
+    /// Energy of one end-to-end sample, their mean, uJ; of the whole processor package or GPU board. `None` where the machine does not count it.
+    #[serde(default)]
+    pub energy_per_inference_uj: Option<u64>,
     /// Usable or not.
     pub status: Status,
 }

@@ -244,6 +244,7 @@ impl Run<'_, '_> {
             executed: Executed::of(&visit.operators),
             operators: visit.operators,
             peak_memory_bytes: visit.peak_memory_bytes,
+            energy_per_inference_uj: visit.energy_per_inference_uj,
             status,
         };
         (self.hooks.sink)(&profile).map_err(|reason| SweepError::Sink { model: model.identity.name.clone(), reason })?;

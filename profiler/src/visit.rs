@@ -2,6 +2,7 @@
 
 use crate::{
     backends::{Backend, BackendError, Model, OutputValues, RunOptions, Session},
+    energy::Meter,
     memory,
     protocol::VisitProtocol,
 };
@@ -18,6 +19,8 @@ pub struct Visit {
     pub reference: Samples,
     pub operators: Vec<Measurement>,
     pub peak_memory_bytes: Option<u64>,
+    #[serde(default)]
+    pub energy_per_inference_uj: Option<u64>,
     /// Where the protocol asks for them.
     #[serde(default)]
     pub outputs: Vec<OutputValues>,
@@ -39,7 +42,8 @@ pub fn visit(
     let mut visit = Visit::default();
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
     if protocol.protocol.max_repeats > 0 {
-        visit.e2e = sample(session.as_mut(), protocol)?;
+        let meter = Meter::find(options.processor).ok();
+        (visit.e2e, visit.energy_per_inference_uj) = sample(session.as_mut(), protocol, meter.as_ref())?;
     }
     visit.peak_memory_bytes = memory.peak_bytes();
     if protocol.outputs {
@@ -64,20 +68,24 @@ fn finite(outputs: Vec<OutputValues>, backend: &'static str, model: &str) -> Res
     }
 }
 
-/// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling may), then as many as the protocol wants.
-fn sample(session: &mut dyn Session, protocol: &VisitProtocol) -> Result<Samples, BackendError> {
+/// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling may), then as many as the protocol wants. And the energy of
+/// one of them in the mean, uJ, where it is metered and the counter moved.
+fn sample(session: &mut dyn Session, protocol: &VisitProtocol, meter: Option<&Meter>) -> Result<(Samples, Option<u64>), BackendError> {
     let start = Instant::now();
     for warmup in 0..protocol.protocol.warmups {
         if warmup == 0 || start.elapsed() < protocol.sampling_budget {
             session.run()?;
         }
     }
+    let drawn = meter.and_then(|meter| Some((meter, meter.read()?)));
     let start = Instant::now();
     let mut samples = Samples::default();
     while protocol.wants_more(&samples, start.elapsed()) {
         session.run()?.append_to(&mut samples);
     }
-    Ok(samples)
+    let energy_uj = drawn.and_then(|(meter, before)| meter.since_uj(&before)).filter(|&uj| uj > 0);
+    let each = energy_uj.and_then(|uj| uj.checked_div(samples.wall_ns.len() as u64));
+    Ok((samples, each))
 }
 
 /// One run to warm up, then `repeats` samples.
@@ -118,7 +126,7 @@ mod tests {
     #[test]
     fn warmups_are_thrown_away_and_the_reference_runs_twice() {
         let protocol = VisitProtocol { profiled_repeats: 2, ..VisitProtocol::default() };
-        let samples = sample(&mut Counter(0), &protocol).unwrap();
+        let samples = sample(&mut Counter(0), &protocol, None).unwrap().0;
         assert_eq!(samples.wall_ns[0], 103);
         let model = reference::model().unwrap();
         let backend = crate::backends::by_name("null").unwrap();

@@ -20,7 +20,9 @@ use std::{
 };
 use vitempo_datasets::Store;
 use vitempo_graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
-use vitempo_profiler::{Hooks, InputDistribution, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, sweep};
+use vitempo_profiler::{
+    Hooks, InputDistribution, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, energy::Meter, sweep,
+};
 
 /// Measures models end to end and operator by operator
 ///
@@ -328,6 +330,9 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         worker,
         sitting: args.sitting.clone().unwrap_or_else(sitting_name),
     };
+    if let Err(reason) = Meter::find(sweep.options.processor) {
+        progress::say(format!("energy is not recorded: {reason}"));
+    }
     let kept = KeptSweep { sweep, out: &args.out, retry_failed: args.retry_failed, resume: args.sitting.is_none() };
     let outcome = kept.run()?;
     let finished = outcome.summary.measured + outcome.summary.skipped > 0;

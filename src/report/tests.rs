@@ -88,6 +88,7 @@ fn visit((model, graph): &(ModelIdentity, Graph), environment: &Environment, rou
         executed: vitempo_graph::Executed::of(&operators),
         operators,
         peak_memory_bytes: Some(5_000_000),
+        energy_per_inference_uj: None,
         status: Status::Ok,
     }
 }

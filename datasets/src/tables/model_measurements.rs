@@ -36,8 +36,9 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("executed_memory_format", OptionalText),
         ("peak_memory_bytes", OptionalInteger),
         ("source", OptionalText),
+        ("energy_per_inference_uj", OptionalInteger),
     ],
-    added: &[("executed_precision", 2), ("executed_memory_format", 2), ("peak_memory_bytes", 2), ("source", 3)],
+    added: &[("executed_precision", 2), ("executed_memory_format", 2), ("peak_memory_bytes", 2), ("source", 3), ("energy_per_inference_uj", 4)],
 };
 
 /// One row: a visit without its operators.
@@ -59,6 +60,7 @@ pub(crate) struct VisitRow {
     pub(crate) executed: Option<Executed>,
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) source: Option<String>,
+    pub(crate) energy_per_inference_uj: Option<u64>,
 }
 
 /// Adds the row of one visit.
@@ -87,6 +89,7 @@ pub(crate) fn push(table: &mut Table, profile: &ModelProfile, key: &VisitKey, en
         Cell::OptionalText(profile.executed.map(|e| e.memory_format.name())),
         Cell::OptionalInteger(profile.peak_memory_bytes),
         Cell::OptionalText(profile.source.as_deref()),
+        Cell::OptionalInteger(profile.energy_per_inference_uj),
     ]);
     Ok(())
 }
@@ -110,6 +113,7 @@ fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
         reference: samples_of(table, row, "reference_wall_ns", "reference_cpu_ns"),
         executed: executed_of(table, row)?,
         peak_memory_bytes: table.optional_integer("peak_memory_bytes", row),
+        energy_per_inference_uj: table.optional_integer("energy_per_inference_uj", row),
         source: table.optional_text("source", row).map(str::to_owned),
     })
 }

@@ -142,6 +142,7 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
         operators,
         executed: None,
         peak_memory_bytes: None,
+        energy_per_inference_uj: None,
         status: Status::Ok,
     }
 }

@@ -148,6 +148,7 @@ fn profile(model: ModelIdentity, environment: &Environment, e2e: Option<u64>, op
         executed: Executed::of(&operators),
         operators,
         peak_memory_bytes: None,
+        energy_per_inference_uj: None,
         status: Status::Ok,
     }
 }

@@ -1,0 +1,71 @@
+//! Energy of inferences, where the machine counts it.
+//!
+//! | counter | of | source |
+//! |---|---|---|
+//! | RAPL | processor packages: all their cores, and whatever else runs on them | zones `package-*` of `/sys/class/powercap` (Linux), uJ |
+//! | NVML | the board of the first NVIDIA GPU | `nvmlDeviceGetTotalEnergyConsumption`, mJ |
+//!
+//! Counters are coarse (RAPL moves about every millisecond, NVML every 20 to 100 ms): they are read around all end-to-end samples of a visit, and the
+//! difference is divided among them.
+
+#[cfg(feature = "onnxruntime")]
+mod nvml;
+mod rapl;
+
+use vitempo_graph::Processor;
+
+/// Why no energy is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoCounter(String);
+
+/// Counters of one processor's energy.
+#[derive(Debug)]
+pub struct Meter(Counter);
+
+#[derive(Debug)]
+enum Counter {
+    Rapl(rapl::Packages),
+    #[cfg(feature = "onnxruntime")]
+    Nvml(nvml::Board),
+}
+
+/// Counters at one moment, uJ each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading(Vec<u64>);
+
+impl Meter {
+    /// The counters of the machine's processor of that kind, read once to see that they may be.
+    ///
+    /// # Errors
+    /// [`NoCounter`] with what was not found, or may not be read.
+    pub fn find(processor: Processor) -> Result<Self, NoCounter> {
+        match processor {
+            Processor::Cpu => rapl::Packages::find(std::path::Path::new(rapl::FOLDER)).map(|packages| Self(Counter::Rapl(packages))),
+            #[cfg(feature = "onnxruntime")]
+            Processor::Gpu => nvml::Board::find().map(|board| Self(Counter::Nvml(board))),
+            other => Err(NoCounter(format!("no counter is known for the energy of a {other}"))),
+        }
+    }
+
+    /// The counters now; `None` when they cannot be read any more.
+    #[must_use]
+    pub fn read(&self) -> Option<Reading> {
+        match &self.0 {
+            Counter::Rapl(packages) => packages.read(),
+            #[cfg(feature = "onnxruntime")]
+            Counter::Nvml(board) => board.read_uj().map(|uj| Reading(vec![uj])),
+        }
+    }
+
+    /// What was drawn since a reading, uJ; `None` when the counters cannot be read any more.
+    #[must_use]
+    pub fn since_uj(&self, start: &Reading) -> Option<u64> {
+        let now = self.read()?;
+        match &self.0 {
+            Counter::Rapl(packages) => packages.between_uj(start, &now),
+            #[cfg(feature = "onnxruntime")]
+            Counter::Nvml(_) => Some(now.0.first()?.saturating_sub(*start.0.first()?)),
+        }
+    }
+}
