@@ -2,9 +2,10 @@
 //!
 //! Floats follow the [`InputDistribution`]; integers and booleans are zero, which is a valid index whatever they index.
 
+use crate::backends::OutputValues;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
-use vitempo_graph::{Precision, TensorSpec};
+use vitempo_graph::{Graph, Precision, TensorSpec, ValueId};
 
 /// What float inputs are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,13 +97,43 @@ pub fn bytes(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, in
     if !tensor.precision.is_float() {
         return Ok(vec![0; element_count(tensor)? * tensor.precision.size_bytes()]);
     }
-    let values = float_values(tensor, distribution, seed, index)?;
-    Ok(match tensor.precision {
-        Precision::F64 => values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect(),
-        Precision::F16 => values.iter().flat_map(|&v| half_bits(v).to_le_bytes()).collect(),
-        Precision::Bf16 => values.iter().flat_map(|&v| ((v.to_bits() >> 16) as u16).to_le_bytes()).collect(),
-        _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
-    })
+    Ok(encoded(&float_values(tensor, distribution, seed, index)?, tensor.precision))
+}
+
+/// Values as little-endian bytes of that precision; integers are truncated.
+pub(crate) fn encoded(values: &[f32], precision: Precision) -> Vec<u8> {
+    macro_rules! bytes {
+        ($convert:expr) => {
+            values.iter().copied().map($convert).flat_map(|v| v.to_le_bytes()).collect()
+        };
+    }
+    match precision {
+        Precision::F64 => bytes!(f64::from),
+        Precision::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Precision::F16 => bytes!(half_bits),
+        Precision::Bf16 => bytes!(|v: f32| (v.to_bits() >> 16) as u16),
+        Precision::I64 => bytes!(|v: f32| v as i64),
+        Precision::I32 => bytes!(|v: f32| v as i32),
+        Precision::I16 => bytes!(|v: f32| v as i16),
+        Precision::I8 => bytes!(|v: f32| v as i8),
+        Precision::U8 => bytes!(|v: f32| v as u8),
+        Precision::Bool => bytes!(|v: f32| u8::from(v != 0.0)),
+    }
+}
+
+/// What engines fill the inputs of a whole model with, by name; what is no float is zero.
+///
+/// # Errors
+/// A sentence naming the input.
+pub fn of_graph(graph: &Graph, distribution: InputDistribution, seed: u64) -> Result<Vec<OutputValues>, String> {
+    let of = |(index, &id): (usize, &ValueId)| {
+        let value = graph.value(id);
+        let tensor = value.tensor.as_ref().ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
+        let distribution = if tensor.precision.is_float() { distribution } else { InputDistribution::Constant(0.0) };
+        let values = float_values(tensor, distribution, seed, index).map_err(|e| format!("input `{}`: {e}", value.name))?;
+        Ok(OutputValues { name: value.name.clone(), shape: tensor.shape.to_vec(), values })
+    };
+    graph.inputs().iter().enumerate().map(of).collect()
 }
 
 /// The bytes of an N, C, H, W tensor as N, H, W, C; those of any other rank as they are.

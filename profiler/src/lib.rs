@@ -9,10 +9,11 @@
 //! | does an engine compute what it should? | [`conformance`] |
 //! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
 //! | which operators of a model does an NPU take? | [`coverage`] |
+//! | does a plan run as it should? | [`live`] |
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
-//! | how much memory does a run take? | [`memory`] |
+//! | how much memory does a run take, how much energy? | [`memory`], [`energy`] |
 //! | what goes into a model? | [`inputs`], [`source`] |
 //! | how is drift of the machine told from differences between models? | [`reference`](mod@reference) |
 //!
@@ -22,10 +23,12 @@ pub mod backends;
 pub mod clock;
 pub mod conformance;
 pub mod coverage;
+pub mod energy;
 pub mod environment;
 pub mod inputs;
 pub mod install;
 pub mod judge;
+pub mod live;
 pub mod memory;
 pub mod pinning;
 pub mod protocol;

@@ -23,7 +23,7 @@ pub fn choose(asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningErro
     choose_from(&usable(), asked, threads)
 }
 
-fn choose_from(usable: &[usize], asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
+pub(crate) fn choose_from(usable: &[usize], asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
     if asked.is_empty() {
         let first = usable.len().checked_sub(threads);
         return Ok(first.map(|f| usable[f..].to_vec()).unwrap_or_default());

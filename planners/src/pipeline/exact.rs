@@ -1,7 +1,7 @@
 //! Exact search over cuts and processor orders: dynamic programming over (processors used, the last of them, nodes done), as for a travelling salesman.
 //!
-//! Two passes give the best throughput: the least bottleneck, then the least latency with no stage above it. Under a latency bound, the least period is
-//! found by bisection over whole nanoseconds, each step one pass. Work per pass: P^2 2^P n^2 / 4 at most; a stage only grows with its end, so scans stop early.
+//! Two passes give the best throughput: the least bottleneck, then the least latency with no stage above it. Work per pass: P^2 2^P n^2 / 4 at most; a stage
+//! only grows with its end, so scans stop early.
 
 use super::{Cut, stages::StageTimes};
 
@@ -23,16 +23,13 @@ pub(super) struct Table<'a> {
     period: Vec<u64>,
     before: Vec<u32>,
     end: usize,
-    /// The least period above the limit at which anything would change.
-    next_period: u64,
 }
 
 impl<'a> Table<'a> {
-    /// Least latency with every stage within the limits; among equals the least period. When there is no such pipeline: the least period above the limit at
-    /// which there may be one.
-    pub(super) fn least_latency(times: &'a StageTimes, limits: Limits) -> Result<Self, u64> {
+    /// Least latency with every stage within the limits; among equals the least period.
+    pub(super) fn least_latency(times: &'a StageTimes, limits: Limits) -> Option<Self> {
         let size = states(times);
-        let mut table = Self { times, latency: vec![u64::MAX; size], period: vec![u64::MAX; size], before: vec![NONE; size], end: 0, next_period: u64::MAX };
+        let mut table = Self { times, latency: vec![u64::MAX; size], period: vec![u64::MAX; size], before: vec![NONE; size], end: 0 };
         table.extend_all(None, limits);
         for used in 1..1usize << times.processors {
             for last in (0..times.processors).filter(|last| used >> last & 1 == 1) {
@@ -42,7 +39,7 @@ impl<'a> Table<'a> {
         let ends = (1..1usize << times.processors).flat_map(|used| (0..times.processors).map(move |last| (used, last)));
         let ends = ends.map(|(used, last)| state(times, used, last) + times.nodes);
         table.end = ends.min_by_key(|&end| (table.latency[end], table.period[end])).unwrap_or(0);
-        if table.latency[table.end] < u64::MAX { Ok(table) } else { Err(table.next_period) }
+        (table.latency[table.end] < u64::MAX).then_some(table)
     }
 
     /// All stages that can follow those that end with `last` (all first stages, from home, for `None`).
@@ -72,7 +69,6 @@ impl<'a> Table<'a> {
         for end in start + 1..=times.reach(next, start) {
             let stage = receive.saturating_add(prefix[end] - prefix[start]);
             if stage > limits.period {
-                self.next_period = self.next_period.min(stage);
                 return;
             }
             let reached = (latency.saturating_add(stage), period.max(stage));
@@ -83,8 +79,7 @@ impl<'a> Table<'a> {
                 continue; // What is left cannot be done within the limits.
             }
             if rest[end] > room {
-                self.next_period = self.next_period.min(times.period_for(used, rest[end]));
-                continue;
+                continue; // Nor within the period.
             }
             let slot = target + end;
             if reached.0 <= self.latency[slot] && reached < (self.latency[slot], self.period[slot]) && times.cuttable(end) {
@@ -112,12 +107,12 @@ impl<'a> Table<'a> {
     }
 }
 
-fn states(times: &StageTimes) -> usize {
+pub(super) fn states(times: &StageTimes) -> usize {
     ((times.nodes + 1) * times.processors) << times.processors
 }
 
 /// Index of (used, last, 0 nodes done).
-fn state(times: &StageTimes, used: usize, last: usize) -> usize {
+pub(super) fn state(times: &StageTimes, used: usize, last: usize) -> usize {
     (used * times.processors + last) * (times.nodes + 1)
 }
 
@@ -159,27 +154,6 @@ pub(super) fn bottleneck(times: &StageTimes) -> Option<u64> {
         }
     }
     (best < u64::MAX).then_some(best)
-}
-
-/// The pipeline of least period whose latency is at most `latency`, given that one of period `known` exists; among equals the least latency.
-pub(super) fn least_period(times: &StageTimes, latency: u64, known: u64) -> Option<Vec<Cut>> {
-    let (mut low, mut high) = (bottleneck(times)?, known);
-    let mut best = None;
-    while low <= high {
-        let period = low + (high - low) / 2;
-        match Table::least_latency(times, Limits { period, latency }).map(|t| t.cuts()) {
-            Ok(cuts) => {
-                let reached = times.period(&cuts);
-                best = Some(cuts);
-                match reached.checked_sub(1) {
-                    Some(less) => high = less,
-                    None => break,
-                }
-            }
-            Err(next) => low = next,
-        }
-    }
-    best
 }
 
 /// The first node that no pipeline gets past.

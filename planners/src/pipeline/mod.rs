@@ -5,15 +5,23 @@
 //! | where to cut and which processor takes which stage | [`Pipeline::best`] |
 //! | all trade-offs between period and latency | [`Pipeline::pareto`] |
 //! | one encoder with several decoders on several processors | [`multitask`] |
+//! | where a model's encoder ends | [`Tasks`] |
+//! | what the simulator says of a placement | [`Rehearsal`] |
 //! | what a policy without a plan would do | [`naive`] |
 //!
 //! The period is the slowest stage, a stage being its incoming transfer and its operators; the latency is the sum of all stages. Values that pass by a
 //! stage are handed on by it.
 
+mod bounded;
 mod exact;
 pub mod multitask;
 pub mod naive;
+mod rehearsal;
 mod stages;
+mod tasks;
+
+pub use rehearsal::Rehearsal;
+pub use tasks::{Tasks, TasksError};
 
 use crate::{
     Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
@@ -248,18 +256,11 @@ fn describe_bounds(objective: PipelineObjective) -> Vec<String> {
 }
 
 fn solve(times: &StageTimes, objective: PipelineObjective) -> Option<Vec<Cut>> {
-    let least_latency = |period: u64| Table::least_latency(times, Limits { period, latency: u64::MAX }).ok().map(|t| t.cuts());
+    let least_latency = |period: u64| Table::least_latency(times, Limits { period, latency: u64::MAX }).map(|t| t.cuts());
     match objective {
         PipelineObjective::Latency { period_at_most } => least_latency(period_at_most.unwrap_or(u64::MAX)),
         PipelineObjective::Throughput { latency_at_most: None } => least_latency(exact::bottleneck(times)?),
-        PipelineObjective::Throughput { latency_at_most: Some(latency) } => {
-            let cuts = least_latency(u64::MAX)?;
-            if times.latency(&cuts) > latency {
-                return None;
-            }
-            let period = times.period(&cuts);
-            exact::least_period(times, latency, period).or(Some(cuts))
-        }
+        PipelineObjective::Throughput { latency_at_most: Some(latency) } => bounded::least_period(times, latency),
     }
 }
 

@@ -73,6 +73,26 @@ pub struct Schedule {
 }
 
 impl MultiTask {
+    /// Parts, the encoder first, without processors yet.
+    #[must_use]
+    pub fn of_parts(model: &str, names: &[String]) -> Self {
+        let part = |name: &String| Part { name: name.clone(), latency_ns: Vec::new() };
+        let encoder = names.first().map_or_else(|| part(&String::new()), part);
+        let decoders = names.iter().skip(1).map(part).collect();
+        Self { model: model.to_owned(), processors: Vec::new(), encoder, decoders, features_bytes: 0, hand_over_ns: Vec::new() }
+    }
+
+    /// Adds a processor: the latency of every part there, the encoder first, and what handing the features over to or from any other takes, ns.
+    pub fn add_processor(&mut self, name: &str, latency_ns: &[Option<Interval>], hand_over_ns: Option<Interval>) {
+        for (index, part) in std::iter::once(&mut self.encoder).chain(&mut self.decoders).enumerate() {
+            part.latency_ns.push(latency_ns.get(index).copied().flatten());
+        }
+        self.hand_over_ns.iter_mut().for_each(|row| row.push(hand_over_ns));
+        let own = std::iter::repeat_n(hand_over_ns, self.processors.len()).chain([Some(Interval::ZERO)]).collect();
+        self.hand_over_ns.push(own);
+        self.processors.push(name.to_owned());
+    }
+
     /// # Errors
     /// [`CostError`] when a part or a link does not fit the processors, or there are too many placements to try.
     pub fn check(&self) -> Result<(), CostError> {

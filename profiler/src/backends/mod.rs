@@ -87,6 +87,15 @@ pub trait Session {
     /// # Errors
     /// [`BackendError::Run`].
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError>;
+
+    /// Sets inputs by name, to what another part of a divided model gave out. Inputs that are not named keep their values; values that are no input of this
+    /// model are passed over.
+    ///
+    /// # Errors
+    /// [`BackendError::Run`] when values do not fit their input; [`BackendError::NotFed`] from engines whose inputs stay as they were filled.
+    fn feed(&mut self, _values: &[&OutputValues]) -> Result<(), BackendError> {
+        Err(BackendError::NotFed)
+    }
 }
 
 /// One output of a model.
@@ -223,6 +232,8 @@ pub enum BackendError {
     Load { backend: &'static str, model: String, reason: String },
     #[error("backend `{backend}` failed while running model `{model}`: {reason}")]
     Run { backend: &'static str, model: String, reason: String },
+    #[error("this backend cannot be handed values from outside, so it runs no part of a divided model; rten and onnxruntime can")]
+    NotFed,
     #[error("backend `{backend}` timed the operators of model `{model}` in a way that cannot be read: {reason}")]
     Profile { backend: &'static str, model: String, reason: String },
 }

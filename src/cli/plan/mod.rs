@@ -1,8 +1,12 @@
 //! `vitempo plan`: where should each part of a model run?
 
 mod costs;
+mod division;
+mod live;
+mod multitask;
+mod offload;
 mod pipeline;
-mod quantity;
+mod placements;
 mod report;
 mod split;
 
@@ -14,11 +18,15 @@ use clap::Subcommand;
 pub enum PlanCommand {
     Split(split::SplitArgs),
     Pipeline(pipeline::PipelineArgs),
+    Multitask(multitask::MultitaskArgs),
+    Offload(offload::OffloadArgs),
 }
 
 pub fn run(command: &PlanCommand) -> CliResult {
     match command {
         PlanCommand::Split(args) => split::run(args),
         PlanCommand::Pipeline(args) => pipeline::run(args),
+        PlanCommand::Multitask(args) => multitask::run(args),
+        PlanCommand::Offload(args) => offload::run(args),
     }
 }

@@ -104,6 +104,19 @@ impl Session for OrtSession {
         self.plain = Some(session);
         outputs
     }
+
+    fn feed(&mut self, values: &[&OutputValues]) -> Result<(), BackendError> {
+        for given in values {
+            let graph = &self.model.graph;
+            let Some(&id) = graph.inputs().iter().find(|&&id| graph.value(id).name == given.name) else { continue };
+            let made = tensors::given_value(graph.value(id).tensor.as_ref(), given);
+            let made = made.map_err(|e| self.run_error(format!("input `{}`: {e}", given.name)))?;
+            if let Some((_, input)) = self.inputs.iter_mut().find(|(name, _)| *name == given.name) {
+                *input = made;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl OrtSession {

@@ -25,6 +25,15 @@ pub(super) fn input_values(graph: &Graph, distribution: InputDistribution, seed:
     Ok(values)
 }
 
+/// Given values as the tensor that an input wants.
+pub(super) fn given_value(wanted: Option<&TensorSpec>, given: &OutputValues) -> Result<DynTensor, String> {
+    let wanted = wanted.ok_or("it has no static shape")?;
+    if wanted.shape != given.shape || wanted.elements() != given.values.len() as u64 {
+        return Err(format!("it has shape {:?}, {} values of shape {:?} do not fit", wanted.shape, given.values.len(), given.shape));
+    }
+    dyn_tensor(wanted, &inputs::encoded(&given.values, wanted.precision)).map_err(|e| e.to_string())
+}
+
 fn dyn_tensor(tensor: &TensorSpec, bytes: &[u8]) -> Result<DynTensor, ort::Error> {
     let mut value = DynTensor::new(&Allocator::default(), element_type(tensor.precision), tensor.shape.clone())?;
     let place = value.data_ptr_mut().cast::<u8>();

@@ -123,6 +123,31 @@ impl Session for RtenSession {
         let results = self.outputs.iter().map(named).zip(values).map(|(name, value)| output_values(name, value)).collect::<Result<_, _>>();
         results.map_err(error)
     }
+
+    fn feed(&mut self, values: &[&OutputValues]) -> Result<(), BackendError> {
+        for (id, input) in &mut self.inputs {
+            let name = self.model.node_info(*id).and_then(|node| node.name().map(str::to_owned));
+            let Some(given) = values.iter().find(|v| Some(v.name.as_str()) == name.as_deref()) else { continue };
+            let refused = |reason: String| BackendError::Run { backend: NAME, model: self.name.clone(), reason: format!("input `{}`: {reason}", given.name) };
+            *input = input_value(input, given).map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// Given values as a tensor of the type and shape that an input has.
+fn input_value(input: &Value, given: &OutputValues) -> Result<Value, String> {
+    let (shape, values) = (given.shape.as_slice(), &given.values);
+    if input.shape().to_vec() != shape {
+        return Err(format!("it has shape {:?}, values of shape {shape:?} do not fit", input.shape().to_vec()));
+    }
+    match input {
+        Value::FloatTensor(_) => Value::from_shape(shape, values.clone()).map_err(|e| e.to_string()),
+        Value::Int32Tensor(_) => Value::from_shape(shape, values.iter().map(|&v| v as i32).collect()).map_err(|e| e.to_string()),
+        Value::Int8Tensor(_) => Value::from_shape(shape, values.iter().map(|&v| v as i8).collect()).map_err(|e| e.to_string()),
+        Value::UInt8Tensor(_) => Value::from_shape(shape, values.iter().map(|&v| v as u8).collect()).map_err(|e| e.to_string()),
+        _ => Err("it is no tensor of numbers".to_owned()),
+    }
 }
 
 fn output_values(name: String, value: Value) -> Result<OutputValues, String> {

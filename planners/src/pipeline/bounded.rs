@@ -1,0 +1,147 @@
+//! The least period under a latency bound: bisection over periods, each step asking for the least latency of any pipeline without a longer stage.
+//!
+//! That latency, as a number, comes backwards over (processors used, the last of them, nodes done): a stage and what follows it take receiving + nodes up to
+//! its end + the rest from there. The ends that keep the period are a range, so the least of (nodes up to the end + rest) is found in a stack of falling values:
+//! O(2^P P^2 n log n) a step. Only the last step, which knows the period, looks for the stages themselves.
+
+use super::{
+    Cut,
+    exact::{Limits, Table, bottleneck, state, states},
+    stages::StageTimes,
+};
+
+/// The pipeline of least period whose latency is at most `latency`; among equals the least latency.
+pub(super) fn least_period(times: &StageTimes, latency: u64) -> Option<Vec<Cut>> {
+    let mut search = Search::new(times);
+    let shortest = search.within(u64::MAX).latency;
+    if shortest > latency {
+        return None;
+    }
+    // No stage of the pipeline of least latency lasts longer than all of it.
+    let (mut low, mut high) = (bottleneck(times)?, shortest);
+    while low < high {
+        let period = low + (high - low) / 2;
+        let found = search.within(period);
+        if found.latency <= latency {
+            high = period.min(found.longest);
+        } else {
+            low = found.next;
+        }
+    }
+    Table::least_latency(times, Limits { period: high, latency }).map(|table| table.cuts())
+}
+
+/// What one step of the bisection finds, ns.
+struct Within {
+    /// Least latency of any pipeline that keeps the period; the largest number where there is none.
+    latency: u64,
+    /// The longest possible stage that keeps the period: with it as the period nothing changes.
+    longest: u64,
+    /// The least longer period at which something may change.
+    next: u64,
+}
+
+struct Search<'a> {
+    times: &'a StageTimes,
+    /// `[state + i]`: least latency of nodes `i` and after.
+    rest: Vec<u64>,
+    /// `[used]`: at most this many nodes are done when these processors are used.
+    furthest: Vec<usize>,
+    /// Ends of a stage with nodes up to there + rest: the furthest first, sums falling with the distance.
+    ends: Vec<(usize, u64)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(times: &'a StageTimes) -> Self {
+        Self { times, rest: vec![u64::MAX; states(times)], furthest: vec![0; 1 << times.processors], ends: Vec::with_capacity(times.nodes) }
+    }
+
+    fn within(&mut self, period: u64) -> Within {
+        let times = self.times;
+        self.reach(period);
+        self.rest.fill(u64::MAX);
+        let mut found = Within { latency: u64::MAX, longest: 0, next: u64::MAX };
+        for used in (1..1usize << times.processors).rev() {
+            for last in members(used) {
+                self.rest[state(times, used, last) + times.nodes] = 0;
+                self.prepend(used, last, period, &mut found);
+            }
+        }
+        found
+    }
+
+    /// How far each set of processors gets when receiving takes no time.
+    fn reach(&mut self, period: u64) {
+        let times = self.times;
+        for used in 1..1usize << times.processors {
+            let far = |last: usize| self.furthest_end(last, self.furthest[used & !(1 << last)], period);
+            let furthest = members(used).map(far).max().unwrap_or(0);
+            self.furthest[used] = furthest;
+        }
+    }
+
+    /// The furthest end of a stage that computes for at most so long.
+    fn furthest_end(&self, processor: usize, start: usize, at_most: u64) -> usize {
+        let (prefix, reach) = (self.times.prefix(processor), self.times.reach(processor, start));
+        let most = prefix[start].saturating_add(at_most);
+        start + prefix[start + 1..=reach].partition_point(|&sum| sum <= most)
+    }
+
+    /// Puts a stage on `next` before all that follows once `used`, of which it is the last, are taken.
+    fn prepend(&mut self, used: usize, next: usize, period: u64, found: &mut Within) {
+        let (times, before) = (self.times, used & !(1 << next));
+        let (row, prefix, work) = (state(times, used, next), times.prefix(next), times.at_least(before));
+        let room = times.room(before, period);
+        let low = if before == 0 { 0 } else { work.partition_point(|&ns| ns > room).max(1) };
+        if low > 1 {
+            // From earlier starts the processors that are left cannot do what is left.
+            found.next = found.next.min(times.period_for(before, work[low - 1]));
+        }
+        let high = self.furthest[before].min(times.nodes - 1);
+        self.ends.clear();
+        for end in (low + 1..=self.furthest[used].max(high + 1)).rev() {
+            if times.cuttable(end) && self.rest[row + end] < u64::MAX {
+                let sum = prefix[end].saturating_add(self.rest[row + end]);
+                while self.ends.last().is_some_and(|&(_, further)| further >= sum) {
+                    self.ends.pop();
+                }
+                self.ends.push((end, sum));
+            }
+            let start = end - 1;
+            if start > high {
+                continue;
+            }
+            if before == 0 {
+                found.latency = found.latency.min(self.starting(times.home, next, start, period, found));
+                continue;
+            }
+            for last in members(before) {
+                let slot = state(times, before, last) + start;
+                self.rest[slot] = self.rest[slot].min(self.starting(last, next, start, period, found));
+            }
+        }
+    }
+
+    /// Least latency of nodes `start` and after, the first of them in a stage on `next` that receives from `last`.
+    fn starting(&self, last: usize, next: usize, start: usize, period: u64, found: &mut Within) -> u64 {
+        let (times, prefix) = (self.times, self.times.prefix(next));
+        let Some(receive) = times.receive(last, next, start) else { return u64::MAX };
+        let reach = times.reach(next, start);
+        let stage = |end: usize| receive.saturating_add(prefix[end] - prefix[start]);
+        let end = period.checked_sub(receive).map_or(start, |computing| self.furthest_end(next, start, computing));
+        if end < reach {
+            found.next = found.next.min(stage(end + 1));
+        }
+        if end == start {
+            return u64::MAX;
+        }
+        found.longest = found.longest.max(stage(end));
+        let nearest = self.ends.partition_point(|&(at, _)| at > end);
+        self.ends.get(nearest).map_or(u64::MAX, |&(_, sum)| receive.saturating_add(sum - prefix[start]))
+    }
+}
+
+/// Processors of a set.
+fn members(set: usize) -> impl Iterator<Item = usize> {
+    (0..usize::BITS as usize).filter(move |processor| set >> processor & 1 == 1).take(set.count_ones() as usize)
+}
