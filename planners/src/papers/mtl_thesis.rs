@@ -1,12 +1,15 @@
 //! A. Funk, "Efficient Multi-Task Learning for Augmented Reality" (thesis, Brown University): multi-task models split over a phone's CPU and NPU.
 //!
-//! [`claims`] recomputes its percentages; [`frame_rates()`] lets the simulator find its frame rates.
+//! [`claims`] recomputes its percentages; [`frame_rates()`] lets the simulator find its frame rates; [`sustained_rates`] is where
+//! the simulator's estimates are put to the test.
 
 mod frame_rates;
 mod percentages;
+mod sustained;
 
 pub use frame_rates::{Fitted, FrameRates, frame_rates, pipelined_rates};
 pub use percentages::claims;
+pub use sustained::sustained_rates;
 
 use crate::{simulator::ScenarioError, stitch::StitchError};
 use serde::Deserialize;

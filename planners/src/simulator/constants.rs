@@ -65,11 +65,15 @@ constants! {
     contention_from = 0.3, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees depend on the memory controller");
     contention_to = 0.8, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees depend on the memory controller");
     contention_most = 1.36, "1", Source("encoder and decoders side by side on NPU and CPU against one after the other: thesis, Tables 4.5 and 4.6");
+    cpu_bandwidth_share = 0.5, "of peak", Estimate("convolutions on all cores of a phone read and write about half of what its memory can move");
+    npu_bandwidth_share = 0.6, "of peak", Estimate("an accelerator without caches of a processor's size reads its features more often");
     dispatch_cpu_ns = 20_000.0, "ns", Estimate("a function call and waking a thread");
     dispatch_gpu_ns = 200_000.0, "ns", Estimate("submitting a command buffer and waiting for its fence on a phone");
     dispatch_npu_ns = 750_000.0, "ns", Estimate("a remote procedure call into an accelerator's driver");
     switch_inferences = 3.0, "inferences", Source("loading a model that is compiled already takes 3 inferences: SparseLoom");
     compile_inferences = 23.7, "inferences", Source("compiling a model takes 23.7 inferences: SparseLoom");
+    npu_w = 2.0, "W", Estimate("a phone's accelerator at full load; it is built to draw less than the processor");
+    background_w = 2.99, "W", Source("base, camera and preview at 1.497 GHz: AR energy study, Tables I and II");
     junction_to_skin_k_per_w = 5.0, "K/W", Estimate("a phone's chip under load is some 20-30 K above its skin at 5 W");
     junction_j_per_k = 2.0, "J/K", Estimate("a package of some grams; with 5 K/W a time constant of 10 s");
     skin_to_ambient_k_per_w = 5.0, "K/W", Estimate("a phone at 3-4 W is some 15-20 K above the air");
@@ -77,6 +81,7 @@ constants! {
     throttle_on_c = 60.0, "C", Estimate("a usual switch-on trip of a phone's power allocator");
     throttle_desired_c = 75.0, "C", Estimate("a usual desired temperature of a phone's power allocator");
     sustainable_w = 3.5, "W", Estimate("what a phone gives off at a skin temperature one can hold");
+    throttle_w_per_k = 0.1, "W/K", Estimate("a budget that falls by a few hundred milliwatts for a few kelvins above what is desired");
 }
 
 #[cfg(test)]

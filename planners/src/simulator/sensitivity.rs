@@ -1,4 +1,5 @@
-//! Does a ranking survive when estimates are wrong? Each estimated constant is moved down and up by a share, alone, and the ranking is taken again.
+//! Does a ranking survive when estimates are wrong? Each estimated constant is moved down and up by a share, alone, and the ranking is taken again. A ranking
+//! that never asked for a constant survives it without having been tried: whether it took part is told, too.
 
 use super::constants::{Constant, Constants, Provenance};
 use serde::Serialize;
@@ -12,6 +13,8 @@ pub struct Sensitivity {
     pub low: Vec<f64>,
     /// As `low`.
     pub high: Vec<f64>,
+    /// Whether any score changed: a constant that takes no part proves nothing about the ranking.
+    pub took_part: bool,
     /// Whether the best candidate is the same both times.
     pub best_survives: bool,
     /// Whether the whole order is the same both times.
@@ -20,7 +23,8 @@ pub struct Sensitivity {
 
 /// Moves every estimate by `share` (0.3 for 30 %) either way and scores the candidates anew; more is better. Constants with a source stay.
 pub fn sweep(defaults: &Constants, share: f64, score: impl Fn(&Constants) -> Vec<f64>) -> Vec<Sensitivity> {
-    let order = ranking(&score(defaults));
+    let before = score(defaults);
+    let order = ranking(&before);
     let moved = |constant: &Constant, factor: f64| {
         let mut constants = defaults.clone();
         if let Some(value) = constants.by_name(constant.name) {
@@ -33,8 +37,9 @@ pub fn sweep(defaults: &Constants, share: f64, score: impl Fn(&Constants) -> Vec
         .map(|constant| {
             let (low, high) = (moved(constant, 1.0 - share), moved(constant, 1.0 + share));
             let orders = [ranking(&low), ranking(&high)];
+            let took_part = low != before || high != before;
             let best_survives = orders.iter().all(|o| o.first() == order.first());
-            Sensitivity { constant: *constant, low, high, best_survives, ranking_survives: orders.iter().all(|o| *o == order) }
+            Sensitivity { constant: *constant, low, high, took_part, best_survives, ranking_survives: orders.iter().all(|o| *o == order) }
         })
         .collect()
 }
@@ -57,6 +62,7 @@ mod tests {
         let fails: Vec<&str> = found.iter().filter(|s| !s.ranking_survives).map(|s| s.constant.name).collect();
         assert_eq!(fails, ["camera_fps"]);
         assert!(found.iter().all(|s| s.best_survives == s.ranking_survives));
+        assert!(found.iter().all(|s| s.took_part == (s.constant.name == "camera_fps")));
         assert!(found.iter().all(|s| s.constant.name != "cpu_a_w_per_ghz"));
     }
 }
