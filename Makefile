@@ -10,9 +10,10 @@ demo: setup
 test: engines
 	$(env) cargo test --release --locked --workspace
 
-# Compiled forests beside the libraries that trained them, as ratios from one run.
+# Compiled forests beside the libraries that trained them, and the frame runtime beside plain loops, as ratios from one run.
 bench: setup
 	$(env) cargo bench --locked -p vitempo-predictors --bench forest
+	$(env) cargo bench --locked -p vitempo-aria --bench aria
 
 lint: setup
 	$(env) cargo fmt --all --check

@@ -9,8 +9,13 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("profiler", &["vitempo-graph"], &["ort", "rten"]),
     ("datasets", &["vitempo-graph"], &["polars"]),
     ("predictors", &["vitempo-graph"], &["lightgbm", "linfa", "linfa-elasticnet", "smartcore"]),
-    ("planners", &["vitempo-graph"], &[]),
-    (".", &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors", "vitempo-planners"], &["clap"]),
+    ("planners", &["vitempo-graph", "vitempo-aria"], &[]),
+    ("aria", &[], &[]),
+    (
+        ".",
+        &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors", "vitempo-planners", "vitempo-aria"],
+        &["clap"],
+    ),
 ];
 
 /// Names under `[dependencies]` and `[dev-dependencies]` of a manifest.

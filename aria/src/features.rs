@@ -1,0 +1,196 @@
+//! [`FeatureMap`]: what an encoder says about each patch of a frame, as the decoder takes it: patches row by row, features of a patch side by side.
+
+use crate::{
+    AriaError, Grid, Instructions,
+    lanes::{dot, vectorised},
+};
+
+/// One vector of features per patch, f32, and the length of each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeatureMap {
+    grid: Grid,
+    width: usize,
+    values: Vec<f32>,
+    norms: Vec<f32>,
+}
+
+impl FeatureMap {
+    /// Zeros: `width` features for each patch.
+    ///
+    /// # Errors
+    /// When `width` is 0.
+    pub fn new(grid: Grid, width: usize) -> Result<Self, AriaError> {
+        if width == 0 || width > 1 << 16 {
+            return Err(AriaError::setting("the number of features", width, "between 1 and 65536"));
+        }
+        Ok(Self { grid, width, values: vec![0.0; grid.patches() * width], norms: vec![0.0; grid.patches()] })
+    }
+
+    /// An encoder's output: class and register tokens left out.
+    ///
+    /// # Errors
+    /// When the number of values is not patches times `width`, or one is not finite.
+    pub fn from_values(instructions: Instructions, grid: Grid, width: usize, values: &[f32]) -> Result<Self, AriaError> {
+        let mut map = Self::new(grid, width)?;
+        map.set(instructions, values)?;
+        Ok(map)
+    }
+
+    /// Puts a new output of the encoder in the place of the old; no memory is allocated.
+    ///
+    /// # Errors
+    /// As [`Self::from_values`]; the map is then as before but for a value that is not finite.
+    pub fn set(&mut self, instructions: Instructions, values: &[f32]) -> Result<(), AriaError> {
+        if values.len() != self.values.len() {
+            return Err(AriaError::Values { given: values.len(), patches: self.grid.patches(), width: self.width });
+        }
+        self.values.copy_from_slice(values);
+        measure(instructions, &self.values, self.width, &mut self.norms);
+        match self.norms.iter().position(|norm| !norm.is_finite()) {
+            Some(patch) => Err(AriaError::NotFinite { patch }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes over all of a map of the same shape.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.values.copy_from_slice(&other.values);
+        self.norms.copy_from_slice(&other.norms);
+    }
+
+    /// Puts features of one patch in the place of the old ones; both come from the same encoder.
+    pub(crate) fn replace(&mut self, patch: usize, features: &[f32], norm: f32) {
+        self.values[patch * self.width..][..self.width].copy_from_slice(features);
+        self.norms[patch] = norm;
+    }
+
+    /// The patches.
+    #[must_use]
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// Features per patch.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All values, as the decoder takes them.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The features of a patch; none for one that the grid lacks.
+    #[must_use]
+    pub fn row(&self, patch: usize) -> &[f32] {
+        self.values.get(patch * self.width..(patch + 1) * self.width).unwrap_or(&[])
+    }
+
+    /// Euclidean length of the features of each patch.
+    #[must_use]
+    pub fn norms(&self) -> &[f32] {
+        &self.norms
+    }
+
+    /// Both at once, to be overwritten.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [f32], &mut [f32]) {
+        (&mut self.values, &mut self.norms)
+    }
+
+    /// Cosine similarity of each patch with the same patch of another map, written into `out`; 0 where one of the two is zero.
+    ///
+    /// # Errors
+    /// When the maps differ in shape.
+    pub fn similarities(&self, instructions: Instructions, other: &Self, out: &mut Vec<f32>) -> Result<(), AriaError> {
+        self.same_shape(other)?;
+        out.clear();
+        out.resize(self.grid.patches(), 0.0);
+        products(instructions, &self.values, &other.values, self.width, out);
+        for (similarity, (a, b)) in out.iter_mut().zip(self.norms.iter().zip(&other.norms)) {
+            *similarity = cosine(*similarity, *a, *b);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn same_shape(&self, other: &Self) -> Result<(), AriaError> {
+        if self.grid == other.grid && self.width == other.width {
+            return Ok(());
+        }
+        let shape = |map: &Self| format!("{} of {} features", map.grid, map.width);
+        Err(AriaError::Shapes { what: "two maps of features", left: shape(self), right: shape(other) })
+    }
+}
+
+/// Cosine from an inner product and two lengths; 0 if a length is.
+#[inline(always)]
+pub(crate) fn cosine(product: f32, a: f32, b: f32) -> f32 {
+    let lengths = a * b;
+    if lengths > 0.0 { product / lengths } else { 0.0 }
+}
+
+vectorised!(fn measure(values: &[f32], width: usize, norms: &mut [f32]) = measure_rows);
+
+#[inline(always)]
+fn measure_rows<const LANES: usize, const FUSED: bool>(values: &[f32], width: usize, norms: &mut [f32]) {
+    for (row, norm) in values.chunks_exact(width).zip(norms) {
+        *norm = dot::<LANES, FUSED>(row, row).sqrt();
+    }
+}
+
+vectorised!(fn products(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) = products_of_rows);
+
+#[inline(always)]
+fn products_of_rows<const LANES: usize, const FUSED: bool>(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
+    for ((a, b), out) in a.chunks_exact(width).zip(b.chunks_exact(width)).zip(out) {
+        *out = dot::<LANES, FUSED>(a, b);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TOLERANCE, random::Random};
+
+    fn random(grid: Grid, width: usize, seed: u64) -> Vec<f32> {
+        let mut random = Random::new(seed);
+        (0..grid.patches() * width).map(|_| random.normal() as f32).collect()
+    }
+
+    #[test]
+    fn all_instructions_give_the_definition_within_the_tolerance() {
+        let grid = Grid::new(5, 7).expect("a grid");
+        for width in [1, 7, 16, 33, 384, 1000] {
+            let (a, b) = (random(grid, width, 1), random(grid, width, 2));
+            for instructions in Instructions::available() {
+                let map = |values| FeatureMap::from_values(instructions, grid, width, values).expect("a map");
+                let mut similarities = Vec::new();
+                map(&a).similarities(instructions, &map(&b), &mut similarities).expect("similarities");
+                for (patch, similarity) in similarities.iter().enumerate() {
+                    let sum = |x: &[f32], y: &[f32]| -> f64 {
+                        let rows = x[patch * width..][..width].iter().zip(&y[patch * width..][..width]);
+                        rows.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+                    };
+                    let expected = sum(&a, &b) / (sum(&a, &a) * sum(&b, &b)).sqrt();
+                    assert!((f64::from(*similarity) - expected).abs() < f64::from(TOLERANCE), "{width} {}: {similarity} {expected}", instructions.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_zero_is_similar_to_nothing_and_rubbish_is_refused() {
+        let grid = Grid::new(1, 2).expect("a grid");
+        let best = Instructions::best();
+        let map = FeatureMap::from_values(best, grid, 2, &[0.0, 0.0, 3.0, 4.0]).expect("a map");
+        let mut similarities = Vec::new();
+        map.similarities(best, &map, &mut similarities).expect("similarities");
+        assert_eq!(similarities, [0.0, 1.0]);
+        assert_eq!(map.norms(), [0.0, 5.0]);
+        assert_eq!(FeatureMap::from_values(best, grid, 2, &[0.0, f32::NAN, 1.0, 1.0]), Err(AriaError::NotFinite { patch: 0 }));
+        assert!(matches!(FeatureMap::from_values(best, grid, 2, &[0.0]), Err(AriaError::Values { given: 1, .. })));
+        let other = FeatureMap::new(grid, 3).expect("a map");
+        assert!(map.similarities(best, &other, &mut similarities).is_err());
+    }
+}

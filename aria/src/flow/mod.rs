@@ -1,0 +1,101 @@
+//! [`PatchFlow`]: where each patch of a frame was in an earlier one, as far as the camera's motion explains it.
+//!
+//! | what is known | estimator |
+//! |---|---|
+//! | how the camera turned | [`CameraFlow`] with [`Structure::Distant`]: exact for rotations, blind to parallax |
+//! | and a plane | [`Structure::Plane`]: the homography of that plane |
+//! | and the depth of each patch | [`Structure::Depth`]: exact for whatever stands still |
+//! | what was learned from pairs of frames | [`LearnedFlow`]: two perceptrons on the features and the motion, trained by [`Training`] |
+
+mod camera;
+mod closed;
+mod learned;
+mod training;
+
+pub use camera::{CameraMotion, Intrinsics, Matrix, Pose};
+pub use closed::{CameraFlow, Structure};
+pub use learned::{LearnedFlow, Shape};
+pub use training::{Pair, Training};
+
+pub(crate) use camera::{dot, minus, plus, scaled};
+
+use crate::{AriaError, FeatureMap, Grid};
+
+/// For each patch of the target frame, the point of the source frame that shows the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatchFlow {
+    grid: Grid,
+    sources: Vec<[f32; 2]>,
+}
+
+/// A point outside of every frame.
+const NOWHERE: [f32; 2] = [-1e6; 2];
+
+impl PatchFlow {
+    /// Nothing moved.
+    #[must_use]
+    pub fn still(grid: Grid) -> Self {
+        Self { grid, sources: (0..grid.patches()).map(|patch| grid.centre(patch)).collect() }
+    }
+
+    /// From a point per patch; one that is not finite is outside.
+    pub fn of(grid: Grid, mut source: impl FnMut(usize) -> Option<[f32; 2]>) -> Self {
+        let finite = |point: &[f32; 2]| point.iter().all(|x| x.is_finite());
+        Self { grid, sources: (0..grid.patches()).map(|patch| source(patch).filter(finite).unwrap_or(NOWHERE)).collect() }
+    }
+
+    /// The patches.
+    #[must_use]
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// The points, in the order of the target's patches.
+    #[must_use]
+    pub fn sources(&self) -> &[[f32; 2]] {
+        &self.sources
+    }
+
+    /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point iteration on the nearest patches.
+    #[must_use]
+    pub fn target_of(&self, source: [f32; 2]) -> [f32; 2] {
+        let mut target = source;
+        for _ in 0..4 {
+            let clamped = [target[0].clamp(0.0, self.grid.cols() as f32), target[1].clamp(0.0, self.grid.rows() as f32)];
+            let Some(patch) = self.grid.at(clamped) else { return source };
+            let (centre, from) = (self.grid.centre(patch), self.sources[patch]);
+            if from == NOWHERE {
+                return target;
+            }
+            target = [source[0] + centre[0] - from[0], source[1] + centre[1] - from[1]];
+        }
+        target
+    }
+}
+
+/// What estimates a flow.
+pub trait FlowEstimator {
+    /// The flow of a camera that moved by `motion` since the frame whose features are `source`.
+    ///
+    /// # Errors
+    /// When the features do not have the shape that the estimator was made for.
+    fn flow(&self, source: &FeatureMap, motion: &CameraMotion) -> Result<PatchFlow, AriaError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inverse_of_a_shift_is_the_shift_back() {
+        let grid = Grid::new(6, 8).expect("a grid");
+        let flow = PatchFlow::of(grid, |patch| {
+            let [x, y] = grid.centre(patch);
+            Some([x + 1.25, y - 0.5])
+        });
+        assert_eq!(flow.target_of([4.0, 3.0]), [2.75, 3.5]);
+        assert_eq!(PatchFlow::still(grid).target_of([4.0, 3.0]), [4.0, 3.0]);
+        let nowhere = PatchFlow::of(grid, |_| Some([f32::NAN, 0.0]));
+        assert!(nowhere.sources().iter().all(|point| !grid.holds(*point)));
+    }
+}

@@ -1,0 +1,282 @@
+//! [`Grid`]: the patches of a frame; [`Window`]: a rectangle of them; [`PatchSet`]: any of them.
+//!
+//! Patches are numbered row by row, as encoders put out their tokens. Points are `[x, y]` in patches from the upper left corner of the frame: the centre of
+//! the patch in row `r` and column `c` is `[c + 0.5, r + 0.5]`.
+
+use crate::AriaError;
+
+/// The patches of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    rows: usize,
+    cols: usize,
+}
+
+impl Grid {
+    /// Most patches on one side.
+    pub const LONGEST: usize = 4096;
+
+    /// A grid of `rows` x `cols` patches.
+    ///
+    /// # Errors
+    /// When a side is 0 or more than [`Self::LONGEST`].
+    pub fn new(rows: usize, cols: usize) -> Result<Self, AriaError> {
+        let fits = |side| (1..=Self::LONGEST).contains(&side);
+        if fits(rows) && fits(cols) { Ok(Self { rows, cols }) } else { Err(AriaError::Grid { rows, cols }) }
+    }
+
+    /// The whole patches of an image; what is left at the lower and right edges belongs to none.
+    ///
+    /// # Errors
+    /// When there is not one.
+    pub fn of_image(height: usize, width: usize, patch: usize) -> Result<Self, AriaError> {
+        let wrong = AriaError::Image { height, width, patch };
+        match (height.checked_div(patch), width.checked_div(patch)) {
+            (Some(rows), Some(cols)) if rows > 0 && cols > 0 => Self::new(rows, cols),
+            _ => Err(wrong),
+        }
+    }
+
+    /// Rows of patches.
+    #[must_use]
+    pub fn rows(self) -> usize {
+        self.rows
+    }
+
+    /// Columns of patches.
+    #[must_use]
+    pub fn cols(self) -> usize {
+        self.cols
+    }
+
+    /// Number of patches.
+    #[must_use]
+    pub fn patches(self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// Number of the patch in a row and column.
+    #[must_use]
+    pub fn index(self, row: usize, col: usize) -> usize {
+        row * self.cols + col
+    }
+
+    /// Row and column of a patch.
+    #[must_use]
+    pub fn place(self, index: usize) -> (usize, usize) {
+        (index / self.cols, index % self.cols)
+    }
+
+    /// Centre of a patch.
+    #[must_use]
+    pub fn centre(self, index: usize) -> [f32; 2] {
+        let (row, col) = self.place(index);
+        [col as f32 + 0.5, row as f32 + 0.5]
+    }
+
+    /// Whether a point lies in the frame.
+    #[must_use]
+    pub fn holds(self, [x, y]: [f32; 2]) -> bool {
+        (0.0..=self.cols as f32).contains(&x) && (0.0..=self.rows as f32).contains(&y)
+    }
+
+    /// The patch that holds a point, if the frame does.
+    #[must_use]
+    pub fn at(self, point: [f32; 2]) -> Option<usize> {
+        self.holds(point).then(|| self.index((point[1] as usize).min(self.rows - 1), (point[0] as usize).min(self.cols - 1)))
+    }
+
+    /// The whole frame.
+    #[must_use]
+    pub fn window(self) -> Window {
+        Window { row: 0, col: 0, rows: self.rows, cols: self.cols }
+    }
+}
+
+impl std::fmt::Display for Grid {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{} x {} patches", self.rows, self.cols)
+    }
+}
+
+/// A rectangle of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Window {
+    pub row: usize,
+    pub col: usize,
+    pub rows: usize,
+    pub cols: usize,
+}
+
+impl Window {
+    /// Number of patches.
+    #[must_use]
+    pub fn patches(self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// The row after the last.
+    #[must_use]
+    pub fn end_row(self) -> usize {
+        self.row + self.rows
+    }
+
+    /// The column after the last.
+    #[must_use]
+    pub fn end_col(self) -> usize {
+        self.col + self.cols
+    }
+
+    /// Whether a patch lies inside.
+    #[must_use]
+    pub fn contains(self, row: usize, col: usize) -> bool {
+        (self.row..self.end_row()).contains(&row) && (self.col..self.end_col()).contains(&col)
+    }
+
+    /// Whether all of another window lies inside.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        self.row <= other.row && self.col <= other.col && other.end_row() <= self.end_row() && other.end_col() <= self.end_col()
+    }
+
+    /// The window with so many more patches above, below, left and right, as far as the grid goes.
+    #[must_use]
+    pub fn grown(self, grid: Grid, [above, below, left, right]: [usize; 4]) -> Self {
+        let (row, col) = (self.row.saturating_sub(above), self.col.saturating_sub(left));
+        let (end_row, end_col) = (self.end_row().saturating_add(below).min(grid.rows()), self.end_col().saturating_add(right).min(grid.cols()));
+        Self { row, col, rows: end_row.saturating_sub(row), cols: end_col.saturating_sub(col) }
+    }
+
+    /// Its patches by row and column.
+    pub fn places(self) -> impl Iterator<Item = (usize, usize)> {
+        (self.row..self.end_row()).flat_map(move |row| (self.col..self.end_col()).map(move |col| (row, col)))
+    }
+}
+
+/// Some patches of a grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchSet {
+    grid: Grid,
+    members: Vec<bool>,
+}
+
+impl PatchSet {
+    /// No patch.
+    #[must_use]
+    pub fn new(grid: Grid) -> Self {
+        Self { grid, members: vec![false; grid.patches()] }
+    }
+
+    /// The patches for which `is` holds.
+    pub fn of(grid: Grid, is: impl FnMut(usize) -> bool) -> Self {
+        Self { grid, members: (0..grid.patches()).map(is).collect() }
+    }
+
+    /// The grid.
+    #[must_use]
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// Whether a patch is in; one that the grid lacks is not.
+    #[must_use]
+    pub fn contains(&self, patch: usize) -> bool {
+        self.members.get(patch).copied().unwrap_or(false)
+    }
+
+    /// Takes a patch in, if the grid has it.
+    pub fn insert(&mut self, patch: usize) {
+        if let Some(member) = self.members.get_mut(patch) {
+            *member = true;
+        }
+    }
+
+    /// Takes a patch out.
+    pub fn remove(&mut self, patch: usize) {
+        if let Some(member) = self.members.get_mut(patch) {
+            *member = false;
+        }
+    }
+
+    /// Takes out all patches.
+    pub fn clear(&mut self) {
+        self.members.fill(false);
+    }
+
+    /// Takes in the patches of another set.
+    pub fn extend(&mut self, other: &Self) {
+        self.members.iter_mut().zip(&other.members).for_each(|(a, b)| *a |= b);
+    }
+
+    /// The patches, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.members.iter().enumerate().filter_map(|(index, member)| member.then_some(index))
+    }
+
+    /// Number of patches in it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.members.iter().filter(|m| **m).count()
+    }
+
+    /// Number of patches in both.
+    #[must_use]
+    pub fn shared(&self, other: &Self) -> usize {
+        self.members.iter().zip(&other.members).filter(|(a, b)| **a && **b).count()
+    }
+
+    /// The smallest window around them; `None` if there are none.
+    #[must_use]
+    pub fn window(&self) -> Option<Window> {
+        let mut bounds: Option<[usize; 4]> = None;
+        for (row, col) in self.iter().map(|patch| self.grid.place(patch)) {
+            let [top, left, bottom, right] = bounds.unwrap_or([row, col, row, col]);
+            bounds = Some([top.min(row), left.min(col), bottom.max(row), right.max(col)]);
+        }
+        bounds.map(|[row, col, bottom, right]| Window { row, col, rows: bottom - row + 1, cols: right - col + 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_picture_has_29_x_47_patches() {
+        let grid = Grid::of_image(406, 658, 14).expect("a grid");
+        assert_eq!((grid.rows(), grid.cols(), grid.patches()), (29, 47, 1363));
+        assert_eq!(Grid::of_image(238, 322, 14).expect("a grid").patches(), 391);
+        assert_eq!(Grid::of_image(420, 671, 14).expect("a grid"), Grid::new(30, 47).expect("a grid"));
+    }
+
+    #[test]
+    fn impossible_grids_are_errors() {
+        assert!(matches!(Grid::of_image(13, 100, 14), Err(AriaError::Image { .. })));
+        assert!(matches!(Grid::of_image(13, 100, 0), Err(AriaError::Image { .. })));
+        assert!(matches!(Grid::new(0, 3), Err(AriaError::Grid { .. })));
+        assert!(matches!(Grid::new(usize::MAX, 3), Err(AriaError::Grid { .. })));
+    }
+
+    #[test]
+    fn points_fall_into_the_patches_around_them() {
+        let grid = Grid::new(3, 4).expect("a grid");
+        for patch in 0..grid.patches() {
+            assert_eq!(grid.at(grid.centre(patch)), Some(patch));
+        }
+        assert_eq!(grid.at([4.0, 3.0]), Some(11));
+        assert_eq!(grid.at([-0.1, 1.0]), None);
+        assert_eq!(grid.at([f32::NAN, 1.0]), None);
+    }
+
+    #[test]
+    fn windows_grow_to_the_edge_and_no_further() {
+        let grid = Grid::new(5, 6).expect("a grid");
+        let window = Window { row: 1, col: 2, rows: 2, cols: 2 };
+        assert_eq!(window.grown(grid, [3, 1, 1, usize::MAX]), Window { row: 0, col: 1, rows: 4, cols: 5 });
+        assert!(grid.window().covers(window) && !window.covers(grid.window()));
+        let set = PatchSet::of(grid, |patch| patch == 8 || patch == 15);
+        assert_eq!(set.window(), Some(Window { row: 1, col: 2, rows: 2, cols: 2 }));
+        assert_eq!(PatchSet::new(grid).window(), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! A vision foundation model within a frame deadline, after ARIA (Jung et al., `MobiSys` 2025): full frames now and then on one processor, what moves in every
+//! frame on another, features warped and merged. This crate is what runs between the encoders and the decoder, on one core of a phone.
+//!
+//! | question | where |
+//! |---|---|
+//! | what is a frame? | [`Grid`], [`FeatureMap`] |
+//! | where was each patch, as the camera moved? | [`flow`] |
+//! | what does the earlier frame say about this one? | [`Warped`] |
+//! | which patches moved? | [`identify`](identify()) |
+//! | which regions do they form? | [`group`] |
+//! | where did they come from? | [`matches`] |
+//! | where are they now, and what must the encoder see of them? | [`Tracker`], [`Padding`] |
+//! | which of them are updated in this frame, and what runs next? | [`scheduler`] |
+//! | all of that for an application | [`Runtime`] |
+//! | how good is it, where the truth is known? | [`scene`] |
+//!
+//! Nothing here reads a clock, starts a thread or loads a model: times come in and plans go out.
+
+mod error;
+mod features;
+pub mod flow;
+mod grid;
+mod identify;
+mod instructions;
+mod lanes;
+mod matching;
+mod random;
+mod regions;
+mod runtime;
+pub mod scene;
+pub mod scheduler;
+mod tracking;
+mod votes;
+mod warp;
+
+pub use error::AriaError;
+pub use features::FeatureMap;
+pub use flow::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Pose, Structure};
+pub use grid::{Grid, PatchSet, Window};
+pub use identify::{Identified, THRESHOLD, identify};
+pub use instructions::{Instructions, TOLERANCE};
+pub use matching::{Match, Search, matches, matches_and_votes};
+pub use regions::{Group, group};
+pub use runtime::{FramePlan, Runtime, Settings};
+pub use tracking::{FullFrames, Padding, Region, Tracker, Tracking, Velocity};
+pub use votes::Votes;
+pub use warp::Warped;

@@ -1,0 +1,200 @@
+//! Regions: dynamic patches that touch each other, filled up to their convex hull (section 4.2.1), so that the inside of what moves is updated too.
+//!
+//! Patches touch at sides and corners. A region takes the patches whose centre lies in the hull of its patches' corners; where hulls overlap, the region
+//! with more dynamic patches has them.
+
+use crate::{Grid, PatchSet};
+
+/// Patches that moved together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The dynamic ones.
+    pub dynamic: Vec<usize>,
+    /// Those and what their hull holds.
+    pub filled: PatchSet,
+}
+
+/// Groups of at least `smallest` dynamic patches, the largest first.
+#[must_use]
+pub fn group(dynamic: &PatchSet, smallest: usize) -> Vec<Group> {
+    let grid = dynamic.grid();
+    let mut components = components(dynamic);
+    components.retain(|patches| patches.len() >= smallest);
+    components.sort_by_key(|patches| std::cmp::Reverse(patches.len()));
+    let mut taken = PatchSet::new(grid);
+    let region = |dynamic: Vec<usize>| {
+        let mut filled = fill(grid, &dynamic);
+        filled.retain(|patch| !taken.contains(*patch));
+        let mut set = PatchSet::new(grid);
+        filled.iter().chain(&dynamic).for_each(|patch| set.insert(*patch));
+        taken.extend(&set);
+        Group { dynamic, filled: set }
+    };
+    components.into_iter().map(region).collect()
+}
+
+/// Patches that touch at a side or corner, in order of their first patch.
+fn components(set: &PatchSet) -> Vec<Vec<usize>> {
+    let grid = set.grid();
+    let mut left = set.clone();
+    let mut all = Vec::new();
+    for first in set.iter() {
+        if !left.contains(first) {
+            continue;
+        }
+        let mut found = vec![first];
+        left.remove(first);
+        let mut next = 0;
+        while let Some(&patch) = found.get(next) {
+            next += 1;
+            let (row, col) = grid.place(patch);
+            for row in row.saturating_sub(1)..(row + 2).min(grid.rows()) {
+                for col in col.saturating_sub(1)..(col + 2).min(grid.cols()) {
+                    let neighbour = grid.index(row, col);
+                    if left.contains(neighbour) {
+                        left.remove(neighbour);
+                        found.push(neighbour);
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        all.push(found);
+    }
+    all
+}
+
+/// Twice the coordinates of a corner or centre of a patch: whole numbers.
+type Corner = [i64; 2];
+
+/// The patches whose centre lies in the convex hull of the corners of `patches`, the border included.
+pub(crate) fn fill(grid: Grid, patches: &[usize]) -> Vec<usize> {
+    let mut ends = vec![None; grid.rows() + 1];
+    for (row, col) in patches.iter().map(|patch| grid.place(*patch)) {
+        for border in [row, row + 1] {
+            let (left, right) = ends[border].unwrap_or((col, col + 1));
+            ends[border] = Some((left.min(col), right.max(col + 1)));
+        }
+    }
+    // Only the first and last corner of each line can be on the hull.
+    let lines = ends.iter().enumerate().filter_map(|(line, ends)| ends.map(|(left, right)| (2 * line as i64, 2 * left as i64, 2 * right as i64)));
+    let lines: Vec<_> = lines.collect();
+    let left = chain(lines.iter().map(|&(y, left, _)| [left, y]), 1);
+    let right = chain(lines.iter().map(|&(y, _, right)| [right, y]), -1);
+    let mut filled = Vec::new();
+    let (Some(first), Some(last)) = (left.first(), left.last()) else { return filled };
+    for row in (first[1] / 2) as usize..(last[1] / 2) as usize {
+        let y = 2 * row as i64 + 1;
+        // A centre at 2 c + 1 between the two chains.
+        let from = at(&left, y, |x, by| -(-x).div_euclid(by)).div_euclid(2);
+        let to = at(&right, y, i64::div_euclid);
+        let cols = (from.max(0)..grid.cols() as i64).take_while(|col| 2 * col < to);
+        filled.extend(cols.map(|col| grid.index(row, col as usize)));
+    }
+    filled
+}
+
+/// The part of the convex hull that faces left (`side` 1) or right (-1), of points from top to bottom: Andrew's monotone chain.
+fn chain(points: impl Iterator<Item = Corner>, side: i64) -> Vec<Corner> {
+    let mut hull: Vec<Corner> = Vec::new();
+    for point in points {
+        while let [.., a, b] = hull[..] {
+            let turn = (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0]);
+            // `b` stays if it lies further out than the line from `a` to `point`.
+            if turn * side < 0 {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    hull
+}
+
+/// Where a chain crosses the height `y`, rounded by `divide`.
+fn at(chain: &[Corner], y: i64, divide: impl Fn(i64, i64) -> i64) -> i64 {
+    let next = chain.partition_point(|corner| corner[1] < y).clamp(1, chain.len() - 1);
+    let ([ax, ay], [bx, by]) = (chain[next - 1], chain[next]);
+    ax + divide((bx - ax) * (y - ay), by - ay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    fn grid() -> Grid {
+        Grid::new(29, 47).expect("a grid")
+    }
+
+    /// In the hull if no edge between two corners has all corners on one side and the centre on the other.
+    fn by_definition(grid: Grid, patches: &[usize]) -> Vec<usize> {
+        let mut corners: Vec<Corner> = Vec::new();
+        for (row, col) in patches.iter().map(|p| grid.place(*p)) {
+            for (r, c) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                corners.push([2 * (col + c) as i64, 2 * (row + r) as i64]);
+            }
+        }
+        corners.sort_unstable();
+        corners.dedup();
+        let side = |a: Corner, b: Corner, p: Corner| ((b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0])).signum();
+        let pairs = corners.iter().flat_map(|a| corners.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b);
+        let edges: Vec<_> = pairs.filter(|&(a, b)| corners.iter().all(|c| side(a, b, *c) >= 0)).collect();
+        let inside = |patch: &usize| {
+            let (row, col) = grid.place(*patch);
+            edges.iter().all(|&(a, b)| side(a, b, [2 * col as i64 + 1, 2 * row as i64 + 1]) >= 0)
+        };
+        (0..grid.patches()).filter(inside).collect()
+    }
+
+    #[test]
+    fn hulls_are_filled_as_defined() {
+        let mut random = Random::new(5);
+        let small = Grid::new(9, 11).expect("a grid");
+        for _ in 0..300 {
+            let count = 1 + random.below(6);
+            let mut patches: Vec<usize> = (0..count).map(|_| random.below(small.patches())).collect();
+            patches.sort_unstable();
+            patches.dedup();
+            assert_eq!(fill(small, &patches), by_definition(small, &patches), "{patches:?}");
+        }
+    }
+
+    #[test]
+    fn the_outline_of_a_box_is_filled_and_diagonals_touch() {
+        let grid = grid();
+        let outline = |patch: usize| {
+            let (row, col) = grid.place(patch);
+            (3..=8).contains(&row) && (5..=12).contains(&col) && (row == 3 || row == 8 || col == 5 || col == 12)
+        };
+        let groups = group(&PatchSet::of(grid, outline), 1);
+        assert_eq!(groups.len(), 1);
+        assert_eq!((groups[0].dynamic.len(), groups[0].filled.count()), (24, 48));
+        let stairs = PatchSet::of(grid, |patch| patch == grid.index(0, 0) || patch == grid.index(1, 1));
+        assert_eq!(group(&stairs, 1).len(), 1);
+        assert_eq!(group(&stairs, 3).len(), 0);
+        assert!(group(&PatchSet::new(grid), 1).is_empty());
+    }
+
+    #[test]
+    fn every_dynamic_patch_is_in_one_region_and_regions_share_none() {
+        let mut random = Random::new(9);
+        for share in [0.02, 0.1, 0.3, 0.6, 1.0] {
+            let dynamic = PatchSet::of(grid(), |_| random.uniform() < share);
+            let groups = group(&dynamic, 1);
+            let mut all = PatchSet::new(grid());
+            groups.iter().for_each(|g| all.extend(&g.filled));
+            assert_eq!(all.shared(&dynamic), dynamic.count());
+            assert_eq!(groups.iter().map(|g| g.dynamic.len()).sum::<usize>(), dynamic.count());
+            for (index, group) in groups.iter().enumerate() {
+                assert!(group.dynamic.iter().all(|patch| group.filled.contains(*patch)));
+                let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
+                // A hull never takes another group's filled patches; dynamic patches inside a larger hull belong to both.
+                for (_, other) in others {
+                    let shared = group.filled.shared(&other.filled);
+                    assert!(shared <= group.dynamic.len().min(other.dynamic.len()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! [`Runtime`]: the parts together, for an application that has two encoders and a decoder.
+//!
+//! Whenever the large encoder is done with a full frame: [`Runtime::full_frame`]. For every camera frame: [`Runtime::frame`] says which windows to run the
+//! region encoder on, [`Runtime::update`] takes what it put out, and [`Runtime::aligned`] goes to the decoder. Everything is as of the frame it was captured in:
+//! a full frame may arrive many frames late.
+
+use crate::{
+    AriaError, FeatureMap, Grid, Instructions, PatchSet, Warped, Window,
+    flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
+    identify::{Identified, THRESHOLD, identify},
+    scheduler::{Cycle, CyclePlanner, Priority, Request},
+    tracking::{FullFrames, Padding, Region, Tracker, Tracking},
+};
+
+/// Sizes and choices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Patches of a full frame, at the resolution of the decoder.
+    pub grid: Grid,
+    /// Features per patch.
+    pub width: usize,
+    /// Rows and columns of patches that the region encoder takes.
+    pub region_encoder: [usize; 2],
+    /// Cosine similarity below which a patch is dynamic.
+    pub threshold: f32,
+    /// How regions are followed.
+    pub tracking: Tracking,
+    /// How much around them the encoder sees.
+    pub padding: Padding,
+    /// Who is first.
+    pub priority: Priority,
+}
+
+impl Settings {
+    /// The defaults for a grid, features and a region encoder.
+    #[must_use]
+    pub fn new(grid: Grid, width: usize, region_encoder: [usize; 2]) -> Self {
+        let (tracking, padding, priority) = (Tracking::default(), Padding::default(), Priority::default());
+        Self { grid, width, region_encoder, threshold: THRESHOLD, tracking, padding, priority }
+    }
+}
+
+/// What to do for a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FramePlan {
+    /// Windows for the region encoder, the most urgent first.
+    pub cycles: Vec<Cycle>,
+    /// Regions and newly seen borders that asked for an update.
+    pub asked: usize,
+}
+
+/// Features of a frame, and when and from where it was captured.
+#[derive(Clone, Debug)]
+struct Captured {
+    frame: u64,
+    pose: Pose,
+    features: FeatureMap,
+}
+
+/// What was asked for in the current frame.
+#[derive(Clone, Debug)]
+struct Asked {
+    region: u64,
+    /// Where it is now.
+    now: PatchSet,
+    /// And where it has been since it was last updated: what an update replaces.
+    stale: PatchSet,
+}
+
+/// What the region encoder last said of a region, to be moved along until it is served again.
+#[derive(Clone, Debug)]
+struct Kept {
+    region: u64,
+    frame: u64,
+    centre: [f32; 2],
+    patches: Vec<(usize, f32)>,
+    values: Vec<f32>,
+}
+
+/// The parts together.
+#[derive(Debug)]
+pub struct Runtime<F> {
+    settings: Settings,
+    instructions: Instructions,
+    estimator: F,
+    latest: Option<Captured>,
+    /// The full frame before the latest, warped into it.
+    earlier: Warped,
+    /// The latest, warped into the current frame.
+    aligned: Warped,
+    /// That, and what was updated.
+    merged: FeatureMap,
+    flow: PatchFlow,
+    frame: u64,
+    found: Option<Identified>,
+    tracker: Tracker,
+    planner: CyclePlanner,
+    asked: Vec<Asked>,
+    kept: Vec<Kept>,
+    /// Rows of one update in their place in the frame.
+    placed: FeatureMap,
+}
+
+/// Numbers of the borders that a turning camera brings into view count down from here.
+const BORDERS: u64 = u64::MAX;
+/// Updates that are kept of one region, the oldest below the others.
+const MOST_KEPT: usize = 8;
+
+impl<F: FlowEstimator> Runtime<F> {
+    /// Nothing seen yet.
+    ///
+    /// # Errors
+    /// When a setting is out of its range.
+    pub fn new(settings: Settings, estimator: F) -> Result<Self, AriaError> {
+        let Settings { grid, width, .. } = settings;
+        Ok(Self {
+            settings,
+            instructions: Instructions::best(),
+            estimator,
+            latest: None,
+            earlier: Warped::new(grid, width)?,
+            aligned: Warped::new(grid, width)?,
+            merged: FeatureMap::new(grid, width)?,
+            flow: PatchFlow::still(grid),
+            frame: 0,
+            found: None,
+            tracker: Tracker::new(settings.tracking)?,
+            planner: CyclePlanner::new(grid, settings.region_encoder, settings.priority)?,
+            asked: Vec::new(),
+            kept: Vec::new(),
+            placed: FeatureMap::new(grid, width)?,
+        })
+    }
+
+    /// The same with other instructions.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: Instructions) -> Self {
+        self.instructions = instructions;
+        self
+    }
+
+    /// The estimator, to tell it what a decoder learned of the latest full frame.
+    pub fn estimator_mut(&mut self) -> &mut F {
+        &mut self.estimator
+    }
+
+    /// The regions of the latest full frame.
+    #[must_use]
+    pub fn regions(&self) -> &[Region] {
+        self.tracker.regions()
+    }
+
+    /// What moved between the latest two full frames.
+    #[must_use]
+    pub fn found(&self) -> Option<&Identified> {
+        self.found.as_ref()
+    }
+
+    /// Takes the features of a full frame that was captured as number `frame` from `pose`.
+    ///
+    /// # Errors
+    /// When it is not later than the last full frame, or `features` are not finite or too many or few. Then nothing has changed.
+    pub fn full_frame(&mut self, frame: u64, pose: &Pose, features: &[f32]) -> Result<(), AriaError> {
+        let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
+        self.placed.set(best, features)?;
+        let current = &self.placed;
+        let Some(latest) = &mut self.latest else {
+            self.latest = Some(Captured { frame, pose: *pose, features: FeatureMap::from_values(best, grid, width, features)? });
+            return Ok(());
+        };
+        if frame <= latest.frame {
+            return Err(AriaError::Order { frame, latest: latest.frame });
+        }
+        let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
+        self.earlier.warp(best, &latest.features, &flow)?;
+        let found = identify(best, &self.earlier, current, threshold)?;
+        let full = FullFrames { warped: &self.earlier.features, current, flow: &flow, frames: frame - latest.frame };
+        self.tracker.find(best, frame, full, &found)?;
+        self.found = Some(found);
+        (latest.frame, latest.pose) = (frame, *pose);
+        std::mem::swap(&mut latest.features, &mut self.placed);
+        let regions = self.tracker.regions();
+        self.kept.retain(|kept| kept.frame > frame && regions.iter().any(|region| region.id == kept.region));
+        Ok(())
+    }
+
+    /// Aligns the latest full frame to camera frame `frame`, seen from `pose`, and chooses at most `cycles` windows to update.
+    ///
+    /// # Errors
+    /// Before the first full frame, and for a frame before the one that the latest full frame was captured in.
+    pub fn frame(&mut self, frame: u64, pose: &Pose, cycles: usize) -> Result<FramePlan, AriaError> {
+        let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
+        if frame < latest.frame {
+            return Err(AriaError::Order { frame, latest: latest.frame });
+        }
+        self.flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
+        self.aligned.warp(self.instructions, &latest.features, &self.flow)?;
+        self.merged.copy_from(&self.aligned.features);
+        self.frame = frame;
+        let mut requests = Vec::new();
+        self.asked.clear();
+        for region in self.tracker.regions() {
+            let age = region.age(frame);
+            let since = age.min(self.planner.waited(region.id) as f32 + 1.0);
+            let now = region.at(&self.flow, age);
+            if let Some(window) = self.settings.padding.window(&now, region.velocity, since) {
+                requests.push(Request { region: region.id, window, speed: region.speed() });
+                self.asked.push(Asked { region: region.id, now, stale: region.swept(&self.flow, age, since) });
+            }
+        }
+        self.ask_for_borders(&mut requests);
+        let cycles = self.planner.plan(&requests, cycles);
+        self.paste_kept();
+        Ok(FramePlan { cycles, asked: requests.len() })
+    }
+
+    /// What the latest full frame did not show, one request for each part of the frame that the region encoder's input covers.
+    fn ask_for_borders(&mut self, requests: &mut Vec<Request>) {
+        let grid = self.settings.grid;
+        let [rows, cols] = self.settings.region_encoder;
+        if self.aligned.unseen.count() == 0 {
+            return;
+        }
+        let corners = (0..grid.rows()).step_by(rows).flat_map(|row| (0..grid.cols()).step_by(cols).map(move |col| (row, col)));
+        for (number, (row, col)) in corners.enumerate() {
+            let part = Window { row, col, rows, cols };
+            let unseen = PatchSet::of(grid, |patch| {
+                let (row, col) = grid.place(patch);
+                part.contains(row, col) && self.aligned.unseen.contains(patch)
+            });
+            if let Some(window) = self.settings.padding.window(&unseen, [0.0; 2], 0.0) {
+                let region = BORDERS - number as u64;
+                requests.push(Request { region, window, speed: 0.0 });
+                self.asked.push(Asked { region, now: unseen.clone(), stale: unseen });
+            }
+        }
+    }
+
+    /// Moves what is kept of regions to where they are now.
+    fn paste_kept(&mut self) {
+        let (grid, width) = (self.settings.grid, self.settings.width);
+        for kept in &self.kept {
+            let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| centre(&asked.now)) else { continue };
+            let shift = [centre[0] - kept.centre[0], centre[1] - kept.centre[1]].map(f32::round);
+            for ((patch, norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
+                let [x, y] = grid.centre(*patch);
+                if let Some(patch) = grid.at([x + shift[0], y + shift[1]]) {
+                    self.merged.replace(patch, features, *norm);
+                }
+            }
+        }
+    }
+
+    /// Merges what the region encoder put out for a cycle of the current frame: `cycle.window` row by row. Only what is stale is replaced, not the padding.
+    /// Velocities of the cycle's regions are taken anew.
+    ///
+    /// # Errors
+    /// When `features` are not finite or too many or few.
+    pub fn update(&mut self, cycle: &Cycle, features: &[f32]) -> Result<(), AriaError> {
+        let (grid, width) = (self.settings.grid, self.settings.width);
+        let window = cycle.window;
+        if !grid.window().covers(window) {
+            return Err(AriaError::Shapes { what: "a cycle and the frame", left: format!("{window:?}"), right: grid.to_string() });
+        }
+        let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
+        let part = FeatureMap::from_values(self.instructions, Grid::new(window.rows, window.cols)?, width, features)?;
+        for ((row, col), from) in window.places().zip(0..) {
+            self.placed.replace(grid.index(row, col), part.row(from), part.norms()[from]);
+        }
+        let inside = |patch: usize| window.contains(grid.place(patch).0, grid.place(patch).1);
+        let full = FullFrames { warped: &self.aligned.features, current: &self.placed, flow: &self.flow, frames: self.frame - latest.frame };
+        for asked in self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)) {
+            let now = PatchSet::of(grid, |patch| inside(patch) && asked.now.contains(patch));
+            self.tracker.refresh(self.instructions, asked.region, full, &now, &asked.stale)?;
+        }
+        for asked in self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)) {
+            let replaced: Vec<(usize, f32)> = asked.stale.iter().filter(|patch| inside(*patch)).map(|patch| (patch, self.placed.norms()[patch])).collect();
+            let mut values = Vec::with_capacity(replaced.len() * width);
+            for (patch, norm) in &replaced {
+                self.merged.replace(*patch, self.placed.row(*patch), *norm);
+                values.extend_from_slice(self.placed.row(*patch));
+            }
+            let older = self.kept.iter().filter(|kept| kept.region == asked.region).count();
+            if older >= MOST_KEPT
+                && let Some(oldest) = self.kept.iter().position(|kept| kept.region == asked.region)
+            {
+                self.kept.remove(oldest);
+            }
+            if let Some(centre) = centre(&asked.now).filter(|_| asked.region <= BORDERS - grid.patches() as u64) {
+                self.kept.push(Kept { region: asked.region, frame: self.frame, centre, patches: replaced, values });
+            }
+        }
+        Ok(())
+    }
+
+    /// The features of the current frame, for the decoder.
+    #[must_use]
+    pub fn aligned(&self) -> &FeatureMap {
+        &self.merged
+    }
+
+    /// Patches of the current frame that the latest full frame did not show.
+    #[must_use]
+    pub fn unseen(&self) -> &PatchSet {
+        &self.aligned.unseen
+    }
+}
+
+/// Mean of the patches' centres.
+fn centre(patches: &PatchSet) -> Option<[f32; 2]> {
+    let count = patches.count();
+    let sum = patches.iter().map(|patch| patches.grid().centre(patch)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
+    (count > 0).then(|| sum.map(|s| s / count as f32))
+}

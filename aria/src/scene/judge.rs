@@ -1,0 +1,214 @@
+//! [`judge`]: identification, tracking and warping in a scene, against what really happened and against what one would do without them.
+
+use super::{Blocks, Picture, Scene, StandIn, Truth, truth::way, world::WALLS};
+use crate::{
+    AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, FullFrames, Instructions, PatchFlow, PatchSet, Structure, Tracker, Tracking, Velocity,
+    Warped, identify,
+};
+
+/// Patches found against patches that moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Detection {
+    pub found_and_moved: usize,
+    pub found: usize,
+    pub moved: usize,
+}
+
+impl Detection {
+    fn count(&mut self, found: &PatchSet, truth: &Truth) {
+        let of = |set: &PatchSet| PatchSet::of(set.grid(), |patch| set.contains(patch) && truth.known.contains(patch));
+        let (found, moved) = (of(found), of(&truth.moving));
+        self.found_and_moved += found.shared(&moved);
+        self.found += found.count();
+        self.moved += moved.count();
+    }
+
+    /// Share of what was found that moved; 1 if nothing was found.
+    #[must_use]
+    pub fn precision(&self) -> f64 {
+        if self.found == 0 { 1.0 } else { self.found_and_moved as f64 / self.found as f64 }
+    }
+
+    /// Share of what moved that was found; 1 if nothing moved.
+    #[must_use]
+    pub fn recall(&self) -> f64 {
+        if self.moved == 0 { 1.0 } else { self.found_and_moved as f64 / self.moved as f64 }
+    }
+
+    /// Harmonic mean of the two.
+    #[must_use]
+    pub fn f1(&self) -> f64 {
+        let (p, r) = (self.precision(), self.recall());
+        if p + r > 0.0 { 2.0 * p * r / (p + r) } else { 0.0 }
+    }
+}
+
+/// How far regions are from where they should be, in patches.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrackingError {
+    /// Positions compared.
+    pub positions: usize,
+    tracked: f64,
+    still: f64,
+}
+
+impl TrackingError {
+    /// Mean error of tracked positions.
+    #[must_use]
+    pub fn tracked(&self) -> f64 {
+        self.tracked / self.positions.max(1) as f64
+    }
+
+    /// Mean error of positions that stay as they were found.
+    #[must_use]
+    pub fn still(&self) -> f64 {
+        self.still / self.positions.max(1) as f64
+    }
+}
+
+/// How unlike warped features are to those really seen, where nothing moved but the camera: 1 - cosine similarity.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WarpingError {
+    /// Patches compared.
+    pub patches: usize,
+    sums: [f64; 3],
+}
+
+impl WarpingError {
+    /// Mean if nothing is warped.
+    #[must_use]
+    pub fn unwarped(&self) -> f64 {
+        self.sums[0] / self.patches.max(1) as f64
+    }
+
+    /// Mean with [`Structure::Distant`].
+    #[must_use]
+    pub fn distant(&self) -> f64 {
+        self.sums[1] / self.patches.max(1) as f64
+    }
+
+    /// Mean with the true [`Structure::Depth`].
+    #[must_use]
+    pub fn depth(&self) -> f64 {
+        self.sums[2] / self.patches.max(1) as f64
+    }
+}
+
+/// What came out in a scene.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// Equation (1) alone.
+    pub dynamic: Detection,
+    /// Regions: with hulls filled.
+    pub regions: Detection,
+    /// Block matching.
+    pub blocks: Detection,
+    /// Of regions that show one moving thing.
+    pub tracking: TrackingError,
+    /// The same with [`Velocity::Mean`].
+    pub tracking_by_means: TrackingError,
+    /// Over the interval between full frames.
+    pub warping: WarpingError,
+}
+
+/// A full frame of the scene: what was seen, and the features of it.
+struct Full {
+    picture: Picture,
+    features: FeatureMap,
+}
+
+/// Judges `full_frames` full frames that lie `interval` frames apart, with flow from the camera's motion and the true depth.
+///
+/// # Errors
+/// When a setting is out of its range.
+pub fn judge(scene: &Scene, encoder: &StandIn, full_frames: u64, interval: u64, threshold: f32) -> Result<Judgement, AriaError> {
+    let (best, camera) = (Instructions::best(), scene.camera());
+    let see = |frame: u64| -> Result<Full, AriaError> {
+        let picture = scene.picture(frame);
+        let features = FeatureMap::from_values(best, camera.grid, encoder.width(), &encoder.encode(camera, &picture))?;
+        Ok(Full { picture, features })
+    };
+    let mut judgement = Judgement::default();
+    let mut tracker = Tracker::new(Tracking::default())?;
+    let mut by_means = Tracker::new(Tracking { velocity: Velocity::Mean, ..Tracking::default() })?;
+    let mut warped = Warped::new(camera.grid, encoder.width())?;
+    let mut before = see(0)?;
+    for number in 1..full_frames {
+        let now = see(number * interval)?;
+        let truth = Truth::between(scene.world(), camera, &before.picture, &now.picture);
+        let motion = CameraMotion::between(&before.picture.pose, &now.picture.pose);
+        let flows = flows(scene, &before, &motion)?;
+        for (flow, sum) in flows.iter().zip(0..) {
+            warped.warp(best, &before.features, flow)?;
+            judgement.warping.count(best, &warped, &now, &truth, sum)?;
+        }
+        // The last of the flows knows the depth, and is what is in `warped`.
+        let found = identify(best, &warped, &now.features, threshold)?;
+        let full = FullFrames { warped: &warped.features, current: &now.features, flow: &flows[2], frames: interval };
+        tracker.find(best, now.picture.frame, full, &found)?;
+        by_means.find(best, now.picture.frame, full, &found)?;
+        judgement.dynamic.count(&found.dynamic, &truth);
+        let mut regions = PatchSet::new(camera.grid);
+        tracker.regions().iter().for_each(|region| regions.extend(&region.patches));
+        judgement.regions.count(&regions, &truth);
+        judgement.blocks.count(&Blocks::default().identify(camera, &before.picture, &now.picture), &truth);
+        judgement.tracking.count(scene, &tracker, &now.picture, interval);
+        judgement.tracking_by_means.count(scene, &by_means, &now.picture, interval);
+        before = now;
+    }
+    Ok(judgement)
+}
+
+/// None, by rotation, and by depth.
+fn flows(scene: &Scene, before: &Full, motion: &CameraMotion) -> Result<[PatchFlow; 3], AriaError> {
+    let camera = scene.camera();
+    let by = |structure| CameraFlow::new(camera.intrinsics, structure).flow(&before.features, motion);
+    let depth = Structure::Depth(camera.depths_of_patches(&before.picture));
+    Ok([PatchFlow::still(camera.grid), by(Structure::Distant)?, by(depth)?])
+}
+
+impl WarpingError {
+    fn count(&mut self, instructions: Instructions, warped: &Warped, now: &Full, truth: &Truth, sum: usize) -> Result<(), AriaError> {
+        let mut similarities = Vec::new();
+        warped.features.similarities(instructions, &now.features, &mut similarities)?;
+        let known = (0..similarities.len()).filter(|patch| truth.known.contains(*patch) && !truth.moving.contains(*patch));
+        let known: Vec<usize> = known.collect();
+        self.sums[sum] += known.iter().map(|patch| f64::from(1.0 - similarities[*patch])).sum::<f64>();
+        if sum == 0 {
+            self.patches += known.len();
+        }
+        Ok(())
+    }
+}
+
+impl TrackingError {
+    /// Compares with the true way of the ball that a region shows most of, at every frame up to the next full frame.
+    fn count(&mut self, scene: &Scene, tracker: &Tracker, now: &Picture, interval: u64) {
+        for region in tracker.regions() {
+            let Some(ball) = shown(scene, now, &region.patches) else { continue };
+            for frames in 1..=interval {
+                let (pose, later) = (scene.pose(now.frame + frames), now.frame + frames);
+                let Some([x, y]) = way(scene.world(), scene.camera(), &pose, ball, now.frame, later) else { continue };
+                let [to_x, to_y] = region.velocity.map(|v| f64::from(v) * frames as f64);
+                self.positions += 1;
+                self.tracked += (x - to_x).hypot(y - to_y);
+                self.still += x.hypot(y);
+            }
+        }
+    }
+}
+
+/// The moving ball with most pixels in some patches, if it has a fifth of them.
+fn shown(scene: &Scene, picture: &Picture, patches: &PatchSet) -> Option<usize> {
+    let mut counts = vec![0; scene.world().balls().len()];
+    let mut all = 0;
+    for pixel in patches.iter().flat_map(|patch| scene.camera().pixels_of(patch)) {
+        all += 1;
+        if let Some(count) = picture.things[pixel].checked_sub(WALLS).and_then(|ball| counts.get_mut(usize::from(ball))) {
+            *count += 1;
+        }
+    }
+    let (ball, count) = counts.into_iter().enumerate().max_by_key(|(_, count)| *count)?;
+    (5 * count >= all && scene.world().balls()[ball].moves()).then_some(ball)
+}

@@ -1,0 +1,145 @@
+//! Scenes with known truth, rendered here, and how well the runtime does in them.
+//!
+//! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed. [`Scene::picture`] renders a frame with depth and thing per pixel,
+//! [`StandIn`] gives it features, [`Truth`] says what moved, and [`judge`](judge()) scores identification (beside block matching), tracking and warping.
+//! None of these figures is one of the paper's: other scenes, another encoder.
+
+mod blocks;
+mod encoder;
+mod judge;
+mod picture;
+mod truth;
+mod world;
+
+pub use blocks::Blocks;
+pub use encoder::StandIn;
+pub use judge::{Detection, Judgement, TrackingError, WarpingError, judge};
+pub use picture::{Camera, Picture};
+pub use truth::{LEAST, SHARE, Truth, way};
+pub use world::{Ball, Hit, WALLS, World};
+
+use crate::{AriaError, CameraMotion, FeatureMap, Grid, Instructions, Intrinsics, Pose, flow::Pair, random::Random};
+
+/// What a scene is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Few things, a hand that hardly moves.
+    Slow,
+    /// Few things that move fast, a camera that walks and looks around.
+    Fast,
+    /// Many things.
+    Crowded,
+    /// A camera that turns away abruptly, time and again.
+    AbruptTurns,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Slow, Self::Fast, Self::Crowded, Self::AbruptTurns];
+
+    /// The name as people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::Fast => "fast",
+            Self::Crowded => "crowded",
+            Self::AbruptTurns => "abrupt turns",
+        }
+    }
+
+    /// Still things, moving things, and their speed in metres per frame.
+    fn things(self) -> (usize, usize, f64) {
+        match self {
+            Self::Slow => (3, 2, 0.03),
+            Self::Fast => (3, 2, 0.07),
+            Self::Crowded => (5, 7, 0.04),
+            Self::AbruptTurns => (3, 3, 0.04),
+        }
+    }
+}
+
+/// A world and the path of a camera through it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    kind: Kind,
+    world: World,
+    camera: Camera,
+    /// Phases of the path.
+    phases: [f64; 6],
+}
+
+impl Scene {
+    /// A scene of a kind. Pictures are `grid` patches of `patch` pixels.
+    ///
+    /// # Errors
+    /// When a patch has less than 2 pixels on a side.
+    pub fn new(kind: Kind, seed: u64, grid: Grid, patch: usize) -> Result<Self, AriaError> {
+        if !(2..=64).contains(&patch) {
+            return Err(AriaError::setting("the pixels on a side of a patch", patch, "between 2 and 64"));
+        }
+        let mut random = Random::new(seed);
+        let (still, moving, speed) = kind.things();
+        let world = World::new(&mut random, still, moving, speed);
+        let camera = Camera { grid, patch, intrinsics: Intrinsics::with_field_of_view(grid, 1.1)?, noise: 0.01 };
+        let phases = std::array::from_fn(|_| random.between(0.0, std::f64::consts::TAU));
+        Ok(Self { kind, world, camera, phases })
+    }
+
+    /// The world.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// What takes the pictures.
+    #[must_use]
+    pub fn camera(&self) -> &Camera {
+        &self.camera
+    }
+
+    /// Where the camera is.
+    #[must_use]
+    pub fn pose(&self, frame: u64) -> Pose {
+        let time = frame as f64;
+        let wave = |phase: usize, period: f64| (self.phases[phase] + std::f64::consts::TAU * time / period).sin();
+        // Metres and radians; the period of the largest part in frames.
+        let (way, turn, period) = match self.kind {
+            Kind::Slow => (0.03, 0.02, 150.0),
+            Kind::Fast => (0.30, 0.20, 120.0),
+            Kind::Crowded => (0.10, 0.06, 120.0),
+            Kind::AbruptTurns => (0.05, 0.03, 120.0),
+        };
+        let position = [way * wave(0, period), 0.3 * way * wave(1, 0.7 * period), -0.5 + 0.5 * way * wave(2, 1.3 * period)];
+        let yaw = turn * wave(3, 1.1 * period) + self.abrupt(frame);
+        Pose::looking(position, yaw, 0.4 * turn * wave(4, 0.8 * period), 0.2 * turn * wave(5, 0.9 * period))
+    }
+
+    /// Every 40 frames, a turn by half a radian or back within eight.
+    fn abrupt(&self, frame: u64) -> f64 {
+        if self.kind != Kind::AbruptTurns {
+            return 0.0;
+        }
+        let (round, within) = (frame / 40, (frame % 40) as f64);
+        let turned = ((within - 16.0) / 8.0).clamp(0.0, 1.0);
+        0.5 * if round % 2 == 0 { turned } else { 1.0 - turned }
+    }
+
+    /// What the camera sees.
+    #[must_use]
+    pub fn picture(&self, frame: u64) -> Picture {
+        self.camera.take(&self.world, &self.pose(frame), frame)
+    }
+
+    /// Two frames with their features and the motion between them, to train a flow on.
+    ///
+    /// # Errors
+    /// When the encoder has no features.
+    pub fn pair(&self, encoder: &StandIn, from: u64, to: u64) -> Result<Pair, AriaError> {
+        let see = |frame: u64| {
+            let features = encoder.encode(&self.camera, &self.picture(frame));
+            FeatureMap::from_values(Instructions::best(), self.camera.grid, encoder.width(), &features)
+        };
+        Ok(Pair { before: see(from)?, now: see(to)?, motion: CameraMotion::between(&self.pose(from), &self.pose(to)) })
+    }
+}

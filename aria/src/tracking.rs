@@ -1,0 +1,295 @@
+//! [`Tracker`]: where are the dynamic regions now? Found at each full frame, moved along at every frame between (section 4.2.2).
+//!
+//! A region's velocity is how far its patches went over the frames between the two full frames. Displacements are what is left when the camera's motion is
+//! taken out, so a region goes where the flow takes its patches, and then along its velocity.
+//!
+//! Patches that show what was hidden before also differ, and the most similar patch of the earlier frame says nothing of their motion. So a mean of matches
+//! counts only those that are similar enough and whose source lies in the region: what moved has left its place, and that place is in the region too. Smaller
+//! motions than a patch escape it; the displacement that all patches share does not need them whole.
+
+use crate::{
+    AriaError, FeatureMap, Identified, Instructions, PatchFlow, PatchSet, Window,
+    matching::{Search, matches_and_votes},
+    regions::{fill, group},
+};
+
+/// Patches that move together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    /// The same for the same region, from full frame to full frame.
+    pub id: u64,
+    /// Its patches when it was found.
+    pub patches: PatchSet,
+    /// Patches per frame to the right and down, beyond the camera's motion.
+    pub velocity: [f32; 2],
+    /// The frame it was found in.
+    pub frame: u64,
+}
+
+impl Region {
+    /// Patches per frame.
+    #[must_use]
+    pub fn speed(&self) -> f32 {
+        self.velocity[0].hypot(self.velocity[1])
+    }
+
+    /// Frames since it was found.
+    #[must_use]
+    pub fn age(&self, frame: u64) -> f32 {
+        frame.saturating_sub(self.frame) as f32
+    }
+
+    /// Its patches `frames` later, when the camera's motion since is `flow`; holes that rounding leaves are filled.
+    #[must_use]
+    pub fn at(&self, flow: &PatchFlow, frames: f32) -> PatchSet {
+        self.swept(flow, frames, 0.0)
+    }
+
+    /// Its patches `frames` later and the way it went in the last `back` frames of these: what it hid there is seen again.
+    #[must_use]
+    pub fn swept(&self, flow: &PatchFlow, frames: f32, back: f32) -> PatchSet {
+        let grid = self.patches.grid();
+        let moved = self.patches.iter().flat_map(|patch| {
+            let [x, y] = flow.target_of(grid.centre(patch));
+            [frames, frames - back].map(|frames| [x + self.velocity[0] * frames, y + self.velocity[1] * frames])
+        });
+        let moved: Vec<usize> = moved.filter_map(|point| grid.at(point)).collect();
+        let mut set = PatchSet::new(grid);
+        fill(grid, &moved).into_iter().for_each(|patch| set.insert(patch));
+        set
+    }
+}
+
+/// How a region's motion follows from what its patches are similar to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Velocity {
+    /// The displacement that explains all of them best: [`Votes`](crate::Votes).
+    Shared,
+    /// The mean of the displacements of their matches, as the paper has it.
+    Mean,
+}
+
+/// How regions are found and followed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tracking {
+    /// Fewest dynamic patches of a region.
+    pub smallest: usize,
+    /// Which patches of the earlier frame are looked at.
+    pub search: Search,
+    /// How velocities are taken.
+    pub velocity: Velocity,
+    /// With [`Velocity::Mean`], the cosine similarity from which a match says something of the motion.
+    pub least_similarity: f32,
+    /// What a new velocity from a region's own update counts, between 0 and 1.
+    pub refresh: f32,
+}
+
+impl Default for Tracking {
+    fn default() -> Self {
+        Self { smallest: 1, search: Search::Within(8), velocity: Velocity::Shared, least_similarity: 0.5, refresh: 0.5 }
+    }
+}
+
+impl Tracking {
+    /// How far patches of a region went, in patches; `swept` is where the region has been.
+    fn displacement(&self, instructions: Instructions, full: FullFrames, patches: &[usize], swept: &PatchSet) -> Result<Option<[f32; 2]>, AriaError> {
+        let (mut matched, votes) = matches_and_votes(instructions, full.warped, full.current, patches, self.search)?;
+        if self.velocity == Velocity::Shared {
+            return Ok(votes.displacement());
+        }
+        matched.retain(|m| m.similarity >= self.least_similarity && swept.contains(m.source));
+        let grid = full.current.grid();
+        let sum = matched.iter().map(|m| m.displacement(grid)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
+        Ok((!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32)))
+    }
+}
+
+/// Regions between full frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tracker {
+    tracking: Tracking,
+    regions: Vec<Region>,
+    next: u64,
+}
+
+impl Tracker {
+    /// No region yet.
+    ///
+    /// # Errors
+    /// When the weight of a refreshed velocity is not between 0 and 1.
+    pub fn new(tracking: Tracking) -> Result<Self, AriaError> {
+        if !(0.0..=1.0).contains(&tracking.refresh) {
+            return Err(AriaError::setting("the weight of a refreshed velocity", tracking.refresh, "between 0 and 1"));
+        }
+        Ok(Self { tracking, regions: Vec::new(), next: 0 })
+    }
+
+    /// The regions of the last full frame.
+    #[must_use]
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Finds the regions of full frame `frame`, `frames` after the one that was `warped` into it by `flow`.
+    ///
+    /// # Errors
+    /// When shapes differ or no frame lies between the two.
+    pub fn find(&mut self, instructions: Instructions, frame: u64, full: FullFrames, found: &Identified) -> Result<(), AriaError> {
+        if full.frames == 0 {
+            return Err(AriaError::Order { frame, latest: frame });
+        }
+        let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(full.flow, region.age(frame)))).collect();
+        let mut regions = Vec::new();
+        for group in group(&found.dynamic, self.tracking.smallest) {
+            let id = self.identity(&mut free, &group.filled);
+            let moved = self.tracking.displacement(instructions, full, &group.dynamic, &group.filled)?;
+            let velocity = moved.unwrap_or([0.0; 2]).map(|d| d / full.frames as f32);
+            regions.push(Region { id, patches: group.filled, velocity, frame });
+        }
+        self.regions = regions;
+        Ok(())
+    }
+
+    /// The number of the earlier region that a new one shares most patches with, or a new number.
+    fn identity(&mut self, free: &mut Vec<(u64, PatchSet)>, patches: &PatchSet) -> u64 {
+        let shared = free.iter().enumerate().map(|(index, (_, set))| (set.shared(patches), index));
+        match shared.max_by_key(|(shared, index)| (*shared, std::cmp::Reverse(*index))) {
+            Some((shared, index)) if shared > 0 => free.swap_remove(index).0,
+            _ => {
+                self.next += 1;
+                self.next - 1
+            }
+        }
+    }
+
+    /// Takes a region's velocity anew from its own update: the patches `now` of the current frame are matched in the last full frame, warped to now. Sources
+    /// in `swept`, where the region has been since, count. An id that is gone is none of ours: the update came too late.
+    ///
+    /// # Errors
+    /// When shapes differ.
+    pub fn refresh(&mut self, instructions: Instructions, id: u64, full: FullFrames, now: &PatchSet, swept: &PatchSet) -> Result<(), AriaError> {
+        let refresh = self.tracking.refresh;
+        let Some(region) = self.regions.iter_mut().find(|region| region.id == id) else { return Ok(()) };
+        let asked: Vec<usize> = now.iter().collect();
+        if let Some(moved) = self.tracking.displacement(instructions, full, &asked, swept)?
+            && full.frames > 0
+        {
+            let seen = moved.map(|d| d / full.frames as f32);
+            region.velocity = std::array::from_fn(|i| region.velocity[i] + refresh * (seen[i] - region.velocity[i]));
+        }
+        Ok(())
+    }
+}
+
+/// Two frames that are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct FullFrames<'a> {
+    /// The earlier one's features, warped into the current.
+    pub warped: &'a FeatureMap,
+    /// The current one's.
+    pub current: &'a FeatureMap,
+    /// What warped the earlier one.
+    pub flow: &'a PatchFlow,
+    /// Frames between the two.
+    pub frames: u64,
+}
+
+/// A region's window in a frame, larger by what is needed to see it well (section 4.3.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Padding {
+    /// Patches on each side, so that the encoder sees what surrounds the region.
+    pub around: usize,
+    /// Frames of motion ahead of the region.
+    pub frames_ahead: f32,
+}
+
+impl Default for Padding {
+    fn default() -> Self {
+        Self { around: 1, frames_ahead: 1.0 }
+    }
+}
+
+impl Padding {
+    /// The region's window and the way it went since it was last updated, `frames` ago: what it left is seen for the first time. `None` once it left the frame.
+    #[must_use]
+    pub fn window(&self, patches: &PatchSet, velocity: [f32; 2], frames: f32) -> Option<Window> {
+        let margin = |v: f32, frames: f32| (v.max(0.0) * frames).ceil() as usize;
+        let sides = |v: f32| [margin(v, frames).saturating_add(margin(-v, self.frames_ahead)), margin(-v, frames).saturating_add(margin(v, self.frames_ahead))];
+        let ([left, right], [above, below]) = (sides(velocity[0]), sides(velocity[1]));
+        let padded = [above, below, left, right].map(|margin| margin.saturating_add(self.around));
+        Some(patches.window()?.grown(patches.grid(), padded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Grid;
+
+    fn set(grid: Grid, window: Window) -> PatchSet {
+        PatchSet::of(grid, |patch| window.contains(grid.place(patch).0, grid.place(patch).1))
+    }
+
+    #[test]
+    fn padding_reaches_back_over_the_way_and_a_step_ahead() {
+        let grid = Grid::new(29, 47).expect("a grid");
+        let region = set(grid, Window { row: 10, col: 20, rows: 3, cols: 4 });
+        let still = Padding::default().window(&region, [0.0, 0.0], 4.0);
+        assert_eq!(still, Some(Window { row: 9, col: 19, rows: 5, cols: 6 }));
+        // Rightwards half a patch a frame, four frames since it was seen: two columns behind, one ahead.
+        let right = Padding::default().window(&region, [0.5, 0.0], 4.0);
+        assert_eq!(right, Some(Window { row: 9, col: 17, rows: 5, cols: 9 }));
+        let up = Padding::default().window(&region, [0.0, -0.3], 2.0);
+        assert_eq!(up, Some(Window { row: 8, col: 19, rows: 7, cols: 6 }));
+        assert_eq!(Padding::default().window(&PatchSet::new(grid), [1.0, 1.0], 2.0), None);
+        let wild = Padding::default().window(&region, [f32::INFINITY, f32::NAN], 2.0);
+        assert!(wild.is_some_and(|window| grid.window().covers(window)));
+    }
+
+    #[test]
+    fn regions_follow_their_velocity_and_the_camera() {
+        let grid = Grid::new(12, 20).expect("a grid");
+        let region = Region { id: 0, patches: set(grid, Window { row: 4, col: 5, rows: 3, cols: 4 }), velocity: [0.5, -0.25], frame: 0 };
+        assert_eq!(region.at(&PatchFlow::still(grid), 4.0), set(grid, Window { row: 3, col: 7, rows: 3, cols: 4 }));
+        // The camera turns right: everything moves left by 3.
+        let flow = PatchFlow::of(grid, |patch| Some([grid.centre(patch)[0] + 3.0, grid.centre(patch)[1]]));
+        assert_eq!(region.at(&flow, 4.0), set(grid, Window { row: 3, col: 4, rows: 3, cols: 4 }));
+        assert_eq!(region.at(&PatchFlow::still(grid), 100.0).count(), 0, "it left the frame");
+    }
+
+    /// A block with features of its own moves two columns to the right in four frames, twice.
+    #[test]
+    fn a_block_is_found_again_with_its_velocity_and_keeps_its_number() {
+        let grid = Grid::new(10, 16).expect("a grid");
+        let width = 64;
+        let mut random = crate::random::Random::new(2);
+        let background: Vec<f32> = (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
+        let block: Vec<f32> = (0..4 * 4 * width).map(|_| random.normal() as f32).collect();
+        let frame = |col: usize| {
+            let mut values = background.clone();
+            for (row, offset) in (3..7).flat_map(|row| (0..4).map(move |offset| (row, offset))) {
+                let from = ((row - 3) * 4 + offset) * width;
+                values[grid.index(row, col + offset) * width..][..width].copy_from_slice(&block[from..from + width]);
+            }
+            FeatureMap::from_values(Instructions::best(), grid, width, &values).expect("a map")
+        };
+        let (best, flow) = (Instructions::best(), PatchFlow::still(grid));
+        let mut tracker = Tracker::new(Tracking::default()).expect("a tracker");
+        let mut ids = Vec::new();
+        for (number, cols) in [[2, 4], [4, 6]].iter().enumerate() {
+            let [before, current] = cols.map(frame);
+            let mut warped = crate::Warped::new(grid, width).expect("room");
+            warped.warp(best, &before, &flow).expect("a warp");
+            let found = crate::identify(best, &warped, &current, crate::THRESHOLD).expect("patches");
+            let full = FullFrames { warped: &warped.features, current: &current, flow: &flow, frames: 4 };
+            tracker.find(best, 4 * (number as u64 + 1), full, &found).expect("regions");
+            let [region] = tracker.regions() else { panic!("{} regions", tracker.regions().len()) };
+            let [x, y] = region.velocity;
+            assert!((x - 0.5).abs() < 0.02 && y.abs() < 0.02, "{x} {y}");
+            assert_eq!(region.patches.window(), Some(Window { row: 3, col: cols[0], rows: 4, cols: 6 }));
+            ids.push(region.id);
+        }
+        assert_eq!(ids, [0, 0]);
+        assert!(Tracker::new(Tracking { refresh: 2.0, ..Tracking::default() }).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! An application in a rendered scene: full frames arrive an interval late, one cycle runs in every frame, and what goes to the decoder is compared with the
+//! features that an encoder of full frames would have given for the current one.
+
+use vitempo_aria::{
+    AriaError, CameraFlow, FeatureMap, Grid, Instructions, PatchSet, Runtime, Settings, Structure,
+    scene::{Kind, Scene, StandIn, Truth},
+};
+
+const WIDTH: usize = 128;
+const INTERVAL: u64 = 4;
+
+/// 1 - cosine similarity to the truth over the patches that moved since the full frame, and over the rest: sums and counts.
+#[derive(Debug, Default)]
+struct Error {
+    moving: f64,
+    moving_patches: usize,
+    rest: f64,
+    rest_patches: usize,
+}
+
+impl Error {
+    fn count(&mut self, given: &FeatureMap, real: &FeatureMap, moving: &PatchSet) {
+        let mut similarities = Vec::new();
+        given.similarities(Instructions::best(), real, &mut similarities).expect("maps of one shape");
+        for (patch, similarity) in similarities.iter().enumerate() {
+            let error = f64::from(1.0 - similarity);
+            if moving.contains(patch) {
+                self.moving += error;
+                self.moving_patches += 1;
+            } else {
+                self.rest += error;
+                self.rest_patches += 1;
+            }
+        }
+    }
+
+    fn means(&self) -> [f64; 2] {
+        [self.moving / self.moving_patches.max(1) as f64, self.rest / self.rest_patches.max(1) as f64]
+    }
+}
+
+/// Runs 40 frames with so many cycles in each; the region encoder sees what a full one would. Also what one would have without warping.
+fn run(kind: Kind, cycles: usize) -> [Error; 2] {
+    let grid = Grid::new(17, 23).expect("a grid");
+    let scene = Scene::new(kind, 21, grid, 8).expect("a scene");
+    let encoder = StandIn::new(WIDTH, 1);
+    let flow = CameraFlow::new(scene.camera().intrinsics, Structure::Distant);
+    let mut runtime = Runtime::new(Settings::new(grid, WIDTH, [7, 9]), flow).expect("a runtime");
+    let frames: Vec<_> = (0..40)
+        .map(|frame| {
+            let picture = scene.picture(frame);
+            let features = FeatureMap::from_values(Instructions::best(), grid, WIDTH, &encoder.encode(scene.camera(), &picture)).expect("features");
+            (picture, features)
+        })
+        .collect();
+    let (mut aligned, mut stale) = (Error::default(), Error::default());
+    for frame in 0..40u64 {
+        let (picture, real) = &frames[frame as usize];
+        if frame % INTERVAL == 0 && frame >= INTERVAL {
+            let (full, features) = &frames[(frame - INTERVAL) as usize];
+            runtime.full_frame(full.frame, &full.pose, features.values()).expect("a full frame");
+            runtime.estimator_mut().set_structure(Structure::Depth(scene.camera().depths_of_patches(full)));
+        }
+        if frame < 3 * INTERVAL {
+            continue;
+        }
+        let plan = runtime.frame(frame, &picture.pose, cycles).expect("a plan");
+        assert!(plan.cycles.len() <= cycles);
+        for cycle in &plan.cycles {
+            let window: Vec<f32> = cycle.window.places().flat_map(|(row, col)| real.row(grid.index(row, col)).to_vec()).collect();
+            runtime.update(cycle, &window).expect("an update");
+        }
+        let (full, features) = &frames[(frame - frame % INTERVAL - INTERVAL) as usize];
+        let truth = Truth::between(scene.world(), scene.camera(), full, picture);
+        aligned.count(runtime.aligned(), real, &truth.moving);
+        stale.count(features, real, &truth.moving);
+    }
+    println!("{:>12}, {cycles} cycles: {:.4?} aligned, {:.4?} as they were (moving, rest)", kind.name(), aligned.means(), stale.means());
+    [aligned, stale]
+}
+
+#[test]
+fn cycles_lower_the_error_where_things_move_and_warping_elsewhere() {
+    for kind in [Kind::Fast, Kind::Crowded] {
+        let [none, stale] = run(kind, 0);
+        let [one, _] = run(kind, 1);
+        let [three, _] = run(kind, 3);
+        assert!(none.moving_patches > 300 && none.rest_patches > 3000, "{none:?}");
+        assert!(one.means()[0] < 0.9 * none.means()[0], "one cycle a frame");
+        assert!(three.means()[0] < one.means()[0], "three cycles a frame");
+        assert!(none.means()[1] < stale.means()[1], "warping");
+    }
+}
+
+#[test]
+fn what_comes_in_the_wrong_order_or_shape_is_an_error() {
+    let grid = Grid::new(5, 6).expect("a grid");
+    let flow = CameraFlow::new(vitempo_aria::Intrinsics::with_field_of_view(grid, 1.0).expect("a lens"), Structure::Distant);
+    let mut runtime = Runtime::new(Settings::new(grid, 8, [3, 3]), flow.clone()).expect("a runtime");
+    let pose = vitempo_aria::Pose::default();
+    let features = vec![1.0; 30 * 8];
+    assert_eq!(runtime.frame(0, &pose, 1), Err(AriaError::NoFullFrame));
+    runtime.full_frame(5, &pose, &features).expect("the first");
+    assert!(matches!(runtime.full_frame(5, &pose, &features), Err(AriaError::Order { .. })));
+    assert!(matches!(runtime.full_frame(6, &pose, &features[1..]), Err(AriaError::Values { .. })));
+    assert!(matches!(runtime.frame(4, &pose, 1), Err(AriaError::Order { .. })));
+    assert!(runtime.frame(7, &pose, 1).expect("a plan").cycles.is_empty());
+    assert!(Runtime::new(Settings::new(grid, 0, [3, 3]), flow.clone()).is_err());
+    assert!(Runtime::new(Settings::new(grid, 8, [6, 3]), flow).is_err());
+}

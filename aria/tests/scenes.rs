@@ -1,0 +1,122 @@
+//! Identification, tracking and warping in rendered scenes, against the truth and against what one would do without them.
+//!
+//! Scenes of four kinds, two seeds each; 17 x 23 patches of 14 pixels; features of the stand-in encoder. The seeds are others than those
+//! that the prior on displacements was chosen with. Bounds are looser than what comes out, and would
+//! not hold for a runtime that found nothing, found everything, or left regions and features where they were.
+
+use vitempo_aria::{
+    CameraFlow, FlowEstimator, Grid, Instructions, PatchFlow, Structure, THRESHOLD, Warped,
+    flow::{Pair, Training},
+    scene::{Judgement, Kind, Scene, StandIn, judge},
+};
+
+const WIDTH: usize = 384;
+
+fn judged(kind: Kind) -> Vec<Judgement> {
+    let grid = Grid::of_image(238, 322, 14).expect("a grid");
+    let encoder = StandIn::new(WIDTH, 1);
+    let scenes = [31, 32].map(|seed| Scene::new(kind, seed, grid, 14).expect("a scene"));
+    let judgements: Vec<Judgement> = scenes.iter().map(|scene| judge(scene, &encoder, 9, 4, THRESHOLD).expect("figures")).collect();
+    for (judgement, seed) in judgements.iter().zip([31, 32]) {
+        let Judgement { dynamic, regions, blocks, tracking, tracking_by_means, warping } = judgement;
+        println!(
+            "{:>12} {seed}: dynamic {:.2}/{:.2}, regions {:.2}/{:.2}, blocks {:.2}/{:.2} (precision/recall, {} moved); tracking {:.2} (means {:.2}) of {:.2} patches \
+             ({}); warping {:.4} none, {:.4} distant, {:.4} depth ({})",
+            kind.name(),
+            dynamic.precision(),
+            dynamic.recall(),
+            regions.precision(),
+            regions.recall(),
+            blocks.precision(),
+            blocks.recall(),
+            regions.moved,
+            tracking.tracked(),
+            tracking_by_means.tracked(),
+            tracking.still(),
+            tracking.positions,
+            warping.unwarped(),
+            warping.distant(),
+            warping.depth(),
+            warping.patches,
+        );
+    }
+    judgements
+}
+
+/// What holds in every scene.
+fn hold(judgements: &[Judgement]) {
+    for Judgement { dynamic, regions, tracking, tracking_by_means, warping, .. } in judgements {
+        assert!(dynamic.precision() > 0.5 && dynamic.recall() > 0.45, "equation (1)");
+        assert!(regions.recall() > dynamic.recall() + 0.05 && regions.precision() > 0.4, "hulls");
+        assert!(tracking.positions > 20 && tracking.tracked() < 0.75 * tracking.still(), "tracking against standing still");
+        assert!(tracking.tracked() < 0.9 * tracking_by_means.tracked(), "tracking against means of matches");
+        assert!(warping.depth() <= warping.unwarped(), "warping");
+    }
+}
+
+#[test]
+fn slow() {
+    let judgements = judged(Kind::Slow);
+    hold(&judgements);
+    assert!(judgements.iter().all(|j| j.regions.f1() > 0.65 && j.regions.f1() > j.blocks.f1()));
+}
+
+#[test]
+fn fast() {
+    let judgements = judged(Kind::Fast);
+    hold(&judgements);
+    assert!(judgements.iter().all(|j| j.regions.recall() > 0.85 && j.regions.recall() > j.blocks.recall()));
+    assert!(judgements.iter().all(|j| j.warping.depth() < 0.95 * j.warping.distant() && j.warping.distant() < 0.6 * j.warping.unwarped()));
+}
+
+/// Many things that move: block matching does about as well.
+#[test]
+fn crowded() {
+    let judgements = judged(Kind::Crowded);
+    hold(&judgements);
+    assert!(judgements.iter().all(|j| j.regions.f1() > 0.7 && j.regions.f1() > j.blocks.f1() - 0.12));
+}
+
+#[test]
+fn abrupt_turns() {
+    let judgements = judged(Kind::AbruptTurns);
+    hold(&judgements);
+    assert!(judgements.iter().all(|j| j.regions.f1() > j.blocks.f1() + 0.15));
+    assert!(judgements.iter().all(|j| j.warping.distant() < 0.3 * j.warping.unwarped()));
+}
+
+/// Trained on scenes of a kind, tried on others of that kind: 1 - cosine similarity of warped features, over all patches that were in view.
+#[test]
+fn learned_flow() {
+    let grid = Grid::of_image(136, 184, 8).expect("a grid");
+    let encoder = StandIn::new(96, 1);
+    let scene = |seed: u64| Scene::new(Kind::Fast, seed, grid, 8).expect("a scene");
+    let pairs = |seeds: std::ops::Range<u64>| -> Vec<Pair> {
+        let of = |seed: u64| (0..6).map(move |n| (seed, 17 * n));
+        seeds.flat_map(of).map(|(seed, from)| scene(seed).pair(&encoder, from, from + 4).expect("a pair")).collect()
+    };
+    let (known, new) = (pairs(100..120), pairs(200..205));
+    let intrinsics = scene(100).camera().intrinsics;
+    let learned = Training::default().train(intrinsics, &known).expect("a flow");
+    let distant = CameraFlow::new(intrinsics, Structure::Distant);
+    let [learned, distant, unwarped] = [Some(&learned as &dyn FlowEstimator), Some(&distant), None].map(|flow| error(&new, flow));
+    println!("learned {learned:.4}, distant {distant:.4}, unwarped {unwarped:.4}");
+    assert!(learned < distant && distant < unwarped);
+}
+
+fn error(pairs: &[Pair], flow: Option<&dyn FlowEstimator>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for pair in pairs {
+        let grid = pair.before.grid();
+        let flow = flow.map_or_else(|| PatchFlow::still(grid), |flow| flow.flow(&pair.before, &pair.motion).expect("a flow"));
+        let mut warped = Warped::new(grid, pair.before.width()).expect("room");
+        let mut similarities = Vec::new();
+        warped.warp(Instructions::best(), &pair.before, &flow).expect("a warp");
+        warped.features.similarities(Instructions::best(), &pair.now, &mut similarities).expect("similarities");
+        for patch in (0..grid.patches()).filter(|patch| !warped.unseen.contains(*patch)) {
+            sum += f64::from(1.0 - similarities[patch]);
+            count += 1;
+        }
+    }
+    sum / f64::from(count)
+}
