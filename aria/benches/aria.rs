@@ -5,11 +5,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::hint::black_box;
+use std::{collections::BTreeMap, hint::black_box};
 use vitempo_aria::{
-    CameraFlow, Grid, Instructions, Pose, Runtime, Search, Settings, Structure,
+    CameraFlow, Grid, Instructions, Pose, Runtime, Search, Settings, Structure, Window,
     scene::{Kind, Scene, StandIn},
-    scheduler::Cycle,
 };
 
 const WIDTH: usize = 384;
@@ -32,8 +31,6 @@ struct Input {
     flow: CameraFlow,
     poses: [Pose; 2],
     features: [Vec<f32>; 2],
-    /// Features of a cycle's window.
-    window: Vec<f32>,
 }
 
 impl Input {
@@ -45,8 +42,12 @@ impl Input {
         let features = [0, 1].map(|i| encoder.encode(scene.camera(), &pictures[i]));
         let depth = scene.camera().depths_of_patches(&pictures[0]);
         let flow = CameraFlow::new(scene.camera().intrinsics, Structure::Depth(depth));
-        let window = features[1][..17 * 23 * WIDTH].to_vec();
-        Self { grid, flow, poses: [pictures[0].pose, pictures[1].pose], features, window }
+        Self { grid, flow, poses: [pictures[0].pose, pictures[1].pose], features }
+    }
+
+    /// What the region encoder would say of a window of the second full frame.
+    fn window(&self, window: Window) -> Vec<f32> {
+        window.places().flat_map(|(row, col)| self.features[1][self.grid.index(row, col) * WIDTH..][..WIDTH].to_vec()).collect()
     }
 
     fn runtime(&self, instructions: Instructions, search: Search) -> Runtime<CameraFlow> {
@@ -98,8 +99,9 @@ fn main() {
     println!("{}, {WIDTH} features: {} dynamic patches, {} unseen, {} regions", input.grid, found.dynamic.count(), found.unseen.count(), probe.regions().len());
     let flow = input.flow.over(input.grid, &vitempo_aria::CameraMotion::between(&input.poses[0], &input.poses[1])).unwrap();
 
+    let window = input.window(Window { row: 0, col: 0, rows: 17, cols: 23 });
     let mut full = vec![Contender::new("straightforward", || drop(black_box(plain::full_frame(&input, &flow, 8))))];
-    let mut frames = vec![Contender::new("straightforward", || drop(black_box(plain::frame(&input, &flow))))];
+    let mut frames = vec![Contender::new("straightforward", || drop(black_box(plain::frame(&input, &flow, &window))))];
     for instructions in Instructions::available() {
         full.push(full_frames(&input, instructions, near, instructions.name()));
         frames.push(camera_frames(&input, instructions));
@@ -127,11 +129,14 @@ fn full_frames<'a>(input: &'a Input, instructions: Instructions, search: Search,
 fn camera_frames(input: &Input, instructions: Instructions) -> Contender<'_> {
     let mut runtime = input.runtime(instructions, Search::Within(8));
     let mut number = INTERVAL;
+    let mut seen: BTreeMap<Window, Vec<f32>> = BTreeMap::new();
     Contender::new(instructions.name(), move || {
-        // Regions move on for one interval at most, as they do between full frames.
+        // Regions move on for one interval at most, as they do between full frames; the second full frame stands for all of them.
         number = if number >= 2 * INTERVAL { INTERVAL + 1 } else { number + 1 };
-        let plan = runtime.frame(number, &input.poses[0], 1).unwrap();
-        plan.cycles.iter().for_each(|cycle: &Cycle| runtime.update(cycle, &input.window).unwrap());
+        let plan = runtime.frame(number, &input.poses[1], 1).unwrap();
+        for cycle in &plan.cycles {
+            runtime.update(cycle, seen.entry(cycle.window).or_insert_with(|| input.window(cycle.window))).unwrap();
+        }
         black_box(runtime.aligned());
     })
 }
@@ -203,9 +208,9 @@ mod plain {
     }
 
     /// Warp, and a window put into its place.
-    pub fn frame(input: &Input, flow: &PatchFlow) -> Vec<f32> {
+    pub fn frame(input: &Input, flow: &PatchFlow, window: &[f32]) -> Vec<f32> {
         let mut warped = warp(input, flow);
-        for (row, features) in input.window.chunks_exact(23 * WIDTH).enumerate() {
+        for (row, features) in window.chunks_exact(23 * WIDTH).enumerate() {
             warped[input.grid.index(row, 0) * WIDTH..][..features.len()].copy_from_slice(features);
         }
         warped

@@ -2,7 +2,7 @@
 
 use crate::{
     AriaError, Grid, Instructions,
-    lanes::{dot, vectorised},
+    lanes::{Lanes, dot, vectorised},
 };
 
 /// One vector of features per patch, f32, and the length of each.
@@ -44,8 +44,7 @@ impl FeatureMap {
         if values.len() != self.values.len() {
             return Err(AriaError::Values { given: values.len(), patches: self.grid.patches(), width: self.width });
         }
-        self.values.copy_from_slice(values);
-        measure(instructions, &self.values, self.width, &mut self.norms);
+        take(instructions, values, self.width, &mut self.values, &mut self.norms);
         match self.norms.iter().position(|norm| !norm.is_finite()) {
             Some(patch) => Err(AriaError::NotFinite { patch }),
             None => Ok(()),
@@ -114,6 +113,11 @@ impl FeatureMap {
         Ok(())
     }
 
+    /// Cosine similarity of one patch with the same patch of another map of the same shape.
+    pub(crate) fn similarity(&self, instructions: Instructions, other: &Self, patch: usize) -> f32 {
+        cosine(product(instructions, self.row(patch), other.row(patch)), self.norms[patch], other.norms[patch])
+    }
+
     pub(crate) fn same_shape(&self, other: &Self) -> Result<(), AriaError> {
         if self.grid == other.grid && self.width == other.width {
             return Ok(());
@@ -130,21 +134,30 @@ pub(crate) fn cosine(product: f32, a: f32, b: f32) -> f32 {
     if lengths > 0.0 { product / lengths } else { 0.0 }
 }
 
-vectorised!(fn measure(values: &[f32], width: usize, norms: &mut [f32]) = measure_rows);
+vectorised!(fn take(values: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = take_rows);
 
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn measure_rows<const LANES: usize, const FUSED: bool>(values: &[f32], width: usize, norms: &mut [f32]) {
-    for (row, norm) in values.chunks_exact(width).zip(norms) {
-        *norm = dot::<LANES, FUSED>(row, row).sqrt();
+unsafe fn take_rows<L: Lanes>(values: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
+    for ((row, out), norm) in values.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(norms) {
+        out.copy_from_slice(row);
+        // SAFETY: as for this function.
+        *norm = unsafe { dot::<L>(row, row) }.sqrt();
     }
 }
 
+vectorised!(fn product(a: &[f32], b: &[f32]) -> f32 = dot);
+
 vectorised!(fn products(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) = products_of_rows);
 
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn products_of_rows<const LANES: usize, const FUSED: bool>(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
+unsafe fn products_of_rows<L: Lanes>(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
     for ((a, b), out) in a.chunks_exact(width).zip(b.chunks_exact(width)).zip(out) {
-        *out = dot::<LANES, FUSED>(a, b);
+        // SAFETY: as for this function.
+        *out = unsafe { dot::<L>(a, b) };
     }
 }
 

@@ -1,21 +1,178 @@
-//! Sums over features: the loops that take time, written once and compiled for each set of [`Instructions`](crate::Instructions).
+//! Sums over features: the loops that take time, written once over [`Lanes`] and compiled for each set of [`Instructions`](crate::Instructions).
 
-/// Rows that one query is compared with at a time.
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// Rows that queries are compared with at a time.
 pub(crate) const ROWS: usize = 4;
 
-/// `fn name(instructions, arguments...)`: runs `body::<LANES, FUSED>(arguments...)`, compiled for the instructions.
+/// A register of numbers.
+///
+/// # Safety
+/// All functions: only where the processor has the instructions of the register, and pointers to at least `COUNT` numbers.
+pub(crate) trait Lanes: Copy {
+    const COUNT: usize;
+    unsafe fn splat(value: f32) -> Self;
+    unsafe fn load(from: *const f32) -> Self;
+    unsafe fn store(self, to: *mut f32);
+    /// `self * by + plus`.
+    unsafe fn multiply_add(self, by: Self, plus: Self) -> Self;
+    /// Sums over the numbers of four registers.
+    unsafe fn totals(four: &[Self; 4]) -> [f32; 4];
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Lanes for __m512 {
+    const COUNT: usize = 16;
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        unsafe { _mm512_set1_ps(value) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { _mm512_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm512_storeu_ps(to, self) }
+    }
+    #[inline(always)]
+    unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        unsafe { _mm512_fmadd_ps(self, by, plus) }
+    }
+    #[inline(always)]
+    unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        unsafe {
+            let mut halves = [_mm256_setzero_ps(); 4];
+            for (half, whole) in halves.iter_mut().zip(four) {
+                let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(*whole)));
+                *half = _mm256_add_ps(_mm512_castps512_ps256(*whole), upper);
+            }
+            __m256::totals(&halves)
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Lanes for __m256 {
+    const COUNT: usize = 8;
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        unsafe { _mm256_set1_ps(value) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm256_storeu_ps(to, self) }
+    }
+    #[inline(always)]
+    unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        unsafe { _mm256_fmadd_ps(self, by, plus) }
+    }
+    #[inline(always)]
+    unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        unsafe {
+            let pairs = [_mm256_hadd_ps(four[0], four[1]), _mm256_hadd_ps(four[2], four[3])];
+            let halves = _mm256_hadd_ps(pairs[0], pairs[1]);
+            let sums = _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+            let mut out = [0.0; 4];
+            _mm_storeu_ps(out.as_mut_ptr(), sums);
+            out
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Lanes for __m128 {
+    const COUNT: usize = 4;
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        unsafe { _mm_set1_ps(value) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { _mm_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm_storeu_ps(to, self) }
+    }
+    #[inline(always)]
+    unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        unsafe { _mm_add_ps(_mm_mul_ps(self, by), plus) }
+    }
+    #[inline(always)]
+    unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        unsafe {
+            let [mut a, mut b, mut c, mut d] = *four;
+            _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
+            let mut out = [0.0; 4];
+            _mm_storeu_ps(out.as_mut_ptr(), _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d)));
+            out
+        }
+    }
+}
+
+/// What every processor of the target has.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type Portable = __m128;
+/// What every processor of the target has.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) type Portable = Four;
+
+/// Four numbers, which the compiler keeps in one register where there are some.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[derive(Clone, Copy)]
+pub(crate) struct Four([f32; 4]);
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+impl Lanes for Four {
+    const COUNT: usize = 4;
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self([value; 4])
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        Self(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        let fused = cfg!(target_arch = "aarch64");
+        Self(std::array::from_fn(|i| if fused { self.0[i].mul_add(by.0[i], plus.0[i]) } else { self.0[i] * by.0[i] + plus.0[i] }))
+    }
+    #[inline(always)]
+    unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        let mut out = [0.0; 4];
+        for (out, Self([a, b, c, d])) in out.iter_mut().zip(four) {
+            *out = (a + c) + (b + d);
+        }
+        out
+    }
+}
+
+/// `fn name(instructions, arguments...)`: runs `body::<Lanes>(arguments...)`, compiled for the instructions.
 macro_rules! vectorised {
     ($visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident) => {
         $visibility fn $name(instructions: $crate::Instructions, $($argument: $type),*) $(-> $out)? {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx2,fma")]
             fn avx512($($argument: $type),*) $(-> $out)? {
-                $body::<16, true>($($argument),*)
+                // SAFETY: this function is for the instructions that the registers need.
+                unsafe { $body::<std::arch::x86_64::__m512>($($argument),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             fn avx2($($argument: $type),*) $(-> $out)? {
-                $body::<8, true>($($argument),*)
+                // SAFETY: as above.
+                unsafe { $body::<std::arch::x86_64::__m256>($($argument),*) }
             }
             match instructions.0 {
                 // SAFETY: `Instructions` are only made where the processor has them.
@@ -24,98 +181,148 @@ macro_rules! vectorised {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::instructions::Set::Avx2 => unsafe { avx2($($argument),*) },
-                $crate::instructions::Set::Portable => $body::<8, { cfg!(target_arch = "aarch64") }>($($argument),*),
+                // SAFETY: these lanes need no instructions beyond the target's.
+                $crate::instructions::Set::Portable => unsafe { $body::<$crate::lanes::Portable>($($argument),*) },
             }
         }
     };
 }
 pub(crate) use vectorised;
 
-/// `a b + c`.
+/// Inner product of two rows, as far as the shorter goes.
+///
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn multiply_add<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
-    if FUSED { a.mul_add(b, c) } else { a * b + c }
-}
-
-#[inline(always)]
-fn add<const LANES: usize, const FUSED: bool>(a: &[f32; LANES], b: &[f32; LANES], sum: [f32; LANES]) -> [f32; LANES] {
-    std::array::from_fn(|lane| multiply_add::<FUSED>(a[lane], b[lane], sum[lane]))
-}
-
-/// Sum of the lanes, halves upon halves.
-#[inline(always)]
-fn total<const LANES: usize>(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
+pub(crate) unsafe fn dot<L: Lanes>(a: &[f32], b: &[f32]) -> f32 {
+    let length = a.len().min(b.len());
+    let whole = length - length % L::COUNT;
+    // SAFETY: every load begins at least a register's length before the end of both rows.
+    let mut sum = unsafe {
+        let mut sums = [L::splat(0.0); 4];
+        let mut at = 0;
+        while at + 4 * L::COUNT <= whole {
+            for (k, sum) in sums.iter_mut().enumerate() {
+                let from = at + k * L::COUNT;
+                *sum = L::load(a.as_ptr().add(from)).multiply_add(L::load(b.as_ptr().add(from)), *sum);
+            }
+            at += 4 * L::COUNT;
         }
-        half /= 2;
-    }
-    lanes[0]
-}
-
-/// Inner product of two rows of the same length.
-#[inline(always)]
-pub(crate) fn dot<const LANES: usize, const FUSED: bool>(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [[0.0; LANES]; 4];
-    let ((a, a_last), (b, b_last)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
-    for (a, b) in a.iter().zip(b) {
-        sums = std::array::from_fn(|k| add::<LANES, FUSED>(&a[k], &b[k], sums[k]));
-    }
-    for (a, b) in a_last.iter().zip(b_last) {
-        sums[0] = add::<LANES, FUSED>(a, b, sums[0]);
-    }
-    let sum = std::array::from_fn(|lane| (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]));
-    a_rest.iter().zip(b_rest).fold(total::<LANES>(sum), |sum, (a, b)| multiply_add::<FUSED>(*a, *b, sum))
-}
-
-/// Inner products of `Q` queries with [`ROWS`] rows, all of the same length: each number loaded serves several products.
-#[inline(always)]
-pub(crate) fn dots<const LANES: usize, const FUSED: bool, const Q: usize>(queries: [&[f32]; Q], rows: [&[f32]; ROWS]) -> [[f32; ROWS]; Q] {
-    let mut sums = [[[0.0; LANES]; ROWS]; Q];
-    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>());
-    let chunked = queries.map(|query| query.as_chunks::<LANES>());
-    for (chunk, (((a, b), c), d)) in a.0.iter().zip(b.0).zip(c.0).zip(d.0).enumerate() {
-        for (sums, query) in sums.iter_mut().zip(&chunked) {
-            let query = &query.0[chunk];
-            *sums = [
-                add::<LANES, FUSED>(query, a, sums[0]),
-                add::<LANES, FUSED>(query, b, sums[1]),
-                add::<LANES, FUSED>(query, c, sums[2]),
-                add::<LANES, FUSED>(query, d, sums[3]),
-            ];
+        while at < whole {
+            sums[0] = L::load(a.as_ptr().add(at)).multiply_add(L::load(b.as_ptr().add(at)), sums[0]);
+            at += L::COUNT;
         }
-    }
-    let rests = [a.1, b.1, c.1, d.1];
-    std::array::from_fn(|q| {
-        std::array::from_fn(|r| {
-            let rest = chunked[q].1.iter().zip(rests[r]);
-            rest.fold(total::<LANES>(sums[q][r]), |sum, (a, b)| multiply_add::<FUSED>(*a, *b, sum))
-        })
-    })
-}
-
-/// `out` becomes the weighted sum of four rows; returns its squared length.
-#[inline(always)]
-pub(crate) fn blend<const LANES: usize, const FUSED: bool>(rows: [&[f32]; 4], weights: [f32; 4], out: &mut [f32]) -> f32 {
-    let [wa, wb, wc, wd] = weights;
-    let mix = |a: f32, b: f32, c: f32, d: f32| {
-        let upper = multiply_add::<FUSED>(wb, b, wa * a);
-        multiply_add::<FUSED>(wd, d, multiply_add::<FUSED>(wc, c, upper))
+        let [a, b, c, d] = L::totals(&sums);
+        (a + b) + (c + d)
     };
-    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>());
-    let (out, out_rest) = out.as_chunks_mut::<LANES>();
-    let mut squares = [0.0; LANES];
-    for ((((out, a), b), c), d) in out.iter_mut().zip(a.0).zip(b.0).zip(c.0).zip(d.0) {
-        *out = std::array::from_fn(|lane| mix(a[lane], b[lane], c[lane], d[lane]));
-        squares = add::<LANES, FUSED>(out, out, squares);
-    }
-    let mut sum = total::<LANES>(squares);
-    for ((((out, a), b), c), d) in out_rest.iter_mut().zip(a.1).zip(b.1).zip(c.1).zip(d.1) {
-        *out = mix(*a, *b, *c, *d);
-        sum = multiply_add::<FUSED>(*out, *out, sum);
+    for (a, b) in a[whole..length].iter().zip(&b[whole..length]) {
+        sum += a * b;
     }
     sum
+}
+
+/// Inner products of `Q` queries with [`ROWS`] rows, as far as the shortest goes: each number loaded serves several products.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: [&[f32]; ROWS]) -> [[f32; ROWS]; Q] {
+    let length = queries.iter().chain(&rows).map(|row| row.len()).min().unwrap_or(0);
+    let whole = length - length % L::COUNT;
+    // SAFETY: every load begins at least a register's length before the end of all rows.
+    let mut products = unsafe {
+        let mut sums = [[L::splat(0.0); ROWS]; Q];
+        let mut at = 0;
+        while at < whole {
+            let mut loaded = [L::splat(0.0); ROWS];
+            for (loaded, row) in loaded.iter_mut().zip(&rows) {
+                *loaded = L::load(row.as_ptr().add(at));
+            }
+            for (sums, query) in sums.iter_mut().zip(&queries) {
+                let query = L::load(query.as_ptr().add(at));
+                for (sum, row) in sums.iter_mut().zip(&loaded) {
+                    *sum = query.multiply_add(*row, *sum);
+                }
+            }
+            at += L::COUNT;
+        }
+        let mut products = [[0.0; ROWS]; Q];
+        for (products, sums) in products.iter_mut().zip(&sums) {
+            *products = L::totals(sums);
+        }
+        products
+    };
+    if whole == length {
+        return products;
+    }
+    for (products, query) in products.iter_mut().zip(&queries) {
+        for (product, row) in products.iter_mut().zip(&rows) {
+            *product += query[whole..length].iter().zip(&row[whole..length]).map(|(a, b)| a * b).sum::<f32>();
+        }
+    }
+    products
+}
+
+/// `out` becomes the weighted sum of four rows, as far as the shortest goes; returns its squared length.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+pub(crate) unsafe fn blend<L: Lanes>(rows: [&[f32]; 4], weights: [f32; 4], out: &mut [f32]) -> f32 {
+    let length = rows.iter().map(|row| row.len()).min().unwrap_or(0).min(out.len());
+    let whole = length - length % L::COUNT;
+    // SAFETY: every load and store begins at least a register's length before the end of all rows.
+    let mut square = unsafe {
+        let mut spread = [L::splat(0.0); 4];
+        for (spread, weight) in spread.iter_mut().zip(weights) {
+            *spread = L::splat(weight);
+        }
+        let nothing = L::splat(0.0);
+        let mut squares = nothing;
+        let mut at = 0;
+        while at < whole {
+            let mut mixed = nothing;
+            for (row, weight) in rows.iter().zip(&spread) {
+                mixed = L::load(row.as_ptr().add(at)).multiply_add(*weight, mixed);
+            }
+            mixed.store(out.as_mut_ptr().add(at));
+            squares = mixed.multiply_add(mixed, squares);
+            at += L::COUNT;
+        }
+        L::totals(&[squares, nothing, nothing, nothing])[0]
+    };
+    for (at, out) in out.iter_mut().enumerate().take(length).skip(whole) {
+        *out = rows.iter().zip(weights).map(|(row, weight)| row[at] * weight).sum();
+        square += *out * *out;
+    }
+    square
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// The lanes of targets without registers of ours; the others are tested where they are used.
+    #[test]
+    fn plain_lanes_add_up() {
+        let mut random = Random::new(1);
+        for length in [0, 3, 4, 16, 21, 70] {
+            let rows: Vec<Vec<f32>> = (0..5).map(|_| (0..length).map(|_| random.normal() as f32).collect()).collect();
+            let expected = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+            let four = [&rows[1][..], &rows[2], &rows[3], &rows[4]];
+            // SAFETY: plain lanes need nothing of the processor.
+            let (alone, products) = unsafe { (dot::<Four>(&rows[0], &rows[1]), dots::<Four, 1>([&rows[0]], four)) };
+            assert!((alone - expected(&rows[0], &rows[1])).abs() < 1e-4);
+            for (product, row) in products[0].iter().zip(four) {
+                assert!((product - expected(&rows[0], row)).abs() < 1e-4);
+            }
+            let mut out = vec![0.0; length];
+            // SAFETY: as above.
+            let square = unsafe { blend::<Four>(four, [0.1, 0.2, 0.3, 0.4], &mut out) };
+            let mixed = |at: usize| 0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at];
+            assert!(out.iter().enumerate().all(|(at, value)| (value - mixed(at)).abs() < 1e-5));
+            assert!((square - expected(&out, &out)).abs() < 1e-4);
+        }
+    }
 }

@@ -1,14 +1,13 @@
 //! Where was each dynamic patch before? Equation (2): the patch of the warped earlier frame whose features are most similar.
 //!
-//! Queries are compared two at a time with four rows at a time; neighbours share their candidates. Ties go to the nearest candidate.
+//! Queries that are near each other are compared in pairs with four candidates at a time: each number loaded serves several products. Ties go to the nearest candidate.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
-    features::cosine,
-    lanes::{ROWS, dots, vectorised},
+    lanes::{Lanes, ROWS, dots, vectorised},
 };
 
-/// How far two queries of a pair may lie apart: further, and they hardly share candidates.
+/// How far queries of a pair may lie apart: further, and they hardly share candidates.
 const NEAR: usize = 4;
 
 /// Which patches of the earlier frame are candidates.
@@ -72,19 +71,20 @@ pub fn matches_and_votes(
 
 vectorised!(fn search_all(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: &mut [Match], votes: &mut Votes) = search_pairs);
 
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn search_pairs<const LANES: usize, const FUSED: bool>(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: &mut [Match], votes: &mut Votes) {
+unsafe fn search_pairs<L: Lanes>(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: &mut [Match], votes: &mut Votes) {
     let grid = current.grid();
     let mut left = found;
-    while !left.is_empty() {
-        let paired = match &left[..] {
-            [a, b, ..] => search == Search::Everywhere || near(grid, a.patch, b.patch),
-            _ => false,
-        };
+    while let [first, ..] = left {
+        let first = first.patch;
+        let paired = left.get(1).is_some_and(|second| search == Search::Everywhere || near(grid, first, second.patch));
         let (now, later) = std::mem::take(&mut left).split_at_mut(if paired { 2 } else { 1 });
+        // SAFETY: as for this function.
         match now {
-            [a, b] => search_some::<LANES, FUSED, 2>(earlier, current, search, [a, b], votes),
-            [a] => search_some::<LANES, FUSED, 1>(earlier, current, search, [a], votes),
+            [a, b] => unsafe { search_some::<L, 2>(earlier, current, search, [a, b], votes) },
+            [a] => unsafe { search_some::<L, 1>(earlier, current, search, [a], votes) },
             _ => {}
         }
         left = later;
@@ -97,11 +97,28 @@ fn near(grid: Grid, a: usize, b: usize) -> bool {
     a_row == b_row && a_col.abs_diff(b_col) <= NEAR
 }
 
+/// A patch that is looked for.
+struct Query<'a> {
+    best: &'a mut Match,
+    row: usize,
+    col: usize,
+    /// One over its length.
+    inverse: f32,
+    /// Square of the distance to the best so far.
+    far: isize,
+}
+
+/// One over a length; 0 for none, which is similar to nothing.
+#[inline(always)]
+fn inverse(norm: f32) -> f32 {
+    if norm > 0.0 { 1.0 / norm } else { 0.0 }
+}
+
 /// First and last row, first and last column of the candidates of some queries.
-fn candidates<const Q: usize>(grid: Grid, search: Search, queries: &[&mut Match; Q]) -> [usize; 4] {
+fn candidates<const Q: usize>(grid: Grid, search: Search, queries: &[Query; Q]) -> [usize; 4] {
     let Search::Within(radius) = search else { return [0, grid.rows() - 1, 0, grid.cols() - 1] };
     let mut bounds = [usize::MAX, 0, usize::MAX, 0];
-    for (row, col) in queries.iter().map(|query| grid.place(query.patch)) {
+    for Query { row, col, .. } in queries {
         let [top, bottom, left, right] = bounds;
         let (last_row, last_col) = (row.saturating_add(radius).min(grid.rows() - 1), col.saturating_add(radius).min(grid.cols() - 1));
         bounds = [top.min(row.saturating_sub(radius)), bottom.max(last_row), left.min(col.saturating_sub(radius)), right.max(last_col)];
@@ -109,51 +126,44 @@ fn candidates<const Q: usize>(grid: Grid, search: Search, queries: &[&mut Match;
     bounds
 }
 
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn search_some<const LANES: usize, const FUSED: bool, const Q: usize>(
-    earlier: &FeatureMap,
-    current: &FeatureMap,
-    search: Search,
-    mut queries: [&mut Match; Q],
-    votes: &mut Votes,
-) {
+unsafe fn search_some<L: Lanes, const Q: usize>(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: [&mut Match; Q], votes: &mut Votes) {
     let grid = current.grid();
+    let mut queries = found.map(|best| {
+        let (row, col) = grid.place(best.patch);
+        Query { row, col, inverse: inverse(current.norms()[best.patch]), far: 0, best }
+    });
     let [top, bottom, left, right] = candidates(grid, search, &queries);
-    let rows: [&[f32]; Q] = std::array::from_fn(|q| current.row(queries[q].patch));
+    let features: [&[f32]; Q] = std::array::from_fn(|q| current.row(queries[q].best.patch));
     for row in top..=bottom {
         for col in (left..=right).step_by(ROWS) {
             // What fills up the last four is compared and not counted.
             let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, (col + r).min(right)));
-            let products = dots::<LANES, FUSED, Q>(rows, places.map(|place| earlier.row(place)));
+            let inverses: [f32; ROWS] = std::array::from_fn(|r| inverse(earlier.norms()[places[r]]));
+            // SAFETY: as for this function.
+            let products = unsafe { dots::<L, Q>(features, std::array::from_fn(|r| earlier.row(places[r]))) };
             for (query, products) in queries.iter_mut().zip(products) {
-                let norm = current.norms()[query.patch];
-                for (place, product) in places.into_iter().zip(products).take(right + 1 - col) {
-                    query.consider(grid, search, place, cosine(product, earlier.norms()[place], norm), votes);
+                for (r, product) in products.into_iter().enumerate().take(right + 1 - col) {
+                    let moved = [query.row as isize - row as isize, query.col as isize - (col + r) as isize];
+                    query.consider(search, places[r], moved, product * query.inverse * inverses[r], votes);
                 }
             }
         }
     }
 }
 
-impl Match {
+impl Query<'_> {
     #[inline(always)]
-    fn consider(&mut self, grid: Grid, search: Search, source: usize, similarity: f32, votes: &mut Votes) {
-        let moved = |place: usize| {
-            let ((row, col), (from_row, from_col)) = (grid.place(self.patch), grid.place(place));
-            (row as isize - from_row as isize, col as isize - from_col as isize)
-        };
-        let (rows, cols) = moved(source);
+    fn consider(&mut self, search: Search, source: usize, [rows, cols]: [isize; 2], similarity: f32, votes: &mut Votes) {
         if matches!(search, Search::Within(radius) if rows.unsigned_abs().max(cols.unsigned_abs()) > radius) {
             return;
         }
         votes.add(rows, cols, similarity);
-        if similarity < self.similarity {
-            return;
-        }
-        let (old_rows, old_cols) = moved(self.source);
-        let nearer = rows * rows + cols * cols < old_rows * old_rows + old_cols * old_cols;
-        if similarity > self.similarity || nearer {
-            (self.source, self.similarity) = (source, similarity);
+        let far = rows * rows + cols * cols;
+        if similarity > self.best.similarity || (similarity == self.best.similarity && far < self.far) {
+            (self.best.source, self.best.similarity, self.far) = (source, similarity, far);
         }
     }
 }

@@ -63,6 +63,7 @@ struct Asked {
     region: u64,
     /// Where it is now.
     now: PatchSet,
+    centre: Option<[f32; 2]>,
     /// And where it has been since it was last updated: what an update replaces.
     stale: PatchSet,
 }
@@ -202,10 +203,10 @@ impl<F: FlowEstimator> Runtime<F> {
         for region in self.tracker.regions() {
             let age = region.age(frame);
             let since = age.min(self.planner.waited(region.id) as f32 + 1.0);
-            let now = region.at(&self.flow, age);
+            let (now, stale) = region.now_and_swept(&self.flow, age, since);
             if let Some(window) = self.settings.padding.window(&now, region.velocity, since) {
                 requests.push(Request { region: region.id, window, speed: region.speed() });
-                self.asked.push(Asked { region: region.id, now, stale: region.swept(&self.flow, age, since) });
+                self.asked.push(Asked { region: region.id, centre: centre(&now), now, stale });
             }
         }
         self.ask_for_borders(&mut requests);
@@ -231,7 +232,7 @@ impl<F: FlowEstimator> Runtime<F> {
             if let Some(window) = self.settings.padding.window(&unseen, [0.0; 2], 0.0) {
                 let region = BORDERS - number as u64;
                 requests.push(Request { region, window, speed: 0.0 });
-                self.asked.push(Asked { region, now: unseen.clone(), stale: unseen });
+                self.asked.push(Asked { region, centre: None, now: unseen.clone(), stale: unseen });
             }
         }
     }
@@ -240,7 +241,7 @@ impl<F: FlowEstimator> Runtime<F> {
     fn paste_kept(&mut self) {
         let (grid, width) = (self.settings.grid, self.settings.width);
         for kept in &self.kept {
-            let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| centre(&asked.now)) else { continue };
+            let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| asked.centre) else { continue };
             let shift = [centre[0] - kept.centre[0], centre[1] - kept.centre[1]].map(f32::round);
             for ((patch, norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
                 let [x, y] = grid.centre(*patch);
@@ -274,21 +275,23 @@ impl<F: FlowEstimator> Runtime<F> {
             self.tracker.refresh(self.instructions, asked.region, full, &now, &asked.stale)?;
         }
         for asked in self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)) {
-            let replaced: Vec<(usize, f32)> = asked.stale.iter().filter(|patch| inside(*patch)).map(|patch| (patch, self.placed.norms()[patch])).collect();
-            let mut values = Vec::with_capacity(replaced.len() * width);
-            for (patch, norm) in &replaced {
-                self.merged.replace(*patch, self.placed.row(*patch), *norm);
-                values.extend_from_slice(self.placed.row(*patch));
+            let replaced: Vec<usize> = asked.stale.iter().filter(|patch| inside(*patch)).collect();
+            for patch in &replaced {
+                self.merged.replace(*patch, self.placed.row(*patch), self.placed.norms()[*patch]);
             }
+            // Borders are seen where they are, and what is as the full frame says needs no keeping.
+            let Some(centre) = asked.centre else { continue };
+            let differs = |patch: &usize| self.placed.similarity(self.instructions, &self.aligned.features, *patch) < self.settings.threshold;
+            let patches: Vec<(usize, f32)> = replaced.into_iter().filter(differs).map(|patch| (patch, self.placed.norms()[patch])).collect();
+            let mut values = Vec::with_capacity(patches.len() * width);
+            patches.iter().for_each(|(patch, _)| values.extend_from_slice(self.placed.row(*patch)));
             let older = self.kept.iter().filter(|kept| kept.region == asked.region).count();
             if older >= MOST_KEPT
                 && let Some(oldest) = self.kept.iter().position(|kept| kept.region == asked.region)
             {
                 self.kept.remove(oldest);
             }
-            if let Some(centre) = centre(&asked.now).filter(|_| asked.region <= BORDERS - grid.patches() as u64) {
-                self.kept.push(Kept { region: asked.region, frame: self.frame, centre, patches: replaced, values });
-            }
+            self.kept.push(Kept { region: asked.region, frame: self.frame, centre, patches, values });
         }
         Ok(())
     }

@@ -42,21 +42,27 @@ impl Region {
     /// Its patches `frames` later, when the camera's motion since is `flow`; holes that rounding leaves are filled.
     #[must_use]
     pub fn at(&self, flow: &PatchFlow, frames: f32) -> PatchSet {
-        self.swept(flow, frames, 0.0)
+        self.now_and_swept(flow, frames, 0.0).0
     }
 
-    /// Its patches `frames` later and the way it went in the last `back` frames of these: what it hid there is seen again.
+    /// The same, and with the way it went in the last `back` frames of these: what it hid there is seen again.
     #[must_use]
-    pub fn swept(&self, flow: &PatchFlow, frames: f32, back: f32) -> PatchSet {
+    pub fn now_and_swept(&self, flow: &PatchFlow, frames: f32, back: f32) -> (PatchSet, PatchSet) {
         let grid = self.patches.grid();
-        let moved = self.patches.iter().flat_map(|patch| {
+        let [vx, vy] = self.velocity;
+        let (mut now, mut all) = (Vec::new(), Vec::new());
+        for patch in self.patches.iter() {
             let [x, y] = flow.target_of(grid.centre(patch));
-            [frames, frames - back].map(|frames| [x + self.velocity[0] * frames, y + self.velocity[1] * frames])
-        });
-        let moved: Vec<usize> = moved.filter_map(|point| grid.at(point)).collect();
-        let mut set = PatchSet::new(grid);
-        fill(grid, &moved).into_iter().for_each(|patch| set.insert(patch));
-        set
+            now.extend(grid.at([x + vx * frames, y + vy * frames]));
+            all.extend(grid.at([x + vx * (frames - back), y + vy * (frames - back)]));
+        }
+        all.extend_from_slice(&now);
+        let filled = |patches: &[usize]| {
+            let mut set = PatchSet::new(grid);
+            fill(grid, patches).into_iter().for_each(|patch| set.insert(patch));
+            set
+        };
+        (filled(&now), filled(&all))
     }
 }
 
@@ -78,6 +84,8 @@ pub struct Tracking {
     pub search: Search,
     /// How velocities are taken.
     pub velocity: Velocity,
+    /// Most patches of a region that are looked for, evenly chosen: its motion does not need them all.
+    pub most: usize,
     /// With [`Velocity::Mean`], the cosine similarity from which a match says something of the motion.
     pub least_similarity: f32,
     /// What a new velocity from a region's own update counts, between 0 and 1.
@@ -86,14 +94,14 @@ pub struct Tracking {
 
 impl Default for Tracking {
     fn default() -> Self {
-        Self { smallest: 1, search: Search::Within(8), velocity: Velocity::Shared, least_similarity: 0.5, refresh: 0.5 }
+        Self { smallest: 1, search: Search::Within(8), velocity: Velocity::Shared, most: 16, least_similarity: 0.5, refresh: 0.5 }
     }
 }
 
 impl Tracking {
     /// How far patches of a region went, in patches; `swept` is where the region has been.
     fn displacement(&self, instructions: Instructions, full: FullFrames, patches: &[usize], swept: &PatchSet) -> Result<Option<[f32; 2]>, AriaError> {
-        let (mut matched, votes) = matches_and_votes(instructions, full.warped, full.current, patches, self.search)?;
+        let (mut matched, votes) = matches_and_votes(instructions, full.warped, full.current, &self.chosen(patches), self.search)?;
         if self.velocity == Velocity::Shared {
             return Ok(votes.displacement());
         }
@@ -101,6 +109,15 @@ impl Tracking {
         let grid = full.current.grid();
         let sum = matched.iter().map(|m| m.displacement(grid)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
         Ok((!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32)))
+    }
+
+    /// At most so many of the patches, in pairs that share their candidates.
+    fn chosen(&self, patches: &[usize]) -> Vec<usize> {
+        if patches.len() <= self.most {
+            return patches.to_vec();
+        }
+        let (pairs, wanted) = (patches.len() / 2, (self.most / 2).max(1));
+        (0..wanted).flat_map(|n| patches.iter().skip(2 * (n * pairs / wanted)).take(2)).copied().collect()
     }
 }
 
@@ -255,6 +272,16 @@ mod tests {
         let flow = PatchFlow::of(grid, |patch| Some([grid.centre(patch)[0] + 3.0, grid.centre(patch)[1]]));
         assert_eq!(region.at(&flow, 4.0), set(grid, Window { row: 3, col: 4, rows: 3, cols: 4 }));
         assert_eq!(region.at(&PatchFlow::still(grid), 100.0).count(), 0, "it left the frame");
+    }
+
+    #[test]
+    fn chosen_patches_are_some_of_them_in_pairs() {
+        let tracking = Tracking { most: 6, ..Tracking::default() };
+        let patches: Vec<usize> = (0..41).map(|p| 3 * p).collect();
+        let chosen = tracking.chosen(&patches);
+        assert_eq!(chosen, [0, 3, 36, 39, 78, 81]);
+        assert_eq!(tracking.chosen(&patches[..6]), patches[..6]);
+        assert_eq!(Tracking { most: 0, ..tracking }.chosen(&patches), [0, 3]);
     }
 
     /// A block with features of its own moves two columns to the right in four frames, twice.

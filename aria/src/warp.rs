@@ -2,7 +2,7 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
-    lanes::{blend, vectorised},
+    lanes::{Lanes, blend, vectorised},
 };
 
 /// Features moved along a flow, and the patches that the earlier frame did not show: they hold what was nearest to them.
@@ -81,11 +81,14 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
 
 vectorised!(fn blend_rows(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = blend_each);
 
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn blend_each<const LANES: usize, const FUSED: bool>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
+unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
     for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(width)).zip(norms) {
         let rows = sample.patches.map(|patch| &source[patch * width..][..width]);
-        *norm = blend::<LANES, FUSED>(rows, sample.weights, out).sqrt();
+        // SAFETY: as for this function.
+        *norm = unsafe { blend::<L>(rows, sample.weights, out) }.sqrt();
     }
 }
 

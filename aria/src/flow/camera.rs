@@ -94,6 +94,8 @@ impl CameraMotion {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intrinsics {
     focal: [f64; 2],
+    /// One over those.
+    inverse: [f64; 2],
     centre: [f64; 2],
 }
 
@@ -104,7 +106,7 @@ impl Intrinsics {
     /// When a focal length is not positive or something not finite.
     pub fn new(focal: [f64; 2], centre: [f64; 2]) -> Result<Self, AriaError> {
         if focal.iter().all(|f| *f > 0.0 && f.is_finite()) && centre.iter().all(|c| c.is_finite()) {
-            return Ok(Self { focal, centre });
+            return Ok(Self { focal, inverse: focal.map(|f| 1.0 / f), centre });
         }
         Err(AriaError::setting("the camera's focal length and centre", format!("{focal:?}, {centre:?}"), "positive and finite, in patches"))
     }
@@ -124,13 +126,16 @@ impl Intrinsics {
     /// The direction in which a point of the picture lies, with z = 1.
     #[must_use]
     pub fn direction(&self, [x, y]: [f64; 2]) -> [f64; 3] {
-        [(x - self.centre[0]) / self.focal[0], (y - self.centre[1]) / self.focal[1], 1.0]
+        [(x - self.centre[0]) * self.inverse[0], (y - self.centre[1]) * self.inverse[1], 1.0]
     }
 
     /// Where the picture shows a point, unless it lies behind the camera.
     #[must_use]
     pub fn project(&self, [x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
-        (z > 1e-9).then(|| [x / z * self.focal[0] + self.centre[0], y / z * self.focal[1] + self.centre[1]])
+        (z > 1e-9).then(|| {
+            let near = 1.0 / z;
+            [x * near * self.focal[0] + self.centre[0], y * near * self.focal[1] + self.centre[1]]
+        })
     }
 }
 

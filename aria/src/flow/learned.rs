@@ -8,7 +8,7 @@
 use super::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Structure};
 use crate::{
     AriaError, FeatureMap, Grid, Instructions,
-    lanes::{ROWS, dots, vectorised},
+    lanes::{Lanes, ROWS, dots, vectorised},
 };
 
 /// Sizes of the perceptrons.
@@ -221,19 +221,27 @@ fn layer(weights: &[f32], biases: &[f32], inputs: &[f32], rectified: bool) -> Ve
 vectorised!(fn feature_products(source: &FeatureMap, looked: &[usize], weights: &[f32], out: &mut [f32]) = products);
 
 /// Inner products of the features of each patch with each row of weights.
+///
+/// # Safety
+/// As [`Lanes`].
 #[inline(always)]
-fn products<const LANES: usize, const FUSED: bool>(source: &FeatureMap, looked: &[usize], weights: &[f32], out: &mut [f32]) {
+unsafe fn products<L: Lanes>(source: &FeatureMap, looked: &[usize], weights: &[f32], out: &mut [f32]) {
     let (width, hidden) = (source.width(), weights.len() / source.width());
     for (unit, rows) in weights.chunks_exact(width * ROWS).enumerate() {
         let rows: [&[f32]; ROWS] = std::array::from_fn(|r| &rows[r * width..][..width]);
         for (pair, out) in looked.chunks(2).zip(out.chunks_mut(2 * hidden)) {
             match pair {
                 [a, b] => {
-                    let [first, second] = dots::<LANES, FUSED, 2>([source.row(*a), source.row(*b)], rows);
+                    // SAFETY: as for this function.
+                    let [first, second] = unsafe { dots::<L, 2>([source.row(*a), source.row(*b)], rows) };
                     out[unit * ROWS..][..ROWS].copy_from_slice(&first);
                     out[hidden + unit * ROWS..][..ROWS].copy_from_slice(&second);
                 }
-                [a] => out[unit * ROWS..][..ROWS].copy_from_slice(&dots::<LANES, FUSED, 1>([source.row(*a)], rows)[0]),
+                [a] => {
+                    // SAFETY: as for this function.
+                    let [only] = unsafe { dots::<L, 1>([source.row(*a)], rows) };
+                    out[unit * ROWS..][..ROWS].copy_from_slice(&only);
+                }
                 _ => {}
             }
         }

@@ -59,10 +59,14 @@ impl PatchFlow {
     /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point iteration on the nearest patches.
     #[must_use]
     pub fn target_of(&self, source: [f32; 2]) -> [f32; 2] {
-        let mut target = source;
+        let (mut target, mut last) = (source, usize::MAX);
         for _ in 0..4 {
             let clamped = [target[0].clamp(0.0, self.grid.cols() as f32), target[1].clamp(0.0, self.grid.rows() as f32)];
             let Some(patch) = self.grid.at(clamped) else { return source };
+            if patch == last {
+                break;
+            }
+            last = patch;
             let (centre, from) = (self.grid.centre(patch), self.sources[patch]);
             if from == NOWHERE {
                 return target;
