@@ -13,7 +13,7 @@ use vitempo_aria::{
 
 const WIDTH: usize = 384;
 const INTERVAL: u64 = 4;
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 15;
 /// CPU time of one contender in one round, s.
 const WINDOW_S: f64 = 0.02;
 

@@ -147,7 +147,7 @@ unsafe fn search_some<L: Lanes, const Q: usize>(earlier: &FeatureMap, current: &
             for (query, products) in queries.iter_mut().zip(products) {
                 for (r, product) in products.into_iter().enumerate().take(right + 1 - col) {
                     let moved = [query.row as isize - row as isize, query.col as isize - (col + r) as isize];
-                    query.consider(search, places[r], moved, product * query.inverse * inverses[r], votes);
+                    query.consider(places[r], moved, product * query.inverse * inverses[r], votes);
                 }
             }
         }
@@ -156,11 +156,10 @@ unsafe fn search_some<L: Lanes, const Q: usize>(earlier: &FeatureMap, current: &
 
 impl Query<'_> {
     #[inline(always)]
-    fn consider(&mut self, search: Search, source: usize, [rows, cols]: [isize; 2], similarity: f32, votes: &mut Votes) {
-        if matches!(search, Search::Within(radius) if rows.unsigned_abs().max(cols.unsigned_abs()) > radius) {
+    fn consider(&mut self, source: usize, [rows, cols]: [isize; 2], similarity: f32, votes: &mut Votes) {
+        if !votes.add(rows, cols, similarity) {
             return;
         }
-        votes.add(rows, cols, similarity);
         let far = rows * rows + cols * cols;
         if similarity > self.best.similarity || (similarity == self.best.similarity && far < self.far) {
             (self.best.source, self.best.similarity, self.far) = (source, similarity, far);

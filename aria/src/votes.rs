@@ -11,8 +11,8 @@ const DOUBT: f32 = 0.1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Votes {
     reach: usize,
-    sums: Vec<f32>,
-    counts: Vec<u32>,
+    /// Sum and number of similarities, by rows and columns from the farthest up and left.
+    cells: Vec<[f32; 2]>,
 }
 
 impl Votes {
@@ -21,31 +21,31 @@ impl Votes {
         let longest = grid.rows().max(grid.cols()) - 1;
         let reach = if let Search::Within(radius) = search { radius.min(longest) } else { longest };
         let side = 2 * reach + 1;
-        Self { reach, sums: vec![0.0; side * side], counts: vec![0; side * side] }
+        Self { reach, cells: vec![[0.0; 2]; side * side] }
     }
 
-    /// A patch is so similar to one that lies `rows` above and `cols` to the left.
+    /// A patch is so similar to one that lies `rows` above and `cols` to the left; `false` if that is out of reach.
     #[inline(always)]
-    pub(crate) fn add(&mut self, rows: isize, cols: isize, similarity: f32) {
-        if let Some(index) = self.index(rows, cols) {
-            self.sums[index] += similarity;
-            self.counts[index] += 1;
-        }
+    pub(crate) fn add(&mut self, rows: isize, cols: isize, similarity: f32) -> bool {
+        let cell = self.index(rows, cols).and_then(|index| self.cells.get_mut(index));
+        let Some([sum, count]) = cell else { return false };
+        *sum += similarity;
+        *count += 1.0;
+        true
     }
 
     #[inline(always)]
     fn index(&self, rows: isize, cols: isize) -> Option<usize> {
-        let (row, col) = (rows + self.reach as isize, cols + self.reach as isize);
-        let side = 2 * self.reach as isize + 1;
-        (row >= 0 && col >= 0 && row < side && col < side).then(|| (row * side + col) as usize)
+        let (row, col) = (rows.wrapping_add_unsigned(self.reach) as usize, cols.wrapping_add_unsigned(self.reach) as usize);
+        let side = 2 * self.reach + 1;
+        (row < side && col < side).then_some(row * side + col)
     }
 
     /// Mean similarity, less what the displacement costs, at a displacement at which most of the region lay in the earlier frame.
     fn mean(&self, rows: isize, cols: isize) -> Option<f32> {
-        let (index, still) = (self.index(rows, cols)?, self.index(0, 0)?);
-        let count = self.counts[index];
+        let ([sum, count], [_, still]) = (*self.cells.get(self.index(rows, cols)?)?, *self.cells.get(self.index(0, 0)?)?);
         let far = (rows * rows + cols * cols) as f32;
-        (count > 0 && 2 * count >= self.counts[still]).then(|| (self.sums[index] - DOUBT * far) / count as f32)
+        (count > 0.0 && 2.0 * count >= still).then(|| (sum - DOUBT * far) / count)
     }
 
     /// The displacement to the right and down that explains the region best, in patches, the nearest among equals; `None` without any vote.
@@ -85,11 +85,11 @@ mod tests {
         for _ in 0..400 {
             for (rows, cols) in (-3..=3).flat_map(|r| (-3..=3).map(move |c| (r, c))) {
                 let far = (cols as f32 - 1.3).powi(2) + (rows as f32 + 0.6).powi(2);
-                votes.add(rows, cols, 1.0 - 0.05 * far);
+                assert!(votes.add(rows, cols, 1.0 - 0.05 * far));
             }
         }
         // Out of reach.
-        votes.add(9, 0, 5.0);
+        assert!(!votes.add(9, 0, 5.0) && !votes.add(0, -4, 5.0));
         let [x, y] = votes.displacement().expect("a peak");
         assert!((x - 1.3).abs() < 0.01 && (y + 0.6).abs() < 0.01, "{x} {y}");
     }
@@ -100,7 +100,7 @@ mod tests {
             let mut votes = Votes::new(Grid::new(19, 19).expect("a grid"), Search::Within(8));
             for (rows, cols) in (-8..=8).flat_map(|r| (-8..=8).map(move |c| (r, c))) {
                 let similarity = if (rows, cols) == (0, 6) { 0.9 } else { 0.7 };
-                (0..patches).for_each(|_| votes.add(rows, cols, similarity));
+                (0..patches).for_each(|_| assert!(votes.add(rows, cols, similarity)));
             }
             votes.displacement()
         };

@@ -10,7 +10,7 @@ use crate::{AriaError, FeatureMap, Grid};
 /// Most steps of the iteration on depth; each shrinks the error by the relative change of depth along the parallax.
 const STEPS: usize = 6;
 /// A step so short, in patches, is the last.
-const CLOSE: f64 = 1e-3;
+const CLOSE: f64 = 5e-3;
 
 /// What is known of the scene.
 #[derive(Clone, Debug, PartialEq)]
