@@ -12,6 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod serve;
+
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;
 pub use vitempo_planners as planners;

@@ -71,6 +71,7 @@ fn every_verb_explains_itself_with_an_example() {
         &["train"],
         &["evaluate"],
         &["predict"],
+        &["serve"],
         &["plan", "split"],
         &["plan", "pipeline"],
         &["plan", "multitask"],

@@ -14,7 +14,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     (
         ".",
         &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors", "vitempo-planners", "vitempo-aria"],
-        &["clap"],
+        &["axum", "clap", "hyper"],
     ),
 ];
 

@@ -19,6 +19,7 @@ mod progress;
 mod quantity;
 mod report;
 mod sample;
+mod serve;
 mod train;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -43,6 +44,7 @@ enum Command {
     Train(train::TrainArgs),
     Evaluate(evaluate::EvaluateArgs),
     Predict(predict::PredictArgs),
+    Serve(serve::ServeArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
     #[command(subcommand)]
@@ -88,6 +90,7 @@ fn run(command: &Command) -> CliResult {
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Plan(command) => plan::run(command),
         Command::Energy(command) => energy::run(command),
         Command::Backends(command) => backends::run(command),

@@ -1,0 +1,221 @@
+//! `vitempo serve`: forecasts over HTTP, for searches and services that ask from other programs.
+
+use super::{
+    error::{CliError, CliResult, io_error},
+    output::{self, Format, Report, Table},
+    profile::{parse_duration, parse_positive},
+    quantity,
+    sample::open_space,
+};
+use serde_json::json;
+use std::{
+    env,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use vitempo::serve::{self, Level, Limits, Log, Options, ServeError, Server, Shelved, Token};
+use vitempo_search_space::Space;
+
+/// Where the token is looked for, when no file is named.
+const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
+/// Stack of the threads that compute; models from clients may nest deeply.
+const STACK: usize = 8 << 20;
+
+/// Answers forecasts over HTTP
+///
+/// Example: vitempo serve --bundle demo.vtb --listen 127.0.0.1:8080
+#[derive(clap::Args, Debug)]
+pub struct ServeArgs {
+    /// Trained predictors: a file, a name that `vitempo bundle list` shows, or a folder whose bundles all count, whichever come and go; may be repeated
+    #[arg(long = "bundle", value_name = "NAME", required = true)]
+    pub bundles: Vec<PathBuf>,
+
+    /// Address and port; port 0 takes a free one. Beyond loopback a token is needed
+    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080))]
+    pub listen: SocketAddr,
+
+    /// File with the bearer token that clients have to show; without it the variable VITEMPO_TOKEN, where that is set
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Search spaces whose encodings are understood: names or TOML files; may be repeated
+    #[arg(long = "space", value_name = "SPACE", default_value = "hybrid-vit")]
+    pub spaces: Vec<String>,
+
+    /// Largest body of a request
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "64MiB")]
+    pub max_body: u64,
+
+    /// Most forecasts of one request: models times bundles
+    #[arg(long, value_name = "N", value_parser = parse_positive, default_value_t = Limits::default().forecasts)]
+    pub max_forecasts: usize,
+
+    /// Patience with each of: a request's head, its body, its forecasts, a client that does not take its answer
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    pub timeout: Duration,
+
+    /// Requests computed at the same time; one per processor where it is not given
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
+    pub workers: Option<usize>,
+
+    /// Requests that may wait for a worker; more are refused with 503
+    #[arg(long, value_name = "N", default_value_t = Limits::default().queue)]
+    pub queue: usize,
+
+    /// Connections that may be open; more wait
+    #[arg(long, value_name = "N", value_parser = parse_positive, default_value_t = Limits::default().connections)]
+    pub max_connections: usize,
+
+    /// Time for requests under way when the server stops
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    pub grace: Duration,
+
+    /// How often to look whether bundles have changed; 0 for never, SIGHUP for now
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
+    pub reload: Duration,
+
+    /// Log what happens to the server only, not every request
+    #[arg(long)]
+    pub no_request_log: bool,
+
+    /// Read bundles, spaces and token, say what would be served, and end
+    #[arg(long)]
+    pub check: bool,
+
+    /// Print the OpenAPI document and end
+    #[arg(long, conflicts_with = "check")]
+    pub openapi: bool,
+
+    /// Form of what `--check` prints
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+pub fn run(args: &ServeArgs) -> CliResult {
+    let options = args.options()?;
+    if args.openapi {
+        let document = serve::openapi(&options.spaces, &options.limits, options.token.is_some());
+        return output::write_stdout(&(serde_json::to_string_pretty(&document).map_err(CliError::ours)? + "\n"));
+    }
+    if args.check {
+        let shelf = serve::shelve(options.bundles.clone()).map_err(explain)?;
+        return output::print(&Checked { options: &options, bundles: shelf.current().values().cloned().collect() }, args.format);
+    }
+    let log = options.log;
+    std::panic::set_hook(Box::new(move |panic| log.event(Level::Error, "panic", json!({"reason": panic.to_string()}))));
+    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build().map_err(CliError::ours)?;
+    let outcome = runtime.block_on(answer(options, args.reload));
+    // What still computes, computes for nobody.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn answer(options: Options, reload: Duration) -> CliResult {
+    let log = options.log;
+    let server = Server::bind(options).await.map_err(explain)?;
+    let address = server.address().map_err(CliError::ours)?;
+    let stop = serve::watch(server.reloader(), reload, log).map_err(CliError::ours)?;
+    output::write_stdout(&format!("listening on http://{address}\n"))?;
+    server.run(stop).await;
+    Ok(())
+}
+
+fn explain(error: ServeError) -> CliError {
+    let hint = match &error {
+        ServeError::Open(_) => Some(format!("set {TOKEN_VARIABLE} or give --token-file; or listen on 127.0.0.1")),
+        ServeError::Ambiguous(_) => Some("rename one of the files: clients ask for bundles by name (--bundle)".to_owned()),
+        ServeError::NoBundle => Some("`vitempo train` makes one (--bundle)".to_owned()),
+        ServeError::Listen { .. } => Some("choose another address, or port 0 for a free one (--listen)".to_owned()),
+        ServeError::Bundle(_) | ServeError::NoSpace => None,
+    };
+    let error = CliError::user(error);
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+impl ServeArgs {
+    fn options(&self) -> CliResult<Options> {
+        let place = |bundle: &PathBuf| super::bundle::find(bundle);
+        let limits = Limits {
+            body_bytes: usize::try_from(self.max_body).map_err(CliError::user)?,
+            timeout: positive(self.timeout, "--timeout")?,
+            workers: self.workers.unwrap_or(Limits::default().workers),
+            queue: self.queue,
+            connections: self.max_connections,
+            forecasts: self.max_forecasts,
+            grace: self.grace,
+        };
+        Ok(Options {
+            listen: self.listen,
+            bundles: self.bundles.iter().map(place).collect::<CliResult<_>>()?,
+            spaces: self.spaces.iter().map(|space| open_space(space)).collect::<CliResult<_>>()?,
+            token: token(self.token_file.as_deref())?,
+            limits,
+            log: if self.no_request_log { Log::Server } else { Log::Requests },
+        })
+    }
+}
+
+fn positive(time: Duration, flag: &str) -> CliResult<Duration> {
+    if time.is_zero() { Err(CliError::user(format!("nothing can be answered in no time ({flag})"))) } else { Ok(time) }
+}
+
+/// The token in the file, or in the environment.
+fn token(file: Option<&Path>) -> CliResult<Option<Token>> {
+    let (text, source) = match file {
+        Some(file) => (std::fs::read_to_string(file).map_err(|e| io_error("read", file, &e))?, file.display().to_string()),
+        None => match env::var_os(TOKEN_VARIABLE) {
+            Some(text) => (text.to_string_lossy().into_owned(), TOKEN_VARIABLE.to_owned()),
+            None => return Ok(None),
+        },
+    };
+    let wrong = |error: serve::TokenError| CliError::user(format!("{error} ({source})")).hint("`openssl rand -hex 32` makes one");
+    Token::new(&text).map(Some).map_err(wrong)
+}
+
+/// What would be served.
+struct Checked<'a> {
+    options: &'a Options,
+    bundles: Vec<Arc<Shelved>>,
+}
+
+impl Checked<'_> {
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["Bundle", "Environment", "Method", "Level"], 3);
+        for shelved in &self.bundles {
+            let b = &shelved.bundle;
+            table.row([shelved.name.clone(), b.environment.describe(), b.method.to_string(), output::percent(b.interval.level)]);
+        }
+        table
+    }
+
+    fn spaces(&self) -> Vec<&str> {
+        self.options.spaces.iter().map(Space::name).collect()
+    }
+}
+
+impl Report for Checked<'_> {
+    fn table(&self) -> String {
+        let token = if self.options.token.is_some() { "needed" } else { "none: only this machine can ask" };
+        let lines = [("Address", self.options.listen.to_string()), ("Token", token.to_owned()), ("Spaces", self.spaces().join(", "))];
+        let head: String = lines.iter().map(|(name, value)| format!("{name:<9}{value}\n")).collect();
+        head + "\n" + &self.rows().to_text()
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let limits = &self.options.limits;
+        let bundle = |shelved: &Arc<Shelved>| json!({"name": shelved.name, "digest": shelved.digest, "environment": shelved.bundle.environment.id()});
+        Ok(json!({"listen": self.options.listen, "token": self.options.token.is_some(), "spaces": self.spaces(),
+            "bundles": self.bundles.iter().map(bundle).collect::<Vec<_>>(),
+            "limits": {"body_bytes": limits.body_bytes, "forecasts": limits.forecasts, "timeout_ns": limits.timeout.as_nanos() as u64, "workers": limits.workers,
+                "queue": limits.queue, "connections": limits.connections, "grace_ns": limits.grace.as_nanos() as u64}}))
+    }
+}

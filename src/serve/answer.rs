@@ -1,0 +1,137 @@
+//! What `POST /predict` answers: for every model, with every bundle asked, a forecast or a problem.
+
+use super::{
+    forecast::{Forecast, Forecaster},
+    metrics::Tally,
+    pool::Abandoned,
+    problem::Problem,
+    request::{Asked, Subject},
+    shelf::{Bundles, Shelved},
+};
+use axum::http::StatusCode;
+use serde::Serialize;
+use std::sync::Arc;
+use vitempo_search_space::Space;
+
+/// Largest answer, in bytes.
+const LARGEST: usize = 256 << 20;
+/// Models that are forecast together; between two such batches it is asked whether anybody still waits.
+const TOGETHER: usize = 64;
+
+/// Forecasts as JSON, and what they count for.
+#[derive(Debug)]
+pub struct Answer {
+    /// `{"results": [...]}`
+    pub json: Vec<u8>,
+    /// By bundle.
+    pub tallies: Vec<(Arc<Shelved>, Tally)>,
+}
+
+/// One model with one bundle.
+#[derive(Serialize)]
+struct Row<'a> {
+    model: &'a str,
+    bundle: &'a str,
+    #[serde(flatten)]
+    outcome: Outcome<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome<'a> {
+    Forecast {
+        environment: &'a str,
+        #[serde(flatten)]
+        forecast: Forecast,
+    },
+    Refusal {
+        problem: Problem,
+    },
+}
+
+/// Answers what was asked.
+///
+/// # Errors
+/// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that is not there and for an upload that cannot be read.
+/// What is wrong with one model of a list stands in the answer.
+pub fn answer(asked: &Asked, shelf: &Bundles, spaces: &[Space], most: usize, abandoned: &Abandoned) -> Result<Answer, Problem> {
+    let shelved = bundles(&asked.settings.bundles, shelf)?;
+    let space = space(asked.space.as_deref(), spaces)?;
+    let forecasts = asked.subjects.len().saturating_mul(shelved.len());
+    if forecasts > most {
+        return Err(too_much(format!("{forecasts} forecasts are asked for, at most {most} are made at once")));
+    }
+    let forecasters: Vec<Forecaster> = shelved.into_iter().map(|shelved| Forecaster::new(shelved, asked.settings.breakdown)).collect();
+    let mut tallies = vec![Tally::default(); forecasters.len()];
+    let options = asked.options();
+    let mut json = b"{\"results\":[".to_vec();
+    for subjects in asked.subjects.chunks(TOGETHER) {
+        abandoned.check()?;
+        let graphs: Vec<_> = subjects.iter().map(|subject| subject.graph(space, &options)).collect();
+        if let ([Subject::Onnx(_)], [Err(problem)]) = (subjects, graphs.as_slice()) {
+            return Err(problem.clone());
+        }
+        let mut columns: Vec<_> = forecasters.iter().map(|forecaster| forecaster.forecasts(&graphs).into_iter()).collect();
+        for subject in subjects {
+            for ((forecaster, tally), column) in forecasters.iter().zip(&mut tallies).zip(&mut columns) {
+                let outcome = column.next().unwrap_or_else(|| Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing")));
+                write(&mut json, subject.name(), forecaster, outcome, tally)?;
+            }
+        }
+    }
+    // Each row left a comma behind it.
+    if json.last() == Some(&b',') {
+        json.pop();
+    }
+    json.extend_from_slice(b"]}");
+    Ok(Answer { json, tallies: forecasters.into_iter().map(|f| f.shelved).zip(tallies).collect() })
+}
+
+/// The bundles of these names; all, where none is named.
+fn bundles(names: &[String], shelf: &Bundles) -> Result<Vec<Arc<Shelved>>, Problem> {
+    if names.is_empty() {
+        return Ok(shelf.values().cloned().collect());
+    }
+    let found = |(index, name): (usize, &String)| {
+        let unknown = || {
+            let known: Vec<&str> = shelf.keys().map(String::as_str).collect();
+            let problem = Problem::new(StatusCode::NOT_FOUND, format!("there is no bundle `{name}`"));
+            problem.field(format!("bundles[{index}]")).hint(format!("there are: {}", known.join(", ")))
+        };
+        shelf.get(name).cloned().ok_or_else(unknown)
+    };
+    names.iter().enumerate().map(found).collect()
+}
+
+fn space<'a>(name: Option<&str>, spaces: &'a [Space]) -> Result<&'a Space, Problem> {
+    let found = spaces.iter().find(|space| name.is_none_or(|name| name == space.name()));
+    found.ok_or_else(|| {
+        let known: Vec<&str> = spaces.iter().map(Space::name).collect();
+        let problem = Problem::unprocessable(format!("there is no search space `{}`", name.unwrap_or_default()));
+        problem.field("space").hint(format!("there are: {}", known.join(", ")))
+    })
+}
+
+fn too_much(detail: String) -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).hint("ask in several requests, for fewer bundles, or without the breakdown")
+}
+
+/// Appends a row and a comma.
+fn write(json: &mut Vec<u8>, model: &str, forecaster: &Forecaster, outcome: Result<Forecast, Problem>, tally: &mut Tally) -> Result<(), Problem> {
+    let outcome = match outcome {
+        Ok(forecast) => {
+            tally.forecast += 1;
+            tally.fallback += u64::from(forecast.coverage.fallback > 0);
+            tally.extrapolating += u64::from(forecast.extrapolating);
+            Outcome::Forecast { environment: &forecaster.environment, forecast }
+        }
+        Err(problem) => {
+            tally.refused += 1;
+            Outcome::Refusal { problem }
+        }
+    };
+    let row = Row { model, bundle: &forecaster.shelved.name, outcome };
+    serde_json::to_writer(&mut *json, &row).map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    json.push(b',');
+    if json.len() > LARGEST { Err(too_much(format!("the answer would be larger than {LARGEST} bytes"))) } else { Ok(()) }
+}

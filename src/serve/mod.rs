@@ -1,0 +1,246 @@
+//! Forecasts over HTTP: what `vitempo serve` runs.
+//!
+//! A [`Server`] reads bundles, listens, and answers until it is told to stop. Nothing a client sends is taken for a path, and nothing it sends is waited
+//! for or kept beyond the [`Limits`].
+//!
+//! | question | where |
+//! |---|---|
+//! | what can be asked? | `routes`, `request`; for clients `openapi` |
+//! | what is answered? | `answer`, `forecast`, and `problem` when not |
+//! | how much at a time, how long? | `listener`, `body`, `pool`, `patience` |
+//! | which bundles? | [`Shelf`] |
+//! | what happened? | `metrics`, [`Log`] |
+
+mod answer;
+mod body;
+mod expansion;
+mod forecast;
+mod listener;
+mod log;
+mod metrics;
+mod openapi;
+mod patience;
+mod pool;
+mod problem;
+mod request;
+mod routes;
+mod shelf;
+mod signals;
+mod token;
+
+pub use log::{Level, Log};
+pub use openapi::document as openapi;
+pub use shelf::{EXTENSION, Refreshed, Shelf, Shelved};
+pub use signals::watch;
+pub use token::{Token, TokenError};
+
+use hyper_util::server::graceful::GracefulShutdown;
+use serde_json::json;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{net::TcpListener, time::timeout};
+use vitempo_search_space::Space;
+
+/// What the server takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest body of one request; eight of that size may be in memory at the same time.
+    pub body_bytes: usize,
+    /// Patience with each of: a request's head, its body, its forecasts, a client that does not take its answer.
+    pub timeout: Duration,
+    /// Requests that are computed at the same time.
+    pub workers: usize,
+    /// Requests that wait for a worker.
+    pub queue: usize,
+    /// Open connections.
+    pub connections: usize,
+    /// Forecasts (models times bundles) of one request.
+    pub forecasts: usize,
+    /// Time for what is under way when the server stops.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 64 << 20,
+            timeout: Duration::from_secs(30),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            queue: 64,
+            connections: 512,
+            forecasts: 100_000,
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Bodies in memory, as a multiple of the largest one.
+const BODIES: usize = 8;
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address and port; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Bundle files, or folders of them.
+    pub bundles: Vec<PathBuf>,
+    /// Spaces whose encodings are understood; the first is meant where a request names none.
+    pub spaces: Vec<Space>,
+    /// What clients have to show; needed beyond loopback.
+    pub token: Option<Token>,
+    /// What the server takes on.
+    pub limits: Limits,
+    /// What is written to standard error.
+    pub log: Log,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ServeError {
+    #[error("{0} can be reached from other machines, and no token is set")]
+    Open(IpAddr),
+    #[error("two bundles are called `{0}`")]
+    Ambiguous(String),
+    #[error("{0}")]
+    Bundle(String),
+    #[error("no bundle is there to serve")]
+    NoBundle,
+    #[error("no search space is given")]
+    NoSpace,
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+}
+
+/// What requests share.
+struct Service {
+    shelf: Arc<Shelf>,
+    spaces: Arc<[Space]>,
+    token: Option<Token>,
+    limits: Limits,
+    log: Log,
+    room: body::Room,
+    pool: pool::Pool,
+    metrics: metrics::Metrics,
+    draining: AtomicBool,
+    /// When the server started, s since 1970; with a count, it tells requests apart.
+    started: u64,
+    requests: AtomicU64,
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    service: Arc<Service>,
+}
+
+impl Server {
+    /// Reads the bundles and opens the port.
+    ///
+    /// # Errors
+    /// [`ServeError`] for an address beyond loopback without a token, a bundle that cannot be read, a port that is taken.
+    pub async fn bind(options: Options) -> Result<Self, ServeError> {
+        let Options { listen, bundles, spaces, token, limits, log } = options;
+        if token.is_none() && !listen.ip().is_loopback() {
+            return Err(ServeError::Open(listen.ip()));
+        }
+        if spaces.is_empty() {
+            return Err(ServeError::NoSpace);
+        }
+        let shelf = Arc::new(shelve(bundles)?);
+        let listener = TcpListener::bind(listen).await.map_err(|source| ServeError::Listen { address: listen, source })?;
+        let service = Service {
+            spaces: spaces.into(),
+            token,
+            limits,
+            log,
+            room: body::Room::new(limits.body_bytes.saturating_mul(BODIES)),
+            pool: pool::Pool::new(limits.workers, limits.queue, limits.timeout),
+            metrics: metrics::Metrics::default(),
+            draining: AtomicBool::new(false),
+            started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            requests: AtomicU64::new(0),
+            shelf,
+        };
+        service.metrics.reloaded(service.shelf.current().len(), 0);
+        Ok(Self { listener, service: Arc::new(service) })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What reads bundles anew.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        Reloader(self.service.clone())
+    }
+
+    /// Answers until `stop` is done, then takes no more connections, and ends when all requests are answered or the time for that is over. Whether
+    /// all were answered.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
+        let Self { listener, service } = self;
+        let graceful = Arc::new(GracefulShutdown::new());
+        let app = routes::router(service.clone());
+        let accepting = tokio::spawn(listener::accept(listener, app, service.clone(), graceful.clone()));
+        stop.await;
+        service.draining.store(true, Ordering::Relaxed);
+        service.log.event(Level::Info, "stopping", json!({"connections": graceful.count()}));
+        accepting.abort();
+        // Only when it has ended, the port is closed and nobody else holds the connections.
+        let _ = accepting.await;
+        let done = match Arc::into_inner(graceful) {
+            Some(graceful) => timeout(service.limits.grace, graceful.shutdown()).await.is_ok(),
+            None => false,
+        };
+        service.log.event(if done { Level::Info } else { Level::Warning }, "stopped", json!({"all_answered": done}));
+        done
+    }
+}
+
+/// Bundles that can all be read.
+///
+/// # Errors
+/// [`ServeError`] for two of one name, the first that cannot be read, or none at all.
+pub fn shelve(places: Vec<PathBuf>) -> Result<Shelf, ServeError> {
+    let shelf = Shelf::new(places);
+    if let Some(name) = shelf.ambiguous() {
+        return Err(ServeError::Ambiguous(name));
+    }
+    match shelf.refresh(true).failed.into_iter().next() {
+        Some((_, reason)) => Err(ServeError::Bundle(reason)),
+        None if shelf.current().is_empty() => Err(ServeError::NoBundle),
+        None => Ok(shelf),
+    }
+}
+
+/// Reads bundles anew while the server answers.
+#[derive(Clone)]
+pub struct Reloader(Arc<Service>);
+
+impl Reloader {
+    /// Reads what has changed; with `all`, everything. Says so in the log when anything came of it.
+    pub fn refresh(&self, all: bool) -> Refreshed {
+        let changes = self.0.shelf.refresh(all);
+        self.0.metrics.reloaded(changes.loaded.len(), changes.failed.len());
+        if !changes.loaded.is_empty() || !changes.dropped.is_empty() {
+            self.0.log.event(Level::Info, "bundles_changed", json!({"loaded": changes.loaded, "dropped": changes.dropped}));
+        }
+        for (path, reason) in &changes.failed {
+            self.0.log.event(Level::Error, "bundle_refused", json!({"path": path, "reason": reason}));
+        }
+        changes
+    }
+}

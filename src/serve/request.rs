@@ -1,0 +1,314 @@
+//! What `POST /predict` is asked: [`Asked`], from a JSON document or an ONNX file, with the query string's settings for what the document does not say.
+//!
+//! Nothing here is a path: bundles and spaces are names of what the server was started with, models are bytes.
+
+use super::{expansion, problem::Problem};
+use axum::http::{HeaderMap, StatusCode, header};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use std::collections::BTreeMap;
+use vitempo_graph::{
+    Graph,
+    onnx::{self, ReadOptions},
+};
+use vitempo_search_space::Space;
+
+/// Longest text of an encoded architecture, in characters.
+pub const LONGEST_ENCODING: usize = 1024;
+/// Largest size of a dimension.
+pub const LARGEST_DIMENSION: f64 = 999_999_999.0;
+/// What an upload is called in its answer.
+const UPLOAD: &str = "model";
+
+/// What a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// A document that lists encodings and models.
+    Json,
+    /// One model.
+    Onnx,
+}
+
+impl Media {
+    /// From the headers.
+    ///
+    /// # Errors
+    /// 415 for anything else, and for a compressed body.
+    pub fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let unsupported = |detail: String| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).hint("send application/json or application/x-onnx");
+        if headers.get(header::CONTENT_ENCODING).is_some_and(|e| !e.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(unsupported("compressed bodies are not read".to_owned()).field("Content-Encoding"));
+        }
+        let given = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "application/json" => Ok(Self::Json),
+            "application/x-onnx" | "application/octet-stream" => Ok(Self::Onnx),
+            "" => Err(unsupported("the request does not say what its body is".to_owned()).field("Content-Type")),
+            other => Err(unsupported(format!("`{other}` is not read here")).field("Content-Type")),
+        }
+    }
+}
+
+/// What to forecast with, and how much to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Names of bundles; empty: all.
+    pub bundles: Vec<String>,
+    /// Sizes of symbolic dimensions.
+    pub dimensions: BTreeMap<String, usize>,
+    /// Whether every operator is listed.
+    pub breakdown: bool,
+}
+
+impl Settings {
+    /// From a query string.
+    ///
+    /// # Errors
+    /// 400 naming the parameter.
+    pub fn read(query: &str) -> Result<Self, Problem> {
+        let mut settings = Self::default();
+        let mut breakdown = None;
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let wrong = |detail: String| Problem::new(StatusCode::BAD_REQUEST, detail).field(name.to_string());
+            match &*name {
+                "bundle" => settings.bundles.push(value.into_owned()),
+                "breakdown" if breakdown.is_some() => return Err(wrong("this is said twice".to_owned())),
+                "breakdown" => breakdown = Some(value.parse().map_err(|_| wrong(format!("`{value}` is neither true nor false")))?),
+                "dim" => {
+                    let (symbol, size) = value.split_once('=').ok_or_else(|| wrong(format!("`{value}` is not of the form NAME=SIZE")))?;
+                    let size = size.parse::<f64>().ok().and_then(dimension).ok_or_else(|| wrong(format!("`{size}` is no size of a dimension")))?;
+                    settings.dimensions.insert(symbol.to_owned(), size);
+                }
+                other => return Err(wrong(format!("there is no parameter `{other}`")).hint("the parameters are bundle, dim and breakdown")),
+            }
+        }
+        settings.breakdown = breakdown.unwrap_or_default();
+        Ok(settings)
+    }
+}
+
+fn dimension(size: f64) -> Option<usize> {
+    (size.fract() == 0.0 && (1.0..=LARGEST_DIMENSION).contains(&size)).then_some(size as usize)
+}
+
+/// One model to forecast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An architecture of a search space, encoded.
+    Encoding(String),
+    /// An ONNX file in base64, under the name its answer will carry.
+    Base64(String, String),
+    /// An ONNX file.
+    Onnx(Vec<u8>),
+}
+
+impl Subject {
+    /// What it is called in the answer.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Encoding(name) | Self::Base64(name, _) => name,
+            Self::Onnx(_) => UPLOAD,
+        }
+    }
+
+    /// Its operators. Only bytes are read: weights that a file keeps elsewhere stay where they are.
+    ///
+    /// # Errors
+    /// What cannot be read, naming the node where there is one.
+    pub fn graph(&self, space: &Space, options: &ReadOptions) -> Result<Graph, Problem> {
+        match self {
+            Self::Encoding(text) => Ok(space.decode(text)?.to_graph()?),
+            Self::Base64(name, text) => {
+                let bytes = BASE64_STANDARD.decode(text).map_err(|e| Problem::unprocessable(format!("`onnx` is not base64: {e}")))?;
+                read(name, &bytes, options)
+            }
+            Self::Onnx(bytes) => read(UPLOAD, bytes, options),
+        }
+    }
+}
+
+fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, Problem> {
+    expansion::check(bytes)?;
+    Ok(onnx::read_bytes(name, bytes, options)?)
+}
+
+/// A request that was understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// With what, and how much to say.
+    pub settings: Settings,
+    /// Name of the space that encodings are of; `None`: the first.
+    pub space: Option<String>,
+    /// What to forecast, in the order of the answer.
+    pub subjects: Vec<Subject>,
+}
+
+impl Asked {
+    /// From a body.
+    ///
+    /// # Errors
+    /// 400 for what is no JSON, 422 naming the member that is not as it should be.
+    pub fn read(media: Media, bytes: Vec<u8>, settings: Settings) -> Result<Self, Problem> {
+        match media {
+            Media::Onnx => Ok(Self { settings, space: None, subjects: vec![Subject::Onnx(bytes)] }),
+            Media::Json => Document::read(&bytes)?.asked(settings),
+        }
+    }
+
+    /// How models are read.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions { dimensions: self.settings.dimensions.clone() }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Document {
+    #[serde(deserialize_with = "present")]
+    bundles: Option<Vec<String>>,
+    #[serde(deserialize_with = "present")]
+    space: Option<String>,
+    encodings: Vec<String>,
+    models: Vec<ModelDocument>,
+    dimensions: BTreeMap<String, f64>,
+    #[serde(deserialize_with = "present")]
+    breakdown: Option<bool>,
+}
+
+/// Name and base64.
+#[derive(Deserialize)]
+#[serde(try_from = "BTreeMap<String, String>")]
+struct ModelDocument(String, String);
+
+impl TryFrom<BTreeMap<String, String>> for ModelDocument {
+    type Error = String;
+
+    fn try_from(mut members: BTreeMap<String, String>) -> Result<Self, String> {
+        let mut take = |name: &str| members.remove(name).ok_or_else(|| format!("`{name}` is missing"));
+        let model = Self(take("name")?, take("onnx")?);
+        members.into_keys().next().map_or(Ok(model), |other| Err(format!("there is no member `{other}`")))
+    }
+}
+
+/// `null` stands for nothing here: a member is there with a value or it is not.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl Document {
+    fn read(bytes: &[u8]) -> Result<Self, Problem> {
+        // A list would be taken for the members in their order.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| no_json(&error))?;
+            return Err(Problem::unprocessable("the document is no object"));
+        }
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let document = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let field = error.path().to_string();
+            let inner = error.into_inner();
+            if inner.is_data() { Problem::unprocessable(inner.to_string()).field(field) } else { no_json(&inner) }
+        })?;
+        json.end().map_err(|error| no_json(&error))?;
+        Ok(document)
+    }
+
+    fn asked(self, mut settings: Settings) -> Result<Asked, Problem> {
+        if let Some(bundles) = self.bundles {
+            if bundles.is_empty() {
+                return Err(Problem::unprocessable("no bundle is named").field("bundles").hint("leave the member out to ask all bundles"));
+            }
+            settings.bundles = bundles;
+        }
+        for (symbol, size) in self.dimensions {
+            let wrong = || Problem::unprocessable(format!("{size} is no size of a dimension")).field(format!("dimensions.{symbol}"));
+            let size = dimension(size).ok_or_else(wrong)?;
+            settings.dimensions.insert(symbol, size);
+        }
+        settings.breakdown = self.breakdown.unwrap_or(settings.breakdown);
+        if let Some(index) = self.encodings.iter().position(|text| text.chars().count() > LONGEST_ENCODING) {
+            return Err(Problem::unprocessable("this is too long for an encoding").field(format!("encodings[{index}]")));
+        }
+        let encodings = self.encodings.into_iter().map(Subject::Encoding);
+        let models = self.models.into_iter().map(|model| Subject::Base64(model.0, model.1));
+        let subjects: Vec<Subject> = encodings.chain(models).collect();
+        if subjects.is_empty() {
+            return Err(Problem::unprocessable("there is nothing to forecast").field("encodings").hint("list encodings, models or both"));
+        }
+        Ok(Asked { settings, space: self.space, subjects })
+    }
+}
+
+fn no_json(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, format!("the body is no JSON document: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Result<Asked, serde_json::Value> {
+        Asked::read(Media::Json, text.as_bytes().to_vec(), Settings::default()).map_err(|p| serde_json::to_value(p).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_document_says_what_to_forecast_and_how() {
+        let text = r#"{"bundles": ["a"], "encodings": ["hv1"], "models": [{"name": "m", "onnx": "AAAA"}], "dimensions": {"batch": 2}, "breakdown": true}"#;
+        let asked = json(text).unwrap_or_default();
+        assert_eq!(asked.subjects, [Subject::Encoding("hv1".to_owned()), Subject::Base64("m".to_owned(), "AAAA".to_owned())]);
+        assert_eq!((asked.settings.bundles, asked.settings.breakdown), (vec!["a".to_owned()], true));
+        assert_eq!(asked.settings.dimensions["batch"], 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let cases = [
+            (r#"{"encodings": ["a""#, 400, ""),
+            ("", 400, ""),
+            (r#"{"encodings": ["a"]} more"#, 400, ""),
+            (r#"{"encodings": ["a", 7]}"#, 422, "encodings[1]"),
+            (r#"{"encodings": null}"#, 422, "encodings"),
+            (r#"{"encodings": ["a"], "bundles": null}"#, 422, "bundles"),
+            (r#"{"encodings": ["a"], "bundles": []}"#, 422, "bundles"),
+            (r#"{"encodings": ["a"], "dimensions": {"n": 0}}"#, 422, "dimensions.n"),
+            (r#"{"encodings": ["a"], "dimensions": {"n": 1.5}}"#, 422, "dimensions.n"),
+            (r#"{"models": [{"name": "m"}]}"#, 422, "models[0]"),
+            (r#"{"encodings": [], "models": []}"#, 422, "encodings"),
+            (r#"{"path": "/etc/passwd"}"#, 422, "path"),
+            ("[]", 422, ""),
+            (r#"[["a"], "hybrid-vit", ["hv1"]]"#, 422, ""),
+            (r#"{"models": [["m", "AAAA"]]}"#, 422, "models[0]"),
+        ];
+        for (text, status, field) in cases {
+            let problem = json(text).err().unwrap_or_default();
+            assert_eq!(problem["status"], status, "{text}: {problem}");
+            assert!(field.is_empty() || problem["field"] == field, "{text}: {problem}");
+        }
+        let nested = format!("{{\"encodings\": {}{}}}", "[".repeat(9000), "]".repeat(9000));
+        assert!(json(&nested).is_err());
+    }
+
+    #[test]
+    fn settings_come_from_the_query_too() {
+        let settings = Settings::read("bundle=a&bundle=b%20c&dim=batch%3D4&breakdown=true").unwrap_or_default();
+        assert_eq!((settings.bundles, settings.dimensions["batch"], settings.breakdown), (vec!["a".to_owned(), "b c".to_owned()], 4, true));
+        for (query, says) in [
+            ("breakdown=maybe", "maybe"),
+            ("breakdown=true&breakdown=true", "twice"),
+            ("dim=4", "NAME=SIZE"),
+            ("dim=n=0", "size"),
+            ("dim=n=NaN", "size"),
+            ("path=/etc", "path"),
+        ] {
+            assert!(Settings::read(query).is_err_and(|p| p.detail().contains(says)), "{query}");
+        }
+    }
+
+    #[test]
+    fn media_types_that_are_read() {
+        let of = |text: &'static str| Media::of(&HeaderMap::from_iter([(header::CONTENT_TYPE, axum::http::HeaderValue::from_static(text))]));
+        assert_eq!(of("Application/JSON; charset=utf-8").ok(), Some(Media::Json));
+        assert_eq!(of("application/x-onnx").ok(), Some(Media::Onnx));
+        assert!(of("text/plain").is_err_and(|p| p.detail().contains("text/plain")) && Media::of(&HeaderMap::new()).is_err());
+    }
+}
