@@ -88,7 +88,7 @@ fn orders_and_variants_equal_enumeration() {
 fn algorithm_1_as_printed_equals_enumeration() {
     let mut rng = StdRng::seed_from_u64(24);
     let mut filtered = 0;
-    for round in 0..400 {
+    for round in 0..1600 {
         let positions = rng.random_range(1..4);
         let size = Size(rng.random_range(1..4), rng.random_range(1..5), positions, 3);
         let zoo = random_zoo(&mut rng, KINDS[round % 3], size);
