@@ -12,6 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod query;
 pub mod serve;
 
 pub use vitempo_datasets as datasets;

@@ -1,0 +1,131 @@
+//! [`Meter`]: what is added up over the kernels of an architecture: latency in the environment of a bundle, or work.
+
+use super::QueryError;
+use vitempo_graph::{Graph, OpSpec, Work};
+use vitempo_predictors::{Footprint, PredictorBundle, Span, Tally};
+
+/// Relative difference by which sums in another order may differ.
+const ROUNDING: f64 = 1e-12;
+
+/// Frameworks of which thousands of answers were compared and none disagreed.
+const LOCAL: [&str; 4] = ["litert", "litert-builtin", "null", "onnxruntime"];
+
+/// Something that adds up over kernels.
+pub trait Amount: Copy + Default + std::fmt::Debug {
+    /// `other` so many times more.
+    #[must_use]
+    fn plus(self, other: &Self, times: i64) -> Self;
+
+    /// Whether they are equal but for the rounding of sums in another order.
+    fn agrees(&self, other: &Self) -> bool;
+}
+
+/// Tells kernels from graphs and what each kernel amounts to.
+pub trait Meter {
+    /// What is added up.
+    type Amount: Amount;
+
+    /// What of the whole model decides the amounts of its kernels.
+    type Context: Copy + Ord + std::fmt::Debug;
+
+    /// The kernels that count, of a model as its file has it.
+    ///
+    /// # Errors
+    /// [`QueryError::Prediction`] where what an engine runs is not known.
+    fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, QueryError>;
+
+    /// Whether what a stage adds depends on no more than the stage before it. Otherwise every answer comes from a graph.
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    /// The context that kernels of that span make.
+    fn context(&self, span: &Span) -> Self::Context;
+
+    /// What each kernel amounts to in a context.
+    fn measure(&self, kernels: &[OpSpec], context: Self::Context) -> Vec<Self::Amount>;
+}
+
+/// Whether sums are equal but for rounding; `size` is what they are small or large beside.
+fn close(a: f64, b: f64, size: f64) -> bool {
+    (a - b).abs() <= ROUNDING * size.abs()
+}
+
+impl Amount for Tally {
+    fn plus(self, other: &Self, times: i64) -> Self {
+        self.plus(other, times)
+    }
+
+    fn agrees(&self, other: &Self) -> bool {
+        self.kernels == other.kernels && close(self.sum_ns, other.sum_ns, other.sum_ns) && close(self.doubt_ns, other.doubt_ns, other.doubt_ns)
+    }
+}
+
+/// Latency as a bundle forecasts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Latencies<'b>(pub &'b PredictorBundle);
+
+impl Meter for Latencies<'_> {
+    type Amount = Tally;
+    type Context = Footprint;
+
+    fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, QueryError> {
+        Ok(self.0.kernels(graph)?)
+    }
+
+    fn is_local(&self) -> bool {
+        LOCAL.contains(&self.0.environment.framework.as_str())
+    }
+
+    fn context(&self, span: &Span) -> Footprint {
+        Footprint::within(span)
+    }
+
+    fn measure(&self, kernels: &[OpSpec], footprint: Footprint) -> Vec<Tally> {
+        let kernels: Vec<&OpSpec> = kernels.iter().collect();
+        self.0.predictors.estimate_batch(&kernels, footprint).into_iter().map(|estimate| Tally::default().with(estimate)).collect()
+    }
+}
+
+/// FLOPs and parameters of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Size {
+    /// Floating-point operations, as [`Work`] counts them.
+    pub flops: f64,
+    /// Elements of weights.
+    pub parameters: f64,
+}
+
+impl Amount for Size {
+    fn plus(self, other: &Self, times: i64) -> Self {
+        let factor = times as f64;
+        Self { flops: self.flops + factor * other.flops, parameters: self.parameters + factor * other.parameters }
+    }
+
+    fn agrees(&self, other: &Self) -> bool {
+        close(self.flops, other.flops, other.flops) && close(self.parameters, other.parameters, other.parameters)
+    }
+}
+
+/// Work, whatever runs it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sizes;
+
+impl Meter for Sizes {
+    type Amount = Size;
+    type Context = ();
+
+    fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, QueryError> {
+        Ok(graph.nodes().iter().map(|node| node.op.clone()).collect())
+    }
+
+    fn context(&self, _: &Span) {}
+
+    fn measure(&self, kernels: &[OpSpec], (): ()) -> Vec<Size> {
+        let size = |op: &OpSpec| {
+            let work = Work::of_operator(op);
+            Size { flops: work.flops as f64, parameters: work.params as f64 }
+        };
+        kernels.iter().map(size).collect()
+    }
+}

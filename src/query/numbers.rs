@@ -1,0 +1,207 @@
+//! [`Numbers`]: what the kernels of one stage depend on, out of the encoding, in 128 bits; and [`Quantity`], what kernels' shapes are made of.
+
+/// One number of a stage or of what it reads. `First` and `Second` are expansion and kernel, or heads and reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Atom {
+    ChannelsBefore,
+    HeightBefore,
+    WidthBefore,
+    Channels,
+    Height,
+    Width,
+    First,
+    Second,
+    MlpRatio,
+}
+
+/// Every atom, in the order of their bits.
+pub(super) const ATOMS: [Atom; 9] =
+    [Atom::ChannelsBefore, Atom::HeightBefore, Atom::WidthBefore, Atom::Channels, Atom::Height, Atom::Width, Atom::First, Atom::Second, Atom::MlpRatio];
+
+/// First bit of each atom, and the end.
+const BITS: [u32; 10] = [0, 16, 32, 48, 64, 80, 96, 104, 112, 120];
+
+impl Atom {
+    /// The bits it takes.
+    pub(super) const fn mask(self) -> u128 {
+        let (from, to) = (BITS[self as usize], BITS[self as usize + 1]);
+        ((1 << (to - from)) - 1) << from
+    }
+}
+
+/// All atoms of one stage; those that do not matter may be zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Numbers(pub u128);
+
+impl Numbers {
+    /// From the features read (channels, height, width), the stage's own, and its mixer's two numbers and MLP ratio.
+    pub(super) fn new(before: [u16; 3], own: [u16; 3], choices: [u8; 3]) -> Self {
+        let wide = before.into_iter().chain(own).map(u128::from);
+        let values = wide.chain(choices.into_iter().map(u128::from));
+        Self(values.zip(BITS).fold(0, |bits, (value, from)| bits | value << from))
+    }
+
+    pub(super) fn get(self, atom: Atom) -> i64 {
+        ((self.0 & atom.mask()) >> BITS[atom as usize]) as i64
+    }
+}
+
+/// Something that extents, groups and windows of kernels are products of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Quantity {
+    One,
+    Channels,
+    ChannelsBefore,
+    Height,
+    Width,
+    HeightBefore,
+    WidthBefore,
+    /// Pixels of a stage.
+    Tokens,
+    TokensBefore,
+    MlpChannels,
+    /// Channels between the pointwise convolutions of a separable one.
+    MixerChannels,
+    Kernel,
+    HalfKernel,
+    /// Height and width with the border that a depthwise kernel needs.
+    HeightBordered,
+    WidthBordered,
+    Heads,
+    HeadChannels,
+    Reduction,
+    HeightReduced,
+    WidthReduced,
+    TokensReduced,
+    /// Channels up to a whole block of 16 or 8.
+    ChannelsBy16,
+    ChannelsBeforeBy16,
+    MlpChannelsBy16,
+    MixerChannelsBy16,
+    ChannelsBy8,
+    ChannelsBeforeBy8,
+    MlpChannelsBy8,
+    MixerChannelsBy8,
+}
+
+use Quantity as Q;
+
+const SHARED: [Quantity; 16] = [
+    Q::One,
+    Q::Channels,
+    Q::ChannelsBefore,
+    Q::Height,
+    Q::Width,
+    Q::HeightBefore,
+    Q::WidthBefore,
+    Q::Tokens,
+    Q::TokensBefore,
+    Q::MlpChannels,
+    Q::ChannelsBy16,
+    Q::ChannelsBeforeBy16,
+    Q::MlpChannelsBy16,
+    Q::ChannelsBy8,
+    Q::ChannelsBeforeBy8,
+    Q::MlpChannelsBy8,
+];
+const OF_CONVOLUTION: [Quantity; 7] =
+    [Q::MixerChannels, Q::Kernel, Q::HalfKernel, Q::HeightBordered, Q::WidthBordered, Q::MixerChannelsBy16, Q::MixerChannelsBy8];
+const OF_ATTENTION: [Quantity; 6] = [Q::Heads, Q::HeadChannels, Q::Reduction, Q::HeightReduced, Q::WidthReduced, Q::TokensReduced];
+
+impl Quantity {
+    /// Those that a stage of attention or of separable convolution has, the plainest first.
+    pub(super) fn of_stage(attention: bool) -> Vec<Self> {
+        let own: &[Self] = if attention { &OF_ATTENTION } else { &OF_CONVOLUTION };
+        SHARED.iter().chain(own).copied().collect()
+    }
+
+    /// Its value; 0 where the numbers it comes from are not there.
+    pub(super) fn of(self, numbers: Numbers) -> i64 {
+        let get = |atom| numbers.get(atom);
+        let over = |atom, by| get(atom).checked_div(get(by)).unwrap_or(0);
+        let up_to = |value: i64, block: i64| (value + block - 1) / block * block;
+        let border = |atom| get(atom) + get(Atom::Second) - 1;
+        match self {
+            Q::One => 1,
+            Q::Channels => get(Atom::Channels),
+            Q::ChannelsBefore => get(Atom::ChannelsBefore),
+            Q::Height => get(Atom::Height),
+            Q::Width => get(Atom::Width),
+            Q::HeightBefore => get(Atom::HeightBefore),
+            Q::WidthBefore => get(Atom::WidthBefore),
+            Q::Tokens => get(Atom::Height) * get(Atom::Width),
+            Q::TokensBefore => get(Atom::HeightBefore) * get(Atom::WidthBefore),
+            Q::MlpChannels => get(Atom::Channels) * get(Atom::MlpRatio),
+            Q::MixerChannels => get(Atom::Channels) * get(Atom::First),
+            Q::Kernel | Q::Reduction => get(Atom::Second),
+            Q::HalfKernel => get(Atom::Second) / 2,
+            Q::HeightBordered => border(Atom::Height),
+            Q::WidthBordered => border(Atom::Width),
+            Q::Heads => get(Atom::First),
+            Q::HeadChannels => over(Atom::Channels, Atom::First),
+            Q::HeightReduced => over(Atom::Height, Atom::Second),
+            Q::WidthReduced => over(Atom::Width, Atom::Second),
+            Q::TokensReduced => Q::HeightReduced.of(numbers) * Q::WidthReduced.of(numbers),
+            Q::ChannelsBy16 => up_to(get(Atom::Channels), 16),
+            Q::ChannelsBeforeBy16 => up_to(get(Atom::ChannelsBefore), 16),
+            Q::MlpChannelsBy16 => up_to(Q::MlpChannels.of(numbers), 16),
+            Q::MixerChannelsBy16 => up_to(Q::MixerChannels.of(numbers), 16),
+            Q::ChannelsBy8 => up_to(get(Atom::Channels), 8),
+            Q::ChannelsBeforeBy8 => up_to(get(Atom::ChannelsBefore), 8),
+            Q::MlpChannelsBy8 => up_to(Q::MlpChannels.of(numbers), 8),
+            Q::MixerChannelsBy8 => up_to(Q::MixerChannels.of(numbers), 8),
+        }
+    }
+
+    /// The bits of the atoms it comes from.
+    pub(super) fn mask(self) -> u128 {
+        let atoms: &[Atom] = match self {
+            Q::One => &[],
+            Q::Channels | Q::ChannelsBy16 | Q::ChannelsBy8 => &[Atom::Channels],
+            Q::ChannelsBefore | Q::ChannelsBeforeBy16 | Q::ChannelsBeforeBy8 => &[Atom::ChannelsBefore],
+            Q::Height => &[Atom::Height],
+            Q::Width => &[Atom::Width],
+            Q::HeightBefore => &[Atom::HeightBefore],
+            Q::WidthBefore => &[Atom::WidthBefore],
+            Q::Tokens => &[Atom::Height, Atom::Width],
+            Q::TokensBefore => &[Atom::HeightBefore, Atom::WidthBefore],
+            Q::MlpChannels | Q::MlpChannelsBy16 | Q::MlpChannelsBy8 => &[Atom::Channels, Atom::MlpRatio],
+            Q::MixerChannels | Q::MixerChannelsBy16 | Q::MixerChannelsBy8 | Q::HeadChannels => &[Atom::Channels, Atom::First],
+            Q::Kernel | Q::HalfKernel | Q::Reduction => &[Atom::Second],
+            Q::HeightBordered | Q::HeightReduced => &[Atom::Height, Atom::Second],
+            Q::WidthBordered | Q::WidthReduced => &[Atom::Width, Atom::Second],
+            Q::TokensReduced => &[Atom::Height, Atom::Width, Atom::Second],
+            Q::Heads => &[Atom::First],
+        };
+        atoms.iter().fold(0, |mask, atom| mask | atom.mask())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers() -> Numbers {
+        Numbers::new([24, 56, 72], [88, 28, 36], [4, 7, 3])
+    }
+
+    #[test]
+    fn atoms_come_back_and_do_not_overlap() {
+        let values = ATOMS.map(|atom| numbers().get(atom));
+        assert_eq!(values, [24, 56, 72, 88, 28, 36, 4, 7, 3]);
+        let widest = Numbers::new([u16::MAX; 3], [u16::MAX; 3], [u8::MAX; 3]);
+        assert_eq!(ATOMS.iter().map(|a| a.mask().count_ones()).sum::<u32>(), widest.0.count_ones());
+    }
+
+    #[test]
+    fn quantities_need_the_atoms_they_name_and_no_others() {
+        for quantity in Quantity::of_stage(false).into_iter().chain(Quantity::of_stage(true)) {
+            let all = quantity.of(numbers());
+            assert_eq!(quantity.of(Numbers(numbers().0 & quantity.mask())), all, "{quantity:?}");
+            for atom in ATOMS.into_iter().filter(|a| a.mask() & quantity.mask() != 0) {
+                assert_ne!(quantity.of(Numbers(numbers().0 & quantity.mask() & !atom.mask())), all, "{quantity:?} without {atom:?}");
+            }
+        }
+        assert_eq!([Q::MixerChannelsBy16, Q::TokensReduced, Q::HeadChannels, Q::HalfKernel].map(|q| q.of(numbers())), [352, 20, 22, 3]);
+    }
+}
