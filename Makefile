@@ -14,6 +14,7 @@ test: engines
 bench: setup
 	$(env) cargo bench --locked -p vitempo-predictors --bench forest
 	$(env) cargo bench --locked -p vitempo-aria --bench aria
+	$(env) cargo bench --locked --bench queries
 
 lint: setup
 	$(env) cargo fmt --all --check

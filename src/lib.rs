@@ -13,6 +13,7 @@
 //! ```
 
 pub mod query;
+pub mod search;
 pub mod serve;
 
 pub use vitempo_datasets as datasets;

@@ -71,6 +71,7 @@ fn every_verb_explains_itself_with_an_example() {
         &["train"],
         &["evaluate"],
         &["predict"],
+        &["search"],
         &["serve"],
         &["plan", "split"],
         &["plan", "pipeline"],
@@ -287,6 +288,52 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     let after = json(&args);
     let skipped = after["skipped"].as_u64().expect("a number") as usize;
     assert!(skipped + 1 >= kept && skipped + after["measured"].as_u64().expect("a number") as usize == 120, "{kept} visits before, then {after}");
+}
+
+#[test]
+fn a_search_keeps_its_front_and_measures_some_of_it() {
+    let folder = Folder::new();
+    profile_null(&folder, "12");
+    let (bundle, out) = (folder.path("null.vtb"), folder.path("front"));
+    ok(&["train", &folder.path("data"), "--method", "lasso", "--out", &bundle]);
+    let search = ["search", "--bundle", &bundle, "--candidates", "300", "--population", "20"];
+    let found = json(&[&search[..], &["--out", &out, "--no-weights", "--verify", "3"]].concat());
+    let front = found["front"].as_array().expect("a front");
+    assert_eq!((&found["candidates"], &found["space"]), (&300.into(), &"hybrid-vit".into()));
+    assert!(found["objective"]["stand_in"].as_str().is_some_and(|s| s.contains("stand in")), "{found}");
+    let models = std::fs::read_dir(&out).expect("the folder").flatten().filter(|f| f.path().extension().is_some_and(|e| e == "onnx")).count();
+    assert!(!front.is_empty() && models == front.len());
+    let measured = found["verified"][0]["models"].as_array().map_or(0, Vec::len);
+    assert_eq!(measured, front.len().min(3));
+    for name in ["front.csv", "front.json", "front.svg", "index.csv"] {
+        assert!(std::fs::metadata(Path::new(&out).join(name)).is_ok_and(|m| m.len() > 50), "{name}");
+    }
+    assert_eq!(json(&search)["front"], found["front"], "the same front again");
+    // The front's own scores, searched again, are the front; a model of it is forecast as the search did.
+    let listed = json(&["search", "--bundle", &bundle, "--objective", "csv", &format!("{out}/front.csv")]);
+    let encodings = |front: &serde_json::Value| -> Vec<String> {
+        front.as_array().into_iter().flatten().filter_map(|m| m["encoding"].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!(encodings(&listed["front"]), encodings(&found["front"]));
+    let predicted = &json(&["predict", &format!("{out}/hybrid-vit-front-000.onnx"), "--bundle", &bundle])[0]["latency_ns"];
+    let point = |latency: &serde_json::Value| latency["point"].as_f64().expect("a number");
+    let (a, b) = (point(predicted), point(&front[0]["latencies"][0]["latency_ns"]));
+    assert!((a - b).abs() <= 1e-12 * a, "{a} and {b}");
+    let table = ok(&[&search[..], &["--max-latency", "10s", "--objective", "parameters"]].concat());
+    assert!(table.contains("at most 10.0 s") && table.contains("a stand-in: parameters"), "{table}");
+    for (args, says) in [
+        (&["--max-latency", "1ns"][..], "keeps to the ceiling"),
+        (&["--max-latency", "5ms", "--max-latency", "6ms"], "--max-latency"),
+        (&["--max-latency", "5"], "unit"),
+        (&["--objective", "beauty"], "beauty"),
+        (&["--objective", "csv", "no-such.csv"], "no-such.csv"),
+        (&["--objective", "program", "exit 7"], "exit 7"),
+        (&["--population", "1"], "population"),
+        (&["--verify", "2"], "--out"),
+    ] {
+        let stderr = refused(&[&search[..5], args].concat());
+        assert!(stderr.contains(says), "{args:?}: {stderr}");
+    }
 }
 
 /// Costs of three operators on a phone and a server: the first makes its input small.

@@ -19,6 +19,7 @@ mod progress;
 mod quantity;
 mod report;
 mod sample;
+mod search;
 mod serve;
 mod train;
 
@@ -44,6 +45,7 @@ enum Command {
     Train(train::TrainArgs),
     Evaluate(evaluate::EvaluateArgs),
     Predict(predict::PredictArgs),
+    Search(search::SearchArgs),
     Serve(serve::ServeArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
@@ -90,6 +92,7 @@ fn run(command: &Command) -> CliResult {
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Search(args) => search::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Plan(command) => plan::run(command),
         Command::Energy(command) => energy::run(command),

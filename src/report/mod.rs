@@ -8,7 +8,7 @@ mod activations;
 mod breakdown;
 pub mod chart;
 mod depthwise;
-mod draw;
+pub mod draw;
 mod environments;
 pub mod floor;
 pub mod forecasts;

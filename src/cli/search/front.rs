@@ -1,0 +1,162 @@
+//! [`Front`]: what a search found, as a table, CSV, JSON, ONNX files and plots.
+
+use super::{
+    super::{
+        error::{CliError, CliResult},
+        files,
+        output::{Report, Table, si},
+        sample,
+    },
+    verify::Verified,
+};
+use crate::report::{
+    chart::{Axis, Chart, Mark, Series},
+    draw,
+};
+use serde_json::json;
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+use vitempo::search::{Candidate, Device, Objective, Outcome};
+use vitempo_graph::onnx::{self, WeightFill, WriteOptions};
+use vitempo_search_space::Space;
+
+/// Rows of the table; files hold all.
+const SHOWN: usize = 20;
+
+pub struct Front<'s> {
+    pub space: &'s Space,
+    pub objective: &'s dyn Objective,
+    pub devices: &'s [Device<'s>],
+    pub outcome: &'s Outcome,
+    /// Measurements, for each device.
+    pub verified: Vec<Verified>,
+}
+
+/// `count` of `length` places, the first and others spread evenly.
+pub fn spread(length: usize, count: usize) -> Vec<usize> {
+    let count = count.min(length);
+    (0..count).map(|i| if count > 1 { i * (length - 1) / (count - 1) } else { 0 }).collect()
+}
+
+impl Front<'_> {
+    /// The name of a member's file.
+    pub fn name(&self, place: usize) -> String {
+        format!("{}-front-{place:03}", self.space.name())
+    }
+
+    /// The front as ONNX files with an index.
+    pub fn write_models(&self, folder: &Path, no_weights: bool, seed: u64) -> CliResult<Vec<PathBuf>> {
+        let weights = if no_weights { WeightFill::Omitted } else { WeightFill::Seeded(seed) };
+        let mut index = Table::new(&["name", "space", "encoding"], 3);
+        let mut paths = Vec::new();
+        for (place, member) in self.outcome.front.iter().enumerate() {
+            let name = self.name(place);
+            let path = folder.join(format!("{name}.onnx"));
+            onnx::write_file(&path, &member.architecture.to_graph()?.with_name(&name), &WriteOptions { weights })?;
+            index.row([name, self.space.name().to_owned(), member.architecture.encode()]);
+            paths.push(path);
+        }
+        files::write(&folder.join(sample::INDEX), index.to_csv()?.as_bytes())?;
+        Ok(paths)
+    }
+
+    /// The front as CSV, JSON and plots.
+    pub fn write_results(&self, folder: &Path) -> CliResult {
+        files::write(&folder.join("front.csv"), self.csv()?.as_bytes())?;
+        files::write(&folder.join("front.json"), format!("{:#}\n", self.json()?).as_bytes())?;
+        for device in 0..self.devices.len() {
+            let name = if device == 0 { "front.svg".to_owned() } else { format!("front-{}.svg", device + 1) };
+            files::write(&folder.join(name), draw::svg(&self.chart(device)).map_err(CliError::ours)?.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn chart(&self, device: usize) -> Chart {
+        let point = |member: &Candidate| member.latencies.get(device).map(|latency| (latency.point.ms(), member.score));
+        let points = |members: &[Candidate]| members.iter().filter_map(point).collect::<Vec<_>>();
+        let (front, dominated) = (points(&self.outcome.front), points(&self.outcome.dominated));
+        let scores = || front.iter().chain(&dominated).map(|p| p.1);
+        let mut series = vec![Series::new("front", Mark::Dot, front.clone()), Series::new("dominated", Mark::Ring, dominated.clone())];
+        if let Some(ceiling) = self.devices.get(device).and_then(|d| d.ceiling) {
+            let ends = [scores().fold(f64::INFINITY, f64::min), scores().fold(f64::NEG_INFINITY, f64::max)];
+            series.push(Series::new("ceiling", Mark::Line, ends.map(|score| (ceiling.ms(), score)).to_vec()));
+        }
+        series.retain(|s| !s.points.is_empty());
+        let environment = self.devices.get(device).map_or_else(String::new, |d| d.bundle.environment.describe());
+        Chart::Points { x: Axis::linear(&format!("forecast latency, ms ({environment})")), y: Axis::linear(self.objective.name()), series }
+    }
+
+    fn score(&self, score: f64) -> String {
+        if self.objective.stands_in().is_some() { si(score as u64) } else { format!("{score:.6}") }
+    }
+}
+
+impl Report for Front<'_> {
+    fn table(&self) -> String {
+        let front = &self.outcome.front;
+        let mut text = format!("Search of {}   {} candidates, {} on the front\n\n", self.space.name(), self.outcome.candidates, front.len());
+        for device in self.devices {
+            let ceiling = device.ceiling.map_or_else(|| "no ceiling".to_owned(), |c| format!("at most {c}"));
+            let _ = writeln!(text, "Latency    {ceiling}   {}", device.bundle.environment.describe());
+        }
+        let stand_in = self.objective.stands_in().map_or_else(String::new, |sentence| format!("   (a stand-in: {sentence})"));
+        let _ = writeln!(text, "Objective  {}{stand_in}\n", self.objective.name());
+        let mut headings = vec!["Encoding", "Score"];
+        headings.extend(self.devices.iter().flat_map(|_| ["Latency", "Interval"]));
+        let mut table = Table::new(&headings, 1);
+        for member in spread(front.len(), SHOWN).into_iter().filter_map(|place| front.get(place)) {
+            let latencies = member.latencies.iter().flat_map(|l| [l.point.to_string(), format!("[{} .. {}]", l.lower, l.upper)]);
+            table.row([member.architecture.encode(), self.score(member.score)].into_iter().chain(latencies));
+        }
+        text += &table.to_text();
+        if front.len() > SHOWN {
+            let _ = writeln!(text, "... spread evenly over the front of {}; --format csv and --out hold all", front.len());
+        }
+        self.verified.iter().for_each(|verified| text += &verified.table());
+        text
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(&["encoding", "objective", "score", "environment", "latency_ns", "lower_ns", "upper_ns", "level"], 2);
+        for member in &self.outcome.front {
+            for (device, latency) in self.devices.iter().zip(&member.latencies) {
+                let numbers = [latency.point, latency.lower, latency.upper].map(|l| format!("{:.0}", l.ns()));
+                let words = [member.architecture.encode(), self.objective.name().to_owned(), member.score.to_string(), device.bundle.environment.id()];
+                table.row(words.into_iter().chain(numbers).chain([latency.level.to_string()]));
+            }
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let device = |d: &Device<'_>| json!({"environment": d.bundle.environment.id(), "max_latency_ns": d.ceiling});
+        let member = |(place, m): (usize, &Candidate)| {
+            let latency = |(d, l): (&Device<'_>, &vitempo_graph::Prediction)| json!({"environment": d.bundle.environment.id(), "latency_ns": {"point": l.point, "lower": l.lower, "upper": l.upper, "level": l.level}});
+            let latencies: Vec<_> = self.devices.iter().zip(&m.latencies).map(latency).collect();
+            json!({"name": self.name(place), "encoding": m.architecture.encode(), "score": m.score, "latencies": latencies})
+        };
+        Ok(json!({
+            "space": self.space.name(),
+            "objective": {"name": self.objective.name(), "stand_in": self.objective.stands_in()},
+            "ceilings": self.devices.iter().map(device).collect::<Vec<_>>(),
+            "candidates": self.outcome.candidates,
+            "front": self.outcome.front.iter().enumerate().map(member).collect::<Vec<_>>(),
+            "verified": self.verified.iter().map(Verified::json).collect::<Vec<_>>(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn places_are_spread_with_both_ends() {
+        assert_eq!(spread(10, 4), [0, 3, 6, 9]);
+        assert_eq!(spread(3, 20), [0, 1, 2]);
+        assert_eq!(spread(5, 1), [0]);
+        assert!(spread(0, 3).is_empty());
+    }
+}

@@ -1,0 +1,304 @@
+//! [`search`]: generations of architectures, each bred from the best of those before it.
+
+use super::{
+    Objective, SearchError,
+    dominance::{crowding, fronts},
+};
+use crate::query::{Latencies, Tables};
+use std::{
+    cmp::Ordering,
+    collections::HashSet,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+};
+use vitempo_graph::{Latency, Prediction};
+use vitempo_predictors::PredictorBundle;
+use vitempo_search_space::{Architecture, Generator, Space, Stages};
+
+/// Tries to breed an architecture that was not there before; a space that gives none is exhausted.
+const TRIES: usize = 20;
+/// Share of children that have two parents.
+const CROSSED: f64 = 0.7;
+/// Share of a generation drawn afresh, so that no part of the space is out of reach.
+const FRESH: f64 = 0.02;
+
+/// Where an architecture shall be fast.
+#[derive(Clone, Copy, Debug)]
+pub struct Device<'b> {
+    /// Forecasts for it.
+    pub bundle: &'b PredictorBundle,
+    /// The most time a run may take.
+    pub ceiling: Option<Latency>,
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Distinct architectures to evaluate.
+    pub candidates: u64,
+    /// Architectures in a generation, and most of the front.
+    pub population: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether a ceiling holds for the upper end of the interval rather than for the forecast itself.
+    pub upper: bool,
+}
+
+/// An evaluated architecture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Which one.
+    pub architecture: Architecture,
+    /// Its score; larger is better.
+    pub score: f64,
+    /// Its forecasts, one for each device.
+    pub latencies: Vec<Prediction>,
+    /// By how much it exceeds the ceilings, as the sum of relative excesses; 0 within.
+    excess: f64,
+    /// What is minimised: the score's negative, then the latencies in ns.
+    costs: Vec<f64>,
+}
+
+impl AsRef<[f64]> for Candidate {
+    fn as_ref(&self) -> &[f64] {
+        &self.costs
+    }
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Architectures evaluated.
+    pub candidates: u64,
+    /// Best score within the ceilings.
+    pub best: Option<f64>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The architectures within the ceilings that no other one dominates, the highest score first.
+    pub front: Vec<Candidate>,
+    /// Distinct architectures evaluated.
+    pub candidates: u64,
+    /// Of the last generation, or of the file where scores come from one: those within the ceilings that are dominated.
+    pub dominated: Vec<Candidate>,
+}
+
+/// Searches. `progress` is told after every generation and ends the search by `false`.
+///
+/// # Errors
+/// [`SearchError`] when nothing keeps to the ceilings, or an objective or a forecast fails.
+pub fn search(
+    space: &Space,
+    devices: &[Device<'_>],
+    objective: &mut dyn Objective,
+    options: Options,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, SearchError> {
+    check(devices, options)?;
+    let tables = devices.iter().map(|device| Tables::of(space, device.bundle)).collect();
+    let mut search = Search { space, devices, tables, objective, options, candidates: 0 };
+    match search.objective.candidates().map(<[Architecture]>::to_vec) {
+        Some(listed) => search.all_of(&listed, progress),
+        None => search.evolve(progress),
+    }
+}
+
+fn check(devices: &[Device<'_>], options: Options) -> Result<(), SearchError> {
+    let wrong = |option, reason| Err(SearchError::Option { option, reason });
+    match options {
+        _ if devices.is_empty() => wrong("devices", "must be at least one"),
+        _ if devices.iter().any(|d| d.ceiling.is_some_and(|c| !(c.ns() > 0.0 && c.ns().is_finite()))) => wrong("ceiling", "must be above zero"),
+        o if o.population < 4 => wrong("population", "must be at least 4"),
+        o if o.candidates < 1 => wrong("candidates", "must be at least 1"),
+        _ => Ok(()),
+    }
+}
+
+struct Search<'s> {
+    space: &'s Space,
+    devices: &'s [Device<'s>],
+    tables: Vec<Tables<Latencies<'s>>>,
+    objective: &'s mut dyn Objective,
+    options: Options,
+    candidates: u64,
+}
+
+/// Members with their ranks: number of the front, and crowding within it.
+struct Population {
+    members: Vec<Candidate>,
+    ranks: Vec<(usize, f64)>,
+}
+
+impl Search<'_> {
+    /// Every architecture of a list.
+    fn all_of(&mut self, listed: &[Architecture], progress: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SearchError> {
+        let mut members = Vec::new();
+        for some in listed.chunks(self.options.population.max(1024)) {
+            members.extend(self.evaluated(some)?);
+            if !progress(self.progress(&members)) {
+                return Err(SearchError::Interrupted);
+            }
+        }
+        self.outcome(members)
+    }
+
+    fn evolve(&mut self, progress: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SearchError> {
+        let mut generator = Generator::new(self.options.seed);
+        let mut bred = Bred::default();
+        let first = self.room();
+        let drawn: Vec<Architecture> = (0..first).filter_map(|_| bred.new_one(|| self.space.draw(&mut generator))).collect();
+        let mut population = Population::of(self.evaluated(&drawn)?, self.options.population);
+        loop {
+            if !progress(self.progress(&population.members)) {
+                return Err(SearchError::Interrupted);
+            }
+            let children: Vec<Architecture> = (0..self.room()).filter_map(|_| bred.new_one(|| population.child(self.space, &mut generator))).collect();
+            if children.is_empty() {
+                return self.outcome(population.members);
+            }
+            let mut members = population.members;
+            members.extend(self.evaluated(&children)?);
+            population = Population::of(members, self.options.population);
+        }
+    }
+
+    /// Size of the next generation.
+    fn room(&self) -> u64 {
+        (self.options.population as u64).min(self.options.candidates.saturating_sub(self.candidates))
+    }
+
+    fn progress(&self, members: &[Candidate]) -> Progress {
+        let best = members.iter().filter(|m| m.excess == 0.0).map(|m| m.score).max_by(f64::total_cmp);
+        Progress { candidates: self.candidates, best }
+    }
+
+    /// Forecasts all; scores those within the ceilings, the others need none.
+    fn evaluated(&mut self, architectures: &[Architecture]) -> Result<Vec<Candidate>, SearchError> {
+        let forecasts = self.tables.iter_mut().map(|tables| tables.predict_batch(architectures)).collect::<Result<Vec<_>, _>>()?;
+        let of_one = |index: usize| forecasts.iter().filter_map(|f| f.get(index).copied()).collect::<Vec<Prediction>>();
+        let mut members: Vec<Candidate> = architectures
+            .iter()
+            .enumerate()
+            .map(|(index, architecture)| {
+                let latencies = of_one(index);
+                let excess = self.excess(&latencies);
+                let costs = std::iter::once(0.0).chain(latencies.iter().map(|l| l.point.ns())).collect();
+                Candidate { architecture: *architecture, score: f64::NEG_INFINITY, latencies, excess, costs }
+            })
+            .collect();
+        let within: Vec<Architecture> = members.iter().filter(|m| m.excess == 0.0).map(|m| m.architecture).collect();
+        let scores = self.objective.scores(&within)?;
+        for (member, score) in members.iter_mut().filter(|m| m.excess == 0.0).zip(scores) {
+            (member.score, member.costs[0]) = (score, -score);
+        }
+        self.candidates += architectures.len() as u64;
+        Ok(members)
+    }
+
+    fn excess(&self, latencies: &[Prediction]) -> f64 {
+        let over = |(device, latency): (&Device<'_>, &Prediction)| {
+            let time = if self.options.upper { latency.upper } else { latency.point };
+            device.ceiling.map_or(0.0, |ceiling| (time.ns() / ceiling.ns() - 1.0).max(0.0))
+        };
+        self.devices.iter().zip(latencies).map(over).sum()
+    }
+
+    fn outcome(&self, members: Vec<Candidate>) -> Result<Outcome, SearchError> {
+        let (within, beyond): (Vec<Candidate>, Vec<Candidate>) = members.into_iter().partition(|m| m.excess == 0.0);
+        if within.is_empty() {
+            let nearest = beyond.iter().min_by(|a, b| a.excess.total_cmp(&b.excess));
+            let (factor, encoding) = nearest.map_or((f64::INFINITY, String::new()), |m| (1.0 + m.excess, m.architecture.encode()));
+            return Err(SearchError::NothingFits { candidates: self.candidates, factor, encoding });
+        }
+        let best: HashSet<usize> = fronts(&within).swap_remove(0).into_iter().collect();
+        let mut index = 0..;
+        let (mut front, mut dominated): (Vec<_>, Vec<_>) = within.into_iter().partition(|_| index.next().is_some_and(|i| best.contains(&i)));
+        front.sort_by(by_costs);
+        dominated.sort_by(by_costs);
+        Ok(Outcome { front, candidates: self.candidates, dominated })
+    }
+}
+
+/// The highest score first, then the lowest latency.
+fn by_costs(a: &Candidate, b: &Candidate) -> Ordering {
+    let costs = a.costs.iter().zip(&b.costs).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
+    costs.unwrap_or_else(|| a.architecture.cmp(&b.architecture))
+}
+
+impl Population {
+    /// The best `size` of them: those within the ceilings by fronts and, in the last front that has room, the least crowded; then the others by excess.
+    fn of(members: Vec<Candidate>, size: usize) -> Self {
+        let (within, mut beyond): (Vec<Candidate>, Vec<Candidate>) = members.into_iter().partition(|m| m.excess == 0.0);
+        let mut chosen: Vec<(usize, (usize, f64))> = Vec::with_capacity(size);
+        for (rank, front) in fronts(&within).into_iter().enumerate() {
+            if chosen.len() >= size {
+                break;
+            }
+            let mut ranked: Vec<(usize, (usize, f64))> = front.iter().copied().zip(crowding(&within, &front).into_iter().map(|c| (rank, c))).collect();
+            ranked.sort_by(|a, b| b.1.1.total_cmp(&a.1.1).then(a.0.cmp(&b.0)));
+            ranked.truncate(size - chosen.len());
+            chosen.extend(ranked);
+        }
+        let last = chosen.iter().map(|(_, (rank, _))| rank + 1).max().unwrap_or(0);
+        let mut within: Vec<Option<Candidate>> = within.into_iter().map(Some).collect();
+        let (mut members, mut ranks) = (Vec::with_capacity(size), Vec::with_capacity(size));
+        for (index, rank) in chosen {
+            members.extend(within[index].take());
+            ranks.push(rank);
+        }
+        beyond.sort_by(|a, b| a.excess.total_cmp(&b.excess).then(a.architecture.cmp(&b.architecture)));
+        beyond.truncate(size - members.len());
+        ranks.extend((0..beyond.len()).map(|place| (last + place, 0.0)));
+        members.extend(beyond);
+        Self { members, ranks }
+    }
+
+    /// A new architecture from one or two of the better ones.
+    fn child(&self, space: &Space, generator: &mut Generator) -> Architecture {
+        let (Some(one), Some(other)) = (self.winner(generator), self.winner(generator)) else { return space.draw(generator) };
+        if generator.unit() < FRESH {
+            return space.draw(generator);
+        }
+        let crossed = if generator.unit() < CROSSED { crossed(one, other, space, generator) } else { *one };
+        space.mutate(&crossed, generator).unwrap_or(crossed)
+    }
+
+    /// The better of two at random: a lower front, or the same and less crowded.
+    fn winner(&self, generator: &mut Generator) -> Option<&Architecture> {
+        let mut pick = || generator.below(self.members.len() as u64) as usize;
+        let (a, b) = (pick(), pick());
+        let (rank_a, rank_b) = (self.ranks.get(a)?, self.ranks.get(b)?);
+        let better = rank_a.0.cmp(&rank_b.0).then(rank_b.1.total_cmp(&rank_a.1));
+        self.members.get(if better.is_le() { a } else { b }).map(|m| &m.architecture)
+    }
+}
+
+/// Image size and stages from either parent, where that gives a member of the space; stages are those of the first parent by number.
+fn crossed(one: &Architecture, other: &Architecture, space: &Space, generator: &mut Generator) -> Architecture {
+    let mut child = *one;
+    let mut take = || generator.below(2) == 0;
+    (child.height, child.width) = (if take() { one.height } else { other.height }, if take() { one.width } else { other.width });
+    let mut stages = Stages::new();
+    for (position, stage) in one.stages.iter().enumerate() {
+        let twin = (position + usize::from(one.merged_stages)).checked_sub(other.merged_stages.into()).and_then(|i| other.stages.get(i));
+        stages.push(if take() { *stage } else { *twin.unwrap_or(stage) });
+    }
+    child.stages = stages;
+    if space.contains(&child).is_ok() { child } else { *one }
+}
+
+/// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common costs one candidate, nothing else.
+#[derive(Default)]
+struct Bred(HashSet<u64>);
+
+impl Bred {
+    fn new_one(&mut self, mut breed: impl FnMut() -> Architecture) -> Option<Architecture> {
+        (0..TRIES).map(|_| breed()).find(|architecture| self.0.insert(fingerprint(architecture)))
+    }
+}
+
+/// The same in every run, as the search's result shall be.
+fn fingerprint(architecture: &Architecture) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(architecture)
+}

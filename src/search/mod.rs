@@ -1,0 +1,40 @@
+//! Search: which architectures of a space score highest within a latency ceiling on one or several devices?
+//!
+//! NSGA-II (Deb, Pratap, Agarwal, Meyarivan: "A fast and elitist multiobjective genetic algorithm that can be adapted", IEEE TEC 6(2), 2002) over a
+//! search space: maximise the score, minimise the latency in every environment; architectures above a ceiling rank behind all others, by how far they
+//! exceed it. Latencies come from [`crate::query`], so a candidate costs microseconds. The result is a function of space, bundles, objective
+//! and seed.
+//!
+//! | question | where |
+//! |---|---|
+//! | what is to be maximised? | [`objective`] |
+//! | who dominates whom, and who is crowded? | [`dominance`] |
+//! | how does the next generation come about? | [`evolution`] |
+//! | do forecasts rank as measurements do? | [`spearman`] |
+
+pub mod dominance;
+mod evolution;
+pub mod objective;
+mod rank;
+
+pub use evolution::{Candidate, Device, Options, Outcome, Progress, search};
+pub use objective::{Objective, ObjectiveError};
+pub use rank::spearman;
+
+use crate::query::QueryError;
+
+/// Why a search found nothing.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SearchError {
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error(transparent)]
+    Objective(#[from] ObjectiveError),
+    #[error("none of {candidates} candidates keeps to the ceiling; the nearest takes {factor:.2} times as long: {encoding}")]
+    NothingFits { candidates: u64, factor: f64, encoding: String },
+    #[error("option {option}: {reason}")]
+    Option { option: &'static str, reason: &'static str },
+    #[error("interrupted")]
+    Interrupted,
+}
