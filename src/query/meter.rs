@@ -7,7 +7,7 @@ use vitempo_predictors::{Footprint, PredictorBundle, Span, Tally};
 /// Relative difference by which sums in another order may differ.
 const ROUNDING: f64 = 1e-12;
 
-/// Frameworks of which thousands of answers were compared and none disagreed.
+/// Frameworks of which every compared answer agreed: 3500 of ONNX Runtime, 300 of LiteRT; `null` lowers nothing.
 const LOCAL: [&str; 4] = ["litert", "litert-builtin", "null", "onnxruntime"];
 
 /// Something that adds up over kernels.
