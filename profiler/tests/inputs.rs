@@ -30,7 +30,7 @@ fn believable(values: &[f32], distribution: InputDistribution, tolerance: f32) -
             let zeros = values.iter().filter(|v| **v == 0.0).count() as f32 / count;
             (zeros - 0.5).abs() < 0.05 && (mean / (scale / std::f32::consts::TAU.sqrt()) - 1.0).abs() < 0.1
         }
-        InputDistribution::Constant(value) => values.iter().all(|v| *v == value.max(0.0)),
+        InputDistribution::Constant(value) => values.iter().all(|v| (v - value.max(0.0)).abs() <= tolerance * value.abs()),
     }
 }
 

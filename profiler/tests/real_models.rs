@@ -8,7 +8,7 @@ use std::{
     sync::atomic::AtomicBool,
     time::Duration,
 };
-use vitempo_graph::{ModelIdentity, ModelProfile, OpKind, Status, onnx};
+use vitempo_graph::{ModelIdentity, ModelProfile, OpKind, Processor, Status, onnx};
 use vitempo_profiler::{Availability, Hooks, RunOptions, Source, Sweep, SweepModel, VisitProtocol, WorkerCommand, backends};
 
 fn onnx_files(folder: &Path) -> Vec<PathBuf> {
@@ -53,9 +53,13 @@ fn real_models_without_weights_can_be_measured() {
     let models: Vec<_> = onnx_files(&folder).into_iter().map(model).collect();
     assert!(!models.is_empty(), "no models in {}", folder.display());
     for backend in backends::all().into_iter().filter(|b| b.name() != "null") {
-        if let Availability::Unavailable { reason, hint } = backend.probe(&RunOptions::default()) {
-            eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
-            continue;
+        match backend.probe(&RunOptions::default()) {
+            Availability::Unavailable { reason, hint } => {
+                eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
+                continue;
+            }
+            Availability::Available(offered) if !offered.devices.contains(&Processor::Cpu) => continue,
+            Availability::Available(_) => {}
         }
         let sweep = Sweep {
             models: models.clone(),

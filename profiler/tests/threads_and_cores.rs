@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+use vitempo_graph::Processor;
 use vitempo_profiler::{
     Availability, Backend, BackendError, RunOptions, Session, Source, VisitProtocol, Worker, WorkerCommand, backends, pinning, reference,
     worker::{Reply, Request, VisitRequest},
@@ -12,7 +13,7 @@ use vitempo_profiler::{
 
 fn engines() -> Vec<Box<dyn Backend>> {
     let available = |backend: &dyn Backend| match backend.probe(&RunOptions::default()) {
-        Availability::Available(_) => true,
+        Availability::Available(offered) => offered.devices.contains(&Processor::Cpu),
         Availability::Unavailable { reason, hint } => {
             eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
             false
