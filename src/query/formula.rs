@@ -99,7 +99,8 @@ mod tests {
             let [heads, r, hidden] = [Quantity::Heads, Quantity::Reduction, Quantity::MlpChannels].map(|q| q.of(n));
             f(c, h, w, heads, r, hidden)
         };
-        let laws: [&dyn Fn(i64, i64, i64, i64, i64, i64) -> i64; 6] = [
+        type Law<'a> = &'a dyn Fn(i64, i64, i64, i64, i64, i64) -> i64;
+        let laws: [Law<'_>; 6] = [
             &|c, _, _, _, _, _| 3 * c,
             &|_, h, w, _, _, _| h * w,
             &|c, _, _, heads, _, _| c / heads,
