@@ -1,8 +1,11 @@
 //! How fast planners and simulator are: `cargo bench --bench planners`. Medians; models are random, of the sizes named. petgraph solves the same cuts.
 
+mod timing;
+
 use petgraph::{algo::dinics, graph::DiGraph};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, hint::black_box, time::Instant};
+use timing::median_us;
 use vitempo::planners::{
     cost::{Costs, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts},
     pipeline::{Pipeline, PipelineObjective},
@@ -131,16 +134,4 @@ fn simulation(name: &str, cv: f64) {
         outcome.events,
         600.0
     );
-}
-
-fn median_us(repeats: usize, mut run: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..repeats)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64() * 1e6
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[repeats / 2]
 }

@@ -1,60 +1,13 @@
 //! The program as a user sees it: what it prints, what it refuses and how, and the whole line on the null engine, interrupted and resumed.
 
+mod program;
+
+use program::{Folder, json, ok, refused, shipped, text, vitempo};
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
-
-fn vitempo(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).env("NO_COLOR", "1").env("COLUMNS", "120").output().expect("vitempo starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Standard output of a run that must succeed.
-fn ok(args: &[&str]) -> String {
-    let output = vitempo(args);
-    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-fn json(args: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&ok(&[args, &["--format", "json"]].concat())).expect("JSON on standard output")
-}
-
-/// Standard error of a run that must be refused as the user's mistake, in one `error:` line.
-fn refused(args: &[&str]) -> String {
-    let output = vitempo(args);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
-    assert!(stderr.contains("error: ") && !stderr.contains("panicked"), "{args:?}: {stderr}");
-    assert!(output.stdout.is_empty(), "{args:?} printed a result");
-    stderr
-}
-
-fn shipped(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.onnx")).display().to_string()
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder"))
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).display().to_string()
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
-        std::fs::write(self.0.path().join(name), bytes).expect("a file");
-        self.path(name)
-    }
-}
 
 #[test]
 fn every_verb_explains_itself_with_an_example() {
@@ -232,6 +185,11 @@ fn a_report_trains_once_and_comes_out_the_same_again() {
     std::fs::write(kept_path(&bundles), b"cut short").expect("a damaged bundle");
     report("accuracy");
     assert!(std::fs::metadata(kept_path(&bundles)).is_ok_and(|m| m.len() > 1000), "a damaged bundle is trained again");
+    folder.file("data/remarks.toml", "latency = \"Slower than thought.\"");
+    report("latency");
+    assert!(page().contains("<p>Slower than thought.</p>"));
+    folder.file("data/remarks.toml", "lateness = \"Slower than thought.\"");
+    assert!(refused(&["report", &data, "--out", &out]).contains("no section `lateness`"));
 }
 
 /// The only file of a folder.
@@ -349,7 +307,7 @@ const COSTS: &str = r#"{"model": "three", "processors": [{"name": "phone", "acti
 #[test]
 fn plans_from_a_costs_file_say_what_they_are_worth() {
     let folder = Folder::new();
-    let costs = folder.file("costs.json", COSTS.as_bytes());
+    let costs = folder.file("costs.json", COSTS);
     let split = json(&["plan", "split", "--costs", &costs]);
     assert_eq!(split[0]["stages"][0]["nodes"], serde_json::json!(["stem"]));
     // 4 ms on the phone, 8 ms over the link, 3.1 ms on the server, 0.1 ms back.
@@ -372,11 +330,11 @@ fn plans_from_a_costs_file_say_what_they_are_worth() {
 #[test]
 fn plans_that_cannot_be_are_refused() {
     let folder = Folder::new();
-    let costs = folder.file("costs.json", COSTS.as_bytes());
+    let costs = folder.file("costs.json", COSTS);
     assert!(refused(&["plan", "split", "--costs", &costs, "--max-latency", "1ms"]).contains("no split keeps latency at most 1.00 ms"));
     assert!(refused(&["plan", "split", "--costs", &costs, "--confine", "pixels"]).contains("hint: its inputs are image"));
     let torn = folder.file("torn.json", &COSTS.as_bytes()[..400]);
     assert!(refused(&["plan", "split", "--costs", &torn]).contains("torn.json: not a costs file"));
-    let unknown = folder.file("unknown.json", COSTS.replace("\"stem\"]", "\"stam\"]").as_bytes());
+    let unknown = folder.file("unknown.json", COSTS.replace("\"stem\"]", "\"stam\"]"));
     assert!(refused(&["plan", "pipeline", "--costs", &unknown]).contains("tensor `image` names node `stam`"));
 }

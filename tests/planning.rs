@@ -1,34 +1,14 @@
 //! Plans that are carried out: halves on real engines, placements and pipelines on pinned ones, power traces taken apart. What comes out is checked, never how
 //! long it took.
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+mod program;
+
+use program::{Folder, json, ok, refused, shipped, vitempo};
+use std::path::Path;
 use vitempo::{
     graph::onnx::{self, ReadOptions},
     profiler::{Availability, Backend, Model, ModelSource, OutputValues, RunOptions, backends, conformance, inputs},
 };
-
-fn vitempo(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).env("NO_COLOR", "1").output().expect("vitempo starts")
-}
-
-fn ok(args: &[&str]) -> String {
-    let output = vitempo(args);
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn json(args: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&ok(&[args, &["--format", "json"]].concat())).expect("JSON on standard output")
-}
-
-fn refused(args: &[&str]) -> String {
-    let output = vitempo(args);
-    assert_eq!(output.status.code(), Some(1), "{args:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// JSON of a command that needs a core for each processor; `None`, with a word, where there are too few.
 fn on_own_cores(args: &[&str]) -> Option<serde_json::Value> {
@@ -42,34 +22,13 @@ fn on_own_cores(args: &[&str]) -> Option<serde_json::Value> {
     Some(serde_json::from_slice(&output.stdout).expect("JSON on standard output"))
 }
 
-fn shipped(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.onnx"))
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder"))
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).display().to_string()
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.path().join(name), text).expect("a file");
-        self.path(name)
-    }
-
-    /// Predictors of the null engine: every operator takes next to nothing.
-    fn bundle(&self) -> String {
-        let (models, data, bundle) = (self.path("models"), self.path("data"), self.path("null.vtb"));
-        ok(&["sample", "--count", "12", "--seed", "3", "--no-weights", "--out", &models]);
-        ok(&["profile", &models, "--backend", "null", "--out", &data]);
-        ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
-        bundle
-    }
+/// Predictors of the null engine: every operator takes next to nothing.
+fn null_bundle(folder: &Folder) -> String {
+    let (models, data, bundle) = (folder.path("models"), folder.path("data"), folder.path("null.vtb"));
+    ok(&["sample", "--count", "12", "--seed", "3", "--no-weights", "--out", &models]);
+    ok(&["profile", &models, "--backend", "null", "--out", &data]);
+    ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
+    bundle
 }
 
 /// Engines that can be handed values, of those found here; the embedded one always is.
@@ -97,11 +56,11 @@ fn outputs(engine: &dyn Backend, file: &str, given: &[OutputValues]) -> Vec<Outp
 #[test]
 fn halves_of_real_models_compute_what_the_whole_computes() {
     let folder = Folder::new();
-    let bundle = folder.bundle();
+    let bundle = null_bundle(&folder);
     let halves = folder.path("halves");
     for name in ["mobilevit_xxs", "vit_tiny_patch16_224", "edgenext_xx_small"] {
         let whole = folder.path(&format!("{name}.onnx"));
-        std::fs::write(&whole, onnx::materialize(&shipped(name), 7).expect("weights")).expect("a file");
+        std::fs::write(&whole, onnx::materialize(Path::new(&shipped(name)), 7).expect("weights")).expect("a file");
         let costs = ["--device-bundle", &bundle, "--server-bundle", &bundle, "--bandwidth", "1Gbit/s"];
         // The input stays on the device, and the device has room for a part of the weights only.
         let bounds = ["--confine", "input", "--max-memory", "2MB", "--out", &halves];
@@ -126,7 +85,7 @@ fn halves_of_real_models_compute_what_the_whole_computes() {
 
 #[test]
 fn every_placement_of_a_real_model_runs_and_computes_the_same() {
-    let model = shipped("mobilevit_xxs").display().to_string();
+    let model = shipped("mobilevit_xxs");
     let multitask = ["plan", "multitask", &model, "--encoder", "/stages/stages.3", "--live", "a=rten", "--live", "b=rten", "--frames", "3"];
     let Some(plan) = on_own_cores(&multitask) else { return };
     let placements = plan["placements"].as_array().expect("placements");
@@ -148,7 +107,7 @@ fn every_placement_of_a_real_model_runs_and_computes_the_same() {
 #[test]
 fn a_pipeline_runs_for_real_and_a_placement_is_forecast_by_bundles() {
     let folder = Folder::new();
-    let (bundle, model) = (folder.bundle(), shipped("vit_tiny_patch16_224").display().to_string());
+    let (bundle, model) = (null_bundle(&folder), shipped("vit_tiny_patch16_224"));
     let [a, b] = ["a", "b"].map(|name| format!("{name}={bundle}"));
     let processors = ["--processor", &a, "--processor", &b, "--bandwidth", "9000GB/s"];
     let tasks = json(&[&["plan", "multitask", &model, "--encoder", "/blocks/blocks.5"], &processors[..]].concat());

@@ -2,25 +2,21 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod here;
+
+use here::offered;
 use std::{path::Path, sync::atomic::AtomicBool};
 use vitempo_graph::{MemoryFormat, OpKind, Status};
-use vitempo_profiler::{
-    Availability, Backend, Model, ModelSource, ProfiledRuns, RunOptions, VisitProtocol, WorkerCommand, backends, profile_operators, reference,
-};
+use vitempo_profiler::{Backend, Model, ModelSource, ProfiledRuns, RunOptions, VisitProtocol, WorkerCommand, backends, profile_operators, reference};
 
 /// The backends that can run here, but for the null backend.
 fn engines() -> Vec<Box<dyn Backend>> {
-    let available = |backend: &dyn Backend| match backend.probe(&RunOptions::default()) {
-        // An engine that runs on emulated processors only tells no times.
-        Availability::Available(capabilities) => {
+    // An engine that runs on emulated processors only tells no times.
+    let available = |backend: &dyn Backend| {
+        offered(backend, &RunOptions::default()).is_some_and(|capabilities| {
             assert!(!capabilities.version.is_empty());
             capabilities.operator_timing
-        }
-        Availability::Unavailable { reason, hint } => {
-            eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
-            assert!(!reason.is_empty() && !hint.is_empty());
-            false
-        }
+        })
     };
     backends::all().into_iter().filter(|b| b.name() != "null" && available(b.as_ref())).collect()
 }

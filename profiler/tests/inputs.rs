@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod here;
+
 use vitempo_graph::{Attributes, Graph, GraphBuilder, OpKind, Precision, TensorSpec};
 use vitempo_profiler::{
-    Availability, InputDistribution, RunOptions, backends, inputs,
+    InputDistribution, RunOptions, backends, inputs,
     source::{self, Source},
 };
 
@@ -40,13 +42,7 @@ fn every_engine_is_fed_what_was_asked_for() {
     let tensor = TensorSpec::f32(SHAPE);
     for backend in backends::all().iter().filter(|b| b.name() != "null") {
         let name = backend.name();
-        let offered = match backend.probe(&RunOptions::default()) {
-            Availability::Available(offered) => offered,
-            Availability::Unavailable { reason, hint } => {
-                eprintln!("skipped: {name} is not available: {reason}; {hint}");
-                continue;
-            }
-        };
+        let Some(offered) = here::offered(backend.as_ref(), &RunOptions::default()) else { continue };
         let precision = if offered.precisions.contains(&Precision::F32) { Precision::F32 } else { offered.precisions[0] };
         let engine = RunOptions { processor: offered.devices[0], precision, seed: 11, ..RunOptions::default() };
         let tolerance = if precision == Precision::F32 { 0.0 } else { 2e-3 };

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod here;
+
 use std::path::PathBuf;
 use vitempo_graph::{Attributes, Executed, Graph, GraphBuilder, MemoryFormat, OpKind, Precision, Processor, TensorSpec, onnx};
 use vitempo_profiler::{
@@ -46,13 +48,9 @@ fn tokens() -> Graph {
 type Offered = (Box<dyn Backend>, Vec<Precision>, Vec<MemoryFormat>);
 
 fn available() -> Vec<Offered> {
-    let capable = |backend: Box<dyn Backend>| match backend.probe(&RunOptions::default()) {
-        Availability::Available(c) if c.devices.contains(&Processor::Cpu) && backend.name() != "null" => Some((backend, c.precisions, c.memory_formats)),
-        Availability::Available(_) => None,
-        Availability::Unavailable { reason, .. } => {
-            eprintln!("skipped: {} is not available: {reason}", backend.name());
-            None
-        }
+    let capable = |backend: Box<dyn Backend>| {
+        let c = here::offered(backend.as_ref(), &RunOptions::default())?;
+        (c.devices.contains(&Processor::Cpu) && backend.name() != "null").then_some((backend, c.precisions, c.memory_formats))
     };
     backends::all().into_iter().filter_map(capable).collect()
 }

@@ -3,13 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod here;
+
 use std::{
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     time::Duration,
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, OpKind, Processor, Status, onnx};
-use vitempo_profiler::{Availability, Hooks, RunOptions, Source, Sweep, SweepModel, VisitProtocol, WorkerCommand, backends};
+use vitempo_profiler::{Backend, Hooks, RunOptions, Source, Sweep, SweepModel, VisitProtocol, WorkerCommand, backends};
 
 fn onnx_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -52,15 +54,8 @@ fn real_models_without_weights_can_be_measured() {
     let folder = std::env::var_os("VITEMPO_ZOO").map_or(shipped, PathBuf::from);
     let models: Vec<_> = onnx_files(&folder).into_iter().map(model).collect();
     assert!(!models.is_empty(), "no models in {}", folder.display());
-    for backend in backends::all().into_iter().filter(|b| b.name() != "null") {
-        match backend.probe(&RunOptions::default()) {
-            Availability::Unavailable { reason, hint } => {
-                eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
-                continue;
-            }
-            Availability::Available(offered) if !offered.devices.contains(&Processor::Cpu) => continue,
-            Availability::Available(_) => {}
-        }
+    let available = |backend: &dyn Backend| here::offered(backend, &RunOptions::default()).is_some_and(|offered| offered.devices.contains(&Processor::Cpu));
+    for backend in backends::all().into_iter().filter(|b| b.name() != "null" && available(b.as_ref())) {
         let sweep = Sweep {
             models: models.clone(),
             backend: backend.name().to_owned(),

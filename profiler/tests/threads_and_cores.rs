@@ -4,21 +4,17 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod here;
+
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::AtomicBool, time::Duration};
 use vitempo_graph::Processor;
 use vitempo_profiler::{
-    Availability, Backend, BackendError, RunOptions, Session, Source, VisitProtocol, Worker, WorkerCommand, backends, pinning, reference,
+    Backend, BackendError, RunOptions, Session, Source, VisitProtocol, Worker, WorkerCommand, backends, pinning, reference,
     worker::{Reply, Request, VisitRequest},
 };
 
 fn engines() -> Vec<Box<dyn Backend>> {
-    let available = |backend: &dyn Backend| match backend.probe(&RunOptions::default()) {
-        Availability::Available(offered) => offered.devices.contains(&Processor::Cpu),
-        Availability::Unavailable { reason, hint } => {
-            eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
-            false
-        }
-    };
+    let available = |backend: &dyn Backend| here::offered(backend, &RunOptions::default()).is_some_and(|offered| offered.devices.contains(&Processor::Cpu));
     backends::all().into_iter().filter(|b| b.name() != "null" && available(b.as_ref())).collect()
 }
 

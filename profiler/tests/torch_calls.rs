@@ -4,9 +4,11 @@
 #![cfg(all(feature = "torch", feature = "onnxruntime"))]
 #![allow(clippy::unwrap_used)]
 
+mod here;
+
 use std::path::{Path, PathBuf};
 use vitempo_graph::{MemoryFormat, OpSpec, Precision, Processor, lowering, onnx};
-use vitempo_profiler::{Availability, Backend, Model, ModelSource, OutputValues, RunOptions, backends::by_name};
+use vitempo_profiler::{Backend, Model, ModelSource, OutputValues, RunOptions, backends::by_name};
 
 fn models() -> Vec<PathBuf> {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models");
@@ -24,13 +26,7 @@ fn model(path: &Path) -> Model {
 }
 
 fn available(backend: &dyn Backend) -> bool {
-    match backend.probe(&RunOptions::default()) {
-        Availability::Available(_) => true,
-        Availability::Unavailable { reason, hint } => {
-            eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
-            false
-        }
-    }
+    here::offered(backend, &RunOptions::default()).is_some()
 }
 
 /// Calls torch made that were not foretold, and calls foretold that it did not make.

@@ -1,9 +1,12 @@
-//! How fast stitched variants are chosen, counted and preloaded: `cargo bench -p vitempo-planners --bench stitch`. Medians; zoos are random.
+//! How fast stitched variants are chosen, counted and preloaded: `cargo bench --bench stitch`. Medians; zoos are random.
 //! Enumeration computes the same where it can.
 
+mod timing;
+
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use std::{collections::BTreeMap, hint::black_box, sync::Arc, time::Instant};
-use vitempo_planners::{
+use std::{collections::BTreeMap, hint::black_box, sync::Arc};
+use timing::median_us;
+use vitempo::planners::{
     cost::Interval,
     stitch::{
         Accuracy, Additive, Monotone, Optimiser, Order, Reading, Slo, Subgraph, Task, Zoo, each_variant,
@@ -143,16 +146,4 @@ fn preloading() {
         let us = median_us(3, || drop(black_box(exact(&zoo, &order, &configurations, budget))));
         println!("{:<10} {greedy:>12} {:>12} {:>12} {us:>9.0} us", format!("{percent} %"), found.keeps, found.at_most);
     }
-}
-
-fn median_us(repeats: usize, mut run: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..repeats)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64() * 1e6
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[repeats / 2]
 }
