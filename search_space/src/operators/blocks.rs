@@ -4,9 +4,13 @@
 //! each shape. These blocks measure many at once; rare modes of operators come in turn with them. They are operators' networks: training data, never
 //! judged end to end.
 
-use super::{Built, Network, OperatorSample, Template, between, draw, images::activate, modes, pick, unary};
+use super::{
+    Built, Network, OperatorSample, Template, between, draw, extremes,
+    images::{activate, conv, resized},
+    modes, pick, unary,
+};
 use crate::Generator;
-use vitempo_graph::{Attribute, Attributes, GraphError, OpKind, TensorSpec, ValueId};
+use vitempo_graph::{Attributes, GraphError, OpKind, TensorSpec, ValueId};
 
 /// The name that `vitempo sample --space` takes for them.
 pub const BLOCKS: &str = "operator-blocks";
@@ -31,7 +35,7 @@ const TEMPLATES: &[(&str, Template)] = &[
 /// # Errors
 /// [`GraphError`] when a template contradicts itself, which its test rules out.
 pub fn blocks(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
-    draw(&[TEMPLATES, modes::TEMPLATES].concat(), count, seed)
+    draw(&[TEMPLATES, modes::TEMPLATES, extremes::TEMPLATES].concat(), count, seed)
 }
 
 /// Elements that the images of these blocks have at most.
@@ -41,11 +45,6 @@ fn image(n: &mut Network, g: &mut Generator, c: usize) -> ValueId {
     let most = ((MOST / c) as f64).sqrt() as usize;
     let side = between(g, 4, most.clamp(7, 96));
     n.b.input("x", TensorSpec::f32([1, c, side, side]))
-}
-
-fn conv(n: &mut Network, x: ValueId, out: usize, kernel: usize, stride: usize, group: usize) -> Built {
-    let name = n.name();
-    n.b.conv(&name, x, out, kernel, stride, (kernel - 1) / 2, group, true)
 }
 
 fn binary(n: &mut Network, kind: OpKind, a: ValueId, b: ValueId) -> Built {
@@ -264,18 +263,6 @@ fn partial_stage(n: &mut Network, g: &mut Generator) -> Built {
     conv(n, y, c, 1, 1, 1)
 }
 
-fn resized(n: &mut Network, x: ValueId, side: usize, linear: bool) -> Built {
-    let c = channels(n, x) as i64;
-    let text = |t: &str| Attribute::Text(t.to_owned());
-    let (mode, transformation) = if linear { ("linear", "pytorch_half_pixel") } else { ("nearest", "asymmetric") };
-    let mut attributes = Attributes::new().with("mode", text(mode)).with("coordinate_transformation_mode", text(transformation));
-    if !linear {
-        attributes.set("nearest_mode", text("floor"));
-    }
-    let name = n.name();
-    n.b.op(&name, OpKind::Resize, attributes.with_ints("sizes", vec![1, c, side as i64, side as i64]), &[x])
-}
-
 /// Two resolutions, each added to the other.
 fn pyramid_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let (fine, coarse) = (width(g, 128), width(g, 256));
@@ -286,7 +273,8 @@ fn pyramid_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let low = conv(n, x, coarse, 3, 2, 1)?;
     let low = unary(n, OpKind::Relu, low)?;
     let up = conv(n, low, fine, 1, 1, 1)?;
-    let up = resized(n, up, side, g.unit() < 0.5)?;
+    let (mode, transformation) = if g.unit() < 0.5 { ("linear", "pytorch_half_pixel") } else { ("nearest", "asymmetric") };
+    let up = resized(n, up, fine, side, mode, transformation)?;
     let x = binary(n, OpKind::Add, x, up)?;
     let x = unary(n, OpKind::Relu, x)?;
     let down = conv(n, x, coarse, 3, 2, 1)?;

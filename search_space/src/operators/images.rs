@@ -38,7 +38,8 @@ fn image(n: &mut Network, g: &mut Generator, channels: usize) -> ValueId {
     n.b.input("x", TensorSpec::f32([1, channels, side.0, side.1]))
 }
 
-fn conv(n: &mut Network, x: ValueId, out: usize, kernel: usize, stride: usize, group: usize) -> Built {
+/// A convolution whose padding keeps an odd kernel's image as large as it is.
+pub(super) fn conv(n: &mut Network, x: ValueId, out: usize, kernel: usize, stride: usize, group: usize) -> Built {
     let name = n.name();
     let pad = if kernel.is_multiple_of(2) { 0 } else { kernel / 2 };
     n.b.conv(&name, x, out, kernel, stride, pad, group, true)
@@ -184,17 +185,23 @@ fn resize(n: &mut Network, g: &mut Generator) -> Built {
     let (h, factor) = (between(g, 6, 40), pick(g, &[2usize, 2, 4]));
     let x = n.b.input("x", TensorSpec::f32([1, c, h, h]));
     let x = conv(n, x, c, 1, 1, 1)?;
-    let size = (h * factor) as i64;
     let mode = pick(g, &["nearest", "linear", "linear"]);
     let transformation = if mode == "nearest" { "asymmetric" } else { pick(g, &["half_pixel", "align_corners", "pytorch_half_pixel"]) };
+    let y = resized(n, x, c, h * factor, mode, transformation)?;
+    conv(n, y, c, 1, 1, 1)
+}
+
+/// An image of `c` channels at another size; `mode` and `transformation` as the field names them.
+pub(super) fn resized(n: &mut Network, x: ValueId, c: usize, side: usize, mode: &str, transformation: &str) -> Built {
     let text = |t: &str| Attribute::Text(t.to_owned());
     let mut attributes = Attributes::new().with("mode", text(mode)).with("coordinate_transformation_mode", text(transformation));
     if mode == "nearest" {
         attributes.set("nearest_mode", text("floor"));
+    } else if mode == "cubic" {
+        attributes.set("cubic_coeff_a", Attribute::Float(-0.75));
     }
     let name = n.name();
-    let y = n.b.op(&name, OpKind::Resize, attributes.with_ints("sizes", vec![1, c as i64, size, size]), &[x])?;
-    conv(n, y, c, 1, 1, 1)
+    n.b.op(&name, OpKind::Resize, attributes.with_ints("sizes", vec![1, c as i64, side as i64, side as i64]), &[x])
 }
 
 fn activation(n: &mut Network, g: &mut Generator) -> Built {

@@ -7,6 +7,7 @@
 mod attention;
 mod blocks;
 mod convolutions;
+mod extremes;
 mod images;
 mod modes;
 mod rearrangements;

@@ -1,7 +1,7 @@
 //! Modes of operators that the inventory of single operators leaves out and networks use: halves of a rotation, cubic resizing, products by subscripts,
 //! sums over branches, softmax down a long column, heads whose tokens come last.
 
-use super::{Built, Network, Template, between, channels, convolved, pick, unary, written};
+use super::{Built, Network, Template, between, channels, convolved, images::resized, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -41,17 +41,10 @@ fn rotary(n: &mut Network, g: &mut Generator) -> Built {
 
 fn cubic_resize(n: &mut Network, g: &mut Generator) -> Built {
     let (c, from) = (pick(g, &[1usize, 3, 3, 8, 16, 64]), between(g, 7, 96));
-    let to = (from as f64 * pick(g, &[0.5, 0.93, 1.5, 2.0, 2.0])).ceil() as i64;
+    let to = (from as f64 * pick(g, &[0.5, 0.93, 1.5, 2.0, 2.0])).ceil() as usize;
     let x = if c < 8 { written(n, [1, c, from, from])? } else { convolved(n, [1, c, from, from])? };
-    let text = |t: &str| Attribute::Text(t.to_owned());
     let transformation = pick(g, &["half_pixel", "pytorch_half_pixel", "align_corners"]);
-    let attributes = Attributes::new()
-        .with("mode", text("cubic"))
-        .with("coordinate_transformation_mode", text(transformation))
-        .with("cubic_coeff_a", Attribute::Float(-0.75))
-        .with_ints("sizes", vec![1, c as i64, to, to]);
-    let name = n.name();
-    let y = n.b.op(&name, OpKind::Resize, attributes, &[x])?;
+    let y = resized(n, x, c, to, "cubic", transformation)?;
     unary(n, OpKind::Abs, y)
 }
 
