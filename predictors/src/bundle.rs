@@ -21,7 +21,7 @@ use std::{
 use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
-pub const BUNDLE_VERSION: u32 = 2;
+pub const BUNDLE_VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"VTBUNDLE";
 const HEADER: usize = 8 + 4 + 8 + 8 + 32;
 /// No bundle unpacks to more.

@@ -8,7 +8,10 @@ use crate::forest::{CompiledForest, ForestError, MOST_NODES, Missing, Resolved, 
 use std::sync::OnceLock;
 
 const LEAF: u16 = u16::MAX;
-const NODE_BYTES: usize = 14;
+/// Leaves are whole multiples of one over this: as fine as the sum of hundreds of them needs, and short in a file.
+const QUANTA: f64 = (1 << 24) as f64;
+/// No leaf is larger.
+const LARGEST_LEAF: f64 = 100.0;
 /// Factor by which trees may move a forecast away from its baseline, as a logarithm.
 const LARGEST_LOG_RATIO: f64 = 5.0;
 
@@ -147,35 +150,79 @@ impl Trees {
         decrease
     }
 
-    /// Bytes: scale, number of trees, number of nodes, roots, nodes; little endian.
+    /// Bytes, little endian: scale (f64), number of trees, of nodes (u32); of every node its column plus one, or 0 for a leaf; the thresholds of each
+    /// column: their number (u32), then they (f64) in ascending order; of every split the place of its threshold; of every leaf its value in [`QUANTA`].
+    /// Where children are follows from preorder. Whole numbers lie as [`planes`].
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let mut thresholds = vec![Vec::new(); self.columns];
+        for node in &self.nodes {
+            thresholds.get_mut(usize::from(node.feature)).into_iter().for_each(|of| of.push(node.value));
+        }
+        for of in &mut thresholds {
+            of.sort_by(f64::total_cmp);
+            of.dedup_by(|a, b| a.to_bits() == b.to_bits());
+        }
         out.extend_from_slice(&self.scale.to_le_bytes());
         out.extend_from_slice(&(self.roots.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.nodes.len() as u32).to_le_bytes());
-        self.roots.iter().for_each(|r| out.extend_from_slice(&r.to_le_bytes()));
-        for node in &self.nodes {
-            out.extend_from_slice(&node.feature.to_le_bytes());
-            out.extend_from_slice(&node.right.to_le_bytes());
-            out.extend_from_slice(&node.value.to_le_bytes());
+        planes(&self.nodes.iter().map(|node| u32::from(node.feature.wrapping_add(1))).collect::<Vec<_>>(), out);
+        for of in &thresholds {
+            out.extend_from_slice(&(of.len() as u32).to_le_bytes());
+            of.iter().for_each(|threshold| out.extend_from_slice(&threshold.to_le_bytes()));
         }
+        let place = |node: &Node| thresholds.get(usize::from(node.feature)).map(|of| of.partition_point(|t| t.total_cmp(&node.value).is_lt()) as u32);
+        planes(&self.nodes.iter().filter_map(place).collect::<Vec<_>>(), out);
+        planes(&self.nodes.iter().filter(|node| node.feature == LEAF).map(|leaf| zigzag((leaf.value * QUANTA) as i32)).collect::<Vec<_>>(), out);
     }
 
-    /// Reads what [`Trees::encode`] wrote from the front of `bytes` and checks every index against `columns` and the nodes.
+    /// Reads what [`Trees::encode`] wrote from the front of `bytes` and checks everything.
     pub(crate) fn decode(bytes: &mut &[u8], columns: usize) -> Result<Self, String> {
         let scale = f64::from_le_bytes(take(bytes)?);
         let trees = u32::from_le_bytes(take(bytes)?) as usize;
         let count = u32::from_le_bytes(take(bytes)?) as usize;
-        let needed = trees.checked_mul(4).and_then(|t| count.checked_mul(NODE_BYTES).and_then(|n| n.checked_add(t)));
-        if needed.is_none_or(|n| n > bytes.len()) {
-            return Err(format!("{trees} trees of {count} nodes do not fit its {} bytes", bytes.len()));
+        let features = read_planes(bytes, count)?;
+        let mut thresholds = Vec::with_capacity(columns);
+        for _ in 0..columns {
+            let count = u32::from_le_bytes(take(bytes)?);
+            thresholds.push((0..count).map(|_| take(bytes).map(f64::from_le_bytes)).collect::<Result<Vec<_>, _>>()?);
         }
-        let roots = (0..trees).map(|_| take(bytes).map(u32::from_le_bytes)).collect::<Result<Vec<_>, _>>()?;
-        let mut nodes = Vec::with_capacity(count);
-        for _ in 0..count {
-            nodes.push(Node { feature: u16::from_le_bytes(take(bytes)?), right: u32::from_le_bytes(take(bytes)?), value: f64::from_le_bytes(take(bytes)?) });
+        let splits = features.iter().filter(|feature| **feature > 0).count();
+        let (mut places, mut leaves) = (read_planes(bytes, splits)?.into_iter(), read_planes(bytes, count - splits)?.into_iter());
+        let mut node = |feature: u32| match feature.checked_sub(1) {
+            None => leaves.next().map(|value| Node { feature: LEAF, right: 0, value: f64::from(unzigzag(value)) / QUANTA }),
+            Some(feature) => {
+                let value = *thresholds.get(feature as usize)?.get(places.next()? as usize)?;
+                Some(Node { feature: u16::try_from(feature).ok()?, right: 0, value })
+            }
+        };
+        let mut nodes =
+            features.into_iter().map(|feature| node(feature).ok_or("it splits at a threshold that it does not have")).collect::<Result<Vec<_>, _>>()?;
+        let roots = join(&mut nodes);
+        if roots.len() != trees {
+            return Err(format!("it has {} trees and says {trees}", roots.len()));
         }
         Self::checked(nodes, roots, columns, scale)
     }
+}
+
+/// Gives every split of trees that lie in preorder its right child, and finds the roots.
+fn join(nodes: &mut [Node]) -> Vec<u32> {
+    let (mut roots, mut waiting) = (Vec::new(), Vec::<usize>::new());
+    let mut begins = true;
+    for here in 0..nodes.len() {
+        if begins {
+            roots.push(here as u32);
+        }
+        if nodes[here].feature == LEAF {
+            let parent = waiting.pop();
+            parent.into_iter().for_each(|parent| nodes[parent].right = here as u32 + 1);
+            begins = parent.is_none();
+        } else {
+            waiting.push(here);
+            begins = false;
+        }
+    }
+    roots
 }
 
 impl Node {
@@ -194,7 +241,7 @@ fn check(nodes: &[Node], root: usize, columns: usize) -> Result<(), ForestError>
     // Right children yet to come, the next one last.
     let mut waiting = Vec::new();
     for (here, node) in (root..).zip(nodes) {
-        if !node.value.is_finite() {
+        if !node.value.is_finite() || (node.feature == LEAF && node.value.abs() > LARGEST_LEAF) {
             return Err(ForestError::Leaf(node.value));
         }
         if node.feature != LEAF {
@@ -226,7 +273,7 @@ fn flatten(tree: &[TreeNode], nodes: &mut Vec<Node>) -> Result<(), String> {
             parent.right = u32::try_from(here).map_err(|e| e.to_string())?;
         }
         match tree.get(index).ok_or(ForestError::NotATree.to_string())? {
-            TreeNode::Leaf(value) => nodes.push(Node { feature: LEAF, right: 0, value: *value }),
+            TreeNode::Leaf(value) => nodes.push(Node { feature: LEAF, right: 0, value: (value * QUANTA).round() / QUANTA }),
             TreeNode::Split { feature, rule: Rule::AtMost(threshold, Missing::Never | Missing::Nan { left: false }), left, right } => {
                 let feature = u16::try_from(*feature).ok().filter(|f| *f != LEAF).ok_or("too many features")?;
                 nodes.push(Node { feature, right: 0, value: *threshold });
@@ -241,6 +288,28 @@ fn flatten(tree: &[TreeNode], nodes: &mut Vec<Node>) -> Result<(), String> {
 /// Trees move a forecast away from its baseline only so far.
 fn latency(baseline_ns: f64, log_ratio: f64) -> f64 {
     baseline_ns * log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
+}
+
+/// Appends the lowest bytes of all values, then the next ones, and so on: high bytes are mostly zero and pack to nothing.
+fn planes(values: &[u32], out: &mut Vec<u8>) {
+    (0..4).for_each(|byte| out.extend(values.iter().map(|value| value.to_le_bytes()[byte])));
+}
+
+fn read_planes(bytes: &mut &[u8], count: usize) -> Result<Vec<u32>, String> {
+    let planes = count.checked_mul(4).and_then(|size| bytes.split_at_checked(size));
+    let (planes, rest) = planes.ok_or_else(|| format!("{count} numbers do not fit its {} bytes", bytes.len()))?;
+    *bytes = rest;
+    let value = |index: usize| u32::from_le_bytes(std::array::from_fn(|byte| planes[byte * count + index]));
+    Ok((0..count).map(value).collect())
+}
+
+/// Small numbers of either sign as small numbers.
+fn zigzag(value: i32) -> u32 {
+    ((value << 1) ^ (value >> 31)).cast_unsigned()
+}
+
+fn unzigzag(value: u32) -> i32 {
+    (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], String> {
@@ -300,19 +369,16 @@ mod tests {
         }
     }
 
-    /// Bytes of one tree, from feature (or none for a leaf) and right child of each node.
-    fn decoded(nodes: &[(Option<u16>, u32)]) -> Result<Trees, String> {
+    /// One tree, from feature (or none for a leaf) and right child of each node.
+    fn joined(nodes: &[(Option<u16>, u32)]) -> Result<Trees, String> {
         let node = |&(feature, right): &(Option<u16>, u32)| Node { feature: feature.unwrap_or(LEAF), right, value: 1.0 };
-        let trees = Trees { nodes: nodes.iter().map(node).collect(), roots: vec![0], scale: 1.0, columns: 2, compiled: OnceLock::new() };
-        let mut bytes = Vec::new();
-        trees.encode(&mut bytes);
-        Trees::decode(&mut &bytes[..], 2)
+        Trees::checked(nodes.iter().map(node).collect(), vec![0], 2, 1.0)
     }
 
     #[test]
     fn nodes_that_are_no_tree_are_refused() {
         let leaf = (None, 0);
-        assert!(decoded(&[(Some(1), 2), leaf, leaf]).is_ok_and(|trees| trees.log_ratio(&[0.0, 0.0]) == 1.0));
+        assert!(joined(&[(Some(1), 2), leaf, leaf]).is_ok_and(|trees| trees.log_ratio(&[0.0, 0.0]) == 1.0));
         let split = |right| (Some(0), right);
         for nodes in [
             &[split(2), leaf][..],
@@ -326,7 +392,25 @@ mod tests {
             &[split(u32::MAX), leaf, leaf],
             &[],
         ] {
-            assert!(decoded(nodes).is_err(), "{nodes:?}");
+            assert!(joined(nodes).is_err(), "{nodes:?}");
+        }
+    }
+
+    #[test]
+    fn several_trees_round_trip_with_their_children() {
+        let leaf = TreeNode::Leaf(0.25);
+        let deep = vec![split(0, -1.5, 1, 2), split(1, 1e300, 3, 4), leaf.clone(), TreeNode::Leaf(-99.5), leaf.clone()];
+        let trees = Trees::new(&[vec![leaf.clone()], deep, vec![leaf]], 3, 0.1).expect("trees");
+        let mut bytes = Vec::new();
+        trees.encode(&mut bytes);
+        assert_eq!(Trees::decode(&mut &bytes[..], 3), Ok(trees));
+        assert!([i32::MIN, -1, 0, 1, i32::MAX].iter().all(|v| unzigzag(zigzag(*v)) == *v));
+    }
+
+    #[test]
+    fn leaves_too_large_to_keep_are_refused() {
+        for value in [f64::NAN, f64::INFINITY, -101.0] {
+            assert!(Trees::new(&[vec![TreeNode::Leaf(value)]], 1, 1.0).is_err(), "{value}");
         }
     }
 
