@@ -48,6 +48,18 @@ pub struct GraphPrediction {
     pub overhead: Latency,
 }
 
+impl GraphPrediction {
+    /// Operators without a predictor of their own.
+    pub fn fallbacks(&self) -> impl Iterator<Item = &OperatorPrediction> {
+        self.operators.iter().filter(|o| o.source == PredictionSource::Fallback)
+    }
+
+    /// Operators outside the range of what their predictor was fitted to.
+    pub fn extrapolating(&self) -> impl Iterator<Item = &OperatorPrediction> {
+        self.operators.iter().filter(|o| o.extrapolating && o.source != PredictionSource::Fallback)
+    }
+}
+
 /// Why there is no forecast.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]

@@ -62,6 +62,11 @@ impl KeyPredictor {
         Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error: self.doubt.log_error(x, extrapolating) }
     }
 
+    /// Expected `|ln(actual / forecast)|` for a row of features.
+    pub(crate) fn log_error(&self, x: &[f64]) -> f64 {
+        self.doubt.log_error(x, self.extrapolates(x))
+    }
+
     /// Forecasts for whole rows of features that lie one after the other.
     fn estimates(&self, x: &[f64]) -> Vec<Estimate> {
         let rows = || x.chunks_exact(self.family.width());
@@ -108,7 +113,7 @@ impl PredictorBundle {
             let ops: Vec<&OpSpec> = indices.iter().flat_map(|&index| lowered[index].nodes().iter().map(|node| &node.op)).collect();
             let mut estimates = self.estimate_batch(&ops, footprint).into_iter();
             for index in indices {
-                tallies[index] = estimates.by_ref().take(lowered[index].nodes().len()).fold(Tally::default(), Tally::with);
+                tallies[index] = estimates.by_ref().take(lowered[index].nodes().len()).fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
             }
         }
         tallies.iter().map(|tally| self.end_to_end(tally)).collect()

@@ -282,7 +282,7 @@ fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_
     let measured = &rows.models[index];
     let executed = &forecasts.executed[index];
     let total = forecasts.lowered[index].as_ref().unwrap_or(executed);
-    let prediction = total.end_to_end(model.calibration, model.interval);
+    let prediction = total.tally.end_to_end(model.calibration, model.interval);
     let mut kinds: BTreeMap<&str, (f64, f64)> = total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
     let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
     own.iter().for_each(|r| kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64);
@@ -292,19 +292,19 @@ fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_
     contributions.sort_by(|a, b| (b.actual_ns - b.predicted_ns).abs().total_cmp(&(a.actual_ns - a.predicted_ns).abs()));
     contributions.truncate(CONTRIBUTIONS);
     let actual = measured.e2e_ns.unwrap_or(0.0);
-    let share = |ns: f64| rounded(if total.sum_ns > 0.0 { ns / total.sum_ns } else { 0.0 });
+    let share = |ns: f64| rounded(if total.tally.sum_ns > 0.0 { ns / total.tally.sum_ns } else { 0.0 });
     ModelRow {
         name: measured.name.clone(),
         actual_ns: rounded(actual),
         predicted_ns: rounded(prediction.point.ns()),
         lower_ns: rounded(prediction.lower.ns()),
         upper_ns: rounded(prediction.upper.ns()),
-        doubt: rounded(total.doubt()),
+        doubt: rounded(total.tally.doubt()),
         ape: rounded(mape(&[actual], &[prediction.point.ns()])),
-        predicted_executed_ns: rounded(model.calibration.end_to_end_ns(executed.sum_ns, executed.kernels)),
+        predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
         kernels: measured.kernels,
-        kernels_lowered: forecasts.lowered[index].as_ref().map(|t| t.kernels),
+        kernels_lowered: forecasts.lowered[index].as_ref().map(|t| t.tally.kernels()),
         fallback_share: share(total.fallback_ns),
         extrapolating_share: share(total.extrapolating_ns),
         contributions,

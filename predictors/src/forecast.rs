@@ -30,21 +30,16 @@ pub struct Coverage {
 /// Sums over the kernels of one model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Total {
-    pub sum_ns: f64,
-    /// Sum of latency times expected `|ln(actual / forecast)|`.
-    pub doubt_ns: f64,
+    pub tally: Tally,
     pub fallback_ns: f64,
     pub extrapolating_ns: f64,
-    pub kernels: usize,
     pub kinds: BTreeMap<String, f64>,
 }
 
 impl Total {
     pub(crate) fn add(&mut self, kind: &OpKind, estimate: Estimate, count: usize) {
         let ns = estimate.latency_ns * count as f64;
-        self.sum_ns += ns;
-        self.doubt_ns += ns * estimate.log_error;
-        self.kernels += count;
+        self.tally = self.tally.with(estimate, count);
         if estimate.extrapolating {
             self.extrapolating_ns += ns;
         }
@@ -52,17 +47,6 @@ impl Total {
             self.fallback_ns += ns;
         }
         *self.kinds.entry(kind.name().to_owned()).or_default() += ns;
-    }
-
-    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without operators.
-    pub(crate) fn doubt(&self) -> f64 {
-        if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 }
-    }
-
-    /// End to end.
-    pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
-        let kernels = i64::try_from(self.kernels).unwrap_or(i64::MAX);
-        Tally { sum_ns: self.sum_ns, doubt_ns: self.doubt_ns, kernels }.end_to_end(calibration, interval)
     }
 }
 
@@ -78,11 +62,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// One kernel more.
+    /// So many kernels more, each of them as estimated.
     #[must_use]
-    pub fn with(self, estimate: Estimate) -> Self {
-        let ns = estimate.latency_ns;
-        Self { sum_ns: self.sum_ns + ns, doubt_ns: self.doubt_ns + ns * estimate.log_error, kernels: self.kernels + 1 }
+    pub fn with(self, estimate: Estimate, count: usize) -> Self {
+        let ns = estimate.latency_ns * count as f64;
+        Self { sum_ns: self.sum_ns + ns, doubt_ns: self.doubt_ns + ns * estimate.log_error, kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX) }
     }
 
     /// `other` several times more; less where `times` is negative.
@@ -92,10 +76,24 @@ impl Tally {
         Self { sum_ns: self.sum_ns + factor * other.sum_ns, doubt_ns: self.doubt_ns + factor * other.doubt_ns, kernels: self.kernels + times * other.kernels }
     }
 
+    /// Number of kernels where parts were only ever added.
+    pub(crate) fn kernels(&self) -> usize {
+        usize::try_from(self.kernels).unwrap_or(0)
+    }
+
+    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without operators.
+    pub(crate) fn doubt(&self) -> f64 {
+        if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 }
+    }
+
+    /// End to end, without an interval.
+    pub(crate) fn point_ns(&self, calibration: &Calibration) -> f64 {
+        calibration.end_to_end_ns(self.sum_ns, self.kernels())
+    }
+
     pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
-        let point = calibration.end_to_end_ns(self.sum_ns, usize::try_from(self.kernels).unwrap_or(0));
-        let doubt = if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 };
-        let (lower, upper) = interval.around(point, doubt);
+        let point = self.point_ns(calibration);
+        let (lower, upper) = interval.around(point, self.doubt());
         Prediction { point: Latency::from_ns(point), lower: Latency::from_ns(lower), upper: Latency::from_ns(upper), level: interval.level }
     }
 }
@@ -182,16 +180,16 @@ impl LatencyModel for PredictorBundle {
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         let lowered = self.lower(graph)?;
         let footprint = footprint(&lowered);
-        let mut total = Total::default();
+        let mut total = Tally::default();
         let mut operators = Vec::with_capacity(lowered.nodes().len());
         for node in lowered.nodes() {
             let estimate = self.estimate(&node.op, footprint);
-            total.add(&node.op.kind, estimate, 1);
+            total = total.with(estimate, 1);
             let latency_ns = Latency::from_ns(estimate.latency_ns);
             let Estimate { source, extrapolating, .. } = estimate;
             operators.push(OperatorPrediction { name: node.name.clone(), kind: node.op.kind.clone(), latency_ns, source, extrapolating });
         }
-        let latency = total.end_to_end(&self.calibration, &self.interval);
+        let latency = self.end_to_end(&total);
         Ok(GraphPrediction { latency, operators, overhead: Latency::from_ns(latency.point.ns() - total.sum_ns) })
     }
 }

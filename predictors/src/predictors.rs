@@ -150,6 +150,12 @@ impl Predictors {
         }
         self.fallback(op, &key, &features)
     }
+
+    /// [`Estimate::log_error`] of an operator, without its latency.
+    pub(crate) fn log_error(&self, op: &OpSpec, footprint: Footprint) -> f64 {
+        let predictor = self.keys.get(&PredictorKey::of(op));
+        predictor.map_or(self.fallbacks.typical_log_error, |p| p.log_error(&FeatureSchema::extract_within(op, footprint).values))
+    }
 }
 
 impl KeyPredictor {

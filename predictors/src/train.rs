@@ -4,9 +4,10 @@
 //! 3. Doubts, the overhead and the interval are fitted to those held-out forecasts, which are also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Calibration, Estimate, Interval, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows, doubt,
+    Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows, doubt,
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
     features::{FeatureSchema, Footprint},
+    forecast::Total,
     predictors::FitSettings,
 };
 use std::collections::BTreeMap;
@@ -108,10 +109,8 @@ pub fn train(
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
     let held_out = |model: usize, op: &OpSpec, footprint: Footprint| held_out[fold_of[model]].estimate(op, footprint);
     doubt::learn(&mut predictors, &rows, &rows.rows.iter().map(|r| held_out(r.model, &r.op, r.footprint)).collect::<Vec<_>>());
-    let doubted = |model: usize, op: &OpSpec, footprint: Footprint| {
-        let log_error = predictors.estimate(op, footprint).log_error;
-        Estimate { log_error, ..held_out(model, op, footprint) }
-    };
+    let doubted =
+        |model: usize, op: &OpSpec, footprint: Footprint| Estimate { log_error: predictors.log_error(op, footprint), ..held_out(model, op, footprint) };
     let forecasts = Forecasts::new(&rows, &lowered(&rows, graphs, &environment), &doubted);
     let calibration = calibrate(&rows, &forecasts);
     let interval = conformal(&rows, &forecasts, &calibration, options.level);
@@ -158,8 +157,7 @@ fn libraries(method: Method) -> String {
 
 /// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of lowering.
 fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
-    let point =
-        |(m, total): (&crate::MeasuredModel, &crate::forecast::Total)| m.e2e_ns.filter(|_| total.sum_ns > 0.0).map(|e2e| (total.sum_ns, total.kernels, e2e));
+    let point = |(m, Total { tally, .. }): (&MeasuredModel, &Total)| m.e2e_ns.filter(|_| tally.sum_ns > 0.0).map(|e2e| (tally.sum_ns, tally.kernels(), e2e));
     let points: Vec<_> = rows.models.iter().zip(&forecasts.executed).filter_map(point).collect();
     Calibration::fit(&points)
 }
@@ -167,11 +165,11 @@ fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
 fn conformal(rows: &TrainingRows, forecasts: &Forecasts, calibration: &Calibration, level: f64) -> Interval {
     let (mut actual, mut predicted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
     for ((model, executed), lowered) in rows.models.iter().zip(&forecasts.executed).zip(&forecasts.lowered) {
-        let total = lowered.as_ref().unwrap_or(executed);
-        if let Some(e2e) = model.e2e_ns.filter(|_| total.sum_ns > 0.0) {
+        let tally = &lowered.as_ref().unwrap_or(executed).tally;
+        if let Some(e2e) = model.e2e_ns.filter(|_| tally.sum_ns > 0.0) {
             actual.push(e2e);
-            predicted.push(calibration.end_to_end_ns(total.sum_ns, total.kernels));
-            doubts.push(total.doubt());
+            predicted.push(tally.point_ns(calibration));
+            doubts.push(tally.doubt());
         }
     }
     Interval::fit(&actual, &predicted, &doubts, level)

@@ -59,8 +59,12 @@ impl Report for Forecasts<'_> {
         for f in &self.forecasts {
             let p = f.prediction.latency;
             let numbers = [p.point, p.lower, p.upper].map(|l| format!("{:.0}", l.ns()));
-            let counts =
-                [p.level.to_string(), f.prediction.operators.len().to_string(), f.fallbacks().count().to_string(), f.extrapolating().count().to_string()];
+            let counts = [
+                p.level.to_string(),
+                f.prediction.operators.len().to_string(),
+                f.prediction.fallbacks().count().to_string(),
+                f.prediction.extrapolating().count().to_string(),
+            ];
             table.row([f.model.identity.name.clone(), self.environment.id()].into_iter().chain(numbers).chain(counts));
         }
         table.to_csv()
@@ -72,15 +76,6 @@ impl Report for Forecasts<'_> {
 }
 
 impl Forecast {
-    fn fallbacks(&self) -> impl Iterator<Item = &vitempo_graph::OperatorPrediction> {
-        self.prediction.operators.iter().filter(|o| o.source == PredictionSource::Fallback)
-    }
-
-    /// Operators outside the range of what their regressor was fitted to.
-    fn extrapolating(&self) -> impl Iterator<Item = &vitempo_graph::OperatorPrediction> {
-        self.prediction.operators.iter().filter(|o| o.extrapolating && o.source != PredictionSource::Fallback)
-    }
-
     fn table(&self, environment: &Environment, breakdown: bool) -> String {
         let mut text = String::new();
         let graph = &self.model.graph;
@@ -104,9 +99,9 @@ impl Forecast {
 
     fn coverage_line(&self) -> String {
         let all: Latency = self.prediction.operators.iter().map(|o| o.latency_ns).sum();
-        let estimated: Latency = self.fallbacks().map(|o| o.latency_ns).sum();
+        let estimated: Latency = self.prediction.fallbacks().map(|o| o.latency_ns).sum();
         let operators = self.prediction.operators.len();
-        let fallback = self.fallbacks().count();
+        let fallback = self.prediction.fallbacks().count();
         let share = 1.0 - estimated.ns() / all.ns().max(f64::MIN_POSITIVE);
         format!(
             "Coverage   {} of predicted time by trained operators ({} of {operators} operators; {fallback} by fallback)",
@@ -117,15 +112,16 @@ impl Forecast {
 
     /// `None` where every operator lies within the range of the training data.
     fn extrapolating_line(&self) -> Option<String> {
-        let sum = |operators: &mut dyn Iterator<Item = &vitempo_graph::OperatorPrediction>| operators.map(|o| o.latency_ns).sum::<Latency>().ns();
-        let share = sum(&mut self.extrapolating()) / sum(&mut self.prediction.operators.iter()).max(f64::MIN_POSITIVE);
-        let count = self.extrapolating().count();
+        let all: Latency = self.prediction.operators.iter().map(|o| o.latency_ns).sum();
+        let outside: Latency = self.prediction.extrapolating().map(|o| o.latency_ns).sum();
+        let share = outside.ns() / all.ns().max(f64::MIN_POSITIVE);
+        let count = self.prediction.extrapolating().count();
         (count > 0)
             .then(|| format!("Outside    {} of predicted time by {count} operators beyond the range of the training data (extrapolating)", percent(share)))
     }
 
     fn fallback_kinds(&self) -> std::collections::BTreeSet<&str> {
-        self.fallbacks().map(|o| o.kind.name()).collect()
+        self.prediction.fallbacks().map(|o| o.kind.name()).collect()
     }
 
     fn kinds_table(&self) -> String {
@@ -157,14 +153,14 @@ impl Forecast {
     fn json(&self, environment: &Environment, breakdown: bool) -> serde_json::Value {
         let p = self.prediction.latency;
         let operators = &self.prediction.operators;
-        let fallback = self.fallbacks().count();
+        let fallback = self.prediction.fallbacks().count();
         let mut out = json!({
             "model": self.model.identity.name,
             "environment": environment.id(),
             "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
             "overhead_ns": self.prediction.overhead,
             "coverage": {"operators": operators.len(), "trained": operators.len() - fallback, "fallback": fallback,
-                "extrapolating": self.extrapolating().count(),
+                "extrapolating": self.prediction.extrapolating().count(),
                 "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
         });
         if breakdown {

@@ -83,7 +83,7 @@ impl Meter for Latencies<'_> {
 
     fn measure(&self, kernels: &[OpSpec], footprint: Footprint) -> Vec<Tally> {
         let kernels: Vec<&OpSpec> = kernels.iter().collect();
-        self.0.predictors.estimate_batch(&kernels, footprint).into_iter().map(|estimate| Tally::default().with(estimate)).collect()
+        self.0.predictors.estimate_batch(&kernels, footprint).into_iter().map(|estimate| Tally::default().with(estimate, 1)).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{problem::Problem, shelf::Shelved};
 use serde::Serialize;
 use std::sync::Arc;
-use vitempo_graph::{Graph, Latency, LatencyModel, OperatorPrediction, Prediction, PredictionSource};
+use vitempo_graph::{Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction};
 
 /// One model with one bundle. Latencies in ns.
 #[derive(Clone, Debug, Serialize)]
@@ -37,11 +37,10 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    fn of(graph: &Graph, operators: &[OperatorPrediction]) -> Self {
-        let fallback = operators.iter().filter(|o| o.source == PredictionSource::Fallback).count();
-        let extrapolating = operators.iter().filter(|o| o.extrapolating && o.source != PredictionSource::Fallback).count();
+    fn of(graph: &Graph, prediction: &GraphPrediction) -> Self {
+        let (operators, fallback) = (prediction.operators.len(), prediction.fallbacks().count());
         let unsupported = graph.unsupported().map(|(node, operator)| Unsupported { node: node.to_owned(), operator: operator.to_owned() });
-        Self { operators: operators.len(), trained: operators.len() - fallback, fallback, extrapolating, unsupported: unsupported.collect() }
+        Self { operators, trained: operators - fallback, fallback, extrapolating: prediction.extrapolating().count(), unsupported: unsupported.collect() }
     }
 }
 
@@ -76,7 +75,7 @@ impl Forecaster {
     fn forecast(&self, graph: &Graph) -> Result<Forecast, Problem> {
         let bundle = &self.shelved.bundle;
         let prediction = bundle.predict(graph)?;
-        let coverage = Coverage::of(graph, &prediction.operators);
+        let coverage = Coverage::of(graph, &prediction);
         finite(Forecast {
             latency_ns: prediction.latency,
             overhead_ns: prediction.overhead,
