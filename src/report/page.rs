@@ -2,12 +2,16 @@
 
 use super::{Block, Topic, draw, environments, survey::Survey, table::Table};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Files of a report: name and contents, in the order of the report.
 pub struct Page {
     pub files: Vec<(String, String)>,
     pub sections: Vec<SectionCount>,
 }
+
+/// What those who measured say, by section.
+pub type Remarks = BTreeMap<Topic, Vec<String>>;
 
 /// What a section came to.
 pub struct SectionCount {
@@ -30,8 +34,8 @@ nav ul{columns:2;padding-left:1.2em}footer{margin-top:3em;font-size:.85em;color:
 ///
 /// # Errors
 /// A sentence from the drawing library.
-pub fn page(surveys: &[Survey], topics: &[Topic]) -> Result<Page, String> {
-    let sections: Vec<(Topic, Vec<Block>)> = topics.iter().map(|t| (*t, t.blocks(surveys))).collect();
+pub fn page(surveys: &[Survey], topics: &[Topic], remarks: &Remarks) -> Result<Page, String> {
+    let sections: Vec<(Topic, Vec<Block>)> = topics.iter().map(|t| (*t, remarked(t.blocks(surveys), remarks.get(t)))).collect();
     let head = environments::table(surveys);
     let mut figures = Vec::new();
     let mut body = String::new();
@@ -62,6 +66,13 @@ pub fn page(surveys: &[Survey], topics: &[Topic]) -> Result<Page, String> {
 /// Blocks without repetitions of why something is missing.
 fn once_missing(blocks: &[Block]) -> impl Iterator<Item = &Block> {
     blocks.iter().enumerate().filter(|(i, b)| !matches!(b, Block::Missing(_)) || !blocks[..*i].contains(b)).map(|(_, b)| b)
+}
+
+/// Remarks follow what the study says.
+fn remarked(mut blocks: Vec<Block>, remarks: Option<&Vec<String>>) -> Vec<Block> {
+    let after = usize::from(matches!(blocks.first(), Some(Block::Text(_))));
+    blocks.splice(after..after, remarks.into_iter().flatten().map(Block::text));
+    blocks
 }
 
 fn count(topic: Topic, blocks: &[Block]) -> SectionCount {

@@ -185,7 +185,8 @@ fn what_is_missing_says_what_to_measure() {
 
 #[test]
 fn the_page_stands_alone_and_files_have_their_own_names() {
-    let page = page::page(&surveys(), &Topic::ALL).unwrap_or_else(|e| panic!("{e}"));
+    let remarks = page::Remarks::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
+    let page = page::page(&surveys(), &Topic::ALL, &remarks).unwrap_or_else(|e| panic!("{e}"));
     let names: std::collections::BTreeSet<&str> = page.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.len(), page.files.len(), "{names:?}");
     let html = &page.files[0].1;
@@ -194,6 +195,7 @@ fn the_page_stands_alone_and_files_have_their_own_names() {
     }
     let addresses: Vec<&str> = html.match_indices("http").map(|(at, _)| &html[at..(at + 26).min(html.len())]).collect();
     assert!(addresses.iter().all(|a| *a == "http://www.w3.org/2000/svg"), "{addresses:?}");
+    assert_eq!(html.matches("<p>Here &lt;one&gt; engine is slower.</p>").count(), 1);
     assert!(html.contains("Test &lt;CPU&gt;") && !html.contains("<CPU>"));
     assert!(page.files.iter().filter(|(name, _)| name.ends_with(".svg")).count() > 10);
     let tables: serde_json::Value = serde_json::from_str(&page.files[2].1).unwrap_or_else(|e| panic!("{e}"));

@@ -4,6 +4,7 @@
 
 mod judge;
 mod read;
+mod remarks;
 
 use super::{
     error::{CliError, CliResult, io_error},
@@ -61,6 +62,7 @@ pub fn run(args: &ReportArgs) -> CliResult {
     let mut topics = if args.only.is_empty() { Topic::ALL.to_vec() } else { args.only.clone() };
     topics.sort_unstable();
     topics.dedup();
+    let remarks = remarks::read(&args.data)?;
     let trainer = Trainer { folder: bundles_folder(args), seed: args.seed };
     let mut surveys = Vec::new();
     read::environments(&args.data, &mut |environment| {
@@ -73,7 +75,7 @@ pub fn run(args: &ReportArgs) -> CliResult {
         return Err(CliError::user("no environment in these folders has usable operator rows").hint("measure models first: vitempo profile MODELS --out data/"));
     }
     tell_apart(&mut surveys);
-    let page = page::page(&surveys, &topics).map_err(CliError::ours)?;
+    let page = page::page(&surveys, &topics, &remarks).map_err(CliError::ours)?;
     write(&args.out, &page)?;
     output::print(&Written { page: &page, out: &args.out }, args.format)
 }
