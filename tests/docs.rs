@@ -1,5 +1,5 @@
 //! Every command in the guides runs: `vitempo` lines of ```sh blocks, file by file, each in a fresh folder with the shipped models under `real/` and
-//! the measurements that ship under `datasets/measured/`.
+//! what ships under `datasets/measured/` and `tests/models/`.
 
 use std::{
     path::{Path, PathBuf},
@@ -38,7 +38,7 @@ fn run_guide(file: &Path) -> usize {
     for entry in std::fs::read_dir(root().join("tests/models")).expect("the shipped models").flatten() {
         std::fs::copy(entry.path(), real.join(entry.file_name())).expect("a copy");
     }
-    copy_measured(folder.path());
+    ["datasets/measured", "tests/models"].iter().for_each(|shipped| link(shipped, folder.path()));
     let commands = commands(&text);
     for command in &commands {
         let output = run(command, folder.path());
@@ -49,15 +49,11 @@ fn run_guide(file: &Path) -> usize {
     commands.len()
 }
 
-fn copy_measured(folder: &Path) {
-    let datasets = std::fs::read_dir(root().join("datasets/measured")).expect("the shipped measurements").flatten();
-    for dataset in datasets.filter(|d| d.path().is_dir()) {
-        let to = folder.join("datasets/measured").join(dataset.file_name());
-        std::fs::create_dir_all(&to).expect("a folder");
-        for file in std::fs::read_dir(dataset.path()).expect("a dataset").flatten() {
-            std::fs::copy(file.path(), to.join(file.file_name())).expect("a copy");
-        }
-    }
+/// What ships with vitempo, found in `folder` as in the repository.
+fn link(shipped: &str, folder: &Path) {
+    let link = folder.join(shipped);
+    std::fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
+    std::os::unix::fs::symlink(root().join(shipped), link).expect("a link");
 }
 
 fn guides() -> Vec<PathBuf> {
