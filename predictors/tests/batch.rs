@@ -55,7 +55,8 @@ fn tallies_add_up_and_take_away() {
     for graph in graphs.values() {
         let ops = bundle.kernels(graph).unwrap();
         let footprint = Footprint::of(ops.iter().map(|op| (op, 1)));
-        let whole = bundle.estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint).into_iter().fold(Tally::default(), Tally::with);
+        let whole =
+            bundle.estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint).into_iter().fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
         assert_eq!(bundle.end_to_end(&whole), bundle.predict(graph).unwrap().latency);
         let doubled = whole.plus(&whole, 1);
         assert_eq!((doubled.kernels, doubled.sum_ns), (2 * whole.kernels, 2.0 * whole.sum_ns));

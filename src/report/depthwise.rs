@@ -13,6 +13,8 @@ use vitempo_predictors::metrics::median;
 /// Fewest numbers of channels that make a curve.
 const FEWEST_POINTS: usize = 6;
 const DRAWN: usize = 9;
+/// With fewer channels a convolution's fixed cost is what is seen.
+const FEWEST_CHANNELS: u32 = 16;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "Too few depthwise convolutions differ in their channels alone: `vitempo sample --space operator-series --out series/`, then `vitempo profile series/ --out data/` on each engine.";
@@ -35,7 +37,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
 type Curve = BTreeMap<u32, f64>;
 
 fn depthwise(survey: &Survey) -> impl Iterator<Item = (&Row, Window)> {
-    survey.rows.iter().filter(|r| r.class == "depthwise").filter_map(|r| Some((r, r.window?)))
+    survey.rows.iter().filter(|r| r.class == "depthwise").filter_map(|r| Some((r, r.window?))).filter(|(_, w)| w.channels >= FEWEST_CHANNELS)
 }
 
 /// The shape, channels apart (they are 0 in it), that the most numbers of channels were measured with.
