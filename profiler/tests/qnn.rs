@@ -3,11 +3,9 @@
 #![cfg(feature = "onnxruntime")]
 #![allow(clippy::unwrap_used)]
 
-mod here;
-
 use vitempo_graph::{Attributes, Graph, GraphBuilder, OpKind, Precision, Processor, TensorSpec};
 use vitempo_profiler::{
-    Backend, RunOptions,
+    Availability, Backend, RunOptions,
     backends::onnxruntime::qnn::Qnn,
     coverage::counts,
     source::{self, Source},
@@ -33,9 +31,17 @@ fn model(with_cpu_operator: bool) -> Graph {
 
 fn options(precision: Precision) -> Option<RunOptions> {
     let options = RunOptions { processor: Processor::Npu, precision, ..RunOptions::default() };
-    let capabilities = here::offered(&Qnn, &options)?;
-    assert!(!capabilities.operator_timing && capabilities.devices == [Processor::Npu]);
-    Some(options)
+    match Qnn.probe(&options) {
+        Availability::Available(capabilities) => {
+            assert!(!capabilities.operator_timing && capabilities.devices == [Processor::Npu]);
+            Some(options)
+        }
+        Availability::Unavailable { reason, hint } => {
+            eprintln!("skipped: qnn is not available: {reason}");
+            assert!(hint.contains("qnn"));
+            None
+        }
+    }
 }
 
 #[test]

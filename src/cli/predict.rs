@@ -7,7 +7,7 @@ use super::{
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo_graph::{Environment, GraphPrediction, Latency, LatencyModel, PredictionSource, TensorSpec};
+use vitempo_graph::{Environment, GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionSource, TensorSpec};
 
 /// Forecasts the latency of models
 ///
@@ -97,12 +97,17 @@ impl Forecast {
         text
     }
 
-    fn coverage_line(&self) -> String {
+    /// What part of the operators' time these take.
+    fn share<'a>(&self, operators: impl Iterator<Item = &'a OperatorPrediction>) -> f64 {
         let all: Latency = self.prediction.operators.iter().map(|o| o.latency_ns).sum();
-        let estimated: Latency = self.prediction.fallbacks().map(|o| o.latency_ns).sum();
+        let these: Latency = operators.map(|o| o.latency_ns).sum();
+        these.ns() / all.ns().max(f64::MIN_POSITIVE)
+    }
+
+    fn coverage_line(&self) -> String {
         let operators = self.prediction.operators.len();
         let fallback = self.prediction.fallbacks().count();
-        let share = 1.0 - estimated.ns() / all.ns().max(f64::MIN_POSITIVE);
+        let share = 1.0 - self.share(self.prediction.fallbacks());
         format!(
             "Coverage   {} of predicted time by trained operators ({} of {operators} operators; {fallback} by fallback)",
             percent(share),
@@ -112,9 +117,7 @@ impl Forecast {
 
     /// `None` where every operator lies within the range of the training data.
     fn extrapolating_line(&self) -> Option<String> {
-        let all: Latency = self.prediction.operators.iter().map(|o| o.latency_ns).sum();
-        let outside: Latency = self.prediction.extrapolating().map(|o| o.latency_ns).sum();
-        let share = outside.ns() / all.ns().max(f64::MIN_POSITIVE);
+        let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();
         (count > 0)
             .then(|| format!("Outside    {} of predicted time by {count} operators beyond the range of the training data (extrapolating)", percent(share)))
@@ -173,7 +176,7 @@ impl Forecast {
     }
 }
 
-fn source_name(operator: &vitempo_graph::OperatorPrediction) -> String {
+fn source_name(operator: &OperatorPrediction) -> String {
     let name = match operator.source {
         PredictionSource::Model => "model",
         PredictionSource::Table => "table",

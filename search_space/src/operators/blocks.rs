@@ -6,7 +6,7 @@
 
 use super::{
     Built, Network, OperatorSample, Template, between, draw, extremes,
-    images::{activate, conv, resized},
+    images::{activate, average_whole, conv, resized},
     modes, pick, unary,
 };
 use crate::Generator;
@@ -61,7 +61,7 @@ fn shape(n: &Network, x: ValueId) -> Vec<usize> {
     n.b.tensor(x).map(|t| t.shape.clone()).unwrap_or_default()
 }
 
-fn channels(n: &Network, x: ValueId) -> usize {
+pub(super) fn channels(n: &Network, x: ValueId) -> usize {
     shape(n, x).get(1).copied().unwrap_or(1)
 }
 
@@ -309,13 +309,7 @@ fn small_network(n: &mut Network, g: &mut Generator) -> Built {
 /// The mean of the image, a hidden layer or none, a class for each output: as linear layers or as convolutions of one pixel.
 fn classify(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
     let whole = shape(n, x);
-    let pooled = if g.unit() < 0.7 {
-        unary(n, OpKind::GlobalAveragePool, x)?
-    } else {
-        let name = n.name();
-        let window = Attributes::new().with_ints("kernel_shape", whole[2..].iter().map(|&d| d as i64).collect::<Vec<_>>()).with_ints("strides", vec![1; 2]);
-        n.b.op(&name, OpKind::AveragePool, window, &[x])?
-    };
+    let pooled = if g.unit() < 0.7 { unary(n, OpKind::GlobalAveragePool, x)? } else { average_whole(n, x)? };
     let (hidden, classes) = (width(g, 1536), pick(g, &[10, 100, 1000, 1000]));
     if g.unit() < 0.5 {
         let y = if g.unit() < 0.5 { conv(n, pooled, hidden, 1, 1, 1)? } else { pooled };

@@ -2,12 +2,12 @@
 //! over few keys, means over whole images.
 
 use super::{
-    Built, Network, Template, between, channels,
-    images::{activate, conv, resized},
+    Built, Network, Template, between, blocks, channels,
+    images::{activate, average_whole, conv, resized},
     pick, unary, written,
 };
 use crate::Generator;
-use vitempo_graph::{Attributes, OpKind, TensorSpec};
+use vitempo_graph::{OpKind, TensorSpec};
 
 pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("large-image", large_image),
@@ -40,7 +40,7 @@ fn large_image(n: &mut Network, g: &mut Generator) -> Built {
     let most = (MOST_MACS * stride * stride / (9 * c * h * w)).clamp(8, 128);
     let y = conv(n, x, between(g, 8, most).next_multiple_of(8), 3, stride, 1)?;
     let y = activate(n, g, y)?;
-    let mid = n.b.tensor(y).map_or(8, |t| t.shape[1]);
+    let mid = blocks::channels(n, y);
     let y = if g.unit() < 0.5 { conv(n, y, mid, pick(g, &[3, 5, 7]), 1, mid)? } else { conv(n, y, mid, 1, 1, 1)? };
     let y = unary(n, OpKind::Relu, y)?;
     conv(n, y, pick(g, &[1, 8, 16, 32]), 1, 1, 1)
@@ -66,7 +66,7 @@ fn few_channels(n: &mut Network, g: &mut Generator) -> Built {
     for _ in 0..3 {
         y = conv(n, y, between(g, 2, 28), pick(g, &[1, 3, 3, 5]), pick(g, &[1, 1, 2]), 1)?;
         y = activate(n, g, y)?;
-        let c = n.b.tensor(y).map_or(1, |t| t.shape[1]);
+        let c = blocks::channels(n, y);
         y = conv(n, y, c, 3, 1, c)?;
     }
     conv(n, y, channels(g, 64), 1, 1, 1)
@@ -76,14 +76,13 @@ fn whole_image_mean(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side) = (channels(g, 1024), between(g, 4, 64));
     let x = n.b.input("x", TensorSpec::f32([1, c, side, side]));
     let x = conv(n, x, c, 1, 1, 1)?;
-    let name = n.name();
     let y = match g.below(3) {
-        0 => n.b.reduce_mean(&name, x, &[2, 3], true)?,
-        1 => n.b.unary(&name, OpKind::GlobalAveragePool, x)?,
-        _ => {
-            let window = Attributes::new().with_ints("kernel_shape", vec![side as i64; 2]).with_ints("strides", vec![1; 2]);
-            n.b.op(&name, OpKind::AveragePool, window, &[x])?
+        0 => {
+            let name = n.name();
+            n.b.reduce_mean(&name, x, &[2, 3], true)?
         }
+        1 => unary(n, OpKind::GlobalAveragePool, x)?,
+        _ => average_whole(n, x)?,
     };
     conv(n, y, channels(g, 1024), 1, 1, 1)
 }

@@ -129,6 +129,14 @@ fn pool(n: &mut Network, x: ValueId, kind: OpKind, kernel: usize, stride: usize,
     n.b.op(&name, kind, attributes, &[x])
 }
 
+/// The mean of a whole image by a window as large as it is.
+pub(super) fn average_whole(n: &mut Network, x: ValueId) -> Built {
+    let shape = n.b.tensor(x).map(|t| t.shape.clone()).unwrap_or_default();
+    let window = Attributes::new().with_ints("kernel_shape", shape.iter().skip(2).map(|&d| d as i64).collect::<Vec<_>>()).with_ints("strides", vec![1; 2]);
+    let name = n.name();
+    n.b.op(&name, OpKind::AveragePool, window, &[x])
+}
+
 fn max_pool(n: &mut Network, g: &mut Generator) -> Built {
     let (x, c) = convolved(n, g, 512)?;
     let (kernel, stride, pad) = pick(g, &[(2, 2, 0), (3, 2, 1), (3, 1, 1), (5, 1, 2)]);
