@@ -8,6 +8,7 @@
 //! | what does a framework really run for it? | [`lowering`] |
 //! | how is it written for TensorFlow Lite? | [`tflite`] |
 //! | what does it look like in int8 or f16? | [`quantize`] |
+//! | what does it look like with less weights? | [`sparsify`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
 //!
@@ -29,6 +30,7 @@ pub mod patterns;
 pub mod quantize;
 mod resampling;
 pub mod shape;
+pub mod sparsify;
 mod tensor;
 pub mod tflite;
 mod work;

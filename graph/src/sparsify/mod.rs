@@ -1,0 +1,53 @@
+//! Sparse variants of a model: magnitude masks ([`masked`]), and structured pruning that makes tensors smaller ([`structured`]).
+//!
+//! | variant | weights | shapes |
+//! |---|---|---|
+//! | [`masked`] | the smallest of each product become 0 | stay |
+//! | [`structured`] | whole channels and features are taken out | inside shrink; inputs, results and tensors that are named stay |
+//!
+//! Nothing is trained. Names of nodes and tensors stay, so that variants of one model can be cut at the same tensors. Masks need the weights' values
+//! ([`crate::onnx::read_weights`]); structured pruning goes by them where they are there, and without gives the structure alone, for forecasts.
+
+mod channels;
+mod dimensions;
+mod masks;
+
+pub use channels::structured;
+pub use masks::masked;
+
+use crate::{Graph, GraphError, OpKind, ValueId, ValueSource};
+use std::collections::BTreeSet;
+
+/// Why there is no such variant.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[allow(missing_docs)]
+pub enum SparsifyError {
+    #[error("a share of {share} cannot be taken out; it lies above 0 and below 1")]
+    Share { share: f64 },
+    #[error("model `{model}`: weight `{weight}` has no values to go by")]
+    NoValues { model: String, weight: String },
+    #[error("model `{model}`: {reason}")]
+    Nothing { model: String, reason: &'static str },
+    #[error("model `{model}`: there is no tensor `{tensor}` whose shape could be kept")]
+    NoTensor { model: String, tensor: String },
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+fn check_share(share: f64) -> Result<(), SparsifyError> {
+    if share > 0.0 && share < 1.0 { Ok(()) } else { Err(SparsifyError::Share { share }) }
+}
+
+/// The matrices and kernels of convolutions and matrix products: floating-point constants of at least two dimensions.
+fn product_weights(graph: &Graph) -> BTreeSet<ValueId> {
+    let products = graph.nodes().iter().filter(|node| matches!(node.op.kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul));
+    let is_weight = |id: &ValueId| {
+        let value = graph.value(*id);
+        matches!(value.source, ValueSource::Constant(_)) && value.tensor.as_ref().is_some_and(|t| t.precision.is_float() && t.rank() >= 2)
+    };
+    products.flat_map(|node| node.inputs.iter().take(2).copied()).filter(is_weight).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
