@@ -3,6 +3,7 @@
 //!
 //! | question | where |
 //! |---|---|
+//! | where are variants cut, and what does a stitched one look like as a model? | [`cut`], [`assemble`] |
 //! | what do tasks, variants and processors cost? | [`Zoo`] |
 //! | how accurate is a stitched variant? | [`Accuracy`]: [`Additive`], [`Monotone`], [`Table`] |
 //! | which processor takes which position? | [`Order`], [`orders`] |
@@ -17,6 +18,8 @@
 
 pub mod accuracy;
 mod algorithm1;
+mod assembly;
+pub mod cut;
 mod enumeration;
 pub mod evaluate;
 mod front;
@@ -35,11 +38,13 @@ mod zoo;
 
 pub use accuracy::{Accuracy, Additive, Monotone, Table};
 pub use algorithm1::Reading;
+pub use assembly::{AssemblyError, assemble, fit};
+pub use cut::CutError;
 pub use enumeration::{MOST_ENUMERATED, each_variant};
 pub use optimiser::{Assignment, Choice, Optimiser};
 pub use orders::Order;
 pub use slo::Slo;
-pub use zoo::{Stitched, Subgraph, Task, Zoo};
+pub use zoo::{MOST_POSITIONS, Stitched, Subgraph, Task, Zoo};
 
 use crate::simulator::ScenarioError;
 

@@ -108,7 +108,7 @@ impl Setting<'_> {
         let best = match self.loaded {
             None => Optimiser::new(self.zoo, self.orders)?.best(configurations)?,
             Some((order, loaded)) => {
-                let usable = self.usable(order, loaded);
+                let usable = loaded.or_fetched(self.zoo, order);
                 Optimiser::new(self.zoo, std::slice::from_ref(order))?.among(&usable).best(configurations)?
             }
         };
@@ -118,19 +118,6 @@ impl Setting<'_> {
             choices.into_iter().flatten().map(|choice| of(choice.stitched)).collect()
         };
         Ok(best.into_iter().map(chosen).collect())
-    }
-
-    /// What is loaded, and all of those tasks that cannot run with what is.
-    fn usable(&self, order: &Order, loaded: &Loaded) -> Loaded {
-        let mut usable = loaded.clone();
-        for (task, found) in self.zoo.tasks().iter().enumerate() {
-            let ready = |position: usize, variant: usize| loaded.holds(task, position, variant) && self.zoo.step_ns(task, order, position, variant).is_some();
-            let (positions, variants) = (self.zoo.positions(), found.variants.len());
-            if !(0..positions).all(|position| (0..variants).any(|variant| ready(position, variant))) {
-                (0..positions * variants).for_each(|at| usable.load(self.zoo, task, at / variants, at % variants));
-            }
-        }
-        usable
     }
 
     fn originals(&self, task: usize, cut: bool) -> Result<Vec<Original>, StitchError> {

@@ -74,6 +74,20 @@ impl Loaded {
         self.subgraphs.iter().flatten().flatten().filter(|loaded| **loaded).count()
     }
 
+    /// What is loaded, and all of those tasks that cannot run in an order with what is: these have to be fetched.
+    #[must_use]
+    pub fn or_fetched(&self, zoo: &Zoo, order: &Order) -> Self {
+        let mut usable = self.clone();
+        for (task, found) in zoo.tasks().iter().enumerate() {
+            let ready = |position: usize, variant: usize| self.holds(task, position, variant) && zoo.step_ns(task, order, position, variant).is_some();
+            let (positions, variants) = (zoo.positions(), found.variants.len());
+            if !(0..positions).all(|position| (0..variants).any(|variant| ready(position, variant))) {
+                (0..positions * variants).for_each(|at| usable.load(zoo, task, at / variants, at % variants));
+            }
+        }
+        usable
+    }
+
     /// How many objectives, over all tasks and configurations, some variant keeps that is wholly loaded, in an order.
     ///
     /// # Errors
