@@ -40,6 +40,13 @@ impl CliError {
         self
     }
 
+    /// Says what it is about: a file, a task.
+    #[must_use]
+    pub fn about(mut self, what: impl Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// Prints to standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.message);

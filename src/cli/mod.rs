@@ -22,6 +22,7 @@ mod sample;
 mod search;
 mod serve;
 mod train;
+mod zoo;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use error::{CliError, CliResult};
@@ -51,6 +52,8 @@ enum Command {
     Plan(plan::PlanCommand),
     #[command(subcommand)]
     Energy(energy::EnergyCommand),
+    #[command(subcommand)]
+    Zoo(zoo::ZooCommand),
     #[command(subcommand)]
     Backends(backends::BackendsCommand),
     #[command(subcommand)]
@@ -96,6 +99,7 @@ fn run(command: &Command) -> CliResult {
         Command::Serve(args) => serve::run(args),
         Command::Plan(command) => plan::run(command),
         Command::Energy(command) => energy::run(command),
+        Command::Zoo(command) => zoo::run(command),
         Command::Backends(command) => backends::run(command),
         Command::Bundle(command) => bundle::run(command),
         Command::Report(args) => report::run(args),

@@ -9,6 +9,7 @@ mod pipeline;
 mod placements;
 mod report;
 mod split;
+mod stitch;
 
 use super::error::CliResult;
 use clap::Subcommand;
@@ -20,6 +21,7 @@ pub enum PlanCommand {
     Pipeline(pipeline::PipelineArgs),
     Multitask(multitask::MultitaskArgs),
     Offload(offload::OffloadArgs),
+    Stitch(stitch::StitchArgs),
 }
 
 pub fn run(command: &PlanCommand) -> CliResult {
@@ -28,5 +30,6 @@ pub fn run(command: &PlanCommand) -> CliResult {
         PlanCommand::Pipeline(args) => pipeline::run(args),
         PlanCommand::Multitask(args) => multitask::run(args),
         PlanCommand::Offload(args) => offload::run(args),
+        PlanCommand::Stitch(args) => stitch::run(args),
     }
 }

@@ -1,0 +1,53 @@
+//! `--systems`: stitching against systems that do not stitch, in the simulator: objectives missed on the grid over the originals' ranges, over all orders of
+//! arrival, and queries per second.
+
+use super::super::super::error::CliResult;
+use vitempo_planners::{
+    cost::End,
+    simulator::constants::Constants,
+    stitch::{
+        Order, Slo, Subgraph, Zoo,
+        evaluate::{Fetching, Violations},
+        preload::Loaded,
+        slo::{Ranges, shared},
+        systems::{Setting, System},
+    },
+};
+
+/// Queries of each task that throughput is counted over.
+const QUERIES: usize = 100;
+
+/// How one system does.
+pub struct Judged {
+    pub system: String,
+    /// Each query has the chip to itself.
+    pub alone: Violations,
+    /// One query of each task at the same time.
+    pub at_once: Violations,
+    /// With the objectives asked for, everything in memory.
+    pub queries_per_s: f64,
+}
+
+/// The six baselines, stitching, and stitching with what is in memory in an order. Systems that do not choose an order take processors as they are listed.
+pub fn judge(zoo: &Zoo, orders: &[Order], asked: &[Slo], memory: Option<(&Order, &Loaded)>) -> CliResult<Vec<Judged>> {
+    let fixed = Order::new((0..zoo.positions()).map(|position| position % zoo.processors().len()).collect());
+    let grids = (0..zoo.tasks().len()).map(|task| Ok(Ranges::of_originals(zoo, task, &fixed)?.grid())).collect::<CliResult<Vec<_>>>()?;
+    let grid = shared(&grids);
+    let fetching = Fetching::from(&Constants::default());
+    let apart = longest_ns(zoo, fetching);
+    let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
+    let one = |system: System, name: String, setting: &Setting<'_>| -> CliResult<Judged> {
+        let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
+        Ok(Judged { system: name, alone: missed(apart)?, at_once: missed(0)?, queries_per_s: setting.throughput(system, asked, QUERIES)? })
+    };
+    let plain = System::BASELINES.into_iter().chain([System::STITCHED]).map(|system| one(system, system.to_string(), &setting));
+    let limited = memory.map(|loaded| one(System::STITCHED, "stitched, from memory".to_owned(), &Setting { loaded: Some(loaded), ..setting }));
+    plain.chain(limited).collect()
+}
+
+/// No query takes longer, ns, even if everything it runs has to be fetched.
+fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
+    let slowest = |row: &Vec<Subgraph>| row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max();
+    let run: u64 = zoo.tasks().iter().flat_map(|task| &task.subgraphs).filter_map(slowest).fold(0, u64::saturating_add);
+    (run as f64 * (2.0 + fetching.compile + fetching.load)).ceil() as u64
+}

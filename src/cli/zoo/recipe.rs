@@ -1,0 +1,118 @@
+//! [`Recipe`]: how a variant is made of the base model: `dense`, `int8`, `integer`, `structured=50%`, `masked=80%`, or several joined by `+`.
+
+use super::super::error::{CliError, CliResult};
+use std::{fmt, str::FromStr};
+use vitempo_graph::{
+    Graph,
+    quantize::{self, Options, Values},
+    sparsify::{self, SparsifyError},
+};
+
+/// Steps from the base model to a variant; none: the base model itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe(Vec<Step>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    /// Static int8, Q/DQ pairs.
+    Int8,
+    /// Integer products, ranges found at run time.
+    Integer,
+    /// Channels and features taken out, percent.
+    Structured(f64),
+    /// Smallest weights set to 0, percent.
+    Masked(f64),
+}
+
+const KNOWN: &str = "dense, int8, integer, structured=50%, masked=80%, or several joined by `+`";
+
+impl FromStr for Recipe {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "dense" {
+            return Ok(Self(Vec::new()));
+        }
+        let steps: Vec<Step> = text.split('+').map(step).collect::<Result<_, _>>()?;
+        match steps.iter().position(|step| matches!(step, Step::Int8 | Step::Integer)) {
+            Some(index) if index + 1 < steps.len() => Err(format!("`{text}`: quantise last, weights that are integers are not pruned")),
+            _ => Ok(Self(steps)),
+        }
+    }
+}
+
+fn step(text: &str) -> Result<Step, String> {
+    let unknown = || format!("`{text}` is no variant: {KNOWN}");
+    let (kind, percent) = match text.split_once('=') {
+        Some((kind, percent)) => (kind, Some(percent.strip_suffix('%').and_then(|p| p.trim().parse::<f64>().ok()).ok_or_else(unknown)?)),
+        None => (text, None),
+    };
+    match (kind, percent) {
+        (_, Some(percent)) if !(percent > 0.0 && percent < 100.0) => Err(format!("`{text}`: a share lies above 0 % and below 100 %")),
+        ("int8", None) => Ok(Step::Int8),
+        ("integer", None) => Ok(Step::Integer),
+        ("structured", Some(percent)) => Ok(Step::Structured(percent)),
+        ("masked", Some(percent)) => Ok(Step::Masked(percent)),
+        _ => Err(unknown()),
+    }
+}
+
+/// As a name: `structured-50-int8`.
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = |step: &Step| match step {
+            Step::Int8 => "int8".to_owned(),
+            Step::Integer => "integer".to_owned(),
+            Step::Structured(percent) => format!("structured-{percent}"),
+            Step::Masked(percent) => format!("masked-{percent}"),
+        };
+        let name = self.0.iter().map(step).collect::<Vec<_>>().join("-");
+        f.pad(if name.is_empty() { "dense" } else { &name })
+    }
+}
+
+impl Recipe {
+    /// The variant, under its name. Tensors at the cuts keep their shapes. Values of weights that the model lacks follow from the seed.
+    pub fn apply(&self, base: &Graph, cuts: &[String], seed: u64) -> CliResult<Graph> {
+        let keep: Vec<&str> = cuts.iter().map(String::as_str).collect();
+        let options = Options { values: Values::Seeded(seed), ..Options::default() };
+        let mut graph = base.clone();
+        for step in &self.0 {
+            graph = match step {
+                Step::Int8 => quantize::qdq(&graph, &options)?,
+                Step::Integer => quantize::integer(&graph, &options)?,
+                Step::Structured(percent) => sparsify::structured(&graph, percent / 100.0, &keep)?,
+                Step::Masked(percent) => sparsify::masked(&graph, percent / 100.0)?,
+            };
+        }
+        Ok(graph.with_name(self.to_string()))
+    }
+}
+
+impl From<SparsifyError> for CliError {
+    fn from(error: SparsifyError) -> Self {
+        Self::user(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_are_read_and_named() {
+        for (text, name) in [("dense", "dense"), ("int8", "int8"), ("structured=50%", "structured-50"), ("structured=12.5%+int8", "structured-12.5-int8")] {
+            assert_eq!(text.parse::<Recipe>().map(|r| r.to_string()), Ok(name.to_owned()));
+        }
+        let cases = [
+            ("fp4", "is no variant"),
+            ("masked=0%", "above 0 %"),
+            ("masked=50", "is no variant"),
+            ("int8+masked=50%", "quantise last"),
+            ("dense=5%", "is no variant"),
+        ];
+        for (text, expected) in cases {
+            assert!(text.parse::<Recipe>().is_err_and(|e| e.contains(expected)), "{text}");
+        }
+    }
+}

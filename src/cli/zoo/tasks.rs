@@ -1,0 +1,211 @@
+//! `tasks.toml`: tasks with the variants of their models, where these are cut, how accurate they are, and what is asked of them.
+//!
+//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` says of what. Variants have one base model: the same tensors, by name, at the cuts.
+
+use super::super::{
+    error::{CliError, CliResult, io_error},
+    quantity,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo_planners::stitch::MOST_POSITIONS;
+
+/// The whole file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TasksFile {
+    /// Subgraphs per variant.
+    pub positions: usize,
+    /// What accuracies are accuracies of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_is: Option<String>,
+    /// What forecasts latencies, where the command line does not say.
+    #[serde(default, rename = "processor", skip_serializing_if = "Vec::is_empty")]
+    pub processors: Vec<ProcessorEntry>,
+    #[serde(rename = "task")]
+    pub tasks: Vec<TaskEntry>,
+    /// Where it was read.
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+/// One processor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorEntry {
+    pub name: String,
+    /// Bundles, at most one per precision.
+    pub bundles: Vec<PathBuf>,
+}
+
+/// One task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskEntry {
+    pub name: String,
+    /// Tensors at which variants are cut; where there are none, those that share out the work most evenly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuts: Option<Vec<String>>,
+    /// Measured accuracies of stitched variants: a CSV file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stitched: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<SloEntry>,
+    #[serde(rename = "variant")]
+    pub variants: Vec<VariantEntry>,
+}
+
+/// What a task has to keep.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SloEntry {
+    /// At least so accurate, percent.
+    pub accuracy: f64,
+    /// At most so long: `30ms`.
+    pub latency: String,
+}
+
+/// One variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantEntry {
+    pub name: String,
+    /// An ONNX file.
+    pub model: PathBuf,
+    /// Percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+}
+
+impl TasksFile {
+    /// Reads and checks a file.
+    pub fn read(path: &Path) -> CliResult<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e).hint("`vitempo zoo make` writes one"))?;
+        let mut file: Self = toml::from_str(&text).map_err(|e| CliError::user(format!("{}: {}", path.display(), e.to_string().trim_end())))?;
+        path.clone_into(&mut file.path);
+        file.check()?;
+        Ok(file)
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> CliResult<String> {
+        toml::to_string(self).map_err(CliError::ours)
+    }
+
+    /// A path in the file, as seen from here.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// An error that names the file and what it speaks of.
+    pub fn refuse(&self, of: &str, reason: impl std::fmt::Display) -> CliError {
+        CliError::user(format!("{}: {of}: {reason}", self.path.display()))
+    }
+
+    /// The task of that name.
+    pub fn task(&self, name: &str) -> CliResult<&TaskEntry> {
+        let found = self.tasks.iter().find(|task| task.name == name);
+        let names = || self.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| CliError::user(format!("{} has no task `{name}`", self.path.display())).hint(format!("it has {}", names())))
+    }
+
+    fn check(&self) -> CliResult {
+        let file = || self.path.display();
+        if !(1..=MOST_POSITIONS).contains(&self.positions) {
+            return Err(CliError::user(format!("{}: positions = {}; a variant is cut into 1 to {MOST_POSITIONS} subgraphs", file(), self.positions)));
+        }
+        if self.tasks.is_empty() {
+            return Err(CliError::user(format!("{}: there is no [[task]]", file())));
+        }
+        if let Some(twice) = repeated(self.tasks.iter().map(|task| &task.name)) {
+            return Err(self.refuse(&format!("task `{twice}`"), "it is there twice"));
+        }
+        if let Some(twice) = repeated(self.processors.iter().map(|processor| &processor.name)) {
+            return Err(self.refuse(&format!("processor `{twice}`"), "it is there twice"));
+        }
+        self.tasks.iter().try_for_each(|task| self.check_task(task))
+    }
+
+    fn check_task(&self, task: &TaskEntry) -> CliResult {
+        let of = format!("task `{}`", task.name);
+        if task.variants.is_empty() {
+            return Err(self.refuse(&of, "it has no [[task.variant]]"));
+        }
+        if let Some(twice) = repeated(task.variants.iter().map(|variant| &variant.name)) {
+            return Err(self.refuse(&of, format!("variant `{twice}` is there twice")));
+        }
+        let cuts = task.cuts.as_ref().map_or(self.positions - 1, Vec::len);
+        if cuts + 1 != self.positions {
+            return Err(self.refuse(&of, format!("{cuts} cuts make {} subgraphs; positions = {}", cuts + 1, self.positions)));
+        }
+        let accuracies = task.variants.iter().filter_map(|variant| Some((variant.accuracy?, Some(&variant.name))));
+        let accuracies = accuracies.chain(task.slo.iter().map(|slo| (slo.accuracy, None)));
+        for (accuracy, variant) in accuracies {
+            if !(0.0..=100.0).contains(&accuracy) {
+                let of = variant.map_or_else(|| format!("{of}, slo"), |name| format!("{of}, variant `{name}`"));
+                return Err(self.refuse(&of, format!("an accuracy of {accuracy} is not between 0 and 100 %")));
+            }
+        }
+        if let Some(slo) = &task.slo {
+            quantity::time_ns(&slo.latency).map_err(|reason| self.refuse(&format!("{of}, slo"), reason))?;
+        }
+        Ok(())
+    }
+}
+
+fn repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let mut seen = BTreeSet::new();
+    names.find(|name| !seen.insert(*name))
+}
+
+/// Percent as basis points.
+pub fn basis_points(percent: f64) -> u32 {
+    (percent * 100.0).round().clamp(0.0, 10_000.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("tasks.toml");
+        std::fs::write(&path, text).expect("a file");
+        TasksFile::read(&path).map_or_else(|e| e.to_string(), |_| "accepted".to_owned())
+    }
+
+    #[test]
+    fn errors_name_file_task_and_variant() {
+        let task = |rest: &str| format!("positions = 2\n[[task]]\nname = \"a\"\n{rest}");
+        let variant = "[[task.variant]]\nname = \"dense\"\nmodel = \"a.onnx\"\n";
+        let cases = [
+            ("positions = 2\ntask = []".to_owned(), "tasks.toml: there is no [[task]]"),
+            ("positions = 0\ntask = []".to_owned(), "positions = 0; a variant is cut into 1 to 32 subgraphs"),
+            (task("variant = []"), "tasks.toml: task `a`: it has no [[task.variant]]"),
+            (task(&format!("{variant}{variant}")), "task `a`: variant `dense` is there twice"),
+            (task(&format!("{variant}accuracy = 120")), "task `a`, variant `dense`: an accuracy of 120 is not between 0 and 100 %"),
+            (task(&format!("slo = {{ accuracy = 70, latency = \"soon\" }}\n{variant}")), "task `a`, slo: `soon` does not begin with a number"),
+            (task(&format!("cuts = [\"x\", \"y\"]\n{variant}")), "task `a`: 2 cuts make 3 subgraphs; positions = 2"),
+            (task(&format!("{variant}colour = 3")), "unknown field `colour`"),
+            (format!("{}{}", task(variant), "[[task]]\nname = \"a\"\nvariant = []"), "task `a`: it is there twice"),
+            (task(&format!("{variant}accuracy = 75.5")), "accepted"),
+        ];
+        for (text, expected) in cases {
+            let found = refused(&text);
+            assert!(found.contains(expected), "{text}\n{found}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let variant = VariantEntry { name: "dense".to_owned(), model: "a.onnx".into(), accuracy: Some(75.5) };
+        let slo = Some(SloEntry { accuracy: 70.0, latency: "30ms".to_owned() });
+        let task = TaskEntry { name: "a".to_owned(), cuts: Some(vec!["x".to_owned()]), stitched: None, slo, variants: vec![variant] };
+        let processors = vec![ProcessorEntry { name: "npu".to_owned(), bundles: vec!["npu.vtb".into()] }];
+        let file = TasksFile { positions: 2, accuracy_is: Some("top-1".to_owned()), processors, tasks: vec![task], path: PathBuf::new() };
+        assert_eq!(refused(&file.text().expect("TOML")), "accepted");
+    }
+}
