@@ -14,12 +14,27 @@ pub enum AssemblyError {
     Empty,
     #[error("subgraph {position} of `{variant}` has {count} {what}; between two subgraphs goes one tensor")]
     NotOne { position: usize, variant: String, what: &'static str, count: usize },
-    #[error(
-        "subgraph {position} of `{variant}` does not fit behind subgraph {before} of `{other}`: it reads `{reads}` ({wanted}), and is handed `{hands}` ({given})"
-    )]
-    Misfit { position: usize, variant: String, reads: String, wanted: String, before: usize, other: String, hands: String, given: String },
+    #[error(transparent)]
+    Misfit(#[from] Box<Misfit>),
     #[error(transparent)]
     Graph(#[from] GraphError),
+}
+
+/// A subgraph that cannot follow another one; positions are counted from 1.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[error(
+    "subgraph {position} of `{variant}` does not fit behind subgraph {before} of `{other}`: it reads `{reads}` ({wanted}), and is handed `{hands}` ({given})"
+)]
+#[allow(missing_docs)]
+pub struct Misfit {
+    pub position: usize,
+    pub variant: String,
+    pub reads: String,
+    pub wanted: String,
+    pub before: usize,
+    pub other: String,
+    pub hands: String,
+    pub given: String,
 }
 
 /// What one subgraph hands to the next.
@@ -113,7 +128,7 @@ fn fits(position: usize, variant: &str, graph: &Graph, handed: &Handed<'_>) -> R
         return Ok(only);
     }
     let show = |tensor: &Option<TensorSpec>| tensor.as_ref().map_or_else(|| "of unknown shape".to_owned(), TensorSpec::to_string);
-    Err(AssemblyError::Misfit {
+    Err(Box::new(Misfit {
         position,
         variant: variant.to_owned(),
         reads: wanted.name.clone(),
@@ -123,6 +138,7 @@ fn fits(position: usize, variant: &str, graph: &Graph, handed: &Handed<'_>) -> R
         hands: given.name.clone(),
         given: show(&given.tensor),
     })
+    .into())
 }
 
 /// The name, or with the variant's behind it where it is taken.

@@ -38,7 +38,7 @@ mod zoo;
 
 pub use accuracy::{Accuracy, Additive, Monotone, Table};
 pub use algorithm1::Reading;
-pub use assembly::{AssemblyError, assemble, fit};
+pub use assembly::{AssemblyError, Misfit, assemble, fit};
 pub use cut::CutError;
 pub use enumeration::{MOST_ENUMERATED, each_variant};
 pub use optimiser::{Assignment, Choice, Optimiser};
