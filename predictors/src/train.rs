@@ -4,7 +4,9 @@
 //! 3. Doubts, the overhead and the interval are fitted to those held-out forecasts, which are also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows, doubt,
+    Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows,
+    calibration::Point,
+    doubt,
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
     features::{FeatureSchema, Footprint},
     forecast::Total,
@@ -157,8 +159,15 @@ fn libraries(method: Method) -> String {
 
 /// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of lowering.
 fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
-    let point = |(m, Total { tally, .. }): (&MeasuredModel, &Total)| m.e2e_ns.filter(|_| tally.sum_ns > 0.0).map(|e2e| (tally.sum_ns, tally.kernels(), e2e));
-    let points: Vec<_> = rows.models.iter().zip(&forecasts.executed).filter_map(point).collect();
+    let mut measured = vec![0.0; rows.models.len()];
+    for row in &rows.rows {
+        measured[row.model] += row.count as f64 * row.latency_ns;
+    }
+    let point = |((m, measured_ns), Total { tally, .. }): ((&MeasuredModel, f64), &Total)| {
+        let e2e_ns = m.e2e_ns.filter(|_| tally.sum_ns > 0.0 && measured_ns > 0.0)?;
+        Some(Point { measured_ns, forecast_ns: tally.sum_ns, kernels: tally.kernels(), e2e_ns })
+    };
+    let points: Vec<_> = rows.models.iter().zip(measured).zip(&forecasts.executed).filter_map(point).collect();
     Calibration::fit(&points)
 }
 

@@ -1,4 +1,5 @@
-//! Convolutions. Classes are the algorithms engines choose between: depthwise, grouped, few input channels (stem), pointwise, dense;
+//! Convolutions. Classes are the algorithms engines choose between: depthwise, grouped, few input channels (stem), pointwise, dense, and pointwise ones
+//! in groups, which some engines work off group by group;
 //! an output in another memory format than the input is a class of its own.
 
 use super::{LANES, activation_cost, flag, product, round_up};
@@ -38,8 +39,18 @@ pub(super) const COLUMNS: &[&str] = &[
     "bias",
 ];
 
-pub(super) const BASELINE: &[&str] =
-    &["macs_dense", "macs_grouped", "window_elements", "bytes_in", "bytes_weights", "bytes_out", "output_rows", "activated_elements"];
+pub(super) const BASELINE: &[&str] = &[
+    "macs_dense",
+    "macs_grouped",
+    "window_elements",
+    "bytes_in",
+    "bytes_weights",
+    "bytes_out",
+    "output_rows",
+    "groups",
+    "activated_elements",
+    "bytes_reordered",
+];
 
 struct Geometry {
     batch: f64,
@@ -106,7 +117,9 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     let g = geometry(op);
     let transposed_format = op.outputs.first().is_some_and(|t| t.format != op.format() && t.format == MemoryFormat::Blocked);
     let algorithm = match () {
+        () if g.depthwise() && g.pointwise() => "depthwise-pointwise",
         () if g.depthwise() => "depthwise",
+        () if g.groups > 1.0 && g.pointwise() => "grouped-pointwise",
         () if g.groups > 1.0 => "grouped",
         () if g.channels_in <= 4.0 => "stem",
         () if g.pointwise() => "pointwise",
@@ -187,6 +200,7 @@ mod tests {
     fn algorithms_are_told_apart() {
         for (op, class) in [
             (conv(64, 64, 3, 1, 64), "depthwise"),
+            (conv(64, 64, 1, 1, 64), "depthwise-pointwise"),
             (conv(64, 64, 3, 1, 4), "grouped"),
             (conv(3, 64, 7, 2, 1), "stem"),
             (conv(64, 64, 1, 1, 1), "pointwise"),

@@ -1,6 +1,6 @@
 //! Elementwise operators and activations. The class is how operands broadcast, and for Pow the exponent: both choose other inner loops.
 
-use super::{LANES, flag, product};
+use super::{LANES, flag, order, product};
 use std::borrow::Cow;
 use vitempo_graph::{OpKind, OpSpec};
 
@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "bytes_element_in",
 ];
 
-pub(super) const BASELINE: &[&str] = &["elements_out", "bytes_in", "bytes_out", "bytes_beyond_l2", "runs"];
+pub(super) const BASELINE: &[&str] = &["elements_out", "bytes_in", "bytes_out", "bytes_beyond_l2", "runs", "bytes_reordered"];
 
 /// How the smaller operands of an elementwise operator repeat over its result.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +97,7 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
         }),
         OpKind::Compare | OpKind::Logical | OpKind::Round => Cow::Owned(format!("{}-{}", op.attributes.text("op").unwrap_or_default(), broadcast.name())),
         OpKind::Gelu if op.attributes.int("bias").unwrap_or(0) != 0 => Cow::Borrowed("bias"),
+        _ if op.inputs.len() > 1 && order::mixed(op) => Cow::Owned(format!("{}-reordered", broadcast.name())),
         _ if op.inputs.len() > 1 => Cow::Borrowed(broadcast.name()),
         _ => Cow::Borrowed(""),
     }

@@ -30,7 +30,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "panel_fill",
 ];
 
-pub(super) const BASELINE: &[&str] = &["macs_padded", "left_bytes", "right_bytes", "result_bytes", "panels", "batch", "activated_elements"];
+pub(super) const BASELINE: &[&str] = &["macs_padded", "left_bytes", "right_bytes", "result_bytes", "panels", "batch", "activated_elements", "bytes_reordered"];
 
 /// Rows that a register-blocked kernel works on at once.
 const ROWS: f64 = 12.0;

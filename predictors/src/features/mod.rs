@@ -10,6 +10,7 @@ mod footprint;
 mod matrix_product;
 mod movement;
 mod normalization;
+mod order;
 mod pooling;
 mod sampling;
 mod totals;
@@ -21,7 +22,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
 /// Raised whenever the meaning of a column changes; a bundle of another version is refused.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();

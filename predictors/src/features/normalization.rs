@@ -1,13 +1,13 @@
 //! Operators that work along one or several axes and keep the shape: softmax, the normalizations, cumulative sums.
 //! An axis that is not the last one is a class of its own: engines transpose around it or stride over it.
 
-use super::{LANES, axis, flag, product};
+use super::{LANES, axis, flag, order, product};
 use std::borrow::Cow;
 use vitempo_graph::{OpKind, OpSpec};
 
 pub(super) const COLUMNS: &[&str] = &["rows", "row_elements", "inner_elements", "row_remainder", "residual", "bias", "groups", "strided_elements"];
 
-pub(super) const BASELINE: &[&str] = &["elements_out", "rows", "bytes_in", "bytes_out", "strided_elements", "bytes_beyond_l2"];
+pub(super) const BASELINE: &[&str] = &["elements_out", "rows", "bytes_in", "bytes_out", "strided_elements", "bytes_beyond_l2", "bytes_reordered"];
 
 /// Extents before, along and behind what is normalized.
 fn extents(op: &OpSpec) -> (f64, f64, f64) {
@@ -31,14 +31,15 @@ fn extents(op: &OpSpec) -> (f64, f64, f64) {
 
 pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     let last = extents(op).2 <= 1.0;
-    Cow::Borrowed(match (&op.kind, last) {
+    let class = match (&op.kind, last) {
         (OpKind::Softmax, true) if op.attributes.int("log").unwrap_or(0) != 0 => "log-last",
         (OpKind::Softmax | OpKind::LayerNorm, false) => "strided",
         (OpKind::Softmax, true) => "last",
         (OpKind::LayerNorm, true) if op.attributes.int("residual").unwrap_or(0) != 0 => "residual",
         (OpKind::ArgMax | OpKind::TopK | OpKind::CumSum | OpKind::LpNorm, false) => "strided",
         _ => "",
-    })
+    };
+    if order::permuted(op) { Cow::Owned(format!("{class}-permuted")) } else { Cow::Borrowed(class) }
 }
 
 pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {

@@ -6,7 +6,7 @@ use vitempo_graph::{OpKind, OpSpec};
 
 pub(super) const COLUMNS: &[&str] = &["window", "window_elements", "stride", "reduced", "outer", "inner", "channels", "width_remainder", "padding"];
 
-pub(super) const BASELINE: &[&str] = &["elements_in", "window_elements", "bytes_in", "bytes_out", "outer", "bytes_beyond_l2"];
+pub(super) const BASELINE: &[&str] = &["elements_in", "window_elements", "bytes_in", "bytes_out", "outer", "bytes_beyond_l2", "bytes_reordered"];
 
 fn attribute_product(op: &OpSpec, name: &str) -> f64 {
     op.attributes.ints(name).iter().map(|&v| v as f64).product()

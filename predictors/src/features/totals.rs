@@ -27,6 +27,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "element_bytes",
     "format_in",
     "format_out",
+    "bytes_reordered",
     "footprint",
 ];
 
@@ -68,6 +69,7 @@ pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
         op.precision().size_bytes() as f64,
         code(op.format()),
         code(op.outputs.first().map_or(op.format(), |t| t.format)),
+        super::order::reordered_bytes(op),
         footprint.exponent(),
     ]);
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 const TREES: [(usize, usize); 3] = [(1000, 400), (200, 200), (0, 100)];
 const LEAVES: usize = 31;
 /// Number of trees times what each of them learns.
-const LEARNING: f64 = 20.0;
+const LEARNING: f64 = 10.0;
 /// Rows are repeated until there are this many.
 const ENOUGH_ROWS: usize = 600;
 

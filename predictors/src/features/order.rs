@@ -1,0 +1,77 @@
+//! How operands lie in memory: in the order of their dimensions, permuted, or in another memory format than the result.
+//!
+//! Engines that keep views (torch) or fuse transposes into their readers (rten) tell by attributes `perm_0`, `perm_1`, ... or `perm_a`, `perm_b`
+//! in which order an operand's dimensions lie, from the slowest to the fastest. Operands in one order are walked in step; others are copied first
+//! or read in strides, several times as slow.
+
+use vitempo_graph::{OpSpec, Operand};
+
+/// In which order the dimensions of an operand lie; empty: in their own.
+fn of(op: &OpSpec, position: usize) -> &[i64] {
+    let is_it = |name: &str| match name.strip_prefix("perm_") {
+        Some("a") => position == 0,
+        Some("b") => position == 1,
+        Some(digits) => digits.parse() == Ok(position),
+        None => false,
+    };
+    op.attributes.0.iter().find(|(name, _)| is_it(name)).map_or(&[], |(name, _)| op.attributes.ints(name))
+}
+
+/// Whether an operand lies in another order or format than the first.
+fn differs(op: &OpSpec, position: usize, operand: &Operand) -> bool {
+    of(op, position) != of(op, 0) || operand.tensor.format != op.format()
+}
+
+/// Whether operands as large as the result lie in different orders.
+pub(super) fn mixed(op: &OpSpec) -> bool {
+    let elements = op.outputs.first().map_or(0, |t| t.elements());
+    let full = |o: &Operand| !o.constant && o.tensor.elements() == elements;
+    op.inputs.first().is_some_and(full) && op.inputs.iter().enumerate().any(|(i, o)| full(o) && differs(op, i, o))
+}
+
+/// Whether the first operand is permuted.
+pub(super) fn permuted(op: &OpSpec) -> bool {
+    !of(op, 0).is_empty()
+}
+
+/// Bytes of the operands that are permuted or in another format than the result.
+pub(super) fn reordered_bytes(op: &OpSpec) -> f64 {
+    let format = op.outputs.first().map_or(op.format(), |t| t.format);
+    let reordered = |(i, o): &(usize, &Operand)| !o.constant && (!of(op, *i).is_empty() || o.tensor.format != format);
+    op.inputs.iter().enumerate().filter(reordered).map(|(_, o)| o.tensor.size_bytes() as f64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FeatureSchema, PredictorKey};
+    use vitempo_graph::{Attributes, MemoryFormat, OpKind, OpSpec, Operand, TensorSpec};
+
+    fn op(kind: OpKind, inputs: usize) -> OpSpec {
+        let x = TensorSpec::f32(vec![1, 6, 10, 8]);
+        let operand = Operand { tensor: x.clone(), constant: false };
+        OpSpec { kind, attributes: Attributes::new(), inputs: vec![operand; inputs], outputs: vec![x] }
+    }
+
+    #[test]
+    fn sums_of_operands_in_different_orders_are_a_class() {
+        let told = |op: &OpSpec| (PredictorKey::of(op).class.into_owned(), FeatureSchema::extract(op).get("bytes_reordered"));
+        let plain = op(OpKind::Add, 2);
+        assert_eq!(told(&plain), ("same".to_owned(), Some(0.0)));
+        let mut one = op(OpKind::Add, 2);
+        one.attributes = one.attributes.with_ints("perm_1", vec![0, 2, 1, 3]);
+        assert_eq!(told(&one), ("same-reordered".to_owned(), Some(1920.0)));
+        one.attributes = one.attributes.with_ints("perm_0", vec![0, 2, 1, 3]);
+        assert_eq!(told(&one), ("same".to_owned(), Some(3840.0)));
+        let mut last = op(OpKind::Add, 2);
+        last.inputs[1].tensor.format = MemoryFormat::ChannelsLast;
+        assert_eq!(told(&last), ("same-reordered".to_owned(), Some(1920.0)));
+    }
+
+    #[test]
+    fn normalizations_of_permuted_tensors_are_a_class() {
+        let mut softmax = op(OpKind::Softmax, 1);
+        assert_eq!(PredictorKey::of(&softmax).class, "last");
+        softmax.attributes = softmax.attributes.with_ints("perm_0", vec![0, 1, 3, 2]);
+        assert_eq!(PredictorKey::of(&softmax).class, "last-permuted");
+    }
+}
