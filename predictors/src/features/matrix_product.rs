@@ -1,7 +1,8 @@
 //! Matrix products `[batch] x m x k * k x n`: linear (constant right side), matmul (both computed), einsum, attention.
-//! A product with a single row is a class of its own: it is a pass over the right side, not a blocked product.
+//! A product with a single row is a class of its own: it is a pass over the right side, not a blocked product. So is a linear layer of a permuted
+//! tensor, whose rows do not follow each other.
 
-use super::{LANES, activation_cost, flag, product, round_up};
+use super::{LANES, activation_cost, flag, order, product, round_up};
 use std::borrow::Cow;
 use vitempo_graph::{OpKind, OpSpec};
 
@@ -91,7 +92,11 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     if op.kind == OpKind::Einsum {
         return Cow::Owned(op.attributes.text("equation").unwrap_or_default().to_owned());
     }
-    Cow::Borrowed(if dimensions(op).m <= 1.0 { "row" } else { "matrix" })
+    Cow::Borrowed(match dimensions(op).m <= 1.0 {
+        true => "row",
+        false if op.kind == OpKind::Linear && order::permuted(op) => "matrix-permuted",
+        false => "matrix",
+    })
 }
 
 pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {

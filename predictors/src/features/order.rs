@@ -4,7 +4,7 @@
 //! in which order an operand's dimensions lie, from the slowest to the fastest. Operands in one order are walked in step; others are copied first
 //! or read in strides, several times as slow.
 
-use vitempo_graph::{OpSpec, Operand};
+use vitempo_graph::{MemoryFormat, OpSpec, Operand};
 
 /// In which order the dimensions of an operand lie; empty: in their own.
 fn of(op: &OpSpec, position: usize) -> &[i64] {
@@ -29,9 +29,9 @@ pub(super) fn mixed(op: &OpSpec) -> bool {
     op.inputs.first().is_some_and(full) && op.inputs.iter().enumerate().any(|(i, o)| full(o) && differs(op, i, o))
 }
 
-/// Whether the first operand is permuted.
+/// Whether the first operand's last dimension is not the one whose elements are neighbours.
 pub(super) fn permuted(op: &OpSpec) -> bool {
-    !of(op, 0).is_empty()
+    !of(op, 0).is_empty() || op.format() == MemoryFormat::ChannelsLast
 }
 
 /// Bytes of the operands that are permuted or in another format than the result.

@@ -134,6 +134,7 @@ fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
         | OpKind::AveragePool
         | OpKind::GlobalAveragePool
         | OpKind::GlobalMaxPool
+        | OpKind::BatchNorm
         | OpKind::GroupNorm
         | OpKind::Resize
         | OpKind::Pad
@@ -142,7 +143,7 @@ fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
             let last = inputs.iter().all(|i| i.format() == MemoryFormat::ChannelsLast);
             one(as_image(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::ChannelsFirst }), true)
         }
-        OpKind::BatchNorm | OpKind::PRelu => one(Strided::elementwise(shape, &[x]), true),
+        OpKind::PRelu => one(Strided::elementwise(shape, &[x]), true),
         _ if is_elementwise(&op.kind) => one(Strided::elementwise(shape, &inputs.iter().collect::<Vec<_>>()), true),
         _ => Made { tensors: shapes.iter().map(|s| Strided::contiguous(s)).collect(), copied: true },
     }

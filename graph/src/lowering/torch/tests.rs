@@ -47,6 +47,20 @@ fn an_image_keeps_its_format_until_it_becomes_tokens() {
 }
 
 #[test]
+fn batch_norm_of_permuted_tokens_writes_them_row_by_row() {
+    let mut b = GraphBuilder::new("t");
+    let x = b.input("x", TensorSpec::f32([1, 7, 4]));
+    let parameters = ["scale", "shift", "mean", "variance"].map(|name| b.weight(name, TensorSpec::f32([4])));
+    let there = op(&mut b, "there", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[x]);
+    let y = op(&mut b, "norm", OpKind::BatchNorm, Attributes::new(), &[&[there][..], &parameters].concat());
+    let back = op(&mut b, "back", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[y]);
+    let z = op(&mut b, "scaled", OpKind::Sigmoid, Attributes::new(), &[back]);
+    let program = program(&b.finish(vec![z]).unwrap(), Precision::F32, MemoryFormat::ChannelsFirst).unwrap();
+    let orders: Vec<_> = program.nodes().iter().map(|n| n.op.attributes.ints("perm_0").to_vec()).collect();
+    assert_eq!(orders, [vec![], vec![0, 2, 1], vec![], vec![0, 2, 1]]);
+}
+
+#[test]
 fn heads_are_gathered_by_a_copy() {
     let mut b = GraphBuilder::new("t");
     let x = b.input("x", TensorSpec::f32([1, 3, 7, 4]));
