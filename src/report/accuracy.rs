@@ -27,7 +27,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let mut blocks = vec![Block::text(
         "Every model judged here was kept from training: synthetic ones by a split that depends on the seed alone, the same for every method and size, real ones always. A forecast is made \
          from the model's file: its operators are lowered to the engine's kernels, each is forecast, and the sum is corrected by the overhead seen in training. The noise floor is how much the \
-         same models differ between one visit and the next; a forecast is held against the median of a model's visits. The study's numbers come from other devices: a yardstick, not a race.",
+         same models differ between one visit and the next, and beside it stands how many visits are within 10 % of the next; a forecast is held against the median of a model's visits. The study's numbers come from other devices: a yardstick, not a race.",
     )];
     blocks.push(Block::figure("accuracy", all("End-to-end error of GBDT; the tick is the noise floor"), by_environment(&judged), missing));
     blocks.push(Block::table(e2e_table(&judged, all("End to end, models never trained on")), missing));
@@ -107,6 +107,7 @@ fn e2e_table(surveys: &[&Survey], caption: String) -> Table {
         "Plain width",
         "From executed kernels",
         "Noise floor",
+        "Visits within 10 %",
         "Models in it",
     ];
     let mut table = Table::new("accuracy", caption, headings);
@@ -141,6 +142,7 @@ fn e2e_row(survey: &Survey, group: Group, judged: &Judged, e: &Evaluation) -> Ve
         Cell::share(whole.map(|w| w.plain_width)),
         Cell::percent(e.e2e_executed.as_ref().map(|w| w.mape)),
         Cell::percent(repeated.map(|f| f.mape)),
+        Cell::share(repeated.map(|f| f.within_10pct)),
         repeated.map_or(Cell::Blank, |f| Cell::Count(f.repeated)),
     ]
 }

@@ -3,7 +3,10 @@
 use super::survey::Group;
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{ModelProfile, OpFamily, OpSpec};
-use vitempo_predictors::{TrainingRows, metrics::mape};
+use vitempo_predictors::{
+    TrainingRows,
+    metrics::{mape, within},
+};
 
 /// Under this name all activations together have a floor of their own.
 const ACTIVATIONS: &str = "activation";
@@ -15,6 +18,8 @@ pub struct Floor {
     pub repeated: usize,
     /// Mean difference between a visit and the next, percent; drift-corrected where the reference corrects drift.
     pub mape: f64,
+    /// Share of visits that are within 10 % of the next: no forecast is within 10 % of more measurements than measurements are of each other.
+    pub within_10pct: f64,
 }
 
 /// Noise floors of one environment.
@@ -36,7 +41,7 @@ struct Pairs {
 
 impl Pairs {
     fn floor(&self) -> Floor {
-        Floor { repeated: self.repeated, mape: mape(&self.first, &self.second) }
+        Floor { repeated: self.repeated, mape: mape(&self.first, &self.second), within_10pct: within(&self.first, &self.second, 10.0) }
     }
 }
 
