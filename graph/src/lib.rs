@@ -9,6 +9,7 @@
 //! | how is it written for TensorFlow Lite? | [`tflite`] |
 //! | what does it look like in int8 or f16? | [`quantize`] |
 //! | what does it look like with less weights? | [`sparsify`] |
+//! | and for images of another size? | [`resized()`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
 //!
@@ -29,6 +30,7 @@ mod op_family;
 pub mod patterns;
 pub mod quantize;
 mod resampling;
+mod resized;
 pub mod shape;
 pub mod sparsify;
 mod tensor;
@@ -44,5 +46,6 @@ pub use latency_model::{GraphPrediction, LatencyModel, OperatorPrediction, Predi
 pub use measurement::{Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
 pub use op::{Attribute, Attributes, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;
+pub use resized::{ResizeError, resized};
 pub use tensor::{MemoryFormat, Precision, TensorSpec};
 pub use work::Work;
