@@ -51,12 +51,6 @@ impl FeatureMap {
         }
     }
 
-    /// Takes over all of a map of the same shape.
-    pub(crate) fn copy_from(&mut self, other: &Self) {
-        self.values.copy_from_slice(&other.values);
-        self.norms.copy_from_slice(&other.norms);
-    }
-
     /// Puts features of one patch in the place of the old ones; both come from the same encoder.
     pub(crate) fn replace(&mut self, patch: usize, features: &[f32], norm: f32) {
         self.values[patch * self.width..][..self.width].copy_from_slice(features);

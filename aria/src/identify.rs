@@ -1,6 +1,6 @@
 //! Which patches moved? Equation (1): those whose features are no longer similar to what the camera's motion alone would show there.
 
-use crate::{AriaError, FeatureMap, Instructions, PatchSet, Warped};
+use crate::{AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped};
 
 /// The paper's threshold on cosine similarity (figure 9).
 pub const THRESHOLD: f32 = 0.9;
@@ -21,23 +21,44 @@ pub struct Identified {
 /// # Errors
 /// When shapes differ or the threshold is not between -1 and 1.
 pub fn identify(instructions: Instructions, warped: &Warped, current: &FeatureMap, threshold: f32) -> Result<Identified, AriaError> {
-    if !(-1.0..=1.0).contains(&threshold) {
-        return Err(AriaError::setting("the threshold on cosine similarity", threshold, "between -1 and 1"));
-    }
+    check(threshold)?;
     let mut similarities = Vec::new();
     warped.features.similarities(instructions, current, &mut similarities)?;
+    Ok(below_threshold(warped, similarities, threshold))
+}
+
+/// Warps a full frame into the next and compares the two, in one pass over the features.
+pub(crate) fn warp_and_identify(
+    instructions: Instructions,
+    warped: &mut Warped,
+    full: [&FeatureMap; 2],
+    flow: &PatchFlow,
+    threshold: f32,
+) -> Result<Identified, AriaError> {
+    check(threshold)?;
+    let ([earlier, current], mut similarities) = (full, Vec::new());
+    warped.warp_compared(instructions, earlier, flow, current, &mut similarities)?;
+    Ok(below_threshold(warped, similarities, threshold))
+}
+
+fn check(threshold: f32) -> Result<(), AriaError> {
+    let fits = (-1.0..=1.0).contains(&threshold);
+    if fits { Ok(()) } else { Err(AriaError::setting("the threshold on cosine similarity", threshold, "between -1 and 1")) }
+}
+
+fn below_threshold(warped: &Warped, mut similarities: Vec<f32>, threshold: f32) -> Identified {
     for patch in warped.unseen.iter() {
         similarities[patch] = -1.0;
     }
     let below = |patch: usize| similarities[patch] < threshold && !warped.unseen.contains(patch);
-    let dynamic = PatchSet::of(current.grid(), below);
-    Ok(Identified { dynamic, unseen: warped.unseen.clone(), similarities })
+    let dynamic = PatchSet::of(warped.features.grid(), below);
+    Identified { dynamic, unseen: warped.unseen.clone(), similarities }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Grid, PatchFlow};
+    use crate::Grid;
 
     #[test]
     fn patches_below_the_threshold_are_dynamic_and_unseen_ones_apart() {

@@ -263,39 +263,56 @@ pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: 
     products
 }
 
-/// `out` becomes the weighted sum of four rows, as far as the shortest goes; returns its squared length.
+/// Each of `outs` becomes the weighted sum of four rows, as far as the shortest goes; returns its squared length and its inner product with `other`, which is
+/// looked at only if `COMPARED`: what was computed is used while it is in registers.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn blend<L: Lanes>(rows: [&[f32]; 4], weights: [f32; 4], out: &mut [f32]) -> f32 {
-    let length = rows.iter().map(|row| row.len()).min().unwrap_or(0).min(out.len());
+pub(crate) unsafe fn blend<L: Lanes, const OUTS: usize, const COMPARED: bool>(
+    rows: [&[f32]; 4],
+    weights: [f32; 4],
+    mut outs: [&mut [f32]; OUTS],
+    other: &[f32],
+) -> [f32; 2] {
+    let shortest = rows.iter().map(|row| row.len()).min().unwrap_or(0).min(outs.iter().map(|out| out.len()).min().unwrap_or(0));
+    let length = if COMPARED { shortest.min(other.len()) } else { shortest };
     let whole = length - length % L::COUNT;
     // SAFETY: every load and store begins at least a register's length before the end of all rows.
-    let mut square = unsafe {
+    let [mut square, mut product] = unsafe {
         let mut spread = [L::splat(0.0); 4];
         for (spread, weight) in spread.iter_mut().zip(weights) {
             *spread = L::splat(weight);
         }
         let nothing = L::splat(0.0);
-        let mut squares = nothing;
+        let (mut squares, mut products) = (nothing, nothing);
         let mut at = 0;
         while at < whole {
             let mut mixed = nothing;
             for (row, weight) in rows.iter().zip(&spread) {
                 mixed = L::load(row.as_ptr().add(at)).multiply_add(*weight, mixed);
             }
-            mixed.store(out.as_mut_ptr().add(at));
+            for out in &mut outs {
+                mixed.store(out.as_mut_ptr().add(at));
+            }
             squares = mixed.multiply_add(mixed, squares);
+            if COMPARED {
+                products = mixed.multiply_add(L::load(other.as_ptr().add(at)), products);
+            }
             at += L::COUNT;
         }
-        L::totals(&[squares, nothing, nothing, nothing])[0]
+        let totals = L::totals(&[squares, products, nothing, nothing]);
+        [totals[0], totals[1]]
     };
-    for (at, out) in out.iter_mut().enumerate().take(length).skip(whole) {
-        *out = rows.iter().zip(weights).map(|(row, weight)| row[at] * weight).sum();
-        square += *out * *out;
+    for at in whole..length {
+        let mixed: f32 = rows.iter().zip(weights).map(|(row, weight)| row[at] * weight).sum();
+        outs.iter_mut().for_each(|out| out[at] = mixed);
+        square += mixed * mixed;
+        if COMPARED {
+            product += mixed * other[at];
+        }
     }
-    square
+    [square, product]
 }
 
 #[cfg(test)]
@@ -317,9 +334,11 @@ mod tests {
             for (product, row) in products[0].iter().zip(four) {
                 assert!((product - expected(&rows[0], row)).abs() < 1e-4);
             }
-            let mut out = vec![0.0; length];
+            let (mut out, mut again) = (vec![0.0; length], vec![0.0; length]);
             // SAFETY: as above.
-            let square = unsafe { blend::<Four>(four, [0.1, 0.2, 0.3, 0.4], &mut out) };
+            let [square, product] = unsafe { blend::<Four, 2, true>(four, [0.1, 0.2, 0.3, 0.4], [&mut out, &mut again], &rows[0]) };
+            assert_eq!(out, again);
+            assert!((product - expected(&out, &rows[0])).abs() < 1e-4);
             let mixed = |at: usize| 0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at];
             assert!(out.iter().enumerate().all(|(at, value)| (value - mixed(at)).abs() < 1e-5));
             assert!((square - expected(&out, &out)).abs() < 1e-4);

@@ -7,7 +7,7 @@
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Warped, Window,
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
-    identify::{Identified, THRESHOLD, identify},
+    identify::{Identified, THRESHOLD, warp_and_identify},
     scheduler::{Cycle, CyclePlanner, Priority, Request},
     tracking::{FullFrames, Padding, Region, Tracker, Tracking},
 };
@@ -173,8 +173,7 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        self.earlier.warp(best, &latest.features, &flow)?;
-        let found = identify(best, &self.earlier, current, threshold)?;
+        let found = warp_and_identify(best, &mut self.earlier, [&latest.features, current], &flow, threshold)?;
         let full = FullFrames { warped: &self.earlier.features, current, flow: &flow, frames: frame - latest.frame };
         self.tracker.find(best, frame, full, &found)?;
         self.found = Some(found);
@@ -195,8 +194,7 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         self.flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        self.aligned.warp(self.instructions, &latest.features, &self.flow)?;
-        self.merged.copy_from(&self.aligned.features);
+        self.aligned.warp_twice(self.instructions, &latest.features, &self.flow, &mut self.merged)?;
         self.frame = frame;
         let mut requests = Vec::new();
         self.asked.clear();

@@ -2,6 +2,7 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
+    features::cosine,
     lanes::{Lanes, blend, vectorised},
 };
 
@@ -35,6 +36,47 @@ impl Warped {
     /// # Errors
     /// When shapes differ.
     pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+        self.look_up(source, flow)?;
+        let (values, norms) = self.features.parts_mut();
+        blend_rows(instructions, &self.samples, source.values(), source.width(), values, norms);
+        Ok(())
+    }
+
+    /// The same, and into `copy` too.
+    pub(crate) fn warp_twice(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow, copy: &mut FeatureMap) -> Result<(), AriaError> {
+        self.features.same_shape(copy)?;
+        self.look_up(source, flow)?;
+        let ((values, norms), (copied, copied_norms)) = (self.features.parts_mut(), copy.parts_mut());
+        blend_rows_twice(instructions, &self.samples, source.values(), source.width(), values, copied, norms);
+        copied_norms.copy_from_slice(norms);
+        Ok(())
+    }
+
+    /// The same as [`Self::warp`], and cosine similarities of what comes out with the same patches of `current`.
+    pub(crate) fn warp_compared(
+        &mut self,
+        instructions: Instructions,
+        source: &FeatureMap,
+        flow: &PatchFlow,
+        current: &FeatureMap,
+        similarities: &mut Vec<f32>,
+    ) -> Result<(), AriaError> {
+        self.features.same_shape(current)?;
+        self.look_up(source, flow)?;
+        similarities.clear();
+        similarities.resize(source.grid().patches(), 0.0);
+        let (values, norms) = self.features.parts_mut();
+        let compared = Compared { other: current.values(), norms, products: similarities };
+        blend_rows_compared(instructions, &self.samples, source.values(), source.width(), values, compared);
+        let norms = self.features.norms();
+        for (similarity, (a, b)) in similarities.iter_mut().zip(norms.iter().zip(current.norms())) {
+            *similarity = cosine(*similarity, *a, *b);
+        }
+        Ok(())
+    }
+
+    /// Which patches of the source each patch is made of.
+    fn look_up(&mut self, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
         self.features.same_shape(source)?;
         let grid = source.grid();
         if flow.grid() != grid {
@@ -48,8 +90,6 @@ impl Warped {
                 self.unseen.insert(patch);
             }
         }
-        let (values, norms) = self.features.parts_mut();
-        blend_rows(instructions, &self.samples, source.values(), source.width(), values, norms);
         Ok(())
     }
 }
@@ -80,15 +120,54 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
 }
 
 vectorised!(fn blend_rows(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = blend_each);
+vectorised!(fn blend_rows_twice(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], copy: &mut [f32], norms: &mut [f32]) = blend_each_twice);
+vectorised!(fn blend_rows_compared(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], compared: Compared) = blend_each_compared);
+
+/// What blended rows are compared with, and what comes of it.
+struct Compared<'a> {
+    other: &'a [f32],
+    norms: &'a mut [f32],
+    products: &'a mut [f32],
+}
+
+/// The four rows that a sample is made of.
+#[inline(always)]
+fn rows_of<'a>(sample: &Sample, source: &'a [f32], width: usize) -> [&'a [f32]; 4] {
+    sample.patches.map(|patch| &source[patch * width..][..width])
+}
 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
 unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
     for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(width)).zip(norms) {
-        let rows = sample.patches.map(|patch| &source[patch * width..][..width]);
         // SAFETY: as for this function.
-        *norm = unsafe { blend::<L>(rows, sample.weights, out) }.sqrt();
+        let [square, _] = unsafe { blend::<L, 1, false>(rows_of(sample, source, width), sample.weights, [out], &[]) };
+        *norm = square.sqrt();
+    }
+}
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn blend_each_twice<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], copy: &mut [f32], norms: &mut [f32]) {
+    let outs = out.chunks_exact_mut(width).zip(copy.chunks_exact_mut(width));
+    for ((sample, (out, copy)), norm) in samples.iter().zip(outs).zip(norms) {
+        // SAFETY: as for this function.
+        let [square, _] = unsafe { blend::<L, 2, false>(rows_of(sample, source, width), sample.weights, [out, copy], &[]) };
+        *norm = square.sqrt();
+    }
+}
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], compared: Compared) {
+    let results = compared.norms.iter_mut().zip(compared.products);
+    for (((sample, out), other), (norm, product)) in samples.iter().zip(out.chunks_exact_mut(width)).zip(compared.other.chunks_exact(width)).zip(results) {
+        // SAFETY: as for this function.
+        let [square, with_other] = unsafe { blend::<L, 1, true>(rows_of(sample, source, width), sample.weights, [out], other) };
+        (*norm, *product) = (square.sqrt(), with_other);
     }
 }
 
@@ -122,6 +201,31 @@ mod tests {
                     assert!((warped.features.norms()[patch] - squares.sqrt()).abs() < 1e-3);
                     assert_eq!(warped.unseen.contains(patch), !grid.holds(*point));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn copies_and_comparisons_are_those_of_the_plain_warp() {
+        let grid = Grid::new(5, 8).expect("a grid");
+        let mut random = Random::new(4);
+        for width in [7, 48, 384] {
+            let mut map = |best| {
+                let values: Vec<f32> = (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
+                FeatureMap::from_values(best, grid, width, &values).expect("a map")
+            };
+            let (source, current) = (map(Instructions::best()), map(Instructions::best()));
+            let flow = PatchFlow::of(grid, |_| Some([random.between(-1.0, 9.0) as f32, random.between(-1.0, 6.0) as f32]));
+            for instructions in Instructions::available() {
+                let room = || Warped::new(grid, width).expect("room");
+                let (mut plain, mut twice, mut compared) = (room(), room(), room());
+                plain.warp(instructions, &source, &flow).expect("a warp");
+                let (mut copy, mut similarities, mut expected) = (FeatureMap::new(grid, width).expect("room"), Vec::new(), Vec::new());
+                twice.warp_twice(instructions, &source, &flow, &mut copy).expect("a warp");
+                compared.warp_compared(instructions, &source, &flow, &current, &mut similarities).expect("a warp");
+                plain.features.similarities(instructions, &current, &mut expected).expect("similarities");
+                assert_eq!((&twice, &compared, &copy), (&plain, &plain, &plain.features));
+                assert!(similarities.iter().zip(&expected).all(|(a, b)| (a - b).abs() < crate::TOLERANCE));
             }
         }
     }

@@ -58,7 +58,17 @@ impl CameraFlow {
                 Ok(self.each(grid, |_, direction| Some(turned.to_source(direction))))
             }
             Structure::Plane { normal, distance_m } => Ok(self.each(grid, |_, direction| on_plane(motion, direction, *normal, *distance_m))),
-            Structure::Depth(depths) if depths.len() == grid.patches() => Ok(PatchFlow::of(grid, |patch| self.by_depth(grid, depths, motion, patch))),
+            Structure::Depth(depths) if depths.len() == grid.patches() => {
+                // Neighbours in a row come from nearly the same direction.
+                let mut left: Option<[f64; 2]> = None;
+                Ok(PatchFlow::of(grid, |patch| {
+                    let start = left.take().filter(|_| grid.place(patch).1 > 0);
+                    let centre = grid.centre(patch).map(f64::from);
+                    let source = self.by_depth(grid, depths, motion, centre, start)?;
+                    left = Some([source[0] - centre[0], source[1] - centre[1]]);
+                    Some(source.map(|x| x as f32))
+                }))
+            }
             Structure::Depth(depths) => {
                 let (left, right) = (format!("{} depths", depths.len()), grid.to_string());
                 Err(AriaError::Shapes { what: "the depth of the source frame and its features", left, right })
@@ -74,10 +84,13 @@ impl CameraFlow {
         })
     }
 
-    fn by_depth(&self, grid: Grid, depths: &[f32], motion: &CameraMotion, patch: usize) -> Option<[f32; 2]> {
-        let wanted = grid.centre(patch).map(f64::from);
-        let turned = CameraMotion { translation: [0.0; 3], ..*motion };
-        let mut source = self.intrinsics.project(turned.to_source(self.intrinsics.direction(wanted)))?;
+    /// The source of the point `wanted`; `start` is how far away it may be.
+    fn by_depth(&self, grid: Grid, depths: &[f32], motion: &CameraMotion, wanted: [f64; 2], start: Option<[f64; 2]>) -> Option<[f64; 2]> {
+        let turned = || CameraMotion { translation: [0.0; 3], ..*motion };
+        let mut source = match start {
+            Some([x, y]) => [wanted[0] + x, wanted[1] + y],
+            None => self.intrinsics.project(turned().to_source(self.intrinsics.direction(wanted)))?,
+        };
         for _ in 0..STEPS {
             let depth = depth_at(grid, depths, source);
             let point = self.intrinsics.direction(source).map(|x| x * depth);
@@ -88,7 +101,7 @@ impl CameraFlow {
                 break;
             }
         }
-        Some(source.map(|x| x as f32))
+        Some(source)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Scenes with known truth, rendered here, and how well the runtime does in them.
 //!
 //! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed. [`Scene::picture`] renders a frame with depth and thing per pixel,
-//! [`StandIn`] gives it features, [`Truth`] says what moved, and [`judge`](judge()) scores identification (beside block matching), tracking and warping.
+//! [`Scene::glance`] says what moves without rendering, [`StandIn`] gives pictures features, [`Truth`] says what moved, and [`judge`](judge()) scores
+//! identification (beside block matching), tracking and warping.
 //! None of these figures is one of the paper's: other scenes, another encoder.
 
 mod blocks;
 mod encoder;
+mod glance;
 mod judge;
 mod picture;
 mod truth;
@@ -13,6 +15,7 @@ mod world;
 
 pub use blocks::Blocks;
 pub use encoder::StandIn;
+pub use glance::Seen;
 pub use judge::{Detection, Judgement, TrackingError, WarpingError, judge};
 pub use picture::{Camera, Picture};
 pub use truth::{LEAST, SHARE, Truth, way};
