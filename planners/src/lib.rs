@@ -7,6 +7,7 @@
 //! | which part on the device, which on a server? | [`split`] |
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
 //! | which sparse variants, stitched how, on which processors? | [`stitch`] |
+//! | full frames here, moving regions there, every frame in time? | [`aria`] |
 //! | what are those parts as graphs of their own? | [`parts()`] |
 //! | what would happen? | [`simulator`] |
 //! | what drew what, and is the server worth it? | [`energy`] |
@@ -15,6 +16,7 @@
 //!
 //! Planners take costs, not models: no file is read and nothing is predicted here. Every figure carries its level of [`Evidence`].
 
+pub mod aria;
 pub mod cost;
 pub mod energy;
 mod evidence;

@@ -1,6 +1,7 @@
 //! [`simulate`]: the event loop. Frames move through workers, tasks through processors, heat through the device.
 
 use super::{
+    application::Application,
     device::ProcessorModel,
     events::{Event, EventQueue},
     noise::Noise,
@@ -16,8 +17,23 @@ use std::collections::VecDeque;
 /// # Errors
 /// [`ScenarioError`] when the scenario does not fit together.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, ScenarioError> {
+    if scenario.streams.iter().any(|stream| stream.source == Source::Application) {
+        return Err(ScenarioError::Scenario { reason: "a stream that an application decides on needs one".to_owned() });
+    }
+    run(scenario, None, seed)
+}
+
+/// The same with a program that decides what its streams do.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_application(scenario: &Scenario, application: &mut dyn Application, seed: u64) -> Result<Outcome, ScenarioError> {
+    run(scenario, Some(application), seed)
+}
+
+fn run(scenario: &Scenario, application: Option<&mut dyn Application>, seed: u64) -> Result<Outcome, ScenarioError> {
     scenario.check()?;
-    let mut engine = Engine::new(scenario, seed);
+    let mut engine = Engine::new(scenario, application, seed);
     engine.run();
     Ok(engine.outcome())
 }
@@ -79,11 +95,14 @@ struct StreamState {
     phase_ns: u64,
     alternative: usize,
     checked_ns: u64,
+    /// Steps of the frame at hand, where an application decides.
+    steps: Vec<Vec<Task>>,
     outcome: StreamOutcome,
 }
 
-struct Engine<'a> {
+struct Engine<'a, 'b> {
     scenario: &'a Scenario,
+    application: Option<&'b mut dyn Application>,
     now_ns: u64,
     events: EventQueue,
     processed: u64,
@@ -95,8 +114,8 @@ struct Engine<'a> {
     spans: Vec<Span>,
 }
 
-impl<'a> Engine<'a> {
-    fn new(scenario: &'a Scenario, seed: u64) -> Self {
+impl<'a, 'b> Engine<'a, 'b> {
+    fn new(scenario: &'a Scenario, application: Option<&'b mut dyn Application>, seed: u64) -> Self {
         let processor = |p: &ProcessorModel| ProcessorState {
             waiting: VecDeque::new(),
             running: None,
@@ -113,10 +132,11 @@ impl<'a> Engine<'a> {
             let phase_ns = if let Source::Camera(camera) = &s.source { noise.below(camera.period_ns) } else { 0 };
             let outcome = StreamOutcome { name: s.name.clone(), completed: 0, dropped: 0, latency_ns: vec![], completed_ns: vec![], late: 0 };
             let (workers, queues) = (vec![Worker::Idle; stages], vec![VecDeque::new(); stages]);
-            StreamState { noise, workers, queues, taken: 0, last_grid: None, phase_ns, alternative: 0, checked_ns: 0, outcome }
+            StreamState { noise, workers, queues, taken: 0, last_grid: None, phase_ns, alternative: 0, checked_ns: 0, steps: Vec::new(), outcome }
         };
         Self {
             scenario,
+            application,
             now_ns: 0,
             events: EventQueue::default(),
             processed: 0,
@@ -151,6 +171,7 @@ impl<'a> Engine<'a> {
         let state = &mut self.streams[stream];
         let at = match &self.scenario.streams[stream].source {
             Source::Closed => Some(self.now_ns),
+            Source::Application => self.application.as_mut().and_then(|program| program.next(stream, self.now_ns)).map(|at| at.max(self.now_ns)),
             Source::Arrivals(times) => times.get(state.taken as usize).map(|&t| t.max(self.now_ns)),
             Source::Camera(camera) => {
                 let since = self.now_ns.saturating_sub(state.phase_ns);
@@ -170,7 +191,7 @@ impl<'a> Engine<'a> {
     fn take_frame(&mut self, stream: usize) {
         let state = &mut self.streams[stream];
         let captured_ns = match &self.scenario.streams[stream].source {
-            Source::Closed => self.now_ns,
+            Source::Closed | Source::Application => self.now_ns,
             Source::Arrivals(times) => times.get(state.taken as usize).copied().unwrap_or(self.now_ns),
             Source::Camera(camera) => {
                 let number = self.now_ns.saturating_sub(state.phase_ns) / camera.period_ns;
@@ -182,6 +203,11 @@ impl<'a> Engine<'a> {
         };
         let frame = Frame { number: state.taken, captured_ns, alternative: state.alternative };
         state.taken += 1;
+        if let (Source::Application, Some(program)) = (&self.scenario.streams[stream].source, &mut self.application) {
+            state.steps = program.begin(stream, self.now_ns);
+            let there = self.scenario.processors.len();
+            state.steps.iter_mut().for_each(|step| step.retain(|task| task.processor < there));
+        }
         self.begin_stage(stream, 0, frame);
     }
 
@@ -194,11 +220,12 @@ impl<'a> Engine<'a> {
     }
 
     fn begin_step(&mut self, stream: usize, stage: usize, frame: Frame, step: usize) {
-        let model = self.stage(stream, stage, frame);
-        let Some(next) = (step..model.steps.len()).find(|&s| !model.steps[s].is_empty()) else {
+        let decided = if self.application.is_some() { std::mem::take(&mut self.streams[stream].steps) } else { Vec::new() };
+        let steps = if decided.is_empty() { &self.stage(stream, stage, frame).steps } else { &decided };
+        let Some(next) = (step..steps.len()).find(|&s| !steps[s].is_empty()) else {
             return self.stage_done(stream, stage, frame);
         };
-        let tasks = &model.steps[next];
+        let tasks = &steps[next];
         self.streams[stream].workers[stage] = Worker::Working { frame, step: next, pending: tasks.len() };
         for &task in tasks {
             let job = Job { stream, stage, frame, task };
@@ -207,6 +234,9 @@ impl<'a> Engine<'a> {
             } else {
                 self.processors[task.processor].waiting.push_back(job);
             }
+        }
+        if !decided.is_empty() {
+            self.streams[stream].steps = decided;
         }
     }
 
@@ -270,6 +300,9 @@ impl<'a> Engine<'a> {
         outcome.late += u64::from(late);
         outcome.latency_ns.push(latency);
         outcome.completed_ns.push(self.now_ns);
+        if let (Source::Application, Some(program)) = (&self.scenario.streams[stream].source, &mut self.application) {
+            program.frame_done(stream, frame.captured_ns, self.now_ns);
+        }
     }
 
     fn outcome(self) -> Outcome {

@@ -7,11 +7,13 @@
 //! | part | where |
 //! |---|---|
 //! | what is simulated | [`Scenario`] |
+//! | a program that decides as it goes | [`Application`] |
 //! | what came out | [`Outcome`] |
 //! | frequency, power, contention | [`ProcessorModel`], [`Contention`] |
 //! | temperature and throttling | [`Thermal`], [`Throttle`] |
 //! | constants with their sources, and how much rankings depend on the estimates | [`constants`], [`sensitivity`] |
 
+mod application;
 pub mod constants;
 mod device;
 mod engine;
@@ -22,8 +24,9 @@ mod scenario;
 pub mod sensitivity;
 mod thermal;
 
+pub use application::Application;
 pub use device::{Contention, Dvfs, ProcessorModel};
-pub use engine::simulate;
+pub use engine::{simulate, simulate_application};
 pub use outcome::{Outcome, ProcessorOutcome, Reading, Span, StreamOutcome};
 pub use scenario::{Camera, Gate, Policy, Scenario, ScenarioError, Source, StageModel, Stream, Task};
 pub use thermal::{Thermal, Throttle};

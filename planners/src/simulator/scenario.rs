@@ -78,6 +78,8 @@ pub enum Source {
     Closed,
     /// Requests at these times, ns, rising; all of them wait.
     Arrivals(Vec<u64>),
+    /// What an [`super::Application`] says; the one stage has no steps of its own.
+    Application,
 }
 
 /// Which of a stream's alternatives the next frame takes.
@@ -170,6 +172,7 @@ impl Scenario {
         match &stream.source {
             Source::Camera(camera) if camera.period_ns == 0 => return refuse("the camera's period is 0"),
             Source::Arrivals(times) if !times.is_sorted() => return refuse("arrivals are not in rising order"),
+            Source::Application if stages != 1 || stream.policy != Policy::First => return refuse("what an application decides has one stage and no policy"),
             Source::Closed if stream.alternatives.iter().any(|a| busy_ns(a) == 0) => return refuse("frames that take no time never end"),
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use super::{Engine, Event, Policy, Reading, Throttle};
 
-impl Engine<'_> {
+impl Engine<'_, '_> {
     /// Adds up what a processor drew since it was last looked at.
     pub(super) fn account(&mut self, processor: usize) {
         let model = &self.scenario.processors[processor];

@@ -2,7 +2,7 @@
 
 use super::{Engine, Event, Job, Running, Span};
 
-impl Engine<'_> {
+impl Engine<'_, '_> {
     pub(super) fn start(&mut self, processor: usize, job: Job) {
         let model = &self.scenario.processors[processor];
         self.account(processor);
@@ -30,7 +30,10 @@ impl Engine<'_> {
             let Job { stream, stage, frame, .. } = running.job;
             self.spans.push(Span { processor, stream, stage, frame: frame.number, start_ns: running.start_ns, end_ns: self.now_ns });
         }
-        match state.waiting.pop_front() {
+        if let Some(program) = &mut self.application {
+            program.task_done(running.job.stream, &running.job.task, self.now_ns - running.start_ns);
+        }
+        match self.processors[processor].waiting.pop_front() {
             Some(next) => self.start(processor, next),
             None => self.neighbours_changed(processor),
         }

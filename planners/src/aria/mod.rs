@@ -1,0 +1,56 @@
+//! A vision foundation model within a frame deadline (ARIA, MobiSys 2025), planned from forecasts and simulated on a device.
+//!
+//! | question | where |
+//! |---|---|
+//! | how sure is a forecast, at which confidence? | [`Forecast`] |
+//! | what does everything take? | [`AriaCosts`] |
+//! | which resolutions, which region size, how many cycles per frame, which share of frames in time? | [`AriaPlan`], from [`plan()`] |
+//! | what is to be changed if nothing fits? | [`Advice`] |
+//! | what moved in a video, frame by frame? | [`Trace`] |
+//! | what would happen on a device that gets warm, with ARIA, parts of it, or something else? | [`System`], [`Rehearsal`] |
+//! | and when forecasts are off? | [`robustness`] |
+//!
+//! Cycles, priorities and resolutions in the simulation are chosen by `vitempo_aria::scheduler` itself: what is simulated is what ships.
+
+mod advice;
+mod application;
+mod costs;
+mod forecast;
+mod normal;
+mod outcome;
+mod plan;
+mod rehearsal;
+pub mod robustness;
+mod success;
+mod system;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use advice::Advice;
+pub use costs::{AriaCosts, AriaDevice, Baselines, Level, RegionEncoder};
+pub use forecast::Forecast;
+pub use outcome::{AriaOutcome, Moment};
+pub use plan::{AriaPlan, PlannedLevel, Tried, Wishes, plan};
+pub use rehearsal::{Rehearsal, RehearsalError, Truth};
+pub use success::Success;
+pub use system::{Setup, System};
+pub use trace::{Moving, Trace, TraceError, TraceFrame};
+
+/// Why no plan can be looked for.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[allow(missing_docs)]
+pub enum AriaPlanError {
+    #[error("there is no resolution to choose from")]
+    NoLevel,
+    #[error("there is no region encoder to choose from")]
+    NoRegion,
+    #[error("level {height} x {width}: {rows} x {cols} patches are more than a frame may have, or none")]
+    Grid { height: usize, width: usize, rows: usize, cols: usize },
+    #[error("levels must rise: {height} x {width} has no more patches than the level before it")]
+    Order { height: usize, width: usize },
+    #[error("{what}: {reason}")]
+    Forecast { what: String, reason: String },
+    #[error("{name} is {value}; it must be {must}")]
+    Wish { name: &'static str, value: f64, must: &'static str },
+}

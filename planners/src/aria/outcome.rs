@@ -1,0 +1,240 @@
+//! [`AriaOutcome`]: what a system came to over a trace.
+
+use super::{System, Trace, Wishes};
+use crate::{
+    Evidence,
+    simulator::{Outcome, Reading},
+};
+use serde::Serialize;
+
+/// Where a frame's time went, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Parts {
+    pub step_ns: u64,
+    pub flow_ns: u64,
+    pub cycles_ns: u64,
+    pub cycles: u64,
+    pub decoder_ns: u64,
+    /// Whole frames or blocks on other processors.
+    pub whole_ns: u64,
+}
+
+/// One frame as it went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FrameRecord {
+    pub frame: usize,
+    pub latency_ns: u64,
+    pub height: usize,
+    pub patches: usize,
+    pub full_age: usize,
+    pub parts: Parts,
+}
+
+/// A moving region in one frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Served {
+    pub region: u64,
+    pub speed: f64,
+    pub age_frames: u32,
+}
+
+/// Everything that was noted.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    pub frames: Vec<FrameRecord>,
+    /// When a full frame was done, its height, and how long it took.
+    pub full_frames: Vec<(u64, usize, u64)>,
+    pub served: Vec<Served>,
+    pub dropped: u64,
+    pub cycles: u64,
+    pub longest_wait: u32,
+}
+
+/// Staleness of moving regions that are about as fast.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Staleness {
+    /// Patches per frame: from, to.
+    pub speed: [f64; 2],
+    /// Regions in frames that were counted.
+    pub counted: usize,
+    /// Frames since what is shown of a region was seen.
+    pub mean_frames: f64,
+    /// As `mean_frames`; 95 of 100 regions in frames are no staler.
+    pub p95_frames: u32,
+    /// How far a region moved since, in patches.
+    pub mean_patches: f64,
+}
+
+/// The state once a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Moment {
+    pub time_s: f64,
+    /// Of the chip.
+    pub temperature_c: f64,
+    /// Frequency of the processor of full frames.
+    pub full_frames_ghz: f64,
+    /// Height of the latest full frame, px; of all frames where there are none.
+    pub height: usize,
+    /// What the latest full frame took, ms.
+    pub full_frame_ms: Option<f64>,
+    /// Mean and longest latency of the frames in this second, ms.
+    pub latency_ms: Option<[f64; 2]>,
+    /// How far the camera turned, rad per frame, mean.
+    pub rotation_rad: f64,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AriaOutcome {
+    /// Who ran.
+    pub system: System,
+    /// Longest latency that counts, ns.
+    pub target_ns: f64,
+    /// Frames that were run, and of the camera's those that were not.
+    pub executed: usize,
+    /// As `executed`.
+    pub dropped: u64,
+    /// Frames in time.
+    pub in_time: usize,
+    /// Latency, ns: median, 99 of 100, longest.
+    pub latency_ns: [u64; 3],
+    /// Cycles per frame, mean.
+    pub cycles: f64,
+    /// Regions that moved, by speed; the last entry is all of them.
+    pub staleness: Vec<Staleness>,
+    /// Longest that a region waited for its turn, frames.
+    pub longest_wait: u32,
+    /// Frames since the latest full frame was captured, mean.
+    pub full_frame_age: f64,
+    /// Patches of the latest full frame, mean.
+    pub patches: f64,
+    /// Share of full frames at each height, px.
+    pub heights: Vec<(usize, f64)>,
+    /// Highest temperature of the chip, degrees Celsius.
+    pub hottest_c: f64,
+    /// Longest over shortest mean of ten full frames of one height, over all heights: throttling.
+    pub throttled: Option<f64>,
+    /// Energy of all processors and what is always drawn, J.
+    pub energy_j: f64,
+    /// Mean parts of a frame, ns.
+    pub parts: [(&'static str, f64); 5],
+    /// Once a second.
+    pub moments: Vec<Moment>,
+    /// Always [`Evidence::Simulation`].
+    pub evidence: Evidence,
+}
+
+/// Ends of the classes of speed, patches per frame.
+const SPEEDS: [[f64; 2]; 3] = [[0.0, 0.1], [0.1, 0.3], [0.3, f64::INFINITY]];
+
+impl AriaOutcome {
+    /// Share of executed frames in time: the paper's deadline success rate.
+    #[must_use]
+    pub fn success_rate(&self) -> f64 {
+        self.in_time as f64 / self.executed.max(1) as f64
+    }
+
+    pub(super) fn of(system: System, trace: &Trace, wishes: &Wishes, record: &Record, simulated: &Outcome) -> Self {
+        let mut latencies: Vec<u64> = record.frames.iter().map(|f| f.latency_ns).collect();
+        latencies.sort_unstable();
+        let rank = |share: f64| latencies.get(((share * latencies.len() as f64).ceil() as usize).clamp(1, latencies.len().max(1)) - 1).copied().unwrap_or(0);
+        let mean = |of: &dyn Fn(&FrameRecord) -> f64| record.frames.iter().map(of).sum::<f64>() / record.frames.len().max(1) as f64;
+        let classes = SPEEDS.iter().chain([&[0.0, f64::INFINITY]]);
+        Self {
+            system,
+            target_ns: wishes.target_ns,
+            executed: record.frames.len(),
+            dropped: record.dropped,
+            in_time: latencies.partition_point(|ns| *ns as f64 <= wishes.target_ns),
+            latency_ns: [rank(0.5), rank(0.99), rank(1.0)],
+            cycles: record.cycles as f64 / record.frames.len().max(1) as f64,
+            staleness: classes.map(|speed| staleness(&record.served, *speed)).collect(),
+            longest_wait: record.longest_wait,
+            full_frame_age: mean(&|f| f.full_age as f64),
+            patches: mean(&|f| f.patches as f64),
+            heights: heights(record),
+            hottest_c: simulated.readings.iter().map(|r| r.junction_c).fold(f64::NEG_INFINITY, f64::max),
+            throttled: throttled(record),
+            energy_j: simulated.energy_j,
+            parts: [
+                ("frame step", mean(&|f| f.parts.step_ns as f64)),
+                ("patch flow", mean(&|f| f.parts.flow_ns as f64)),
+                ("region cycles", mean(&|f| f.parts.cycles_ns as f64)),
+                ("decoder", mean(&|f| f.parts.decoder_ns as f64)),
+                ("whole frames and blocks", mean(&|f| f.parts.whole_ns as f64)),
+            ],
+            moments: moments(trace, wishes, record, &simulated.readings),
+            evidence: Evidence::Simulation,
+        }
+    }
+}
+
+fn staleness(served: &[Served], speed: [f64; 2]) -> Staleness {
+    let of: Vec<&Served> = served.iter().filter(|s| s.speed >= speed[0] && s.speed < speed[1]).collect();
+    let mut ages: Vec<u32> = of.iter().map(|s| s.age_frames).collect();
+    ages.sort_unstable();
+    let count = ages.len().max(1) as f64;
+    Staleness {
+        speed,
+        counted: ages.len(),
+        mean_frames: ages.iter().map(|age| f64::from(*age)).sum::<f64>() / count,
+        p95_frames: ages.get((ages.len() * 95).div_ceil(100).max(1) - 1).copied().unwrap_or(0),
+        mean_patches: of.iter().map(|s| s.speed * f64::from(s.age_frames)).sum::<f64>() / count,
+    }
+}
+
+fn heights(record: &Record) -> Vec<(usize, f64)> {
+    let mut counts: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
+    record.full_frames.iter().for_each(|(_, height, _)| *counts.entry(*height).or_default() += 1);
+    let all = record.full_frames.len().max(1) as f64;
+    counts.into_iter().map(|(height, count)| (height, count as f64 / all)).collect()
+}
+
+/// The worst slowdown at one height: means of ten full frames in a row, against the fastest such mean.
+fn throttled(record: &Record) -> Option<f64> {
+    let heights: std::collections::BTreeSet<usize> = record.full_frames.iter().map(|(_, height, _)| *height).collect();
+    let worst = |height: &usize| {
+        let took: Vec<f64> = record.full_frames.iter().filter(|(_, h, _)| h == height).map(|(.., took)| *took as f64).collect();
+        let means = || took.chunks_exact(10).map(|ten| ten.iter().sum::<f64>() / 10.0);
+        let (shortest, longest) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
+        (longest > 0.0).then(|| longest / shortest)
+    };
+    heights.iter().filter_map(worst).reduce(f64::max)
+}
+
+fn moments(trace: &Trace, wishes: &Wishes, record: &Record, readings: &[Reading]) -> Vec<Moment> {
+    let seconds = (trace.frames.len() as f64 * wishes.frame_ns / 1e9).floor() as usize;
+    let (mut frame, mut full, mut reading) = (0, 0, 0);
+    let mut moments = Vec::with_capacity(seconds);
+    for second in 1..=seconds {
+        let end_ns = second as f64 * 1e9;
+        let mut latencies: Vec<f64> = Vec::new();
+        while let Some(f) = record.frames.get(frame).filter(|f| (f.frame as f64 + 1.0) * wishes.frame_ns <= end_ns + 1.0) {
+            latencies.push(f.latency_ns as f64 / 1e6);
+            frame += 1;
+        }
+        while record.full_frames.get(full + 1).is_some_and(|(at, ..)| *at as f64 <= end_ns) {
+            full += 1;
+        }
+        while readings.get(reading + 1).is_some_and(|r| r.time_ns as f64 <= end_ns) {
+            reading += 1;
+        }
+        let latest = record.full_frames.get(full).filter(|(at, ..)| *at as f64 <= end_ns);
+        let state = readings.get(reading);
+        let from = ((second - 1) as f64 * 1e9 / wishes.frame_ns) as usize;
+        let seen = trace.frames.get(from..((end_ns / wishes.frame_ns) as usize).min(trace.frames.len())).unwrap_or(&[]);
+        moments.push(Moment {
+            time_s: second as f64,
+            temperature_c: state.map_or(f64::NAN, |r| r.junction_c),
+            full_frames_ghz: state.and_then(|r| r.ghz.get(1)).copied().unwrap_or(0.0),
+            height: latest.map_or_else(|| record.frames.get(frame.saturating_sub(1)).map_or(0, |f| f.height), |(_, height, _)| *height),
+            full_frame_ms: latest.map(|(.., took)| *took as f64 / 1e6),
+            latency_ms: (!latencies.is_empty())
+                .then(|| [latencies.iter().sum::<f64>() / latencies.len() as f64, latencies.iter().copied().fold(0.0, f64::max)]),
+            rotation_rad: seen.iter().map(|f| f.rotation_rad).sum::<f64>() / seen.len().max(1) as f64,
+        });
+    }
+    moments
+}

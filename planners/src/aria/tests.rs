@@ -1,0 +1,156 @@
+//! The paper's own numbers, and what must hold for every plan and every rehearsal.
+
+use super::*;
+use crate::simulator::Throttle;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use vitempo_aria::{Grid, Window, scheduler::identified_by};
+
+fn phone() -> (AriaCosts, AriaDevice) {
+    AriaCosts::paper_phone().expect("the shipped phone")
+}
+
+/// Three regions that go round and a camera that turns now and then.
+fn trace(frames: usize) -> Trace {
+    let frame = |number: usize| {
+        let turning = (number / 90) % 4 == 3;
+        let moving = (0..3u64).map(|region| {
+            let (row, col) = (3 + 7 * region as usize, (number / (4 << region)) % 35);
+            Moving { region, window: Window { row, col, rows: 6, cols: 9 }, patches: 40, velocity: [1.0 / f64::from(4 << region), 0.0] }
+        });
+        TraceFrame { translation_m: 0.002, rotation_rad: if turning { 0.03 } else { 0.001 + 1e-5 * (number % 7) as f64 }, moving: moving.collect() }
+    };
+    Trace { grid: Grid::new(29, 47).expect("the paper's grid"), frames_per_s: 30.0, frames: (0..frames).map(frame).collect() }
+}
+
+fn uncertain(costs: &AriaCosts, share: f64) -> AriaCosts {
+    let mut costs = costs.clone();
+    let widen = |forecast: &mut Forecast| *forecast = Forecast::within(forecast.point_ns, share, 0.9);
+    for level in &mut costs.levels {
+        [&mut level.full_frame, &mut level.alone, &mut level.decoder].into_iter().for_each(widen);
+    }
+    for region in &mut costs.regions {
+        [&mut region.cycle, &mut region.elsewhere].into_iter().for_each(widen);
+    }
+    [&mut costs.frame_step, &mut costs.patch_flow, &mut costs.baselines.block_matching].into_iter().for_each(widen);
+    costs
+}
+
+#[test]
+fn the_papers_phone_has_one_cycle_at_33_3_ms_and_four_at_66_6_ms() {
+    let (costs, _) = phone();
+    let plans = [33.3e6, 66.6e6].map(|target| plan(&costs, &Wishes::for_target(target)).expect("a plan"));
+    assert_eq!(plans.each_ref().map(|p| p.cycles), [1, 4]);
+    assert!(plans.iter().all(|p| (p.region.rows, p.region.cols) == (17, 23)), "238 x 322 pixels");
+    let cycle = identified_by(&[(33.3e6, plans[0].cycles), (66.6e6, plans[1].cycles)]).expect("bounds").cycle;
+    assert!((cycle.above_ns - 8.325e6).abs() < 1.0 && (cycle.below_ns - 16.65e6).abs() < 1.0);
+    let taken = plans[0].region.cycle.point_ns;
+    assert!(cycle.above_ns < taken && taken < cycle.below_ns);
+    let top = plans[0].levels.last().expect("a level");
+    assert_eq!((top.rows, top.cols, top.rows * top.cols), (29, 47, 1363));
+    assert!(top.unusable.is_none() && top.rest_ns > 16.6e6 && top.rest_ns <= 23.3e6);
+}
+
+#[test]
+fn plans_hold_what_they_promise() {
+    let (phone, _) = phone();
+    let mut random = StdRng::seed_from_u64(5);
+    let mut between = |from: f64, to: f64| random.random_range(from..to);
+    let mut nothing = 0;
+    for _ in 0..300 {
+        let costs = uncertain(&phone, between(0.01, 0.3));
+        let wishes = Wishes { confidence: between(0.5, 0.99), spread: between(0.0, 0.1), ..Wishes::for_target(between(12.0, 90.0) * 1e6) };
+        let planned = plan(&costs, &wishes).expect("a plan");
+        for level in planned.usable() {
+            assert!(level.success.at_upper >= wishes.share && level.cycles >= 1 && level.cycles <= level.cycles_at_point, "{level:?}");
+            assert!(level.success.at_point >= level.success.at_upper && level.interval_frames[2] <= wishes.interval_frames);
+        }
+        let longer = plan(&costs, &Wishes { target_ns: wishes.target_ns * 1.5, ..wishes }).expect("a plan");
+        let bolder = plan(&costs, &Wishes { confidence: wishes.confidence * 0.7, ..wishes }).expect("a plan");
+        let updated = |p: &AriaPlan| p.tried.iter().map(|t| (t.patches, t.updated)).max();
+        assert!(updated(&longer) >= updated(&planned) && updated(&bolder) >= updated(&planned));
+        if planned.success.is_none() {
+            nothing += 1;
+            assert!(!planned.advice.is_empty(), "{wishes:?}");
+            if let Some(Advice::Target { target_ns, .. }) = planned.advice.iter().find(|a| matches!(a, Advice::Target { .. })) {
+                let others = planned.advice.iter().any(|a| matches!(a, Advice::Interval { .. }));
+                let mended = plan(&costs, &Wishes { target_ns: target_ns * 1.0001, ..wishes }).expect("a plan");
+                assert!(mended.success.is_some() || others, "{planned:?}");
+            }
+        } else {
+            assert!(planned.advice.is_empty());
+        }
+    }
+    assert!(nothing > 20);
+}
+
+#[test]
+fn what_makes_no_sense_is_named() {
+    let (costs, _) = phone();
+    let wrong = |change: &dyn Fn(&mut AriaCosts)| {
+        let mut costs = costs.clone();
+        change(&mut costs);
+        plan(&costs, &Wishes::for_target(33.3e6)).expect_err("an error").to_string()
+    };
+    assert!(wrong(&|c| c.levels.clear()).contains("no resolution"));
+    assert!(wrong(&|c| c.levels.reverse()).contains("levels must rise: 294 x 490"));
+    assert!(wrong(&|c| c.levels[1].decoder.point_ns = -1.0).contains("decoder at 294 x 350"));
+    assert!(wrong(&|c| c.regions[0].cycle.level = 2.0).contains("region of 12 x 12 patches"));
+    let wish = plan(&costs, &Wishes { share: 1.0, ..Wishes::for_target(33.3e6) }).expect_err("an error");
+    assert!(wish.to_string().contains("the share of frames in time is 1"));
+}
+
+/// 600 s at 30 frames a second, on a phone that gets hot.
+#[test]
+fn of_18_000_frames_999_in_1000_are_in_time_and_no_region_waits_for_ever() {
+    let (costs, device) = phone();
+    let trace = trace(18_000);
+    let rehearsal = Rehearsal { trace: &trace, costs: &costs, device: &device, wishes: Wishes::for_target(33.3e6), truth: Truth::Deviations(0.0), seed: 1 };
+    let aria = rehearsal.run(System::Aria).expect("a rehearsal");
+    assert_eq!((aria.executed, aria.dropped), (18_000, 0));
+    assert!(aria.success_rate() >= 0.999, "{}", aria.success_rate());
+    assert!(aria.longest_wait <= 12, "{}", aria.longest_wait);
+    assert!(aria.throttled.is_some_and(|t| t > 1.3), "{:?}", aria.throttled);
+    let again = rehearsal.run(System::Aria).expect("a rehearsal");
+    assert_eq!(aria, again, "the same seed gives the same run");
+}
+
+#[test]
+fn the_deadline_never_depends_on_the_processor_of_full_frames() {
+    let (costs, device) = phone();
+    let trace = trace(1800);
+    let run = |times: f64, system: System| {
+        let mut slower = costs.clone();
+        slower.levels.iter_mut().for_each(|level| level.full_frame = Forecast::exact(level.full_frame.point_ns * times));
+        let mut calm = device.clone();
+        calm.thermal.throttle = Throttle::Never;
+        calm.spread = 0.0;
+        let wishes = Wishes { interval_frames: 1_000_000, ..Wishes::for_target(33.3e6) };
+        Rehearsal { trace: &trace, costs: &slower, device: &calm, wishes, truth: Truth::Deviations(0.0), seed: 1 }.run(system).expect("a rehearsal")
+    };
+    for system in [System::S1, System::S2, System::Aria] {
+        let (usual, slow, stuck) = (run(1.0, system), run(3.7, system), run(1000.0, system));
+        for outcome in [&usual, &slow, &stuck] {
+            assert_eq!((outcome.success_rate(), outcome.dropped), (1.0, 0), "{system:?}");
+        }
+        assert_eq!(usual.latency_ns[0], slow.latency_ns[0], "{system:?}");
+        assert!(slow.full_frame_age > usual.full_frame_age);
+    }
+}
+
+#[test]
+fn forecasts_that_are_off_are_held_by_a_plan_at_90_percent() {
+    let (phone, device) = phone();
+    let costs = uncertain(&phone, 0.1);
+    let trace = trace(1800);
+    let calm = AriaDevice { thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() }, ..device };
+    let rehearsal = Rehearsal { trace: &trace, costs: &costs, device: &calm, wishes: Wishes::for_target(36.0e6), truth: Truth::Deviations(0.0), seed: 1 };
+    let swept = robustness::sweep(&rehearsal, &[-0.1, 0.0, 0.05, 0.1], &[Some(0.9)]).expect("a sweep");
+    for off in &swept {
+        assert!(off.success >= 0.999 && off.success_held >= 0.998, "{off:?}");
+    }
+    // Without the interval, a plan that just fits does not.
+    let tight = Rehearsal { wishes: Wishes::for_target(32.2e6), ..rehearsal };
+    let bare = robustness::sweep(&tight, &[0.0, 0.1], &[None]).expect("a sweep");
+    assert!(bare[0].success_held >= 0.998 && bare[1].success_held < 0.8, "{bare:?}");
+    assert!(bare[1].success > bare[1].success_held, "the scheduler sees it: {bare:?}");
+}
