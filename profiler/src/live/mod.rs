@@ -11,11 +11,14 @@
 //! | engines with their cores, ready to run parts | [`Rig`] |
 //! | stages, queues, where frames come from | [`Stage`], [`Trial`] |
 //! | what was measured | [`Run`] |
+//! | one part at a time, and a camera's clock | [`Ticket`], [`FrameClock`] |
 
 mod line;
 mod server;
+mod ticket;
 
 pub use line::{Arrivals, Run, Stage, Task, Trial};
+pub use ticket::{Answer, FrameClock, Ticket};
 
 use crate::{
     backends::{OutputValues, RunOptions},

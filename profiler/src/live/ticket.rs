@@ -1,0 +1,108 @@
+//! [`Rig::ask`]: one part on one processor, without a line; for programs that decide frame by frame what runs. [`FrameClock`]: when frames come.
+
+use super::{
+    LiveError, Rig,
+    server::{Done, Job},
+};
+use crate::backends::OutputValues;
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What a part computed, and how long that took with feeding it, ns.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Answer {
+    pub values: Vec<OutputValues>,
+    pub busy_ns: u64,
+}
+
+/// A part that was asked for.
+#[derive(Debug)]
+pub struct Ticket {
+    reply: mpsc::Receiver<Result<Done, LiveError>>,
+}
+
+impl Rig {
+    /// Asks a processor to run a part; what it needs is among `values`. It runs after what the processor was asked before.
+    ///
+    /// # Errors
+    /// [`LiveError::Unknown`] for a part or processor that is not there.
+    pub fn ask(&self, part: usize, processor: usize, values: &[Arc<OutputValues>]) -> Result<Ticket, LiveError> {
+        let unknown = |what, index, count| LiveError::Unknown { stage: "asked for".to_owned(), what, index, count };
+        let server = self.servers.get(processor).ok_or_else(|| unknown("processor", processor, self.servers.len()))?;
+        if part >= self.parts.len() {
+            return Err(unknown("part", part, self.parts.len()));
+        }
+        let (sender, reply) = mpsc::channel();
+        server.submit(Job { part, values: values.to_vec(), reply: sender })?;
+        Ok(Ticket { reply })
+    }
+}
+
+impl Ticket {
+    /// The answer, if it is there.
+    ///
+    /// # Errors
+    /// Why the part failed.
+    pub fn poll(&self) -> Result<Option<Answer>, LiveError> {
+        match self.reply.try_recv() {
+            Ok(done) => done.map(|done| Some(answer(done))),
+            Err(mpsc::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::TryRecvError::Disconnected) => Err(ended()),
+        }
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// Why the part failed.
+    pub fn wait(self) -> Result<Answer, LiveError> {
+        self.reply.recv().map_err(|_| ended())?.map(answer)
+    }
+}
+
+fn answer(Done { values, busy_ns, .. }: Done) -> Answer {
+    Answer { values, busy_ns }
+}
+
+fn ended() -> LiveError {
+    LiveError::Processor { processor: "asked".to_owned(), reason: "its engine ended".to_owned() }
+}
+
+/// A camera's clock: frame `n` comes `n` periods after the start.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameClock {
+    begin: Instant,
+    period_ns: u64,
+}
+
+impl FrameClock {
+    /// Frame 0 comes now; the period is at least 1 ns.
+    #[must_use]
+    pub fn start(period_ns: u64) -> Self {
+        Self { begin: Instant::now(), period_ns: period_ns.max(1) }
+    }
+
+    /// Since the start, ns.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// When a frame comes, ns.
+    #[must_use]
+    pub fn time_of(&self, frame: u64) -> u64 {
+        frame.saturating_mul(self.period_ns)
+    }
+
+    /// Waits for the next frame that has not come yet, `at_least` or later; returns its number.
+    #[must_use]
+    pub fn next(&self, at_least: u64) -> u64 {
+        let frame = self.now_ns().div_ceil(self.period_ns).max(at_least);
+        thread::sleep(Duration::from_nanos(self.time_of(frame).saturating_sub(self.now_ns())));
+        frame
+    }
+}
