@@ -184,3 +184,53 @@ fn offloading_is_weighed_over_energy_latency_and_accuracy() {
     assert!(refused(&["plan", "offload", "--choices", &torn]).contains("torn.csv"));
     assert!(refused(&["plan", "offload"]).contains("--study"));
 }
+
+/// A foundation model planned from forecasts: what is printed can be fed in again, and resolutions are those asked for.
+#[test]
+fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
+    let folder = Folder::new();
+    let bundle = null_bundle(&folder);
+    let encoder = shipped("vit_tiny_patch16_224");
+    let base = ["plan", "aria", "--encoder", &encoder, "--gpu", &bundle, "--npu", &bundle, "--level", "240x320", "--level", "400x656", "--region", "160x160"];
+    let plan = json(&[&base[..], &["--target", "33.3ms", "--rest", "10ms"]].concat());
+    let levels = plan["plan"]["levels"].as_array().expect("levels");
+    let patches: Vec<_> = levels.iter().map(|l| (l["rows"].as_u64(), l["cols"].as_u64())).collect();
+    assert_eq!(patches, [(Some(15), Some(20)), (Some(25), Some(41))]);
+    assert!(plan["plan"]["cycles"].as_u64().is_some_and(|cycles| cycles > 1));
+    assert_eq!(plan["costs"]["patch"], 16);
+    let costs = folder.path("costs.json");
+    std::fs::write(&costs, plan.to_string()).expect("a file");
+    let again = json(&["plan", "aria", "--costs", &costs, "--target", "33.3ms"]);
+    assert_eq!(again["plan"]["levels"], plan["plan"]["levels"]);
+    let tight = ok(&["plan", "aria", "--costs", &costs, "--target", "5ms"]);
+    assert!(tight.contains("Nothing fits") && tight.contains("a target of"), "{tight}");
+    let error = refused(&[&base[..], &["--level", "8x8"]].concat());
+    assert!(error.contains("holds no patch of 16 pixels"), "{error}");
+    let error = refused(&["plan", "aria", "--encoder", &shipped("mobilevit_xxs"), "--gpu", &bundle, "--npu", &bundle, "--patch", "16", "--level", "250x250"]);
+    assert!(error.contains("node"), "{error}");
+    assert!(refused(&["plan", "aria"]).contains("nothing to plan"));
+}
+
+/// A trace from scenes, rehearsed on the paper's phone.
+#[test]
+fn aria_holds_its_deadline_over_a_trace_where_baselines_do_not() {
+    let folder = Folder::new();
+    let (trace, page) = (folder.path("walk.csv"), folder.path("page"));
+    ok(&["plan", "trace", "--seconds", "40", "--scene-seconds", "10", "--out", &trace]);
+    let came = json(&["plan", "aria", "--simulate", &trace, "--out", &page]);
+    let systems = came["systems"].as_array().expect("systems");
+    let rate = |name: &str| {
+        let system = systems.iter().find(|s| s["system"] == name).unwrap_or_else(|| panic!("no {name}"));
+        system["in_time"].as_f64().unwrap_or(0.0) / system["executed"].as_f64().unwrap_or(1.0)
+    };
+    assert!(rate("aria") >= 0.999, "{}", rate("aria"));
+    assert!(systems.iter().all(|s| s["evidence"] == "simulation"));
+    let text = std::fs::read_to_string(Path::new(&page).join("report.md")).expect("the page");
+    for figure in ["7", "12", "15", "16", "17", "18", "19"] {
+        assert!(text.contains(&format!("(figure {figure})")), "figure {figure}");
+    }
+    assert!(Path::new(&page).join("temperature.svg").is_file());
+    let broken = folder.path("broken.csv");
+    std::fs::write(&broken, "frame\n1\n").expect("a file");
+    assert!(refused(&["plan", "aria", "--simulate", &broken]).contains("grid_rows"));
+}

@@ -47,7 +47,7 @@ pub struct Engine {
     pub cores: Vec<usize>,
 }
 
-fn parse_engine(text: &str) -> Result<Engine, String> {
+pub(super) fn parse_engine(text: &str) -> Result<Engine, String> {
     const EXPECTED: &str = "expected NAME=BACKEND or NAME=BACKEND@CORES, e.g. npu=onnxruntime@0,1";
     let (name, engine) = text.split_once('=').ok_or(EXPECTED)?;
     let (backend, cores) = engine.split_once('@').map_or((engine, ""), |(backend, cores)| (backend, cores));

@@ -1,5 +1,6 @@
 //! `vitempo plan`: where should each part of a model run?
 
+mod aria;
 mod costs;
 mod division;
 mod live;
@@ -22,6 +23,8 @@ pub enum PlanCommand {
     Multitask(multitask::MultitaskArgs),
     Offload(offload::OffloadArgs),
     Stitch(stitch::StitchArgs),
+    Aria(Box<aria::AriaArgs>),
+    Trace(aria::trace::TraceArgs),
 }
 
 pub fn run(command: &PlanCommand) -> CliResult {
@@ -31,5 +34,7 @@ pub fn run(command: &PlanCommand) -> CliResult {
         PlanCommand::Multitask(args) => multitask::run(args),
         PlanCommand::Offload(args) => offload::run(args),
         PlanCommand::Stitch(args) => stitch::run(args),
+        PlanCommand::Aria(args) => aria::run(args),
+        PlanCommand::Trace(args) => aria::trace::run(args),
     }
 }

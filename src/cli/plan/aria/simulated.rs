@@ -1,0 +1,163 @@
+//! `--simulate`: every system over the same trace, and what comes of forecasts that are off.
+
+use super::{
+    super::super::{
+        error::{CliError, CliResult, io_error},
+        files,
+        output::{self, Report, Table},
+        progress,
+    },
+    AriaArgs, page,
+    planned::{self, Planned},
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use vitempo_planners::aria::{
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, System, Trace, Truth, Wishes, plan,
+    robustness::{self, Off},
+};
+
+/// How far forecasts are taken to be off: everything takes so much longer, or less.
+const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
+
+/// What is simulated on.
+pub struct Stage<'a> {
+    pub costs: &'a AriaCosts,
+    pub device: &'a AriaDevice,
+    pub wishes: Wishes,
+    pub plan: &'a AriaPlan,
+}
+
+/// Everything that came out.
+pub struct Simulated<'a> {
+    pub stage: &'a Stage<'a>,
+    pub trace: &'a Trace,
+    pub trace_name: String,
+    pub seed: u64,
+    /// All systems at the target.
+    pub outcomes: Vec<AriaOutcome>,
+    /// The same at twice the target.
+    pub relaxed: Vec<AriaOutcome>,
+    pub plan_relaxed: AriaPlan,
+    pub off: Vec<Off>,
+    /// The highest and the lowest resolution without end, as figure 7 has them.
+    pub ends: [AriaOutcome; 2],
+}
+
+pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
+    let trace = Trace::read(path)?;
+    let rehearsal = Rehearsal { trace: &trace, costs: stage.costs, device: stage.device, wishes: stage.wishes, truth: Truth::Deviations(0.0), seed: args.seed };
+    progress::say(format!("{} frames, {:.0} s, six systems", trace.frames.len(), trace.seconds()));
+    let all = |rehearsal: &Rehearsal| -> CliResult<Vec<AriaOutcome>> { System::ALL.iter().map(|system| Ok(rehearsal.run(*system)?)).collect() };
+    let outcomes = all(&rehearsal)?;
+    let twice = Wishes { target_ns: 2.0 * stage.wishes.target_ns, ..stage.wishes };
+    let relaxed = all(&Rehearsal { wishes: twice, ..rehearsal })?;
+    let off = robustness::sweep(&rehearsal, &OFF, &[None, Some(0.9)])?;
+    let ends = ends(&rehearsal)?;
+    let trace_name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let plan_relaxed = plan(stage.costs, &twice)?;
+    let simulated = Simulated { stage, trace: &trace, trace_name, seed: args.seed, outcomes, relaxed, plan_relaxed, off, ends };
+    if let Some(folder) = &args.out {
+        std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
+        for (name, contents) in page::files(&simulated).map_err(CliError::ours)? {
+            files::write(&folder.join(name), contents.as_bytes())?;
+        }
+        progress::say(format!("wrote {}", folder.join("report.md").display()));
+    }
+    output::print(&simulated, args.format)
+}
+
+/// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
+fn ends(rehearsal: &Rehearsal) -> CliResult<[AriaOutcome; 2]> {
+    let levels = &rehearsal.costs.levels;
+    let only = |index: usize| -> CliResult<AriaOutcome> {
+        let region = rehearsal.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
+        let costs =
+            AriaCosts { levels: levels.get(index).cloned().into_iter().collect(), regions: region.cloned().into_iter().collect(), ..rehearsal.costs.clone() };
+        Ok(Rehearsal { costs: &costs, ..*rehearsal }.run(System::S1)?)
+    };
+    Ok([only(levels.len().saturating_sub(1))?, only(0)?])
+}
+
+impl Simulated<'_> {
+    pub fn systems(outcomes: &[AriaOutcome]) -> Table {
+        let headings = [
+            "System",
+            "In time",
+            "Dropped",
+            "Median",
+            "99 %",
+            "Cycles",
+            "Stale",
+            "Stale, fast",
+            "Moved",
+            "Full frame age",
+            "Patches",
+            "Slowdown",
+            "Hottest",
+            "Energy",
+        ];
+        let mut table = Table::new(&headings, 1);
+        for o in outcomes {
+            let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
+            let stale = |class: usize| o.staleness.get(class).map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s.mean_frames));
+            table.row([
+                o.system.name().to_owned(),
+                planned::success(o.success_rate()),
+                o.dropped.to_string(),
+                ms(o.latency_ns[0]),
+                ms(o.latency_ns[1]),
+                format!("{:.2}", o.cycles),
+                stale(o.staleness.len().saturating_sub(1)),
+                stale(o.staleness.len().saturating_sub(2)),
+                o.staleness.last().map_or_else(|| "-".to_owned(), |s| format!("{:.2}", s.mean_patches)),
+                format!("{:.1}", o.full_frame_age),
+                format!("{:.0}", o.patches),
+                o.throttled.map_or_else(|| "-".to_owned(), |t| format!("{t:.2} x")),
+                format!("{:.0} C", o.hottest_c),
+                format!("{:.0} J", o.energy_j),
+            ]);
+        }
+        table
+    }
+
+    pub fn off_table(&self) -> Table {
+        let mut table = Table::new(&["Planned at", "Really", "Planned cycles", "Cycles run", "In time", "In time, plan held"], 2);
+        for off in &self.off {
+            let at = off.confidence.map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c));
+            let really = format!("{:+.0} %", 100.0 * off.longer);
+            let rates = [off.success, off.success_held].map(planned::success);
+            table.row([at, really, off.planned_cycles.to_string(), format!("{:.2}", off.cycles)].into_iter().chain(rates));
+        }
+        table
+    }
+}
+
+const LEGEND: &str = "Stale: frames since what is shown of a moving region was seen, mean (fast: of regions that move 0.3 patches a frame or more); Moved: how far they went since,\n\
+    in patches; Full frame age: frames; Patches: of what the background was last seen with; Slowdown: of full frames by throttling.\n";
+
+impl Report for Simulated<'_> {
+    fn table(&self) -> String {
+        let target = self.stage.wishes.target_ns / 1e6;
+        let mut text = String::new();
+        self.stage.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
+        text += &format!("\n{} frames of {} ({:.0} s), target {target:.1} ms\n\n", self.trace.frames.len(), self.trace_name, self.trace.seconds());
+        text += &Self::systems(&self.outcomes).to_text();
+        text += &format!("\nTarget {:.1} ms\n\n", 2.0 * target);
+        text += &Self::systems(&self.relaxed).to_text();
+        text += LEGEND;
+        text += "\nForecasts that are off: everything takes longer, or less, than forecast. ARIA's scheduler follows what it sees; `plan held` does not.\n\n";
+        text += &self.off_table().to_text();
+        text + "Evidence: simulation\n"
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        Self::systems(&self.outcomes).to_csv()
+    }
+
+    fn json(&self) -> CliResult<Value> {
+        let plan = Planned { plan: self.stage.plan, costs: self.stage.costs }.json()?;
+        Ok(json!({"plan": plan["plan"], "costs": self.stage.costs, "device": self.stage.device, "trace": self.trace_name, "seed": self.seed,
+            "systems": self.outcomes, "systems_at_twice_the_target": self.relaxed, "forecasts_off": self.off}))
+    }
+}
