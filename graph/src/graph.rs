@@ -133,6 +133,12 @@ impl Graph {
         &self.nodes
     }
 
+    /// The same, by value.
+    #[must_use]
+    pub fn into_nodes(self) -> Vec<Node> {
+        self.nodes
+    }
+
     /// All values; a [`ValueId`] indexes here.
     #[must_use]
     pub fn values(&self) -> &[Value] {

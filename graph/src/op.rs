@@ -8,7 +8,7 @@
 
 use crate::{Precision, TensorSpec, exact_floats::Exact};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 macro_rules! op_kinds {
     ($($variant:ident $name:literal $doc:literal,)*) => {
@@ -30,8 +30,15 @@ macro_rules! op_kinds {
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
-                    $(Self::$variant => $name,)*
                     Self::Unsupported(name) => name,
+                    known => known.known_name().unwrap_or_default(),
+                }
+            }
+
+            fn known_name(&self) -> Option<&'static str> {
+                match self {
+                    $(Self::$variant => Some($name),)*
+                    Self::Unsupported(_) => None,
                 }
             }
 
@@ -157,6 +164,13 @@ impl From<OpKind> for String {
             OpKind::Unsupported(name) => format!("unsupported:{name}"),
             known => known.name().to_owned(),
         }
+    }
+}
+
+impl From<&OpKind> for Cow<'static, str> {
+    /// As `String::from`, but known kinds need no memory.
+    fn from(kind: &OpKind) -> Self {
+        kind.known_name().map_or_else(|| Self::Owned(String::from(kind.clone())), Self::Borrowed)
     }
 }
 

@@ -54,6 +54,11 @@ impl Rewriter {
 
     /// The nodes that are left, producers first; where that leaves a choice, in the order of their indices.
     pub(crate) fn order(&self) -> Vec<NodeIndex> {
+        let earlier = |index: NodeIndex, producer: NodeIndex| producer < index && self.node(producer).is_some();
+        let in_order = |(index, node): (NodeIndex, &Node)| node.inputs.iter().filter_map(|&v| self.producer(v)).all(|producer| earlier(index, producer));
+        if self.live().all(in_order) {
+            return self.live().map(|(index, _)| index).collect();
+        }
         let mut waits = vec![0usize; self.nodes.len()];
         for (index, node) in self.live() {
             waits[index] = node.inputs.iter().filter(|&&v| self.producer(v).is_some()).count();
