@@ -5,52 +5,97 @@
 
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
-    features::{FeatureSchema, FeatureVector, Footprint, kin},
+    features::{FeatureSchema, Footprint, kin},
     forecast::{Tally, footprint},
 };
 use std::collections::{BTreeMap, HashMap};
-use vitempo_graph::{Graph, OpSpec, Prediction, PredictionError, PredictionSource};
+use vitempo_graph::{Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource};
 
 /// Graphs whose kernels are held at the same time.
 const GRAPHS: usize = 64;
+/// Stands where a forecast is yet to come.
+const NOTHING: Estimate = Estimate { latency_ns: 0.0, source: PredictionSource::Fallback, extrapolating: true, log_error: 0.0 };
 
-/// Rows of one predictor: where their forecasts go, and their features one after the other.
-#[derive(Default)]
-struct Rows {
+/// Operators to be forecast together. Each is read when it is added, and none is kept.
+#[derive(Debug)]
+pub struct Batch<'p> {
+    predictors: &'p Predictors,
+    estimates: Vec<Estimate>,
+    rows: Vec<Rows<'p>>,
+    /// Which of `rows` a key has.
+    known: HashMap<PredictorKey, usize>,
+    /// Which of `rows` the operator before had: the next one often is of the same key.
+    last: usize,
+}
+
+/// Operators of one key: where their forecasts go, and their features one row after the other. Without a predictor they are forecast when they are added.
+#[derive(Debug)]
+struct Rows<'p> {
+    key: PredictorKey,
+    predictor: Option<&'p KeyPredictor>,
     places: Vec<usize>,
     x: Vec<f64>,
 }
 
-impl Predictors {
-    /// Forecasts of operators as the framework runs them in a model of that footprint, in their order; exactly those of [`Predictors::estimate`].
+impl<'p> Batch<'p> {
+    /// An empty one.
     #[must_use]
-    pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
-        let nothing = Estimate { latency_ns: 0.0, source: PredictionSource::Fallback, extrapolating: true, log_error: 0.0 };
-        let mut estimates = vec![nothing; ops.len()];
-        let mut tables: HashMap<PredictorKey, Rows> = HashMap::new();
-        for (place, op) in ops.iter().enumerate() {
-            let (features, key) = (FeatureSchema::extract_within(op, footprint), PredictorKey::of(op));
-            if self.keys.contains_key(&key) {
-                let rows = tables.entry(key).or_default();
-                rows.places.push(place);
-                rows.x.extend_from_slice(&features.values);
-            } else {
-                estimates[place] = self.fallback(op, &key, &features);
+    pub fn new(predictors: &'p Predictors) -> Self {
+        Self { predictors, estimates: Vec::new(), rows: Vec::new(), known: HashMap::new(), last: 0 }
+    }
+
+    /// Adds an operator as the framework runs it in a model of that footprint.
+    pub fn push(&mut self, op: &OpSpec, footprint: Footprint) {
+        let index = self.rows_of(PredictorKey::of(op));
+        let Some(rows) = self.rows.get_mut(index) else { return };
+        FeatureSchema::append(op, footprint, &mut rows.x);
+        if rows.predictor.is_some() {
+            rows.places.push(self.estimates.len());
+            self.estimates.push(NOTHING);
+        } else {
+            self.estimates.push(self.predictors.fallback(op, &rows.key, &rows.x));
+            rows.x.clear();
+        }
+    }
+
+    fn rows_of(&mut self, key: PredictorKey) -> usize {
+        if self.rows.get(self.last).is_none_or(|rows| rows.key != key) {
+            self.last = self.known.get(&key).copied().unwrap_or(self.rows.len());
+            if self.last == self.rows.len() {
+                self.known.insert(key.clone(), self.last);
+                self.rows.push(Rows { predictor: self.predictors.keys.get(&key), key, places: Vec::new(), x: Vec::new() });
             }
         }
-        for (key, rows) in &tables {
-            let Some(predictor) = self.keys.get(key) else { continue };
+        self.last
+    }
+
+    /// The forecasts, in the order in which operators were added; exactly those of [`Predictors::estimate`].
+    #[must_use]
+    pub fn estimates(self) -> Vec<Estimate> {
+        let mut estimates = self.estimates;
+        for rows in &self.rows {
+            let Some(predictor) = rows.predictor else { continue };
             for (place, estimate) in rows.places.iter().zip(predictor.estimates(&rows.x)) {
                 estimates[*place] = estimate;
             }
         }
         estimates
     }
+}
+
+impl Predictors {
+    /// Forecasts of operators as the framework runs them in a model of that footprint, in their order; exactly those of [`Predictors::estimate`].
+    #[must_use]
+    pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
+        let mut batch = Batch::new(self);
+        ops.iter().for_each(|op| batch.push(op, footprint));
+        batch.estimates()
+    }
 
     /// What stands in for a predictor: the baseline of the kind, of its kin, or the roofline.
-    pub(crate) fn fallback(&self, op: &OpSpec, key: &PredictorKey, features: &FeatureVector) -> Estimate {
-        let known = self.fallbacks.kinds.get(&key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
-        let latency_ns = known.unwrap_or(&self.fallbacks.roofline).predict(&features.values);
+    pub(crate) fn fallback(&self, op: &OpSpec, key: &PredictorKey, features: &[f64]) -> Estimate {
+        let known = self.fallbacks.kinds.get(&*key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
+        let latency_ns = known.unwrap_or(&self.fallbacks.roofline).predict(features);
         Estimate { latency_ns, source: PredictionSource::Fallback, extrapolating: true, log_error: self.fallbacks.typical_log_error }
     }
 }
@@ -93,30 +138,54 @@ impl PredictorBundle {
     /// # Errors
     /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
     pub fn predict_batch<'g>(&self, graphs: impl IntoIterator<Item = &'g Graph>) -> Result<Vec<Prediction>, PredictionError> {
+        self.predict_together(graphs, |_, estimates| self.end_to_end(&tally(estimates)))
+    }
+
+    /// The same with every operator: what `predict` says of each.
+    ///
+    /// # Errors
+    /// As [`PredictorBundle::predict_batch`].
+    pub fn predict_each<'g>(&self, graphs: impl IntoIterator<Item = &'g Graph>) -> Result<Vec<GraphPrediction>, PredictionError> {
+        self.predict_together(graphs, |lowered, estimates| self.explained(lowered, estimates))
+    }
+
+    /// What `say` makes of each lowered graph and its estimates; a number of graphs at a time.
+    fn predict_together<'g, T>(&self, graphs: impl IntoIterator<Item = &'g Graph>, say: impl Fn(&Graph, &[Estimate]) -> T) -> Result<Vec<T>, PredictionError> {
         let mut graphs = graphs.into_iter();
-        let mut predictions = Vec::new();
+        let mut said = Vec::new();
         loop {
             let lowered = graphs.by_ref().take(GRAPHS).map(|graph| self.lower(graph)).collect::<Result<Vec<Graph>, _>>()?;
             if lowered.is_empty() {
-                return Ok(predictions);
+                return Ok(said);
             }
-            predictions.extend(self.together(&lowered));
+            said.extend(lowered.iter().zip(self.together(&lowered)).map(|(graph, estimates)| say(graph, &estimates)));
         }
     }
 
-    /// Forecasts of lowered graphs: those of one footprint in one batch.
-    fn together(&self, lowered: &[Graph]) -> Vec<Prediction> {
-        let mut tallies = vec![Tally::default(); lowered.len()];
+    /// Estimates of the kernels of lowered graphs, graph by graph: those of one footprint in one batch.
+    fn together(&self, lowered: &[Graph]) -> Vec<Vec<Estimate>> {
+        let mut of_each = vec![Vec::new(); lowered.len()];
         let mut alike: BTreeMap<Footprint, Vec<usize>> = BTreeMap::new();
         lowered.iter().enumerate().for_each(|(index, graph)| alike.entry(footprint(graph)).or_default().push(index));
         for (footprint, indices) in alike {
             let ops: Vec<&OpSpec> = indices.iter().flat_map(|&index| lowered[index].nodes().iter().map(|node| &node.op)).collect();
             let mut estimates = self.estimate_batch(&ops, footprint).into_iter();
             for index in indices {
-                tallies[index] = estimates.by_ref().take(lowered[index].nodes().len()).fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
+                of_each[index] = estimates.by_ref().take(lowered[index].nodes().len()).collect();
             }
         }
-        tallies.iter().map(|tally| self.end_to_end(tally)).collect()
+        of_each
+    }
+
+    /// The forecast of a lowered graph from the estimates of its kernels.
+    pub(crate) fn explained(&self, lowered: &Graph, estimates: &[Estimate]) -> GraphPrediction {
+        let tally = tally(estimates);
+        let latency = self.end_to_end(&tally);
+        let operators = lowered.nodes().iter().zip(estimates).map(|(node, estimate)| {
+            let &Estimate { latency_ns, source, extrapolating, .. } = estimate;
+            OperatorPrediction { name: node.name.clone(), kind: node.op.kind.clone(), latency_ns: Latency::from_ns(latency_ns), source, extrapolating }
+        });
+        GraphPrediction { latency, operators: operators.collect(), overhead: Latency::from_ns(latency.point.ns() - tally.sum_ns) }
     }
 
     /// The forecast of a model whose kernels come to `tally`.
@@ -130,6 +199,11 @@ impl PredictorBundle {
     /// # Errors
     /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
     pub fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, PredictionError> {
-        Ok(self.lower(graph)?.nodes().iter().map(|node| node.op.clone()).collect())
+        Ok(self.lower(graph)?.into_nodes().into_iter().map(|node| node.op).collect())
     }
+}
+
+/// The sums over kernels, in their order.
+fn tally(estimates: &[Estimate]) -> Tally {
+    estimates.iter().fold(Tally::default(), |sum, estimate| sum.with(*estimate, 1))
 }

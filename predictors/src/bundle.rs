@@ -318,7 +318,7 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
     let law_fits = fitted.law().is_none_or(|law| law.is_valid(columns));
     let bounds = head.log_bounds.first().copied().filter(|(a, b)| a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0);
     let doubt_fits = head.doubt.is_valid(columns);
-    let family_fits = Family::of(&head.key.kind.clone().into()) == head.family;
+    let family_fits = Family::of(&head.key.kind.to_string().into()) == head.family;
     match bounds {
         Some(log_bounds) if law_fits && doubt_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
             let KeyHead { key, family, rows, baseline, ranges, doubt, .. } = head;

@@ -5,9 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{MutexGuard, PoisonError},
 };
-use vitempo_graph::{
-    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource, lowering,
-};
+use vitempo_graph::{Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, Prediction, PredictionError, PredictionSource, lowering};
 
 /// Estimates remembered per bundle and footprint; more distinct operators are computed every time.
 const REMEMBERED: usize = 1 << 18;
@@ -180,16 +178,7 @@ impl LatencyModel for PredictorBundle {
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         let lowered = self.lower(graph)?;
         let footprint = footprint(&lowered);
-        let mut total = Tally::default();
-        let mut operators = Vec::with_capacity(lowered.nodes().len());
-        for node in lowered.nodes() {
-            let estimate = self.estimate(&node.op, footprint);
-            total = total.with(estimate, 1);
-            let latency_ns = Latency::from_ns(estimate.latency_ns);
-            let Estimate { source, extrapolating, .. } = estimate;
-            operators.push(OperatorPrediction { name: node.name.clone(), kind: node.op.kind.clone(), latency_ns, source, extrapolating });
-        }
-        let latency = self.end_to_end(&total);
-        Ok(GraphPrediction { latency, operators, overhead: Latency::from_ns(latency.point.ns() - total.sum_ns) })
+        let estimates: Vec<Estimate> = lowered.nodes().iter().map(|node| self.estimate(&node.op, footprint)).collect();
+        Ok(self.explained(&lowered, &estimates))
     }
 }

@@ -35,6 +35,7 @@ pub mod regressors;
 pub mod rows;
 mod train;
 
+pub use batch::Batch;
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;
 pub use doubt::Doubt;

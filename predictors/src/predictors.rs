@@ -130,12 +130,12 @@ impl Predictors {
             everything.push(&features.values[..totals_width()], row, group);
             let relatives = kindred.entry(kin(&row.op.kind).to_owned()).or_insert_with(|| (features.family, Table::default()));
             relatives.1.push(&features.values, row, group);
-            kinds.entry(key.kind.clone()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
+            kinds.entry(key.kind.to_string()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
             tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
         }
         let fallbacks = fallbacks(&kinds, &kindred, &everything);
         let jobs: Vec<Job<'_>> =
-            tables.iter().map(|(key, (family, table))| Job { key, family: *family, table, kind: kinds.get(&key.kind).map(|k| &k.1) }).collect();
+            tables.iter().map(|(key, (family, table))| Job { key, family: *family, table, kind: kinds.get(&*key.kind).map(|k| &k.1) }).collect();
         let (keys, skipped) = fit_all(&jobs, settings, done);
         (Self { keys, fallbacks }, skipped)
     }
@@ -148,7 +148,7 @@ impl Predictors {
         if let Some(predictor) = self.keys.get(&key) {
             return predictor.estimate(&features.values, predictor.predict(&features.values));
         }
-        self.fallback(op, &key, &features)
+        self.fallback(op, &key, &features.values)
     }
 
     /// [`Estimate::log_error`] of an operator, without its latency.

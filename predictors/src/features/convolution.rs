@@ -116,16 +116,16 @@ impl Geometry {
 pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     let g = geometry(op);
     let transposed_format = op.outputs.first().is_some_and(|t| t.format != op.format() && t.format == MemoryFormat::Blocked);
-    let algorithm = match () {
-        () if g.depthwise() && g.pointwise() => "depthwise-pointwise",
-        () if g.depthwise() => "depthwise",
-        () if g.groups > 1.0 && g.pointwise() => "grouped-pointwise",
-        () if g.groups > 1.0 => "grouped",
-        () if g.channels_in <= 4.0 => "stem",
-        () if g.pointwise() => "pointwise",
-        () => "dense",
+    let (kept, changed) = match () {
+        () if g.depthwise() && g.pointwise() => ("depthwise-pointwise", "depthwise-pointwise-to-blocked"),
+        () if g.depthwise() => ("depthwise", "depthwise-to-blocked"),
+        () if g.groups > 1.0 && g.pointwise() => ("grouped-pointwise", "grouped-pointwise-to-blocked"),
+        () if g.groups > 1.0 => ("grouped", "grouped-to-blocked"),
+        () if g.channels_in <= 4.0 => ("stem", "stem-to-blocked"),
+        () if g.pointwise() => ("pointwise", "pointwise-to-blocked"),
+        () => ("dense", "dense-to-blocked"),
     };
-    if transposed_format { Cow::Owned(format!("{algorithm}-to-blocked")) } else { Cow::Borrowed(algorithm) }
+    Cow::Borrowed(if transposed_format { changed } else { kept })
 }
 
 pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {

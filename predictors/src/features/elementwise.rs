@@ -46,7 +46,7 @@ impl Broadcast {
 }
 
 /// Which dimensions of the result an operand really has, from the front; dimensions of extent 1 in the result are left out.
-fn present<'a>(operand: &'a [usize], result: &'a [usize]) -> impl Iterator<Item = (usize, bool)> + 'a {
+fn present<'a>(operand: &'a [usize], result: &'a [usize]) -> impl DoubleEndedIterator<Item = (usize, bool)> + 'a {
     let missing = result.len().saturating_sub(operand.len());
     let has = move |i: usize| i.checked_sub(missing).and_then(|j| operand.get(j)).copied().unwrap_or(1) != 1;
     result.iter().enumerate().filter(|(_, d)| **d != 1).map(move |(i, &d)| (d, has(i)))
@@ -76,9 +76,9 @@ fn relation(operand: &[usize], result: &[usize]) -> Broadcast {
 /// Elements in the longest run at the end of the result over which every operand either advances or stands still.
 fn run(op: &OpSpec, result: &[usize]) -> f64 {
     let one = |operand: &[usize]| {
-        let dims: Vec<(usize, bool)> = present(operand, result).collect();
-        let kind = dims.last().is_none_or(|d| d.1);
-        dims.iter().rev().take_while(|d| d.1 == kind).map(|d| d.0 as f64).product::<f64>()
+        let mut from_last = present(operand, result).rev().peekable();
+        let advances = from_last.peek().is_none_or(|dim| dim.1);
+        from_last.take_while(|dim| dim.1 == advances).map(|dim| dim.0 as f64).product::<f64>()
     };
     op.inputs.iter().map(|i| one(&i.tensor.shape)).fold(f64::INFINITY, f64::min)
 }

@@ -186,20 +186,26 @@ impl FeatureSchema {
     pub fn extract_within(op: &OpSpec, footprint: Footprint) -> FeatureVector {
         let family = Family::of(&op.kind);
         let mut values = Vec::with_capacity(family.width());
-        totals::push(op, footprint, &mut values);
-        match family {
-            Family::Convolution => convolution::push(op, &mut values),
-            Family::MatrixProduct => matrix_product::push(op, &mut values),
-            Family::Elementwise => elementwise::push(op, &mut values),
-            Family::Movement => movement::push(op, &mut values),
-            Family::Normalization => normalization::push(op, &mut values),
-            Family::Pooling => pooling::push(op, &mut values),
-            Family::Sampling => sampling::push(op, &mut values),
+        Self::append(op, footprint, &mut values);
+        FeatureVector { family, values }
+    }
+
+    /// The same, as one more row of a table.
+    pub(crate) fn append(op: &OpSpec, footprint: Footprint, table: &mut Vec<f64>) {
+        let start = table.len();
+        totals::push(op, footprint, table);
+        match Family::of(&op.kind) {
+            Family::Convolution => convolution::push(op, table),
+            Family::MatrixProduct => matrix_product::push(op, table),
+            Family::Elementwise => elementwise::push(op, table),
+            Family::Movement => movement::push(op, table),
+            Family::Normalization => normalization::push(op, table),
+            Family::Pooling => pooling::push(op, table),
+            Family::Sampling => sampling::push(op, table),
         }
-        for value in &mut values {
+        for value in table.iter_mut().skip(start) {
             *value = if value.is_nan() { 0.0 } else { value.clamp(-LARGEST, LARGEST) };
         }
-        FeatureVector { family, values }
     }
 }
 
@@ -207,7 +213,7 @@ impl FeatureSchema {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PredictorKey {
     /// Name of the operator kind.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// Kernel class within the kind; empty where a kind has only one.
     pub class: Cow<'static, str>,
     /// Memory format it works in.
@@ -227,7 +233,7 @@ impl PredictorKey {
             Family::Pooling => pooling::class(op),
             Family::Sampling => sampling::class(op),
         };
-        Self { kind: String::from(op.kind.clone()), class, format: op.format() }
+        Self { kind: (&op.kind).into(), class, format: op.format() }
     }
 }
 

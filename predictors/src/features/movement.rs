@@ -3,7 +3,7 @@
 
 use super::{LANES, axis, flag, product};
 use std::borrow::Cow;
-use vitempo_graph::{OpKind, OpSpec};
+use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
 pub(super) const COLUMNS: &[&str] = &[
     "run_bytes",
@@ -186,7 +186,12 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
         OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => {
             Cow::Owned(format!("{}-to-{}", precision(op.inputs.first().map(|i| &i.tensor)), precision(op.outputs.first())))
         }
-        OpKind::Reorder => Cow::Owned(format!("to-{}", op.outputs.first().map_or("unknown", |t| t.format.name()))),
+        OpKind::Reorder => Cow::Borrowed(match op.outputs.first().map(|t| t.format) {
+            None => "to-unknown",
+            Some(MemoryFormat::ChannelsFirst) => "to-channels_first",
+            Some(MemoryFormat::ChannelsLast) => "to-channels_last",
+            Some(MemoryFormat::Blocked) => "to-blocked",
+        }),
         OpKind::Pad => Cow::Owned(op.attributes.text("mode").unwrap_or("constant").to_owned()),
         OpKind::Gather => Cow::Borrowed(if op.attributes.int("index").is_some() { "one" } else { "many" }),
         _ => Cow::Borrowed(motion(op).pattern.name()),
