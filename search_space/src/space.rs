@@ -1,6 +1,6 @@
 //! [`Space`]: a search space by name or from a user's file.
 
-use crate::hybrid_vit::HybridVit;
+use crate::hybrid_vit::{Fault, HybridVit};
 use crate::{Architecture, Generator, SpaceError};
 use std::path::Path;
 
@@ -96,9 +96,15 @@ impl Space {
     /// # Errors
     /// [`SpaceError::Outside`] naming the first respect in which it is not.
     pub fn contains(&self, architecture: &Architecture) -> Result<(), SpaceError> {
-        match self.family.fault(architecture) {
+        match self.family.fault::<Fault>(architecture) {
             None => Ok(()),
             Some(f) => Err(SpaceError::Outside { space: self.name().to_owned(), what: f.what, value: f.value, allowed: f.allowed }),
         }
+    }
+
+    /// The same without the reason, and faster where there is one.
+    #[must_use]
+    pub fn includes(&self, architecture: &Architecture) -> bool {
+        self.family.includes(architecture)
     }
 }

@@ -32,7 +32,7 @@ impl HybridVit {
     pub(crate) fn mutate(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         for _ in 0..TRIES {
             let child = self.change(parent, generator);
-            if child != *parent && self.fault(&child).is_none() {
+            if child != *parent && self.includes(&child) {
                 return child;
             }
         }

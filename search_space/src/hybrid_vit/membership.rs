@@ -2,17 +2,54 @@
 
 use super::definition::{HybridVit, MixerKind, StageRange};
 use super::{Activation, Architecture, Norm, Stage, TokenMixer};
+use std::fmt::Display;
 
-/// In which respect an architecture is outside a space.
+/// What is kept of the respect in which an architecture is outside a space.
+pub(crate) trait Verdict: Sized {
+    fn outside(what: &str, value: &dyn Display, allowed: &dyn Fn() -> String) -> Self;
+
+    /// The same, of a stage.
+    fn of_stage(self, stage: usize) -> Self;
+}
+
+/// Nothing: a search asks millions of times, and only whether.
+struct Outside;
+
+impl Verdict for Outside {
+    fn outside(_: &str, _: &dyn Display, _: &dyn Fn() -> String) -> Self {
+        Self
+    }
+
+    fn of_stage(self, _: usize) -> Self {
+        self
+    }
+}
+
+/// In which respect, in words.
 pub(crate) struct Fault {
     pub what: String,
     pub value: String,
     pub allowed: String,
 }
 
+impl Verdict for Fault {
+    fn outside(what: &str, value: &dyn Display, allowed: &dyn Fn() -> String) -> Self {
+        Self { what: what.to_owned(), value: value.to_string(), allowed: allowed() }
+    }
+
+    fn of_stage(self, stage: usize) -> Self {
+        Self { what: format!("{} of stage {stage}", self.what), ..self }
+    }
+}
+
 impl HybridVit {
+    /// Whether `architecture` is inside.
+    pub(crate) fn includes(&self, architecture: &Architecture) -> bool {
+        self.fault::<Outside>(architecture).is_none()
+    }
+
     /// The first respect in which `architecture` is outside, if there is one.
-    pub(crate) fn fault(&self, architecture: &Architecture) -> Option<Fault> {
+    pub(crate) fn fault<V: Verdict>(&self, architecture: &Architecture) -> Option<V> {
         let whole = outside("height", architecture.height, &self.heights)
             .or_else(|| outside("width", architecture.width, &self.widths))
             .or_else(|| outside("input_channels", architecture.input_channels, &[self.input_channels]))
@@ -23,20 +60,21 @@ impl HybridVit {
         }
         let first = usize::from(architecture.merged_stages) - 1;
         let ranges = &self.stages[first..];
+        let of_stage = |(index, (stage, range)): (usize, (&Stage, &StageRange))| Some(range.fault::<V>(stage)?.of_stage(first + index + 1));
         outside("the number of stages", architecture.stages.len(), &[ranges.len()])
-            .or_else(|| architecture.stages.iter().zip(ranges).enumerate().find_map(|(i, (stage, range))| named(range.fault(stage), first + i + 1)))
+            .or_else(|| architecture.stages.iter().zip(ranges).enumerate().find_map(of_stage))
             .or_else(|| not_rising(&architecture.stages, first))
     }
 }
 
 impl StageRange {
-    fn fault(&self, stage: &Stage) -> Option<Fault> {
+    fn fault<V: Verdict>(&self, stage: &Stage) -> Option<V> {
         let Ok(channel) = self.channels.binary_search(&stage.channels) else {
             return outside("channels", stage.channels, &self.channels);
         };
         let mixer = match stage.token_mixer {
-            TokenMixer::SepConv { .. } if !self.token_mixers.contains(&MixerKind::SepConv) => Some(fault("token_mixer", "sep_conv", "attention")),
-            TokenMixer::Attention { .. } if !self.token_mixers.contains(&MixerKind::Attention) => Some(fault("token_mixer", "attention", "sep_conv")),
+            TokenMixer::SepConv { .. } if !self.token_mixers.contains(&MixerKind::SepConv) => Some(instead("token_mixer", "sep_conv", "attention")),
+            TokenMixer::Attention { .. } if !self.token_mixers.contains(&MixerKind::Attention) => Some(instead("token_mixer", "attention", "sep_conv")),
             TokenMixer::SepConv { kernel, expansion } => outside("kernel", kernel, &self.kernels).or_else(|| outside("expansion", expansion, &self.expansions)),
             TokenMixer::Attention { heads, reduction } => {
                 outside("heads", heads, &self.heads[channel]).or_else(|| outside("reduction", reduction, &self.reductions))
@@ -47,34 +85,28 @@ impl StageRange {
             .or_else(|| outside("mlp_ratio", stage.mlp_ratio, &self.mlp_ratios))
             .or_else(|| match stage.norm {
                 norm if self.norms.contains(&norm) => None,
-                Norm::BatchNorm => Some(fault("norm", "batch_norm", "layer_norm")),
-                Norm::LayerNorm => Some(fault("norm", "layer_norm", "batch_norm")),
+                Norm::BatchNorm => Some(instead("norm", "batch_norm", "layer_norm")),
+                Norm::LayerNorm => Some(instead("norm", "layer_norm", "batch_norm")),
             })
             .or_else(|| match stage.activation {
                 activation if self.activations.contains(&activation) => None,
-                Activation::Gelu => Some(fault("activation", "gelu", "silu")),
-                Activation::Silu => Some(fault("activation", "silu", "gelu")),
+                Activation::Gelu => Some(instead("activation", "gelu", "silu")),
+                Activation::Silu => Some(instead("activation", "silu", "gelu")),
             })
     }
 }
 
-fn fault(what: &str, value: impl ToString, allowed: &str) -> Fault {
-    Fault { what: what.to_owned(), value: value.to_string(), allowed: allowed.to_owned() }
+fn instead<V: Verdict>(what: &str, value: &str, allowed: &str) -> V {
+    V::outside(what, &value, &|| allowed.to_owned())
 }
 
-fn named(fault: Option<Fault>, stage: usize) -> Option<Fault> {
-    fault.map(|f| Fault { what: format!("{} of stage {stage}", f.what), ..f })
+fn outside<V: Verdict, T: PartialEq + Display>(what: &str, value: T, allowed: &[T]) -> Option<V> {
+    let list = || allowed.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
+    if allowed.contains(&value) { None } else { Some(V::outside(what, &value, &list)) }
 }
 
-fn outside<T: PartialEq + ToString>(what: &str, value: T, allowed: &[T]) -> Option<Fault> {
-    (!allowed.contains(&value)).then(|| {
-        let list: Vec<String> = allowed.iter().map(T::to_string).collect();
-        fault(what, value, &list.join(", "))
-    })
-}
-
-fn not_rising(stages: &[Stage], first: usize) -> Option<Fault> {
+fn not_rising<V: Verdict>(stages: &[Stage], first: usize) -> Option<V> {
     let fall = stages.windows(2).position(|pair| pair[0].channels >= pair[1].channels)?;
-    let allowed = format!("more than the {} of the stage before", stages[fall].channels);
-    Some(fault(&format!("channels of stage {}", first + fall + 2), stages[fall + 1].channels, &allowed))
+    let allowed = || format!("more than the {} of the stage before", stages[fall].channels);
+    Some(V::outside("channels", &stages[fall + 1].channels, &allowed).of_stage(first + fall + 2))
 }

@@ -23,4 +23,5 @@ mod stages;
 
 pub use architecture::{Activation, Architecture, Norm, Stage, TokenMixer};
 pub(crate) use definition::HybridVit;
+pub(crate) use membership::Fault;
 pub use stages::{MAX_STAGES, Stages};
