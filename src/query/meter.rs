@@ -2,7 +2,7 @@
 
 use super::QueryError;
 use vitempo_graph::{Graph, OpSpec, Work};
-use vitempo_predictors::{Footprint, PredictorBundle, Span, Tally};
+use vitempo_predictors::{Batch, Footprint, PredictorBundle, Span, Tally};
 
 /// Relative difference by which sums in another order may differ.
 const ROUNDING: f64 = 1e-12;
@@ -32,7 +32,7 @@ pub trait Meter {
     ///
     /// # Errors
     /// [`QueryError::Prediction`] where what an engine runs is not known.
-    fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, QueryError>;
+    fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError>;
 
     /// Whether what a stage adds depends on no more than the stage before it. Otherwise every answer comes from a graph.
     fn is_local(&self) -> bool {
@@ -42,8 +42,8 @@ pub trait Meter {
     /// The context that kernels of that span make.
     fn context(&self, span: &Span) -> Self::Context;
 
-    /// What each kernel amounts to in a context.
-    fn measure(&self, kernels: &[OpSpec], context: Self::Context) -> Vec<Self::Amount>;
+    /// What kernels amount to, each in its context, in the order in which `kernels` tells them.
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context))) -> Vec<Self::Amount>;
 }
 
 /// Whether sums are equal but for rounding; `size` is what they are small or large beside.
@@ -69,8 +69,8 @@ impl Meter for Latencies<'_> {
     type Amount = Tally;
     type Context = Footprint;
 
-    fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, QueryError> {
-        Ok(self.0.kernels(graph)?)
+    fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
+        Ok(self.0.kernels(&graph)?)
     }
 
     fn is_local(&self) -> bool {
@@ -81,9 +81,10 @@ impl Meter for Latencies<'_> {
         Footprint::within(span)
     }
 
-    fn measure(&self, kernels: &[OpSpec], footprint: Footprint) -> Vec<Tally> {
-        let kernels: Vec<&OpSpec> = kernels.iter().collect();
-        self.0.predictors.estimate_batch(&kernels, footprint).into_iter().map(|estimate| Tally::default().with(estimate, 1)).collect()
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Tally> {
+        let mut batch = Batch::new(&self.0.predictors);
+        kernels(&mut |kernel, footprint| batch.push(kernel, footprint));
+        batch.estimates().into_iter().map(|estimate| Tally::default().with(estimate, 1)).collect()
     }
 }
 
@@ -115,17 +116,18 @@ impl Meter for Sizes {
     type Amount = Size;
     type Context = ();
 
-    fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, QueryError> {
-        Ok(graph.nodes().iter().map(|node| node.op.clone()).collect())
+    fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
+        Ok(graph.into_nodes().into_iter().map(|node| node.op).collect())
     }
 
     fn context(&self, _: &Span) {}
 
-    fn measure(&self, kernels: &[OpSpec], (): ()) -> Vec<Size> {
-        let size = |op: &OpSpec| {
-            let work = Work::of_operator(op);
-            Size { flops: work.flops as f64, parameters: work.params as f64 }
-        };
-        kernels.iter().map(size).collect()
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, ()))) -> Vec<Size> {
+        let mut sizes = Vec::new();
+        kernels(&mut |kernel, ()| {
+            let work = Work::of_operator(kernel);
+            sizes.push(Size { flops: work.flops as f64, parameters: work.params as f64 });
+        });
+        sizes
     }
 }

@@ -4,7 +4,8 @@ use super::{
     formula::{Examples, Formula},
     numbers::Numbers,
 };
-use vitempo_graph::{Attribute, OpSpec};
+use std::ops::ControlFlow;
+use vitempo_graph::{Attribute, OpSpec, Operand, TensorSpec};
 
 /// One number of a kernel, to be read or written.
 enum Number<'a> {
@@ -13,20 +14,21 @@ enum Number<'a> {
     Real(&'a mut f64),
 }
 
-/// Calls `see` with every number of a kernel, in a fixed order.
-fn each_number(op: &mut OpSpec, see: &mut dyn FnMut(Number<'_>)) {
+/// Calls `see` with the numbers of a kernel, in a fixed order, until it has seen enough.
+fn each_number(op: &mut OpSpec, mut see: impl FnMut(Number<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
     for extent in op.inputs.iter_mut().map(|input| &mut input.tensor).chain(&mut op.outputs).flat_map(|tensor| &mut tensor.shape) {
-        see(Number::Extent(extent));
+        see(Number::Extent(extent))?;
     }
     for attribute in op.attributes.0.values_mut() {
         match attribute {
-            Attribute::Int(number) => see(Number::Whole(number)),
-            Attribute::Ints(numbers) => numbers.iter_mut().for_each(|n| see(Number::Whole(n))),
-            Attribute::Float(number) => see(Number::Real(number)),
-            Attribute::Floats(numbers) => numbers.iter_mut().for_each(|n| see(Number::Real(n))),
+            Attribute::Int(number) => see(Number::Whole(number))?,
+            Attribute::Ints(numbers) => numbers.iter_mut().try_for_each(|n| see(Number::Whole(n)))?,
+            Attribute::Float(number) => see(Number::Real(number))?,
+            Attribute::Floats(numbers) => numbers.iter_mut().try_for_each(|n| see(Number::Real(n)))?,
             Attribute::Text(_) => {}
         }
     }
+    ControlFlow::Continue(())
 }
 
 /// The numbers of a kernel; fractions are kept apart, a zero in their place.
@@ -38,7 +40,7 @@ struct Values {
 /// Takes the numbers out of a kernel: what is left is its form.
 fn take_numbers(op: &mut OpSpec) -> Values {
     let mut values = Values { whole: Vec::new(), real: Vec::new() };
-    each_number(op, &mut |number| {
+    let _ = each_number(op, |number| {
         let (whole, real) = match number {
             Number::Extent(n) => (i64::try_from(std::mem::take(n)).unwrap_or(i64::MAX), 0.0),
             Number::Whole(n) => (std::mem::take(n), 0.0),
@@ -46,15 +48,32 @@ fn take_numbers(op: &mut OpSpec) -> Values {
         };
         values.whole.push(whole);
         values.real.push(real);
+        ControlFlow::Continue(())
     });
     values
 }
 
-/// A kernel without its numbers: kernels of the same form differ in extents and numerical attributes alone.
-pub(super) fn form(op: &OpSpec) -> OpSpec {
-    let mut form = op.clone();
-    take_numbers(&mut form);
-    form
+/// Whether kernels have the same form: they differ in extents and numerical attributes alone.
+pub(super) fn same_form(a: &OpSpec, b: &OpSpec) -> bool {
+    let tensors = |a: &TensorSpec, b: &TensorSpec| (a.shape.len(), a.precision, a.format) == (b.shape.len(), b.precision, b.format);
+    let operands = |(a, b): (&Operand, &Operand)| a.constant == b.constant && tensors(&a.tensor, &b.tensor);
+    let attributes = |((name, a), (other, b)): ((&String, &Attribute), (&String, &Attribute))| name == other && same_kind(a, b);
+    a.kind == b.kind
+        && (a.inputs.len(), a.outputs.len(), a.attributes.0.len()) == (b.inputs.len(), b.outputs.len(), b.attributes.0.len())
+        && a.inputs.iter().zip(&b.inputs).all(operands)
+        && a.outputs.iter().zip(&b.outputs).all(|(a, b)| tensors(a, b))
+        && a.attributes.0.iter().zip(&b.attributes.0).all(attributes)
+}
+
+/// Whether attributes differ in numbers alone.
+fn same_kind(a: &Attribute, b: &Attribute) -> bool {
+    match (a, b) {
+        (Attribute::Int(_), Attribute::Int(_)) | (Attribute::Float(_), Attribute::Float(_)) => true,
+        (Attribute::Ints(a), Attribute::Ints(b)) => a.len() == b.len(),
+        (Attribute::Floats(a), Attribute::Floats(b)) => a.len() == b.len(),
+        (Attribute::Text(a), Attribute::Text(b)) => a == b,
+        _ => false,
+    }
 }
 
 /// A kernel some of whose numbers follow from the encoding's.
@@ -81,13 +100,28 @@ impl Pattern {
             }
         }
         let mut pattern = Self { op: (*kernels.first()?).clone(), formulas };
-        pattern.op = pattern.written(|_, _| (0, 0.0));
+        let mut blank = pattern.op.clone();
+        pattern.fill(&mut blank, |_| 0, |_| 0.0);
+        pattern.op = blank;
         Some(pattern)
     }
 
+    /// A kernel to [write](Self::write) numbers into.
+    pub(super) fn blank(&self) -> OpSpec {
+        self.op.clone()
+    }
+
+    /// Makes `op`, a blank or what was written into one, the kernel at these numbers.
+    pub(super) fn write(&self, numbers: Numbers, op: &mut OpSpec) {
+        self.fill(op, |formula| formula.whole(numbers), |formula| formula.real(numbers));
+    }
+
     /// The kernel at these numbers.
+    #[cfg(test)]
     pub(super) fn at(&self, numbers: Numbers) -> OpSpec {
-        self.written(|formula, real| if real { (0, formula.real(numbers)) } else { (formula.whole(numbers), 0.0) })
+        let mut op = self.blank();
+        self.write(numbers, &mut op);
+        op
     }
 
     /// The bits of the atoms it depends on.
@@ -95,28 +129,32 @@ impl Pattern {
         self.formulas.iter().fold(0, |mask, (_, formula)| mask | formula.mask())
     }
 
-    /// The kernel with the given numbers where formulas go; `value` is told whether a fraction is wanted.
-    fn written(&self, value: impl Fn(Formula, bool) -> (i64, f64)) -> OpSpec {
-        let mut op = self.op.clone();
-        let (mut position, mut formulas) = (0, self.formulas.iter().peekable());
-        each_number(&mut op, &mut |number| {
-            if let Some((_, formula)) = formulas.next_if(|(at, _)| *at == position) {
+    /// Puts numbers where formulas go.
+    fn fill(&self, op: &mut OpSpec, whole: impl Fn(Formula) -> i64, real: impl Fn(Formula) -> f64) {
+        let (mut position, mut formulas) = (0, self.formulas.iter());
+        let mut next = formulas.next();
+        if next.is_none() {
+            return;
+        }
+        let _ = each_number(op, |number| {
+            if let Some((_, formula)) = next.filter(|(at, _)| *at == position) {
                 match number {
-                    Number::Extent(n) => *n = usize::try_from(value(*formula, false).0).unwrap_or(0),
-                    Number::Whole(n) => *n = value(*formula, false).0,
-                    Number::Real(n) => *n = value(*formula, true).1,
+                    Number::Extent(n) => *n = usize::try_from(whole(*formula)).unwrap_or(0),
+                    Number::Whole(n) => *n = whole(*formula),
+                    Number::Real(n) => *n = real(*formula),
                 }
+                next = formulas.next();
             }
             position += 1;
+            if next.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        op
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_graph::{Attributes, OpKind, Operand, TensorSpec};
+    use vitempo_graph::{Attributes, OpKind};
 
     fn product(tokens: usize, channels: usize, heads: usize) -> OpSpec {
         let operand = |shape: [usize; 4]| Operand { tensor: TensorSpec::f32(shape), constant: false };
@@ -139,7 +177,12 @@ mod tests {
         let needed = Numbers(numbers(144, 16, 24, 9, 3).0 & pattern.mask());
         assert_eq!(pattern.at(needed), product(384, 144, 9));
         assert_eq!(needed.get(super::super::numbers::Atom::MlpRatio), 0, "it does not depend on the MLP");
-        assert_eq!(form(&kernels[0]), form(&kernels[1]));
+        assert!(same_form(&kernels[0], &kernels[1]));
+        let mut other = [0, 1, 2].map(|_| kernels[0].clone());
+        other[0].attributes.set("activation", Attribute::Text("relu".to_owned()));
+        other[1].inputs[1].constant = true;
+        other[2].outputs[0].shape.push(1);
+        assert!(other.iter().all(|other| !same_form(&kernels[0], other)));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! [`Pool`]: stages of a space by class, to make templates of.
 
 use super::{
-    link::{Class, Link, coarse, links},
+    link::{CLASSES, Class, Link, coarse, links},
     numbers::{ATOMS, Atom, Quantity},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use vitempo_search_space::{Architecture, Generator, Space};
 
 /// Architectures drawn: enough that classes of one in ten thousand stages have examples.
@@ -20,10 +20,9 @@ const SEED: u64 = 0x7ab1e;
 const PADDED: [Quantity; 4] = [Quantity::Channels, Quantity::ChannelsBefore, Quantity::MlpChannels, Quantity::MixerChannels];
 const BLOCK: i64 = 16;
 
-/// Stages of each class, and one architecture they are from.
-#[derive(Default)]
+/// Stages by class, and one architecture they are from.
 pub(super) struct Pool {
-    links: BTreeMap<Class, Vec<Link>>,
+    links: Vec<Vec<Link>>,
     like: Option<Architecture>,
 }
 
@@ -31,11 +30,11 @@ impl Pool {
     /// Draws from a space; always the same.
     pub(super) fn draw(space: &Space) -> Self {
         let mut generator = Generator::new(SEED);
-        let mut pool = Self::default();
+        let mut pool = Self { links: vec![Vec::new(); CLASSES], like: None };
         for _ in 0..DRAWN {
             let architecture = space.draw(&mut generator);
             for (link, _) in links(&architecture) {
-                let class = pool.links.entry(link.class()).or_default();
+                let class = &mut pool.links[usize::from(link.class())];
                 if class.len() < KEPT && class.iter().all(|known| known.numbers != link.numbers) {
                     class.push(link);
                 }
@@ -47,8 +46,8 @@ impl Pool {
 
     /// Stages of a class, or of all in a coarse one, that differ from each other in as much as possible, then some to check with; and an architecture with the space's channels and classes.
     pub(super) fn examples(&self, class: Class) -> (Vec<Link>, Option<Architecture>) {
-        let within = |own: &Class| *own == class || coarse(*own) == class;
-        let mut rest: Vec<&Link> = self.links.iter().filter(|(own, _)| within(own)).flat_map(|(_, links)| links).collect();
+        let within = |own: Class| own == class || coarse(own) == class;
+        let mut rest: Vec<&Link> = self.links.iter().zip(0..).filter(|(_, own)| within(*own)).flat_map(|(links, _)| links).collect();
         let mut seen: BTreeSet<(u128, i64)> = BTreeSet::new();
         let mut chosen = Vec::new();
         while chosen.len() < EXAMPLES && !rest.is_empty() {

@@ -4,7 +4,7 @@
 use super::{
     formula::Examples,
     numbers::{ATOMS, Atom, Numbers},
-    pattern::{Pattern, form},
+    pattern::{Pattern, same_form},
 };
 use std::collections::HashMap;
 use vitempo_graph::OpSpec;
@@ -44,7 +44,12 @@ impl Template {
         for (position, (_, times)) in examples.first()?.kernels.iter().enumerate() {
             let kernels: Vec<&OpSpec> = examples.iter().filter_map(|e| e.kernels.get(position)).map(|(op, _)| op).collect();
             let pattern = Pattern::fit(&kernels, &known)?;
-            if checks.iter().any(|check| check.kernels.get(position).is_none_or(|(op, _)| pattern.at(check.numbers) != *op)) {
+            let mut kernel = pattern.blank();
+            let mut holds = |numbers: Numbers, op: &OpSpec| {
+                pattern.write(numbers, &mut kernel);
+                kernel == *op
+            };
+            if !checks.iter().all(|check| check.kernels.get(position).is_some_and(|(op, _)| holds(check.numbers, op))) {
                 return None;
             }
             match place.get(&pattern).and_then(|&at| counts.get_mut(at)) {
@@ -67,8 +72,8 @@ impl Template {
 
 /// Whether two stages add kernels of the same forms, in the same order.
 fn alike(one: &Example, other: &Example) -> bool {
-    let forms = |example: &Example| example.kernels.iter().map(|(op, times)| (form(op), *times)).collect::<Vec<_>>();
-    one.kernels.len() == other.kernels.len() && forms(one) == forms(other)
+    let same = |((a, times), (b, other)): (&(OpSpec, i64), &(OpSpec, i64))| times == other && same_form(a, b);
+    one.kernels.len() == other.kernels.len() && one.kernels.iter().zip(&other.kernels).all(same)
 }
 
 /// Bits and values of the atoms that are the same in all examples.

@@ -135,7 +135,7 @@ impl Search<'_> {
     fn all_of(&mut self, listed: &[Architecture], progress: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SearchError> {
         let mut members = Vec::new();
         for some in listed.chunks(self.options.population.max(1024)) {
-            members.extend(self.evaluated(some)?);
+            members.extend(self.evaluated(some, false)?);
             if !progress(self.progress(&members)) {
                 return Err(SearchError::Interrupted);
             }
@@ -148,7 +148,7 @@ impl Search<'_> {
         let mut bred = Bred::default();
         let first = self.room();
         let drawn: Vec<Architecture> = (0..first).filter_map(|_| bred.new_one(|| self.space.draw(&mut generator))).collect();
-        let mut population = Population::of(self.evaluated(&drawn)?, self.options.population);
+        let mut population = Population::of(self.evaluated(&drawn, true)?, self.options.population);
         loop {
             if !progress(self.progress(&population.members)) {
                 return Err(SearchError::Interrupted);
@@ -158,7 +158,7 @@ impl Search<'_> {
                 return self.outcome(population.members);
             }
             let mut members = population.members;
-            members.extend(self.evaluated(&children)?);
+            members.extend(self.evaluated(&children, true)?);
             population = Population::of(members, self.options.population);
         }
     }
@@ -173,9 +173,9 @@ impl Search<'_> {
         Progress { candidates: self.candidates, best }
     }
 
-    /// Forecasts all; scores those within the ceilings, the others need none.
-    fn evaluated(&mut self, architectures: &[Architecture]) -> Result<Vec<Candidate>, SearchError> {
-        let forecasts = self.tables.iter_mut().map(|tables| tables.predict_batch(architectures)).collect::<Result<Vec<_>, _>>()?;
+    /// Forecasts all, which may be known to be `inside` the space; scores those within the ceilings, the others need none.
+    fn evaluated(&mut self, architectures: &[Architecture], inside: bool) -> Result<Vec<Candidate>, SearchError> {
+        let forecasts = self.tables.iter_mut().map(|tables| tables.predict_where(architectures, inside)).collect::<Result<Vec<_>, _>>()?;
         let of_one = |index: usize| forecasts.iter().filter_map(|f| f.get(index).copied()).collect::<Vec<Prediction>>();
         let mut members: Vec<Candidate> = architectures
             .iter()
@@ -285,7 +285,7 @@ fn crossed(one: &Architecture, other: &Architecture, space: &Space, generator: &
         stages.push(if take() { *stage } else { *twin.unwrap_or(stage) });
     }
     child.stages = stages;
-    if space.contains(&child).is_ok() { child } else { *one }
+    if space.includes(&child) { child } else { *one }
 }
 
 /// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common costs one candidate, nothing else.
