@@ -286,6 +286,24 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
 }
 
 #[test]
+fn many_encodings_are_answered_as_each_alone_is() {
+    let server = Running::start(&[]);
+    let encodings = &Trained::get().encodings;
+    let ask = |encodings: &[&String]| server.predict(&serde_json::json!({"encodings": encodings})).json()["results"].clone();
+    let alone: Vec<_> = encodings.iter().map(|encoding| ask(&[encoding])[0].clone()).collect();
+    // More than are asked by their graphs.
+    let many = ask(&encodings.iter().cycle().take(2000).collect::<Vec<_>>());
+    assert_eq!(many.as_array().map(Vec::len), Some(2000));
+    for (one, alone) in many.as_array().into_iter().flatten().zip(alone.iter().cycle()) {
+        assert_eq!((&one["model"], &one["coverage"]), (&alone["model"], &alone["coverage"]));
+        for end in ["point", "lower", "upper"] {
+            let [one, alone] = [one, alone].map(|result| result["latency_ns"][end].as_f64().expect("a number"));
+            assert!((one - alone).abs() <= 1e-9 * alone, "{one} in a list, {alone} alone");
+        }
+    }
+}
+
+#[test]
 fn bodies_that_are_too_large_slow_or_broken_off_cost_nothing_else() {
     let server = Running::start(&["--max-body", "64KiB", "--timeout", "1s"]);
     let big = vec![b' '; 1 << 20];

@@ -15,8 +15,10 @@ use vitempo_search_space::Space;
 
 /// Largest answer, in bytes.
 const LARGEST: usize = 256 << 20;
-/// Models that are forecast together; between two such batches it is asked whether anybody still waits.
-const TOGETHER: usize = 64;
+/// Architectures that are forecast together; between two such batches it is asked whether anybody still waits.
+const TOGETHER: usize = 256;
+/// The same for models that are forecast by their graphs.
+const GRAPHS: usize = 64;
 
 /// Forecasts as JSON, and what they count for.
 #[derive(Debug)]
@@ -65,13 +67,13 @@ pub fn answer(asked: &Asked, shelf: &Bundles, spaces: &[Space], most: usize, aba
     let mut tallies = vec![Tally::default(); forecasters.len()];
     let options = asked.options();
     let mut json = b"{\"results\":[".to_vec();
-    for subjects in asked.subjects.chunks(TOGETHER) {
+    for subjects in batches(&asked.subjects, asked.settings.breakdown) {
         abandoned.check()?;
-        let graphs: Vec<_> = subjects.iter().map(|subject| subject.graph(space, &options)).collect();
-        if let ([Subject::Onnx(_)], [Err(problem)]) = (subjects, graphs.as_slice()) {
+        let questions: Vec<_> = subjects.iter().map(|subject| subject.question(space, &options, asked.settings.breakdown)).collect();
+        if let ([Subject::Onnx(_)], [Err(problem)]) = (subjects, questions.as_slice()) {
             return Err(problem.clone());
         }
-        let mut columns: Vec<_> = forecasters.iter().map(|forecaster| forecaster.forecasts(&graphs).into_iter()).collect();
+        let mut columns: Vec<_> = forecasters.iter().map(|forecaster| forecaster.forecasts(&questions, space).into_iter()).collect();
         for subject in subjects {
             for ((forecaster, tally), column) in forecasters.iter().zip(&mut tallies).zip(&mut columns) {
                 let outcome = column.next().unwrap_or_else(|| Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing")));
@@ -85,6 +87,13 @@ pub fn answer(asked: &Asked, shelf: &Bundles, spaces: &[Space], most: usize, aba
     }
     json.extend_from_slice(b"]}");
     Ok(Answer { json, tallies: forecasters.into_iter().map(|f| f.shelved).zip(tallies).collect() })
+}
+
+/// Architectures in large batches where their graphs are not needed, models in small ones.
+fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[Subject]> {
+    let architectures = subjects.iter().take_while(|subject| !each_operator && matches!(subject, Subject::Encoding(_))).count();
+    let (architectures, models) = subjects.split_at(architectures);
+    architectures.chunks(TOGETHER).chain(models.chunks(GRAPHS))
 }
 
 /// The bundles of these names; all, where none is named.

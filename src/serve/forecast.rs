@@ -1,9 +1,11 @@
 //! [`Forecaster`]: one bundle, asked for many models at once; and what is said of each.
 
-use super::{problem::Problem, shelf::Shelved};
+use super::{desk::Sum, problem::Problem, request::Question, shelf::Shelved};
+use axum::http::StatusCode;
 use serde::Serialize;
-use std::sync::Arc;
-use vitempo_graph::{Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction};
+use std::{borrow::Cow, sync::Arc};
+use vitempo_graph::{Graph, GraphPrediction, Latency, OperatorPrediction, Prediction};
+use vitempo_search_space::{Architecture, Space};
 
 /// One model with one bundle. Latencies in ns.
 #[derive(Clone, Debug, Serialize)]
@@ -67,14 +69,41 @@ impl Forecaster {
         Self { environment: shelved.bundle.environment.id(), shelved, breakdown }
     }
 
-    /// Forecasts for the graphs there are, in their order; the others keep their problem.
-    pub fn forecasts(&self, graphs: &[Result<Graph, Problem>]) -> Vec<Result<Forecast, Problem>> {
-        graphs.iter().map(|graph| self.forecast(graph.as_ref().map_err(Problem::clone)?)).collect()
+    /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures are of `space`.
+    pub fn forecasts(&self, questions: &[Result<Question, Problem>], space: &Space) -> Vec<Result<Forecast, Problem>> {
+        let architectures: Vec<Architecture> = questions.iter().flatten().filter_map(Question::architecture).collect();
+        let mut sums = self.shelved.desk.sums(&self.shelved.bundle, space, &architectures).map(Vec::into_iter);
+        let looked_up = sums.is_some();
+        let graphs: Vec<Result<Cow<'_, Graph>, Problem>> = questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
+        let predictions = match self.shelved.bundle.predict_each(graphs.iter().flatten().map(|graph| &**graph)) {
+            Ok(predictions) => predictions,
+            Err(error) => return failed(questions, &error.into()),
+        };
+        let (mut graphs, mut predictions) = (graphs.iter(), predictions.into_iter());
+        let mut forecast = |question: &Result<Question, Problem>| match question {
+            Err(problem) => Err(problem.clone()),
+            Ok(Question::Architecture(_)) if looked_up => self.of_sum(&sums.as_mut().and_then(Iterator::next).ok_or_else(missing)?),
+            Ok(_) => {
+                let graph = graphs.next().ok_or_else(missing)?.as_ref().map_err(Problem::clone)?;
+                self.of_graph(graph, predictions.next().ok_or_else(missing)?)
+            }
+        };
+        questions.iter().map(&mut forecast).collect()
     }
 
-    fn forecast(&self, graph: &Graph) -> Result<Forecast, Problem> {
-        let bundle = &self.shelved.bundle;
-        let prediction = bundle.predict(graph)?;
+    fn of_sum(&self, sum: &Sum) -> Result<Forecast, Problem> {
+        let latency = self.shelved.bundle.end_to_end(&sum.tally);
+        let [operators, fallback, extrapolating] = [sum.tally.kernels, sum.fallback, sum.extrapolating].map(|count| usize::try_from(count).unwrap_or(0));
+        finite(Forecast {
+            latency_ns: latency,
+            overhead_ns: Latency::from_ns(latency.point.ns() - sum.tally.sum_ns),
+            extrapolating: extrapolating > 0,
+            coverage: Coverage { operators, trained: operators.saturating_sub(fallback), fallback, extrapolating, unsupported: Vec::new() },
+            operators: None,
+        })
+    }
+
+    fn of_graph(&self, graph: &Graph, prediction: GraphPrediction) -> Result<Forecast, Problem> {
         let coverage = Coverage::of(graph, &prediction);
         finite(Forecast {
             latency_ns: prediction.latency,
@@ -84,6 +113,15 @@ impl Forecaster {
             operators: self.breakdown.then_some(prediction.operators),
         })
     }
+}
+
+/// One problem for every model that has none of its own.
+fn failed(questions: &[Result<Question, Problem>], problem: &Problem) -> Vec<Result<Forecast, Problem>> {
+    questions.iter().map(|question| Err(question.as_ref().err().unwrap_or(problem).clone())).collect()
+}
+
+fn missing() -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing")
 }
 
 /// JSON has no number for what a model with impossibly large tensors may come to.

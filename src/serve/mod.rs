@@ -6,13 +6,14 @@
 //! | question | where |
 //! |---|---|
 //! | what can be asked? | `routes`, `request`; for clients `openapi` |
-//! | what is answered? | `answer`, `forecast`, and `problem` when not |
+//! | what is answered? | `answer`, `forecast`, `desk`, and `problem` when not |
 //! | how much at a time, how long? | `listener`, `body`, `pool`, `patience` |
 //! | which bundles? | [`Shelf`] |
 //! | what happened? | `metrics`, [`Log`] |
 
 mod answer;
 mod body;
+mod desk;
 mod expansion;
 mod forecast;
 mod listener;

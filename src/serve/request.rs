@@ -6,12 +6,12 @@ use super::{expansion, problem::Problem};
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 use vitempo_graph::{
     Graph,
     onnx::{self, ReadOptions},
 };
-use vitempo_search_space::Space;
+use vitempo_search_space::{Architecture, Space};
 
 /// Longest text of an encoded architecture, in characters.
 pub const LONGEST_ENCODING: usize = 1024;
@@ -112,13 +112,15 @@ impl Subject {
         }
     }
 
-    /// Its operators. Only bytes are read: weights that a file keeps elsewhere stay where they are.
+    /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where they are. The graph of an architecture is made where
+    /// `each_operator` shall be told.
     ///
     /// # Errors
     /// What cannot be read, naming the node where there is one.
-    pub fn graph(&self, space: &Space, options: &ReadOptions) -> Result<Graph, Problem> {
+    pub fn question(&self, space: &Space, options: &ReadOptions, each_operator: bool) -> Result<Question, Problem> {
         match self {
-            Self::Encoding(text) => Ok(space.decode(text)?.to_graph()?),
+            Self::Encoding(text) if each_operator => Ok(Question::Graph(space.decode(text)?.to_graph()?)),
+            Self::Encoding(text) => Ok(Question::Architecture(space.decode(text)?)),
             Self::Base64(name, text) => {
                 let bytes = BASE64_STANDARD.decode(text).map_err(|e| Problem::unprocessable(format!("`onnx` is not base64: {e}")))?;
                 read(name, &bytes, options)
@@ -128,9 +130,34 @@ impl Subject {
     }
 }
 
-fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, Problem> {
+fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Question, Problem> {
     expansion::check(bytes)?;
-    Ok(onnx::read_bytes(name, bytes, options)?)
+    Ok(Question::Graph(onnx::read_bytes(name, bytes, options)?))
+}
+
+/// A model as bundles take it.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// Of the space that is asked about.
+    Architecture(Architecture),
+    /// Any model.
+    Graph(Graph),
+}
+
+impl Question {
+    /// The architecture, where it is one.
+    pub fn architecture(&self) -> Option<Architecture> {
+        if let Self::Architecture(architecture) = self { Some(*architecture) } else { None }
+    }
+
+    /// The operators; `None` of an architecture where those are `looked_up`.
+    pub fn graph(&self, looked_up: bool) -> Option<Result<Cow<'_, Graph>, Problem>> {
+        match self {
+            Self::Architecture(_) if looked_up => None,
+            Self::Architecture(architecture) => Some(architecture.to_graph().map(Cow::Owned).map_err(Problem::from)),
+            Self::Graph(graph) => Some(Ok(Cow::Borrowed(graph))),
+        }
+    }
 }
 
 /// A request that was understood.

@@ -3,6 +3,7 @@
 //! A file counts as changed when its length or its time of modification does. What is asked while files are read is answered by the bundles from
 //! before; then all change at once. A file that cannot be used leaves the bundle of that name as it was, a folder that cannot be read all of them.
 
+use super::desk::Desk;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -25,7 +26,9 @@ pub struct Shelved {
     /// Digest of its file.
     pub digest: String,
     /// What forecasts.
-    pub bundle: PredictorBundle,
+    pub bundle: Arc<PredictorBundle>,
+    /// What it has looked up.
+    pub(super) desk: Desk,
 }
 
 /// Bundles by name.
@@ -186,7 +189,8 @@ fn read(name: &str, path: &Path) -> Result<Shelved, String> {
     let bytes = fs::read(path).map_err(io)?;
     let format = |reason| PredictorError::Format { path: path.to_owned(), reason }.to_string();
     let bundle = PredictorBundle::from_bytes(&bytes).map_err(format)?;
-    Ok(Shelved { name: name.to_owned(), digest: blake3::hash(&bytes).to_hex().to_string(), bundle })
+    let digest = blake3::hash(&bytes).to_hex().to_string();
+    Ok(Shelved { name: name.to_owned(), digest, bundle: Arc::new(bundle), desk: Desk::default() })
 }
 
 #[cfg(test)]
