@@ -10,11 +10,12 @@ demo: setup
 test: engines
 	$(env) cargo test --release --locked --workspace
 
-# Compiled forests beside the libraries that trained them, and the frame runtime beside plain loops, as ratios from one run.
+# Compiled forests beside the libraries that trained them, the frame runtime beside plain loops, queries beside their targets, the service beside the library.
 bench: setup
 	$(env) cargo bench --locked -p vitempo-predictors --bench forest
 	$(env) cargo bench --locked -p vitempo-aria --bench aria
 	$(env) cargo bench --locked --bench queries
+	$(env) cargo bench --locked --bench serve
 
 lint: setup
 	$(env) cargo fmt --all --check

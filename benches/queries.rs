@@ -1,16 +1,18 @@
 //! A whole search space asked for latencies, on one core: `cargo bench --bench queries`.
 //!
 //! From the encoding as text to the latency with its interval: with tables that are there, with tables that are made on the way, and by making each
-//! graph and lowering it, which is the peer the others are compared with. Then ONNX files, and candidates of a search. The predictors are LightGBM's
-//! trees, trained on the measurements that ship with vitempo (a minute); `VITEMPO_BUNDLE=file.vtb` takes a bundle instead. How much of a row's time is
-//! the trees', beside LightGBM's own C API, is what `predictors/benches/forest.rs` measures.
+//! graph and lowering it, which is the peer the others are compared with. Then ONNX files, and candidates of a search; at the end each figure that has a
+//! target, beside it. The predictors are LightGBM's trees, trained on the measurements that ship with vitempo (a minute); `VITEMPO_BUNDLE=file.vtb`
+//! takes a bundle instead. How fast the trees are beside LightGBM's own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
+//!
+//! Times are CPU times of this thread where the system tells them (Linux), so that other programs do not count; those of single files are wall times.
 
 #![allow(clippy::unwrap_used)]
 
 use std::{hint::black_box, path::Path, time::Instant};
 use vitempo::{
     datasets::Dataset,
-    graph::{Graph, LatencyModel, onnx},
+    graph::{Graph, Latency, LatencyModel, onnx},
     predictors::{Method, PredictorBundle, TrainOptions, train},
     query::Tables,
     search::{
@@ -25,6 +27,35 @@ const ENCODINGS: usize = 1_000_000;
 const GRAPHS: usize = 2000;
 const REPEATS: usize = 5;
 const CANDIDATES: u64 = 300_000;
+/// What nn-Meter and NNLQP publish for one model, ms.
+const PUBLISHED_MS: f64 = 44.0;
+
+/// A figure that has a target.
+struct Figure {
+    what: String,
+    measured: f64,
+    unit: &'static str,
+    target: f64,
+    /// Whether less is better.
+    at_most: bool,
+}
+
+impl Figure {
+    fn at_most(target: f64, unit: &'static str, what: impl Into<String>, measured: f64) -> Self {
+        Self { what: what.into(), measured, unit, target, at_most: true }
+    }
+
+    fn at_least(target: f64, unit: &'static str, what: impl Into<String>, measured: f64) -> Self {
+        Self { at_most: false, ..Self::at_most(target, unit, what, measured) }
+    }
+
+    fn print(&self) {
+        let Self { what, measured, unit, target, at_most } = self;
+        let (factor, bound) = if *at_most { (target / measured, "at most") } else { (measured / target, "at least") };
+        let verdict = if factor >= 1.0 { "met" } else { "missed" };
+        println!("{what:64} {measured:>12.3} {unit:10} {bound} {target:<8} {verdict}, by a factor of {factor:.2}");
+    }
+}
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -43,10 +74,17 @@ fn bundle() -> PredictorBundle {
     train(&synthetic, &dataset.graphs, Method::Gbdt, &TrainOptions { folds: 2, ..TrainOptions::default() }, &mut |_| {}).unwrap()
 }
 
+/// CPU time of this thread, s.
+fn cpu_s() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split_whitespace().next()?.parse::<f64>().ok()? * 1e-9)
+}
+
+/// CPU time where it is told, else wall time, s.
 fn seconds(run: impl FnOnce()) -> f64 {
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), cpu_s());
     run();
-    start.elapsed().as_secs_f64()
+    cpu.and_then(|before| Some(cpu_s()? - before)).unwrap_or_else(|| start.elapsed().as_secs_f64())
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -54,12 +92,22 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
+/// Median wall time of a short run, ms.
+fn median_ms(repeats: usize, mut run: impl FnMut()) -> f64 {
+    let mut time = || {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    median((0..repeats).map(|_| time()).collect())
+}
+
 /// One line: the way, time of one, how many a second, and how many times as fast as the peer.
 fn line(way: &str, each_s: f64, peer_s: f64) {
     println!("{way:44} {:>10.3} us {:>12.0} a second {:>8.0} times as fast", each_s * 1e6, 1.0 / each_s, peer_s / each_s);
 }
 
-fn spaces(bundle: &PredictorBundle) {
+fn spaces(bundle: &PredictorBundle) -> [Figure; 2] {
     let space = Space::named("hybrid-vit").unwrap();
     let architectures = space.sample_many(ENCODINGS, 1).unwrap();
     let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
@@ -67,6 +115,10 @@ fn spaces(bundle: &PredictorBundle) {
     let by_graph = seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a)))) / GRAPHS as f64;
     println!("\n{ENCODINGS} sampled hybrid vision transformers, {}", bundle.environment.describe());
     line("each by its graph", by_graph, by_graph);
+    let graphs: Vec<Graph> = architectures[..GRAPHS].iter().map(|a| a.to_graph().unwrap()).collect();
+    let batch = seconds(|| drop(black_box(bundle.predict_batch(&graphs).unwrap()))) / GRAPHS as f64;
+    line("graphs that are there, in one batch", batch, by_graph);
+    drop(graphs);
     let mut tables = Tables::of(&space, bundle);
     let cold = seconds(|| drop(black_box(tables.predict_encodings(&encodings).unwrap())));
     line("encodings, tables made on the way", cold / ENCODINGS as f64, by_graph);
@@ -75,13 +127,19 @@ fn spaces(bundle: &PredictorBundle) {
     line("encodings, tables there", warm / ENCODINGS as f64, by_graph);
     let values = median((0..REPEATS).map(|_| seconds(|| drop(black_box(tables.predict_batch(&architectures).unwrap())))).collect());
     line("architectures, tables there", values / ENCODINGS as f64, by_graph);
-    println!("all: {cold:.2} s making tables on the way, {warm:.2} s with tables; {:?}", tables.statistics());
+    let decoding = median((0..REPEATS).map(|_| seconds(|| encodings.iter().for_each(|e| _ = black_box(space.decode(e).unwrap())))).collect());
+    line("of it reading the encodings", decoding / ENCODINGS as f64, by_graph);
+    println!("{:?}", tables.statistics());
     let unseen: Vec<String> = space.sample_many(ENCODINGS + 100_000, 1).unwrap()[ENCODINGS..].iter().map(Architecture::encode).collect();
     let new = seconds(|| drop(black_box(tables.predict_encodings(&unseen).unwrap())));
     line("100000 encodings that were not asked before", new / unseen.len() as f64, by_graph);
+    [
+        Figure::at_most(2.0, "s", format!("{ENCODINGS} encodings to intervals, tables there"), warm),
+        Figure::at_most(20.0, "s", format!("{ENCODINGS} encodings to intervals, no tables before"), cold),
+    ]
 }
 
-fn files(bundle: &PredictorBundle) {
+fn files(bundle: &PredictorBundle) -> Vec<Figure> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for entry in std::fs::read_dir(root().join("tests/models")).unwrap().flatten().filter(|e| e.path().extension().is_some_and(|e| e == "onnx")) {
         files.push((entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).unwrap()));
@@ -92,40 +150,53 @@ fn files(bundle: &PredictorBundle) {
     let sampled: Vec<Vec<u8>> = space.sample_many(100, 3).unwrap().iter().map(write).collect();
     let read = |bytes: &[u8]| onnx::read_bytes("model", bytes, &onnx::ReadOptions::default()).unwrap();
     let predict = |graph: &Graph| drop(black_box(bundle.predict(graph).unwrap()));
+    // Forests are compiled when they are first asked, and operators are remembered: the first time is told of models whose forests are there.
+    space.sample_many(50, 4).unwrap().iter().for_each(|a| predict(&a.to_graph().unwrap()));
+    let first = seconds(|| sampled.iter().for_each(|bytes| predict(&read(bytes)))) * 1e3 / sampled.len() as f64;
     println!("\nONNX files in memory, without weights");
+    let mut figures = vec![
+        Figure::at_most(1.0, "ms", "one of 100 sampled ONNX files to interval, the first time", first),
+        Figure::at_least(PUBLISHED_MS, "times", format!("as fast as the {PUBLISHED_MS} ms published for nn-Meter and NNLQP"), PUBLISHED_MS / first),
+    ];
     for (name, bytes) in &files {
-        let whole = median((0..21).map(|_| seconds(|| predict(&read(bytes)))).collect());
-        let reading = median((0..21).map(|_| seconds(|| drop(black_box(read(bytes))))).collect());
-        println!("{name:44} {:>10.3} ms, of it reading {:.3} ms", whole * 1e3, reading * 1e3);
+        let whole = median_ms(21, || predict(&read(bytes)));
+        let reading = median_ms(21, || drop(black_box(read(bytes))));
+        println!("{name:44} {whole:>10.3} ms, of it reading {reading:.3} ms");
+        figures.push(Figure::at_most(1.0, "ms", format!("{name} to interval, again"), whole));
     }
-    let all = |forecast: bool| {
-        let one = |bytes: &Vec<u8>| if forecast { predict(&read(bytes)) } else { drop(black_box(read(bytes))) };
-        median((0..7).map(|_| seconds(|| sampled.iter().for_each(one))).collect()) / sampled.len() as f64
-    };
-    println!("{:44} {:>10.3} ms, of it reading {:.3} ms", "100 sampled hybrid vision transformers", all(true) * 1e3, all(false) * 1e3);
+    let each = |run: &dyn Fn(&Vec<u8>)| median_ms(7, || sampled.iter().for_each(run)) / sampled.len() as f64;
+    let (whole, reading) = (each(&|bytes| predict(&read(bytes))), each(&|bytes| drop(black_box(read(bytes)))));
+    println!("{:44} {whole:>10.3} ms, of it reading {reading:.3} ms; the first time {first:.3} ms", "one of 100 sampled hybrid ViTs");
     let graphs: Vec<Graph> = sampled.iter().map(|bytes| read(bytes)).collect();
-    let batch = median((0..7).map(|_| seconds(|| drop(black_box(bundle.predict_batch(&graphs).unwrap())))).collect()) / graphs.len() as f64;
-    println!("{:44} {:>10.3} ms", "their graphs in one batch", batch * 1e3);
+    let batch = median_ms(7, || drop(black_box(bundle.predict_batch(&graphs).unwrap()))) / graphs.len() as f64;
+    println!("{:44} {batch:>10.3} ms", "their graphs in one batch");
+    figures
 }
 
-fn searches(bundle: &PredictorBundle) {
+fn searches(bundle: &PredictorBundle) -> Vec<Figure> {
     let space = Space::named("hybrid-vit").unwrap();
     let sample = space.sample_many(1000, 2).unwrap();
     let mut times: Vec<f64> = Tables::of(&space, bundle).predict_batch(&sample).unwrap().iter().map(|l| l.point.ns()).collect();
     times.sort_by(f64::total_cmp);
-    let devices = [Device { bundle, ceiling: Some(vitempo::graph::Latency::from_ns(times[times.len() / 2])) }];
-    println!("\nsearch of {CANDIDATES} candidates, a ceiling at the median latency, FLOPs for a score");
+    let devices = [Device { bundle, ceiling: Some(Latency::from_ns(times[times.len() / 2])) }];
+    println!("\nsearch of {CANDIDATES} candidates, a ceiling at the median latency, FLOPs for a score, tables made on the way");
+    let mut figures = Vec::new();
     for population in [200, 1000] {
         let options = Options { candidates: CANDIDATES, population, seed: 1, upper: false };
         let mut objective = StandIn::new(&space, Measure::Flops);
         let time = seconds(|| drop(black_box(search(&space, &devices, &mut objective, options, &mut |_| true).unwrap())));
-        println!("generations of {population:<5} {:>10.0} candidates a second, tables made on the way", CANDIDATES as f64 / time);
+        let rate = CANDIDATES as f64 / time;
+        println!("generations of {population:<5} {rate:>10.0} candidates a second");
+        figures.push(Figure::at_least(100_000.0, "a second", format!("candidates searched in generations of {population}"), rate));
     }
+    figures
 }
 
 fn main() {
     let bundle = bundle();
-    files(&bundle);
-    spaces(&bundle);
-    searches(&bundle);
+    let files = files(&bundle);
+    let spaces = spaces(&bundle);
+    let searches = searches(&bundle);
+    println!("\n{:64} {:>12}", "targets", "measured");
+    files.iter().chain(&spaces).chain(&searches).for_each(Figure::print);
 }

@@ -1,5 +1,6 @@
 //! How fast the service answers beside the library itself, in one run: `cargo bench --bench serve [-- BUNDLE.vtb]`. Server and clients share this
-//! machine's processors. Without a bundle, one is trained on a part of the measurements that ship.
+//! machine's processors. Without a bundle, one is trained on a part of the measurements that ship. The last column is the service's rate over that of the
+//! library's tables on as many threads as there are processors.
 
 use std::{
     error::Error,
@@ -14,6 +15,7 @@ use vitempo::{
     datasets::Dataset,
     graph::{LatencyModel, Status},
     predictors::{Method, PredictorBundle, TrainOptions, train},
+    query::Tables,
     search_space::Space,
     serve::{Limits, Log, Options, Server},
 };
@@ -37,21 +39,32 @@ fn main() -> Outcome<()> {
     let encodings: Vec<String> = space.sample_many(ENCODINGS, 7)?.iter().map(|a| a.encode()).collect();
     let loaded = PredictorBundle::load(&bundle)?;
     println!("{}, {} processors\n", loaded.environment.describe(), thread::available_parallelism()?);
-    println!("{:<36} {:>14} {:>10} {:>10} {:>10}", "", "encodings/s", "requests/s", "p50, ms", "p99, ms");
-    library(&loaded, &space, &encodings)?;
-    for threads in [1, thread::available_parallelism()?.get()] {
-        let rate = thread::scope(|scope| {
-            let ask = || scope.spawn(|| library(&loaded, &space, &encodings));
-            let running: Vec<_> = (0..threads).map(|_| ask()).collect();
-            running.into_iter().map(|run| run.join().map_err(|_| "a thread panicked")?).sum::<Outcome<f64>>()
-        })?;
-        println!("{:<36} {rate:>14.0}", format!("library, one by one, {threads} threads"));
+    println!("{:<36} {:>14} {:>10} {:>10} {:>10} {:>10}", "", "encodings/s", "requests/s", "p50, ms", "p99, ms", "x library");
+    one_by_one(&loaded, &space, &encodings)?;
+    let mut best = 0.0;
+    for (name, ask) in [("one by one", one_by_one as Library), ("tables", with_tables as Library)] {
+        for threads in [1, thread::available_parallelism()?.get()] {
+            best = on_threads(threads, || ask(&loaded, &space, &encodings))?;
+            println!("{:<36} {best:>14.0}", format!("library, {name}, {threads} threads"));
+        }
     }
     let address = start(bundle, space)?;
+    client(address, &encodings, 1000, Duration::from_secs(1))?;
     for (clients, batch) in [(1, 1), (4, 1), (16, 1), (1, 100), (4, 100), (4, 1000), (16, 1000)] {
-        saturate(address, &encodings, clients, batch)?;
+        saturate(address, &encodings, clients, batch, best)?;
     }
     Ok(())
+}
+
+/// A way to ask the library: encodings a second on this thread.
+type Library = fn(&PredictorBundle, &Space, &[String]) -> Outcome<f64>;
+
+/// What so many threads reach together.
+fn on_threads(threads: usize, ask: impl Fn() -> Outcome<f64> + Sync) -> Outcome<f64> {
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(&ask)).collect();
+        running.into_iter().map(|run| run.join().map_err(|_| "a thread panicked")?).sum()
+    })
 }
 
 fn trained(path: &Path) -> Outcome<PathBuf> {
@@ -64,8 +77,8 @@ fn trained(path: &Path) -> Outcome<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Encodings a second on this thread.
-fn library(bundle: &PredictorBundle, space: &Space, encodings: &[String]) -> Outcome<f64> {
+/// Each by its graph.
+fn one_by_one(bundle: &PredictorBundle, space: &Space, encodings: &[String]) -> Outcome<f64> {
     let begun = Instant::now();
     let mut done = 0;
     for encoding in encodings.iter().cycle() {
@@ -76,6 +89,18 @@ fn library(bundle: &PredictorBundle, space: &Space, encodings: &[String]) -> Out
         }
     }
     Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+}
+
+/// By tables that are there.
+fn with_tables(bundle: &PredictorBundle, space: &Space, encodings: &[String]) -> Outcome<f64> {
+    let mut tables = Tables::of(space, bundle);
+    tables.predict_encodings(encodings)?;
+    let (begun, mut done) = (Instant::now(), 0);
+    while begun.elapsed() < LONG {
+        std::hint::black_box(tables.predict_encodings(encodings)?);
+        done += encodings.len();
+    }
+    Ok(done as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// A server that answers until the program ends.
@@ -102,7 +127,7 @@ fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
 }
 
 /// So many clients ask as fast as they are answered, each for `batch` encodings at a time.
-fn saturate(address: SocketAddr, encodings: &[String], clients: usize, batch: usize) -> Outcome<()> {
+fn saturate(address: SocketAddr, encodings: &[String], clients: usize, batch: usize, library: f64) -> Outcome<()> {
     client(address, &encodings[..batch.min(encodings.len())], batch, Duration::ZERO)?;
     let begun = Instant::now();
     let waits = thread::scope(|scope| {
@@ -123,7 +148,8 @@ fn saturate(address: SocketAddr, encodings: &[String], clients: usize, batch: us
     ms.sort_by(f64::total_cmp);
     let quantile = |share: f64| ms.get(((ms.len() as f64 * share) as usize).min(ms.len() - 1)).copied().unwrap_or(f64::NAN);
     let (requests, name) = (ms.len() as f64 / seconds, format!("service, {clients} clients, {batch} a request"));
-    println!("{name:<36} {:>14.0} {requests:>10.0} {:>10.2} {:>10.2}", requests * batch as f64, quantile(0.5), quantile(0.99));
+    let rate = requests * batch as f64;
+    println!("{name:<36} {rate:>14.0} {requests:>10.0} {:>10.2} {:>10.2} {:>10.3}", quantile(0.5), quantile(0.99), rate / library);
     Ok(())
 }
 

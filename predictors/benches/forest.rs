@@ -1,11 +1,15 @@
 //! Compiled forests beside the libraries that trained them, on one core, as ratios measured in one run: `cargo bench -p vitempo-predictors --bench forest`.
 //!
 //! 500 LightGBM trees of 31 leaves and 100 smartcore trees of depth 16, on 20 features: widths, small whole numbers and sizes over six decades.
-//! Contenders take turns, round after round, on the thread's CPU clock; printed are medians over the rounds with the quartiles.
+//! Contenders take turns, round after round, on the thread's CPU clock; printed are medians over the rounds with the quartiles, and what each should
+//! reach. Where `VITEMPO_BENCH_PYTHON` names a Python that has lleaves or treelite, these take part.
 
 #![allow(clippy::unwrap_used)]
 
+mod peers;
+
 use lightgbm::{Booster, Dataset};
+use peers::Peers;
 use serde_json::json;
 use smartcore::{
     ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters},
@@ -55,32 +59,52 @@ fn target(row: &[f64], random: &mut Numbers) -> f64 {
     (work + row[14] * row[15].sqrt() * 0.1 + row[16] * 3.0 + 500.0).ln() + 0.05 * (random.uniform() + random.uniform() - 1.0)
 }
 
+/// What is timed.
+enum Runner<'a> {
+    Here(Box<dyn FnMut() + 'a>),
+    Peer(&'a Peers),
+}
+
 struct Contender<'a> {
     name: String,
     rows: usize,
-    run: Box<dyn FnMut() + 'a>,
+    runner: Runner<'a>,
+    /// How many times as fast as the peer it should be.
+    goal: Option<f64>,
     ns_per_row: Vec<f64>,
 }
 
 impl<'a> Contender<'a> {
     fn new(name: &str, rows: usize, run: impl FnMut() + 'a) -> Self {
-        Self { name: name.to_owned(), rows, run: Box::new(run), ns_per_row: Vec::new() }
+        Self { name: name.to_owned(), rows, runner: Runner::Here(Box::new(run)), goal: None, ns_per_row: Vec::new() }
     }
 
-    /// Runs for a window, a few calls between two looks at the clock.
+    fn peers(peers: Option<&'a Peers>, rows: usize) -> impl Iterator<Item = Self> {
+        let peer = move |peers: &'a Peers, name: &String| Self { name: name.clone(), rows, runner: Runner::Peer(peers), goal: None, ns_per_row: Vec::new() };
+        peers.into_iter().flat_map(move |peers| peers.names.iter().map(move |name| peer(peers, name)))
+    }
+
     fn measure(&mut self) {
-        let (start, mut calls) = (cpu_s(), 0);
-        let elapsed = loop {
-            for _ in 0..(512 / self.rows).max(1) {
-                (self.run)();
-                calls += 1;
-            }
-            let elapsed = cpu_s() - start;
-            if elapsed > WINDOW_S {
-                break elapsed;
-            }
+        let ns_per_row = match &mut self.runner {
+            Runner::Here(run) => ns_per_row(self.rows, run),
+            Runner::Peer(peers) => peers.ns_per_row(&self.name, self.rows, WINDOW_S),
         };
-        self.ns_per_row.push(elapsed * 1e9 / (calls * self.rows) as f64);
+        self.ns_per_row.push(ns_per_row);
+    }
+}
+
+/// Runs for a window, a few calls between two looks at the clock.
+fn ns_per_row(rows: usize, run: &mut dyn FnMut()) -> f64 {
+    let (start, mut calls) = (cpu_s(), 0);
+    loop {
+        for _ in 0..(512 / rows).max(1) {
+            run();
+            calls += 1;
+        }
+        let elapsed = cpu_s() - start;
+        if elapsed > WINDOW_S {
+            return elapsed * 1e9 / (calls * rows) as f64;
+        }
     }
 }
 
@@ -100,16 +124,29 @@ fn compare(title: &str, mut contenders: Vec<Contender<'_>>) {
     }
     println!("\n{title}\n{:28} {:>10} {:>21}   times as fast", "", "ns/row", "quartiles");
     let peer = contenders[0].ns_per_row.clone();
-    for Contender { name, ns_per_row, .. } in contenders {
+    for Contender { name, goal, ns_per_row, .. } in contenders {
         let ratios = peer.iter().zip(&ns_per_row).map(|(peer, own)| peer / own).collect();
         let ([low, median, high], [slow, ratio, fast]) = (quartiles(ns_per_row), quartiles(ratios));
-        println!("{name:28} {median:10.0} {low:10.0} {high:10.0}   {ratio:6.1} ({slow:.1} to {fast:.1})");
+        let goal = goal.map_or_else(String::new, |goal| format!("  target {goal}: {}", if ratio >= goal { "met" } else { "missed" }));
+        println!("{name:28} {median:10.0} {low:10.0} {high:10.0}   {ratio:6.1} ({slow:.1} to {fast:.1}){goal}");
     }
 }
 
+/// A compiled forest, and how many times as fast as the library that trained it it should be: in batches, and row by row.
+struct Compiled {
+    name: String,
+    forest: CompiledForest,
+    goals: [f64; 2],
+}
+
 /// A forest once with each set of instructions.
-fn with_each_instructions(forest: &CompiledForest) -> Vec<(String, CompiledForest)> {
-    Instructions::available().into_iter().map(|i| (format!("compiled, {i:?}"), forest.clone().with_instructions(i))).collect()
+fn with_each_instructions(forest: &CompiledForest) -> Vec<Compiled> {
+    let compiled = |instructions: Instructions| {
+        let name = format!("compiled, {instructions:?}");
+        let goals = [if name.ends_with("Avx512") { 50.0 } else { 15.0 }, 5.0];
+        Compiled { name, forest: forest.clone().with_instructions(instructions), goals }
+    };
+    Instructions::available().into_iter().map(compiled).collect()
 }
 
 /// Calls `run` with one row after the other.
@@ -121,12 +158,32 @@ fn in_turn<'a>(rows: &'a [f64], mut run: impl FnMut(&[f64]) + 'a) -> impl FnMut(
     }
 }
 
-fn batches<'a>(forests: &'a [(String, CompiledForest)], rows: &'a [f64]) -> Vec<Contender<'a>> {
-    let batch = |(name, forest): &'a (String, CompiledForest)| {
+fn batches<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>> {
+    let batch = |Compiled { name, forest, goals }: &'a Compiled| {
         let mut out = vec![0.0; rows.len() / FEATURES];
-        Contender::new(name, out.len(), move || forest.predict_batch(black_box(rows), &mut out).unwrap())
+        let contender = Contender::new(name, out.len(), move || forest.predict_batch(black_box(rows), &mut out).unwrap());
+        Contender { goal: Some(goals[0]), ..contender }
     };
     forests.iter().map(batch).collect()
+}
+
+fn one_by_one<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>> {
+    let one = |Compiled { name, forest, goals }: &'a Compiled| {
+        let contender = Contender::new(name, 1, in_turn(rows, move |row| _ = black_box(forest.predict(row))));
+        Contender { goal: Some(goals[1]), ..contender }
+    };
+    forests.iter().map(one).collect()
+}
+
+/// Says how far peers are from ours, relative to the forecast.
+fn check(peers: &Peers, forest: &CompiledForest, rows: &[f64]) {
+    let rows = &rows[..512 * FEATURES];
+    let mut ours = vec![0.0; 512];
+    forest.predict_batch(rows, &mut ours).unwrap();
+    for name in &peers.names {
+        let differences = peers.forecasts(name, ours.len()).into_iter().zip(&ours).map(|(theirs, ours)| (theirs / ours - 1.0).abs());
+        println!("{name}: forecasts differ by up to {:.1e}", differences.fold(0.0, f64::max));
+    }
 }
 
 fn boosted_trees(x: &[f64], y: &[f64], rows: &[f64]) {
@@ -135,18 +192,21 @@ fn boosted_trees(x: &[f64], y: &[f64], rows: &[f64]) {
         json!({ "objective": "regression", "num_iterations": 500, "num_leaves": 31, "learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 1 });
     let mut booster = Booster::train(Dataset::from_slice(x, &labels, FEATURES as i32, true).unwrap(), &parameters).unwrap();
     booster.single_row_fast_init::<f64>(Some(&json!({ "num_threads": 1 }))).unwrap();
-    let forest = CompiledForest::from_lightgbm(&booster.save_string().unwrap()).unwrap();
+    let text = booster.save_string().unwrap();
+    let forest = CompiledForest::from_lightgbm(&text).unwrap();
+    let peers = Peers::start(&text, rows, FEATURES);
+    peers.iter().for_each(|peers| check(peers, &forest, rows));
     let forests = with_each_instructions(&forest);
     for batch in [ROWS, 512, 64] {
         let rows = &rows[..batch * FEATURES];
         let theirs = || drop(black_box(booster.predict_with_params(black_box(rows), FEATURES as i32, true, "num_threads=1").unwrap()));
-        let contenders = [Contender::new("LightGBM", batch, theirs)].into_iter().chain(batches(&forests, rows)).collect();
+        let theirs = [Contender::new("LightGBM", batch, theirs)].into_iter().chain(Contender::peers(peers.as_ref(), batch));
+        let contenders = theirs.chain(batches(&forests, rows)).collect();
         compare(&format!("{} boosted trees of 31 leaves, {batch} rows at a time", forest.len()), contenders);
     }
     let theirs = Contender::new("LightGBM, one row, fast", 1, in_turn(rows, |row| drop(black_box(booster.predict_single_row_fast(row).unwrap()))));
-    let one = |(name, forest): &(String, CompiledForest)| (name.clone(), forest.clone());
-    let ours = forests.iter().map(one).map(|(name, forest)| Contender::new(&name, 1, in_turn(rows, move |row| _ = black_box(forest.predict(row)))));
-    compare(&format!("{} boosted trees of 31 leaves, one row at a time", forest.len()), [theirs].into_iter().chain(ours).collect());
+    let theirs = [theirs].into_iter().chain(Contender::peers(peers.as_ref(), 1));
+    compare(&format!("{} boosted trees of 31 leaves, one row at a time", forest.len()), theirs.chain(one_by_one(&forests, rows)).collect());
 }
 
 fn random_forest(x: &[f64], y: &[f64], rows: &[f64]) {
@@ -154,14 +214,13 @@ fn random_forest(x: &[f64], y: &[f64], rows: &[f64]) {
     let parameters = RandomForestRegressorParameters::default().with_n_trees(100).with_max_depth(16).with_m(7).with_seed(1);
     let trained = RandomForestRegressor::fit(&matrix(x), &y.to_vec(), parameters).unwrap();
     let forest = CompiledForest::from_smartcore(&trained, FEATURES).unwrap();
-    let forests = [("compiled".to_owned(), forest)];
+    let forests = [Compiled { name: "compiled".to_owned(), forest, goals: [5.0; 2] }];
     let rows = &rows[..1024 * FEATURES];
     let all = matrix(rows);
     let theirs = Contender::new("smartcore", 1024, || drop(black_box(trained.predict(&all).unwrap())));
     compare("random forest of 100 trees, 1024 rows at a time", [theirs].into_iter().chain(batches(&forests, rows)).collect());
     let theirs = Contender::new("smartcore", 1, in_turn(rows, |row| drop(black_box(trained.predict(&matrix(row)).unwrap()))));
-    let ours = Contender::new("compiled", 1, in_turn(rows, |row| _ = black_box(forests[0].1.predict(row))));
-    compare("random forest of 100 trees, one row at a time", vec![theirs, ours]);
+    compare("random forest of 100 trees, one row at a time", [theirs].into_iter().chain(one_by_one(&forests, rows)).collect());
 }
 
 fn main() {
