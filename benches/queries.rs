@@ -2,18 +2,24 @@
 //!
 //! From the encoding as text to the latency with its interval: with tables that are there, with tables that are made on the way, and by making each
 //! graph and lowering it, which is the peer the others are compared with. Then ONNX files, and candidates of a search; at the end each figure that has a
-//! target, beside it. The predictors are LightGBM's trees, trained on the measurements that ship with vitempo (a minute); `VITEMPO_BUNDLE=file.vtb`
-//! takes a bundle instead. How fast the trees are beside LightGBM's own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
+//! target, beside it. The bundle is the one that ships for ONNX Runtime on one thread, or that of `cargo bench --bench queries -- BUNDLE.vtb`. How fast its
+//! trees are beside LightGBM's own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
 //!
 //! Times are CPU times of this thread where the system tells them (Linux), so that other programs do not count; those of single files are wall times.
 
 #![allow(clippy::unwrap_used)]
 
-use std::{hint::black_box, path::Path, time::Instant};
+mod timing;
+
+use std::{
+    hint::black_box,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+use timing::{median, median_us};
 use vitempo::{
-    datasets::Dataset,
     graph::{Graph, Latency, LatencyModel, onnx},
-    predictors::{Method, PredictorBundle, TrainOptions, train},
+    predictors::PredictorBundle,
     query::Tables,
     search::{
         Device, Options,
@@ -62,16 +68,8 @@ fn root() -> &'static Path {
 }
 
 fn bundle() -> PredictorBundle {
-    if let Some(path) = std::env::var_os("VITEMPO_BUNDLE") {
-        return PredictorBundle::load(Path::new(&path)).unwrap();
-    }
-    println!("training on the shipped measurements");
-    let folder = root().join("datasets/measured/epyc-onnxruntime-f32-1t");
-    let environments = Dataset::environments(&folder).unwrap();
-    let most = environments.iter().max_by_key(|(_, visits)| **visits).unwrap().0;
-    let dataset = Dataset::load_environment(&folder, |id| id == most).unwrap();
-    let synthetic: Vec<_> = dataset.profiles.iter().filter(|p| p.model.space.is_some()).cloned().collect();
-    train(&synthetic, &dataset.graphs, Method::Gbdt, &TrainOptions { folds: 2, ..TrainOptions::default() }, &mut |_| {}).unwrap()
+    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    PredictorBundle::load(&named.map_or_else(|| root().join("bundles/epyc-onnxruntime-f32-1t.vtb"), PathBuf::from)).unwrap()
 }
 
 /// CPU time of this thread, s.
@@ -87,19 +85,9 @@ fn seconds(run: impl FnOnce()) -> f64 {
     cpu.and_then(|before| Some(cpu_s()? - before)).unwrap_or_else(|| start.elapsed().as_secs_f64())
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
 /// Median wall time of a short run, ms.
-fn median_ms(repeats: usize, mut run: impl FnMut()) -> f64 {
-    let mut time = || {
-        let start = Instant::now();
-        run();
-        start.elapsed().as_secs_f64() * 1e3
-    };
-    median((0..repeats).map(|_| time()).collect())
+fn median_ms(repeats: usize, run: impl FnMut()) -> f64 {
+    median_us(repeats, run) / 1e3
 }
 
 /// One line: the way, time of one, how many a second, and how many times as fast as the peer.

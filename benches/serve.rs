@@ -1,20 +1,19 @@
 //! How fast the service answers beside the library itself, in one run: `cargo bench --bench serve [-- BUNDLE.vtb]`. Server and clients share this
-//! machine's processors. Without a bundle, one is trained on a part of the measurements that ship. The last column is the service's rate over that of the
-//! library's tables on as many threads as there are processors.
+//! machine's processors. Without a bundle it is the one that ships for ONNX Runtime on one thread. The last column is the service's rate over that
+//! of the library's tables on as many threads as there are processors.
 
 use std::{
     error::Error,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 use vitempo::{
-    datasets::Dataset,
-    graph::{LatencyModel, Status},
-    predictors::{Method, PredictorBundle, TrainOptions, train},
+    graph::LatencyModel,
+    predictors::PredictorBundle,
     query::Tables,
     search_space::Space,
     serve::{Limits, Log, Options, Server},
@@ -22,19 +21,14 @@ use vitempo::{
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Models of the shipped measurements to train on: speed does not depend on how good the forecasts are.
-const TRAINED_ON: usize = 60;
 /// Distinct architectures asked for.
 const ENCODINGS: usize = 4000;
 /// How long each row is measured.
 const LONG: Duration = Duration::from_secs(5);
 
 fn main() -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
-    let bundle = match std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {
-        Some(path) => PathBuf::from(path),
-        None => trained(&folder.path().join("bench.vtb"))?,
-    };
+    let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let bundle = PathBuf::from(named.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/bundles/epyc-onnxruntime-f32-1t.vtb").to_owned()));
     let space = Space::named("hybrid-vit")?;
     let encodings: Vec<String> = space.sample_many(ENCODINGS, 7)?.iter().map(|a| a.encode()).collect();
     let loaded = PredictorBundle::load(&bundle)?;
@@ -65,16 +59,6 @@ fn on_threads(threads: usize, ask: impl Fn() -> Outcome<f64> + Sync) -> Outcome<
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(&ask)).collect();
         running.into_iter().map(|run| run.join().map_err(|_| "a thread panicked")?).sum()
     })
-}
-
-fn trained(path: &Path) -> Outcome<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/measured/epyc-onnxruntime-f32-1t");
-    let dataset = Dataset::load(&folder)?;
-    let usable = dataset.profiles.iter().filter(|p| p.status == Status::Ok && p.model.space.is_some() && !p.model.is_operator());
-    let profiles: Vec<_> = usable.take(TRAINED_ON).cloned().collect();
-    let options = TrainOptions { folds: 2, ..TrainOptions::default() };
-    train(&profiles, &dataset.graphs, Method::Gbdt, &options, &mut |_| {})?.save(path)?;
-    Ok(path.to_owned())
 }
 
 /// Each by its graph.

@@ -29,7 +29,7 @@ pub struct Sum {
 impl Sum {
     fn of(estimate: Estimate) -> Self {
         let fallback = estimate.source == PredictionSource::Fallback;
-        Self { tally: Tally::default().with(estimate), fallback: fallback.into(), extrapolating: (estimate.extrapolating && !fallback).into() }
+        Self { tally: Tally::default().with(estimate, 1), fallback: fallback.into(), extrapolating: (estimate.extrapolating && !fallback).into() }
     }
 }
 
