@@ -32,7 +32,7 @@ use vitempo::{
 const ENCODINGS: usize = 1_000_000;
 const GRAPHS: usize = 2000;
 const REPEATS: usize = 5;
-const CANDIDATES: u64 = 300_000;
+const CANDIDATES: u64 = 1_000_000;
 /// What nn-Meter and NNLQP publish for one model, ms.
 const PUBLISHED_MS: f64 = 44.0;
 

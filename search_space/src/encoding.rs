@@ -51,15 +51,14 @@ impl Architecture {
 
 /// Appends `prefix` and a number; several times faster than formatting, and a search encodes millions.
 fn push(text: &mut String, prefix: &str, number: u32) {
+    let (mut digits, mut first, mut rest) = ([0; 10], 10, number);
+    while rest > 0 || first == 10 {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
     text.push_str(prefix);
-    let mut power = 1;
-    while number / power >= 10 {
-        power *= 10;
-    }
-    while power > 0 {
-        text.push(char::from(b'0' + (number / power % 10) as u8));
-        power /= 10;
-    }
+    text.push_str(std::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
 impl Space {
@@ -139,7 +138,7 @@ impl<'a> Part<'a> {
     /// `prefix`, then a number.
     fn number<T: TryFrom<u32>>(&mut self, prefix: &str) -> Result<T, Fault> {
         let digits = self.rest.strip_prefix(prefix).ok_or_else(|| self.fault(format!("`{prefix}` and a number are missing")))?;
-        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let end = digits.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
         let number = digits[..end].parse::<u32>().ok().and_then(|n| T::try_from(n).ok());
         self.rest = &digits[end..];
         number.ok_or_else(|| self.fault(format!("`{prefix}{}` is no number that fits", &digits[..end])))

@@ -26,7 +26,7 @@ pub trait Meter {
     type Amount: Amount;
 
     /// What of the whole model decides the amounts of its kernels.
-    type Context: Copy + Ord + std::fmt::Debug;
+    type Context: Copy + Ord + std::hash::Hash + std::fmt::Debug;
 
     /// The kernels that count, of a model as its file has it.
     ///

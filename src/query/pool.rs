@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use vitempo_search_space::{Architecture, Generator, Space};
 
 /// Architectures drawn: enough that classes of one in ten thousand stages have examples.
-const DRAWN: usize = 1 << 17;
+const DRAWN: usize = 1 << 16;
 /// Stages kept of each class.
 const KEPT: usize = 48;
 /// Examples of a template.
-const EXAMPLES: usize = 10;
+const EXAMPLES: usize = 8;
 /// Examples that check it.
-pub(super) const CHECKS: usize = 6;
+pub(super) const CHECKS: usize = 4;
 const SEED: u64 = 0x7ab1e;
 /// What engines pad to whole blocks, and how large these are: examples must show both what happens to the rest and that there is none.
 const PADDED: [Quantity; 4] = [Quantity::Channels, Quantity::ChannelsBefore, Quantity::MlpChannels, Quantity::MixerChannels];

@@ -2,14 +2,16 @@
 //!
 //! A stage's class tells which kernels it adds, as patterns learned from lowering small graphs of that class for real; its numbers tell how large they
 //! are; equal parts of different stages share a row. Whatever has no template, because its class is rare or its kernels follow no formula, is answered
-//! by making its graph, lowering it and adding up its kernels. So is a sample of what tables answer, to compare: the first architectures of every
+//! by making its graph, lowering it and adding up its kernels. So is a sample of what tables answer, to compare: the first architecture of every
 //! class, and then one in many. A class that disagrees is answered by graphs from then on.
 
 use super::{
     Amount, Meter, QueryError,
     link::{CLASSES, Class, Link, coarse, is_coarse, links},
+    lookup::{Asked, Found},
     pool::{CHECKS, Pool},
     rows::Rows,
+    table::Group,
     template::{Example, Template},
 };
 use std::collections::BTreeSet;
@@ -19,10 +21,12 @@ use vitempo_search_space::{Architecture, Space};
 
 /// Architectures answered together: their missing rows are computed in one batch.
 pub(super) const TOGETHER: usize = 1024;
+/// Of these, so many at a time, as the processor's own cache holds the rows of.
+const AT_ONCE: usize = 64;
 /// Graphs whose kernels are measured together.
 const GRAPHS: usize = 64;
 /// Architectures of a class that are compared with the whole way before it is believed.
-const COMPARED: u8 = 2;
+pub(super) const COMPARED: u8 = 1;
 /// Once every class is believed, one answer in this many is compared.
 const ONE_IN: u64 = 1 << 16;
 
@@ -44,7 +48,7 @@ pub struct Statistics {
 }
 
 /// What is known of a class.
-enum Known {
+pub(super) enum Known {
     Nothing,
     /// A coarse class whose finer ones differ.
     Split,
@@ -54,40 +58,23 @@ enum Known {
 }
 
 /// Where a class's rows are.
-struct Lookup {
-    template: Template,
-    groups: Vec<usize>,
+pub(super) struct Lookup {
+    pub(super) template: Template,
+    pub(super) groups: Vec<Group>,
 }
 
 /// Sums, and which of them are to be compared, some anyway.
 type Answers<A> = (Vec<A>, Vec<(usize, bool)>);
 
-/// What tables have of an architecture.
-enum Found<C> {
-    /// All its rows, the context that they make, and whether its answer is yet to be compared.
-    Rows(C, bool),
-    /// Classes must be learned first.
-    Waiting,
-    /// Nothing to say.
-    Irregular,
-}
-
-/// An architecture some of whose rows have no amount in its context yet.
-struct Late<C> {
-    index: usize,
-    rows: std::ops::Range<usize>,
-    context: C,
-}
-
 /// Sums over the kernels of a space's architectures.
 pub struct Tables<M: Meter> {
     space: Space,
-    meter: M,
+    pub(super) meter: M,
     pool: Option<Pool>,
-    classes: Vec<Known>,
+    pub(super) classes: Vec<Known>,
     /// How many answers of each class, in all its details, were compared.
-    compared: Vec<u8>,
-    rows: Rows<M>,
+    pub(super) compared: Vec<u8>,
+    pub(super) rows: Rows<M>,
     statistics: Statistics,
 }
 
@@ -189,36 +176,31 @@ impl<M: Meter> Tables<M> {
         let mut open: Vec<usize> = (0..architectures.len()).collect();
         while !open.is_empty() {
             self.rows.make_room();
-            let (mut places, mut unknown) = (Vec::new(), BTreeSet::new());
-            let (mut waiting, mut irregular, mut late, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            for index in open {
-                let architecture = &architectures[index];
-                let ours = local && (inside || self.space.includes(architecture));
-                let start = places.len();
-                let found = if ours { self.look_up(architecture, &mut places, &mut unknown) } else { Found::Irregular };
-                match found {
-                    Found::Rows(context, new) => {
-                        match self.rows.sum(&places[start..], context, &mut wanted) {
-                            Some(sum) => {
-                                sums[index] = sum;
-                                places.truncate(start);
+            let mut unknown = BTreeSet::new();
+            let (mut waiting, mut irregular, mut late) = (Vec::new(), Vec::new(), Vec::new());
+            for some in open.chunks(AT_ONCE) {
+                let mut asked = Asked::default();
+                for &index in some {
+                    let architecture = &architectures[index];
+                    let ours = local && (inside || self.space.includes(architecture));
+                    let found = if ours { self.ask(architecture, &mut asked, &mut unknown) } else { Found::Irregular };
+                    match found {
+                        Found::Rows(new) => {
+                            asked.of.push((index, asked.keys.len()));
+                            self.statistics.by_tables += 1;
+                            let turn = self.statistics.by_tables.is_multiple_of(ONE_IN);
+                            if new || turn {
+                                uncertain.push((index, turn));
                             }
-                            None => late.push(Late { index, rows: start..places.len(), context }),
                         }
-                        self.statistics.by_tables += 1;
-                        let turn = self.statistics.by_tables.is_multiple_of(ONE_IN);
-                        if new || turn {
-                            uncertain.push((index, turn));
-                        }
+                        Found::Waiting => waiting.push(index),
+                        Found::Irregular => irregular.push(index),
                     }
-                    Found::Waiting => waiting.push(index),
-                    Found::Irregular => irregular.push(index),
+                    asked.take_back();
                 }
+                self.look_up(&asked, &mut sums, &mut late);
             }
-            self.rows.fill(&self.meter, wanted);
-            for Late { index, rows, context } in late {
-                sums[index] = self.rows.sum(&places[rows], context, &mut Vec::new()).unwrap_or_default();
-            }
+            self.catch_up(&late, &mut sums);
             for some in irregular.chunks(GRAPHS) {
                 let answers = self.sums_by_graphs(some.iter().map(|&index| &architectures[index]))?;
                 some.iter().zip(answers).for_each(|(&index, sum)| sums[index] = sum);
@@ -230,37 +212,6 @@ impl<M: Meter> Tables<M> {
             open = waiting;
         }
         Ok((sums, uncertain))
-    }
-
-    /// Adds the places of an architecture's rows, and how often each counts, to `places`; or classes that must be learned first to `unknown`.
-    fn look_up(&mut self, architecture: &Architecture, places: &mut Vec<(usize, i64)>, unknown: &mut BTreeSet<Class>) -> Found<M::Context> {
-        let start = places.len();
-        let (mut span, mut new, mut waiting) = (Span::default(), false, false);
-        for (link, times) in links(architecture) {
-            match known_of(&self.classes, link.class()) {
-                (class, Known::Nothing) => {
-                    unknown.insert(class);
-                    waiting = true;
-                }
-                (_, Known::Template(lookup)) if lookup.template.covers(link.numbers) => {
-                    new |= self.compared[usize::from(link.class())] < COMPARED;
-                    for &group in &lookup.groups {
-                        let (place, adds) = self.rows.row(group, link.numbers);
-                        span = span.plus(adds, times);
-                        places.push((place, times));
-                    }
-                }
-                _ => {
-                    places.truncate(start);
-                    return Found::Irregular;
-                }
-            }
-        }
-        if waiting {
-            places.truncate(start);
-            return Found::Waiting;
-        }
-        Found::Rows(self.meter.context(&span), new)
     }
 
     /// Finds the template of a class.
@@ -341,7 +292,7 @@ fn count(compared: &mut [u8], classes: &BTreeSet<Class>) {
 }
 
 /// What is known of a class, or of the coarse one where that is enough; and which of them it is.
-fn known_of(classes: &[Known], class: Class) -> (Class, &Known) {
+pub(super) fn known_of(classes: &[Known], class: Class) -> (Class, &Known) {
     let whole = coarse(class);
     match &classes[usize::from(whole)] {
         Known::Split => (class, &classes[usize::from(class)]),
