@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn stays_at_the_plain_sum_when_it_is_right() {
         let fit = Calibration::fit(&points(0.02, |s, _| s));
-        assert!((fit.end_to_end_ns(1e7, 100) / 1e7 - 1.0).abs() < 0.005, "{fit:?}");
+        assert!((fit.end_to_end_ns(1e7, 100) / 1e7 - 1.0).abs() < 0.01, "{fit:?}");
         assert_eq!(Calibration::fit(&points(0.0, |s, _| 1.1 * s)[..3]), Calibration::IDENTITY);
     }
 
@@ -126,8 +126,9 @@ mod tests {
     fn finds_an_overhead_that_is_there_and_holds_far_below_the_models_it_was_fitted_to() {
         let law = |s: f64, k: usize| 0.98 * s - 4500.0 * k as f64;
         let fit = Calibration::fit(&points(0.03, law));
-        for (sum, kernels) in [(1e6, 60), (2e7, 100), (3e8, 400)] {
-            assert!((fit.end_to_end_ns(sum, kernels) / law(sum, kernels) - 1.0).abs() < 0.04, "{fit:?}");
+        // The plain sum is 41 % off for the first, which takes a fifth of the shortest that was fitted to.
+        for (sum, kernels, off) in [(1e6, 60, 0.2), (2e7, 100, 0.02), (3e8, 400, 0.02)] {
+            assert!((fit.end_to_end_ns(sum, kernels) / law(sum, kernels) - 1.0).abs() < off, "{fit:?}");
         }
         assert!(fit.is_valid());
     }
