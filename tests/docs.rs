@@ -1,5 +1,5 @@
 //! Every command in the guides runs: `vitempo` lines of ```sh blocks, file by file, each in a fresh folder with the shipped models under `real/` and
-//! what ships under `datasets/measured/` and `tests/models/`.
+//! what ships under `datasets/measured/`, `datasets/stitching/` and `tests/models/`.
 
 use std::{
     path::{Path, PathBuf},
@@ -38,7 +38,7 @@ fn run_guide(file: &Path) -> usize {
     for entry in std::fs::read_dir(root().join("tests/models")).expect("the shipped models").flatten() {
         std::fs::copy(entry.path(), real.join(entry.file_name())).expect("a copy");
     }
-    ["datasets/measured", "tests/models"].iter().for_each(|shipped| link(shipped, folder.path()));
+    ["datasets/measured", "datasets/stitching", "tests/models"].iter().for_each(|shipped| link(shipped, folder.path()));
     let commands = commands(&text);
     for command in &commands {
         let output = run(command, folder.path());

@@ -218,3 +218,96 @@ fn measured_accuracies_replace_estimates() {
         }
     }
 }
+
+/// What ships for stitching: a small transformer that was trained, and images it never saw.
+fn trained(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/stitching").join(name).display().to_string()
+}
+
+/// A tasks file with these variants of the trained model in two subgraphs.
+fn trained_zoo(folder: &Folder, variants: &str) -> String {
+    ok(&["zoo", "make", &trained("stripes.onnx"), "--variant", variants, "--positions", "2", "--out", &folder.path("zoo")]);
+    folder.path("zoo/tasks.toml")
+}
+
+#[test]
+fn accuracies_are_measured_on_labelled_images() {
+    let folder = Folder::new();
+    let tasks = trained_zoo(&folder, "dense,structured=50%");
+    let measure =
+        |more: &[&str]| json(&[&["zoo", "measure", "--tasks", &tasks, "--images", &trained("images.npy"), "--labels", &trained("labels.npy")], more].concat());
+    let all = measure(&["--update"]);
+    let rows = list(&all["stitched"]);
+    let accuracy = |rows: &[Value], variants: [&str; 2]| {
+        let row = rows.iter().find(|row| row["variants"] == serde_json::json!(variants)).unwrap_or_else(|| panic!("no {variants:?}"));
+        number(&row["accuracy"])
+    };
+    assert_eq!((rows.len(), all["images"].as_u64()), (4, Some(50)));
+    let (dense, slim) = (accuracy(rows, ["dense", "dense"]), accuracy(rows, ["structured-50", "structured-50"]));
+    assert!(dense >= 80.0 && slim < dense, "{dense} {slim}");
+    assert_eq!(accuracy(list(&measure(&["--sample", "1", "--seed", "3"])["stitched"]), ["dense", "dense"]).to_bits(), dense.to_bits(), "originals always are");
+
+    let bundle = format!("npu={}", bundle(&folder));
+    let plan = json(&["plan", "stitch", "--tasks", &tasks, "--processor", &bundle, "--any-order", "--slo", "0%,100s"]);
+    assert_eq!(plan["tasks"][0]["accuracy_how"], "measured: all 4 stitched variants");
+    let chosen: Vec<&str> = list(&plan["tasks"][0]["variants"]).iter().filter_map(Value::as_str).collect();
+    let measured = accuracy(rows, [chosen[0], chosen[1]]);
+    assert!((number(&plan["tasks"][0]["accuracy"]) - measured).abs() < 0.01, "{chosen:?}");
+}
+
+#[test]
+fn images_that_do_not_fit_are_refused() {
+    let folder = Folder::new();
+    let tasks = trained_zoo(&folder, "dense");
+    let array = |kind: &str, shape: &str, bytes: usize| {
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+        [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), &vec![0; bytes]].concat()
+    };
+    let (images, labels) = (trained("images.npy"), trained("labels.npy"));
+    let small = folder.file("small.npy", array("<f4", "(1, 3, 8, 8)", 768));
+    let few = folder.file("few.npy", array("<i8", "(1,)", 8));
+    let text = folder.file("text.npy", "class\n3\n");
+    let cases = [
+        (&small, &labels, "small.npy: its shape is [1, 3, 8, 8]; the model takes [50, 3, 20, 20]"),
+        (&images, &few, "few.npy: 1 labels for 50 images"),
+        (&images, &text, "text.npy: this is no .npy file"),
+        (&labels, &labels, "expected 32-bit floats"),
+        (&images, &images, "expected integers"),
+    ];
+    for (images, labels, expected) in cases {
+        let refusal = refused(&["zoo", "measure", "--tasks", &tasks, "--images", images, "--labels", labels]);
+        assert!(refusal.contains(expected), "{refusal}");
+    }
+}
+
+#[test]
+fn plans_are_held_against_engines_and_reported() {
+    let folder = Folder::new();
+    let tasks = trained_zoo(&folder, "dense,structured=50%");
+    ok(&["zoo", "measure", "--tasks", &tasks, "--images", &trained("images.npy"), "--labels", &trained("labels.npy"), "--update"]);
+    let record = folder.path("record.json");
+    let plan = [
+        "plan", "stitch", "--tasks", &tasks, "--live", "a=rten", "--live", "b=rten", "--slo", "10%,100s", "--frames", "1", "--tries", "2", "--record", &record,
+    ];
+    let output = program::vitempo(&[&plan[..], &["--format", "json"]].concat());
+    let stderr = program::text(&output.stderr);
+    if stderr.contains("finds no core") {
+        eprintln!("skipped: {stderr}");
+        return;
+    }
+    assert!(output.status.success(), "{stderr}");
+    let live = serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["live"].clone();
+    assert_eq!((list(&live["orders"]).len(), list(&live["tried"]).len(), &live["evidence"]), (2, 4, &"live".into()));
+    assert!(number(&live["regret"]) >= 0.0 && number(&live["sums_off"]) >= 0.0 && live["forecasts_off"].is_null(), "{live}");
+    for order in list(&live["orders"]) {
+        assert!(number(&order["measured_ns"]) > 0.0 && order["measured_misses"] == 0, "{order}");
+    }
+    let page = ok(&["zoo", "report", &record]);
+    for expected in ["| SV-AO-P |", "| stitched |", "## Memory", "more than the samples of the estimator", "processor `a`: rten on cores", "| live |"] {
+        assert!(page.contains(expected), "`{expected}` is not in\n{page}");
+    }
+    let broken = folder.file("broken.json", "{\"processors\": []");
+    assert!(refused(&["zoo", "report", &broken]).contains("broken.json: EOF"));
+    let engine = refused(&["plan", "stitch", "--tasks", &tasks, "--processor", "npu=x.vtb", "--live", "a=rten", "--slo", "10%,100s"]);
+    assert!(engine.contains("processor `npu` has no engine"), "{engine}");
+}

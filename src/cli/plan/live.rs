@@ -17,7 +17,7 @@ use vitempo_profiler::{
 };
 
 /// Frames before those that count.
-const WARMUPS: usize = 3;
+pub const WARMUPS: usize = 3;
 
 /// Running a plan for real.
 #[derive(clap::Args, Clone, Debug)]
@@ -47,7 +47,16 @@ pub struct Engine {
     pub cores: Vec<usize>,
 }
 
-pub(super) fn parse_engine(text: &str) -> Result<Engine, String> {
+impl Engine {
+    /// One thread per core, or one.
+    pub fn processor(&self) -> LiveProcessor {
+        let options = RunOptions { threads: self.cores.len().max(1), cores: self.cores.clone(), ..RunOptions::default() };
+        LiveProcessor { name: self.name.clone(), backend: self.backend.clone(), options }
+    }
+}
+
+/// `npu=onnxruntime@0,1`.
+pub fn parse_engine(text: &str) -> Result<Engine, String> {
     const EXPECTED: &str = "expected NAME=BACKEND or NAME=BACKEND@CORES, e.g. npu=onnxruntime@0,1";
     let (name, engine) = text.split_once('=').ok_or(EXPECTED)?;
     let (backend, cores) = engine.split_once('@').map_or((engine, ""), |(backend, cores)| (backend, cores));
@@ -86,9 +95,7 @@ pub struct Stand {
 impl Stand {
     /// Starts the engines; the first one runs the whole model once, to have something to compare results with.
     pub fn start(args: &LiveArgs, divided: Divided) -> CliResult<Self> {
-        let options = |engine: &Engine| RunOptions { threads: engine.cores.len().max(1), cores: engine.cores.clone(), ..RunOptions::default() };
-        let processor = |engine: &Engine| LiveProcessor { name: engine.name.clone(), backend: engine.backend.clone(), options: options(engine) };
-        let processors: Vec<LiveProcessor> = args.engines.iter().map(processor).collect();
+        let processors: Vec<LiveProcessor> = args.engines.iter().map(Engine::processor).collect();
         let Divided { whole, mut parts } = divided;
         let defaults = RunOptions::default();
         let inputs = inputs::of_graph(&whole, defaults.inputs, defaults.seed).map_err(CliError::user)?;

@@ -10,7 +10,7 @@ mod pipeline;
 mod placements;
 mod report;
 mod split;
-mod stitch;
+pub mod stitch;
 
 use super::error::CliResult;
 use clap::Subcommand;

@@ -204,7 +204,7 @@ fn side_by_side(stand: &Stand, values: &[Arc<OutputValues>], alone: &[Vec<Vec<u6
 }
 
 /// Median, and the middle four fifths of the samples.
-fn interval(samples: &[u64]) -> Option<Interval> {
+pub fn interval(samples: &[u64]) -> Option<Interval> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
     let at = |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied();

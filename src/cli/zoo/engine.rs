@@ -2,7 +2,7 @@
 
 use super::super::error::{CliError, CliResult};
 use vitempo_graph::Graph;
-use vitempo_profiler::{Backend, OutputValues, RunOptions, backends, inputs, source};
+use vitempo_profiler::{Backend, OutputValues, RunOptions, Session, backends, inputs, source};
 
 /// One engine.
 pub struct Engine {
@@ -29,6 +29,12 @@ impl Engine {
         self.backend.name()
     }
 
+    /// A model, ready to run.
+    pub fn load(&self, graph: &Graph) -> CliResult<Box<dyn Session>> {
+        let model = source::ready(graph.name(), &source::Source::Graph, graph, self.backend.as_ref(), &self.options).map_err(CliError::user)?;
+        self.backend.load(&model, &self.options).map_err(CliError::user)
+    }
+
     /// What a model computes from seeded inputs. Weights without values are seeded by name.
     pub fn results(&self, graph: &Graph) -> CliResult<Results> {
         self.results_from(graph, None)
@@ -36,8 +42,7 @@ impl Engine {
 
     /// What a model computes from what another one has, or from seeded inputs.
     pub fn results_from(&self, graph: &Graph, given: Option<&Results>) -> CliResult<Results> {
-        let model = source::ready(graph.name(), &source::Source::Graph, graph, self.backend.as_ref(), &self.options).map_err(CliError::user)?;
-        let mut session = self.backend.load(&model, &self.options).map_err(CliError::user)?;
+        let mut session = self.load(graph)?;
         let mut run = |values: &[OutputValues]| -> CliResult<Vec<OutputValues>> {
             session.feed(&values.iter().collect::<Vec<_>>()).map_err(CliError::user)?;
             session.outputs().map_err(CliError::user)

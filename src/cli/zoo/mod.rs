@@ -1,8 +1,13 @@
 //! `vitempo zoo`: variants of base models that can be stitched, as files.
 
 mod engine;
+mod labelled;
 mod make;
+mod measure;
+mod npy;
+mod recall;
 mod recipe;
+mod report;
 mod stitch;
 pub mod tasks;
 pub mod variants;
@@ -16,12 +21,16 @@ pub use make::weights;
 #[derive(Subcommand, Debug)]
 pub enum ZooCommand {
     Make(make::MakeArgs),
+    Measure(measure::MeasureArgs),
+    Report(report::ReportArgs),
     Stitch(stitch::StitchArgs),
 }
 
 pub fn run(command: &ZooCommand) -> CliResult {
     match command {
         ZooCommand::Make(args) => make::run(args),
+        ZooCommand::Measure(args) => measure::run(args),
+        ZooCommand::Report(args) => report::run(args),
         ZooCommand::Stitch(args) => stitch::run(args),
     }
 }

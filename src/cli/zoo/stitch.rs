@@ -77,11 +77,7 @@ pub struct StitchArgs {
 
 pub fn run(args: &StitchArgs) -> CliResult {
     let file = TasksFile::read(&args.tasks)?;
-    let entry = match (&args.task, &file.tasks[..]) {
-        (Some(name), _) => file.task(name)?,
-        (None, [only]) => only,
-        (None, tasks) => return Err(CliError::user(format!("{} has {} tasks", args.tasks.display(), tasks.len())).hint("say which with --task NAME")),
-    };
+    let entry = file.only_task(args.task.as_deref())?;
     let options = ReadOptions { dimensions: args.dimensions.iter().cloned().collect() };
     let variants = Variants::read(&file, entry, &options, Weights::Values)?;
     let bench = Bench::new(&variants, Engine::find(&args.engine, args.inputs)?)?;
@@ -132,7 +128,7 @@ fn named(file: &TasksFile, variants: &Variants, names: &[String]) -> CliResult<V
 }
 
 /// Distinct stitched variants: all in their order where there are no more than asked for, else drawn at random.
-fn sampled(variants: &Variants, count: usize, seed: u64) -> CliResult<Vec<Vec<usize>>> {
+pub fn sampled(variants: &Variants, count: usize, seed: u64) -> CliResult<Vec<Vec<usize>>> {
     let (width, positions) = (variants.names.len(), variants.subgraphs.len());
     let all = u32::try_from(positions).ok().and_then(|positions| (width as u128).checked_pow(positions));
     let decode = |code: u128| -> Vec<usize> {

@@ -112,6 +112,15 @@ impl TasksFile {
         found.ok_or_else(|| CliError::user(format!("{} has no task `{name}`", self.path.display())).hint(format!("it has {}", names())))
     }
 
+    /// The task of that name, or the only one where none is named.
+    pub fn only_task(&self, name: Option<&str>) -> CliResult<&TaskEntry> {
+        match (name, &self.tasks[..]) {
+            (Some(name), _) => self.task(name),
+            (None, [only]) => Ok(only),
+            (None, tasks) => Err(CliError::user(format!("{} has {} tasks", self.path.display(), tasks.len())).hint("say which with --task NAME")),
+        }
+    }
+
     fn check(&self) -> CliResult {
         let file = || self.path.display();
         if !(1..=MOST_POSITIONS).contains(&self.positions) {

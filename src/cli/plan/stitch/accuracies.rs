@@ -19,6 +19,8 @@ const MOST_LISTED: usize = 1 << 20;
 pub struct Known {
     pub accuracy: Arc<dyn Accuracy>,
     pub how: String,
+    /// Stitched variants that were measured.
+    pub measured: usize,
 }
 
 /// What is known of a task.
@@ -27,7 +29,7 @@ pub fn of_task(file: &TasksFile, entry: &TaskEntry, variants: &Variants, seed: u
     let positions = variants.subgraphs.len();
     let Some(path) = &entry.stitched else {
         let accuracy = Arc::new(Additive::of_originals(&originals, positions)?);
-        return Ok(Known { accuracy, how: "estimated: each variant's drop shared evenly among its subgraphs".to_owned() });
+        return Ok(Known { accuracy, how: "estimated: each variant's drop shared evenly among its subgraphs".to_owned(), measured: 0 });
     };
     let path = file.resolve(path);
     let about = |e: CliError| e.about(format!("task `{}`", entry.name));
@@ -39,7 +41,7 @@ pub fn of_task(file: &TasksFile, entry: &TaskEntry, variants: &Variants, seed: u
     if all == Some(measured.len()) {
         let count = measured.len();
         let accuracy = Arc::new(Table::new(positions, variants.names.len(), measured.into_values().collect())?);
-        return Ok(Known { accuracy, how: format!("measured: all {count} stitched variants") });
+        return Ok(Known { accuracy, how: format!("measured: all {count} stitched variants"), measured: count });
     }
     let sample = |(stitched, &bp): (&Vec<usize>, &u32)| {
         let originals = stitched.iter().map(|&variant| f64::from(originals.get(variant).copied().unwrap_or(0))).collect();
@@ -50,7 +52,7 @@ pub fn of_task(file: &TasksFile, entry: &TaskEntry, variants: &Variants, seed: u
     let how = format!("estimated: gradient boosting on {} measured variants, {:.2} points off in cross-validation", samples.len(), estimator.error() / 100.0);
     let estimate =
         move |subgraphs: &[u32]| estimator.estimate(&subgraphs.iter().map(|&bp| f64::from(bp)).collect::<Vec<_>>()).round().clamp(0.0, 10_000.0) as u32;
-    Ok(Known { accuracy: Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), how })
+    Ok(Known { accuracy: Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), how, measured: samples.len() })
 }
 
 fn original(file: &TasksFile, entry: &TaskEntry, variant: &VariantEntry) -> CliResult<u32> {

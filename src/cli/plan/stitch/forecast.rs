@@ -53,6 +53,13 @@ impl Processor {
     }
 }
 
+/// What a subgraph takes to be kept in memory, and what it hands to the next; bytes. The last one hands on nothing.
+pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
+    let memory = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);
+    let handed = graph.outputs().iter().filter_map(|&id| graph.value(id).tensor.as_ref()).map(TensorSpec::size_bytes);
+    (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
+}
+
 /// By position, then variant.
 pub fn subgraphs(variants: &Variants, processors: &[Processor]) -> CliResult<Vec<Vec<Subgraph>>> {
     let about = |variant: usize, processor: &Processor| format!("task `{}`, variant `{}` on `{}`", variants.task, variants.names[variant], processor.name);
@@ -66,9 +73,7 @@ pub fn subgraphs(variants: &Variants, processors: &[Processor]) -> CliResult<Vec
             *kernels += prediction.operators.len();
             latency_ns.push(Some(Interval::from(&prediction.latency)));
         }
-        let memory_bytes = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);
-        let handed = graph.outputs().iter().filter_map(|&id| graph.value(id).tensor.as_ref()).map(TensorSpec::size_bytes);
-        let boundary_bytes = if last { 0 } else { handed.fold(0, u64::saturating_add) };
+        let (memory_bytes, boundary_bytes) = sizes(graph, last);
         Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes })
     };
     let positions = variants.subgraphs.len();

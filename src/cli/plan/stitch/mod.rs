@@ -2,31 +2,39 @@
 
 mod accuracies;
 mod forecast;
+mod live;
 mod objectives;
 mod preloading;
+pub mod record;
 mod report;
-mod systems;
+pub mod systems;
 
 use super::super::{
     error::{CliError, CliResult},
     models::parse_dimension,
     output::{self, Format},
+    profile::parse_positive,
     quantity,
     zoo::{
         tasks::TasksFile,
         variants::{Variants, Weights},
     },
 };
-use super::pipeline::parse_processor;
+use super::{
+    live::{Engine, parse_engine},
+    pipeline::parse_processor,
+};
 use forecast::Processor;
+use live::Live;
 use objectives::Objective;
 use preloading::{Budget, Way};
+use record::{Record, Rehearsal};
 use report::{Stitching, TaskReport};
-use std::{collections::BTreeMap, path::PathBuf};
-use vitempo_graph::onnx::ReadOptions;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use vitempo_graph::{Graph, onnx::ReadOptions};
 use vitempo_planners::{
-    cost::Link,
-    stitch::{Assignment, Optimiser, Order, Reading, Slo, StitchError, Task, Zoo, orders, preload::Loaded},
+    cost::{Interval, Link},
+    stitch::{Accuracy, Assignment, Optimiser, Order, Reading, Slo, StitchError, Subgraph, Task, Zoo, orders, preload::Loaded},
 };
 
 /// Most orders that are listed one by one.
@@ -37,7 +45,7 @@ const MOST_LISTED: usize = 24;
 /// Example: vitempo plan stitch --tasks zoo/tasks.toml --processor npu=npu.vtb --processor cpu=cpu.vtb --slo 75%,30ms --memory 15%
 ///
 /// A stitched variant takes each subgraph from some variant of its task's model; all tasks share one order of processors. Latencies are forecast, subgraph by
-/// subgraph and processor by processor. Of plans that keep as many objectives the one with the least mean latency is best.
+/// subgraph and processor by processor, or measured (--live). Of plans that keep as many objectives the one with the least mean latency is best.
 #[derive(clap::Args, Debug)]
 pub struct StitchArgs {
     /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one
@@ -80,7 +88,23 @@ pub struct StitchArgs {
     #[arg(long)]
     pub systems: bool,
 
-    /// Of the estimator of accuracies
+    /// Measure every subgraph, and run stitched variants and all orders for real: a processor as an engine on cores of its own; may be repeated
+    #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine)]
+    pub engines: Vec<Engine>,
+
+    /// Frames that are measured, of every subgraph and of every stitched variant
+    #[arg(long, value_name = "COUNT", default_value = "20", value_parser = parse_positive, requires = "engines")]
+    pub frames: usize,
+
+    /// Stitched variants that are run, of each task in each order
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = parse_positive, requires = "engines")]
+    pub tries: usize,
+
+    /// Keep what was measured, for `vitempo zoo report`
+    #[arg(long, value_name = "FILE.json", requires = "engines")]
+    pub record: Option<PathBuf>,
+
+    /// Of the estimator of accuracies, and of the stitched variants that are run
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
@@ -111,9 +135,17 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let file = TasksFile::read(&args.tasks)?;
     let slos = objectives::of_tasks(&file, &args.slos)?;
     let processors = Processor::open(&args.processors(&file)?)?;
-    let (zoo, tasks) = args.zoo(&file, &processors)?;
+    let known = args.tasks(&file)?;
+    let live = if args.engines.is_empty() { None } else { Some(Live::start(&args.engines, args.frames, &known.variants)?) };
+    let forecast = if processors.is_empty() { None } else { Some(args.forecast(&known, &processors)?) };
+    let measured = live.as_ref().map(|live| args.measured(&known, live)).transpose()?;
+    let zoo = forecast.clone().or_else(|| measured.clone()).ok_or_else(|| CliError::ours("a plan without processors"))?;
     let orders = args.orders(&zoo)?;
     let mut plan = args.best(&zoo, &orders, None, &slos)?;
+    let rehearsal = match (&live, &measured) {
+        (Some(live), Some(measured)) => Some(args.rehearse(live, measured, forecast.as_ref(), &orders, &slos)?),
+        _ => None,
+    };
     let mut preloading = None;
     if let Some(budget) = args.memory {
         let chosen = preloading::preload(&zoo, &plan.order, &slos, budget, args.preload)?;
@@ -124,21 +156,36 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let others = if orders.len() <= MOST_LISTED { each_order(&zoo, &orders, &slos)? } else { Vec::new() };
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
     let systems = if args.systems { systems::judge(&zoo, &orders, &slos, memory)? } else { Vec::new() };
-    let environments = processors.iter().filter_map(|processor| Some((processor.name.clone(), processor.environment()?.describe()))).collect();
+    let environments = match &live {
+        Some(live) if processors.is_empty() => live.describe(),
+        _ => processors.iter().filter_map(|processor| Some((processor.name.clone(), processor.environment()?.describe()))).collect(),
+    };
+    if let (Some(path), Some(rehearsal), Some(measured), Some(live)) = (&args.record, &rehearsal, &measured, &live) {
+        let record = Record::of(measured, &known.reports, live.describe(), &orders, &slos, rehearsal)?;
+        Record { accuracy_is: file.accuracy_is.clone(), ..record }.write(path)?;
+    }
     let stitching = Stitching {
         zoo,
-        tasks,
+        tasks: known.reports,
         slos,
         plan,
         orders: orders.len(),
         others,
         preloading,
         systems,
+        rehearsal,
         as_printed: args.as_printed,
         accuracy_is: file.accuracy_is,
         environments,
     };
     output::print(&stitching, args.format)
+}
+
+/// Tasks with everything but their latencies.
+struct Known {
+    variants: Vec<Variants>,
+    accuracies: Vec<Arc<dyn Accuracy>>,
+    reports: Vec<TaskReport>,
 }
 
 /// The best each order can do; `None` where a task cannot run in it.
@@ -154,40 +201,82 @@ fn each_order(zoo: &Zoo, orders: &[Order], slos: &[Slo]) -> CliResult<Vec<(Order
 impl StitchArgs {
     /// Names and bundles: those of the command line, else the file's.
     fn processors(&self, file: &TasksFile) -> CliResult<Vec<(String, PathBuf)>> {
-        if !self.processors.is_empty() {
-            return Ok(self.processors.clone());
-        }
         let resolve = |bundle: &PathBuf| {
             let beside = file.resolve(bundle);
             if beside.exists() { beside } else { bundle.clone() }
         };
-        let named = file.processors.iter().flat_map(|processor| processor.bundles.iter().map(move |bundle| (processor.name.clone(), resolve(bundle))));
-        let named: Vec<(String, PathBuf)> = named.collect();
-        if named.is_empty() {
-            return Err(
-                CliError::user(format!("{} names no processor with bundles", file.path.display())).hint("--processor NAME=BUNDLE.vtb, once per processor")
-            );
+        let of_file = file.processors.iter().flat_map(|processor| processor.bundles.iter().map(move |bundle| (processor.name.clone(), resolve(bundle))));
+        let named: Vec<(String, PathBuf)> = if self.processors.is_empty() { of_file.collect() } else { self.processors.clone() };
+        if named.is_empty() && self.engines.is_empty() {
+            let refused = CliError::user(format!("{} names no processor with bundles", file.path.display()));
+            return Err(refused.hint("--processor NAME=BUNDLE.vtb, once per processor; or --live NAME=BACKEND, to measure"));
+        }
+        let live = |name: &String| self.engines.iter().any(|engine| engine.name == *name);
+        if let Some((name, _)) = named.iter().find(|(name, _)| !self.engines.is_empty() && !live(name)) {
+            return Err(CliError::user(format!("processor `{name}` has no engine")).hint(format!("add --live {name}=rten")));
         }
         Ok(named)
     }
 
-    /// Tasks with their costs, and what is to be said of them.
-    fn zoo(&self, file: &TasksFile, processors: &[Processor]) -> CliResult<(Zoo, Vec<TaskReport>)> {
+    /// Tasks with their variants and accuracies.
+    fn tasks(&self, file: &TasksFile) -> CliResult<Known> {
         let options = ReadOptions { dimensions: self.dimensions.iter().cloned().collect() };
-        let (mut tasks, mut reports) = (Vec::new(), Vec::new());
+        let mut known = Known { variants: Vec::new(), accuracies: Vec::new(), reports: Vec::new() };
         for entry in &file.tasks {
-            let variants = Variants::read(file, entry, &options, Weights::Shapes)?;
+            let variants = Variants::read(file, entry, &options, if self.engines.is_empty() { Weights::Shapes } else { Weights::Values })?;
             variants.check_neighbours().map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
-            let known = accuracies::of_task(file, entry, &variants, self.seed)?;
-            let subgraphs = forecast::subgraphs(&variants, processors)?;
-            tasks.push(Task { name: entry.name.clone(), variants: variants.names.clone(), subgraphs, accuracy: known.accuracy });
-            reports.push(TaskReport { cuts: variants.cuts, accuracy_how: known.how });
+            let accuracies::Known { accuracy, how, measured } = accuracies::of_task(file, entry, &variants, self.seed)?;
+            known.reports.push(TaskReport { cuts: variants.cuts.clone(), accuracy_how: how, measured });
+            known.accuracies.push(accuracy);
+            known.variants.push(variants);
         }
-        let names: Vec<String> = processors.iter().map(|processor| processor.name.clone()).collect();
+        Ok(known)
+    }
+
+    /// Costs by bundles.
+    fn forecast(&self, known: &Known, processors: &[Processor]) -> CliResult<Zoo> {
+        let subgraphs = known.variants.iter().map(|variants| forecast::subgraphs(variants, processors)).collect::<CliResult<Vec<_>>>()?;
+        self.zoo(known, processors.iter().map(|processor| processor.name.clone()).collect(), subgraphs)
+    }
+
+    /// Costs as engines have them. Handing over is part of what is measured.
+    fn measured(&self, known: &Known, live: &Live) -> CliResult<Zoo> {
+        let mut subgraphs = Vec::new();
+        for (task, variants) in known.variants.iter().enumerate() {
+            let positions = variants.subgraphs.len();
+            let latencies = live.subgraphs(task, positions)?;
+            let one = |position: usize, (graph, latency_ns): (&Graph, Vec<Interval>)| {
+                let (memory_bytes, boundary_bytes) = forecast::sizes(graph, position + 1 == positions);
+                Subgraph { latency_ns: latency_ns.into_iter().map(Some).collect(), memory_bytes, boundary_bytes }
+            };
+            let rows = variants.subgraphs.iter().zip(latencies).enumerate();
+            subgraphs.push(rows.map(|(position, (row, latencies))| row.iter().zip(latencies).map(|pair| one(position, pair)).collect()).collect());
+        }
+        self.zoo(known, live.processors(), subgraphs)
+    }
+
+    /// By task, position and variant.
+    fn zoo(&self, known: &Known, names: Vec<String>, subgraphs: Vec<Vec<Vec<Subgraph>>>) -> CliResult<Zoo> {
+        let task = |((variants, accuracy), subgraphs): ((&Variants, &Arc<dyn Accuracy>), _)| Task {
+            name: variants.task.clone(),
+            variants: variants.names.clone(),
+            subgraphs,
+            accuracy: Arc::clone(accuracy),
+        };
+        let tasks = known.variants.iter().zip(&known.accuracies).zip(subgraphs).map(task).collect();
         let link = self.bandwidth.map(|bytes_per_s| Link { message_ns: self.hand_over, ..Link::of_bandwidth(bytes_per_s) });
         let pairs = (0..names.len()).flat_map(|from| (0..names.len()).map(move |to| (from, to))).filter(|(from, to)| from != to);
         let links: BTreeMap<(usize, usize), Link> = link.into_iter().flat_map(|link| pairs.clone().map(move |pair| (pair, link))).collect();
-        Ok((Zoo::new(names, links, tasks)?, reports))
+        Ok(Zoo::new(names, links, tasks)?)
+    }
+
+    /// What engines say to the plan: stitched variants drawn at random, and the best of every order.
+    fn rehearse(&self, live: &Live, measured: &Zoo, forecast: Option<&Zoo>, orders: &[Order], slos: &[Slo]) -> CliResult<Rehearsal> {
+        if orders.len() > MOST_LISTED {
+            return Err(CliError::user(format!("--live runs every order, there are {}", orders.len())).hint("fewer processors, or without --any-order"));
+        }
+        let zoo = forecast.unwrap_or(measured);
+        Ok(Rehearsal { tried: live.try_out(measured, forecast, orders, self.tries, self.seed)?, orders: live.orders(zoo, orders, slos)? })
     }
 
     fn orders(&self, zoo: &Zoo) -> CliResult<Vec<Order>> {

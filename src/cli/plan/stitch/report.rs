@@ -6,6 +6,7 @@ use super::{
         output::{Report, Table, percent, thousands},
     },
     preloading::Preloading,
+    record::Rehearsal,
     systems::Judged,
 };
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ use vitempo_planners::{
 pub struct TaskReport {
     pub cuts: Vec<String>,
     pub accuracy_how: String,
+    /// Stitched variants whose accuracy was measured.
+    pub measured: usize,
 }
 
 /// A plan, with all it was made of.
@@ -37,6 +40,8 @@ pub struct Stitching {
     pub preloading: Option<Preloading>,
     /// Where they were asked for.
     pub systems: Vec<Judged>,
+    /// What engines said, where there are some.
+    pub rehearsal: Option<Rehearsal>,
     pub as_printed: bool,
     pub accuracy_is: Option<String>,
     /// Processors, and where their predictors were measured.
@@ -164,6 +169,28 @@ impl Stitching {
         format!("{}{note}\n", table.to_text())
     }
 
+    /// What engines said.
+    fn live(&self, rehearsal: &Rehearsal) -> String {
+        let mut table = Table::new(&["Order, live", "Predicted", "Measured", "Missed, predicted", "Missed, measured"], 1);
+        for tried in &rehearsal.orders {
+            let misses = [tried.predicted_misses, tried.measured_misses].map(|count| count.to_string());
+            table.row([tried.order.join("-"), latency(tried.predicted_ns), latency(tried.measured_ns)].into_iter().chain(misses));
+        }
+        let mut text = table.to_text();
+        if let Some(regret) = rehearsal.regret() {
+            let _ = writeln!(text, "mean latencies over tasks; live regret of the order chosen: {}   ({})", percent(regret), Evidence::Live);
+        }
+        let count = rehearsal.tried.len();
+        if let Some((ns, share)) = rehearsal.error(|tried| Some(tried.summed_ns)) {
+            let ns = latency(ns as u64);
+            let _ = writeln!(text, "{count} stitched variants run: the sum of their subgraphs as measured is {} off on average ({ns})", percent(share));
+        }
+        if let Some((ns, share)) = rehearsal.error(|tried| tried.forecast_ns) {
+            let _ = writeln!(text, "the sum of their forecasts is {} off ({})", percent(share), latency(ns as u64));
+        }
+        text
+    }
+
     /// What is printed below the choices.
     fn notes(&self) -> String {
         let mut text = String::new();
@@ -201,7 +228,8 @@ impl Report for Stitching {
         let others = if self.others.len() > 1 { format!("\n{}", self.order_list()) } else { String::new() };
         let memory = self.preloading.as_ref().map_or_else(String::new, |preloading| format!("\n{}", self.memory(preloading)));
         let systems = if self.systems.is_empty() { String::new() } else { format!("\n{}", self.judged()) };
-        format!("Order: {}\n{processors}\n{}\n{}{others}{memory}{systems}", self.zoo.named(&self.plan.order), self.choices(), self.notes())
+        let live = self.rehearsal.as_ref().map_or_else(String::new, |rehearsal| format!("\n{}", self.live(rehearsal)));
+        format!("Order: {}\n{processors}\n{}\n{}{others}{memory}{systems}{live}", self.zoo.named(&self.plan.order), self.choices(), self.notes())
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -275,6 +303,10 @@ impl Report for Stitching {
             "order": names(&self.plan.order), "violations": self.plan.violations, "mean_latency_ns": self.plan.mean_latency_ns(), "bottleneck_ns": self.plan.bottleneck_ns,
             "tasks": self.rows().map(task).collect::<Vec<_>>(), "orders": self.others.iter().map(order).collect::<Vec<_>>(),
             "preload": self.preloading.as_ref().map(preload), "systems": self.systems.iter().map(system).collect::<Vec<_>>(), "as_printed": self.as_printed, "accuracy_is": self.accuracy_is, "evidence": Evidence::CostModel,
+            "live": self.rehearsal.as_ref().map(|rehearsal| json!({
+                "tried": rehearsal.tried, "orders": rehearsal.orders, "regret": rehearsal.regret(), "evidence": Evidence::Live,
+                "sums_off": rehearsal.error(|t| Some(t.summed_ns)).map(|e| e.1), "forecasts_off": rehearsal.error(|t| t.forecast_ns).map(|e| e.1),
+            })),
         }))
     }
 }

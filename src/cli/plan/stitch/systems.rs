@@ -30,9 +30,8 @@ pub struct Judged {
 
 /// The six baselines, stitching, and stitching with what is in memory in an order. Systems that do not choose an order take processors as they are listed.
 pub fn judge(zoo: &Zoo, orders: &[Order], asked: &[Slo], memory: Option<(&Order, &Loaded)>) -> CliResult<Vec<Judged>> {
-    let fixed = Order::new((0..zoo.positions()).map(|position| position % zoo.processors().len()).collect());
-    let grids = (0..zoo.tasks().len()).map(|task| Ok(Ranges::of_originals(zoo, task, &fixed)?.grid())).collect::<CliResult<Vec<_>>>()?;
-    let grid = shared(&grids);
+    let fixed = fixed_order(zoo);
+    let grid = objectives(zoo, &fixed, Ranges::grid)?;
     let fetching = Fetching::from(&Constants::default());
     let apart = longest_ns(zoo, fetching);
     let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
@@ -45,8 +44,19 @@ pub fn judge(zoo: &Zoo, orders: &[Order], asked: &[Slo], memory: Option<(&Order,
     plain.chain(limited).collect()
 }
 
+/// Processors as they are listed, again and again.
+pub fn fixed_order(zoo: &Zoo) -> Order {
+    Order::new((0..zoo.positions()).map(|position| position % zoo.processors().len()).collect())
+}
+
+/// Objectives over the ranges of each task's originals in the fixed order; tasks share the index of a configuration.
+pub fn objectives(zoo: &Zoo, fixed: &Order, of: impl Fn(Ranges) -> Vec<Slo>) -> CliResult<Vec<Vec<Slo>>> {
+    let own = (0..zoo.tasks().len()).map(|task| Ok(of(Ranges::of_originals(zoo, task, fixed)?))).collect::<CliResult<Vec<_>>>()?;
+    Ok(shared(&own))
+}
+
 /// No query takes longer, ns, even if everything it runs has to be fetched.
-fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
+pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
     let slowest = |row: &Vec<Subgraph>| row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max();
     let run: u64 = zoo.tasks().iter().flat_map(|task| &task.subgraphs).filter_map(slowest).fold(0, u64::saturating_add);
     (run as f64 * (2.0 + fetching.compile + fetching.load)).ceil() as u64
