@@ -68,20 +68,21 @@ impl Space {
     /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when it reads but is not in this space.
     pub fn decode(&self, text: &str) -> Result<Architecture, SpaceError> {
         let fail = |(at, reason): (String, String)| SpaceError::Encoding { text: shorten(text), at: shorten(&at), reason };
-        let mut architecture = parse(text).map_err(fail)?;
+        let (mut architecture, plain) = parse(text).map_err(fail)?;
         architecture.input_channels = self.family.input_channels;
         architecture.classes = self.family.classes;
-        match architecture.encode() {
-            canonical if canonical == text => self.contains(&architecture).map(|()| architecture),
-            canonical => Err(fail((text.to_owned(), format!("write `{canonical}`")))),
+        if !plain {
+            return Err(fail((text.to_owned(), format!("write `{}`", architecture.encode()))));
         }
+        self.contains(&architecture).map(|()| architecture)
     }
 }
 
 /// The part that cannot be read, and why.
 type Fault = (String, String);
 
-fn parse(text: &str) -> Result<Architecture, Fault> {
+/// The architecture, and whether it is written the one way that it is encoded.
+fn parse(text: &str) -> Result<(Architecture, bool), Fault> {
     let mut parts = text.split('-');
     if parts.next() != Some(PREFIX) {
         return Err((text.to_owned(), format!("it must begin with `{PREFIX}-`")));
@@ -89,20 +90,22 @@ fn parse(text: &str) -> Result<Architecture, Fault> {
     let mut next = |what: &str| parts.next().ok_or_else(|| (text.to_owned(), format!("{what} is missing")));
     let mut size = Part::new(next("HEIGHTxWIDTH")?);
     let (height, width) = (size.number("")?, size.number("x")?);
-    size.end()?;
+    let mut plain = size.end()?;
     let mut merged = Part::new(next("kNUMBER")?);
     let merged_stages = merged.number("k")?;
-    merged.end()?;
+    plain &= merged.end()?;
     let mut stages = Stages::new();
     for part in parts {
-        if !stages.push(parse_stage(part)?) {
+        let (stage, as_encoded) = parse_stage(part)?;
+        plain &= as_encoded;
+        if !stages.push(stage) {
             return Err((part.to_owned(), format!("there are more than {} stages", crate::hybrid_vit::MAX_STAGES)));
         }
     }
-    Ok(Architecture { height, width, input_channels: 0, classes: 0, merged_stages, stages })
+    Ok((Architecture { height, width, input_channels: 0, classes: 0, merged_stages, stages }, plain))
 }
 
-fn parse_stage(text: &str) -> Result<Stage, Fault> {
+fn parse_stage(text: &str) -> Result<(Stage, bool), Fault> {
     let mut part = Part::new(text);
     let sep_conv = part.letter('s', 'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
     let channels = part.number("")?;
@@ -113,22 +116,25 @@ fn parse_stage(text: &str) -> Result<Stage, Fault> {
     let mlp_ratio = part.number("m")?;
     let batch = part.letter('b', 'l', "here comes `b` (batch_norm) or `l` (layer_norm)")?;
     let gelu = part.letter('g', 's', "here comes `g` (gelu) or `s` (silu)")?;
-    let depth = if part.rest.is_empty() { 1 } else { part.number("x")? };
-    part.end()?;
+    let single = part.rest.is_empty();
+    let depth = if single { 1 } else { part.number("x")? };
+    let plain = part.end()? && single == (depth == 1);
     let norm = if batch { Norm::BatchNorm } else { Norm::LayerNorm };
     let activation = if gelu { Activation::Gelu } else { Activation::Silu };
-    Ok(Stage { channels, depth, token_mixer, norm, activation, mlp_ratio })
+    Ok((Stage { channels, depth, token_mixer, norm, activation, mlp_ratio }, plain))
 }
 
 /// What is left to read of one part between two `-`.
 struct Part<'a> {
     whole: &'a str,
     rest: &'a str,
+    /// Whether no number so far began with a needless zero.
+    plain: bool,
 }
 
 impl<'a> Part<'a> {
     fn new(whole: &'a str) -> Self {
-        Self { whole, rest: whole }
+        Self { whole, rest: whole, plain: true }
     }
 
     fn fault(&self, reason: String) -> Fault {
@@ -138,9 +144,14 @@ impl<'a> Part<'a> {
     /// `prefix`, then a number.
     fn number<T: TryFrom<u32>>(&mut self, prefix: &str) -> Result<T, Fault> {
         let digits = self.rest.strip_prefix(prefix).ok_or_else(|| self.fault(format!("`{prefix}` and a number are missing")))?;
-        let end = digits.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
-        let number = digits[..end].parse::<u32>().ok().and_then(|n| T::try_from(n).ok());
+        let (mut value, mut end) = (0u64, 0);
+        for byte in digits.bytes().take_while(u8::is_ascii_digit) {
+            value = value.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+            end += 1;
+        }
+        let number = u32::try_from(value).ok().filter(|_| end > 0).and_then(|n| T::try_from(n).ok());
         self.rest = &digits[end..];
+        self.plain &= end == 1 || !digits.starts_with('0');
         number.ok_or_else(|| self.fault(format!("`{prefix}{}` is no number that fits", &digits[..end])))
     }
 
@@ -155,9 +166,10 @@ impl<'a> Part<'a> {
         Err(self.fault(expected.to_owned()))
     }
 
-    fn end(&self) -> Result<(), Fault> {
+    /// Nothing may follow; whether what was read is [`Part::plain`].
+    fn end(&self) -> Result<bool, Fault> {
         match self.rest {
-            "" => Ok(()),
+            "" => Ok(self.plain),
             rest => Err(self.fault(format!("`{}` is too much", shorten(rest)))),
         }
     }
