@@ -18,7 +18,7 @@ pub struct Floor {
     pub repeated: usize,
     /// Mean difference between a visit and the next, percent; drift-corrected where the reference corrects drift.
     pub mape: f64,
-    /// Share of visits that are within 10 % of the next: no forecast is within 10 % of more measurements than measurements are of each other.
+    /// Share of visits that are within 10 % of the next. Medians of several visits, which forecasts are held against, are quieter than that.
     pub within_10pct: f64,
 }
 
