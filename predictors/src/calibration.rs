@@ -5,7 +5,7 @@
 //! Gaussian prior around the plain sum. The prior matters where models are few, noisy, or all many times as long as an engine's overhead: without it
 //! a term that explains a percent of long models is off by the whole latency of a short one. What held-out forecasts then miss in common is the scale.
 
-use crate::metrics;
+use crate::{metrics, regressors::dot};
 use serde::{Deserialize, Serialize};
 
 /// What turns a sum over kernels into an end-to-end latency.
@@ -95,10 +95,6 @@ fn most_probable(points: &[Point]) -> [f64; 3] {
         }
     }
     terms
-}
-
-fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]

@@ -40,6 +40,13 @@ pub enum BundleCommand {
     },
 }
 
+/// Warns where kernels of `what` were forecast without a predictor of their own.
+pub fn warn_of_estimates(what: &str, estimated: usize, kernels: usize) {
+    if estimated > 0 {
+        progress::say(format!("warning: {what}: {estimated} of {kernels} kernels have no trained predictor; their latency is an estimate"));
+    }
+}
+
 pub fn run(command: &BundleCommand) -> CliResult {
     match command {
         BundleCommand::List { format } => output::print(&Listed::read(), *format),

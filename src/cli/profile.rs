@@ -234,6 +234,11 @@ pub fn interrupted() -> Arc<AtomicBool> {
     Arc::clone(&FLAG)
 }
 
+/// Refuses to go on after [`interrupted`].
+pub fn go_on() -> CliResult<()> {
+    if interrupted().load(Ordering::Relaxed) { Err(CliError::user("interrupted")) } else { Ok(()) }
+}
+
 /// A sweep to be kept in a dataset.
 pub struct KeptSweep<'a> {
     pub sweep: Sweep,

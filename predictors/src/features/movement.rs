@@ -1,7 +1,7 @@
 //! Operators that move data or nothing: transposes, joins, cuts, gathers, casts, reorders, reshapes.
 //! The class is the copying loop: whole, in contiguous runs, one axis moved, or element by element.
 
-use super::{LANES, axis, flag, product};
+use super::{LANES, axis, flag, order, product};
 use std::borrow::Cow;
 use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
@@ -138,11 +138,10 @@ fn whole(op: &OpSpec) -> Motion {
 
 fn motion(op: &OpSpec) -> Motion {
     let motion = contiguous_motion(op);
-    let orders = op.attributes.0.iter().filter(|(name, _)| name.starts_with("perm_")).map(|(name, _)| op.attributes.ints(name));
     let rank = super::first_shape(op).len() as i64;
     let innermost = super::first_shape(op).last().map_or(1.0, |&d| d as f64);
     // An input read through a permutation (rten) is copied at most one innermost dimension at a time.
-    orders.fold(motion, |motion, order| match order.last() {
+    order::permutations(op).fold(motion, |motion, order| match order.last() {
         Some(&last) if last + 1 == rank => Motion { run: motion.run.min(innermost), pattern: Pattern::Runs, ..motion },
         _ => Motion { run: 1.0, pattern: Pattern::Scattered, ..motion },
     })

@@ -8,13 +8,22 @@ use vitempo_graph::{MemoryFormat, OpSpec, Operand};
 
 /// In which order the dimensions of an operand lie; empty: in their own.
 fn of(op: &OpSpec, position: usize) -> &[i64] {
-    let is_it = |name: &str| match name.strip_prefix("perm_") {
-        Some("a") => position == 0,
-        Some("b") => position == 1,
-        Some(digits) => digits.parse() == Ok(position),
-        None => false,
+    let is_it = |name: &str| match name {
+        "a" => position == 0,
+        "b" => position == 1,
+        digits => digits.parse() == Ok(position),
     };
-    op.attributes.0.iter().find(|(name, _)| is_it(name)).map_or(&[], |(name, _)| op.attributes.ints(name))
+    named(op).find(|(position, _)| is_it(position)).map_or(&[], |(_, order)| order)
+}
+
+/// The orders of all operands that do not lie in their own.
+pub(super) fn permutations(op: &OpSpec) -> impl Iterator<Item = &[i64]> {
+    named(op).map(|(_, order)| order)
+}
+
+/// What follows `perm_` in an attribute's name, and the order.
+fn named(op: &OpSpec) -> impl Iterator<Item = (&str, &[i64])> {
+    op.attributes.0.keys().filter_map(|name| Some((name.strip_prefix("perm_")?, op.attributes.ints(name))))
 }
 
 /// Whether an operand lies in another order or format than the first.

@@ -3,6 +3,7 @@
 //! Minimises sum w (1 - (A c)_i / y_i)^2 over c >= 0 by coordinate descent on the Gram matrix, twice: the second time rows far off count less.
 //! The coefficients are then scaled so that the median of actual over predicted is 1. Units: ns per unit of each column.
 
+use super::dot;
 use crate::metrics::median;
 use serde::{Deserialize, Serialize};
 
@@ -57,10 +58,6 @@ impl Baseline {
         let sane = |v: f64| v.is_finite() && v >= 0.0;
         sane(self.constant_ns) && sane(self.floor_ns) && self.floor_ns > 0.0 && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// Non-negative least squares of `design * c = 1`, on columns scaled to unit root mean square.

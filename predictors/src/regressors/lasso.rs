@@ -6,7 +6,7 @@
 //! n rows are replaced by as many rows as there are columns: the Cholesky factor of X'X, which has the same least-squares objective up to a constant.
 //! That makes every fit of the penalty path cheap and changes nothing else.
 
-use super::{FitData, Regressor};
+use super::{FitData, Regressor, dot};
 use linfa::{Dataset, traits::Fit};
 use linfa_elasticnet::ElasticNet;
 use ndarray::{Array1, Array2};
@@ -87,10 +87,6 @@ impl Gram {
         let upper = (0..n * n).map(|k| lower[(k % n) * n + k / n]).collect();
         c.iter().all(|v| v.is_finite()).then_some((upper, c))
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// Coefficients of every penalty in [`PENALTIES`].

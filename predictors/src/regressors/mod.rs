@@ -17,6 +17,11 @@ use crate::forest::ForestError;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
+/// Sum of products.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
 /// Rows to fit, row by row in one slice.
 #[derive(Clone, Copy, Debug)]
 pub struct FitData<'a> {

@@ -4,10 +4,9 @@ use super::super::{
     bundle,
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
-    progress,
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo_graph::{Graph, LatencyModel, PredictionSource, lowering};
+use vitempo_graph::{Graph, LatencyModel, lowering};
 use vitempo_planners::cost::{Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts};
 
 impl From<CostError> for CliError {
@@ -56,11 +55,7 @@ fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribut
     let framework = &bundle.environment().framework;
     let kernels = lowering::lower(graph, bundle.environment());
     let kernels = kernels.ok_or_else(|| CliError::user(format!("{}: no rules tell which operators a kernel of {framework} covers", path.display())))?;
-    let estimated = prediction.operators.iter().filter(|o| o.source == PredictionSource::Fallback).count();
-    if estimated > 0 {
-        let all = prediction.operators.len();
-        progress::say(format!("warning: {processor}: {estimated} of {all} kernels have no trained predictor; their latency is an estimate"));
-    }
+    bundle::warn_of_estimates(processor, prediction.fallbacks().count(), prediction.operators.len());
     let whole = prediction.latency;
     let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();
     let share = |end: vitempo_graph::Latency| end.ns() / sum.max(f64::MIN_POSITIVE);

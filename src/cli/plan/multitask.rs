@@ -6,7 +6,7 @@ use super::{
         error::{CliError, CliResult},
         models::ModelArgs,
         output::{self, Format},
-        profile::interrupted,
+        profile::go_on,
         progress, quantity,
     },
     costs,
@@ -15,11 +15,7 @@ use super::{
     pipeline::parse_processor,
     placements::{Placed, Placements},
 };
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 use vitempo_graph::{Graph, LatencyModel};
 use vitempo_planners::{
     cost::{Interval, Link},
@@ -197,9 +193,7 @@ fn side_by_side(stand: &Stand, values: &[Arc<OutputValues>], alone: &[Vec<Vec<u6
         let threads: Vec<_> = typical.iter().enumerate().map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(CliError::ours("a measurement ended early")))).collect::<CliResult<Vec<_>>>()
     })?;
-    if interrupted().load(Ordering::Relaxed) {
-        return Err(CliError::user("interrupted"));
-    }
+    go_on()?;
     Ok(beside.iter().zip(&typical).map(|(samples, own)| (statistics::median(samples).unwrap_or(*own) / own).max(1.0)).collect())
 }
 

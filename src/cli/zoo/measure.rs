@@ -9,7 +9,7 @@ use super::{
         files,
         models::parse_dimension,
         output::{self, Format, Report, Table},
-        profile::{interrupted, parse_positive},
+        profile::{go_on, parse_positive},
         progress,
     },
     engine::Engine,
@@ -22,7 +22,6 @@ use serde_json::json;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
 };
 use vitempo_graph::onnx::ReadOptions;
 use vitempo_profiler::{OutputValues, Session};
@@ -150,9 +149,7 @@ fn descend(
     };
     let mut from = 0;
     for group in chosen.chunk_by(|a, b| a[position] == b[position]) {
-        if interrupted().load(Ordering::Relaxed) {
-            return Err(CliError::user("interrupted"));
-        }
+        go_on()?;
         let variant = group.first().map_or(0, |variants| variants[position]);
         let session = row.get_mut(variant).and_then(Option::as_mut).ok_or_else(|| CliError::ours("a subgraph that is needed was not loaded"))?;
         session.feed(&given.iter().collect::<Vec<_>>()).map_err(CliError::user)?;

@@ -6,7 +6,7 @@ use super::{
         files,
         models::parse_dimension,
         output::{self, Format, Report, Table, percent},
-        profile::{interrupted, parse_positive},
+        profile::{go_on, parse_positive},
         progress,
     },
     engine::{Engine, Results, similarity},
@@ -15,7 +15,7 @@ use super::{
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::json;
-use std::{collections::BTreeSet, path::PathBuf, sync::atomic::Ordering};
+use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_graph::{
     Graph,
     onnx::{self, ReadOptions, WriteOptions},
@@ -88,9 +88,7 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let mut rows = Vec::with_capacity(chosen.len());
     let bar = progress::bar(chosen.len() as u64, "running");
     for choice in chosen {
-        if interrupted().load(Ordering::Relaxed) {
-            return Err(CliError::user("interrupted"));
-        }
+        go_on()?;
         let stitched = variants.stitched(&choice);
         if let (Some(out), Ok(graph)) = (&args.out, &stitched) {
             onnx::write_file(out, graph, &WriteOptions::seeded(0))?;

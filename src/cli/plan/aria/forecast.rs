@@ -250,13 +250,11 @@ fn patch_of(graph: &Graph) -> Option<usize> {
     }
 }
 
-fn forecast(bundle: &PredictorBundle, graph: &Graph, what: &str) -> CliResult<Forecast> {
-    let prediction = bundle.predict(graph)?;
-    let environment = bundle.environment().describe();
+fn forecast(predictors: &PredictorBundle, graph: &Graph, what: &str) -> CliResult<Forecast> {
+    let prediction = predictors.predict(graph)?;
+    let environment = predictors.environment().describe();
     let (all, estimated, outside) = (prediction.operators.len(), prediction.fallbacks().count(), prediction.extrapolating().count());
-    if estimated > 0 {
-        progress::say(format!("warning: {what}, {environment}: {estimated} of {all} kernels have no trained predictor; their latency is an estimate"));
-    }
+    bundle::warn_of_estimates(&format!("{what}, {environment}"), estimated, all);
     if 4 * outside > all {
         progress::say(format!("warning: {what}, {environment}: {outside} of {all} kernels are outside of what was measured; the interval may be too narrow"));
     }

@@ -11,7 +11,7 @@ use super::{
     super::{
         super::{
             error::{CliError, CliResult},
-            profile::{interrupted, parse_positive},
+            profile::{go_on, parse_positive},
             progress, quantity,
         },
         live::{Engine, parse_engine},
@@ -20,7 +20,7 @@ use super::{
     simulated::Stage,
     video::{Video, input},
 };
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use told::{Came, Live};
 use vitempo_aria::{AriaError, Grid, Window, scene::Kind};
 use vitempo_graph::Latency;
@@ -28,6 +28,7 @@ use vitempo_planners::aria::{Setup, System};
 use vitempo_profiler::{
     RunOptions,
     live::{Answer, FrameClock, LiveProcessor, Rig, Ticket},
+    statistics,
 };
 use worker::Worker;
 
@@ -66,9 +67,8 @@ struct Show<'a> {
     rig: Rig,
     video: &'a Video,
     stage: &'a Stage<'a>,
-    /// Indices of parts.
-    levels: Vec<usize>,
-    region: usize,
+    /// How many levels there are: the first parts of the rig. The region encoder is the one after them.
+    levels: usize,
     top: Grid,
     frames: usize,
     throttle: Option<f64>,
@@ -98,7 +98,7 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
     let video = Video::render(Kind::Crowded, 1, top, stage.costs.patch, RENDERED)?;
     let rig = Rig::start(&engines.each_ref().map(processor), parts)?;
     let described = engines.iter().zip(rig.cores()).map(|(e, cores)| format!("{}: {} on cores {cores:?}", e.name, e.backend)).collect::<Vec<_>>().join("; ");
-    let show = Show { rig, video: &video, stage, levels: (0..levels.len()).collect(), region: levels.len(), top, frames: args.frames, throttle: args.throttle };
+    let show = Show { rig, video: &video, stage, levels: levels.len(), top, frames: args.frames, throttle: args.throttle };
     let (cycle_ns, full_ns) = show.alone()?;
     let mut came = Vec::new();
     for system in [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria] {
@@ -118,9 +118,8 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
     })
 }
 
-fn median(mut values: Vec<u64>) -> u64 {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
+fn median(values: &[u64]) -> u64 {
+    statistics::median(values).unwrap_or(0.0) as u64
 }
 
 impl Show<'_> {
@@ -132,11 +131,11 @@ impl Show<'_> {
 
     fn level_ticket(&self, level: usize, processor: usize, frame: usize) -> CliResult<Ticket> {
         let costs = &self.stage.costs.levels[level];
-        self.ask(self.levels[level], processor, frame, self.top.window(), Some([costs.rows, costs.cols]))
+        self.ask(level, processor, frame, self.top.window(), Some([costs.rows, costs.cols]))
     }
 
     fn region_ticket(&self, processor: usize, frame: usize, window: Window) -> CliResult<Ticket> {
-        self.ask(self.region, processor, frame, window, None)
+        self.ask(self.levels, processor, frame, window, None)
     }
 
     /// Somewhere in the frame, of the region encoder's size.
@@ -148,15 +147,15 @@ impl Show<'_> {
     /// Medians: a cycle alone and beside full frames; full frames of each level. Everything is loaded afterwards.
     fn alone(&self) -> CliResult<([u64; 2], Vec<u64>)> {
         let mut full_ns = Vec::new();
-        for level in 0..self.levels.len() {
+        for level in 0..self.levels {
             let mut took = Vec::new();
             for run in 0..WARMUPS + 3 {
                 let answer = self.level_ticket(level, FULL, 0)?.wait()?;
                 took.extend((run >= WARMUPS).then_some(answer.busy_ns));
-                stopped()?;
+                go_on()?;
             }
             let _ = self.level_ticket(level, REGIONS, 0)?.wait()?;
-            full_ns.push(median(took));
+            full_ns.push(median(&took));
         }
         let _ = self.region_ticket(FULL, 0, self.some_window())?.wait()?;
         let mut cycle_ns = [0; 2];
@@ -165,16 +164,16 @@ impl Show<'_> {
             let mut other: Option<Ticket> = None;
             for run in 0..WARMUPS + 15 {
                 if beside == 1 && other.as_ref().is_none_or(|ticket| !matches!(ticket.poll(), Ok(None))) {
-                    other = Some(self.level_ticket(self.levels.len() - 1, FULL, 0)?);
+                    other = Some(self.level_ticket(self.levels - 1, FULL, 0)?);
                 }
                 let answer = self.region_ticket(REGIONS, 0, self.some_window())?.wait()?;
                 took.extend((run >= WARMUPS).then_some(answer.busy_ns));
-                stopped()?;
+                go_on()?;
             }
             if let Some(ticket) = other {
                 let _ = ticket.wait();
             }
-            *ns = median(took);
+            *ns = median(&took);
         }
         Ok((cycle_ns, full_ns))
     }
@@ -192,7 +191,7 @@ impl Show<'_> {
             worker.full_frames(&clock, frame, &mut came)?;
             match system {
                 System::NpuOnly => {
-                    let level = setup.levels.first().copied().unwrap_or(0).min(self.levels.len() - 1);
+                    let level = setup.levels.first().copied().unwrap_or(0).min(self.levels - 1);
                     let _: Answer = self.level_ticket(level, REGIONS, frame as usize)?.wait()?;
                 }
                 System::MobiSrLike => self.blocks(&setup, frame as usize)?,
@@ -200,7 +199,7 @@ impl Show<'_> {
                 _ => worker.aria(frame, &clock, &mut came)?,
             }
             came.latency_ns.push(clock.now_ns().saturating_sub(clock.time_of(frame)));
-            stopped()?;
+            go_on()?;
         }
         worker.finish();
         Ok(came)
@@ -220,8 +219,4 @@ impl Show<'_> {
         }
         Ok(())
     }
-}
-
-fn stopped() -> CliResult<()> {
-    if interrupted().load(Ordering::Relaxed) { Err(CliError::user("interrupted")) } else { Ok(()) }
 }

@@ -6,11 +6,10 @@
 use super::super::super::{
     bundle,
     error::{CliError, CliResult},
-    progress,
     zoo::{variants::Variants, weights},
 };
 use std::path::PathBuf;
-use vitempo_graph::{Environment, Graph, LatencyModel, Precision, PredictionSource, TensorSpec};
+use vitempo_graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
 use vitempo_planners::{cost::Interval, stitch::Subgraph};
 use vitempo_predictors::PredictorBundle;
 
@@ -69,7 +68,7 @@ pub fn subgraphs(variants: &Variants, processors: &[Processor]) -> CliResult<Vec
         for (processor, (fallbacks, kernels)) in processors.iter().zip(&mut estimated[variant]) {
             let quantized = variants.quantized[variant];
             let prediction = processor.bundle(quantized).and_then(|bundle| Ok(bundle.predict(graph)?)).map_err(|e| e.about(about(variant, processor)))?;
-            *fallbacks += prediction.operators.iter().filter(|operator| operator.source == PredictionSource::Fallback).count();
+            *fallbacks += prediction.fallbacks().count();
             *kernels += prediction.operators.len();
             latency_ns.push(Some(Interval::from(&prediction.latency)));
         }
@@ -82,9 +81,8 @@ pub fn subgraphs(variants: &Variants, processors: &[Processor]) -> CliResult<Vec
         rows.push(row.iter().enumerate().map(|(variant, graph)| one(variant, graph, position + 1 == positions)).collect::<CliResult<Vec<_>>>()?);
     }
     for (variant, of_processors) in estimated.iter().enumerate() {
-        for (processor, &(fallbacks, kernels)) in processors.iter().zip(of_processors).filter(|(_, estimated)| estimated.0 > 0) {
-            let about = about(variant, processor);
-            progress::say(format!("warning: {about}: {fallbacks} of {kernels} kernels have no trained predictor; their latency is an estimate"));
+        for (processor, &(fallbacks, kernels)) in processors.iter().zip(of_processors) {
+            bundle::warn_of_estimates(&about(variant, processor), fallbacks, kernels);
         }
     }
     Ok(rows)

@@ -37,7 +37,7 @@ struct Running {
 impl<'a> Worker<'a> {
     pub fn new(show: &'a Show<'a>, setup: &Setup) -> CliResult<Self> {
         let (stage, region) = (show.stage, &show.stage.plan.region);
-        let first = show.level_ticket(show.levels.len() - 1, FULL, 0)?.wait()?;
+        let first = show.level_ticket(show.levels - 1, FULL, 0)?.wait()?;
         let (_, width) = features(&first, show.top, show.top)?;
         let settings = Settings::new(show.top, width, [region.rows, region.cols]);
         let flow = CameraFlow::new(show.video.intrinsics(), Structure::Distant);
@@ -45,7 +45,7 @@ impl<'a> Worker<'a> {
         runtime.full_frame(0, &show.video.pose(0), &features(&first, show.top, show.top)?.0)?;
         let upper = region.cycle.interval(stage.wishes.confidence)[1];
         let rest = stage.plan.usable().next_back().map_or(1.0, |level| level.rest_ns).max(1.0);
-        let full: Vec<u64> = stage.costs.levels.iter().take(show.levels.len()).map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
+        let full: Vec<u64> = stage.costs.levels.iter().take(show.levels).map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
         let settings = ResolutionSettings {
             interval_ns: (stage.wishes.frame_ns * stage.wishes.interval_frames as f64) as u64,
             ..ResolutionSettings::for_frames_of(stage.wishes.frame_ns as u64)
@@ -90,7 +90,7 @@ impl<'a> Worker<'a> {
             }
         }
         if self.running.is_none() {
-            let level = if self.system == System::Aria { self.ladder.level() } else { self.show.levels.len() - 1 };
+            let level = if self.system == System::Aria { self.ladder.level() } else { self.show.levels - 1 };
             let ticket = self.show.level_ticket(level, FULL, frame as usize)?;
             self.running = Some(Running { ticket, frame, level, since_ns: clock.now_ns(), answer: None });
         }
