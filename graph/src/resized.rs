@@ -90,6 +90,10 @@ impl Work<'_> {
         if !known_all || matches!(node.op.kind, OpKind::Unsupported(_)) {
             return Err("vitempo does not know its shapes".to_owned());
         }
+        let empty = |id: &&ValueId| self.graph.value(**id).tensor.as_ref().is_some_and(|t| t.shape.contains(&0));
+        if let Some(&id) = node.inputs.iter().chain(&node.outputs).find(empty) {
+            return Err(format!("`{}` has a dimension of 0", self.graph.value(id).name));
+        }
         let mut attributes = node.op.attributes.clone();
         let adapted = attributes::adapt(&node.op, &mut attributes, &inputs, &self.known)?;
         self.fit_constants(node)?;

@@ -67,111 +67,155 @@ impl Space {
     /// # Errors
     /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when it reads but is not in this space.
     pub fn decode(&self, text: &str) -> Result<Architecture, SpaceError> {
-        let fail = |(at, reason): (String, String)| SpaceError::Encoding { text: shorten(text), at: shorten(&at), reason };
-        let (mut architecture, plain) = parse(text).map_err(fail)?;
+        let mut cursor = Cursor { text: text.as_bytes(), at: 0, plain: true };
+        let mut architecture = cursor.architecture().map_err(|wrong| cursor.fault(wrong, text))?;
         architecture.input_channels = self.family.input_channels;
         architecture.classes = self.family.classes;
-        if !plain {
-            return Err(fail((text.to_owned(), format!("write `{}`", architecture.encode()))));
+        if !cursor.plain {
+            return Err(fault(text, text, format!("write `{}`", architecture.encode())));
         }
-        self.contains(&architecture).map(|()| architecture)
+        // Whether is asked by the million, why only of what is outside.
+        if self.includes(&architecture) { Ok(architecture) } else { self.contains(&architecture).map(|()| architecture) }
     }
 }
 
-/// The part that cannot be read, and why.
-type Fault = (String, String);
-
-/// The architecture, and whether it is written the one way that it is encoded.
-fn parse(text: &str) -> Result<(Architecture, bool), Fault> {
-    let mut parts = text.split('-');
-    if parts.next() != Some(PREFIX) {
-        return Err((text.to_owned(), format!("it must begin with `{PREFIX}-`")));
-    }
-    let mut next = |what: &str| parts.next().ok_or_else(|| (text.to_owned(), format!("{what} is missing")));
-    let mut size = Part::new(next("HEIGHTxWIDTH")?);
-    let (height, width) = (size.number("")?, size.number("x")?);
-    let mut plain = size.end()?;
-    let mut merged = Part::new(next("kNUMBER")?);
-    let merged_stages = merged.number("k")?;
-    plain &= merged.end()?;
-    let mut stages = Stages::new();
-    for part in parts {
-        let (stage, as_encoded) = parse_stage(part)?;
-        plain &= as_encoded;
-        if !stages.push(stage) {
-            return Err((part.to_owned(), format!("there are more than {} stages", crate::hybrid_vit::MAX_STAGES)));
-        }
-    }
-    Ok((Architecture { height, width, input_channels: 0, classes: 0, merged_stages, stages }, plain))
+fn fault(text: &str, at: &str, reason: String) -> SpaceError {
+    SpaceError::Encoding { text: shorten(text), at: shorten(at), reason }
 }
 
-fn parse_stage(text: &str) -> Result<(Stage, bool), Fault> {
-    let mut part = Part::new(text);
-    let sep_conv = part.letter('s', 'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
-    let channels = part.number("")?;
-    let token_mixer = match sep_conv {
-        true => TokenMixer::SepConv { kernel: part.number("k")?, expansion: part.number("e")? },
-        false => TokenMixer::Attention { heads: part.number("h")?, reduction: part.number("r")? },
-    };
-    let mlp_ratio = part.number("m")?;
-    let batch = part.letter('b', 'l', "here comes `b` (batch_norm) or `l` (layer_norm)")?;
-    let gelu = part.letter('g', 's', "here comes `g` (gelu) or `s` (silu)")?;
-    let single = part.rest.is_empty();
-    let depth = if single { 1 } else { part.number("x")? };
-    let plain = part.end()? && single == (depth == 1);
-    let norm = if batch { Norm::BatchNorm } else { Norm::LayerNorm };
-    let activation = if gelu { Activation::Gelu } else { Activation::Silu };
-    Ok((Stage { channels, depth, token_mixer, norm, activation, mlp_ratio }, plain))
+/// Why reading stopped; the cursor tells where. Costs nothing until it is put into words.
+#[derive(Clone, Copy)]
+enum Wrong {
+    /// Not this encoding.
+    Prefix,
+    /// A part that must come here does not.
+    Part(&'static str),
+    /// Neither this in front of a number nor a number.
+    Number(&'static str),
+    /// A number of so many digits behind this does not fit.
+    Large(&'static str, usize),
+    /// None of the letters that may come here.
+    Letter(&'static str),
+    /// The part should end here.
+    End,
+    /// One stage more than there is room for.
+    Stages,
 }
 
-/// What is left to read of one part between two `-`.
-struct Part<'a> {
-    whole: &'a str,
-    rest: &'a str,
-    /// Whether no number so far began with a needless zero.
+/// Reads a text from front to back.
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Whether everything so far is written the one way in which it is encoded.
     plain: bool,
 }
 
-impl<'a> Part<'a> {
-    fn new(whole: &'a str) -> Self {
-        Self { whole, rest: whole, plain: true }
+impl Cursor<'_> {
+    fn architecture(&mut self) -> Result<Architecture, Wrong> {
+        if !self.eat(PREFIX.as_bytes()) || !matches!(self.peek(), None | Some(b'-')) {
+            self.at = 0;
+            return Err(Wrong::Prefix);
+        }
+        self.part("HEIGHTxWIDTH")?;
+        let (height, width) = (self.number("")?, self.number("x")?);
+        self.part("kNUMBER")?;
+        let merged_stages = self.number("k")?;
+        let mut stages = Stages::new();
+        while self.peek().is_some() {
+            self.part("a stage")?;
+            let start = self.at;
+            let stage = self.stage()?;
+            if !stages.push(stage) {
+                self.at = start;
+                return Err(Wrong::Stages);
+            }
+        }
+        Ok(Architecture { height, width, input_channels: 0, classes: 0, merged_stages, stages })
     }
 
-    fn fault(&self, reason: String) -> Fault {
-        (self.whole.to_owned(), reason)
+    fn stage(&mut self) -> Result<Stage, Wrong> {
+        let sep_conv = self.letter(b's', b'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
+        let channels = self.number("")?;
+        let token_mixer = match sep_conv {
+            true => TokenMixer::SepConv { kernel: self.number("k")?, expansion: self.number("e")? },
+            false => TokenMixer::Attention { heads: self.number("h")?, reduction: self.number("r")? },
+        };
+        let mlp_ratio = self.number("m")?;
+        let batch = self.letter(b'b', b'l', "here comes `b` (batch_norm) or `l` (layer_norm)")?;
+        let gelu = self.letter(b'g', b's', "here comes `g` (gelu) or `s` (silu)")?;
+        let single = matches!(self.peek(), None | Some(b'-'));
+        let depth = if single { 1 } else { self.number("x")? };
+        self.plain &= single == (depth == 1);
+        let norm = if batch { Norm::BatchNorm } else { Norm::LayerNorm };
+        let activation = if gelu { Activation::Gelu } else { Activation::Silu };
+        Ok(Stage { channels, depth, token_mixer, norm, activation, mlp_ratio })
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn eat(&mut self, expected: &[u8]) -> bool {
+        let there = self.text[self.at..].starts_with(expected);
+        self.at += if there { expected.len() } else { 0 };
+        there
+    }
+
+    /// The `-` before a part.
+    fn part(&mut self, what: &'static str) -> Result<(), Wrong> {
+        match self.peek() {
+            Some(b'-') => self.at += 1,
+            None => return Err(Wrong::Part(what)),
+            Some(_) => return Err(Wrong::End),
+        }
+        Ok(())
     }
 
     /// `prefix`, then a number.
-    fn number<T: TryFrom<u32>>(&mut self, prefix: &str) -> Result<T, Fault> {
-        let digits = self.rest.strip_prefix(prefix).ok_or_else(|| self.fault(format!("`{prefix}` and a number are missing")))?;
-        let (mut value, mut end) = (0u64, 0);
-        for byte in digits.bytes().take_while(u8::is_ascii_digit) {
-            value = value.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
-            end += 1;
+    #[inline]
+    fn number<T: TryFrom<u32>>(&mut self, prefix: &'static str) -> Result<T, Wrong> {
+        if !self.eat(prefix.as_bytes()) {
+            return Err(Wrong::Number(prefix));
         }
-        let number = u32::try_from(value).ok().filter(|_| end > 0).and_then(|n| T::try_from(n).ok());
-        self.rest = &digits[end..];
-        self.plain &= end == 1 || !digits.starts_with('0');
-        number.ok_or_else(|| self.fault(format!("`{prefix}{}` is no number that fits", &digits[..end])))
+        let (start, mut value) = (self.at, 0u32);
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            value = value.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
+            self.at += 1;
+        }
+        let digits = self.at - start;
+        self.plain &= digits == 1 || self.text.get(start) != Some(&b'0');
+        match T::try_from(value) {
+            Ok(number) if digits > 0 => Ok(number),
+            Ok(_) => Err(Wrong::Number(prefix)),
+            Err(_) => Err(Wrong::Large(prefix, digits)),
+        }
     }
 
     /// One of two letters: whether it is the first.
-    fn letter(&mut self, yes: char, no: char, expected: &str) -> Result<bool, Fault> {
-        for (letter, answer) in [(yes, true), (no, false)] {
-            if let Some(rest) = self.rest.strip_prefix(letter) {
-                self.rest = rest;
-                return Ok(answer);
-            }
-        }
-        Err(self.fault(expected.to_owned()))
+    fn letter(&mut self, yes: u8, no: u8, expected: &'static str) -> Result<bool, Wrong> {
+        let letter = self.peek().filter(|letter| *letter == yes || *letter == no).ok_or(Wrong::Letter(expected))?;
+        self.at += 1;
+        Ok(letter == yes)
     }
 
-    /// Nothing may follow; whether what was read is [`Part::plain`].
-    fn end(&self) -> Result<bool, Fault> {
-        match self.rest {
-            "" => Ok(self.plain),
-            rest => Err(self.fault(format!("`{}` is too much", shorten(rest)))),
-        }
+    /// In words, with the part between two `-` in which it is wrong.
+    fn fault(&self, wrong: Wrong, text: &str) -> SpaceError {
+        let between = |from: usize, to: usize| String::from_utf8_lossy(self.text.get(from..to).unwrap_or_default());
+        let start = self.text[..self.at].iter().rposition(|byte| *byte == b'-').map_or(0, |dash| dash + 1);
+        let end = self.text[start..].iter().position(|byte| *byte == b'-').map_or(self.text.len(), |length| start + length);
+        let part = between(start, end);
+        let reason = match wrong {
+            Wrong::Prefix => format!("it must begin with `{PREFIX}-`"),
+            Wrong::Part(what) => format!("{what} is missing"),
+            Wrong::Number("") => "a number is missing".to_owned(),
+            Wrong::Number(prefix) => format!("`{prefix}` and a number are missing"),
+            Wrong::Large(prefix, digits) => format!("`{}` is no number that fits", shorten(&between(self.at - digits - prefix.len(), self.at))),
+            Wrong::Letter(expected) => expected.to_owned(),
+            Wrong::End => format!("`{}` is too much", shorten(&between(self.at, end))),
+            Wrong::Stages => format!("there are more than {} stages", crate::hybrid_vit::MAX_STAGES),
+        };
+        let whole = matches!(wrong, Wrong::Prefix | Wrong::Part(_));
+        fault(text, if whole { text } else { &part }, reason)
     }
 }
 

@@ -104,7 +104,7 @@ fn resize(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Kno
         };
         let stays = extent.old == extent.new && extent.old == size;
         let found = if stays { Some(size) } else { known.became(size, extent.side.or(by_place)) };
-        let scaled = || (extent.new * size).is_multiple_of(extent.old).then(|| extent.new * size / extent.old);
+        let scaled = || extent.new.checked_mul(size).filter(|product| product.is_multiple_of(extent.old)).map(|product| product / extent.old);
         let new = found.or_else(scaled).ok_or_else(|| format!("{} grows to {size}; what {} grows to is not known", extent.old, extent.new))?;
         out.push(new);
     }

@@ -74,3 +74,15 @@ fn what_does_not_fit_is_named() {
     assert!(wrong.to_string().contains("input `image` is [1, 3, 224, 224] and cannot become [3, 406, 658]"), "{wrong}");
     assert!(matches!(resized(&model, &[], &[]), Err(ResizeError::Inputs { given: 0, inputs: 1, .. })));
 }
+
+#[test]
+fn nothing_to_resize_is_an_error() {
+    let mut b = GraphBuilder::new("empty");
+    let x = b.input("x", f32(&[1, 4, 8, 8]));
+    let none = Attributes::new().with_ints("starts", [2]).with_ints("ends", [2]).with_ints("axes", [1]);
+    let x = b.op("none", OpKind::Slice, none, &[x]).expect("a slice");
+    let x = b.op("grow", OpKind::Resize, Attributes::new().with_ints("sizes", [1, 0, 16, 16]), &[x]).expect("a resize");
+    let graph = b.finish(vec![x]).expect("a graph");
+    let error = resized(&graph, &[vec![1, 4, 16, 16]], &[]).expect_err("no elements");
+    assert!(error.to_string().contains("`none`") && error.to_string().contains("dimension of 0"), "{error}");
+}

@@ -7,7 +7,7 @@
 use super::{
     Built, Network, OperatorSample, Template, between, draw, extremes,
     images::{activate, average_whole, conv, resized},
-    modes, pick, unary,
+    modes, permuted, pick, unary,
 };
 use crate::Generator;
 use vitempo_graph::{Attributes, GraphError, OpKind, TensorSpec, ValueId};
@@ -35,7 +35,7 @@ const TEMPLATES: &[(&str, Template)] = &[
 /// # Errors
 /// [`GraphError`] when a template contradicts itself, which its test rules out.
 pub fn blocks(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
-    draw(&[TEMPLATES, modes::TEMPLATES, extremes::TEMPLATES].concat(), count, seed)
+    draw(&[TEMPLATES, modes::TEMPLATES, extremes::TEMPLATES, permuted::TEMPLATES].concat(), count, seed)
 }
 
 /// Elements that the images of these blocks have at most.

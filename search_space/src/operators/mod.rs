@@ -10,6 +10,7 @@ mod convolutions;
 mod extremes;
 mod images;
 mod modes;
+mod permuted;
 mod rearrangements;
 mod series;
 mod tokens;

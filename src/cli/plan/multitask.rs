@@ -6,14 +6,14 @@ use super::{
         error::{CliError, CliResult},
         models::ModelArgs,
         output::{self, Format},
-        profile::go_on,
+        profile::{go_on, parse_positive},
         progress, quantity,
     },
     costs,
     division::divide,
     live::{LiveArgs, Stand},
     pipeline::parse_processor,
-    placements::{Placed, Placements},
+    placements::{Placed, Placements, Round},
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 use vitempo_graph::{Graph, LatencyModel};
@@ -25,6 +25,7 @@ use vitempo_planners::{
     },
     simulator::simulate,
 };
+use vitempo_predictors::metrics;
 use vitempo_profiler::{
     OutputValues,
     live::{Stage, Task},
@@ -60,6 +61,10 @@ pub struct MultitaskArgs {
     #[command(flatten)]
     pub live: LiveArgs,
 
+    /// How often to measure parts and placements in turns; told are medians, and each simulation is held against the run just after its costs
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_positive, requires = "engines")]
+    pub rounds: usize,
+
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -83,18 +88,7 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
     if !args.processors.is_empty() {
         plan.forecast(&divided.parts)?;
     }
-    let stand = if args.live.engines.is_empty() { None } else { Some(Stand::start(&args.live, divided)?) };
-    if let Some(stand) = &stand {
-        plan.measure(stand)?;
-    }
-    let mut rows = Vec::new();
-    for execution in [Execution::Sequential, Execution::Pipelined] {
-        for schedule in plan.model.all(execution)? {
-            rows.push(plan.place(schedule, stand.as_ref())?);
-        }
-    }
-    let engines = stand.as_ref().map(|stand| stand.describe(&args.live));
-    let placements = Placements::new(plan.model, rows, plan.rehearsal.slowdown, engines);
+    let placements = if args.live.engines.is_empty() { plan.placements(None)? } else { plan.placements(Some(&Stand::start(&args.live, divided)?))? };
     output::print(&placements, args.format)
 }
 
@@ -109,11 +103,42 @@ fn features_bytes(parts: &[Graph]) -> u64 {
 }
 
 /// What is known so far.
+#[derive(Clone)]
 struct Planning<'a> {
     args: &'a MultitaskArgs,
     names: Vec<String>,
     model: MultiTask,
     rehearsal: Rehearsal,
+}
+
+/// What engines take, once or several times.
+#[derive(Default)]
+struct Measured {
+    /// By engine and part, ns.
+    samples: Vec<Vec<Vec<u64>>>,
+    /// How much longer each engine takes while all others work, once each time.
+    slowdowns: Vec<Vec<f64>>,
+}
+
+impl Measured {
+    fn extend(&mut self, other: Self) {
+        self.slowdowns.extend(other.slowdowns);
+        if self.samples.is_empty() {
+            self.samples = other.samples;
+            return;
+        }
+        let pairs = self.samples.iter_mut().flatten().zip(other.samples.into_iter().flatten());
+        pairs.for_each(|(own, new)| own.extend(new));
+    }
+
+    fn slowdown(&self, engine: usize) -> f64 {
+        metrics::median(&self.slowdowns.iter().filter_map(|of| of.get(engine).copied()).collect::<Vec<f64>>()).unwrap_or(1.0)
+    }
+
+    /// Typical spread of one part on one engine.
+    fn cv(&self) -> f64 {
+        metrics::median(&self.samples.iter().flatten().map(|own| spread(own)).collect::<Vec<f64>>()).unwrap_or(0.0)
+    }
 }
 
 impl Planning<'_> {
@@ -130,38 +155,80 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Costs from the engines, where no bundle gave them; and how much engines slow each other down.
-    fn measure(&mut self, stand: &Stand) -> CliResult {
-        let frames = self.args.live.frames;
-        let engines = self.args.live.engines.len();
-        let parts: Vec<usize> = (0..self.names.len()).collect();
-        progress::say(format!("measuring {} parts on {engines} engines, one at a time", parts.len()));
-        let values = stand.computed(&parts, 0)?;
-        let mut samples = Vec::new();
-        for processor in 0..engines {
-            let own = parts.iter().map(|&part| stand.alone(part, processor, &values, frames)).collect::<CliResult<Vec<_>>>()?;
-            samples.push(own);
+    /// Every placement, simulated, and run where there are engines: in turns with measuring what it is made of.
+    fn placements(self, stand: Option<&Stand>) -> CliResult<Placements> {
+        let mut all = Measured::default();
+        let mut told = self.clone();
+        if let Some(stand) = stand {
+            all = self.measured(stand)?;
+            told = self.with(&all)?;
         }
-        self.rehearsal.cv = median(samples.iter().flatten().map(|own| spread(own)));
-        if self.args.processors.is_empty() {
-            for (engine, own) in self.args.live.engines.iter().zip(&samples) {
-                let latencies: Vec<Option<Interval>> = own.iter().map(|samples| interval(samples)).collect();
-                self.model.add_processor(&engine.name, &latencies, Some(Interval::ZERO));
+        let mut rows = Vec::new();
+        for execution in [Execution::Sequential, Execution::Pipelined] {
+            rows.extend(told.model.all(execution)?.into_iter().map(|schedule| Placed { schedule, rounds: Vec::new() }));
+        }
+        for round in 1..=self.args.rounds {
+            for row in &mut rows {
+                let mut now = told.clone();
+                if let Some(stand) = stand {
+                    progress::say(format!("round {round} of {}: {}", self.args.rounds, row.describe(&told.model.processors)));
+                    let measured = self.measured(stand)?;
+                    now = self.with(&measured)?;
+                    all.extend(measured);
+                }
+                row.rounds.push(now.round(&row.schedule, stand)?);
             }
         }
+        if stand.is_some() {
+            told = self.with(&all)?;
+            for row in &mut rows {
+                row.schedule = told.anew(&row.schedule)?;
+            }
+        }
+        let engines = stand.map(|stand| stand.describe(&self.args.live));
+        Ok(Placements::new(told.model, rows, told.rehearsal.slowdown, engines))
+    }
+
+    /// What the parts take on the engines, and how much engines slow each other down.
+    fn measured(&self, stand: &Stand) -> CliResult<Measured> {
+        let frames = self.args.live.frames;
+        let parts: Vec<usize> = (0..self.names.len()).collect();
+        let values = stand.computed(&parts, 0)?;
+        let mut samples = Vec::new();
+        for processor in 0..self.args.live.engines.len() {
+            samples.push(parts.iter().map(|&part| stand.alone(part, processor, &values, frames)).collect::<CliResult<Vec<_>>>()?);
+        }
         let slowdown = side_by_side(stand, &values, &samples, frames)?;
-        let of_processor = |name: &String| self.args.live.index_of(name).map(|engine| slowdown[engine]);
-        self.rehearsal.slowdown = self.model.processors.iter().map(of_processor).collect::<CliResult<_>>()?;
-        Ok(())
+        Ok(Measured { samples, slowdowns: vec![slowdown] })
+    }
+
+    /// The same with costs that were measured, where no bundle gave them, and with how engines slow each other down.
+    fn with(&self, measured: &Measured) -> CliResult<Self> {
+        let mut with = self.clone();
+        if self.args.processors.is_empty() {
+            for (engine, own) in self.args.live.engines.iter().zip(&measured.samples) {
+                let latencies: Vec<Option<Interval>> = own.iter().map(|samples| interval(samples)).collect();
+                with.model.add_processor(&engine.name, &latencies, Some(Interval::ZERO));
+            }
+        }
+        with.rehearsal.cv = measured.cv();
+        let of_processor = |name: &String| self.args.live.index_of(name).map(|engine| measured.slowdown(engine));
+        with.rehearsal.slowdown = with.model.processors.iter().map(of_processor).collect::<CliResult<_>>()?;
+        Ok(with)
+    }
+
+    /// The same placement with the costs of now.
+    fn anew(&self, schedule: &Schedule) -> CliResult<Schedule> {
+        let same = self.model.schedule(schedule.encoder, &schedule.decoders, schedule.execution);
+        same.ok_or_else(|| CliError::ours("a part that ran before has no cost"))
     }
 
     /// One placement, simulated, and run where there are engines.
-    fn place(&self, schedule: Schedule, stand: Option<&Stand>) -> CliResult<Placed> {
+    fn round(&self, schedule: &Schedule, stand: Option<&Stand>) -> CliResult<Round> {
+        let schedule = self.anew(schedule)?;
         let scenario = self.rehearsal.scenario(&self.model, &schedule);
-        let mut simulated = simulate(&scenario, 0).map_err(CliError::user)?;
-        let mut placed = Placed { simulated: simulated.streams.swap_remove(0), live: None, apart: None, schedule };
-        let Some(stand) = stand else { return Ok(placed) };
-        progress::say(format!("running {}", placed.describe(&self.model.processors)));
+        let simulated = simulate(&scenario, 0).map_err(CliError::user)?.streams.swap_remove(0);
+        let Some(stand) = stand else { return Ok(Round { simulated, live: None, apart: None }) };
         let engine = |processor: usize| self.args.live.index_of(&self.model.processors[processor]);
         let task = |&(part, processor): &(usize, usize)| -> CliResult<Task> { Ok(Task { part, processor: engine(processor)? }) };
         let step = |tasks: &Vec<(usize, usize)>| tasks.iter().map(task).collect::<CliResult<Vec<_>>>();
@@ -169,11 +236,9 @@ impl Planning<'_> {
             let steps = steps.iter().map(step).collect::<CliResult<_>>()?;
             Ok(Stage { name: format!("stage {}", index + 1), queue: self.rehearsal.queue, steps })
         };
-        let stages = placed.schedule.stages().iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
+        let stages = schedule.stages().iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
         let run = stand.run(&stages)?;
-        placed.apart = stand.apart(&run)?;
-        placed.live = Some(stand.outcome(&run));
-        Ok(placed)
+        Ok(Round { simulated, live: Some(stand.outcome(&run)), apart: stand.apart(&run)? })
     }
 }
 
@@ -184,7 +249,6 @@ fn side_by_side(stand: &Stand, values: &[Arc<OutputValues>], alone: &[Vec<Vec<u6
         return Ok(vec![1.0; typical.len()]);
     }
     let longest = typical.iter().copied().fold(0.0, f64::max);
-    progress::say("measuring the encoder on all engines at the same time");
     let beside = std::thread::scope(|scope| {
         let start = |(processor, own): (usize, &f64)| {
             let as_long_as_others = (frames as f64 * longest / own.max(1.0)).ceil() as usize;
@@ -212,12 +276,6 @@ fn spread(samples: &[u64]) -> f64 {
     1.4826 * deviation / statistics::median(samples).unwrap_or(1.0).max(1.0)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +286,6 @@ mod tests {
         assert_eq!(interval(&samples), Interval::new(550, 200, 1000));
         assert_eq!(interval(&[7]), Some(Interval::exact(7)));
         assert_eq!(interval(&[]), None);
-        assert_eq!((spread(&[5, 5, 5]), median([3.0, 1.0, 2.0].into_iter())), (0.0, 2.0));
+        assert!(spread(&[5, 5, 5]).abs() < 1e-12);
     }
 }

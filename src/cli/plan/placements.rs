@@ -1,4 +1,7 @@
 //! All placements of a multi-task model: what they should take, what the simulator says, what was measured, and how good the choice was.
+//!
+//! A machine that others share is not the same from one minute to the next. So what is simulated is compared with what was measured round by round, each
+//! simulation with costs from just before its run; told are medians over the rounds.
 
 use super::{
     super::{
@@ -15,15 +18,32 @@ use vitempo_planners::{
     pipeline::multitask::{Execution, MultiTask, Part, Schedule, eta, percent_of_maximum},
     simulator::StreamOutcome,
 };
+use vitempo_predictors::metrics;
 
 /// One placement.
 pub struct Placed {
     pub schedule: Schedule,
+    pub rounds: Vec<Round>,
+}
+
+/// What became of a placement once.
+pub struct Round {
     pub simulated: StreamOutcome,
     /// Where there are engines.
     pub live: Option<StreamOutcome>,
     /// How far its results are from the whole model's.
     pub apart: Option<f64>,
+}
+
+impl Round {
+    /// What ran, or else what was simulated.
+    fn told(&self) -> &StreamOutcome {
+        self.live.as_ref().unwrap_or(&self.simulated)
+    }
+
+    fn error(&self) -> Option<f64> {
+        Some(self.simulated.period_ns()? / self.live.as_ref()?.period_ns()? - 1.0)
+    }
 }
 
 /// Every placement, least forecast period first.
@@ -55,18 +75,36 @@ impl Placed {
         self.schedule.period_ns.point() as f64
     }
 
+    /// Over the rounds.
+    fn median(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
+        metrics::median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
+    }
+
+    fn simulated_ns(&self) -> Option<f64> {
+        self.median(|round| round.simulated.period_ns())
+    }
+
     fn live_ns(&self) -> Option<f64> {
-        self.live.as_ref().and_then(StreamOutcome::period_ns)
+        self.median(|round| round.live.as_ref().and_then(StreamOutcome::period_ns))
     }
 
     /// How far the simulated period is from the measured one, as a share.
     fn error(&self) -> Option<f64> {
-        Some(self.simulated.period_ns()? / self.live_ns()? - 1.0)
+        self.median(Round::error)
+    }
+
+    /// Latency below which this share of frames lies, over the rounds, ns.
+    fn latency_ns(&self, share: f64) -> Option<f64> {
+        self.median(|round| round.told().latency_quantile(share).map(|ns| ns as f64))
+    }
+
+    fn late_share(&self) -> f64 {
+        self.median(|round| Some(1.0 - round.told().deadline_success_rate())).unwrap_or(0.0)
     }
 
     /// Share of the ideal doubling that overlapping attains, measured where it ran.
     fn eta(&self) -> Option<f64> {
-        let period_ns = self.live_ns().or_else(|| self.simulated.period_ns())?;
+        let period_ns = self.live_ns().or_else(|| self.simulated_ns())?;
         let pipelined = self.schedule.execution == Execution::Pipelined;
         pipelined.then(|| eta(percent_of_maximum(1e9 / period_ns, self.schedule.latency_ns.point() as f64 / 1e6)))
     }
@@ -122,7 +160,7 @@ impl Placements {
         if let Some((regret, best)) = self.regret() {
             let _ = writeln!(text, "live regret {}: the best one measured is {}", output::percent(regret), best.describe(&self.model.processors));
         }
-        if let Some(apart) = self.rows.iter().filter_map(|row| row.apart).reduce(f64::max) {
+        if let Some(apart) = self.rows.iter().flat_map(|row| &row.rounds).filter_map(|round| round.apart).reduce(f64::max) {
             let _ = writeln!(text, "results are those of the whole model to {apart:.1e} of the largest value");
         }
         text
@@ -139,17 +177,15 @@ impl Report for Placements {
         }
         let mut table = Table::new(&["Placement", "Forecast", "Simulated", "Live", "Error", "p50", "p99", "Late", "eta"], 1);
         for row in &self.rows {
-            let told = row.live.as_ref().unwrap_or(&row.simulated);
-            let quantile = |share| ms(told.latency_quantile(share).map(|ns| ns as f64));
             table.row([
                 row.describe(&self.model.processors),
                 ms(Some(row.predicted_ns())),
-                ms(row.simulated.period_ns()),
+                ms(row.simulated_ns()),
                 ms(row.live_ns()),
                 row.error().map_or_else(|| "-".to_owned(), output::percent),
-                quantile(0.5),
-                quantile(0.99),
-                output::percent(1.0 - told.deadline_success_rate()),
+                ms(row.latency_ns(0.5)),
+                ms(row.latency_ns(0.99)),
+                output::percent(row.late_share()),
                 row.eta().map_or_else(|| "-".to_owned(), |eta| format!("{eta:.2}")),
             ]);
         }
@@ -162,21 +198,19 @@ impl Report for Placements {
         let mut table = Table::new(&headings, 3);
         let optional = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
         for row in &self.rows {
-            let told = row.live.as_ref().unwrap_or(&row.simulated);
             let name = |processor: usize| self.model.processors[processor].clone();
             let decoders: Vec<String> = row.schedule.decoders.iter().map(|&p| name(p)).collect();
-            let quantile = |share| optional(told.latency_quantile(share).map(|ns| ns as f64));
             table.row([
                 name(row.schedule.encoder),
                 decoders.join(" "),
                 row.execution().to_owned(),
                 row.predicted_ns().to_string(),
-                optional(row.simulated.period_ns()),
+                optional(row.simulated_ns()),
                 optional(row.live_ns()),
-                quantile(0.5),
-                quantile(0.99),
-                (1.0 - told.deadline_success_rate()).to_string(),
-                optional(row.apart),
+                optional(row.latency_ns(0.5)),
+                optional(row.latency_ns(0.99)),
+                row.late_share().to_string(),
+                optional(row.median(|round| round.apart)),
             ]);
         }
         table.to_csv()
@@ -192,6 +226,7 @@ impl Report for Placements {
                 json!({"name": part.name, "latency_ns": latency})
             })
             .collect();
+        let round = |round: &Round| json!({"simulated": told(&round.simulated, Evidence::Simulation), "live": round.live.as_ref().map(|live| told(live, Evidence::Live))});
         let row = |row: &Placed| {
             let s = &row.schedule;
             json!({
@@ -199,10 +234,12 @@ impl Report for Placements {
                 "decoders": s.decoders.iter().map(|&p| name(p)).collect::<Vec<_>>(),
                 "execution": row.execution(),
                 "forecast": {"period_ns": s.period_ns, "latency_ns": s.latency_ns, "evidence": Evidence::CostModel},
-                "simulated": told(&row.simulated, Evidence::Simulation),
-                "live": row.live.as_ref().map(|live| told(live, Evidence::Live)),
+                "simulated": {"period_ns": row.simulated_ns(), "evidence": Evidence::Simulation},
+                "live": row.live_ns().map(|ns| json!({"period_ns": ns, "latency_p50_ns": row.latency_ns(0.5), "latency_p99_ns": row.latency_ns(0.99), "evidence": Evidence::Live})),
+                "rounds": row.rounds.iter().map(round).collect::<Vec<_>>(),
+                "error": row.error(),
                 "eta": row.eta(),
-                "apart": row.apart,
+                "apart": row.median(|round| round.apart),
             })
         };
         let rows: Vec<Value> = self.rows.iter().map(row).collect();
