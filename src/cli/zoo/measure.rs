@@ -14,7 +14,7 @@ use super::{
     },
     engine::Engine,
     labelled::Labelled,
-    stitch::sampled,
+    sampling::{Codes, MOST_LISTED, measured},
     tasks::TasksFile,
     variants::{Variants, Weights},
 };
@@ -49,7 +49,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub labels: PathBuf,
 
-    /// So many stitched variants, drawn at random; without it, all of them
+    /// So many stitched variants: half at random, then those that may be among the best tenth or not; without it, all of them
     #[arg(long, value_name = "COUNT", value_parser = parse_positive)]
     pub sample: Option<usize>,
 
@@ -84,13 +84,18 @@ pub fn run(args: &MeasureArgs) -> CliResult {
     let variants = Variants::read(&file, &entry, &options, Weights::Values)?;
     variants.check_neighbours().map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
     let labelled = Labelled::read(&args.images, &args.labels, &variants)?;
-    let positions = variants.subgraphs.len();
-    let originals = (0..variants.names.len()).map(|variant| vec![variant; positions]);
-    let drawn = sampled(&variants, args.sample.unwrap_or(usize::MAX), args.seed)?;
-    let chosen: Vec<Vec<usize>> = drawn.into_iter().chain(originals).collect::<BTreeSet<_>>().into_iter().collect();
-    let right = Walk::new(&variants, &Engine::find(&args.engine, 1)?, &chosen)?.right(&labelled)?;
-    let percent = |right: u64| 100.0 * right as f64 / labelled.count().max(1) as f64;
-    let rows: Vec<(Vec<usize>, f64)> = chosen.into_iter().zip(right.into_iter().map(percent)).collect();
+    let codes = Codes { variants: variants.names.len(), positions: variants.subgraphs.len() };
+    if codes.all() > MOST_LISTED {
+        let reason = format!("{} variants of {} subgraphs: more than {MOST_LISTED} stitched ones", codes.variants, codes.positions);
+        return Err(CliError::user(reason).hint("take fewer variants"));
+    }
+    let engine = Engine::find(&args.engine, 1)?;
+    let known = measured(codes, args.sample.unwrap_or(usize::MAX), args.seed, |asked| {
+        let chosen: Vec<Vec<usize>> = asked.iter().map(|&code| codes.digits(code).collect()).collect();
+        let right = Walk::new(&variants, &engine, &chosen)?.right(&labelled)?;
+        Ok(right.into_iter().map(|right| 100.0 * right as f64 / labelled.count().max(1) as f64).collect())
+    })?;
+    let rows: Vec<(Vec<usize>, f64)> = known.into_iter().map(|(code, percent)| (codes.digits(code).collect(), percent)).collect();
     let measured = Measured { rows, engine: args.engine.clone(), images: labelled.count(), variants: &variants };
     if let Some(path) = &args.accuracies {
         files::write(path, measured.accuracies()?.as_bytes())?;

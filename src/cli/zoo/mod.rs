@@ -8,6 +8,7 @@ mod npy;
 mod recall;
 mod recipe;
 mod report;
+pub mod sampling;
 mod stitch;
 pub mod tasks;
 pub mod variants;

@@ -196,7 +196,7 @@ impl<'a> Page<'a> {
             let ends = recall.recall.first().zip(recall.recall.last()).map(|(least, most)| format!("{} to {}", percent(*least), percent(*most)));
             let _ = writeln!(
                 text,
-                "`{}`: fitted to {SAMPLES} of {} stitched variants and the originals, it finds {} of the best tenth on average ({} over {DRAWS} draws), and is {:.2} points off on average. Level of evidence: {} (accuracy really computed).",
+                "`{}`: when {SAMPLES} of {} stitched variants are measured beside the originals, half at random and half where the estimate is near the border of the best tenth, {} of the best tenth are found on average ({} over {DRAWS} draws), with accuracies {:.2} points off on average. Level of evidence: {} (accuracy really computed).",
                 task.name,
                 task.accuracies_bp.len(),
                 percent(recall.mean()),

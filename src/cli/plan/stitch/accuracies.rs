@@ -1,9 +1,10 @@
-//! How accurate stitched variants are: listed, where all were measured; by an estimator fitted to those that were; else each original's drop shared evenly
-//! among its subgraphs.
+//! How accurate stitched variants are: as measured, where they were; by an estimator fitted to those that were; else each original's drop shared evenly among
+//! its subgraphs.
 
 use super::super::super::{
     error::{CliError, CliResult},
     zoo::{
+        sampling::{Codes, MOST_LISTED},
         tasks::{TaskEntry, TasksFile, VariantEntry, basis_points},
         variants::Variants,
     },
@@ -11,9 +12,6 @@ use super::super::super::{
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use vitempo_planners::stitch::{Accuracy, Additive, Monotone, Table};
 use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
-
-/// Most stitched variants that are listed.
-const MOST_LISTED: usize = 1 << 20;
 
 /// Accuracies of a task's stitched variants, and how they are known.
 pub struct Known {
@@ -37,10 +35,11 @@ pub fn of_task(file: &TasksFile, entry: &TaskEntry, variants: &Variants, seed: u
     for (variant, &bp) in originals.iter().enumerate() {
         measured.entry(vec![variant; positions]).or_insert(bp);
     }
-    let all = variants.names.len().checked_pow(positions as u32).filter(|&all| all <= MOST_LISTED);
-    if all == Some(measured.len()) {
+    let codes = Codes { variants: variants.names.len(), positions };
+    let listed = codes.all() <= MOST_LISTED;
+    if listed && codes.all() == measured.len() {
         let count = measured.len();
-        let accuracy = Arc::new(Table::new(positions, variants.names.len(), measured.into_values().collect())?);
+        let accuracy = Arc::new(Table::new(positions, codes.variants, measured.into_values().collect())?);
         return Ok(Known { accuracy, how: format!("measured: all {count} stitched variants"), measured: count });
     }
     let sample = |(stitched, &bp): (&Vec<usize>, &u32)| {
@@ -52,7 +51,16 @@ pub fn of_task(file: &TasksFile, entry: &TaskEntry, variants: &Variants, seed: u
     let how = format!("estimated: gradient boosting on {} measured variants, {:.2} points off in cross-validation", samples.len(), estimator.error() / 100.0);
     let estimate =
         move |subgraphs: &[u32]| estimator.estimate(&subgraphs.iter().map(|&bp| f64::from(bp)).collect::<Vec<_>>()).round().clamp(0.0, 10_000.0) as u32;
-    Ok(Known { accuracy: Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), how, measured: samples.len() })
+    if !listed {
+        return Ok(Known { accuracy: Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), how, measured: samples.len() });
+    }
+    let of = |code: usize| {
+        let stitched: Vec<usize> = codes.digits(code).collect();
+        let estimated = || estimate(&stitched.iter().map(|&variant| originals.get(variant).copied().unwrap_or(0)).collect::<Vec<_>>());
+        measured.get(&stitched).copied().unwrap_or_else(estimated)
+    };
+    let accuracy = Table::new(positions, codes.variants, (0..codes.all()).map(of).collect())?;
+    Ok(Known { accuracy: Arc::new(accuracy), how, measured: samples.len() })
 }
 
 fn original(file: &TasksFile, entry: &TaskEntry, variant: &VariantEntry) -> CliResult<u32> {

@@ -1,0 +1,103 @@
+//! Which stitched variants to measure when not all can be: half of them at random, then those of which the estimator cannot tell whether they are among the best.
+//!
+//! Where the best end is what planners have to know. Around that border measuring decides, elsewhere the estimate does; what was measured needs no estimate.
+
+use super::super::error::{CliError, CliResult};
+use rand::{SeedableRng, rngs::StdRng, seq::index};
+use std::collections::BTreeMap;
+use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
+
+/// Share of stitched variants that counts as the best.
+pub const BEST: f64 = 0.1;
+/// Most stitched variants that are listed.
+pub const MOST_LISTED: usize = 1 << 20;
+/// Measured between two looks at the estimates.
+const AT_ONCE: usize = 10;
+
+/// Stitched variants by number: the variant of each position is a digit, that of the last position the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Codes {
+    pub variants: usize,
+    pub positions: usize,
+}
+
+impl Codes {
+    pub fn all(self) -> usize {
+        self.variants.saturating_pow(self.positions as u32)
+    }
+
+    pub fn digits(self, code: usize) -> impl Iterator<Item = usize> {
+        (0..self.positions).rev().map(move |position| code / self.variants.pow(position as u32) % self.variants)
+    }
+
+    /// The variant as it is, without stitching.
+    pub fn original(self, variant: usize) -> usize {
+        (0..self.positions).fold(0, |code, _| code * self.variants + variant)
+    }
+}
+
+/// Accuracies in percent by code: of the originals and of so many stitched variants. `measure` is asked for several at a time.
+pub fn measured(codes: Codes, samples: usize, seed: u64, mut measure: impl FnMut(&[usize]) -> CliResult<Vec<f64>>) -> CliResult<BTreeMap<usize, f64>> {
+    let all = codes.all();
+    let at_random = if samples < all { samples.div_ceil(2) } else { all };
+    let drawn = index::sample(&mut StdRng::seed_from_u64(seed), all, at_random.min(all));
+    let mut first: Vec<usize> = (0..codes.variants).map(|variant| codes.original(variant)).chain(drawn).collect();
+    first.sort_unstable();
+    first.dedup();
+    let mut known: BTreeMap<usize, f64> = first.iter().copied().zip(measure(&first)?).collect();
+    let mut left = samples.saturating_sub(at_random);
+    while left > 0 && known.len() < all {
+        let next = undecided(&estimates(codes, &known, seed)?, &known, left.min(AT_ONCE));
+        known.extend(next.iter().copied().zip(measure(&next)?));
+        left -= next.len().max(1).min(left);
+    }
+    Ok(known)
+}
+
+/// Accuracies of all stitched variants in percent: as measured, else estimated.
+pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
+    let subgraphs = |code: usize| -> Vec<f64> { codes.digits(code).map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0)).collect() };
+    let samples: Vec<Sample> = known.iter().map(|(&code, &accuracy)| Sample { subgraphs: subgraphs(code), accuracy }).collect();
+    let estimator = AccuracyEstimator::fit(codes.positions, &samples, seed).map_err(CliError::user)?;
+    Ok((0..codes.all()).map(|code| known.get(&code).copied().unwrap_or_else(|| estimator.estimate(&subgraphs(code)))).collect())
+}
+
+/// Of what was not measured, the nearest to the border of the best, by rank.
+fn undecided(estimated: &[f64], known: &BTreeMap<usize, f64>, count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..estimated.len()).collect();
+    order.sort_by(|&a, &b| estimated[b].total_cmp(&estimated[a]).then(a.cmp(&b)));
+    let border = (BEST * estimated.len() as f64).round() as usize;
+    let mut open: Vec<(usize, usize)> = order.iter().enumerate().filter(|(_, code)| !known.contains_key(code)).map(|(rank, &code)| (rank.abs_diff(border), code)).collect();
+    open.sort_unstable();
+    let mut chosen: Vec<usize> = open.into_iter().take(count).map(|(_, code)| code).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_asked_for_are_measured_once_and_the_rest_estimated() {
+        let codes = Codes { variants: 5, positions: 3 };
+        let truth = |code: usize| 90.0 - codes.digits(code).map(|v| (v * v) as f64).sum::<f64>();
+        for samples in [1, 8, 30, 125, 400] {
+            let mut asked = Vec::new();
+            let known = measured(codes, samples, 1, |codes| {
+                asked.extend_from_slice(codes);
+                Ok(codes.iter().map(|&code| truth(code)).collect())
+            })
+            .expect("accuracies");
+            assert_eq!(asked.len(), known.len(), "{samples}: nothing twice");
+            assert!(known.len() >= samples.min(120) && known.len() <= (samples + 5).min(125), "{samples}: {}", known.len());
+            assert!((0..5).all(|variant| known.contains_key(&codes.original(variant))));
+        }
+    }
+
+    #[test]
+    fn codes_are_digits() {
+        let codes = Codes { variants: 8, positions: 3 };
+        assert_eq!((codes.all(), codes.digits(0o123).collect::<Vec<_>>(), codes.original(3)), (512, vec![1, 2, 3], 0o333));
+    }
+}
