@@ -8,7 +8,8 @@ use crate::{
     features::{FeatureSchema, Footprint, kin},
     forecast::{Tally, footprint},
 };
-use std::collections::{BTreeMap, HashMap};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::BTreeMap;
 use vitempo_graph::{Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource};
 
 /// Graphs whose kernels are held at the same time.

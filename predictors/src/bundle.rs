@@ -11,9 +11,10 @@ use crate::{
     predictors::Fallbacks,
     regressors::{Baseline, Fitted, Lasso, Trees},
 };
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     io::{Read, Write},
     path::Path,
     sync::Mutex,

@@ -1,8 +1,9 @@
 //! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate per kernel -> sum -> end to end with an interval.
 
 use crate::{Calibration, Estimate, Interval, PredictorBundle, features::Footprint};
+use foldhash::HashMap;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{MutexGuard, PoisonError},
 };
 use vitempo_graph::{Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, Prediction, PredictionError, PredictionSource, lowering};

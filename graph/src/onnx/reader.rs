@@ -7,7 +7,8 @@ use super::payload::Limits;
 use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune, quantized};
 use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Operator sets whose meaning the reader knows.
@@ -122,10 +123,10 @@ impl<'a> Reader<'a> {
     /// Reads the nodes as they come; where one reads what is not there yet, sorts them and begins again.
     fn nodes(&mut self) -> Result<(), OnnxError> {
         for index in 0..self.graph.node.len() {
-            if self.missing(index).is_some() {
-                return self.sorted_nodes();
+            match self.read(index) {
+                Ok(ids) => self.node(index, &ids)?,
+                Err(_) => return self.sorted_nodes(),
             }
-            self.node(index)?;
         }
         Ok(())
     }
@@ -139,17 +140,17 @@ impl<'a> Reader<'a> {
         self.generated.clear();
         self.folded = 0;
         for index in order {
-            if let Some(missing) = self.missing(index) {
-                return Err(self.graph_error(GraphError::Dangling { node: self.label(index), value: missing.to_owned() }));
-            }
-            self.node(index)?;
+            let dangling = |value: &str| self.graph_error(GraphError::Dangling { node: self.label(index), value: value.to_owned() });
+            let ids = self.read(index).map_err(dangling)?;
+            self.node(index, &ids)?;
         }
         Ok(())
     }
 
-    /// The first input of a node that nothing before it provides.
-    fn missing(&self, index: usize) -> Option<&'a str> {
-        self.graph.node[index].input.iter().map(String::as_str).find(|name| !name.is_empty() && !self.ids.contains_key(name))
+    /// What a node reads, `None` for an omitted input; or the first input that nothing before it provides.
+    fn read(&self, index: usize) -> Result<Vec<Option<ValueId>>, &'a str> {
+        let id = |name: &'a String| if name.is_empty() { Ok(None) } else { self.ids.get(name.as_str()).map(|id| Some(*id)).ok_or(name.as_str()) };
+        self.graph.node[index].input.iter().map(id).collect()
     }
 
     /// How messages name a node.
@@ -158,13 +159,12 @@ impl<'a> Reader<'a> {
         if node.name.is_empty() { format!("{}_{index}", node.op_type) } else { node.name.clone() }
     }
 
-    fn node(&mut self, index: usize) -> Result<(), OnnxError> {
+    fn node(&mut self, index: usize, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
         let proto = &self.graph.node[index];
-        let ids: Vec<Option<ValueId>> = proto.input.iter().map(|name| self.ids.get(name.as_str()).copied()).collect();
         let unknown = ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
         if let Some(value) = unknown {
             let reason = format!("the shape of its input `{}` is not known", value.name);
-            return self.unsupported(index, &ids, Some(reason));
+            return self.unsupported(index, ids, Some(reason));
         }
         let inputs: Vec<Option<&Value>> = ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
         let constant: Vec<bool> = ids.iter().map(|id| id.is_some_and(|id| self.is_weight(id))).collect();
@@ -174,10 +174,10 @@ impl<'a> Reader<'a> {
             Ok(onnxruntime_domain::map(proto, &inputs).map(Mapping::Operator))
         };
         match mapping {
-            Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, &ids),
+            Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, ids),
             Ok(Some(Mapping::Constant(tensor, data))) => self.constants(index, vec![tensor], Some(vec![data])),
-            Ok(None) => self.unsupported(index, &ids, None),
-            Err(Refusal::RunTime(reason)) => self.unsupported(index, &ids, Some(reason)),
+            Ok(None) => self.unsupported(index, ids, None),
+            Err(Refusal::RunTime(reason)) => self.unsupported(index, ids, Some(reason)),
             Err(Refusal::Invalid(reason)) => Err(self.node_error(index, reason)),
             Err(Refusal::Absent(initializer)) => Err(OnnxError::AbsentValues { path: self.path.to_owned(), node: self.label(index), initializer }),
         }

@@ -67,7 +67,8 @@ fn undecided(estimated: &[f64], known: &BTreeMap<usize, f64>, count: usize) -> V
     let mut order: Vec<usize> = (0..estimated.len()).collect();
     order.sort_by(|&a, &b| estimated[b].total_cmp(&estimated[a]).then(a.cmp(&b)));
     let border = (BEST * estimated.len() as f64).round() as usize;
-    let mut open: Vec<(usize, usize)> = order.iter().enumerate().filter(|(_, code)| !known.contains_key(code)).map(|(rank, &code)| (rank.abs_diff(border), code)).collect();
+    let mut open: Vec<(usize, usize)> =
+        order.iter().enumerate().filter(|(_, code)| !known.contains_key(code)).map(|(rank, &code)| (rank.abs_diff(border), code)).collect();
     open.sort_unstable();
     let mut chosen: Vec<usize> = open.into_iter().take(count).map(|(_, code)| code).collect();
     chosen.sort_unstable();

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     clock::{RunTime, Stopwatch},
-    inputs,
+    inputs, memory,
 };
 use cuda::Cuda;
 use executor::{Executor, Setting};
@@ -102,8 +102,9 @@ fn capabilities(torch: &Torch, processor: Processor, cuda: bool) -> Capabilities
     }
 }
 
-/// No gradients in this thread, `threads` threads inside an operator.
+/// No gradients in this thread, `threads` threads inside an operator, and memory that stays: torch takes every tensor from the C library's allocator.
 fn set_up(torch: &Torch, threads: usize) {
+    memory::keep_freed();
     // SAFETY: both functions take one plain value.
     unsafe {
         (torch.functions.set_gradients)(false);
