@@ -1,7 +1,7 @@
 //! [`FeatureMap`]: what an encoder says about each patch of a frame, as the decoder takes it: patches row by row, features of a patch side by side.
 
 use crate::{
-    AriaError, Grid, Instructions,
+    AriaError, Grid, Instructions, Window,
     lanes::{Lanes, dot, vectorised},
 };
 
@@ -41,14 +41,20 @@ impl FeatureMap {
     /// # Errors
     /// As [`Self::from_values`]; the map is then as before but for a value that is not finite.
     pub fn set(&mut self, instructions: Instructions, values: &[f32]) -> Result<(), AriaError> {
-        if values.len() != self.values.len() {
-            return Err(AriaError::Values { given: values.len(), patches: self.grid.patches(), width: self.width });
-        }
+        self.takes(values)?;
         take(instructions, values, self.width, &mut self.values, &mut self.norms);
-        match self.norms.iter().position(|norm| !norm.is_finite()) {
-            Some(patch) => Err(AriaError::NotFinite { patch }),
-            None => Ok(()),
-        }
+        self.finite()
+    }
+
+    /// Whether there are as many values as this map holds.
+    pub(crate) fn takes(&self, values: &[f32]) -> Result<(), AriaError> {
+        let fits = values.len() == self.values.len();
+        if fits { Ok(()) } else { Err(AriaError::Values { given: values.len(), patches: self.grid.patches(), width: self.width }) }
+    }
+
+    /// Whether all of it is finite, as the lengths tell.
+    pub(crate) fn finite(&self) -> Result<(), AriaError> {
+        finite(&self.norms)
     }
 
     /// Puts features of one patch in the place of the old ones; both come from the same encoder.
@@ -107,11 +113,6 @@ impl FeatureMap {
         Ok(())
     }
 
-    /// Cosine similarity of one patch with the same patch of another map of the same shape.
-    pub(crate) fn similarity(&self, instructions: Instructions, other: &Self, patch: usize) -> f32 {
-        cosine(product(instructions, self.row(patch), other.row(patch)), self.norms[patch], other.norms[patch])
-    }
-
     pub(crate) fn same_shape(&self, other: &Self) -> Result<(), AriaError> {
         if self.grid == other.grid && self.width == other.width {
             return Ok(());
@@ -119,6 +120,43 @@ impl FeatureMap {
         let shape = |map: &Self| format!("{} of {} features", map.grid, map.width);
         Err(AriaError::Shapes { what: "two maps of features", left: shape(self), right: shape(other) })
     }
+}
+
+/// Features of a part of a frame, as a region encoder puts them out; the patches have the numbers that they have in the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    grid: Grid,
+    window: Window,
+    width: usize,
+    values: &'a [f32],
+    norms: &'a [f32],
+}
+
+impl<'a> Part<'a> {
+    /// The rows of a window of the grid; `norms` is room for their lengths.
+    ///
+    /// # Errors
+    /// As [`FeatureMap::from_values`].
+    pub fn new(instructions: Instructions, grid: Grid, window: Window, width: usize, values: &'a [f32], norms: &'a mut Vec<f32>) -> Result<Self, AriaError> {
+        if values.len() != window.patches() * width {
+            return Err(AriaError::Values { given: values.len(), patches: window.patches(), width });
+        }
+        norms.resize(window.patches(), 0.0);
+        lengths(instructions, values, width, norms);
+        finite(norms)?;
+        Ok(Self { grid, window, width, values, norms })
+    }
+
+    /// Features and length of a patch of the window.
+    pub fn row(&self, patch: usize) -> (&'a [f32], f32) {
+        let (row, col) = self.grid.place(patch);
+        let at = (row - self.window.row) * self.window.cols + col - self.window.col;
+        (&self.values[at * self.width..][..self.width], self.norms[at])
+    }
+}
+
+fn finite(norms: &[f32]) -> Result<(), AriaError> {
+    norms.iter().position(|norm| !norm.is_finite()).map_or(Ok(()), |patch| Err(AriaError::NotFinite { patch }))
 }
 
 /// Cosine from an inner product and two lengths; 0 if a length is.
@@ -141,7 +179,19 @@ unsafe fn take_rows<L: Lanes>(values: &[f32], width: usize, out: &mut [f32], nor
     }
 }
 
-vectorised!(fn product(a: &[f32], b: &[f32]) -> f32 = dot);
+vectorised!(fn lengths(values: &[f32], width: usize, norms: &mut [f32]) = lengths_of_rows);
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn lengths_of_rows<L: Lanes>(values: &[f32], width: usize, norms: &mut [f32]) {
+    for (row, norm) in values.chunks_exact(width).zip(norms) {
+        // SAFETY: as for this function.
+        *norm = unsafe { dot::<L>(row, row) }.sqrt();
+    }
+}
+
+vectorised!(pub(crate) fn product(a: &[f32], b: &[f32]) -> f32 = dot);
 
 vectorised!(fn products(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) = products_of_rows);
 

@@ -39,36 +39,42 @@ impl Grid {
 
     /// Rows of patches.
     #[must_use]
+    #[inline]
     pub fn rows(self) -> usize {
         self.rows
     }
 
     /// Columns of patches.
     #[must_use]
+    #[inline]
     pub fn cols(self) -> usize {
         self.cols
     }
 
     /// Number of patches.
     #[must_use]
+    #[inline]
     pub fn patches(self) -> usize {
         self.rows * self.cols
     }
 
     /// Number of the patch in a row and column.
     #[must_use]
+    #[inline]
     pub fn index(self, row: usize, col: usize) -> usize {
         row * self.cols + col
     }
 
     /// Row and column of a patch.
     #[must_use]
+    #[inline]
     pub fn place(self, index: usize) -> (usize, usize) {
         (index / self.cols, index % self.cols)
     }
 
     /// Centre of a patch.
     #[must_use]
+    #[inline]
     pub fn centre(self, index: usize) -> [f32; 2] {
         let (row, col) = self.place(index);
         [col as f32 + 0.5, row as f32 + 0.5]
@@ -76,12 +82,14 @@ impl Grid {
 
     /// Whether a point lies in the frame.
     #[must_use]
+    #[inline]
     pub fn holds(self, [x, y]: [f32; 2]) -> bool {
         (0.0..=self.cols as f32).contains(&x) && (0.0..=self.rows as f32).contains(&y)
     }
 
     /// The patch that holds a point, if the frame does.
     #[must_use]
+    #[inline]
     pub fn at(self, point: [f32; 2]) -> Option<usize> {
         self.holds(point).then(|| self.index((point[1] as usize).min(self.rows - 1), (point[0] as usize).min(self.cols - 1)))
     }
@@ -154,23 +162,28 @@ impl Window {
     }
 }
 
-/// Some patches of a grid.
+/// Some patches of a grid: a bit for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchSet {
     grid: Grid,
-    members: Vec<bool>,
+    words: Vec<u64>,
 }
+
+/// Patches in a word of a set.
+const BITS: usize = u64::BITS as usize;
 
 impl PatchSet {
     /// No patch.
     #[must_use]
     pub fn new(grid: Grid) -> Self {
-        Self { grid, members: vec![false; grid.patches()] }
+        Self { grid, words: vec![0; grid.patches().div_ceil(BITS)] }
     }
 
     /// The patches for which `is` holds.
-    pub fn of(grid: Grid, is: impl FnMut(usize) -> bool) -> Self {
-        Self { grid, members: (0..grid.patches()).map(is).collect() }
+    pub fn of(grid: Grid, mut is: impl FnMut(usize) -> bool) -> Self {
+        let mut set = Self::new(grid);
+        (0..grid.patches()).filter(|patch| is(*patch)).for_each(|patch| set.insert(patch));
+        set
     }
 
     /// The grid.
@@ -181,49 +194,67 @@ impl PatchSet {
 
     /// Whether a patch is in; one that the grid lacks is not.
     #[must_use]
+    #[inline]
     pub fn contains(&self, patch: usize) -> bool {
-        self.members.get(patch).copied().unwrap_or(false)
+        self.words.get(patch / BITS).is_some_and(|word| word >> (patch % BITS) & 1 == 1)
     }
 
     /// Takes a patch in, if the grid has it.
     pub fn insert(&mut self, patch: usize) {
-        if let Some(member) = self.members.get_mut(patch) {
-            *member = true;
+        if let Some(word) = self.words.get_mut(patch / BITS).filter(|_| patch < self.grid.patches()) {
+            *word |= 1 << (patch % BITS);
         }
     }
 
     /// Takes a patch out.
     pub fn remove(&mut self, patch: usize) {
-        if let Some(member) = self.members.get_mut(patch) {
-            *member = false;
+        if let Some(word) = self.words.get_mut(patch / BITS) {
+            *word &= !(1 << (patch % BITS));
         }
     }
 
     /// Takes out all patches.
     pub fn clear(&mut self) {
-        self.members.fill(false);
+        self.words.fill(0);
     }
 
     /// Takes in the patches of another set.
     pub fn extend(&mut self, other: &Self) {
-        self.members.iter_mut().zip(&other.members).for_each(|(a, b)| *a |= b);
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Takes out the patches of another set.
+    pub fn exclude(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a &= !b);
+    }
+
+    /// The patches that lie in a window.
+    #[must_use]
+    pub fn within(&self, window: Window) -> Self {
+        let mut inside = Self::new(self.grid);
+        let (rows, cols) = (window.row..window.end_row().min(self.grid.rows()), window.col..window.end_col().min(self.grid.cols()));
+        let patches = rows.flat_map(|row| cols.clone().map(move |col| self.grid.index(row, col)));
+        patches.filter(|patch| self.contains(*patch)).for_each(|patch| inside.insert(patch));
+        inside
     }
 
     /// The patches, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
-        self.members.iter().enumerate().filter_map(|(index, member)| member.then_some(index))
+        let without_lowest = |word: &u64| Some(word & (word - 1)).filter(|rest| *rest != 0);
+        let bits = move |word: u64| std::iter::successors(Some(word).filter(|word| *word != 0), without_lowest).map(|word| word.trailing_zeros() as usize);
+        self.words.iter().enumerate().flat_map(move |(index, word)| bits(*word).map(move |bit| index * BITS + bit))
     }
 
     /// Number of patches in it.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.members.iter().filter(|m| **m).count()
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Number of patches in both.
     #[must_use]
     pub fn shared(&self, other: &Self) -> usize {
-        self.members.iter().zip(&other.members).filter(|(a, b)| **a && **b).count()
+        self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }
 
     /// The smallest window around them; `None` if there are none.
@@ -278,5 +309,29 @@ mod tests {
         let set = PatchSet::of(grid, |patch| patch == 8 || patch == 15);
         assert_eq!(set.window(), Some(Window { row: 1, col: 2, rows: 2, cols: 2 }));
         assert_eq!(PatchSet::new(grid).window(), None);
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in_and_nothing_beyond_the_grid() {
+        let grid = Grid::new(29, 47).expect("a grid");
+        let third = PatchSet::of(grid, |patch| patch % 3 == 0);
+        assert_eq!(third.iter().collect::<Vec<_>>(), (0..grid.patches()).step_by(3).collect::<Vec<_>>());
+        assert_eq!((third.count(), third.contains(1362), third.contains(1364), third.contains(1 << 40)), (455, true, false, false));
+        let mut set = third.clone();
+        [1363, 1364, 1407, usize::MAX].into_iter().for_each(|patch| set.insert(patch));
+        assert_eq!(set, third, "the grid has no such patches");
+        let even = PatchSet::of(grid, |patch| patch % 2 == 0);
+        assert_eq!(third.shared(&even), (0..grid.patches()).step_by(6).count());
+        set.exclude(&even);
+        assert_eq!(set, PatchSet::of(grid, |patch| patch % 6 == 3));
+        set.extend(&even);
+        assert_eq!(set.count(), even.count() + (3..grid.patches()).step_by(6).count());
+        let window = Window { row: 27, col: 40, rows: 2, cols: 7 };
+        let inside = PatchSet::of(grid, |patch| patch % 3 == 0 && window.contains(grid.place(patch).0, grid.place(patch).1));
+        assert_eq!(third.within(window), inside);
+        assert_eq!(third.within(Window { rows: 50, cols: 50, ..window }), inside, "there is nothing beyond the grid");
+        set.remove(0);
+        set.clear();
+        assert_eq!((set.count(), set.iter().next()), (0, None));
     }
 }

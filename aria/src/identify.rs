@@ -27,17 +27,18 @@ pub fn identify(instructions: Instructions, warped: &Warped, current: &FeatureMa
     Ok(below_threshold(warped, similarities, threshold))
 }
 
-/// Warps a full frame into the next and compares the two, in one pass over the features.
+/// Warps a full frame into the next, whose features are taken from an encoder's output into `current`, and compares the two: in one pass over the features.
 pub(crate) fn warp_and_identify(
     instructions: Instructions,
     warped: &mut Warped,
-    full: [&FeatureMap; 2],
+    earlier: &FeatureMap,
     flow: &PatchFlow,
+    (current, values): (&mut FeatureMap, &[f32]),
     threshold: f32,
 ) -> Result<Identified, AriaError> {
     check(threshold)?;
-    let ([earlier, current], mut similarities) = (full, Vec::new());
-    warped.warp_compared(instructions, earlier, flow, current, &mut similarities)?;
+    let mut similarities = Vec::new();
+    warped.warp_taken(instructions, earlier, flow, (current, values), &mut similarities)?;
     Ok(below_threshold(warped, similarities, threshold))
 }
 

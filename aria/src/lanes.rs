@@ -263,56 +263,89 @@ pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: 
     products
 }
 
-/// Each of `outs` becomes the weighted sum of four rows, as far as the shortest goes; returns its squared length and its inner product with `other`, which is
-/// looked at only if `COMPARED`: what was computed is used while it is in registers.
+/// What is added up while rows are blended: squares of what comes out; its products with another row, and the squares of that.
+#[derive(Clone, Copy)]
+struct Sums<L> {
+    squares: L,
+    products: L,
+    others: L,
+}
+
+/// `out` becomes the weighted sum of four rows, as far as the shortest goes. If `TAKEN`, `other` is copied into `copy` as well. Returns the squared length of `out`,
+/// its inner product with `other`, and the squared length of that: what was computed or loaded is used while it is in registers.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn blend<L: Lanes, const OUTS: usize, const COMPARED: bool>(
-    rows: [&[f32]; 4],
-    weights: [f32; 4],
-    mut outs: [&mut [f32]; OUTS],
-    other: &[f32],
-) -> [f32; 2] {
-    let shortest = rows.iter().map(|row| row.len()).min().unwrap_or(0).min(outs.iter().map(|out| out.len()).min().unwrap_or(0));
-    let length = if COMPARED { shortest.min(other.len()) } else { shortest };
+pub(crate) unsafe fn blend<L: Lanes, const TAKEN: bool>(rows: [&[f32]; 4], weights: [f32; 4], out: &mut [f32], other: &[f32], copy: &mut [f32]) -> [f32; 3] {
+    let shortest = rows.iter().map(|row| row.len()).min().unwrap_or(0).min(out.len());
+    let length = if TAKEN { shortest.min(other.len()).min(copy.len()) } else { shortest };
     let whole = length - length % L::COUNT;
     // SAFETY: every load and store begins at least a register's length before the end of all rows.
-    let [mut square, mut product] = unsafe {
+    let [mut square, mut product, mut others] = unsafe {
         let mut spread = [L::splat(0.0); 4];
         for (spread, weight) in spread.iter_mut().zip(weights) {
             *spread = L::splat(weight);
         }
         let nothing = L::splat(0.0);
-        let (mut squares, mut products) = (nothing, nothing);
+        // Two of each, so that a sum need not wait for the last one.
+        let mut sums = [Sums { squares: nothing, products: nothing, others: nothing }; 2];
         let mut at = 0;
         while at < whole {
-            let mut mixed = nothing;
-            for (row, weight) in rows.iter().zip(&spread) {
-                mixed = L::load(row.as_ptr().add(at)).multiply_add(*weight, mixed);
+            for sums in &mut sums {
+                if at < whole {
+                    blend_at::<L, TAKEN>(&rows, &spread, out, (other, copy), at, sums);
+                }
+                at += L::COUNT;
             }
-            for out in &mut outs {
-                mixed.store(out.as_mut_ptr().add(at));
-            }
-            squares = mixed.multiply_add(mixed, squares);
-            if COMPARED {
-                products = mixed.multiply_add(L::load(other.as_ptr().add(at)), products);
-            }
-            at += L::COUNT;
         }
-        let totals = L::totals(&[squares, products, nothing, nothing]);
-        [totals[0], totals[1]]
+        let one = L::splat(1.0);
+        let [a, b] = sums;
+        let totals =
+            L::totals(&[a.squares.multiply_add(one, b.squares), a.products.multiply_add(one, b.products), a.others.multiply_add(one, b.others), nothing]);
+        [totals[0], totals[1], totals[2]]
     };
     for at in whole..length {
         let mixed: f32 = rows.iter().zip(weights).map(|(row, weight)| row[at] * weight).sum();
-        outs.iter_mut().for_each(|out| out[at] = mixed);
+        out[at] = mixed;
         square += mixed * mixed;
-        if COMPARED {
+        if TAKEN {
+            copy[at] = other[at];
             product += mixed * other[at];
+            others += other[at] * other[at];
         }
     }
-    [square, product]
+    [square, product, others]
+}
+
+/// One register's length of [`blend`].
+///
+/// # Safety
+/// As [`Lanes`]; all rows go on for a register's length after `at`.
+#[inline(always)]
+unsafe fn blend_at<L: Lanes, const TAKEN: bool>(
+    rows: &[&[f32]; 4],
+    weights: &[L; 4],
+    out: &mut [f32],
+    (other, copy): (&[f32], &mut [f32]),
+    at: usize,
+    sums: &mut Sums<L>,
+) {
+    // SAFETY: as for this function.
+    unsafe {
+        let mut mixed = L::splat(0.0);
+        for (row, weight) in rows.iter().zip(weights) {
+            mixed = L::load(row.as_ptr().add(at)).multiply_add(*weight, mixed);
+        }
+        mixed.store(out.as_mut_ptr().add(at));
+        sums.squares = mixed.multiply_add(mixed, sums.squares);
+        if TAKEN {
+            let other = L::load(other.as_ptr().add(at));
+            other.store(copy.as_mut_ptr().add(at));
+            sums.products = mixed.multiply_add(other, sums.products);
+            sums.others = other.multiply_add(other, sums.others);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -334,10 +367,11 @@ mod tests {
             for (product, row) in products[0].iter().zip(four) {
                 assert!((product - expected(&rows[0], row)).abs() < 1e-4);
             }
-            let (mut out, mut again) = (vec![0.0; length], vec![0.0; length]);
+            let (mut out, mut copy) = (vec![0.0; length], vec![0.0; length]);
             // SAFETY: as above.
-            let [square, product] = unsafe { blend::<Four, 2, true>(four, [0.1, 0.2, 0.3, 0.4], [&mut out, &mut again], &rows[0]) };
-            assert_eq!(out, again);
+            let [square, product, other] = unsafe { blend::<Four, true>(four, [0.1, 0.2, 0.3, 0.4], &mut out, &rows[0], &mut copy) };
+            assert_eq!(copy, rows[0]);
+            assert!((other - expected(&copy, &copy)).abs() < 1e-4);
             assert!((product - expected(&out, &rows[0])).abs() < 1e-4);
             let mixed = |at: usize| 0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at];
             assert!(out.iter().enumerate().all(|(at, value)| (value - mixed(at)).abs() < 1e-5));

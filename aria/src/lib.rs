@@ -24,6 +24,7 @@ mod identify;
 mod instructions;
 mod lanes;
 mod matching;
+mod merged;
 mod random;
 mod regions;
 mod runtime;

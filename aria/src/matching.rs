@@ -1,10 +1,12 @@
 //! Where was each dynamic patch before? Equation (2): the patch of the warped earlier frame whose features are most similar.
 //!
-//! Queries that are near each other are compared in pairs with four candidates at a time: each number loaded serves several products. Ties go to the nearest candidate.
+//! Queries that are near each other are compared in pairs with four candidates at a time: each number loaded serves several products. Candidates go by once for
+//! up to sixteen queries, whose features stay in the nearest cache meanwhile. Ties go to the nearest candidate.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
     lanes::{Lanes, ROWS, dots, vectorised},
+    merged::Rows,
 };
 
 /// How far queries of a pair may lie apart: further, and they hardly share candidates.
@@ -39,6 +41,14 @@ impl Match {
     }
 }
 
+impl Search {
+    /// Most rows or columns between a patch and a candidate.
+    pub(crate) fn reach(self, grid: Grid) -> usize {
+        let longest = grid.rows().max(grid.cols()) - 1;
+        if let Self::Within(radius) = self { radius.min(longest) } else { longest }
+    }
+}
+
 /// The match of each of `patches` (of the current frame) in the earlier one.
 ///
 /// # Errors
@@ -63,49 +73,41 @@ pub fn matches_and_votes(
     if let Some(patch) = patches.iter().find(|patch| **patch >= grid.patches()) {
         return Err(AriaError::setting("a patch to match", patch, "one of the grid"));
     }
-    let mut found: Vec<Match> = patches.iter().map(|patch| Match { patch: *patch, source: *patch, similarity: f32::NEG_INFINITY }).collect();
-    let mut votes = Votes::new(grid, search);
-    search_all(instructions, earlier, current, search, &mut found, &mut votes);
+    let queries: Vec<Query> = patches.iter().map(|patch| Query::new(grid, *patch, (current.row(*patch), current.norms()[*patch]))).collect();
+    let mut found: Vec<Match> = queries.iter().map(Query::unmatched).collect();
+    let votes = looked_for(instructions, Rows::of(earlier), &queries, search, &mut found);
     Ok((found, votes))
 }
 
-vectorised!(fn search_all(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: &mut [Match], votes: &mut Votes) = search_pairs);
-
-/// # Safety
-/// As [`Lanes`].
-#[inline(always)]
-unsafe fn search_pairs<L: Lanes>(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: &mut [Match], votes: &mut Votes) {
-    let grid = current.grid();
-    let mut left = found;
-    while let [first, ..] = left {
-        let first = first.patch;
-        let paired = left.get(1).is_some_and(|second| search == Search::Everywhere || near(grid, first, second.patch));
-        let (now, later) = std::mem::take(&mut left).split_at_mut(if paired { 2 } else { 1 });
-        // SAFETY: as for this function.
-        match now {
-            [a, b] => unsafe { search_some::<L, 2>(earlier, current, search, [a, b], votes) },
-            [a] => unsafe { search_some::<L, 1>(earlier, current, search, [a], votes) },
-            _ => {}
-        }
-        left = later;
-    }
-}
-
-/// In the same row and close to each other.
-fn near(grid: Grid, a: usize, b: usize) -> bool {
-    let ((a_row, a_col), (b_row, b_col)) = (grid.place(a), grid.place(b));
-    a_row == b_row && a_col.abs_diff(b_col) <= NEAR
+/// How well each displacement explains all queries; and the best match of each, if there is room for them.
+pub(crate) fn looked_for(instructions: Instructions, earlier: Rows, queries: &[Query], search: Search, best: &mut [Match]) -> Votes {
+    let mut votes = Votes::new(earlier.grid(), search);
+    search_all(instructions, earlier, queries, search, &mut votes, best);
+    votes
 }
 
 /// A patch that is looked for.
-struct Query<'a> {
-    best: &'a mut Match,
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a> {
+    patch: usize,
     row: usize,
     col: usize,
-    /// One over its length.
+    features: &'a [f32],
+    /// One over their length.
     inverse: f32,
-    /// Square of the distance to the best so far.
-    far: isize,
+}
+
+impl<'a> Query<'a> {
+    /// A patch with its features and their length.
+    pub fn new(grid: Grid, patch: usize, (features, norm): (&'a [f32], f32)) -> Self {
+        let (row, col) = grid.place(patch);
+        Self { patch, row, col, features, inverse: inverse(norm) }
+    }
+
+    /// Before any candidate was seen.
+    pub fn unmatched(&self) -> Match {
+        Match { patch: self.patch, source: self.patch, similarity: f32::NEG_INFINITY }
+    }
 }
 
 /// One over a length; 0 for none, which is similar to nothing.
@@ -114,55 +116,96 @@ fn inverse(norm: f32) -> f32 {
     if norm > 0.0 { 1.0 / norm } else { 0.0 }
 }
 
-/// First and last row, first and last column of the candidates of some queries.
-fn candidates<const Q: usize>(grid: Grid, search: Search, queries: &[Query; Q]) -> [usize; 4] {
-    let Search::Within(radius) = search else { return [0, grid.rows() - 1, 0, grid.cols() - 1] };
-    let mut bounds = [usize::MAX, 0, usize::MAX, 0];
-    for Query { row, col, .. } in queries {
-        let [top, bottom, left, right] = bounds;
-        let (last_row, last_col) = (row.saturating_add(radius).min(grid.rows() - 1), col.saturating_add(radius).min(grid.cols() - 1));
-        bounds = [top.min(row.saturating_sub(radius)), bottom.max(last_row), left.min(col.saturating_sub(radius)), right.max(last_col)];
-    }
-    bounds
+/// One or two queries that share most of their candidates, and the first and last row, first and last column of these.
+struct Pair {
+    first: usize,
+    count: usize,
+    rows: [usize; 2],
+    cols: [usize; 2],
 }
+
+impl Pair {
+    fn new(grid: Grid, reach: usize, queries: &[Query], first: usize, count: usize) -> Self {
+        let mut pair = Self { first, count, rows: [usize::MAX, 0], cols: [usize::MAX, 0] };
+        for Query { row, col, .. } in &queries[first..first + count] {
+            for (bounds, at, sides) in [(&mut pair.rows, row, grid.rows()), (&mut pair.cols, col, grid.cols())] {
+                *bounds = [bounds[0].min(at.saturating_sub(reach)), bounds[1].max((at + reach).min(sides - 1))];
+            }
+        }
+        pair
+    }
+
+    /// All queries, in pairs where two lie close to each other in a row.
+    fn all(grid: Grid, search: Search, queries: &[Query]) -> Vec<Self> {
+        let near = |a: &Query, b: &Query| search == Search::Everywhere || (a.row == b.row && a.col.abs_diff(b.col) <= NEAR);
+        let (mut pairs, mut first) = (Vec::with_capacity(queries.len()), 0);
+        while first < queries.len() {
+            let count = if queries.get(first + 1).is_some_and(|second| near(&queries[first], second)) { 2 } else { 1 };
+            pairs.push(Self::new(grid, search.reach(grid), queries, first, count));
+            first += count;
+        }
+        pairs
+    }
+}
+
+/// Queries whose features stay in the nearest cache while candidates go by.
+const TOGETHER: usize = 16;
+
+vectorised!(fn search_all(earlier: Rows, queries: &[Query], search: Search, votes: &mut Votes, best: &mut [Match]) = search_together);
 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn search_some<L: Lanes, const Q: usize>(earlier: &FeatureMap, current: &FeatureMap, search: Search, found: [&mut Match; Q], votes: &mut Votes) {
-    let grid = current.grid();
-    let mut queries = found.map(|best| {
-        let (row, col) = grid.place(best.patch);
-        Query { row, col, inverse: inverse(current.norms()[best.patch]), far: 0, best }
-    });
-    let [top, bottom, left, right] = candidates(grid, search, &queries);
-    let features: [&[f32]; Q] = std::array::from_fn(|q| current.row(queries[q].best.patch));
-    for row in top..=bottom {
-        for col in (left..=right).step_by(ROWS) {
-            // What fills up the last four is compared and not counted.
-            let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, (col + r).min(right)));
-            let inverses: [f32; ROWS] = std::array::from_fn(|r| inverse(earlier.norms()[places[r]]));
-            // SAFETY: as for this function.
-            let products = unsafe { dots::<L, Q>(features, std::array::from_fn(|r| earlier.row(places[r]))) };
-            for (query, products) in queries.iter_mut().zip(products) {
-                for (r, product) in products.into_iter().enumerate().take(right + 1 - col) {
-                    let moved = [query.row as isize - row as isize, query.col as isize - (col + r) as isize];
-                    query.consider(places[r], moved, product * query.inverse * inverses[r], votes);
+unsafe fn search_together<L: Lanes>(earlier: Rows, queries: &[Query], search: Search, votes: &mut Votes, best: &mut [Match]) {
+    let (grid, reach) = (earlier.grid(), search.reach(earlier.grid()));
+    queries.iter().for_each(|query| votes.count(grid, query.patch));
+    let pairs = Pair::all(grid, search, queries);
+    for pairs in pairs.chunks(TOGETHER / 2) {
+        let first = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
+        let last = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
+        let (rows, cols) = (first(|pair| pair.rows)..=last(|pair| pair.rows), first(|pair| pair.cols)..=last(|pair| pair.cols));
+        for row in rows {
+            for col in cols.clone().step_by(ROWS) {
+                // What fills up the last four is compared and not counted.
+                let there = (cols.end() + 1 - col).min(ROWS);
+                let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + r.min(there - 1)));
+                let candidates: [&[f32]; ROWS] = std::array::from_fn(|r| earlier.row(places[r]));
+                let inverses: [f32; ROWS] = std::array::from_fn(|r| inverse(earlier.norm(places[r])));
+                for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1] && pair.cols[0] < col + ROWS && col <= pair.cols[1]) {
+                    let mut products = [[0.0; ROWS]; 2];
+                    // SAFETY: as for this function.
+                    match &queries[pair.first..pair.first + pair.count] {
+                        [a, b] => products = unsafe { dots::<L, 2>([a.features, b.features], candidates) },
+                        [a] => [products[0]] = unsafe { dots::<L, 1>([a.features], candidates) },
+                        _ => {}
+                    }
+                    for (number, products) in (pair.first..pair.first + pair.count).zip(products) {
+                        let query = &queries[number];
+                        let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] * query.inverse * inverses[r]);
+                        let [down, across] = [query.row as isize - row as isize, query.col as isize - col as isize];
+                        votes.add(down, across, &similarities[..there]);
+                        if let Some(best) = best.get_mut(number) {
+                            best.consider(grid, reach, &places[..there], &similarities);
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-impl Query<'_> {
-    #[inline(always)]
-    fn consider(&mut self, source: usize, [rows, cols]: [isize; 2], similarity: f32, votes: &mut Votes) {
-        if !votes.add(rows, cols, similarity) {
-            return;
-        }
-        let far = rows * rows + cols * cols;
-        if similarity > self.best.similarity || (similarity == self.best.similarity && far < self.far) {
-            (self.best.source, self.best.similarity, self.far) = (source, similarity, far);
+impl Match {
+    /// Takes the most similar of some candidates, the nearest among equals.
+    fn consider(&mut self, grid: Grid, reach: usize, places: &[usize], similarities: &[f32]) {
+        let (row, col) = grid.place(self.patch);
+        let away = |place: usize| [grid.place(place).0.abs_diff(row), grid.place(place).1.abs_diff(col)];
+        let far = |[rows, cols]: [usize; 2]| rows * rows + cols * cols;
+        for (place, similarity) in places.iter().zip(similarities) {
+            let within = away(*place).iter().all(|away| *away <= reach);
+            let better = *similarity > self.similarity || (*similarity == self.similarity && far(away(*place)) < far(away(self.source)));
+            if within && better {
+                (self.source, self.similarity) = (*place, *similarity);
+            }
         }
     }
 }

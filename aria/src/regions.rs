@@ -24,11 +24,10 @@ pub fn group(dynamic: &PatchSet, smallest: usize) -> Vec<Group> {
     let mut taken = PatchSet::new(grid);
     let region = |dynamic: Vec<usize>| {
         let mut filled = fill(grid, &dynamic);
-        filled.retain(|patch| !taken.contains(*patch));
-        let mut set = PatchSet::new(grid);
-        filled.iter().chain(&dynamic).for_each(|patch| set.insert(*patch));
-        taken.extend(&set);
-        Group { dynamic, filled: set }
+        filled.exclude(&taken);
+        dynamic.iter().for_each(|patch| filled.insert(*patch));
+        taken.extend(&filled);
+        Group { dynamic, filled }
     };
     components.into_iter().map(region).collect()
 }
@@ -68,7 +67,7 @@ fn components(set: &PatchSet) -> Vec<Vec<usize>> {
 type Corner = [i64; 2];
 
 /// The patches whose centre lies in the convex hull of the corners of `patches`, the border included.
-pub(crate) fn fill(grid: Grid, patches: &[usize]) -> Vec<usize> {
+pub(crate) fn fill(grid: Grid, patches: &[usize]) -> PatchSet {
     let mut ends = vec![None; grid.rows() + 1];
     for (row, col) in patches.iter().map(|patch| grid.place(*patch)) {
         for border in [row, row + 1] {
@@ -81,7 +80,7 @@ pub(crate) fn fill(grid: Grid, patches: &[usize]) -> Vec<usize> {
     let lines: Vec<_> = lines.collect();
     let left = chain(lines.iter().map(|&(y, left, _)| [left, y]), 1);
     let right = chain(lines.iter().map(|&(y, _, right)| [right, y]), -1);
-    let mut filled = Vec::new();
+    let mut filled = PatchSet::new(grid);
     let (Some(first), Some(last)) = (left.first(), left.last()) else { return filled };
     for row in (first[1] / 2) as usize..(last[1] / 2) as usize {
         let y = 2 * row as i64 + 1;
@@ -89,7 +88,7 @@ pub(crate) fn fill(grid: Grid, patches: &[usize]) -> Vec<usize> {
         let from = at(&left, y, |x, by| -(-x).div_euclid(by)).div_euclid(2);
         let to = at(&right, y, i64::div_euclid);
         let cols = (from.max(0)..grid.cols() as i64).take_while(|col| 2 * col < to);
-        filled.extend(cols.map(|col| grid.index(row, col as usize)));
+        cols.for_each(|col| filled.insert(grid.index(row, col as usize)));
     }
     filled
 }
@@ -156,7 +155,7 @@ mod tests {
             let mut patches: Vec<usize> = (0..count).map(|_| random.below(small.patches())).collect();
             patches.sort_unstable();
             patches.dedup();
-            assert_eq!(fill(small, &patches), by_definition(small, &patches), "{patches:?}");
+            assert_eq!(fill(small, &patches).iter().collect::<Vec<_>>(), by_definition(small, &patches), "{patches:?}");
         }
     }
 

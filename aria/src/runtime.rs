@@ -6,8 +6,10 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Warped, Window,
+    features::{Part, cosine, product},
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
     identify::{Identified, THRESHOLD, warp_and_identify},
+    merged::Merged,
     scheduler::{Cycle, CyclePlanner, Priority, Request},
     tracking::{FullFrames, Padding, Region, Tracker, Tracking},
 };
@@ -87,19 +89,21 @@ pub struct Runtime<F> {
     latest: Option<Captured>,
     /// The full frame before the latest, warped into it.
     earlier: Warped,
-    /// The latest, warped into the current frame.
-    aligned: Warped,
-    /// That, and what was updated.
-    merged: FeatureMap,
+    /// The latest, warped into the current frame, and what was updated since.
+    merged: Merged,
     flow: PatchFlow,
     frame: u64,
+    /// Frames between the full frame in `merged` and that.
+    since: u64,
     found: Option<Identified>,
     tracker: Tracker,
     planner: CyclePlanner,
     asked: Vec<Asked>,
     kept: Vec<Kept>,
-    /// Rows of one update in their place in the frame.
-    placed: FeatureMap,
+    /// Where the next full frame is put.
+    next: FeatureMap,
+    /// Lengths of the features of one update.
+    norms: Vec<f32>,
 }
 
 /// Numbers of the borders that a turning camera brings into view count down from here.
@@ -120,16 +124,17 @@ impl<F: FlowEstimator> Runtime<F> {
             estimator,
             latest: None,
             earlier: Warped::new(grid, width)?,
-            aligned: Warped::new(grid, width)?,
-            merged: FeatureMap::new(grid, width)?,
+            merged: Merged::new(grid, width)?,
             flow: PatchFlow::still(grid),
             frame: 0,
+            since: 0,
             found: None,
             tracker: Tracker::new(settings.tracking)?,
             planner: CyclePlanner::new(grid, settings.region_encoder, settings.priority)?,
             asked: Vec::new(),
             kept: Vec::new(),
-            placed: FeatureMap::new(grid, width)?,
+            next: FeatureMap::new(grid, width)?,
+            norms: Vec::new(),
         })
     }
 
@@ -163,8 +168,6 @@ impl<F: FlowEstimator> Runtime<F> {
     /// When it is not later than the last full frame, or `features` are not finite or too many or few. Then nothing has changed.
     pub fn full_frame(&mut self, frame: u64, pose: &Pose, features: &[f32]) -> Result<(), AriaError> {
         let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
-        self.placed.set(best, features)?;
-        let current = &self.placed;
         let Some(latest) = &mut self.latest else {
             self.latest = Some(Captured { frame, pose: *pose, features: FeatureMap::from_values(best, grid, width, features)? });
             return Ok(());
@@ -173,12 +176,12 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        let found = warp_and_identify(best, &mut self.earlier, [&latest.features, current], &flow, threshold)?;
-        let full = FullFrames { warped: &self.earlier.features, current, flow: &flow, frames: frame - latest.frame };
+        let found = warp_and_identify(best, &mut self.earlier, &latest.features, &flow, (&mut self.next, features), threshold)?;
+        let full = FullFrames { warped: &self.earlier.features, current: &self.next, flow: &flow, frames: frame - latest.frame };
         self.tracker.find(best, frame, full, &found)?;
         self.found = Some(found);
         (latest.frame, latest.pose) = (frame, *pose);
-        std::mem::swap(&mut latest.features, &mut self.placed);
+        std::mem::swap(&mut latest.features, &mut self.next);
         let regions = self.tracker.regions();
         self.kept.retain(|kept| kept.frame > frame && regions.iter().any(|region| region.id == kept.region));
         Ok(())
@@ -194,8 +197,8 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         self.flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        self.aligned.warp_twice(self.instructions, &latest.features, &self.flow, &mut self.merged)?;
-        self.frame = frame;
+        self.merged.warp(self.instructions, &latest.features, &self.flow)?;
+        (self.frame, self.since) = (frame, frame - latest.frame);
         let mut requests = Vec::new();
         self.asked.clear();
         for region in self.tracker.regions() {
@@ -217,16 +220,12 @@ impl<F: FlowEstimator> Runtime<F> {
     fn ask_for_borders(&mut self, requests: &mut Vec<Request>) {
         let grid = self.settings.grid;
         let [rows, cols] = self.settings.region_encoder;
-        if self.aligned.unseen.count() == 0 {
+        if self.merged.unseen().count() == 0 {
             return;
         }
         let corners = (0..grid.rows()).step_by(rows).flat_map(|row| (0..grid.cols()).step_by(cols).map(move |col| (row, col)));
         for (number, (row, col)) in corners.enumerate() {
-            let part = Window { row, col, rows, cols };
-            let unseen = PatchSet::of(grid, |patch| {
-                let (row, col) = grid.place(patch);
-                part.contains(row, col) && self.aligned.unseen.contains(patch)
-            });
+            let unseen = self.merged.unseen().within(Window { row, col, rows, cols });
             if let Some(window) = self.settings.padding.window(&unseen, [0.0; 2], 0.0) {
                 let region = BORDERS - number as u64;
                 requests.push(Request { region, window, speed: 0.0 });
@@ -235,16 +234,18 @@ impl<F: FlowEstimator> Runtime<F> {
         }
     }
 
-    /// Moves what is kept of regions to where they are now.
+    /// Moves what is kept of regions to where they are now; of a patch that was updated more than once, the latest.
     fn paste_kept(&mut self) {
         let (grid, width) = (self.settings.grid, self.settings.width);
-        for kept in &self.kept {
+        let mut done = PatchSet::new(grid);
+        for kept in self.kept.iter().rev() {
             let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| asked.centre) else { continue };
             let shift = [centre[0] - kept.centre[0], centre[1] - kept.centre[1]].map(f32::round);
             for ((patch, norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
                 let [x, y] = grid.centre(*patch);
-                if let Some(patch) = grid.at([x + shift[0], y + shift[1]]) {
+                if let Some(patch) = grid.at([x + shift[0], y + shift[1]]).filter(|patch| !done.contains(*patch)) {
                     self.merged.replace(patch, features, *norm);
+                    done.insert(patch);
                 }
             }
         }
@@ -256,33 +257,33 @@ impl<F: FlowEstimator> Runtime<F> {
     /// # Errors
     /// When `features` are not finite or too many or few.
     pub fn update(&mut self, cycle: &Cycle, features: &[f32]) -> Result<(), AriaError> {
-        let (grid, width) = (self.settings.grid, self.settings.width);
+        let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
         let window = cycle.window;
         if !grid.window().covers(window) {
             return Err(AriaError::Shapes { what: "a cycle and the frame", left: format!("{window:?}"), right: grid.to_string() });
         }
-        let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
-        let part = FeatureMap::from_values(self.instructions, Grid::new(window.rows, window.cols)?, width, features)?;
-        for ((row, col), from) in window.places().zip(0..) {
-            self.placed.replace(grid.index(row, col), part.row(from), part.norms()[from]);
+        if self.latest.is_none() {
+            return Err(AriaError::NoFullFrame);
         }
-        let inside = |patch: usize| window.contains(grid.place(patch).0, grid.place(patch).1);
-        let full = FullFrames { warped: &self.aligned.features, current: &self.placed, flow: &self.flow, frames: self.frame - latest.frame };
-        for asked in self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)) {
-            let now = PatchSet::of(grid, |patch| inside(patch) && asked.now.contains(patch));
-            self.tracker.refresh(self.instructions, asked.region, full, &now, &asked.stale)?;
+        let part = Part::new(best, grid, window, width, features, &mut self.norms)?;
+        let served: Vec<&Asked> = self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
+        for asked in &served {
+            let now = asked.now.within(window);
+            self.tracker.refresh(best, asked.region, [&now, &asked.stale], self.merged.full_frame(), &part, self.since);
         }
-        for asked in self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)) {
-            let replaced: Vec<usize> = asked.stale.iter().filter(|patch| inside(*patch)).collect();
-            for patch in &replaced {
-                self.merged.replace(*patch, self.placed.row(*patch), self.placed.norms()[*patch]);
+        for asked in &served {
+            let (mut patches, mut values) = (Vec::new(), Vec::new());
+            for patch in asked.stale.within(window).iter() {
+                let (row, norm) = part.row(patch);
+                // Borders are seen where they are, and what is as the full frame says needs no keeping.
+                let full = self.merged.full_frame();
+                if asked.centre.is_some() && cosine(product(best, row, full.row(patch)), norm, full.norm(patch)) < threshold {
+                    patches.push((patch, norm));
+                    values.extend_from_slice(row);
+                }
+                self.merged.replace(patch, row, norm);
             }
-            // Borders are seen where they are, and what is as the full frame says needs no keeping.
             let Some(centre) = asked.centre else { continue };
-            let differs = |patch: &usize| self.placed.similarity(self.instructions, &self.aligned.features, *patch) < self.settings.threshold;
-            let patches: Vec<(usize, f32)> = replaced.into_iter().filter(differs).map(|patch| (patch, self.placed.norms()[patch])).collect();
-            let mut values = Vec::with_capacity(patches.len() * width);
-            patches.iter().for_each(|(patch, _)| values.extend_from_slice(self.placed.row(*patch)));
             let older = self.kept.iter().filter(|kept| kept.region == asked.region).count();
             if older >= MOST_KEPT
                 && let Some(oldest) = self.kept.iter().position(|kept| kept.region == asked.region)
@@ -297,13 +298,13 @@ impl<F: FlowEstimator> Runtime<F> {
     /// The features of the current frame, for the decoder.
     #[must_use]
     pub fn aligned(&self) -> &FeatureMap {
-        &self.merged
+        self.merged.features()
     }
 
     /// Patches of the current frame that the latest full frame did not show.
     #[must_use]
     pub fn unseen(&self) -> &PatchSet {
-        &self.aligned.unseen
+        self.merged.unseen()
     }
 }
 

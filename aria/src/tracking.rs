@@ -8,8 +8,10 @@
 //! motions than a patch escape it; the displacement that all patches share does not need them whole.
 
 use crate::{
-    AriaError, FeatureMap, Identified, Instructions, PatchFlow, PatchSet, Window,
-    matching::{Search, matches_and_votes},
+    AriaError, FeatureMap, Identified, Instructions, Match, PatchFlow, PatchSet, Window,
+    features::Part,
+    matching::{Query, Search, looked_for},
+    merged::Rows,
     regions::{fill, group},
 };
 
@@ -57,12 +59,7 @@ impl Region {
             all.extend(grid.at([x + vx * (frames - back), y + vy * (frames - back)]));
         }
         all.extend_from_slice(&now);
-        let filled = |patches: &[usize]| {
-            let mut set = PatchSet::new(grid);
-            fill(grid, patches).into_iter().for_each(|patch| set.insert(patch));
-            set
-        };
-        (filled(&now), filled(&all))
+        (fill(grid, &now), fill(grid, &all))
     }
 }
 
@@ -99,16 +96,25 @@ impl Default for Tracking {
 }
 
 impl Tracking {
-    /// How far patches of a region went, in patches; `swept` is where the region has been.
-    fn displacement(&self, instructions: Instructions, full: FullFrames, patches: &[usize], swept: &PatchSet) -> Result<Option<[f32; 2]>, AriaError> {
-        let (mut matched, votes) = matches_and_votes(instructions, full.warped, full.current, &self.chosen(patches), self.search)?;
+    /// How far patches of a region went, in patches, given the features and their length of each; `swept` is where the region has been.
+    fn displacement<'a>(
+        &self,
+        instructions: Instructions,
+        earlier: Rows,
+        current: impl Fn(usize) -> (&'a [f32], f32),
+        patches: &[usize],
+        swept: &PatchSet,
+    ) -> Option<[f32; 2]> {
+        let grid = earlier.grid();
+        let queries: Vec<Query> = self.chosen(patches).into_iter().map(|patch| Query::new(grid, patch, current(patch))).collect();
         if self.velocity == Velocity::Shared {
-            return Ok(votes.displacement());
+            return looked_for(instructions, earlier, &queries, self.search, &mut []).displacement();
         }
+        let mut matched: Vec<Match> = queries.iter().map(Query::unmatched).collect();
+        looked_for(instructions, earlier, &queries, self.search, &mut matched);
         matched.retain(|m| m.similarity >= self.least_similarity && swept.contains(m.source));
-        let grid = full.current.grid();
         let sum = matched.iter().map(|m| m.displacement(grid)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
-        Ok((!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32)))
+        (!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32))
     }
 
     /// At most so many of the patches, in pairs that share their candidates.
@@ -155,11 +161,13 @@ impl Tracker {
         if full.frames == 0 {
             return Err(AriaError::Order { frame, latest: frame });
         }
+        full.warped.same_shape(full.current)?;
+        let current = |patch: usize| (full.current.row(patch), full.current.norms()[patch]);
         let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(full.flow, region.age(frame)))).collect();
         let mut regions = Vec::new();
         for group in group(&found.dynamic, self.tracking.smallest) {
             let id = self.identity(&mut free, &group.filled);
-            let moved = self.tracking.displacement(instructions, full, &group.dynamic, &group.filled)?;
+            let moved = self.tracking.displacement(instructions, Rows::of(full.warped), current, &group.dynamic, &group.filled);
             let velocity = moved.unwrap_or([0.0; 2]).map(|d| d / full.frames as f32);
             regions.push(Region { id, patches: group.filled, velocity, frame });
         }
@@ -179,22 +187,16 @@ impl Tracker {
         }
     }
 
-    /// Takes a region's velocity anew from its own update: the patches `now` of the current frame are matched in the last full frame, warped to now. Sources
-    /// in `swept`, where the region has been since, count. An id that is gone is none of ours: the update came too late.
-    ///
-    /// # Errors
-    /// When shapes differ.
-    pub fn refresh(&mut self, instructions: Instructions, id: u64, full: FullFrames, now: &PatchSet, swept: &PatchSet) -> Result<(), AriaError> {
+    /// Takes a region's velocity anew from its own update: the patches `now` of the current frame are looked for in the full frame of `frames` before, warped to
+    /// now. Sources in `swept`, where the region has been since, count. An id that is gone is none of ours: the update came too late.
+    pub(crate) fn refresh(&mut self, instructions: Instructions, id: u64, [now, swept]: [&PatchSet; 2], earlier: Rows, current: &Part, frames: u64) {
         let refresh = self.tracking.refresh;
-        let Some(region) = self.regions.iter_mut().find(|region| region.id == id) else { return Ok(()) };
+        let Some(region) = self.regions.iter_mut().find(|region| region.id == id).filter(|_| frames > 0) else { return };
         let asked: Vec<usize> = now.iter().collect();
-        if let Some(moved) = self.tracking.displacement(instructions, full, &asked, swept)?
-            && full.frames > 0
-        {
-            let seen = moved.map(|d| d / full.frames as f32);
+        if let Some(moved) = self.tracking.displacement(instructions, earlier, |patch| current.row(patch), &asked, swept) {
+            let seen = moved.map(|d| d / frames as f32);
             region.velocity = std::array::from_fn(|i| region.velocity[i] + refresh * (seen[i] - region.velocity[i]));
         }
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! little is to be seen; the similarities of all patches of a region, added up by displacement, have their peak where the region came from, and a parabola
 //! through the peak and its neighbours gives the fraction.
 
-use crate::{Grid, Search};
+use crate::{Grid, Search, lanes::ROWS};
 
 /// What a displacement of one patch costs, in similarity of one patch; its square counts. So many patches overrule it easily, and a few do not go far by chance.
 const DOUBT: f32 = 0.1;
@@ -11,41 +11,62 @@ const DOUBT: f32 = 0.1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Votes {
     reach: usize,
-    /// Sum and number of similarities, by rows and columns from the farthest up and left.
-    cells: Vec<[f32; 2]>,
+    /// Sums of similarities, by where the earlier patch lies: rows from the farthest up, in each from the farthest left. Beyond both ends of a row there is
+    /// room that is never looked at, so that some neighbours can be added at once of which only a part is within reach.
+    sums: Vec<f32>,
+    /// How many were added up.
+    counts: Vec<f32>,
 }
+
+/// Most neighbours of a row that are added at once.
+const AT_ONCE: usize = ROWS;
+/// Room beyond each end of a row.
+const ROOM: usize = AT_ONCE - 1;
 
 impl Votes {
     /// None yet, for the displacements of a search.
     pub(crate) fn new(grid: Grid, search: Search) -> Self {
-        let longest = grid.rows().max(grid.cols()) - 1;
-        let reach = if let Search::Within(radius) = search { radius.min(longest) } else { longest };
-        let side = 2 * reach + 1;
-        Self { reach, cells: vec![[0.0; 2]; side * side] }
+        let reach = search.reach(grid);
+        let cells = (2 * reach + 1) * stride(reach);
+        Self { reach, sums: vec![0.0; cells], counts: vec![0.0; cells] }
     }
 
-    /// A patch is so similar to one that lies `rows` above and `cols` to the left; `false` if that is out of reach.
+    /// A patch that is looked for in all of its reach: one more vote for each displacement from within the grid.
+    pub(crate) fn count(&mut self, grid: Grid, patch: usize) {
+        let (row, col) = grid.place(patch);
+        let span = |at: usize, sides: usize| (self.reach - self.reach.min(at))..(self.reach + self.reach.min(sides - 1 - at) + 1);
+        let (rows, cols) = (span(row, grid.rows()), span(col, grid.cols()));
+        for cells in self.counts.chunks_exact_mut(stride(self.reach)).take(rows.end).skip(rows.start) {
+            cells[ROOM + cols.start..ROOM + cols.end].iter_mut().for_each(|count| *count += 1.0);
+        }
+    }
+
+    /// Similarities of a patch to neighbours in a row, the first of which lies `rows` above it and `cols` to the left. One of them at least is within reach.
     #[inline(always)]
-    pub(crate) fn add(&mut self, rows: isize, cols: isize, similarity: f32) -> bool {
-        let cell = self.index(rows, cols).and_then(|index| self.cells.get_mut(index));
-        let Some([sum, count]) = cell else { return false };
-        *sum += similarity;
-        *count += 1.0;
-        true
+    pub(crate) fn add(&mut self, rows: isize, cols: isize, similarities: &[f32]) {
+        let first = self.index(rows, cols);
+        if let Some(sums) = first.and_then(|first| self.sums.get_mut(first..first + similarities.len())) {
+            sums.iter_mut().zip(similarities).for_each(|(sum, similarity)| *sum += similarity);
+        }
     }
 
     #[inline(always)]
     fn index(&self, rows: isize, cols: isize) -> Option<usize> {
-        let (row, col) = (rows.wrapping_add_unsigned(self.reach) as usize, cols.wrapping_add_unsigned(self.reach) as usize);
-        let side = 2 * self.reach + 1;
-        (row < side && col < side).then_some(row * side + col)
+        let row = self.reach.checked_add_signed(-rows).filter(|row| *row <= 2 * self.reach)?;
+        let col = (self.reach + ROOM).checked_add_signed(-cols).filter(|col| *col < stride(self.reach))?;
+        Some(row * stride(self.reach) + col)
     }
 
     /// Mean similarity, less what the displacement costs, at a displacement at which most of the region lay in the earlier frame.
     fn mean(&self, rows: isize, cols: isize) -> Option<f32> {
-        let ([sum, count], [_, still]) = (*self.cells.get(self.index(rows, cols)?)?, *self.cells.get(self.index(0, 0)?)?);
+        let reach = self.reach as isize;
+        if rows.abs().max(cols.abs()) > reach {
+            return None;
+        }
+        let (here, still) = (self.index(rows, cols)?, self.index(0, 0)?);
+        let (count, still) = (self.counts[here], self.counts[still]);
         let far = (rows * rows + cols * cols) as f32;
-        (count > 0.0 && 2.0 * count >= still).then(|| (sum - DOUBT * far) / count)
+        (count > 0.0 && 2.0 * count >= still).then(|| (self.sums[here] - DOUBT * far) / count)
     }
 
     /// The displacement to the right and down that explains the region best, in patches, the nearest among equals; `None` without any vote.
@@ -67,6 +88,12 @@ impl Votes {
     }
 }
 
+/// Cells of a row.
+#[inline(always)]
+fn stride(reach: usize) -> usize {
+    2 * reach + 1 + 2 * ROOM
+}
+
 /// Where a parabola through three values at -1, 0 and 1 has its peak, if the middle one is the highest.
 fn fraction(before: Option<f32>, peak: f32, after: Option<f32>) -> f32 {
     let (Some(before), Some(after)) = (before, after) else { return 0.0 };
@@ -78,18 +105,31 @@ fn fraction(before: Option<f32>, peak: f32, after: Option<f32>) -> f32 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_peak_is_found_between_whole_displacements() {
-        let mut votes = Votes::new(Grid::new(9, 9).expect("a grid"), Search::Within(3));
-        assert_eq!(votes.displacement(), None);
-        for _ in 0..400 {
-            for (rows, cols) in (-3..=3).flat_map(|r| (-3..=3).map(move |c| (r, c))) {
-                let far = (cols as f32 - 1.3).powi(2) + (rows as f32 + 0.6).powi(2);
-                assert!(votes.add(rows, cols, 1.0 - 0.05 * far));
+    /// A patch in the middle of a grid that is so similar to what lies at each displacement.
+    fn vote(votes: &mut Votes, grid: Grid, similarity: impl Fn(isize, isize) -> f32) {
+        let reach = votes.reach as isize;
+        votes.count(grid, grid.patches() / 2);
+        for rows in -reach..=reach {
+            // Sources from left to right, three at once.
+            for first in (-reach..=reach).rev().step_by(3) {
+                let three: Vec<f32> = (0..3).map(|n| similarity(rows, first - n)).collect();
+                votes.add(rows, first, &three);
             }
         }
+    }
+
+    #[test]
+    fn the_peak_is_found_between_whole_displacements() {
+        let grid = Grid::new(9, 9).expect("a grid");
+        let mut votes = Votes::new(grid, Search::Within(3));
+        assert_eq!(votes.displacement(), None);
+        for _ in 0..400 {
+            vote(&mut votes, grid, |rows, cols| 1.0 - 0.05 * ((cols as f32 - 1.3).powi(2) + (rows as f32 + 0.6).powi(2)));
+        }
         // Out of reach.
-        assert!(!votes.add(9, 0, 5.0) && !votes.add(0, -4, 5.0));
+        votes.add(9, 0, &[1e6]);
+        votes.add(0, -4, &[1e6]);
+        votes.add(0, -40, &[1e6]);
         let [x, y] = votes.displacement().expect("a peak");
         assert!((x - 1.3).abs() < 0.01 && (y + 0.6).abs() < 0.01, "{x} {y}");
     }
@@ -97,14 +137,23 @@ mod tests {
     #[test]
     fn a_few_patches_do_not_go_far_by_chance() {
         let moved = |patches: usize| {
-            let mut votes = Votes::new(Grid::new(19, 19).expect("a grid"), Search::Within(8));
-            for (rows, cols) in (-8..=8).flat_map(|r| (-8..=8).map(move |c| (r, c))) {
-                let similarity = if (rows, cols) == (0, 6) { 0.9 } else { 0.7 };
-                (0..patches).for_each(|_| assert!(votes.add(rows, cols, similarity)));
-            }
+            let grid = Grid::new(19, 19).expect("a grid");
+            let mut votes = Votes::new(grid, Search::Within(8));
+            (0..patches).for_each(|_| vote(&mut votes, grid, |rows, cols| if (rows, cols) == (0, 6) { 0.9 } else { 0.7 }));
             votes.displacement()
         };
         assert_eq!(moved(2), Some([0.0, 0.0]));
         assert!(moved(40).is_some_and(|[x, y]| (x - 6.0).abs() < 0.1 && y == 0.0));
+    }
+
+    /// At a corner, most displacements come from outside of the frame.
+    #[test]
+    fn displacements_from_outside_of_the_frame_have_no_vote() {
+        let grid = Grid::new(5, 6).expect("a grid");
+        let mut votes = Votes::new(grid, Search::Everywhere);
+        votes.count(grid, grid.index(0, 0));
+        assert_eq!(votes.counts.iter().sum::<f32>(), 30.0);
+        assert!(votes.mean(0, 0).is_some() && votes.mean(-4, -5).is_some());
+        assert!(votes.mean(1, 0).is_none() && votes.mean(0, 1).is_none() && votes.mean(-5, 0).is_none());
     }
 }

@@ -42,37 +42,33 @@ impl Warped {
         Ok(())
     }
 
-    /// The same, and into `copy` too.
-    pub(crate) fn warp_twice(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow, copy: &mut FeatureMap) -> Result<(), AriaError> {
-        self.features.same_shape(copy)?;
-        self.look_up(source, flow)?;
-        let ((values, norms), (copied, copied_norms)) = (self.features.parts_mut(), copy.parts_mut());
-        blend_rows_twice(instructions, &self.samples, source.values(), source.width(), values, copied, norms);
-        copied_norms.copy_from_slice(norms);
-        Ok(())
-    }
-
-    /// The same as [`Self::warp`], and cosine similarities of what comes out with the same patches of `current`.
-    pub(crate) fn warp_compared(
+    /// The same as [`Self::warp`] in one pass with [`FeatureMap::set`] of `current` from an encoder's output, and cosine similarities of what comes out with
+    /// the same patches of that.
+    ///
+    /// # Errors
+    /// As the two.
+    pub(crate) fn warp_taken(
         &mut self,
         instructions: Instructions,
         source: &FeatureMap,
         flow: &PatchFlow,
-        current: &FeatureMap,
+        (current, values): (&mut FeatureMap, &[f32]),
         similarities: &mut Vec<f32>,
     ) -> Result<(), AriaError> {
         self.features.same_shape(current)?;
+        current.takes(values)?;
         self.look_up(source, flow)?;
         similarities.clear();
         similarities.resize(source.grid().patches(), 0.0);
-        let (values, norms) = self.features.parts_mut();
-        let compared = Compared { other: current.values(), norms, products: similarities };
-        blend_rows_compared(instructions, &self.samples, source.values(), source.width(), values, compared);
+        let (out, norms) = self.features.parts_mut();
+        let (copy, copy_norms) = current.parts_mut();
+        let taken = Taken { values, copy, copy_norms, products: similarities };
+        blend_rows_taken(instructions, &self.samples, source.values(), source.width(), out, norms, taken);
         let norms = self.features.norms();
         for (similarity, (a, b)) in similarities.iter_mut().zip(norms.iter().zip(current.norms())) {
             *similarity = cosine(*similarity, *a, *b);
         }
-        Ok(())
+        current.finite()
     }
 
     /// Which patches of the source each patch is made of.
@@ -120,13 +116,13 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
 }
 
 vectorised!(fn blend_rows(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = blend_each);
-vectorised!(fn blend_rows_twice(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], copy: &mut [f32], norms: &mut [f32]) = blend_each_twice);
-vectorised!(fn blend_rows_compared(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], compared: Compared) = blend_each_compared);
+vectorised!(fn blend_rows_taken(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], taken: Taken) = blend_each_taken);
 
-/// What blended rows are compared with, and what comes of it.
-struct Compared<'a> {
-    other: &'a [f32],
-    norms: &'a mut [f32],
+/// Rows that are taken and compared with blended ones, and what comes of it.
+struct Taken<'a> {
+    values: &'a [f32],
+    copy: &'a mut [f32],
+    copy_norms: &'a mut [f32],
     products: &'a mut [f32],
 }
 
@@ -142,7 +138,7 @@ fn rows_of<'a>(sample: &Sample, source: &'a [f32], width: usize) -> [&'a [f32]; 
 unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
     for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(width)).zip(norms) {
         // SAFETY: as for this function.
-        let [square, _] = unsafe { blend::<L, 1, false>(rows_of(sample, source, width), sample.weights, [out], &[]) };
+        let [square, ..] = unsafe { blend::<L, false>(rows_of(sample, source, width), sample.weights, out, &[], &mut []) };
         *norm = square.sqrt();
     }
 }
@@ -150,24 +146,13 @@ unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize,
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each_twice<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], copy: &mut [f32], norms: &mut [f32]) {
-    let outs = out.chunks_exact_mut(width).zip(copy.chunks_exact_mut(width));
-    for ((sample, (out, copy)), norm) in samples.iter().zip(outs).zip(norms) {
+unsafe fn blend_each_taken<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], taken: Taken) {
+    let given = taken.values.chunks_exact(width).zip(taken.copy.chunks_exact_mut(width)).zip(taken.copy_norms.iter_mut().zip(taken.products));
+    let blended = samples.iter().zip(out.chunks_exact_mut(width)).zip(norms);
+    for (((sample, out), norm), ((row, copy), (row_norm, product))) in blended.zip(given) {
         // SAFETY: as for this function.
-        let [square, _] = unsafe { blend::<L, 2, false>(rows_of(sample, source, width), sample.weights, [out, copy], &[]) };
-        *norm = square.sqrt();
-    }
-}
-
-/// # Safety
-/// As [`Lanes`].
-#[inline(always)]
-unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], compared: Compared) {
-    let results = compared.norms.iter_mut().zip(compared.products);
-    for (((sample, out), other), (norm, product)) in samples.iter().zip(out.chunks_exact_mut(width)).zip(compared.other.chunks_exact(width)).zip(results) {
-        // SAFETY: as for this function.
-        let [square, with_other] = unsafe { blend::<L, 1, true>(rows_of(sample, source, width), sample.weights, [out], other) };
-        (*norm, *product) = (square.sqrt(), with_other);
+        let [square, with_row, row_square] = unsafe { blend::<L, true>(rows_of(sample, source, width), sample.weights, out, row, copy) };
+        (*norm, *row_norm, *product) = (square.sqrt(), row_square.sqrt(), with_row);
     }
 }
 
@@ -206,27 +191,32 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_comparisons_are_those_of_the_plain_warp() {
+    fn taking_and_comparing_in_one_pass_is_doing_each_alone() {
         let grid = Grid::new(5, 8).expect("a grid");
         let mut random = Random::new(4);
         for width in [7, 48, 384] {
-            let mut map = |best| {
-                let values: Vec<f32> = (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
-                FeatureMap::from_values(best, grid, width, &values).expect("a map")
-            };
-            let (source, current) = (map(Instructions::best()), map(Instructions::best()));
+            let mut values = || -> Vec<f32> { (0..grid.patches() * width).map(|_| random.normal() as f32).collect() };
+            let (before, mut now) = (values(), values());
             let flow = PatchFlow::of(grid, |_| Some([random.between(-1.0, 9.0) as f32, random.between(-1.0, 6.0) as f32]));
             for instructions in Instructions::available() {
+                let map = |values: &[f32]| FeatureMap::from_values(instructions, grid, width, values).expect("a map");
+                let (source, current) = (map(&before), map(&now));
                 let room = || Warped::new(grid, width).expect("room");
-                let (mut plain, mut twice, mut compared) = (room(), room(), room());
-                plain.warp(instructions, &source, &flow).expect("a warp");
-                let (mut copy, mut similarities, mut expected) = (FeatureMap::new(grid, width).expect("room"), Vec::new(), Vec::new());
-                twice.warp_twice(instructions, &source, &flow, &mut copy).expect("a warp");
-                compared.warp_compared(instructions, &source, &flow, &current, &mut similarities).expect("a warp");
-                plain.features.similarities(instructions, &current, &mut expected).expect("similarities");
-                assert_eq!((&twice, &compared, &copy), (&plain, &plain, &plain.features));
-                assert!(similarities.iter().zip(&expected).all(|(a, b)| (a - b).abs() < crate::TOLERANCE));
+                let (mut alone, mut together, mut taken) = (room(), room(), FeatureMap::new(grid, width).expect("room"));
+                let (mut similarities, mut expected) = (Vec::new(), Vec::new());
+                alone.warp(instructions, &source, &flow).expect("a warp");
+                together.warp_taken(instructions, &source, &flow, (&mut taken, &now), &mut similarities).expect("a warp");
+                alone.features.similarities(instructions, &current, &mut expected).expect("similarities");
+                assert_eq!((&together, taken.values()), (&alone, current.values()));
+                let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < crate::TOLERANCE * b.abs().max(1.0));
+                assert!(near(taken.norms(), current.norms()) && near(&similarities, &expected));
             }
+            now[3 * width] = f32::INFINITY;
+            let (best, source) = (Instructions::best(), FeatureMap::from_values(Instructions::best(), grid, width, &before).expect("a map"));
+            let (mut warped, mut taken) = (Warped::new(grid, width).expect("room"), FeatureMap::new(grid, width).expect("room"));
+            let mut take = |values: &[f32]| warped.warp_taken(best, &source, &flow, (&mut taken, values), &mut Vec::new());
+            assert_eq!(take(&now), Err(AriaError::NotFinite { patch: 3 }));
+            assert!(matches!(take(&now[1..]), Err(AriaError::Values { .. })));
         }
     }
 

@@ -58,17 +58,7 @@ impl CameraFlow {
                 Ok(self.each(grid, |_, direction| Some(turned.to_source(direction))))
             }
             Structure::Plane { normal, distance_m } => Ok(self.each(grid, |_, direction| on_plane(motion, direction, *normal, *distance_m))),
-            Structure::Depth(depths) if depths.len() == grid.patches() => {
-                // Neighbours in a row come from nearly the same direction.
-                let mut left: Option<[f64; 2]> = None;
-                Ok(PatchFlow::of(grid, |patch| {
-                    let start = left.take().filter(|_| grid.place(patch).1 > 0);
-                    let centre = grid.centre(patch).map(f64::from);
-                    let source = self.by_depth(grid, depths, motion, centre, start)?;
-                    left = Some([source[0] - centre[0], source[1] - centre[1]]);
-                    Some(source.map(|x| x as f32))
-                }))
-            }
+            Structure::Depth(depths) if depths.len() == grid.patches() => Ok(self.by_depth(grid, depths, motion)),
             Structure::Depth(depths) => {
                 let (left, right) = (format!("{} depths", depths.len()), grid.to_string());
                 Err(AriaError::Shapes { what: "the depth of the source frame and its features", left, right })
@@ -84,24 +74,43 @@ impl CameraFlow {
         })
     }
 
-    /// The source of the point `wanted`; `start` is how far away it may be.
-    fn by_depth(&self, grid: Grid, depths: &[f32], motion: &CameraMotion, wanted: [f64; 2], start: Option<[f64; 2]>) -> Option<[f64; 2]> {
-        let turned = || CameraMotion { translation: [0.0; 3], ..*motion };
-        let mut source = match start {
-            Some([x, y]) => [wanted[0] + x, wanted[1] + y],
-            None => self.intrinsics.project(turned().to_source(self.intrinsics.direction(wanted)))?,
-        };
-        for _ in 0..STEPS {
-            let depth = depth_at(grid, depths, source);
-            let point = self.intrinsics.direction(source).map(|x| x * depth);
-            let image = self.intrinsics.project(motion.to_target(point))?;
-            let off = [wanted[0] - image[0], wanted[1] - image[1]];
-            source = [source[0] + off[0], source[1] + off[1]];
-            if off[0].abs().max(off[1].abs()) < CLOSE {
-                break;
+    /// Row by row: the patches of a row do not wait for each other, and begin with the displacements of those above them.
+    fn by_depth(&self, grid: Grid, depths: &[f32], motion: &CameraMotion) -> PatchFlow {
+        let turned = CameraMotion { translation: [0.0; 3], ..*motion };
+        let cols = grid.cols();
+        let (mut xs, mut ys, mut far) = (vec![f64::NAN; cols], vec![f64::NAN; cols], vec![0.0; cols]);
+        let mut sources = Vec::with_capacity(grid.patches());
+        for row in 0..grid.rows() {
+            for (col, (x, y)) in xs.iter_mut().zip(&mut ys).enumerate() {
+                *y += 1.0;
+                if x.is_nan() || y.is_nan() {
+                    let ahead = self.intrinsics.direction([col as f64 + 0.5, row as f64 + 0.5]);
+                    [*x, *y] = self.intrinsics.project(turned.to_source(ahead)).unwrap_or([f64::NAN; 2]);
+                }
             }
+            for _ in 0..STEPS {
+                far.iter_mut().zip(xs.iter().zip(&ys)).for_each(|(far, (x, y))| *far = depth_at(grid, depths, [*x, *y]));
+                if self.step(motion, row, &far, &mut xs, &mut ys) == 0 {
+                    break;
+                }
+            }
+            sources.extend(xs.iter().zip(&ys).map(|(x, y)| [*x as f32, *y as f32]));
         }
-        Some(source)
+        PatchFlow::of(grid, |patch| sources.get(patch).copied())
+    }
+
+    /// Moves the sources of a row by how far their images lie from where they should; how many of them went further than [`CLOSE`]. What lies behind the
+    /// camera is not a number from then on.
+    fn step(&self, motion: &CameraMotion, row: usize, depths: &[f64], xs: &mut [f64], ys: &mut [f64]) -> usize {
+        let mut moved = 0;
+        for (col, ((x, y), depth)) in xs.iter_mut().zip(ys).zip(depths).enumerate() {
+            let point = self.intrinsics.direction([*x, *y]).map(|part| part * depth);
+            let [across, down] = self.intrinsics.project(motion.to_target(point)).unwrap_or([f64::NAN; 2]);
+            let off = [col as f64 + 0.5 - across, row as f64 + 0.5 - down];
+            (*x, *y) = (*x + off[0], *y + off[1]);
+            moved += usize::from((off[0].abs() >= CLOSE) | (off[1].abs() >= CLOSE));
+        }
+        moved
     }
 }
 
