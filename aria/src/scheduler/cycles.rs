@@ -57,6 +57,9 @@ pub fn identified_by(pairs: &[(f64, u64)]) -> Option<CycleBounds> {
     (cycle.above_ns < cycle.below_ns).then_some(CycleBounds { cycle })
 }
 
+/// Frames without a cycle after which one runs although it does not fit: regions must not wait for ever, and only what runs shows that it has become faster.
+pub const PATIENCE: u32 = 30;
+
 /// The cycles of each frame, from what frames really took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleBudget {
@@ -64,27 +67,38 @@ pub struct CycleBudget {
     margin: f64,
     rest: LatencyProfile,
     cycle: LatencyProfile,
+    /// Frames since the last one with a cycle.
+    without: u32,
 }
 
 impl CycleBudget {
-    /// A target for the whole frame; profiled latencies of everything but cycles (`rest_ns`) and of one cycle. Both are taken to be longer by `margin`
-    /// (0.05: by 5 %), so that jitter does not miss the deadline.
+    /// A target for the whole frame; profiled latencies of everything but cycles by level of resolution, the lowest first (`rest_ns`), and of one cycle. They
+    /// are taken to be longer by `margin` (0.05: by 5 %), so that jitter does not miss the deadline.
     ///
     /// # Errors
     /// When a latency is 0 or the margin negative.
-    pub fn new(target_ns: u64, rest_ns: u64, cycle_ns: u64, margin: f64, reaction: Reaction) -> Result<Self, AriaError> {
+    pub fn new(target_ns: u64, rest_ns: &[u64], cycle_ns: u64, margin: f64, reaction: Reaction) -> Result<Self, AriaError> {
         if !(margin >= 0.0 && margin.is_finite()) {
             return Err(AriaError::setting("the margin on latencies", margin, "0 or more"));
         }
-        Ok(Self { target_ns, margin, rest: LatencyProfile::new(&[rest_ns], reaction)?, cycle: LatencyProfile::new(&[cycle_ns], reaction)? })
+        Ok(Self { target_ns, margin, rest: LatencyProfile::new(rest_ns, reaction)?, cycle: LatencyProfile::new(&[cycle_ns], reaction)?, without: 0 })
     }
 
-    /// Cycles that fit the next frame; 0 if not even one does. A frame need not wait for a cycle to use it: while none fits, run them beside the frames, merge
-    /// each into the frame that is current when it is done, and hand its time to [`Self::observe`], so that recovery shows.
+    /// Cycles of the next frame, at a level of resolution: those that fit; after [`PATIENCE`] frames without any, one nevertheless.
     #[must_use]
-    pub fn cycles(&self) -> u64 {
-        let longer = |profile: &LatencyProfile| (profile.latency_ns(0) * (1.0 + self.margin)).ceil() as u64;
-        cycles(self.target_ns, longer(&self.rest), longer(&self.cycle))
+    pub fn cycles(&self, level: usize) -> u64 {
+        self.fitting(level).max(u64::from(self.without >= PATIENCE))
+    }
+
+    /// The highest level up to `wanted` at which a cycle fits; the lowest if there is none. A full frame of more patches would leave no time to update any.
+    #[must_use]
+    pub fn level(&self, wanted: usize) -> usize {
+        (0..=wanted).rev().find(|level| self.fitting(*level) > 0).unwrap_or(0)
+    }
+
+    fn fitting(&self, level: usize) -> u64 {
+        let longer = |ns: f64| (ns * (1.0 + self.margin)).ceil() as u64;
+        cycles(self.target_ns, longer(self.rest.latency_ns(level)), longer(self.cycle.latency_ns(0)))
     }
 
     /// The target, ns.
@@ -93,11 +107,15 @@ impl CycleBudget {
         self.target_ns
     }
 
-    /// What a frame took: everything but its cycles, and the mean of its cycles if it had any.
-    pub fn observe(&mut self, rest_ns: u64, cycle_ns: Option<u64>) {
-        self.rest.observe(0, rest_ns);
-        if let Some(cycle_ns) = cycle_ns {
-            self.cycle.observe(0, cycle_ns);
+    /// What a frame of a level took: everything but its cycles, and the mean of its cycles if it had any.
+    pub fn observe(&mut self, level: usize, rest_ns: u64, cycle_ns: Option<u64>) {
+        self.rest.observe(level, rest_ns);
+        match cycle_ns {
+            Some(cycle_ns) => {
+                self.cycle.observe(0, cycle_ns);
+                self.without = 0;
+            }
+            None => self.without = self.without.saturating_add(1),
         }
     }
 }
@@ -159,19 +177,49 @@ mod tests {
 
     #[test]
     fn counts_follow_what_frames_take() {
-        let mut budget = CycleBudget::new(66_600_000, 20_000_000, 10_000_000, 0.05, Reaction::default()).expect("a budget");
-        assert_eq!(budget.cycles(), 4);
+        let mut budget = CycleBudget::new(66_600_000, &[20_000_000], 10_000_000, 0.05, Reaction::default()).expect("a budget");
+        assert_eq!(budget.cycles(0), 4);
         for _ in 0..3 {
-            budget.observe(20_000_000, Some(20_000_000));
+            budget.observe(0, 20_000_000, Some(20_000_000));
         }
-        assert_eq!(budget.cycles(), 2);
+        assert_eq!(budget.cycles(0), 2);
         for _ in 0..10 {
-            budget.observe(20_000_000, Some(10_000_000));
+            budget.observe(0, 20_000_000, Some(10_000_000));
         }
-        assert_eq!(budget.cycles(), 4);
+        assert_eq!(budget.cycles(0), 4);
         assert_eq!(cycles(10, 20, 5), 0);
         assert_eq!(cycles(10, 5, 0), 0);
-        assert!(CycleBudget::new(1, 0, 1, 0.0, Reaction::default()).is_err());
-        assert!(CycleBudget::new(1, 1, 1, f64::NAN, Reaction::default()).is_err());
+        assert!(CycleBudget::new(1, &[0], 1, 0.0, Reaction::default()).is_err() && CycleBudget::new(1, &[], 1, 0.0, Reaction::default()).is_err());
+        assert!(CycleBudget::new(1, &[1], 1, f64::NAN, Reaction::default()).is_err());
+    }
+
+    #[test]
+    fn where_no_cycle_fits_a_lower_level_leaves_time_for_one_and_patience_ends() {
+        let mut budget = CycleBudget::new(33_300_000, &[10_000_000, 15_000_000, 19_000_000], 10_000_000, 0.08, Reaction::default()).expect("a budget");
+        assert_eq!([0, 1, 2].map(|wanted| budget.level(wanted)), [0, 1, 2]);
+        assert_eq!([0, 1, 2].map(|level| budget.cycles(level)), [2, 1, 1]);
+        for _ in 0..3 {
+            budget.observe(2, 19_000_000, Some(13_000_000));
+        }
+        assert_eq!((budget.cycles(2), budget.level(2), budget.cycles(1)), (0, 1, 1));
+        for _ in 0..3 {
+            budget.observe(1, 15_000_000, Some(40_000_000));
+        }
+        let mut waits = Vec::new();
+        let mut since = 0;
+        for _ in 0..200 {
+            assert_eq!(budget.level(2), 0, "nothing fits");
+            let runs = budget.cycles(0);
+            since = if runs > 0 { 0 } else { since + 1 };
+            waits.push(since);
+            budget.observe(0, 10_000_000, (runs > 0).then_some(40_000_000));
+        }
+        assert_eq!(waits.iter().max(), Some(&PATIENCE));
+        // It recovers: what runs once in a while shows it.
+        for _ in 0..10 * PATIENCE {
+            let runs = budget.cycles(2);
+            budget.observe(2, 19_000_000, (runs > 0).then_some(10_000_000));
+        }
+        assert_eq!((budget.level(2), budget.cycles(2)), (2, 1));
     }
 }

@@ -7,6 +7,8 @@
 //! | which regions get the cycles of this frame? | [`CyclePlanner`] |
 //! | at which resolution does the next full frame run? | [`ResolutionLadder`] |
 //!
+//! Where no cycle fits beside a full frame's many patches, a lower resolution leaves time for one: regions must not wait for ever.
+//!
 //! A frame waits for the processor of the regions only. Nothing of what decides its cycles knows the latency of full frames: they may take as long as they like.
 
 mod cycles;
@@ -14,7 +16,7 @@ mod priority;
 mod profile;
 mod resolution;
 
-pub use cycles::{Bounds, CycleBounds, CycleBudget, cycles, identified_by};
+pub use cycles::{Bounds, CycleBounds, CycleBudget, PATIENCE, cycles, identified_by};
 pub use priority::{Cycle, CyclePlanner, Priority, Request};
 pub use profile::{LatencyProfile, Reaction};
 pub use resolution::{MotionWeights, ResolutionLadder, ResolutionSettings};
