@@ -7,7 +7,7 @@
 use vitempo_aria::{
     CameraFlow, FlowEstimator, Grid, Instructions, PatchFlow, Structure, THRESHOLD, Warped,
     flow::{Pair, Training},
-    scene::{Judgement, Kind, Scene, StandIn, judge},
+    scene::{Judgement, Kind, Model, Scene, Score, StandIn, Way, judge, whole},
 };
 
 const WIDTH: usize = 384;
@@ -119,4 +119,31 @@ fn error(pairs: &[Pair], flow: Option<&dyn FlowEstimator>) -> f64 {
         }
     }
     sum / f64::from(count)
+}
+
+/// Depth and labels of the stand-in model in all kinds of scenes: a full frame every fourth frame, one cycle in each. Sizes
+/// are to the frame as in the plans for the paper's phone: block matching leaves ARIA-base time for smaller regions.
+#[test]
+fn the_whole() {
+    let grid = Grid::new(17, 23).expect("a grid");
+    let (interval, cycles, region) = (4, 1, [10, 11]);
+    let resized = [[9, 12], [12, 16], [17, 23]].map(|[rows, cols]| Way::Resized { rows, cols });
+    let shown = [
+        Way::Stale { interval },
+        Way::Base { interval, cycles, region: [7, 6] },
+        Way::Aria { interval, cycles, region },
+        Way::Aria { interval, cycles: 3, region },
+    ];
+    let ways: Vec<Way> = resized.into_iter().chain(shown).collect();
+    let model = Model::new(32, 1);
+    let mut all = vec![Score::default(); ways.len()];
+    for kind in Kind::ALL {
+        let scene = Scene::new(kind, 41, grid, 6).expect("a scene");
+        all.iter_mut().zip(whole(&scene, &model, 32, &ways).expect("scores")).for_each(|(all, score)| all.add(&score));
+    }
+    ways.iter().zip(&all).for_each(|(way, score)| println!("{way:?}: depth RMSE {:.3} m, label mIoU {:.3}", score.depth_rmse_m(), score.label_miou()));
+    let [low, middle, fresh, stale, base, aria, more] = all[..] else { panic!("{} scores", all.len()) };
+    let better = |a: Score, b: Score| a.depth_rmse_m() < b.depth_rmse_m() && a.label_miou() > b.label_miou();
+    assert!(better(fresh, middle) && better(middle, low), "error against resolution");
+    assert!(better(aria, stale) && better(aria, base) && better(more, aria) && better(fresh, more), "the parts of the runtime");
 }

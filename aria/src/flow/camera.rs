@@ -111,6 +111,18 @@ impl Intrinsics {
         Err(AriaError::setting("the camera's focal length and centre", format!("{focal:?}, {centre:?}"), "positive and finite, in patches"))
     }
 
+    /// Focal lengths along x and y, in patches.
+    #[must_use]
+    pub fn focal(&self) -> [f64; 2] {
+        self.focal
+    }
+
+    /// Principal point, in patches.
+    #[must_use]
+    pub fn centre(&self) -> [f64; 2] {
+        self.centre
+    }
+
     /// A camera that sees `angle_rad` from left to right, with square pixels and its axis through the middle of the grid.
     ///
     /// # Errors

@@ -2,24 +2,28 @@
 //!
 //! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed. [`Scene::picture`] renders a frame with depth and thing per pixel,
 //! [`Scene::glance`] says what moves without rendering, [`StandIn`] gives pictures features, [`Truth`] says what moved, and [`judge`](judge()) scores
-//! identification (beside block matching), tracking and warping.
+//! identification (beside block matching), tracking and warping; [`whole`](whole()) what comes out in the end: depth and labels of a stand-in [`Model`].
 //! None of these figures is one of the paper's: other scenes, another encoder.
 
+mod answer;
 mod blocks;
 mod encoder;
 mod glance;
 mod judge;
 mod picture;
 mod truth;
+mod whole;
 mod world;
 
+pub use answer::{Answer, Model, Score};
 pub use blocks::Blocks;
 pub use encoder::StandIn;
 pub use glance::Seen;
 pub use judge::{Detection, Judgement, TrackingError, WarpingError, judge};
 pub use picture::{Camera, Picture};
 pub use truth::{LEAST, SHARE, Truth, way};
-pub use world::{Ball, Hit, WALLS, World};
+pub use whole::{Way, whole};
+pub use world::{Ball, Hit, LABELS, WALLS, World};
 
 use crate::{AriaError, CameraMotion, FeatureMap, Grid, Instructions, Intrinsics, Pose, flow::Pair, random::Random};
 

@@ -62,6 +62,10 @@ pub struct Hit {
 
 /// Walls of a room.
 pub const WALLS: u16 = 6;
+/// Kinds of balls.
+const KINDS: u16 = 5;
+/// Kinds of things: each wall is its own.
+pub const LABELS: usize = (WALLS + KINDS) as usize;
 
 impl World {
     /// A room of 8 x 3.2 x 8 m with `still` and `moving` balls; the moving ones go `speed` metres a frame.
@@ -79,7 +83,7 @@ impl World {
                 start: std::array::from_fn(|_| random.between(0.0, 4.0)),
                 speed: [velocity * angle.cos().abs().max(0.6), velocity * 0.5 * angle.sin(), 0.3 * velocity * angle.sin()],
                 radius: random.between(0.22, 0.42),
-                label: WALLS + (number % 5) as u16,
+                label: WALLS + (number % usize::from(KINDS)) as u16,
                 pattern: random.bits(),
             }
         };
