@@ -44,10 +44,10 @@ pub struct Program<'a> {
     costs: &'a AriaCosts,
     wishes: &'a Wishes,
     truth: Truth,
-    setup: Setup,
+    pub setup: Setup,
     grid: Grid,
-    /// One for each level, where a scheduler counts cycles anew in every frame.
-    budgets: Vec<CycleBudget>,
+    /// Cycles of each frame, where a scheduler counts them anew.
+    budget: CycleBudget,
     ladder: ResolutionLadder,
     planner: CyclePlanner,
     random: StdRng,
@@ -71,8 +71,7 @@ impl<'a> Program<'a> {
         let levels = || setup.levels.iter().filter_map(|level| costs.levels.get(*level));
         let rest = |level: &super::Level| planned(&costs.frame_step) + planned(&costs.patch_flow) + planned(&level.decoder);
         let cycle = planned(&setup.region.cycle) as u64;
-        let budget = |level| CycleBudget::new(wishes.target_ns as u64, rest(level) as u64, cycle.max(1), setup.margin, Reaction::default());
-        let budgets = levels().map(budget).collect::<Result<_, _>>()?;
+        let rests: Vec<u64> = levels().map(|level| rest(level) as u64).collect();
         let full_ns: Vec<u64> = levels().map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
         let settings = ResolutionSettings {
             interval_ns: (wishes.frame_ns * wishes.interval_frames as f64) as u64,
@@ -95,9 +94,9 @@ impl<'a> Program<'a> {
             costs,
             wishes,
             truth,
-            setup,
+            budget: CycleBudget::new(wishes.target_ns as u64, &rests, cycle.max(1), setup.margin, Reaction::default())?,
             grid,
-            budgets,
+            setup,
         })
     }
 
@@ -122,7 +121,7 @@ impl<'a> Program<'a> {
     /// Cycles that this frame has.
     fn cycles(&self) -> u64 {
         match self.setup.system {
-            System::Aria => self.budgets.get(self.frame_level).map_or(0, CycleBudget::cycles),
+            System::Aria => self.budget.cycles(self.frame_level),
             _ => self.setup.cycles,
         }
     }
@@ -222,7 +221,7 @@ impl Application for Program<'_> {
             self.parts = Parts::default();
             return self.steps(frame);
         }
-        let level = if self.setup.system == System::Aria { self.ladder.level() } else { self.setup.levels.len().saturating_sub(1) };
+        let level = if self.setup.system == System::Aria { self.budget.level(self.ladder.level()) } else { self.setup.levels.len().saturating_sub(1) };
         self.full_taken = Some(frame);
         self.running = Some(Full { frame, level });
         vec![vec![self.task(FULL, &self.level_costs(level).full_frame, WHOLE)]]
@@ -257,9 +256,7 @@ impl Application for Program<'_> {
         let level = self.frame_level;
         let parts = std::mem::take(&mut self.parts);
         let rest = parts.step_ns + parts.flow_ns + parts.decoder_ns;
-        if let Some(budget) = self.budgets.get_mut(level) {
-            budget.observe(rest, (parts.cycles > 0).then(|| parts.cycles_ns / parts.cycles));
-        }
+        self.budget.observe(level, rest, (parts.cycles > 0).then(|| parts.cycles_ns / parts.cycles));
         let number = self.taken.unwrap_or(0);
         let (patches, height) = (self.level_costs(level).rows * self.level_costs(level).cols, self.level_costs(level).height);
         let full_age = self.latest.filter(|_| self.setup.system.is_parallel()).map_or(0, |full| number.saturating_sub(full.frame));

@@ -1,6 +1,6 @@
 //! [`AriaOutcome`]: what a system came to over a trace.
 
-use super::{System, Trace, Wishes};
+use super::{Setup, System, Trace, Wishes};
 use crate::{
     Evidence,
     simulator::{Outcome, Reading},
@@ -90,6 +90,8 @@ pub struct Moment {
 pub struct AriaOutcome {
     /// Who ran.
     pub system: System,
+    /// Rows and columns of patches that it updates at a time.
+    pub region: [usize; 2],
     /// Longest latency that counts, ns.
     pub target_ns: f64,
     /// Frames that were run, and of the camera's those that were not.
@@ -116,6 +118,8 @@ pub struct AriaOutcome {
     pub hottest_c: f64,
     /// Longest over shortest mean of ten full frames of one height, over all heights: throttling.
     pub throttled: Option<f64>,
+    /// Shares of the time in which CPU, processor of full frames and processor of regions worked.
+    pub busy: [f64; 3],
     /// Energy of all processors and what is always drawn, J.
     pub energy_j: f64,
     /// Mean parts of a frame, ns.
@@ -136,14 +140,15 @@ impl AriaOutcome {
         self.in_time as f64 / self.executed.max(1) as f64
     }
 
-    pub(super) fn of(system: System, trace: &Trace, wishes: &Wishes, record: &Record, simulated: &Outcome) -> Self {
+    pub(super) fn of(setup: &Setup, trace: &Trace, wishes: &Wishes, record: &Record, simulated: &Outcome) -> Self {
         let mut latencies: Vec<u64> = record.frames.iter().map(|f| f.latency_ns).collect();
         latencies.sort_unstable();
         let rank = |share: f64| latencies.get(((share * latencies.len() as f64).ceil() as usize).clamp(1, latencies.len().max(1)) - 1).copied().unwrap_or(0);
         let mean = |of: &dyn Fn(&FrameRecord) -> f64| record.frames.iter().map(of).sum::<f64>() / record.frames.len().max(1) as f64;
         let classes = SPEEDS.iter().chain([&[0.0, f64::INFINITY]]);
         Self {
-            system,
+            system: setup.system,
+            region: [setup.region.rows, setup.region.cols],
             target_ns: wishes.target_ns,
             executed: record.frames.len(),
             dropped: record.dropped,
@@ -157,6 +162,7 @@ impl AriaOutcome {
             heights: heights(record),
             hottest_c: simulated.readings.iter().map(|r| r.junction_c).fold(f64::NEG_INFINITY, f64::max),
             throttled: throttled(record),
+            busy: [0, 1, 2].map(|processor| simulated.processors.get(processor).map_or(0.0, |p| p.busy_ns as f64 / simulated.duration_ns.max(1) as f64)),
             energy_j: simulated.energy_j,
             parts: [
                 ("frame step", mean(&|f| f.parts.step_ns as f64)),

@@ -52,6 +52,12 @@ impl Wishes {
         }
     }
 
+    /// All forecasts are as much too short as the interval that is planned for allows.
+    #[must_use]
+    pub fn pessimistic(&self) -> super::Truth {
+        super::Truth::Deviations(self.z())
+    }
+
     /// Standard deviations at the pessimistic end.
     pub(super) fn z(&self) -> f64 {
         normal::quantile(0.5 + 0.5 * self.confidence)

@@ -18,7 +18,8 @@ pub enum RehearsalError {
 }
 
 /// How forecasts turn out.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Truth {
     /// Off by so many standard deviations of their intervals, all in the same direction; 0: right.
     Deviations(f64),
@@ -64,7 +65,7 @@ impl Rehearsal<'_> {
         let setup = Setup::of(system, self.costs, &wishes, &planned);
         let mut program = Program::new(self.trace, self.costs, &wishes, setup, self.truth, self.seed)?;
         let outcome = simulate_application(&self.scenario(), &mut program, self.seed)?;
-        Ok(AriaOutcome::of(system, self.trace, &wishes, &program.record, &outcome))
+        Ok(AriaOutcome::of(&program.setup, self.trace, &wishes, &program.record, &outcome))
     }
 
     fn scenario(&self) -> Scenario {

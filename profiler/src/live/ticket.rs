@@ -102,7 +102,12 @@ impl FrameClock {
     #[must_use]
     pub fn next(&self, at_least: u64) -> u64 {
         let frame = self.now_ns().div_ceil(self.period_ns).max(at_least);
-        thread::sleep(Duration::from_nanos(self.time_of(frame).saturating_sub(self.now_ns())));
+        self.wait_until(self.time_of(frame));
         frame
+    }
+
+    /// Waits until so long after the start, ns; not at all if that has passed.
+    pub fn wait_until(&self, ns: u64) {
+        thread::sleep(Duration::from_nanos(ns.saturating_sub(self.now_ns())));
     }
 }

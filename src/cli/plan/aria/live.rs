@@ -194,7 +194,7 @@ impl Show<'_> {
                     let level = setup.levels.first().copied().unwrap_or(0).min(self.levels - 1);
                     let _: Answer = self.level_ticket(level, REGIONS, frame as usize)?.wait()?;
                 }
-                System::MobiSrLike => self.blocks(&setup, frame as usize)?,
+                System::MobiSrLike => self.blocks(&setup, frame as usize, &clock)?,
                 System::Base => worker.matched_blocks(&setup, frame as usize, &mut came)?,
                 _ => worker.aria(frame, &clock, &mut came)?,
             }
@@ -205,18 +205,25 @@ impl Show<'_> {
         Ok(came)
     }
 
+    /// How much slower the processor of full frames is taken to be at a frame.
+    fn slower(&self, frame: usize) -> f64 {
+        self.throttle.filter(|_| frame > self.frames / 2).unwrap_or(1.0).max(1.0)
+    }
+
     /// Blocks on both processors at the same time, as many of the plan's regions as cover the same patches.
-    fn blocks(&self, setup: &Setup, frame: usize) -> CliResult<()> {
+    fn blocks(&self, setup: &Setup, frame: usize, clock: &FrameClock) -> CliResult<()> {
         let region = &self.stage.plan.region;
         let scaled = |blocks: u64| (blocks as usize * setup.region.rows * setup.region.cols).div_ceil(region.rows * region.cols);
         let share = [(REGIONS, scaled(setup.blocks[0])), (FULL, scaled(setup.blocks[1]))];
-        let tickets = share
-            .iter()
-            .flat_map(|(processor, count)| (0..*count).map(move |_| *processor))
-            .map(|processor| self.region_ticket(processor, frame, self.some_window()));
-        for ticket in tickets.collect::<CliResult<Vec<_>>>()? {
-            let _: Answer = ticket.wait()?;
+        let begun = clock.now_ns();
+        let processors = share.iter().flat_map(|(processor, count)| (0..*count).map(move |_| *processor));
+        let tickets = processors.map(|processor| Ok((processor, self.region_ticket(processor, frame, self.some_window())?)));
+        let mut full_ns = 0;
+        for (processor, ticket) in tickets.collect::<CliResult<Vec<_>>>()? {
+            let answer = ticket.wait()?;
+            full_ns += if processor == FULL { answer.busy_ns } else { 0 };
         }
+        clock.wait_until(begun + (full_ns as f64 * self.slower(frame)) as u64);
         Ok(())
     }
 }

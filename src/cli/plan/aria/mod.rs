@@ -1,5 +1,6 @@
 //! `vitempo plan aria`: a vision foundation model within a frame deadline, planned from forecasts and simulated over a trace.
 
+mod accuracy;
 mod forecast;
 mod live;
 mod page;

@@ -19,6 +19,8 @@ use vitempo_planners::aria::{
 
 /// How far forecasts are taken to be off: everything takes so much longer, or less.
 const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
+/// What is planned for when forecasts are off: the points, and this confidence.
+const PLANNED: [Option<f64>; 2] = [None, Some(0.9)];
 
 /// What is simulated on.
 pub struct Stage<'a> {
@@ -39,6 +41,7 @@ pub struct Simulated<'a> {
     /// The same at twice the target.
     pub relaxed: Vec<AriaOutcome>,
     pub plan_relaxed: AriaPlan,
+    /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
     pub off: Vec<Off>,
     /// The highest and the lowest resolution without end, as figure 7 has them.
     pub ends: [AriaOutcome; 2],
@@ -52,7 +55,7 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     let outcomes = all(&rehearsal)?;
     let twice = Wishes { target_ns: 2.0 * stage.wishes.target_ns, ..stage.wishes };
     let relaxed = all(&Rehearsal { wishes: twice, ..rehearsal })?;
-    let off = robustness::sweep(&rehearsal, &OFF, &[None, Some(0.9)])?;
+    let off = off(&rehearsal)?;
     let ends = ends(&rehearsal)?;
     let trace_name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let plan_relaxed = plan(stage.costs, &twice)?;
@@ -65,6 +68,25 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
         progress::say(format!("wrote {}", folder.join("report.md").display()));
     }
     output::print(&simulated, args.format)
+}
+
+fn off(rehearsal: &Rehearsal) -> CliResult<Vec<Off>> {
+    let pessimistic = Wishes { confidence: 0.9, ..rehearsal.wishes }.pessimistic();
+    let truths: Vec<Truth> = OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
+    let mut all = robustness::sweep(rehearsal, &truths, &PLANNED)?;
+    let wishes = Wishes { frame_ns: 1e9 / rehearsal.trace.frames_per_s, spread: rehearsal.device.spread, ..rehearsal.wishes };
+    if let Some(target_ns) = robustness::tightest(rehearsal.costs, &wishes)?.filter(|tight| *tight < wishes.target_ns) {
+        all.extend(robustness::sweep(&Rehearsal { wishes: Wishes { target_ns, ..wishes }, ..*rehearsal }, &truths[2..], &PLANNED)?);
+    }
+    Ok(all)
+}
+
+/// How far forecasts are off, in words.
+pub fn really(truth: Truth) -> String {
+    match truth {
+        Truth::Longer(share) => format!("{:+.0} %", 100.0 * share),
+        Truth::Deviations(z) => format!("{z:+.2} standard deviations"),
+    }
 }
 
 /// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
@@ -122,15 +144,21 @@ impl Simulated<'_> {
     }
 
     pub fn off_table(&self) -> Table {
-        let mut table = Table::new(&["Planned at", "Really", "Planned cycles", "Cycles run", "In time", "In time, plan held"], 2);
+        let mut table = Table::new(&["Target", "Planned at", "Really", "Highest level", "Planned cycles", "Cycles run", "In time", "In time, plan held"], 3);
         for off in &self.off {
-            let at = off.confidence.map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c));
-            let really = format!("{:+.0} %", 100.0 * off.longer);
+            let target = format!("{:.1} ms", off.target_ns / 1e6);
+            let height = off.planned_height.map_or_else(|| "none".to_owned(), |height| format!("{height} px"));
             let rates = [off.success, off.success_held].map(planned::success);
-            table.row([at, really, off.planned_cycles.to_string(), format!("{:.2}", off.cycles)].into_iter().chain(rates));
+            let planned = [height, off.planned_cycles.to_string(), format!("{:.2}", off.cycles)];
+            table.row([target, planned_at(off.confidence), really(off.truth)].into_iter().chain(planned).chain(rates));
         }
         table
     }
+}
+
+/// What was planned for, in words.
+pub fn planned_at(confidence: Option<f64>) -> String {
+    confidence.map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c))
 }
 
 const LEGEND: &str = "Stale: frames since what is shown of a moving region was seen, mean (fast: of regions that move 0.3 patches a frame or more); Moved: how far they went since,\n\
@@ -146,7 +174,8 @@ impl Report for Simulated<'_> {
         text += &format!("\nTarget {:.1} ms\n\n", 2.0 * target);
         text += &Self::systems(&self.relaxed).to_text();
         text += LEGEND;
-        text += "\nForecasts that are off: everything takes longer, or less, than forecast. ARIA's scheduler follows what it sees; `plan held` does not.\n\n";
+        text += "\nForecasts that are off: everything takes longer, or less, than forecast. ARIA's scheduler follows what it sees; `plan held` does not.\n\
+            Standard deviations are those of the forecasts' intervals, all in the same direction: 1.64 is the pessimistic end at 90 % confidence.\n\n";
         text += &self.off_table().to_text();
         text + "Evidence: simulation\n"
     }

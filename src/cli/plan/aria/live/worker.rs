@@ -51,7 +51,7 @@ impl<'a> Worker<'a> {
             ..ResolutionSettings::for_frames_of(stage.wishes.frame_ns as u64)
         };
         Ok(Self {
-            budget: CycleBudget::new(stage.wishes.target_ns as u64, rest as u64, upper as u64, setup.margin, Reaction::default())?,
+            budget: CycleBudget::new(stage.wishes.target_ns as u64, &[rest as u64], upper as u64, setup.margin, Reaction::default())?,
             ladder: ResolutionLadder::new(&full, Reaction::default(), settings)?,
             system: setup.system,
             show,
@@ -69,7 +69,7 @@ impl<'a> Worker<'a> {
         let now = clock.now_ns();
         if let Some(running) = &mut self.running {
             if running.answer.is_none() {
-                let slower = self.show.throttle.filter(|_| frame as usize > self.show.frames / 2).unwrap_or(1.0).max(1.0);
+                let slower = self.show.slower(frame as usize);
                 running.answer = running.ticket.poll()?.map(|answer| {
                     let there = running.since_ns + (answer.busy_ns as f64 * slower) as u64;
                     (answer, there)
@@ -103,7 +103,7 @@ impl<'a> Worker<'a> {
         let (before, pose) = (self.show.video.pose(frame as usize - 1), self.show.video.pose(frame as usize));
         let start = clock.time_of(frame);
         self.ladder.moved(&CameraMotion::between(&before, &pose));
-        let plan = self.runtime.frame(frame, &pose, self.budget.cycles() as usize)?;
+        let plan = self.runtime.frame(frame, &pose, self.budget.cycles(0) as usize)?;
         let mut cycles_ns = 0;
         for cycle in &plan.cycles {
             let asked = clock.now_ns();
@@ -113,13 +113,13 @@ impl<'a> Worker<'a> {
             self.runtime.update(cycle, &features(&answer, part, part)?.0)?;
         }
         let (took, count) = (clock.now_ns().saturating_sub(start), plan.cycles.len() as u64);
-        self.budget.observe(took.saturating_sub(cycles_ns), (count > 0).then(|| cycles_ns / count.max(1)));
+        self.budget.observe(0, took.saturating_sub(cycles_ns), (count > 0).then(|| cycles_ns / count.max(1)));
         came.cycles += count;
         came.regions += plan.asked as u64;
         Ok(())
     }
 
-    /// A frame of ARIA-base: blocks that moved, as many as were planned, in the order they lie.
+    /// A frame of ARIA-base: blocks that moved, as many as were planned, the largest first.
     pub fn matched_blocks(&mut self, setup: &Setup, frame: usize, came: &mut Came) -> CliResult {
         let video = self.show.video;
         let moved = Blocks::default().identify(video.camera(), video.picture(frame - 1), video.picture(frame));
