@@ -213,7 +213,7 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
 
 /// A trace from scenes, rehearsed on the paper's phone.
 #[test]
-fn aria_holds_its_deadline_over_a_trace_where_baselines_do_not() {
+fn aria_holds_its_deadline_over_a_trace() {
     let folder = Folder::new();
     let (trace, page) = (folder.path("walk.csv"), folder.path("page"));
     ok(&["plan", "trace", "--seconds", "40", "--scene-seconds", "10", "--out", &trace]);
@@ -229,6 +229,7 @@ fn aria_holds_its_deadline_over_a_trace_where_baselines_do_not() {
     for figure in ["7", "12", "15", "16", "17", "18", "19"] {
         assert!(text.contains(&format!("(figure {figure})")), "figure {figure}");
     }
+    assert!(text.contains("Depth RMSE, m") && text.contains("1.64 standard deviations") && text.contains("When heat and power are other than estimated"));
     assert!(Path::new(&page).join("temperature.svg").is_file());
     let broken = folder.path("broken.csv");
     std::fs::write(&broken, "frame\n1\n").expect("a file");

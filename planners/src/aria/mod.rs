@@ -9,12 +9,14 @@
 //! | what moved in a video, frame by frame? | [`Trace`] |
 //! | what would happen on a device that gets warm, with ARIA, parts of it, or something else? | [`System`], [`Rehearsal`] |
 //! | and when forecasts are off? | [`robustness`] |
+//! | and when the device's heat and power are other than estimated? | [`estimates`] |
 //!
 //! Cycles, priorities and resolutions in the simulation are chosen by `vitempo_aria::scheduler` itself: what is simulated is what ships.
 
 mod advice;
 mod application;
 mod costs;
+pub mod estimates;
 mod forecast;
 mod normal;
 mod outcome;

@@ -14,8 +14,8 @@ use vitempo_planners::{
 
 /// Of each scene: seed, camera frames, and pixels on a side of a patch.
 const SEED: u64 = 41;
-const FRAMES: u64 = 60;
-const PIXELS: usize = 6;
+const FRAMES: u64 = 40;
+const PIXELS: usize = 4;
 /// Features of looks.
 const LOOKS: usize = 64;
 

@@ -56,6 +56,7 @@ pub fn files(simulated: &Simulated) -> Result<Vec<(String, String)>, String> {
     breakdown(&mut page, simulated)?;
     throttling(&mut page, simulated)?;
     off(&mut page, simulated);
+    shaken(&mut page, simulated);
     let mut files = vec![("report.md".to_owned(), page.text)];
     files.append(&mut page.files);
     Ok(files)
@@ -162,7 +163,10 @@ fn shared_blocks(page: &mut Page, s: &Simulated) {
         let ghz = || o.moments.iter().map(|m| m.full_frames_ghz);
         let (low, high) = (ghz().fold(f64::INFINITY, f64::min), ghz().fold(0.0, f64::max));
         let (target, worked) = (o.target_ns / 1e6, 100.0 * o.busy[1]);
-        format!("at {target:.1} ms that processor works {worked:.0} % of the time, and goes from {high:.2} GHz down to {low:.2} GHz at up to {:.0} degrees Celsius", o.hottest_c)
+        format!(
+            "at {target:.1} ms that processor works {worked:.0} % of the time, and goes from {high:.2} GHz down to {low:.2} GHz at up to {:.0} degrees Celsius",
+            o.hottest_c
+        )
     };
     let both: Vec<String> = [&s.outcomes, &s.relaxed].into_iter().filter_map(|outcomes| of(outcomes, System::MobiSrLike)).map(told).collect();
     page.words(&format!(
@@ -412,6 +416,31 @@ fn off(page: &mut Page, s: &Simulated) {
             Cell::text(super::planned::success(off.success)),
             Cell::text(super::planned::success(off.success_held)),
         ]);
+    }
+    page.table(&table);
+}
+
+/// Whether anything hangs on estimates of the device.
+fn shaken(page: &mut Page, s: &Simulated) {
+    page.heading("When heat and power are other than estimated");
+    let share = s.stage.wishes.share;
+    page.words(&format!(
+        "Each constant of the device's model is moved by {:.0} % down and up, alone. The last column: ARIA still has {:.1} % of frames in time, and of what else has, nothing shows moving regions less far behind.",
+        100.0 * super::simulated::SHAKEN,
+        100.0 * share
+    ));
+    let headings =
+        ["Constant", "ARIA in time, low", "high", "Behind, patches, low", "high", "ARIA-base in time, low", "high", "Behind, patches, low", "high", "Holds"];
+    let mut table = Table::new("estimates", simulation("Success rate and how far what is shown of moving regions is behind."), headings);
+    for shaken in &s.shaken {
+        let mut row = vec![Cell::text(&shaken.constant)];
+        for system in [System::Aria, System::Base] {
+            let came = || shaken.came.iter().filter_map(|came| came.iter().find(|(other, ..)| *other == system));
+            row.extend(came().map(|(_, success, _)| Cell::text(super::planned::success(*success))));
+            row.extend(came().map(|(.., behind)| Cell::number(*behind)));
+        }
+        row.push(Cell::text(if shaken.holds(share) { "yes" } else { "no" }));
+        table.rows.push(row);
     }
     page.table(&table);
 }

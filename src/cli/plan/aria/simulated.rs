@@ -13,7 +13,9 @@ use super::{
 use serde_json::{Value, json};
 use std::path::Path;
 use vitempo_planners::aria::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, System, Trace, Truth, Wishes, plan,
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, System, Trace, Truth, Wishes,
+    estimates::{self, Shaken},
+    plan,
     robustness::{self, Off},
 };
 
@@ -21,6 +23,9 @@ use vitempo_planners::aria::{
 const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
 /// What is planned for when forecasts are off: the points, and this confidence.
 const PLANNED: [Option<f64>; 2] = [None, Some(0.9)];
+
+/// How far estimates of heat and power are moved.
+pub const SHAKEN: f64 = 0.3;
 
 /// What is simulated on.
 pub struct Stage<'a> {
@@ -43,6 +48,8 @@ pub struct Simulated<'a> {
     pub plan_relaxed: AriaPlan,
     /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
     pub off: Vec<Off>,
+    /// The device's estimates moved by [`SHAKEN`] either way; only where a page is written.
+    pub shaken: Vec<Shaken>,
     /// The highest and the lowest resolution without end, as figure 7 has them.
     pub ends: [AriaOutcome; 2],
 }
@@ -59,7 +66,8 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     let ends = ends(&rehearsal)?;
     let trace_name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let plan_relaxed = plan(stage.costs, &twice)?;
-    let simulated = Simulated { stage, trace: &trace, trace_name, seed: args.seed, outcomes, relaxed, plan_relaxed, off, ends };
+    let shaken = if args.out.is_some() { estimates::shaken(&rehearsal, SHAKEN)? } else { Vec::new() };
+    let simulated = Simulated { stage, trace: &trace, trace_name, seed: args.seed, outcomes, relaxed, plan_relaxed, off, shaken, ends };
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
         for (name, contents) in page::files(&simulated).map_err(CliError::ours)? {

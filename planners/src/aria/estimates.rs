@@ -1,0 +1,75 @@
+//! Does what a rehearsal says hang on constants that nobody measured? Powers and heat of the device are moved down and up by a share, one at a time.
+
+use super::{AriaDevice, Rehearsal, RehearsalError, System};
+use crate::simulator::{Thermal, Throttle};
+use serde::Serialize;
+
+/// What came of one constant that was moved.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shaken {
+    /// The constant.
+    pub constant: String,
+    /// With the constant low and high: by system, the share of frames in time and how far what is shown of moving regions is behind, in patches.
+    pub came: [Vec<(System, f64, f64)>; 2],
+}
+
+impl Shaken {
+    /// Whether ARIA has the wanted share of frames in time either way, and no other system that has is less behind.
+    #[must_use]
+    pub fn holds(&self, share: f64) -> bool {
+        self.came.iter().all(|came| {
+            let aria = came.iter().find(|(system, ..)| *system == System::Aria);
+            aria.is_some_and(|(_, success, behind)| *success >= share && came.iter().all(|(_, other, least)| *other < share || least >= behind))
+        })
+    }
+}
+
+/// Runs the systems that have full frames beside the camera's with each constant moved by `share` (0.3 for 30 %) either way.
+///
+/// # Errors
+/// As [`Rehearsal::run`].
+pub fn shaken(rehearsal: &Rehearsal, share: f64) -> Result<Vec<Shaken>, RehearsalError> {
+    let mut device = rehearsal.device.clone();
+    let names: Vec<String> = constants(&mut device).into_iter().map(|(name, _)| name).collect();
+    let one = |index: usize, factor: f64| -> Result<Vec<(System, f64, f64)>, RehearsalError> {
+        let mut device = rehearsal.device.clone();
+        if let Some((_, constant)) = constants(&mut device).into_iter().nth(index) {
+            *constant *= factor;
+        }
+        let moved = Rehearsal { device: &device, ..*rehearsal };
+        let run = |system: &System| {
+            let outcome = moved.run(*system)?;
+            Ok((*system, outcome.success_rate(), outcome.staleness.last().map_or(0.0, |all| all.mean_patches)))
+        };
+        System::ALL.iter().filter(|system| system.is_parallel()).map(run).collect()
+    };
+    names.into_iter().enumerate().map(|(index, constant)| Ok(Shaken { constant, came: [one(index, 1.0 - share)?, one(index, 1.0 + share)?] })).collect()
+}
+
+/// What is estimated of a device, to be changed.
+fn constants(device: &mut AriaDevice) -> Vec<(String, &mut f64)> {
+    let AriaDevice { processors, base_w, thermal, .. } = device;
+    let Thermal { junction_to_skin_k_per_w, junction_j_per_k, skin_to_ambient_k_per_w, skin_j_per_k, throttle, .. } = thermal;
+    let mut all = vec![
+        ("resistance from chip to skin".to_owned(), junction_to_skin_k_per_w),
+        ("heat capacity of the chip".to_owned(), junction_j_per_k),
+        ("resistance from skin to air".to_owned(), skin_to_ambient_k_per_w),
+        ("heat capacity of the skin".to_owned(), skin_j_per_k),
+        ("power that is always drawn".to_owned(), base_w),
+    ];
+    if let Throttle::PowerAllocator { sustainable_w, k_p_w_per_k, .. } = throttle {
+        all.push(("sustainable power of the governor".to_owned(), sustainable_w));
+        all.push(("answer of the governor to heat".to_owned(), k_p_w_per_k));
+    }
+    for processor in processors {
+        let name = &processor.name;
+        match &mut processor.dvfs {
+            Some(dvfs) => {
+                all.push((format!("power of {name} by frequency"), &mut dvfs.a_w_per_ghz));
+                all.push((format!("power of {name} by cubed frequency"), &mut dvfs.b_w_per_ghz3));
+            }
+            None => all.push((format!("power of {name}"), &mut processor.active_w)),
+        }
+    }
+    all
+}
