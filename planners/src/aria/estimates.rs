@@ -37,7 +37,7 @@ pub fn shaken(rehearsal: &Rehearsal, share: f64) -> Result<Vec<Shaken>, Rehearsa
             *constant *= factor;
         }
         let moved = Rehearsal { device: &device, ..*rehearsal };
-        let run = |system: &System| {
+        let run = |system: &System| -> Result<(System, f64, f64), RehearsalError> {
             let outcome = moved.run(*system)?;
             Ok((*system, outcome.success_rate(), outcome.staleness.last().map_or(0.0, |all| all.mean_patches)))
         };
