@@ -120,7 +120,7 @@ fn has_attention(graph: &Graph) -> bool {
 /// # Errors
 /// [`JudgeError`] when the engine cannot run at all or there are no rules for it. A model that fails is no error.
 pub fn judge(sweep: &Sweep, progress: &mut dyn FnMut(&Progress<'_>), interrupted: &AtomicBool) -> Result<Judgement, JudgeError> {
-    let environment = crate::sweep::probe(&sweep.worker, &sweep.backend, &sweep.options)?;
+    let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
     let key = |identity: &ModelIdentity| (identity.architecture.clone(), identity.name.clone());
     let models: HashMap<_, &SweepModel> = sweep.models.iter().map(|m| (key(&m.identity), m)).collect();
     let mut outcomes = HashMap::new();

@@ -10,6 +10,7 @@
 //! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
 //! | which operators of a model does an NPU take? | [`coverage`] |
 //! | does a plan run as it should? | [`live`] |
+//! | how are engines of another machine measured? | [`place`], [`remote`] |
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
@@ -31,8 +32,10 @@ pub mod judge;
 pub mod live;
 pub mod memory;
 pub mod pinning;
+pub mod place;
 pub mod protocol;
 pub mod reference;
+pub mod remote;
 pub mod single;
 pub mod source;
 pub mod statistics;
@@ -43,6 +46,7 @@ pub mod worker;
 pub use backends::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
 pub use clock::{RunTime, Stopwatch};
 pub use inputs::InputDistribution;
+pub use place::Place;
 pub use protocol::VisitProtocol;
 pub use single::profile_operators;
 pub use source::Source;

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+/// More threads than this many times the processors of the machine are a slip of the finger.
+const MOST_THREADS_PER_PROCESSOR: usize = 8;
+
 /// Why a process could not be pinned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
@@ -10,6 +13,8 @@ pub enum PinningError {
     NoSuchCore { core: usize, usable: Vec<usize> },
     #[error("{threads} threads do not fit onto cores {cores:?} (--threads, --cores)")]
     TooFew { threads: usize, cores: Vec<usize> },
+    #[error("{threads} threads on {processors} processors; at most {} make sense (--threads)", processors * MOST_THREADS_PER_PROCESSOR)]
+    TooMany { threads: usize, processors: usize },
     #[error("the system refused to pin the process to cores {cores:?}: {reason}")]
     Refused { cores: Vec<usize>, reason: String },
 }
@@ -18,8 +23,12 @@ pub enum PinningError {
 /// not pinned, where the system does not pin or has fewer cores than threads.
 ///
 /// # Errors
-/// [`PinningError`] when a core that was asked for is not usable, or there are fewer of them than threads.
+/// [`PinningError`] when a core that was asked for is not usable, there are fewer of them than threads, or far fewer processors than threads.
 pub fn choose(asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if threads > processors * MOST_THREADS_PER_PROCESSOR {
+        return Err(PinningError::TooMany { threads, processors });
+    }
     choose_from(&usable(), asked, threads)
 }
 
@@ -39,7 +48,7 @@ pub(crate) fn choose_from(usable: &[usize], asked: &[usize], threads: usize) -> 
 }
 
 /// Logical cores this process may use, in order; empty where the system does not tell.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "android", target_os = "linux"))]
 #[must_use]
 pub fn usable() -> Vec<usize> {
     // SAFETY: a zeroed set is a valid, empty set; the call writes at most its size.
@@ -57,7 +66,7 @@ pub fn usable() -> Vec<usize> {
 ///
 /// # Errors
 /// [`PinningError::Refused`].
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "android", target_os = "linux"))]
 pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
     if cores.is_empty() {
         return Ok(());
@@ -78,7 +87,7 @@ pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
 }
 
 /// Logical cores this process may use; this system does not tell.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "android", target_os = "linux")))]
 #[must_use]
 pub fn usable() -> Vec<usize> {
     Vec::new()
@@ -88,7 +97,7 @@ pub fn usable() -> Vec<usize> {
 ///
 /// # Errors
 /// [`PinningError::Refused`] unless the list is empty.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "android", target_os = "linux")))]
 pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
     if cores.is_empty() { Ok(()) } else { Err(PinningError::Refused { cores: cores.to_vec(), reason: "pinning needs Linux".to_owned() }) }
 }
@@ -108,7 +117,7 @@ mod tests {
         assert_eq!(choose_from(&usable, &[1], 2), Err(PinningError::TooFew { threads: 2, cores: vec![1] }));
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "android", target_os = "linux"))]
     #[test]
     fn a_pinned_thread_may_use_its_core_only() {
         let before = usable();

@@ -48,7 +48,7 @@ pub fn profile_operators(
         protocol: protocol.clone(),
         budget: None,
         visit_timeout: Duration::from_secs(60),
-        worker: worker.clone(),
+        place: worker.clone().into(),
         sitting: "single operators".to_owned(),
     };
     let mut sink = |profile: &vitempo_graph::ModelProfile| {

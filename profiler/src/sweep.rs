@@ -8,10 +8,12 @@ use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},
     environment,
     pinning::{self, PinningError},
+    place::{Place, Visitor},
     protocol::VisitProtocol,
+    remote::RemoteError,
     source::Source,
     visit::Visit,
-    worker::{Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError},
+    worker::{Outcome, Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use std::{
@@ -46,8 +48,8 @@ pub struct Sweep {
     pub budget: Option<Duration>,
     /// A visit that takes longer has failed.
     pub visit_timeout: Duration,
-    /// How to start a worker.
-    pub worker: WorkerCommand,
+    /// Where the engines run.
+    pub place: Place,
     /// Name of this sitting.
     pub sitting: String,
 }
@@ -112,6 +114,8 @@ pub enum SweepError {
     Pinning(#[from] PinningError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     #[error("the profile of `{model}` could not be kept: {reason}")]
     Sink { model: String, reason: String },
 }
@@ -125,9 +129,9 @@ impl Sweep {
     /// # Errors
     /// [`SweepError`] when no visit is possible or a profile cannot be kept. A model that fails is no error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
-        let environment = probe(&self.worker, &self.backend, &self.options)?;
+        let environment = self.place.probe(&self.backend, &self.options)?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
-        Run { sweep: self, options, environment, worker: None, hooks, start: Instant::now(), summary: Summary::default() }.all_rounds()
+        Run { sweep: self, options, environment, visitor: self.place.visitor(), hooks, start: Instant::now(), summary: Summary::default() }.all_rounds()
     }
 
     /// The visits in order: round and index of the model.
@@ -172,7 +176,7 @@ struct Run<'a, 'h> {
     sweep: &'a Sweep,
     options: RunOptions,
     environment: Environment,
-    worker: Option<Worker>,
+    visitor: Visitor,
     hooks: Hooks<'h>,
     start: Instant,
     summary: Summary,
@@ -255,35 +259,17 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// What the worker says; `None` when interrupted. A worker in doubt is ended: the next visit starts another.
-    fn ask(&mut self, model: &SweepModel) -> Result<Option<Result<Visit, String>>, SweepError> {
-        let request = Request::Visit(Box::new(VisitRequest {
+    /// What comes of the visit; `None` when interrupted.
+    fn ask(&mut self, model: &SweepModel) -> Result<Option<Outcome>, SweepError> {
+        let request = VisitRequest {
             backend: self.sweep.backend.clone(),
             options: self.options.clone(),
             protocol: self.sweep.protocol.clone(),
             name: model.identity.name.clone(),
             graph: model.graph.clone(),
             source: model.source.clone(),
-        }));
-        let mut worker = match self.worker.take() {
-            Some(worker) => worker,
-            None => Worker::start(&self.sweep.worker)?,
         };
-        let answer = worker.ask(&request, self.sweep.visit_timeout, self.hooks.interrupted);
-        Ok(Some(match answer {
-            Ok(Reply::Visited(visit)) => {
-                self.worker = Some(worker);
-                Ok(*visit)
-            }
-            Ok(Reply::Failed { reason, restart }) => {
-                self.worker = (!restart).then_some(worker);
-                Err(reason)
-            }
-            Ok(_) => Err("the worker answered another question".to_owned()),
-            Err(WorkerError::Interrupted) => return Ok(None),
-            Err(_) if self.interrupted() => return Ok(None),
-            Err(error) => Err(error.to_string()),
-        }))
+        self.visitor.visit(request, self.sweep.visit_timeout, self.hooks.interrupted)
     }
 }
 
@@ -305,7 +291,7 @@ mod tests {
             protocol,
             budget: None,
             visit_timeout: Duration::from_secs(10),
-            worker: WorkerCommand { program: "/nonexistent/worker".into(), args: Vec::new(), env: Vec::new() },
+            place: WorkerCommand { program: "/nonexistent/worker".into(), args: Vec::new(), env: Vec::new() }.into(),
             sitting: "s".into(),
         }
     }

@@ -63,7 +63,7 @@ fn real_models_without_weights_can_be_measured() {
             protocol: VisitProtocol::default(),
             budget: None,
             visit_timeout: Duration::from_secs(120),
-            worker: WorkerCommand { program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(), args: Vec::new(), env: Vec::new() },
+            place: WorkerCommand { program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(), args: Vec::new(), env: Vec::new() }.into(),
             sitting: "test".to_owned(),
         };
         let mut profiles = Vec::new();

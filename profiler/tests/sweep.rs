@@ -25,7 +25,7 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
         protocol: VisitProtocol::default(),
         budget: None,
         visit_timeout: Duration::from_secs(30),
-        worker: worker(),
+        place: worker().into(),
         sitting: "test".to_owned(),
     }
 }

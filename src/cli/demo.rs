@@ -116,7 +116,7 @@ fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<S
         protocol,
         budget: None,
         visit_timeout: Duration::from_secs(120),
-        worker: profile::worker()?,
+        place: profile::worker()?.into(),
         sitting: profile::sitting_name(),
     };
     let outcome = KeptSweep { sweep, out: data, retry_failed: true, resume: true }.run()?;

@@ -80,6 +80,14 @@ impl From<SweepError> for CliError {
     fn from(error: SweepError) -> Self {
         match error {
             SweepError::Unavailable { backend, reason, hint } => Self::user(format!("backend `{backend}` is not available: {reason}")).hint(hint),
+            SweepError::Remote(error) => {
+                let hint = error.hint();
+                let error = Self::user(error);
+                match hint {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            }
             other => Self::user(other),
         }
     }

@@ -1,5 +1,6 @@
 //! The command line: verbs for the pipeline, noun and verb for artefacts. One file per verb.
 
+mod agent;
 mod backends;
 mod bundle;
 mod dataset;
@@ -41,6 +42,7 @@ enum Command {
     Sample(sample::SampleArgs),
     Inspect(inspect::InspectArgs),
     Profile(profile::ProfileArgs),
+    Agent(agent::AgentArgs),
     #[command(subcommand)]
     Dataset(dataset::DatasetCommand),
     Train(train::TrainArgs),
@@ -91,6 +93,7 @@ fn run(command: &Command) -> CliResult {
         Command::Sample(args) => sample::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Profile(args) => profile::run(args),
+        Command::Agent(args) => agent::run(args),
         Command::Dataset(command) => dataset::run(command),
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),

@@ -21,7 +21,9 @@ use std::{
 use vitempo_datasets::Store;
 use vitempo_graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
 use vitempo_profiler::{
-    Hooks, InputDistribution, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, energy::Meter, sweep,
+    Hooks, InputDistribution, Place, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand,
+    energy::Meter,
+    remote::{self, Address, Remote, Secret},
 };
 
 /// Measures models end to end and operator by operator
@@ -36,6 +38,9 @@ pub struct ProfileArgs {
 
     #[command(flatten)]
     pub engine: EngineArgs,
+
+    #[command(flatten)]
+    pub remote: RemoteArgs,
 
     /// Dataset folder the measurements go to; made if it is not there
     #[arg(long, value_name = "FOLDER")]
@@ -92,6 +97,22 @@ pub struct EngineArgs {
     pub run: RunArgs,
 }
 
+/// On which machine engines run.
+#[derive(clap::Args, Clone, Debug)]
+pub struct RemoteArgs {
+    /// Measure at a `vitempo agent`: HOST:PORT, or a command whose stdin and stdout lead to it, e.g. 'ssh board vitempo-agent --stdio'
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "library")]
+    pub remote: Option<Address>,
+
+    /// File with the agent's secret; without it the variable VITEMPO_AGENT_SECRET
+    #[arg(long, value_name = "FILE", requires = "remote")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Tries to reach the agent again after the line was cut, ever longer apart
+    #[arg(long, value_name = "N", value_parser = parse_positive, default_value = "10")]
+    pub remote_tries: usize,
+}
+
 /// How an engine runs.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunArgs {
@@ -104,7 +125,7 @@ pub struct RunArgs {
     pub device: Device,
 
     /// Threads that compute inside one operator
-    #[arg(long, default_value = "1", value_parser = parse_threads)]
+    #[arg(long, default_value = "1", value_parser = parse_positive)]
     pub threads: usize,
 
     /// Logical cores to pin to, e.g. 1,2; by default the last ones
@@ -156,21 +177,15 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
-/// More threads than this many times the processors of the machine are a slip of the finger.
-const MOST_THREADS_PER_PROCESSOR: usize = 8;
-
-pub fn parse_threads(text: &str) -> Result<usize, String> {
-    let threads = parse_positive(text)?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let most = processors * MOST_THREADS_PER_PROCESSOR;
-    if threads > most { Err(format!("{threads} threads on {processors} processors; at most {most} make sense")) } else { Ok(threads) }
-}
-
 pub fn parse_precision(text: &str) -> Result<Precision, String> {
     [Precision::F32, Precision::F16, Precision::Bf16, Precision::I8]
         .into_iter()
         .find(|p| p.name() == text || (text == "int8" && *p == Precision::I8))
         .ok_or_else(|| "expected f32, bf16, f16 or int8".to_owned())
+}
+
+fn parse_address(text: &str) -> Result<Address, String> {
+    text.parse().map_err(|e: remote::AddressError| e.to_string())
 }
 
 fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
@@ -207,6 +222,22 @@ impl RunArgs {
             seed: self.seed,
             library: self.library.clone(),
         }
+    }
+}
+
+impl RemoteArgs {
+    /// This machine, or the agent's.
+    fn place(&self) -> CliResult<Place> {
+        let Some(address) = self.remote.clone() else { return Ok(worker()?.into()) };
+        let secret = match (&address, super::agent::secret(self.secret_file.as_deref())?) {
+            (Address::Command(_), _) => Secret::none(),
+            (Address::Tcp(_), Some(secret)) => secret,
+            (Address::Tcp(_), None) => {
+                let error = CliError::user(format!("the agent at {address} has a secret, and none is known here (--remote)"));
+                return Err(error.hint(format!("give what the agent was given: {}, or --secret-file FILE", remote::SECRET_VARIABLE)));
+            }
+        };
+        Ok(Remote::new(address, secret, self.remote_tries, |notice| progress::say(notice)).into())
     }
 }
 
@@ -258,7 +289,7 @@ impl KeptSweep<'_> {
     /// Measures, saving every visit; the journal is folded into the tables at the end, however the sweep ended.
     pub fn run(self) -> CliResult<Outcome> {
         let sweep = &self.sweep;
-        let environment = sweep::probe(&sweep.worker, &sweep.backend, &sweep.options)?;
+        let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
         let mut store = Store::open_or_create(self.out)?;
         store.warnings().iter().for_each(|w| progress::say(format!("warning: {w}")));
         for model in &sweep.models {
@@ -318,13 +349,9 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
     p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);
     protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
-    let worker = worker()?;
+    let place = args.remote.place()?;
     let options = args.engine.run.options();
-    let models = if args.ops.is_empty() {
-        sweep_models(models)
-    } else {
-        operators::models(&models, &args.ops, &sweep::probe(&worker, &args.engine.backend, &options)?)?
-    };
+    let models = if args.ops.is_empty() { sweep_models(models) } else { operators::models(&models, &args.ops, &place.probe(&args.engine.backend, &options)?)? };
     let sweep = Sweep {
         models,
         backend: args.engine.backend.clone(),
@@ -332,10 +359,10 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         protocol,
         budget: args.budget,
         visit_timeout: args.visit_timeout,
-        worker,
+        place,
         sitting: args.sitting.clone().unwrap_or_else(sitting_name),
     };
-    if let Err(reason) = Meter::find(sweep.options.processor) {
+    if let (Place::Here(_), Err(reason)) = (&sweep.place, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));
     }
     let kept = KeptSweep { sweep, out: &args.out, retry_failed: args.retry_failed, resume: args.sitting.is_none() };

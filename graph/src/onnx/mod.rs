@@ -22,7 +22,7 @@ mod writer;
 
 pub use constants::Constants;
 pub(crate) use payload::tensor_values;
-pub use weights::{materialize, weights_present};
+pub use weights::{materialize, self_contained, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 
 use crate::{Graph, GraphError, TensorSpec};

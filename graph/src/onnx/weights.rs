@@ -45,6 +45,16 @@ pub fn weights_present(path: &Path) -> Result<bool, OnnxError> {
     Ok(!plan(path, &file)?.pieces.iter().any(|piece| matches!(piece, Piece::Random { .. })))
 }
 
+/// A model's bytes to be sent elsewhere: the file itself, if no data lies beside it; otherwise all its weights inside, as from [`materialize`].
+///
+/// # Errors
+/// [`OnnxError`] as [`materialize`].
+pub fn self_contained(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
+    let file = read(path)?;
+    let plan = plan(path, &file)?;
+    if plan.pieces.iter().any(|piece| matches!(piece, Piece::Stored { .. })) { plan.run(path, &file, seed) } else { Ok(file) }
+}
+
 /// Fills all external tensors of a model in memory with random values; nothing is read from the disk.
 pub(super) fn fill_in(model: &[u8], seed: u64) -> Result<Vec<u8>, String> {
     let plan = Plan::of(None, model)?;

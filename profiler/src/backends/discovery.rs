@@ -120,11 +120,17 @@ impl EngineLibrary {
     }
 }
 
-/// Where vitempo keeps engines it installed; `None` where no variable tells a home.
+/// The folder vitempo keeps its things in; `None` where no variable tells a home.
+#[must_use]
+pub fn home() -> Option<PathBuf> {
+    let data = || path_in("XDG_DATA_HOME").or_else(|| path_in("HOME").map(|h| h.join(".local").join("share"))).map(|d| d.join("vitempo"));
+    path_in("VITEMPO_HOME").or_else(data)
+}
+
+/// Where vitempo keeps engines it installed.
 #[must_use]
 pub fn engines_folder() -> Option<PathBuf> {
-    let data = || path_in("XDG_DATA_HOME").or_else(|| path_in("HOME").map(|h| h.join(".local").join("share"))).map(|d| d.join("vitempo"));
-    path_in("VITEMPO_HOME").or_else(data).map(|home| home.join("engines"))
+    home().map(|home| home.join("engines"))
 }
 
 /// The version of the wheel that `library` came with, for engines that do not tell their own: read from the name of `<distribution>-<version>.dist-info`

@@ -7,9 +7,11 @@
 
 mod client;
 mod serve;
+mod station;
 
 pub use client::{Worker, WorkerCommand, WorkerError};
 pub use serve::{main, serve};
+pub use station::{Outcome, Station};
 
 use crate::{
     backends::{Availability, RunOptions},

@@ -38,7 +38,7 @@ pub struct CompareArgs {
     precisions: Vec<Precision>,
 
     /// Threads that compute inside one operator
-    #[arg(long, default_value = "1", value_parser = profile::parse_threads)]
+    #[arg(long, default_value = "1", value_parser = profile::parse_positive)]
     threads: usize,
 
     /// How often the sweep goes round all settings and models
@@ -149,7 +149,7 @@ fn measure(args: &CompareArgs, setting: &Setting, models: &[Model], rounds: usiz
         protocol,
         budget: None,
         visit_timeout: Duration::from_secs(300),
-        worker: profile::worker()?,
+        place: profile::worker()?.into(),
         sitting: "comparison".to_owned(),
     };
     let outcome = KeptSweep { sweep, out: &args.out, retry_failed: false, resume: true }.run()?;

@@ -46,7 +46,7 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
         protocol,
         budget: None,
         visit_timeout: VISIT_TIMEOUT,
-        worker: profile::worker()?,
+        place: profile::worker()?.into(),
         sitting: profile::sitting_name(),
     };
     let bar = progress::bar(sweep.models.len() as u64, "judging");

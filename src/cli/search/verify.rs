@@ -71,7 +71,7 @@ fn sweep(models: Vec<SweepModel>, wanted: &Environment, library: Option<&Path>, 
         protocol: VisitProtocol::default(),
         budget: None,
         visit_timeout: std::time::Duration::from_secs(300),
-        worker: profile::worker()?,
+        place: profile::worker()?.into(),
         sitting: sitting.to_owned(),
     };
     let outcome = KeptSweep { sweep, out: data, retry_failed: true, resume: false }.run()?;

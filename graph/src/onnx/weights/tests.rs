@@ -75,6 +75,10 @@ fn stored_data_is_read() {
     assert!(!weights_present(&path).unwrap());
     std::fs::write(folder.path().join("lost.bin"), [0; 12]).unwrap();
     assert!(weights_present(&path).unwrap());
+    assert_eq!(self_contained(&path, 0).unwrap(), materialize(&path, 0).unwrap());
+    std::fs::remove_file(folder.path().join("lost.bin")).unwrap();
+    std::fs::remove_file(folder.path().join("data/w.bin")).unwrap();
+    assert_eq!(self_contained(&path, 0).unwrap(), std::fs::read(&path).unwrap(), "what is absent stays absent");
 }
 
 #[test]

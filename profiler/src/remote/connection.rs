@@ -1,0 +1,168 @@
+//! [`Connection`]: the client's end of one line: it is let in, asks, waits for answers, and sends models.
+
+use super::{
+    address::Address,
+    error::RemoteError,
+    frame::{FrameError, Kind},
+    fresh_nonce,
+    link::{Event, Link},
+    message::{self, Answer, Ask, Digest, End, GreetingError, PIECE},
+    secret::Secret,
+};
+use std::{
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+/// Time for an agent to let a client in: longer than agents take to see another one off.
+const ADMISSION: Duration = Duration::from_secs(15);
+/// Largest answer, in bytes.
+const LARGEST_ANSWER: usize = 256 << 20;
+/// How often an interruption is looked for.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Why a question has no answer.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Interrupted,
+    Failed(RemoteError),
+}
+
+/// A line over which an agent may be asked. After a [`Stop`] it must not be asked again.
+pub(super) struct Connection {
+    address: Address,
+    link: Link,
+    patience: Duration,
+    used: Instant,
+}
+
+impl Connection {
+    /// Reaches the agent and is let in.
+    pub fn open(address: &Address, secret: &Secret) -> Result<Self, RemoteError> {
+        let address = address.clone();
+        let link = address.open(ADMISSION).map_err(|source| RemoteError::Unreachable { address: address.clone(), source })?;
+        let mut connection = Self { address, link, patience: ADMISSION, used: Instant::now() };
+        connection.exchange_greetings(secret)?;
+        let begun = connection.say(&Ask::Begin).map(|()| connection.link.wait(ADMISSION));
+        let address = connection.address.clone();
+        match begun? {
+            Some(Event::Frame(frame)) => match connection.read(frame.kind, &frame.payload)? {
+                Answer::Begun { patience } => {
+                    connection.patience = patience;
+                    connection.used = Instant::now();
+                    Ok(connection)
+                }
+                Answer::Busy => Err(RemoteError::Busy { address }),
+                Answer::Refused { reason } => Err(RemoteError::Refused { address, reason }),
+                _ => Err(connection.cut("the agent answered another question")),
+            },
+            Some(Event::Ended(FrameError::Tag)) => Err(RemoteError::Secret { address }),
+            Some(Event::Ended(error)) => Err(connection.cut(error)),
+            _ => Err(connection.cut("the agent did not answer")),
+        }
+    }
+
+    fn exchange_greetings(&mut self, secret: &Secret) -> Result<(), RemoteError> {
+        let address = || self.address.clone();
+        let greeting = match self.link.wait(ADMISSION) {
+            Some(Event::Greeted(line)) => line,
+            _ => return Err(RemoteError::Mute { address: address() }),
+        };
+        let theirs = message::read_greeting(End::Agent, &greeting).map_err(|error| match error {
+            GreetingError::Foreign => RemoteError::Foreign { address: address(), said: greeting },
+            GreetingError::Version(theirs) => RemoteError::Version { address: address(), theirs },
+        })?;
+        let ours = fresh_nonce().map_err(|e| self.cut(e))?;
+        self.link.greet(&message::greeting(End::Client, &ours)).map_err(|e| self.cut(e))?;
+        let (to_agent, to_client) = secret.keys(&theirs, &ours);
+        self.link.frames(to_agent, to_client);
+        self.link.trust(LARGEST_ANSWER);
+        Ok(())
+    }
+
+    /// Whether it was used so recently that the agent has not given it up.
+    pub fn is_fresh(&self) -> bool {
+        self.used.elapsed() < self.patience / 2
+    }
+
+    /// Asks and waits for the answer.
+    pub fn ask(&mut self, ask: &Ask, interrupted: &AtomicBool) -> Result<Answer, Stop> {
+        self.say(ask).map_err(Stop::Failed)?;
+        self.answer(interrupted)
+    }
+
+    /// Sees to it that the agent has a model; the inner error says why it will not have it.
+    pub fn offer(&mut self, model: &[u8], digest: Digest, interrupted: &AtomicBool) -> Result<Result<(), String>, Stop> {
+        let mut answer = self.ask(&Ask::Offer { digest, size_bytes: model.len() as u64 }, interrupted)?;
+        if matches!(answer, Answer::Wanted) {
+            for piece in model.chunks(PIECE) {
+                if interrupted.load(Ordering::Relaxed) {
+                    return Err(Stop::Interrupted);
+                }
+                self.link.send_piece(piece).map_err(|error| Stop::Failed(self.broken(error)))?;
+            }
+            answer = self.answer(interrupted)?;
+        }
+        match answer {
+            Answer::Stored => Ok(Ok(())),
+            Answer::NotStored { reason } => Ok(Err(reason)),
+            _ => Err(Stop::Failed(self.cut("the agent answered another question"))),
+        }
+    }
+
+    fn say(&mut self, ask: &Ask) -> Result<(), RemoteError> {
+        self.link.say(ask).map_err(|error| self.broken(error))
+    }
+
+    /// The answer, however long it takes, as long as the agent shows that it is there.
+    fn answer(&mut self, interrupted: &AtomicBool) -> Result<Answer, Stop> {
+        let since = Instant::now();
+        let mut said = since;
+        loop {
+            match self.link.wait(SLICE) {
+                Some(Event::Frame(frame)) => match self.read(frame.kind, &frame.payload).map_err(Stop::Failed)? {
+                    Answer::Beat => {}
+                    Answer::Refused { reason } => return Err(Stop::Failed(RemoteError::Refused { address: self.address.clone(), reason })),
+                    answer => {
+                        self.used = Instant::now();
+                        return Ok(answer);
+                    }
+                },
+                Some(Event::Ended(error)) => return Err(Stop::Failed(self.cut(error))),
+                Some(Event::Greeted(_) | Event::Done) => {}
+                None if interrupted.load(Ordering::Relaxed) => return Err(Stop::Interrupted),
+                None if self.link.silent_for(since) > self.patience => {
+                    return Err(Stop::Failed(self.cut(format_args!("nothing was heard for {} s", self.patience.as_secs_f64()))));
+                }
+                None if said.elapsed() > self.patience / 4 => {
+                    self.say(&Ask::Beat).map_err(Stop::Failed)?;
+                    said = Instant::now();
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn read(&self, kind: Kind, payload: &[u8]) -> Result<Answer, RemoteError> {
+        match kind {
+            Kind::Message => serde_json::from_slice(payload).map_err(|error| self.cut(format_args!("an answer cannot be read: {error}"))),
+            Kind::Piece => Err(self.cut("the agent sent a piece of a model")),
+        }
+    }
+
+    /// A line that broke while something was said. What the agent said before tells more, if it said something.
+    fn broken(&self, error: io::Error) -> RemoteError {
+        while let Some(event) = self.link.wait(SLICE) {
+            let Event::Frame(frame) = event else { continue };
+            if let Ok(Answer::Refused { reason }) = self.read(frame.kind, &frame.payload) {
+                return RemoteError::Refused { address: self.address.clone(), reason };
+            }
+        }
+        self.cut(error)
+    }
+
+    fn cut(&self, reason: impl ToString) -> RemoteError {
+        RemoteError::Cut { address: self.address.clone(), reason: reason.to_string() }
+    }
+}

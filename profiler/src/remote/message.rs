@@ -1,0 +1,184 @@
+//! What the ends of a line say: greetings in one line of text each, then messages in JSON, one per frame.
+//!
+//! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`] may come in between from either end and only say that it is there.
+
+use super::secret::Nonce;
+use crate::{backends::RunOptions, protocol::VisitProtocol, visit::Visit};
+use serde::{Deserialize, Serialize};
+use std::{fmt, time::Duration};
+use vitempo_graph::{Environment, Graph};
+
+/// Number of this protocol; ends with another one do not understand each other.
+const PROTOCOL: u32 = 1;
+/// Engines' accounts of their kernels are read by the agent: both ends must be the same vitempo.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Bytes of a model that go at a time.
+pub(super) const PIECE: usize = 64 << 10;
+
+/// Which end greets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Agent,
+    Client,
+}
+
+impl End {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "vitempo-agent",
+            Self::Client => "vitempo-client",
+        }
+    }
+}
+
+/// Why a greeting is none.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum GreetingError {
+    /// It is something else.
+    Foreign,
+    /// Protocol and version of the other end.
+    Version(String),
+}
+
+/// The greeting of one end, without the end of its line.
+pub(super) fn greeting(end: End, nonce: &Nonce) -> String {
+    format!("{} {PROTOCOL} {VERSION} {}", end.word(), blake3::Hash::from_bytes(*nonce).to_hex())
+}
+
+/// The number that the other end brings.
+pub(super) fn read_greeting(end: End, line: &str) -> Result<Nonce, GreetingError> {
+    let mut words = line.split_ascii_whitespace();
+    if words.next() != Some(end.word()) {
+        return Err(GreetingError::Foreign);
+    }
+    let (Some(protocol), Some(version), Some(nonce)) = (words.next(), words.next(), words.next()) else { return Err(GreetingError::Foreign) };
+    if (protocol, version) != (PROTOCOL.to_string().as_str(), VERSION) {
+        return Err(GreetingError::Version(format!("vitempo {version} (protocol {protocol})")));
+    }
+    blake3::Hash::from_hex(nonce).map(|hash| *hash.as_bytes()).map_err(|_| GreetingError::Foreign)
+}
+
+/// This end, for messages about versions.
+pub(super) fn ours() -> String {
+    format!("vitempo {VERSION} (protocol {PROTOCOL})")
+}
+
+/// Digest of a model's bytes: the only name that a client can give to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(super) struct Digest(blake3::Hash);
+
+impl Digest {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes))
+    }
+
+    pub fn finished(hasher: &blake3::Hasher) -> Self {
+        Self(hasher.finalize())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        blake3::Hash::from_hex(&text).map(Self).map_err(|_| "a digest has 64 hexadecimal digits".to_owned())
+    }
+}
+
+/// What a client asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Ask {
+    /// The first frame: it shows that the client knows the secret. Answer: `Begun` or `Busy`.
+    Begin,
+    /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
+    Probe { backend: String, options: RunOptions },
+    /// A model that a visit will want. Answer: `Stored`, or `Wanted`, and then `Stored` or `NotStored` after `size_bytes` in pieces.
+    Offer { digest: Digest, size_bytes: u64 },
+    /// Measure one model. Answer: `Visited`, `Failed` or `Missing`.
+    Visit(Box<VisitAsk>),
+    /// The client is there.
+    Beat,
+}
+
+/// One model to be measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct VisitAsk {
+    pub backend: String,
+    pub options: RunOptions,
+    pub protocol: VisitProtocol,
+    pub name: String,
+    pub graph: Graph,
+    /// Of a model that was offered; `None`: the graph is all there is.
+    pub model: Option<Digest>,
+    pub timeout: Duration,
+}
+
+/// What an agent answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The client may ask. An end that says nothing for `patience` is given up.
+    Begun { patience: Duration },
+    /// Another client is measuring.
+    Busy,
+    /// The line ends here.
+    Refused { reason: String },
+    /// Why no energy would be recorded, if it would not, goes with the environment.
+    Probed { environment: Box<Environment>, no_energy: Option<String> },
+    /// The engine, or what was asked of it, is not there.
+    NotProbed { reason: String, hint: Option<String> },
+    /// Send it.
+    Wanted,
+    /// It is here.
+    Stored,
+    /// It cannot be kept.
+    NotStored { reason: String },
+    /// The model of a visit is not here any more: offer it again.
+    Missing,
+    /// What the visit brought.
+    Visited(Box<Visit>),
+    /// It did not work.
+    Failed { reason: String },
+    /// The agent is there.
+    Beat,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greetings_are_read_by_the_other_end_only() {
+        let line = greeting(End::Agent, &[9; 32]);
+        assert_eq!(read_greeting(End::Agent, &line), Ok([9; 32]));
+        assert_eq!(read_greeting(End::Client, &line), Err(GreetingError::Foreign));
+        for foreign in ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 1", &line[..line.len() - 1]] {
+            assert_eq!(read_greeting(End::Agent, foreign), Err(GreetingError::Foreign), "{foreign}");
+        }
+        let newer = line.replacen(" 1 ", " 2 ", 1);
+        assert!(matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 2")));
+    }
+
+    #[test]
+    fn a_digest_is_no_path() {
+        for text in ["\"../../secret\"", "\"abc\"", "7"] {
+            assert!(serde_json::from_str::<Digest>(text).is_err(), "{text}");
+        }
+        let digest = Digest::of(b"model");
+        assert_eq!(serde_json::from_str::<Digest>(&serde_json::to_string(&digest).unwrap()).unwrap(), digest);
+    }
+}

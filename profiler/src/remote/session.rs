@@ -1,0 +1,292 @@
+//! One client at an agent, from its greeting until its line ends: it is let in, then what it asks is done, one thing at a time.
+
+use super::{
+    agent::{AgentOptions, Log},
+    frame::{FrameError, Kind},
+    fresh_nonce,
+    link::{Event, Link},
+    message::{self, Answer, Ask, Digest, End, GreetingError, VisitAsk},
+    secret::Secret,
+    store::{self, Store},
+};
+use crate::{
+    energy::Meter,
+    source::Source,
+    sweep::{self, SweepError},
+    worker::{Station, VisitRequest},
+};
+use std::{
+    convert::Infallible,
+    io,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::SyncSender,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Time for somebody to show that he knows the secret.
+const ADMISSION: Duration = Duration::from_secs(10);
+/// Time for a client before this one to be seen off.
+const HANDOVER: Duration = Duration::from_secs(3);
+/// Pause between two looks.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// Why a line ends.
+enum Farewell {
+    /// The client left, or is not heard any more.
+    Gone(String),
+    /// It is told why.
+    Refused(String),
+    /// Somebody else is measuring.
+    Busy,
+}
+
+impl From<io::Error> for Farewell {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(format!("the line broke: {error}"))
+    }
+}
+
+impl From<FrameError> for Farewell {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Closed | FrameError::Io(_) => Self::Gone(error.to_string()),
+            FrameError::TooLarge { .. } | FrameError::Tag => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+/// Serves whoever is at the other end of the line.
+pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, client: &str) {
+    let log = &options.log;
+    let farewell = admit(options, secret, &mut link).and_then(|store| {
+        log.say(format_args!("{client}: is let in"));
+        let mut session = Session { options, link: &mut link, store, station: Station::new(options.worker.clone()), client };
+        Err(session.serve())
+    });
+    // The right to measure, and with it the worker, is gone before the client is told.
+    let Err(farewell): Result<Infallible, Farewell> = farewell;
+    let (answer, reason) = match farewell {
+        Farewell::Gone(reason) => return log.say(format_args!("{client}: {reason}")),
+        Farewell::Busy => (Answer::Busy, "another client is measuring".to_owned()),
+        Farewell::Refused(reason) => (Answer::Refused { reason: reason.clone() }, reason),
+    };
+    log.say(format_args!("{client}: refused: {reason}"));
+    if link.say(&answer).is_ok() {
+        link.linger();
+    }
+}
+
+/// Lets the client in if it knows the secret and nobody else is measuring.
+fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Store, Farewell> {
+    let nonce = fresh_nonce()?;
+    link.greet(&message::greeting(End::Agent, &nonce))?;
+    let deadline = Instant::now() + ADMISSION.min(options.patience);
+    let greeting = match next(link, deadline)? {
+        Event::Greeted(line) => line,
+        _ => return Err(Farewell::Gone("did not greet".to_owned())),
+    };
+    let theirs = message::read_greeting(End::Client, &greeting).map_err(|error| {
+        Farewell::Gone(match error {
+            GreetingError::Foreign => format!("is no vitempo: {greeting:?}"),
+            GreetingError::Version(version) => format!("is {version}, and this is {}", message::ours()),
+        })
+    })?;
+    let (to_agent, to_client) = secret.keys(&nonce, &theirs);
+    link.frames(to_client, to_agent);
+    match next(link, deadline)? {
+        Event::Frame(frame) if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Begin)) => {}
+        _ => return Err(Farewell::Refused("a line begins with `Begin`".to_owned())),
+    }
+    link.trust(options.message_bytes.max(message::PIECE));
+    let store = lease(options)?;
+    link.say(&Answer::Begun { patience: options.patience })?;
+    Ok(store)
+}
+
+/// What the client does until then.
+fn next(link: &Link, deadline: Instant) -> Result<Event, Farewell> {
+    match link.wait(deadline.saturating_duration_since(Instant::now())) {
+        Some(Event::Ended(error)) => Err(error.into()),
+        Some(event) => Ok(event),
+        None => Err(Farewell::Gone("said nothing for too long".to_owned())),
+    }
+}
+
+/// The right to measure; a client that is just leaving is waited for.
+fn lease(options: &AgentOptions) -> Result<Store, Farewell> {
+    let deadline = Instant::now() + HANDOVER;
+    loop {
+        match store::lease(&options.folder, options.cache_bytes) {
+            Ok(Some(store)) => return Ok(store),
+            Ok(None) if Instant::now() < deadline => thread::sleep(SLICE),
+            Ok(None) => return Err(Farewell::Busy),
+            Err(error) => return Err(Farewell::Refused(format!("the agent cannot use its folder {}: {error}", options.folder.display()))),
+        }
+    }
+}
+
+struct Session<'a> {
+    options: &'a AgentOptions,
+    link: &'a mut Link,
+    store: Store,
+    station: Station,
+    client: &'a str,
+}
+
+impl Session<'_> {
+    /// Does what is asked until the line ends.
+    fn serve(&mut self) -> Farewell {
+        loop {
+            if let Err(farewell) = self.ask().and_then(|ask| self.act(ask)) {
+                return farewell;
+            }
+        }
+    }
+
+    fn log(&self) -> &Log {
+        &self.options.log
+    }
+
+    /// The next frame; silence for too long ends the line.
+    fn frame(&self) -> Result<(Kind, Vec<u8>), Farewell> {
+        let since = Instant::now();
+        loop {
+            match self.link.wait(self.options.beat()) {
+                Some(Event::Frame(frame)) => return Ok((frame.kind, frame.payload)),
+                Some(Event::Ended(error)) => return Err(error.into()),
+                Some(Event::Greeted(_) | Event::Done) => {}
+                None if self.link.silent_for(since) > self.options.patience => return Err(self.silent()),
+                None => {}
+            }
+        }
+    }
+
+    fn silent(&self) -> Farewell {
+        Farewell::Gone(format!("nothing was heard for {} s", self.options.patience.as_secs_f64()))
+    }
+
+    fn ask(&self) -> Result<Ask, Farewell> {
+        match self.frame()? {
+            (Kind::Message, payload) => serde_json::from_slice(&payload).map_err(|e| Farewell::Refused(format!("a message cannot be read: {e}"))),
+            (Kind::Piece, _) => Err(Farewell::Refused("a piece of a model that was not offered".to_owned())),
+        }
+    }
+
+    fn act(&mut self, ask: Ask) -> Result<(), Farewell> {
+        let answer = match ask {
+            Ask::Beat => return Ok(()),
+            Ask::Begin => return Err(Farewell::Refused("the line has begun already".to_owned())),
+            Ask::Offer { digest, size_bytes } => self.take_in(digest, size_bytes)?,
+            Ask::Probe { options, .. } if options.library.is_some() => Answer::NotProbed { reason: NO_LIBRARY.to_owned(), hint: None },
+            Ask::Probe { backend, options } => {
+                let worker = &self.options.worker;
+                let probed = working(self.link, self.options, |_| sweep::probe(worker, &backend, &options))?;
+                let no_energy = Meter::find(options.processor).err().map(|e| e.to_string());
+                probed.map_or_else(not_probed, |environment| Answer::Probed { environment: Box::new(environment), no_energy })
+            }
+            Ask::Visit(ask) if ask.options.library.is_some() => Answer::Failed { reason: NO_LIBRARY.to_owned() },
+            Ask::Visit(ask) => self.visit(*ask)?,
+        };
+        Ok(self.link.say(&answer)?)
+    }
+
+    /// Receives a model, unless it is here. All of it is read, also where it cannot be kept: the client hears why afterwards.
+    fn take_in(&mut self, digest: Digest, size: u64) -> Result<Answer, Farewell> {
+        if self.store.find(&digest).is_some() {
+            return Ok(Answer::Stored);
+        }
+        let mut incoming = match self.store.take_in(digest, size) {
+            Ok(incoming) => Ok(incoming),
+            Err(error) => return Ok(Answer::NotStored { reason: error.to_string() }),
+        };
+        self.link.say(&Answer::Wanted)?;
+        let mut left = size;
+        while left > 0 {
+            match self.frame()? {
+                (Kind::Piece, piece) if !piece.is_empty() && piece.len() as u64 <= left => {
+                    left -= piece.len() as u64;
+                    incoming = incoming.and_then(|mut incoming| incoming.append(&piece).map(|()| incoming));
+                }
+                _ => return Err(Farewell::Refused("something else than the model that was offered".to_owned())),
+            }
+        }
+        let kept = working(self.link, self.options, |_| incoming.and_then(|incoming| incoming.finish()))?;
+        Ok(kept.map_or_else(|error| Answer::NotStored { reason: error.to_string() }, |()| Answer::Stored))
+    }
+
+    fn visit(&mut self, ask: VisitAsk) -> Result<Answer, Farewell> {
+        let VisitAsk { backend, options, protocol, name, graph, model, timeout } = ask;
+        let source = match model.map(|digest| self.store.find(&digest)) {
+            None => Source::Graph,
+            Some(Some(file)) => Source::File(file),
+            Some(None) => return Ok(Answer::Missing),
+        };
+        self.log().say(format_args!("{}: measuring {name:?} on {backend:?}", self.client));
+        let request = VisitRequest { backend, options, protocol, name, graph, source };
+        let station = &mut self.station;
+        let outcome = working(self.link, self.options, |interrupted| station.visit(request, timeout, interrupted))?;
+        Ok(match outcome {
+            Ok(Some(Ok(visit))) => Answer::Visited(Box::new(visit)),
+            Ok(Some(Err(reason))) => Answer::Failed { reason },
+            Ok(None) => Answer::Failed { reason: "interrupted".to_owned() },
+            Err(error) => Answer::Failed { reason: error.to_string() },
+        })
+    }
+}
+
+const NO_LIBRARY: &str = "a client names no files of the agent's machine (--library); set the engine's variable where the agent is started";
+
+fn not_probed(error: SweepError) -> Answer {
+    match error {
+        SweepError::Unavailable { backend, reason, hint } => {
+            Answer::NotProbed { reason: format!("backend `{backend}` is not available: {reason}"), hint: Some(hint) }
+        }
+        other => Answer::NotProbed { reason: other.to_string(), hint: None },
+    }
+}
+
+/// Has work done on a thread of its own while signs of life go to and fro. A client that leaves, falls silent or asks for something else meanwhile ends the work.
+fn working<T: Send>(link: &mut Link, options: &AgentOptions, work: impl FnOnce(&AtomicBool) -> T + Send) -> Result<T, Farewell> {
+    let interrupted = AtomicBool::new(false);
+    let (since, sender) = (Instant::now(), link.sender());
+    let mut farewell = None;
+    let done = thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let _tell = Tell(sender);
+            work(&interrupted)
+        });
+        loop {
+            let over = match link.wait(options.beat()) {
+                Some(Event::Done) => break,
+                Some(Event::Frame(frame)) if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Beat)) => None,
+                Some(Event::Frame(_)) => Some(Farewell::Refused("one question at a time".to_owned())),
+                Some(Event::Ended(error)) => Some(error.into()),
+                Some(Event::Greeted(_)) => None,
+                None if link.silent_for(since) > options.patience => Some(Farewell::Gone("nothing was heard for too long".to_owned())),
+                None => link.say(&Answer::Beat).err().map(Farewell::from),
+            };
+            if let Some(over) = over {
+                interrupted.store(true, Ordering::Relaxed);
+                farewell.get_or_insert(over);
+            }
+        }
+        worker.join()
+    });
+    match (farewell, done) {
+        (Some(farewell), _) => Err(farewell),
+        (None, Ok(done)) => Ok(done),
+        (None, Err(_)) => Err(Farewell::Refused("the agent failed; its log says more".to_owned())),
+    }
+}
+
+/// Tells that work is done, also where it panicked.
+struct Tell(SyncSender<Event>);
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        let _ = self.0.send(Event::Done);
+    }
+}

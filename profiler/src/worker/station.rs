@@ -1,0 +1,53 @@
+//! [`Station`]: a worker kept from visit to visit, and replaced by a fresh one when it is in doubt.
+
+use super::{Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError};
+use crate::visit::Visit;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+/// What came of a visit: its samples, or why there are none.
+pub type Outcome = Result<Visit, String>;
+
+/// A place where visits are made, one after the other.
+#[derive(Debug)]
+pub struct Station {
+    command: WorkerCommand,
+    worker: Option<Worker>,
+}
+
+impl Station {
+    /// One whose workers are started so, when they are needed.
+    #[must_use]
+    pub fn new(command: WorkerCommand) -> Self {
+        Self { command, worker: None }
+    }
+
+    /// What the worker says; `None` when interrupted. A worker that crashed, took too long or is in doubt is ended: that is the outcome of this visit, and
+    /// the next one starts another.
+    ///
+    /// # Errors
+    /// [`WorkerError::Start`].
+    pub fn visit(&mut self, request: VisitRequest, timeout: Duration, interrupted: &AtomicBool) -> Result<Option<Outcome>, WorkerError> {
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Worker::start(&self.command)?,
+        };
+        let answer = worker.ask(&Request::Visit(Box::new(request)), timeout, interrupted);
+        Ok(Some(match answer {
+            Ok(Reply::Visited(visit)) => {
+                self.worker = Some(worker);
+                Ok(*visit)
+            }
+            Ok(Reply::Failed { reason, restart }) => {
+                self.worker = (!restart).then_some(worker);
+                Err(reason)
+            }
+            Ok(_) => Err("the worker answered another question".to_owned()),
+            Err(WorkerError::Interrupted) => return Ok(None),
+            Err(_) if interrupted.load(Ordering::Relaxed) => return Ok(None),
+            Err(error) => Err(error.to_string()),
+        }))
+    }
+}
