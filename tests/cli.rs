@@ -15,6 +15,7 @@ fn every_verb_explains_itself_with_an_example() {
         &["sample"],
         &["inspect"],
         &["profile"],
+        &["agent"],
         &["dataset", "inspect"],
         &["dataset", "validate"],
         &["dataset", "split"],

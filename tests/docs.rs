@@ -24,10 +24,22 @@ fn commands(markdown: &str) -> Vec<&str> {
 }
 
 fn run(command: &str, folder: &Path) -> Output {
-    // As a shell would take them: no word in the guides has a space in its quotes.
-    let words = command.split_whitespace().skip(1).map(|word| word.trim_matches('\''));
-    let mut process = Command::new(env!("CARGO_BIN_EXE_vitempo"));
-    process.args(words).current_dir(folder).output().unwrap_or_else(|e| panic!("{command}: {e}"))
+    let program = Path::new(env!("CARGO_BIN_EXE_vitempo"));
+    // As a reader who has installed it: commands in commands find it too.
+    let path =
+        std::env::join_paths(program.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())));
+    let mut process = Command::new(program);
+    process.args(words(command).skip(1)).current_dir(folder).env("PATH", path.expect("folders")).output().unwrap_or_else(|e| panic!("{command}: {e}"))
+}
+
+/// As a shell would take them: spaces divide, but not between single quotes.
+fn words(command: &str) -> impl Iterator<Item = String> {
+    let mut quoted = false;
+    let divided = command.split(move |c| {
+        quoted ^= c == '\'';
+        c == ' ' && !quoted
+    });
+    divided.filter(|word| !word.is_empty()).map(|word| word.replace('\'', "")).collect::<Vec<_>>().into_iter()
 }
 
 fn run_guide(file: &Path) -> usize {
