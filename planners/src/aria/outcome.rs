@@ -185,9 +185,9 @@ fn staleness(served: &[Served], speed: [f64; 2]) -> Staleness {
     Staleness {
         speed,
         counted: ages.len(),
-        mean_frames: ages.iter().map(|age| f64::from(*age)).sum::<f64>() / count,
+        mean_frames: ages.iter().fold(0.0, |sum, age| sum + f64::from(*age)) / count,
         p95_frames: ages.get((ages.len() * 95).div_ceil(100).max(1) - 1).copied().unwrap_or(0),
-        mean_patches: of.iter().map(|s| s.speed * f64::from(s.age_frames)).sum::<f64>() / count,
+        mean_patches: of.iter().fold(0.0, |sum, s| sum + s.speed * f64::from(s.age_frames)) / count,
     }
 }
 

@@ -400,7 +400,7 @@ fn off(page: &mut Page, s: &Simulated) {
     page.heading("When forecasts are off");
     page.words(
         "The plan is made from the forecasts; then everything really takes longer, or less. ARIA's scheduler corrects what it counts with by what it sees; with the plan held fast (base + S1 + S2) the plan's own margin is \
-         all there is. Standard deviations are those of the forecasts' intervals, all in the same direction: 1.64 of them are the pessimistic end at 90 % confidence, at which a plan at 90 % must hold. At the shorter target the \
+         all there is. Standard deviations are those of the forecasts' intervals, all in the same direction: 1.64 of them are the pessimistic end at 90 % confidence, at which a plan at 90 % must hold. No plan knows of heat: what the CPU loses to it, the plan held fast loses too. At the shorter target the \
          point forecasts just allow what they allow at the longer one: there is room for runs that differ, but none for forecasts that are off, and the plan at 90 % does with less.",
     );
     let headings = ["Target, ms", "Planned at", "Really takes", "Highest level, px", "Planned cycles", "Cycles run", "In time", "In time, plan held"];
