@@ -125,8 +125,9 @@ impl Proxy {
         let address = listener.local_addr().expect("an address").to_string();
         let cut = Arc::new(AtomicUsize::new(0));
         let (behind, counted, log) = (agent.address.clone(), Arc::clone(&cut), agent.folder.path("log"));
-        let mut cuts = cuts.to_vec().into_iter();
+        let own = cuts.to_vec();
         thread::spawn(move || {
+            let mut cuts = own.into_iter();
             for client in listener.incoming().flatten() {
                 let Ok(agent) = TcpStream::connect(&behind) else { continue };
                 let cut = cuts.next();

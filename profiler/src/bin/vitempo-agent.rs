@@ -37,12 +37,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["worker"] => worker::main().map_err(|e| e.to_string()),
-        ["--help" | "-h"] => Ok(println!("{USAGE}")),
-        ["--check"] => Ok(remote::engines().into_iter().for_each(|(name, found)| match found {
-            Ok(version) => println!("{name} {version}"),
-            Err(reason) => println!("{name}: not here: {reason}"),
-        })),
-        ["--version" | "-V"] => Ok(println!("vitempo-agent {}", env!("CARGO_PKG_VERSION"))),
+        ["--help" | "-h"] => told(USAGE),
+        ["--check"] => told(&remote::engines().into_iter().map(engine).collect::<Vec<_>>().join("\n")),
+        ["--version" | "-V"] => told(concat!("vitempo-agent ", env!("CARGO_PKG_VERSION"))),
         _ => Arguments::read(words.into_iter()).and_then(serve),
     };
     match done {
@@ -52,6 +49,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn told(text: &str) -> Result<(), String> {
+    println!("{text}");
+    Ok(())
+}
+
+fn engine((name, found): (&str, Result<String, String>)) -> String {
+    found.map_or_else(|reason| format!("{name}: not here: {reason}"), |version| format!("{name} {version}"))
 }
 
 impl Arguments {

@@ -192,8 +192,11 @@ impl fmt::Debug for Remote {
     }
 }
 
+/// A model's bytes, and what they are known by.
+type Content = (Digest, Vec<u8>);
+
 /// What is sent for a visit: the question, and the model it speaks of.
-fn portable(request: VisitRequest, timeout: Duration) -> Result<(VisitAsk, Option<(Digest, Vec<u8>)>), String> {
+fn portable(request: VisitRequest, timeout: Duration) -> Result<(VisitAsk, Option<Content>), String> {
     let VisitRequest { backend, options, protocol, name, graph, source } = request;
     let model = match source {
         Source::Graph => None,
@@ -207,7 +210,7 @@ fn portable(request: VisitRequest, timeout: Duration) -> Result<(VisitAsk, Optio
 }
 
 /// One visit over one line.
-fn measure(connection: &mut Connection, ask: &Ask, model: Option<&(Digest, Vec<u8>)>, interrupted: &AtomicBool) -> Result<Outcome, Stop> {
+fn measure(connection: &mut Connection, ask: &Ask, model: Option<&Content>, interrupted: &AtomicBool) -> Result<Outcome, Stop> {
     if let Some((digest, bytes)) = model
         && let Err(reason) = connection.offer(bytes, *digest, interrupted)?
     {
