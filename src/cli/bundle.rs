@@ -14,7 +14,8 @@ use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
-use vitempo_predictors::{Evaluation, PredictorBundle};
+use vitempo_graph::{Latency, LatencyModel};
+use vitempo_predictors::{AdaptedBundle, Evaluation, PredictorBundle};
 
 /// Looks into trained bundles
 ///
@@ -52,6 +53,9 @@ pub fn run(command: &BundleCommand) -> CliResult {
         BundleCommand::List { format } => output::print(&Listed::read(), *format),
         BundleCommand::Inspect { bundle, format } => {
             let path = find(bundle)?;
+            if let Some(bundle) = AdaptedBundle::load(&path)? {
+                return output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format);
+            }
             let bundle = PredictorBundle::load(&path)?;
             output::print(&BundleReport { bundle: &bundle, path: &path }, *format)
         }
@@ -98,6 +102,30 @@ pub fn find(bundle: &Path) -> CliResult<PathBuf> {
 /// Opens what `--bundle` means.
 pub fn open(bundle: &Path) -> CliResult<PredictorBundle> {
     Ok(PredictorBundle::load(&find(bundle)?)?)
+}
+
+/// A bundle of either kind.
+pub enum Opened {
+    Trained(Box<PredictorBundle>),
+    Adapted(Box<AdaptedBundle>),
+}
+
+impl Opened {
+    pub fn model(&self) -> &dyn LatencyModel {
+        match self {
+            Self::Trained(bundle) => &**bundle,
+            Self::Adapted(bundle) => &**bundle,
+        }
+    }
+}
+
+/// Opens what `--bundle` means, trained on operators or adapted from end-to-end latencies.
+pub fn open_any(bundle: &Path) -> CliResult<Opened> {
+    let path = find(bundle)?;
+    Ok(match AdaptedBundle::load(&path)? {
+        Some(adapted) => Opened::Adapted(Box::new(adapted)),
+        None => Opened::Trained(Box::new(PredictorBundle::load(&path)?)),
+    })
 }
 
 struct Listed {
@@ -194,5 +222,41 @@ impl Report for BundleReport<'_> {
             "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
                 "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
             "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}))
+    }
+}
+
+/// A bundle adapted from end-to-end latencies, described.
+struct AdaptedReport<'a> {
+    bundle: &'a AdaptedBundle,
+    path: &'a Path,
+}
+
+impl AdaptedReport<'_> {
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["Measured model", "Latency"], 1);
+        self.bundle.measured.iter().for_each(|(name, ns)| table.row([name.clone(), Latency::from_ns(*ns).to_string()]));
+        table
+    }
+}
+
+impl Report for AdaptedReport<'_> {
+    fn table(&self) -> String {
+        let b = self.bundle;
+        let mut text = format!("{}   adapted   {}\n\nEnvironment  {}\n", self.path.display(), b.environment.describe(), b.environment.id());
+        let source = b.source.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
+        let _ = writeln!(text, "Latencies    {:?}{source}", b.origin);
+        let sources = if b.sources.is_empty() { "no other device".to_owned() } else { b.sources.join(", ") };
+        let _ = writeln!(text, "Learnt from  {sources}\nBy           {}\n", b.created_by);
+        text + &self.rows().to_text()
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let b = self.bundle;
+        Ok(json!({"bundle": self.path, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
+            "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}))
     }
 }

@@ -30,7 +30,8 @@ pub struct PredictArgs {
 }
 
 pub fn run(args: &PredictArgs) -> CliResult {
-    let bundle = super::bundle::open(&args.bundle)?;
+    let opened = super::bundle::open_any(&args.bundle)?;
+    let bundle = opened.model();
     let forecast = |model: Model| -> CliResult<Forecast> { Ok(Forecast { prediction: bundle.predict(&model.graph)?, model }) };
     let forecasts: CliResult<Vec<Forecast>> = args.models.read()?.into_iter().map(forecast).collect();
     let report = Forecasts { environment: bundle.environment(), forecasts: forecasts?, breakdown: args.breakdown };
