@@ -118,5 +118,8 @@ fn published_snapdragon_latencies_become_a_dataset() {
     let rows: Value = serde_json::from_slice(&rows.stdout).expect("JSON");
     let rows = rows.as_array().expect("a list");
     assert!(rows.len() > 1000);
-    assert!(rows.iter().all(|r| r["origin"] == "imported" && r["source"].as_str().is_some_and(|s| s.contains("BSD-3-Clause"))), "source and licence in every row");
+    assert!(
+        rows.iter().all(|r| r["origin"] == "imported" && r["source"].as_str().is_some_and(|s| s.contains("BSD-3-Clause"))),
+        "source and licence in every row"
+    );
 }

@@ -203,9 +203,7 @@ impl Report for Adaptation {
     fn json(&self) -> CliResult<serde_json::Value> {
         let (error, inside) = self.judged();
         let unconstrained: BTreeMap<&str, f64> = self.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
-        let row = |((name, _), [ns, point, lower, upper]): (&(String, f64), &[f64; 4])| {
-            json!({"model": name, "latency_ns": ns, "from_others_ns": {"point": point, "lower": lower, "upper": upper}})
-        };
+        let row = |((name, _), [ns, point, lower, upper]): (&(String, f64), &[f64; 4])| json!({"model": name, "latency_ns": ns, "from_others_ns": {"point": point, "lower": lower, "upper": upper}});
         let rows: Vec<serde_json::Value> = self.bundle.measured.iter().zip(&self.left_out).map(row).collect();
         Ok(json!({"bundle": self.out, "environment": self.bundle.environment, "sources": self.bundle.sources, "measured": rows, "left_out_mape": error,
             "left_out_inside": inside, "unconstrained": unconstrained, "suggested": self.suggested}))

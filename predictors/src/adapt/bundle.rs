@@ -1,8 +1,8 @@
 //! [`AdaptedBundle`]: a device adapted to, in one file, as a `LatencyModel`.
 
 use super::{
+    adapted::{Adapted, Forecast, Hypothesis, LEVEL},
     charge::{COSTS, UnitCost, Workload},
-    mixture::{Adapted, Forecast, Hypothesis, LEVEL},
     roofline::log_latency,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{
-    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin, OperatorPrediction, Prediction, PredictionError, PredictionSource,
+    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin, Prediction, PredictionError, PredictionSource,
 };
 
 /// Version of the file format.

@@ -5,14 +5,14 @@
 //! process whose covariance between models is that over the sources. A source that is not alike gets no weight, so it does no harm.
 
 use super::{
-    charge::{COSTS, UnitCost, Workload},
+    adapted::{Adapted, Hypothesis},
+    charge::{COSTS, Workload},
     gaussian::{Matrix, dot},
     population::{Generic, Known, Population, Trait, moments, spread},
     posterior::{Data, Posterior, Prior, fit},
     roofline::{LogCosts, log_latency},
 };
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 /// One measured model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,52 +37,6 @@ const SAME_KIND: f64 = 100.0;
 const NEAR_ONE: f64 = 0.1;
 /// Hypotheses with less weight than this share of all are left out.
 const LEAST: f64 = 2e-3;
-/// Quantile of the standard normal for 90 % on both sides.
-const NORMAL_90: f64 = 1.645;
-/// Level of the intervals.
-pub(crate) const LEVEL: f64 = 0.9;
-
-/// What one hypothesis says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Hypothesis {
-    pub weight: f64,
-    pub theta: LogCosts,
-    /// Of `theta`, given the latencies.
-    pub covariance: Matrix,
-    /// Variance of a latency around the forecast.
-    pub noise: f64,
-    /// Of models that sources have: mean and variance of what unit costs leave unexplained.
-    pub carried: BTreeMap<usize, (f64, f64)>,
-}
-
-/// A device, adapted to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Adapted {
-    pub(crate) hypotheses: Vec<Hypothesis>,
-    /// Variance of the logarithms of unit costs before and after measuring, by unit cost.
-    pub(crate) before: Vec<f64>,
-    /// Bound on what is left unexplained of a model that no source has, as [`Population`] found.
-    pub(crate) discrepancy: f64,
-    /// Logarithm of the probability of the latencies: which of several descriptions of the same models explains them.
-    pub log_evidence: f64,
-}
-
-/// A forecast: logarithm of ns, and half the width of its 90 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Forecast {
-    /// Mean of the logarithm.
-    pub log_ns: f64,
-    /// Logarithm of the upper bound over the point, and of the point over the lower bound.
-    pub half_width: f64,
-}
-
-impl Forecast {
-    /// Point, lower and upper bound, ns.
-    #[must_use]
-    pub fn latency_ns(&self) -> (f64, f64, f64) {
-        (self.log_ns.exp(), (self.log_ns - self.half_width).exp(), (self.log_ns + self.half_width).exp())
-    }
-}
 
 /// Adapts to the device on which these models were measured.
 ///
@@ -125,7 +79,7 @@ struct Centre {
     prior: Prior,
     /// Prior probability.
     share: f64,
-    residuals: std::rc::Rc<Residuals>,
+    residuals: Rc<Residuals>,
 }
 
 /// What sources leave unexplained of models, and how that varies over sources.
@@ -168,7 +122,7 @@ impl Centre {
         let thetas: Vec<LogCosts> = known.iter().map(|k| k.theta.clone()).collect();
         let mean = mean_residuals(known, weights);
         let deviations = deviations(known, weights, &mean, 1.0);
-        Self { prior: moments(&thetas, weights), share: 1.0, residuals: std::rc::Rc::new(Residuals { mean, deviations }) }
+        Self { prior: moments(&thetas, weights), share: 1.0, residuals: Rc::new(Residuals { mean, deviations }) }
     }
 
     fn single(known: &[Known], pooled: &[f64], one: usize, share: f64) -> Self {
@@ -178,7 +132,7 @@ impl Centre {
         let common = mean_residuals(known, pooled);
         let deviations = deviations(known, pooled, &common, NEAR_ONE);
         let mean = common.into_iter().map(|(m, r)| (m, known[one].residuals.get(&m).copied().unwrap_or(r))).collect();
-        Self { share, residuals: std::rc::Rc::new(Residuals { mean, deviations }), ..around }
+        Self { share, residuals: Rc::new(Residuals { mean, deviations }), ..around }
     }
 
     fn fit(&self, measured: &[(usize, &Workload, f64)], scale: f64, own: f64, noise: f64) -> Fit {
@@ -254,46 +208,3 @@ impl Fit {
         }
     }
 }
-
-impl Adapted {
-    /// The forecast for a workload; `model`: its index among those adapted with, where it is one of them.
-    #[must_use]
-    pub fn forecast(&self, workload: &Workload, model: Option<usize>) -> Forecast {
-        let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
-        for h in &self.hypotheses {
-            let (log, shares) = log_latency(workload, &h.theta);
-            let carried = model.and_then(|m| h.carried.get(&m));
-            let (offset, variance) = carried.copied().unwrap_or((0.0, 0.0));
-            mean += h.weight * (log + offset);
-            square += h.weight * (log + offset).powi(2);
-            within += h.weight * (dot(&shares, &h.covariance.times(&shares)).max(0.0) + variance + h.noise);
-            unknown += if carried.is_none() { h.weight } else { 0.0 };
-        }
-        let variance = within + (square - mean * mean).max(0.0);
-        let half_width = (NORMAL_90 * NORMAL_90 * variance + unknown * self.discrepancy * self.discrepancy).sqrt();
-        Forecast { log_ns: mean, half_width }
-    }
-
-    /// Unit costs that matter to these workloads and that measuring has not narrowed: their share of the forecast time, largest first.
-    #[must_use]
-    pub fn unconstrained(&self, workloads: &[&Workload]) -> Vec<(UnitCost, f64)> {
-        let mut shares = vec![0.0; COSTS];
-        let mut after = vec![0.0; COSTS];
-        for h in &self.hypotheses {
-            for w in workloads {
-                let weight = h.weight / workloads.len() as f64;
-                shares.iter_mut().zip(log_latency(w, &h.theta).1).for_each(|(s, x)| *s += weight * x);
-            }
-            after.iter_mut().enumerate().for_each(|(i, a)| *a += h.weight * h.covariance.at(i, i));
-        }
-        let loose = |i: &usize| after[*i] > NARROWED * self.before[*i] && shares[*i] > MATTERS;
-        let mut out: Vec<(UnitCost, f64)> = (0..COSTS).filter(loose).map(|i| (UnitCost::ALL[i], shares[i])).collect();
-        out.sort_by(|a, b| b.1.total_cmp(&a.1));
-        out
-    }
-}
-
-/// A unit cost whose variance is still this share of what it was has not been narrowed.
-const NARROWED: f64 = 0.8;
-/// A unit cost with a smaller share of the time does not matter.
-const MATTERS: f64 = 0.02;

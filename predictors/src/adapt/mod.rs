@@ -10,10 +10,12 @@
 //! | which unit costs explain these latencies, and how well? | `posterior.rs` |
 //! | what do other devices tell beforehand? | `population.rs` |
 //! | which of the known devices is this one like? | `mixture.rs` |
+//! | what does it say of a model, and how sure? | `adapted.rs` |
 //! | how is it kept in a file and asked about a graph? | `bundle.rs` |
 //!
 //! Unit costs are logarithms throughout, so that none is ever negative. The page `docs/adapting.md` derives the method.
 
+mod adapted;
 mod bundle;
 mod charge;
 mod gaussian;
@@ -25,7 +27,8 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
+pub use adapted::{Adapted, Forecast};
 pub use bundle::{ADAPTED_VERSION, AdaptedBundle, Provenance};
 pub use charge::{Group, UnitCost, Workload};
-pub use mixture::{Adapted, Forecast, Measured, adapt};
+pub use mixture::{Measured, adapt};
 pub use population::{Population, Source, Trait};

@@ -76,12 +76,36 @@ impl Generic {
         let slow = |c: U| matches!(c, U::Stem | U::Depthwise | U::Grouped | U::Dynamic);
         let cost = |c: U| match (self, c.group()) {
             (Self::Cpu, Group::Launch) => 1e3,
-            (Self::Cpu, Group::Compute) => if slow(c) { 0.17 } else { 0.05 },
+            (Self::Cpu, Group::Compute) => {
+                if slow(c) {
+                    0.17
+                } else {
+                    0.05
+                }
+            }
             (Self::Cpu, Group::Weights | Group::Traffic) => 0.1,
-            (Self::Accelerator, Group::Launch) => if c == U::Run { 1.5e5 } else { 3e3 },
-            (Self::Accelerator, Group::Compute) => if slow(c) { 3.3e-3 } else { 3.3e-4 },
+            (Self::Accelerator, Group::Launch) => {
+                if c == U::Run {
+                    1.5e5
+                } else {
+                    3e3
+                }
+            }
+            (Self::Accelerator, Group::Compute) => {
+                if slow(c) {
+                    3.3e-3
+                } else {
+                    3.3e-4
+                }
+            }
             (Self::Accelerator, Group::Weights) => 0.033,
-            (Self::Accelerator, Group::Traffic) => if c == U::Spill { 0.02 } else { 6.7e-3 },
+            (Self::Accelerator, Group::Traffic) => {
+                if c == U::Spill {
+                    0.02
+                } else {
+                    6.7e-3
+                }
+            }
         };
         UnitCost::ALL.iter().map(|&c| f64::ln(cost(c))).collect()
     }
@@ -163,11 +187,7 @@ impl<'a> Rows<'a> {
             source.latencies_ns.iter().filter(|(_, ns)| **ns > 0.0 && ns.is_finite()).filter_map(|(&m, ns)| Some((m, workloads.get(m)?, ns.ln()))).collect();
         let step = usable.len().div_ceil(MOST_MODELS).max(1);
         let chosen = usable.iter().step_by(step);
-        Self {
-            models: chosen.clone().map(|r| r.0).collect(),
-            workloads: chosen.clone().map(|r| r.1).collect(),
-            log_ns: chosen.map(|r| r.2).collect(),
-        }
+        Self { models: chosen.clone().map(|r| r.0).collect(), workloads: chosen.clone().map(|r| r.1).collect(), log_ns: chosen.map(|r| r.2).collect() }
     }
 
     fn data(&self) -> Data<'_> {

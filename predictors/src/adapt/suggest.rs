@@ -1,9 +1,9 @@
 //! What to measure next: the models whose latency tells most about the others.
 
 use super::{
+    adapted::Adapted,
     charge::{COSTS, Workload},
     gaussian::{Matrix, dot},
-    mixture::Adapted,
     roofline::log_latency,
 };
 

@@ -1,8 +1,9 @@
 //! Devices that are made of unit costs, adapted to from a few of their latencies.
 
 use super::{
+    adapted::Adapted,
     charge::{COSTS, UnitCost, Workload},
-    mixture::{Adapted, Measured, adapt},
+    mixture::{Measured, adapt},
     population::{Generic, Population, Source, Trait},
     roofline::log_latency,
 };

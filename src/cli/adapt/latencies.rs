@@ -30,7 +30,8 @@ pub fn read(path: &Path, models: &[Model]) -> CliResult<Vec<(usize, f64)>> {
         let (name, text) = (record.get(named).unwrap_or_default(), record.get(latency).unwrap_or_default());
         let name = name.strip_suffix(".onnx").unwrap_or(name);
         let model = models.iter().position(|m| m.identity.name == name).ok_or_else(|| {
-            wrong(format!("line {line}: none of the models is called `{name}`")).hint("a model is named as its ONNX file, without the ending; --models says where those are")
+            wrong(format!("line {line}: none of the models is called `{name}`"))
+                .hint("a model is named as its ONNX file, without the ending; --models says where those are")
         })?;
         match text.parse::<f64>() {
             Ok(value) if value > 0.0 && value.is_finite() => samples.entry(model).or_default().push(value * unit),

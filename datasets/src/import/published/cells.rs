@@ -56,12 +56,7 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
 
 fn identity(space: &str, index: usize) -> ModelIdentity {
     let digest = blake3::hash(format!("{space}|{index}").as_bytes()).to_hex();
-    ModelIdentity {
-        name: format!("{space}-{index}"),
-        architecture: digest[..16].to_owned(),
-        space: Some(space.to_owned()),
-        encoding: Some(index.to_string()),
-    }
+    ModelIdentity { name: format!("{space}-{index}"), architecture: digest[..16].to_owned(), space: Some(space.to_owned()), encoding: Some(index.to_string()) }
 }
 
 fn processor(device: &Column) -> Processor {
