@@ -7,7 +7,7 @@ use super::{
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo_graph::{Environment, GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionSource, TensorSpec};
+use vitempo_graph::{Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec};
 
 /// Forecasts the latency of models
 ///
