@@ -1,9 +1,10 @@
 //! [`Adapted`]: hypotheses about a device, and what they say together of a model: a latency, how sure it is, and which costs remain unknown.
 
 use super::{
+    alike::Catalogue,
     charge::{COSTS, UnitCost, Workload},
     gaussian::{Matrix, dot},
-    roofline::{LogCosts, log_latency},
+    roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,14 +27,18 @@ pub(crate) struct Hypothesis {
     pub covariance: Matrix,
     /// Variance of a latency around the forecast.
     pub noise: f64,
-    /// Of models that sources have: mean and variance of what unit costs leave unexplained.
+    /// Of models that sources have: what unit costs leave unexplained, and the variance of the whole logarithm.
     pub carried: BTreeMap<usize, (f64, f64)>,
+    /// By operator of the catalogue: what to multiply likenesses with for what operators cost beyond their unit costs.
+    pub operators: Vec<f64>,
 }
 
 /// A device, adapted to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adapted {
     pub(crate) hypotheses: Vec<Hypothesis>,
+    /// Operators of the sources' and of the measured models.
+    pub(crate) catalogue: Catalogue,
     /// Variance of the logarithms of unit costs before and after measuring, by unit cost.
     pub(crate) before: Vec<f64>,
     /// Bound on what is left unexplained of a model that no source has, as [`Population`] found.
@@ -63,15 +68,17 @@ impl Adapted {
     /// The forecast for a workload; `model`: its index among those adapted with, where it is one of them.
     #[must_use]
     pub fn forecast(&self, workload: &Workload, model: Option<usize>) -> Forecast {
+        let compared = self.catalogue.compare(workload);
         let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
         for h in &self.hypotheses {
-            let (log, shares) = log_latency(workload, &h.theta);
-            let carried = model.and_then(|m| h.carried.get(&m));
-            let (offset, variance) = carried.copied().unwrap_or((0.0, 0.0));
+            let (log, shares, by_operator) = log_latency_by_operator(workload, &h.theta);
+            let (offset, variance) = model.and_then(|m| h.carried.get(&m)).copied().unwrap_or_else(|| {
+                unknown += h.weight;
+                (compared.dot(&by_operator, &h.operators), dot(&shares, &h.covariance.times(&shares)).max(0.0))
+            });
             mean += h.weight * (log + offset);
             square += h.weight * (log + offset).powi(2);
-            within += h.weight * (dot(&shares, &h.covariance.times(&shares)).max(0.0) + variance + h.noise);
-            unknown += if carried.is_none() { h.weight } else { 0.0 };
+            within += h.weight * (variance + h.noise);
         }
         let variance = within + (square - mean * mean).max(0.0);
         let half_width = (NORMAL_90 * NORMAL_90 * variance + unknown * self.discrepancy * self.discrepancy).sqrt();

@@ -34,10 +34,7 @@ pub struct AdaptedBundle {
     pub measured: Vec<(String, f64)>,
     /// The devices learnt from.
     pub sources: Vec<String>,
-    hypotheses: Vec<Hypothesis>,
-    before: Vec<f64>,
-    discrepancy: f64,
-    log_evidence: f64,
+    adapted: Adapted,
     /// Indices of models that sources have, by digest of their architecture.
     architectures: BTreeMap<String, usize>,
 }
@@ -62,9 +59,8 @@ impl AdaptedBundle {
     #[must_use]
     pub fn new(adapted: Adapted, provenance: Provenance, architectures: BTreeMap<String, usize>) -> Self {
         let Provenance { environment, origin, source, measured, sources } = provenance;
-        let Adapted { hypotheses, before, discrepancy, log_evidence } = adapted;
         let created_by = concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { environment, origin, source, created_by, measured, sources, hypotheses, before, discrepancy, log_evidence, architectures }
+        Self { environment, origin, source, created_by, measured, sources, adapted, architectures }
     }
 
     /// Whether bytes begin as such a file does.
@@ -92,8 +88,9 @@ impl AdaptedBundle {
             let shaped = h.theta.len() == COSTS && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (COSTS, COSTS, COSTS * COSTS);
             shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e6)
         };
-        let whole = bundle.before.len() == COSTS && !bundle.hypotheses.is_empty() && (0.0..50.0).contains(&bundle.discrepancy);
-        if whole && bundle.hypotheses.iter().all(sane) { Ok(bundle) } else { Err("a number in it makes no sense".to_owned()) }
+        let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
+        let whole = before.len() == COSTS && !hypotheses.is_empty() && (0.0..50.0).contains(discrepancy);
+        if whole && hypotheses.iter().all(sane) { Ok(bundle) } else { Err("a number in it makes no sense".to_owned()) }
     }
 
     /// Writes the file whole or not at all.
@@ -116,21 +113,15 @@ impl AdaptedBundle {
         Self::from_bytes(&bytes).map(Some).map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
     }
 
-    /// What it was made of, to be asked for more.
-    #[must_use]
-    pub fn adapted(&self) -> Adapted {
-        Adapted { hypotheses: self.hypotheses.clone(), before: self.before.clone(), discrepancy: self.discrepancy, log_evidence: self.log_evidence }
-    }
-
     fn forecast(&self, graph: &Graph) -> Forecast {
-        self.adapted().forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())
+        self.adapted.forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())
     }
 
     /// ns of one operator: the mean over the hypotheses, without the cost of a run.
     fn operator_ns(&self, op: &OpSpec) -> f64 {
         let workload = Workload::of_operator(op);
         let of = |h: &Hypothesis| h.weight * (log_latency(&workload, &h.theta).0.exp() - h.theta[UnitCost::Run as usize].exp());
-        self.hypotheses.iter().map(of).sum::<f64>().max(0.0)
+        self.adapted.hypotheses.iter().map(of).sum::<f64>().max(0.0)
     }
 }
 

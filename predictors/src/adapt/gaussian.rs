@@ -59,6 +59,20 @@ impl Matrix {
         self.data.iter_mut().zip(&other.data).for_each(|(a, b)| *a += factor * b);
     }
 
+    /// Adds a smaller square matrix to the first rows and columns.
+    pub fn add_corner(&mut self, other: &Self) {
+        for i in 0..other.rows {
+            let row = &mut self.data[i * self.columns..][..other.columns];
+            row.iter_mut().zip(other.row(i)).for_each(|(a, b)| *a += b);
+        }
+    }
+
+    /// The first `size` rows and columns.
+    pub fn corner(&self, size: usize) -> Self {
+        let data = (0..size).flat_map(|i| self.row(i)[..size].iter().copied()).collect();
+        Self { rows: size, columns: size, data }
+    }
+
     /// Adds `factor x v v^T`.
     pub fn add_outer(&mut self, v: &[f64], factor: f64) {
         for (i, a) in v.iter().enumerate().filter(|(_, a)| **a != 0.0) {
@@ -130,7 +144,7 @@ mod tests {
         let x = cholesky.solve(&[8.0, 8.0]);
         assert!((x[0] - 1.0).abs() < 1e-12 && (x[1] - 2.0).abs() < 1e-12, "{x:?}");
         assert!((cholesky.half_log_determinant() - 8.0_f64.ln() / 2.0).abs() < 1e-12);
-        assert_eq!(matrix.times(&x), [8.0, 8.0]);
+        assert_eq!(matrix.times(&[1.0, 2.0]), [8.0, 8.0]);
         assert_eq!(matrix.times_transposed(&matrix).data, [20.0, 14.0, 14.0, 13.0]);
     }
 

@@ -1,18 +1,20 @@
 //! [`adapt()`]: the new device is like the mean of the known ones, or like one of them, or like none; how much it may differ, and how exact its latencies
 //! are, is not known either. Every combination is a hypothesis, fitted to the measured latencies and weighed by its evidence.
 //!
-//! What a hypothesis says of a model: unit costs, and for models that sources have, what those leave unexplained there, carried over with a Gaussian
-//! process whose covariance between models is that over the sources. A source that is not alike gets no weight, so it does no harm.
+//! Around the mean of the sources a device may move along the directions in which they differ: `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` what sets
+//! source `s` apart. The same `z_s` move what sources leave unexplained of models and of operators (`beyond.rs`). A source that is not alike gets no weight.
 
 use super::{
     adapted::{Adapted, Hypothesis},
+    alike::{Catalogue, Compared},
+    beyond::Beyond,
     charge::{COSTS, Workload},
     gaussian::{Matrix, dot},
-    population::{Generic, Known, Population, Trait, moments, spread},
+    population::{Generic, Known, Population, Trait, spread},
     posterior::{Data, Posterior, Prior, fit},
-    roofline::{LogCosts, log_latency},
+    roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
-use std::{collections::BTreeMap, rc::Rc};
+use std::collections::BTreeMap;
 
 /// One measured model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +29,8 @@ pub struct Measured {
 const SCALES: [f64; 2] = [0.3, 1.0];
 /// Variance of every unit cost by itself.
 const OWN: [f64; 3] = [0.01, 0.1, 0.5];
+/// Variance of what every operator costs beyond its unit costs, by itself.
+const STRAYING: [f64; 2] = [0.01, 0.2];
 /// Relative error of a latency and of the model of it.
 const NOISES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 /// Variance of the speed of the whole device, beyond the mean ratio, which is taken from the latencies.
@@ -43,56 +47,51 @@ const LEAST: f64 = 2e-3;
 /// Measured models whose index `workloads` lacks and latencies that are not positive are left out; without any, the forecast is that of the population.
 #[must_use]
 pub fn adapt(population: &Population, workloads: &[Workload], measured: &[Measured], kind: Option<&Trait>) -> Adapted {
-    let usable: Vec<(usize, &Workload, f64)> =
+    let mut catalogue = population.catalogue.clone();
+    let told: Vec<(usize, &Workload, f64)> =
         measured.iter().filter(|m| m.ns > 0.0 && m.ns.is_finite()).filter_map(|m| Some((m.model, workloads.get(m.model)?, m.ns.ln()))).collect();
-    let mut fits = Vec::new();
-    for centre in centres(population, kind) {
-        let share = centre.share / (SCALES.len() * OWN.len() * NOISES.len()) as f64;
-        for (scale, own, noise) in grid() {
-            let mut hypothesis = centre.fit(&usable, scale, own, noise);
-            hypothesis.log_weight += share.ln();
-            fits.push((hypothesis, centre.residuals.clone()));
-        }
-    }
-    let best = fits.iter().map(|(f, _)| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = fits.iter().map(|(f, _)| (f.log_weight - best).exp()).sum();
-    let kept = fits.iter().filter(|(f, _)| (f.log_weight - best).exp() / total > LEAST);
+    told.iter().for_each(|(_, workload, _)| catalogue.add(workload));
+    let rows: Vec<Row<'_>> =
+        told.into_iter().map(|(model, workload, log_ns)| Row { model, workload, log_ns, compared: catalogue.compare(workload) }).collect();
+    let centres = centres(population, kind);
+    let fits: Vec<Fit<'_>> = centres.iter().flat_map(|centre| centre.fits(&rows, &catalogue)).collect();
+    let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
+    let kept: Vec<(f64, &Fit<'_>)> = fits.iter().map(|f| ((f.log_weight - best).exp() / total, f)).filter(|(weight, _)| *weight > LEAST).collect();
+    let sum: f64 = kept.iter().map(|(weight, _)| weight).sum();
     let mut before = vec![0.0; COSTS];
-    let mut hypotheses: Vec<Hypothesis> = Vec::new();
-    for (fit, residuals) in kept {
-        let weight = (fit.log_weight - best).exp() / total;
-        before.iter_mut().enumerate().for_each(|(i, b)| *b += weight * fit.prior.covariance.at(i, i));
-        hypotheses.push(fit.settle(weight, residuals, &usable));
+    let mut hypotheses = Vec::new();
+    for (weight, fit) in kept {
+        before.iter_mut().enumerate().for_each(|(i, b)| *b += weight / sum * fit.prior.covariance.at(i, i));
+        hypotheses.push(fit.settle(weight / sum, workloads, &catalogue));
     }
-    let kept: f64 = hypotheses.iter().map(|h| h.weight).sum();
-    hypotheses.iter_mut().for_each(|h| h.weight /= kept);
-    before.iter_mut().for_each(|b| *b /= kept);
-    Adapted { hypotheses, before, discrepancy: population.discrepancy, log_evidence: best + total.ln() }
+    Adapted { hypotheses, catalogue, before, discrepancy: population.discrepancy, log_evidence: best + total.ln() }
 }
 
-fn grid() -> impl Iterator<Item = (f64, f64, f64)> {
-    SCALES.iter().flat_map(|&s| OWN.iter().flat_map(move |&o| NOISES.iter().map(move |&n| (s, o, n))))
+/// A measured model.
+struct Row<'a> {
+    model: usize,
+    workload: &'a Workload,
+    log_ns: f64,
+    compared: Compared,
 }
 
 /// A place in the space of devices from which the new one may differ.
-struct Centre {
-    prior: Prior,
+struct Centre<'a> {
+    mean: LogCosts,
+    /// Variance of every unit cost, where no sources tell more.
+    variance: f64,
+    /// What sets each source apart in unit costs.
+    directions: Vec<LogCosts>,
     /// Prior probability.
     share: f64,
-    residuals: Rc<Residuals>,
+    beyond: Beyond<'a>,
 }
 
-/// What sources leave unexplained of models, and how that varies over sources.
-#[derive(Default)]
-struct Residuals {
-    mean: BTreeMap<usize, f64>,
-    /// By model: one number per source; the covariance between two models is the product.
-    deviations: BTreeMap<usize, Vec<f64>>,
-}
-
-fn centres(population: &Population, kind: Option<&Trait>) -> Vec<Centre> {
+fn centres<'a>(population: &'a Population, kind: Option<&Trait>) -> Vec<Centre<'a>> {
     let known = &population.known;
-    let mut centres: Vec<Centre> = Generic::ALL.iter().map(|g| Centre::generic(*g)).collect();
+    let generic = |g: &Generic| Centre { mean: g.log_costs(), variance: 1.0, directions: Vec::new(), share: 1.0, beyond: Beyond::none() };
+    let mut centres: Vec<Centre<'a>> = Generic::ALL.iter().map(generic).collect();
     if known.is_empty() {
         return centres;
     }
@@ -100,111 +99,117 @@ fn centres(population: &Population, kind: Option<&Trait>) -> Vec<Centre> {
     let any = alike.contains(&true);
     let pooled = weights(known, &alike);
     centres.push(Centre::pooled(known, &pooled));
-    centres.push(Centre::pooled(known, &vec![1.0; known.len()]));
+    centres.push(Centre::pooled(known, &weights(known, &vec![true; known.len()])));
     let singles: Vec<usize> = (0..known.len()).filter(|&i| alike[i] || !any).collect();
     centres.extend(singles.iter().map(|&i| Centre::single(known, &pooled, i, 1.0 / singles.len() as f64)));
     centres
 }
 
-/// Sources of the same kind count for more; the sources of one device and kind count as one.
+/// Sources of the same kind count for more; the sources of one device and kind count as one. They add up to one.
 fn weights(known: &[Known], alike: &[bool]) -> Vec<f64> {
     let of = |i: usize| (&known[i].device, alike[i]);
     let count = |i: usize| (0..known.len()).filter(|&j| of(j) == of(i)).count() as f64;
-    (0..known.len()).map(|i| if alike[i] { SAME_KIND } else { 1.0 } / count(i)).collect()
+    let weights: Vec<f64> = (0..known.len()).map(|i| if alike[i] { SAME_KIND } else { 1.0 } / count(i)).collect();
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|w| w / total).collect()
 }
 
-impl Centre {
-    fn generic(generic: Generic) -> Self {
-        Self { prior: Prior { mean: generic.log_costs(), covariance: spread(1.0, 0.0) }, share: 1.0, residuals: Default::default() }
+impl<'a> Centre<'a> {
+    fn pooled(known: &'a [Known], weights: &[f64]) -> Self {
+        let mut mean = vec![0.0; COSTS];
+        known.iter().zip(weights).for_each(|(k, w)| mean.iter_mut().zip(&k.theta).for_each(|(m, t)| *m += w * t));
+        let apart = |(k, w): (&Known, &f64)| k.theta.iter().zip(&mean).map(|(t, m)| w.sqrt() * (t - m)).collect();
+        let directions = known.iter().zip(weights).map(apart).collect();
+        Self { variance: 0.0, directions, share: 1.0, beyond: Beyond::pooled(known, weights), mean }
     }
 
-    fn pooled(known: &[Known], weights: &[f64]) -> Self {
-        let thetas: Vec<LogCosts> = known.iter().map(|k| k.theta.clone()).collect();
-        let mean = mean_residuals(known, weights);
-        let deviations = deviations(known, weights, &mean, 1.0);
-        Self { prior: moments(&thetas, weights), share: 1.0, residuals: Rc::new(Residuals { mean, deviations }) }
-    }
-
-    fn single(known: &[Known], pooled: &[f64], one: usize, share: f64) -> Self {
+    fn single(known: &'a [Known], pooled: &[f64], one: usize, share: f64) -> Self {
         let mut around = Self::pooled(known, pooled);
-        around.prior.mean.clone_from(&known[one].theta);
-        around.prior.covariance.data.iter_mut().for_each(|v| *v *= NEAR_ONE);
-        let common = mean_residuals(known, pooled);
-        let deviations = deviations(known, pooled, &common, NEAR_ONE);
-        let mean = common.into_iter().map(|(m, r)| (m, known[one].residuals.get(&m).copied().unwrap_or(r))).collect();
-        Self { share, residuals: Rc::new(Residuals { mean, deviations }), ..around }
+        around.mean.clone_from(&known[one].theta);
+        around.directions.iter_mut().flatten().for_each(|d| *d *= NEAR_ONE.sqrt());
+        Self { share, beyond: around.beyond.around(one, NEAR_ONE.sqrt()), ..around }
     }
 
-    fn fit(&self, measured: &[(usize, &Workload, f64)], scale: f64, own: f64, noise: f64) -> Fit {
-        let mut covariance = spread(own, SPEED);
-        covariance.add(&self.prior.covariance, scale);
-        let offset = |m: &usize| self.residuals.mean.get(m).copied().unwrap_or(0.0);
-        let log_ns: Vec<f64> = measured.iter().map(|(m, _, y)| y - offset(m)).collect();
-        let apart: f64 = measured.iter().zip(&log_ns).map(|((_, w, _), y)| y - log_latency(w, &self.prior.mean).0).sum();
-        let faster = apart / measured.len().max(1) as f64;
-        let prior = Prior { mean: self.prior.mean.iter().map(|m| m + faster).collect(), covariance };
-        let mut errors = Matrix::diagonal(measured.len(), noise * noise);
-        for (i, (a, ..)) in measured.iter().enumerate() {
-            for (j, (b, ..)) in measured.iter().enumerate() {
-                errors.data[i * measured.len() + j] += self.residuals.covariance(*a, *b);
+    /// Of unit costs and `z`.
+    fn covariance(&self, scale: f64, own: f64) -> Matrix {
+        let sources = self.directions.len();
+        let mut out = Matrix::zeros(COSTS + sources, COSTS + sources);
+        out.add_corner(&spread(own + scale * self.variance, SPEED));
+        for (s, direction) in self.directions.iter().enumerate() {
+            let mut column = direction.clone();
+            column.resize(COSTS + sources, 0.0);
+            column[COSTS + s] = 1.0;
+            out.add_outer(&column, scale);
+        }
+        out
+    }
+
+    /// One hypothesis for every scale, variance and noise.
+    fn fits(&self, rows: &[Row<'_>], catalogue: &Catalogue) -> Vec<Fit<'_>> {
+        let size = catalogue.operators();
+        let shares: Vec<Vec<f64>> = rows.iter().map(|r| log_latency_by_operator(r.workload, &self.mean).2).collect();
+        let likeness: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.weigh(s, size)).collect();
+        let offsets: Vec<(f64, Vec<f64>)> = rows.iter().zip(&likeness).map(|(r, l)| self.beyond.offset(r.model, l)).collect();
+        let operators: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.shares(s, size)).collect();
+        let together = Matrix::from_rows(&likeness).times_transposed(&Matrix::from_rows(&operators));
+        let log_ns: Vec<f64> = rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
+        let apart: f64 = rows.iter().zip(&log_ns).map(|(r, y)| y - log_latency(r.workload, &self.mean).0).sum();
+        let faster = apart / rows.len().max(1) as f64;
+        let mut mean: Vec<f64> = self.mean.iter().map(|m| m + faster).collect();
+        mean.resize(COSTS + self.directions.len(), 0.0);
+        let data = Data {
+            workloads: rows.iter().map(|r| r.workload).collect(),
+            loadings: offsets.into_iter().map(|(_, loading)| loading).collect(),
+            log_ns,
+            noise: Matrix::default(),
+            heavy_tails: None,
+        };
+        let combinations = SCALES.len() * OWN.len() * STRAYING.len() * NOISES.len();
+        let log_share = (self.share / combinations as f64).ln();
+        let mut fits = Vec::with_capacity(combinations);
+        for (scale, own) in SCALES.iter().flat_map(|&s| OWN.iter().map(move |&o| (s, o))) {
+            let prior = Prior { mean: mean.clone(), covariance: self.covariance(scale, own) };
+            for (straying, noise) in STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n))) {
+                let mut errors = Matrix::diagonal(rows.len(), noise * noise);
+                errors.add(&together, straying);
+                let posterior = fit(&prior, &Data { noise: errors, ..data.clone() }, &prior.mean);
+                let strayed = Matrix::from_rows(&operators).transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
+                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: prior.clone(), posterior, strayed, noise });
             }
         }
-        let data = Data { workloads: measured.iter().map(|(_, w, _)| *w).collect(), log_ns, noise: errors, heavy_tails: None };
-        let posterior = fit(&prior, &data, &prior.mean);
-        Fit { log_weight: posterior.log_evidence, prior, posterior, noise }
+        fits
     }
-}
-
-impl Residuals {
-    fn covariance(&self, a: usize, b: usize) -> f64 {
-        match (self.deviations.get(&a), self.deviations.get(&b)) {
-            (Some(a), Some(b)) => dot(a, b),
-            _ => 0.0,
-        }
-    }
-}
-
-fn mean_residuals(known: &[Known], weights: &[f64]) -> BTreeMap<usize, f64> {
-    let mut sums: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-    for (k, w) in known.iter().zip(weights) {
-        for (m, r) in &k.residuals {
-            let sum = sums.entry(*m).or_default();
-            *sum = (sum.0 + w * r, sum.1 + w);
-        }
-    }
-    sums.into_iter().map(|(m, (sum, weight))| (m, sum / weight)).collect()
-}
-
-fn deviations(known: &[Known], weights: &[f64], mean: &BTreeMap<usize, f64>, factor: f64) -> BTreeMap<usize, Vec<f64>> {
-    let total: f64 = weights.iter().sum();
-    let of = |m: usize, middle: f64| -> Vec<f64> {
-        known.iter().zip(weights).map(|(k, w)| k.residuals.get(&m).map_or(0.0, |r| (r - middle) * (factor * w / total).sqrt())).collect()
-    };
-    mean.iter().map(|(&m, &middle)| (m, of(m, middle))).collect()
 }
 
 /// A fitted hypothesis.
-struct Fit {
+struct Fit<'a> {
+    centre: &'a Centre<'a>,
     log_weight: f64,
     prior: Prior,
     posterior: Posterior,
+    /// By operator: what to multiply likenesses with for what the measured models' operators cost beyond what sources tell.
+    strayed: Vec<f64>,
     noise: f64,
 }
 
-impl Fit {
-    fn settle(&self, weight: f64, residuals: &Residuals, measured: &[(usize, &Workload, f64)]) -> Hypothesis {
-        let carry = |(&m, &mean): (&usize, &f64)| {
-            let with: Vec<f64> = measured.iter().map(|(o, ..)| residuals.covariance(m, *o)).collect();
-            let known = self.posterior.factor.forward(&with);
-            let variance = (residuals.covariance(m, m) - dot(&known, &known)).max(0.0);
-            (m, (mean + dot(&with, &self.posterior.weighed), variance))
+impl Fit<'_> {
+    fn settle(&self, weight: f64, workloads: &[Workload], catalogue: &Catalogue) -> Hypothesis {
+        let (theta, moves) = self.posterior.theta.split_at(COSTS);
+        let covariance = self.posterior.covariance(&self.prior);
+        let mut operators = self.centre.beyond.operators(moves);
+        operators.resize(catalogue.operators(), 0.0);
+        operators.iter_mut().zip(&self.strayed).for_each(|(o, s)| *o += s);
+        let carry = |m: usize| {
+            let workload = workloads.get(m)?;
+            let compared = catalogue.compare(workload);
+            let (_, mut gradient, shares) = log_latency_by_operator(workload, theta);
+            let (offset, loading) = self.centre.beyond.offset(m, &compared.weigh(&shares, catalogue.operators()));
+            let offset = offset + dot(&loading, moves) + compared.dot(&shares, &self.strayed);
+            gradient.extend(loading);
+            Some((m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0))))
         };
-        Hypothesis {
-            weight,
-            theta: self.posterior.theta.clone(),
-            covariance: self.posterior.covariance(&self.prior),
-            noise: self.noise * self.noise,
-            carried: residuals.mean.iter().map(carry).collect(),
-        }
+        let carried: BTreeMap<usize, (f64, f64)> = self.centre.beyond.models().into_iter().filter_map(carry).collect();
+        let covariance = covariance.corner(COSTS);
+        Hypothesis { weight, theta: theta.to_vec(), covariance, noise: self.noise * self.noise, carried, operators }
     }
 }

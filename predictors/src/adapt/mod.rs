@@ -7,8 +7,10 @@
 //! |---|---|
 //! | what is an operator charged for? | `charge.rs` |
 //! | how long does a model take at given unit costs? | `roofline.rs` |
+//! | what do operators cost beyond their unit costs? | `alike.rs` |
 //! | which unit costs explain these latencies, and how well? | `posterior.rs` |
 //! | what do other devices tell beforehand? | `population.rs` |
+//! | what do sources leave unexplained of models and operators? | `beyond.rs` |
 //! | which of the known devices is this one like? | `mixture.rs` |
 //! | what does it say of a model, and how sure? | `adapted.rs` |
 //! | how is it kept in a file and asked about a graph? | `bundle.rs` |
@@ -16,6 +18,8 @@
 //! Unit costs are logarithms throughout, so that none is ever negative. The page `docs/adapting.md` derives the method.
 
 mod adapted;
+mod alike;
+mod beyond;
 mod bundle;
 mod charge;
 mod gaussian;

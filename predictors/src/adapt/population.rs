@@ -2,10 +2,11 @@
 //! each model, which devices share.
 
 use super::{
+    alike::{Catalogue, Compared},
     charge::{COSTS, Group, UnitCost, Workload},
     gaussian::Matrix,
-    posterior::{Data, Prior, fit},
-    roofline::LogCosts,
+    posterior::{Data, Posterior, Prior, condition, fit},
+    roofline::{LogCosts, log_latency_by_operator},
 };
 use std::collections::BTreeMap;
 
@@ -32,12 +33,16 @@ pub(crate) struct Known {
     pub theta: LogCosts,
     /// `ln latency - ln forecast` at its own unit costs, by model.
     pub residuals: BTreeMap<usize, f64>,
+    /// By operator of the population's catalogue: what to multiply likenesses with for what operators cost beyond their unit costs.
+    pub operators: Vec<f64>,
 }
 
 /// All sources, explained together.
 #[derive(Clone, Debug)]
 pub struct Population {
     pub(crate) known: Vec<Known>,
+    /// The operators of the sources' models.
+    pub(crate) catalogue: Catalogue,
     /// 90 % of models that no source has are forecast within this logarithm at the right unit costs.
     pub(crate) discrepancy: f64,
 }
@@ -46,6 +51,8 @@ pub struct Population {
 const BROAD: f64 = 1.0;
 /// What unit costs leave unexplained, as a first guess.
 const NOISE: f64 = 0.12;
+/// How exact a source's latencies are (relative), and how far its operators stray from their unit costs (variance): the likeliest pair counts.
+const ERRORS: [(f64, f64); 6] = [(0.02, 0.02), (0.02, 0.2), (0.05, 0.02), (0.05, 0.2), (0.12, 0.0), (0.12, 0.2)];
 /// Degrees of freedom of what they leave unexplained.
 const FREEDOM: f64 = 4.0;
 /// Rounds of explaining every source by its costs and all costs by their mean and covariance.
@@ -54,7 +61,7 @@ const ROUNDS: usize = 3;
 const OWN_VARIANCE: f64 = 0.05;
 const COMMON_VARIANCE: f64 = 0.1;
 /// Models of a source that are used at most: evenly chosen.
-const MOST_MODELS: usize = 150;
+const MOST_MODELS: usize = 250;
 /// The discrepancy where there are no sources.
 const UNKNOWN_DISCREPANCY: f64 = 0.7;
 
@@ -122,36 +129,33 @@ impl Population {
     /// Nothing but physics: no source.
     #[must_use]
     pub fn empty() -> Self {
-        Self { known: Vec::new(), discrepancy: UNKNOWN_DISCREPANCY }
+        Self { known: Vec::new(), catalogue: Catalogue::default(), discrepancy: UNKNOWN_DISCREPANCY }
     }
 
     /// Learns from sources. Indices of models that `workloads` lacks are left out, as are latencies that are not positive.
     #[must_use]
     pub fn learn(workloads: &[Workload], sources: &[Source]) -> Self {
-        let rows: Vec<Rows<'_>> = sources.iter().map(|s| Rows::of(s, workloads)).filter(|r| !r.models.is_empty()).collect();
-        if rows.is_empty() {
+        let told: Vec<(&Source, Rows<'_>)> = sources.iter().map(|s| (s, Rows::of(s, workloads))).filter(|(_, r)| !r.models.is_empty()).collect();
+        if told.is_empty() {
             return Self::empty();
         }
-        let mut thetas: Vec<LogCosts> = rows.iter().map(Rows::first_guess).collect();
-        let mut left_out: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for round in 0..ROUNDS {
-            let mut prior = moments(&thetas, &vec![1.0; thetas.len()]);
-            prior.covariance.add(&spread(OWN_VARIANCE, COMMON_VARIANCE), 1.0);
-            for (row, theta) in rows.iter().zip(&mut thetas) {
-                let posterior = fit(&prior, &row.data(), theta);
-                if round + 1 == ROUNDS {
-                    row.models.iter().zip(posterior.left_out()).for_each(|(m, e)| left_out.entry(*m).or_default().push(e));
-                }
-                theta.clone_from(&posterior.theta);
-            }
+        let mut thetas: Vec<LogCosts> = told.iter().map(|(_, rows)| rows.first_guess()).collect();
+        for _ in 1..ROUNDS {
+            let prior = prior(&thetas);
+            told.iter().zip(&mut thetas).for_each(|((_, rows), theta)| *theta = fit(&prior, &rows.data(), theta).theta);
         }
-        let known = sources.iter().filter(|s| !Rows::of(s, workloads).models.is_empty()).zip(&thetas).map(|(source, theta)| Known {
-            device: source.device.clone(),
-            kind: source.kind.clone(),
-            theta: theta.clone(),
-            residuals: residuals(source, workloads, theta),
-        });
-        Self { known: known.collect(), discrepancy: discrepancy(&left_out) }
+        let mut catalogue = Catalogue::default();
+        told.iter().flat_map(|(_, rows)| &rows.workloads).for_each(|workload| catalogue.add(workload));
+        let prior = prior(&thetas);
+        let mut left_out: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let mut known = Vec::new();
+        for ((source, rows), theta) in told.iter().zip(&thetas) {
+            let (posterior, operators) = rows.explain(&prior, theta, &catalogue);
+            rows.models.iter().zip(posterior.left_out()).for_each(|(m, e)| left_out.entry(*m).or_default().push(e));
+            let residuals = residuals(source, workloads, &posterior.theta);
+            known.push(Known { device: source.device.clone(), kind: source.kind.clone(), theta: posterior.theta, residuals, operators });
+        }
+        Self { known, catalogue, discrepancy: discrepancy(&left_out) }
     }
 
     /// The same without what sources say of these models beyond their unit costs.
@@ -164,7 +168,7 @@ impl Population {
     /// The same with only the sources that satisfy `keep`, asked with device and kind.
     #[must_use]
     pub fn only(&self, keep: impl Fn(&str, &Trait) -> bool) -> Self {
-        Self { known: self.known.iter().filter(|k| keep(&k.device, &k.kind)).cloned().collect(), discrepancy: self.discrepancy }
+        Self { known: self.known.iter().filter(|k| keep(&k.device, &k.kind)).cloned().collect(), ..self.clone() }
     }
 
     /// Number of sources.
@@ -192,7 +196,31 @@ impl<'a> Rows<'a> {
 
     fn data(&self) -> Data<'_> {
         let noise = Matrix::diagonal(self.models.len(), NOISE * NOISE);
-        Data { workloads: self.workloads.clone(), log_ns: self.log_ns.clone(), noise, heavy_tails: Some(FREEDOM) }
+        Data { workloads: self.workloads.clone(), loadings: Vec::new(), log_ns: self.log_ns.clone(), noise, heavy_tails: Some(FREEDOM) }
+    }
+
+    /// With operators that stray from their unit costs; also what to multiply likenesses with for how far each does.
+    fn explain(&self, prior: &Prior, theta: &[f64], catalogue: &Catalogue) -> (Posterior, Vec<f64>) {
+        let size = catalogue.operators();
+        let of = |workload: &&Workload| {
+            let compared: Compared = catalogue.compare(workload);
+            let shares = log_latency_by_operator(workload, theta).2;
+            (compared.weigh(&shares, size), compared.shares(&shares, size))
+        };
+        let (likeness, shares): (Vec<Vec<f64>>, Vec<Vec<f64>>) = self.workloads.iter().map(of).unzip();
+        let shares = Matrix::from_rows(&shares);
+        let together = Matrix::from_rows(&likeness).times_transposed(&shares);
+        let data = ERRORS.map(|(noise, straying)| {
+            let mut errors = Matrix::diagonal(self.models.len(), noise * noise);
+            errors.add(&together, straying);
+            (straying, Data { noise: errors, ..self.data() })
+        });
+        let likely = |data: &Data<'_>| condition(prior, data, theta).log_evidence;
+        let best = data.iter().map(|(straying, data)| (likely(data), straying, data)).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((_, straying, data)) = best else { return (fit(prior, &self.data(), theta), vec![0.0; size]) };
+        let posterior = fit(prior, data, theta);
+        let operators = shares.transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
+        (posterior, operators)
     }
 
     /// From the generic costs that explain this source better.
@@ -206,8 +234,15 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// What the costs of all sources say of those of one.
+fn prior(thetas: &[LogCosts]) -> Prior {
+    let mut prior = moments(thetas, &vec![1.0; thetas.len()]);
+    prior.covariance.add(&spread(OWN_VARIANCE, COMMON_VARIANCE), 1.0);
+    prior
+}
+
 /// Mean and covariance of weighted vectors.
-pub(crate) fn moments(thetas: &[LogCosts], weights: &[f64]) -> Prior {
+fn moments(thetas: &[LogCosts], weights: &[f64]) -> Prior {
     let total: f64 = weights.iter().sum();
     let mut mean = vec![0.0; COSTS];
     for (theta, w) in thetas.iter().zip(weights) {

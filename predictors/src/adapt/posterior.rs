@@ -1,10 +1,11 @@
 //! Which unit costs explain these latencies: the mode of the posterior of their logarithms, and its Gaussian approximation there.
 //!
-//! Prior `theta ~ N(mean, covariance)`, data `ln latency = f(theta) + offset + e`, `e ~ N(0, noise)`. Gauss-Newton in the space of the data, where there are
+//! Prior `theta ~ N(mean, covariance)`, data `ln latency = f(theta) + offset + e`, `e ~ N(0, noise)`. Behind the unit costs, `theta` may hold further
+//! numbers, in which the offset is linear. Gauss-Newton in the space of the data, where there are
 //! fewer latencies than unit costs: `theta = mean + S J^T (J S J^T + N)^-1 (ln y - f + J (theta - mean))`. The evidence is Laplace's.
 
 use super::{
-    charge::Workload,
+    charge::{COSTS, Workload},
     gaussian::{Cholesky, Matrix, dot},
     roofline::{LogCosts, log_latency},
 };
@@ -27,6 +28,8 @@ pub(crate) struct Prior {
 #[derive(Clone, Debug)]
 pub(crate) struct Data<'a> {
     pub workloads: Vec<&'a Workload>,
+    /// By workload: what each number behind the unit costs adds to the logarithm.
+    pub loadings: Vec<Vec<f64>>,
     /// Logarithms of ns, less what is known to be added to each.
     pub log_ns: Vec<f64>,
     /// Covariance of the errors.
@@ -47,8 +50,15 @@ pub(crate) struct Posterior {
     pub factor: Cholesky,
 }
 
-fn jacobian(workloads: &[&Workload], theta: &[f64]) -> (Vec<f64>, Matrix) {
-    let (logs, rows): (Vec<f64>, Vec<Vec<f64>>) = workloads.iter().map(|w| log_latency(w, theta)).unzip();
+fn jacobian(data: &Data<'_>, theta: &[f64]) -> (Vec<f64>, Matrix) {
+    let (costs, further) = theta.split_at(COSTS.min(theta.len()));
+    let none = Vec::new();
+    let row = |(i, workload): (usize, &&Workload)| {
+        let loading = data.loadings.get(i).unwrap_or(&none);
+        let (log, shares) = log_latency(workload, costs);
+        (log + dot(loading, further), [shares.as_slice(), loading.as_slice()].concat())
+    };
+    let (logs, rows): (Vec<f64>, Vec<Vec<f64>>) = data.workloads.iter().enumerate().map(row).unzip();
     (logs, Matrix::from_rows(&rows))
 }
 
@@ -69,8 +79,8 @@ pub(crate) fn fit(prior: &Prior, data: &Data<'_>, start: &[f64]) -> Posterior {
 }
 
 /// Everything at the linearisation around `theta`.
-fn condition(prior: &Prior, data: &Data<'_>, theta: &[f64]) -> Posterior {
-    let (logs, gradient) = jacobian(&data.workloads, theta);
+pub(crate) fn condition(prior: &Prior, data: &Data<'_>, theta: &[f64]) -> Posterior {
+    let (logs, gradient) = jacobian(data, theta);
     let residuals: Vec<f64> = data.log_ns.iter().zip(&logs).map(|(y, f)| y - f).collect();
     let gains = gradient.times_transposed(&prior.covariance);
     let mut covariance = gains.times_transposed(&gradient);
@@ -115,7 +125,7 @@ impl Posterior {
 
 #[cfg(test)]
 mod tests {
-    use super::super::charge::{COSTS, UnitCost};
+    use super::super::charge::UnitCost;
     use super::*;
 
     #[test]
@@ -127,7 +137,7 @@ mod tests {
         truth[UnitCost::Spatial as usize] = -3.0;
         let log_ns: Vec<f64> = models.iter().map(|m| log_latency(m, &truth).0).collect();
         let prior = Prior { mean: vec![0.0; COSTS], covariance: Matrix::diagonal(COSTS, 25.0) };
-        let data = Data { workloads: models.iter().collect(), log_ns, noise: Matrix::diagonal(4, 1e-6), heavy_tails: None };
+        let data = Data { workloads: models.iter().collect(), loadings: Vec::new(), log_ns, noise: Matrix::diagonal(4, 1e-6), heavy_tails: None };
         let posterior = fit(&prior, &data, &prior.mean);
         for cost in [UnitCost::LaunchConvolution, UnitCost::Spatial] {
             assert!((posterior.theta[cost as usize] - truth[cost as usize]).abs() < 0.01, "{cost:?} {}", posterior.theta[cost as usize]);
@@ -145,7 +155,7 @@ mod tests {
         let mut log_ns: Vec<f64> = models.iter().map(|m| log_latency(m, &vec![-1.0; COSTS]).0).collect();
         log_ns[3] += 2.0;
         let with = |heavy_tails| {
-            let data = Data { workloads: models.iter().collect(), log_ns: log_ns.clone(), noise: Matrix::diagonal(8, 0.01), heavy_tails };
+            let data = Data { workloads: models.iter().collect(), loadings: Vec::new(), log_ns: log_ns.clone(), noise: Matrix::diagonal(8, 0.01), heavy_tails };
             fit(&prior, &data, &prior.mean).theta[UnitCost::Spatial as usize]
         };
         assert!((with(Some(4.0)) + 1.0).abs() < 0.1 && (with(None) + 1.0).abs() > 0.2, "{} {}", with(Some(4.0)), with(None));

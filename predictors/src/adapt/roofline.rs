@@ -3,7 +3,7 @@
 //! The longest of three is smooth, the 4-norm, so that its derivative tells which of them a latency speaks of. Williams, Waterman, Patterson: Roofline
 //! (2009) is the limit of a norm without end and one unit cost per group.
 
-use super::charge::{COSTS, Charge, Group, UnitCost, Workload};
+use super::charge::{COSTS, Group, UnitCost, Workload};
 
 /// Order of the norm.
 const NORM: i32 = 4;
@@ -12,7 +12,7 @@ const NORM: i32 = 4;
 pub(crate) type LogCosts = Vec<f64>;
 
 /// Time of one operator and the share of each unit cost in it, both in ns.
-fn operator(charge: &Charge, costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
+fn operator(charge: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
     let mut groups = [0.0_f64; 4];
     for ((cost, amount), part) in charge.iter().zip(share.iter_mut()) {
         *part = (*cost, amount * costs[*cost as usize]);
@@ -34,7 +34,14 @@ fn operator(charge: &Charge, costs: &[f64], share: &mut [(UnitCost, f64)]) -> f6
 
 /// Logarithm of the latency in ns, and its derivative by each logarithm of a unit cost: shares that add up to one.
 pub(crate) fn log_latency(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>) {
+    let (log, shares, _) = log_latency_by_operator(workload, log_costs);
+    (log, shares)
+}
+
+/// The same, and the share of each of the workload's operators in the time.
+pub(crate) fn log_latency_by_operator(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
     let costs: Vec<f64> = log_costs.iter().map(|c| c.exp()).collect();
+    let mut operators = Vec::with_capacity(workload.charges.len());
     let mut shares = vec![0.0; COSTS];
     let run = costs[UnitCost::Run as usize];
     shares[UnitCost::Run as usize] = run;
@@ -43,11 +50,13 @@ pub(crate) fn log_latency(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f
     for (charge, count) in &workload.charges {
         let length = charge.len().min(parts.len());
         let parts = &mut parts[..length];
-        total += count * operator(charge, &costs, parts);
+        let time = count * operator(charge, &costs, parts);
+        operators.push(time);
+        total += time;
         parts.iter().for_each(|(cost, part)| shares[*cost as usize] += count * part);
     }
-    shares.iter_mut().for_each(|s| *s /= total);
-    (total.ln(), shares)
+    shares.iter_mut().chain(&mut operators).for_each(|s| *s /= total);
+    (total.ln(), shares, operators)
 }
 
 #[cfg(test)]
