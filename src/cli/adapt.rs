@@ -100,7 +100,7 @@ fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -
     let measured: Vec<Measured> = given.iter().filter_map(|(model, ns)| Some(Measured { model: models.index(&files.get(*model)?.graph), ns: *ns })).collect();
     let environment = environment(args, csv);
     let kind = sources::kind(&environment);
-    let sources = sources::read(&args.from, &files, &mut models)?;
+    let sources = sources::read(&args.from, &files, &mut models, &environment)?;
     let population = Population::learn(&models.workloads, &sources.sources);
     let adapted = adapt(&population, &models.workloads, &measured, Some(&kind));
     let named: Vec<(String, f64)> = given.iter().filter_map(|(i, ns)| Some((files.get(*i)?.identity.name.clone(), *ns))).collect();

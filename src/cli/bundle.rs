@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo_graph::{Latency, LatencyModel};
-use vitempo_predictors::{AdaptedBundle, Evaluation, PredictorBundle};
+use vitempo_predictors::{AdaptedBundle, Evaluation, PredictorBundle, PredictorError};
 
 /// Looks into trained bundles
 ///
@@ -121,22 +121,25 @@ impl Opened {
 
 /// Opens what `--bundle` means, trained on operators or adapted from end-to-end latencies.
 pub fn open_any(bundle: &Path) -> CliResult<Opened> {
-    let path = find(bundle)?;
-    Ok(match AdaptedBundle::load(&path)? {
+    Ok(load(&find(bundle)?)?)
+}
+
+fn load(path: &Path) -> Result<Opened, PredictorError> {
+    Ok(match AdaptedBundle::load(path)? {
         Some(adapted) => Opened::Adapted(Box::new(adapted)),
-        None => Opened::Trained(Box::new(PredictorBundle::load(&path)?)),
+        None => Opened::Trained(Box::new(PredictorBundle::load(path)?)),
     })
 }
 
 struct Listed {
-    bundles: Vec<(String, PathBuf, PredictorBundle)>,
+    bundles: Vec<(String, PathBuf, Opened)>,
 }
 
 impl Listed {
     fn read() -> Self {
         let mut bundles = Vec::new();
         for (name, path) in by_name() {
-            match PredictorBundle::load(&path) {
+            match load(&path) {
                 Ok(bundle) => bundles.push((name, path, bundle)),
                 Err(e) => progress::say(format!("warning: left out {}: {e}", path.display())),
             }
@@ -146,11 +149,15 @@ impl Listed {
 
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "Synthetic", "Real", "Where"], 4);
-        for (name, path, b) in &self.bundles {
+        for (name, path, opened) in &self.bundles {
             let error = |e: Option<&Evaluation>| e.and_then(|e| e.e2e.as_ref()).map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape));
-            let (synthetic, real) = (error(Some(&b.held_out)), error(b.on_real.as_ref()));
+            let environment = opened.model().environment().describe();
             let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
-            table.row([name.clone(), b.environment.describe(), b.method.to_string(), whole_models(b).to_string(), synthetic, real, folder]);
+            let [method, models, synthetic, real] = match opened {
+                Opened::Trained(b) => [b.method.to_string(), whole_models(b).to_string(), error(Some(&b.held_out)), error(b.on_real.as_ref())],
+                Opened::Adapted(b) => ["adapted".to_owned(), b.measured.len().to_string(), error(None), error(None)],
+            };
+            table.row([name.clone(), environment, method, models, synthetic, real, folder]);
         }
         table
     }
@@ -170,9 +177,12 @@ impl Report for Listed {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |(name, path, b): &(String, PathBuf, PredictorBundle)| {
-            json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
-                "held_out": super::evaluate::evaluation_json(&b.held_out)})
+        let row = |(name, path, opened): &(String, PathBuf, Opened)| match opened {
+            Opened::Adapted(b) => {
+                json!({"name": name, "path": path, "environment": b.environment.id(), "method": "adapted", "models": b.measured.len(), "origin": b.origin})
+            }
+            Opened::Trained(b) => json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
+                "held_out": super::evaluate::evaluation_json(&b.held_out)}),
         };
         Ok(self.bundles.iter().map(row).collect())
     }

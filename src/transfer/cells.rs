@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Architectures whose ranks are judged.
 const QUERY: usize = 1000;
 /// Architectures of a source that are learnt from.
-const LEARNT: usize = 150;
+const LEARNT: usize = 200;
 
 /// One search space on many devices.
 pub struct CellTest<'a> {

@@ -30,7 +30,54 @@ pub(crate) struct Hypothesis {
     /// Of models that sources have: what unit costs leave unexplained, and the variance of the whole logarithm.
     pub carried: BTreeMap<usize, (f64, f64)>,
     /// By operator of the catalogue: what to multiply likenesses with for what operators cost beyond their unit costs.
+    #[serde(with = "single")]
     pub operators: Vec<f64>,
+}
+
+/// Numbers of which seven digits are enough, in a file.
+pub(crate) mod single {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        values.iter().map(|v| *v as f32).collect::<Vec<f32>>().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<f32>::deserialize(deserializer)?.into_iter().map(f64::from).collect())
+    }
+}
+
+impl Hypothesis {
+    /// What several that agree on where the device is say together: their mean, and the variance within and between them. `None` without any.
+    pub fn merged(told: &[Self]) -> Option<Self> {
+        let first = told.first()?;
+        let weight: f64 = told.iter().map(|h| h.weight).sum();
+        let mut merged = Self {
+            weight,
+            theta: vec![0.0; first.theta.len()],
+            covariance: Matrix::zeros(first.covariance.rows, first.covariance.columns),
+            noise: 0.0,
+            carried: BTreeMap::new(),
+            operators: vec![0.0; first.operators.len()],
+        };
+        for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
+            merged.theta.iter_mut().zip(&h.theta).for_each(|(m, t)| *m += share * t);
+            merged.operators.iter_mut().zip(&h.operators).for_each(|(m, o)| *m += share * o);
+            merged.noise += share * h.noise;
+        }
+        for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
+            merged.covariance.add(&h.covariance, share);
+            let away: Vec<f64> = h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
+            merged.covariance.add_outer(&away, share);
+        }
+        let moments = |model: &usize| {
+            let of: Vec<(f64, f64, f64)> = told.iter().filter_map(|h| h.carried.get(model).map(|(o, v)| (h.weight / weight, *o, *v))).collect();
+            let offset: f64 = of.iter().map(|(share, o, _)| share * o).sum();
+            (*model, (offset, of.iter().map(|(share, _, v)| share * v).sum()))
+        };
+        merged.carried = first.carried.keys().map(moments).collect();
+        Some(merged)
+    }
 }
 
 /// A device, adapted to.

@@ -5,7 +5,6 @@
 //! what sets a source apart is so in this, too.
 
 use super::{gaussian::dot, population::Known};
-use std::collections::BTreeSet;
 
 /// See above.
 pub(crate) struct Beyond<'a> {
@@ -46,11 +45,6 @@ impl<'a> Beyond<'a> {
             offset + dot(&loading, moves)
         };
         (0..size).map(of).collect()
-    }
-
-    /// Models that some source has.
-    pub fn models(&self) -> BTreeSet<usize> {
-        self.sources.iter().flat_map(|(known, _)| known.residuals.keys().copied()).collect()
     }
 
     fn spread(&self, values: &[f64]) -> (f64, Vec<f64>) {

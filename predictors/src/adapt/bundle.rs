@@ -84,9 +84,9 @@ impl AdaptedBundle {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let bundle: Self = serde_json::from_slice(&ENVELOPE.open(bytes)?).map_err(|e| format!("it cannot be read: {e}"))?;
         let sane = |h: &Hypothesis| {
-            let numbers = h.theta.iter().chain(&h.covariance.data).chain([&h.weight, &h.noise]);
+            let numbers = h.theta.iter().chain(&h.covariance.data).chain(&h.operators).chain([&h.weight, &h.noise]);
             let shaped = h.theta.len() == COSTS && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (COSTS, COSTS, COSTS * COSTS);
-            shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e6)
+            shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e9)
         };
         let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
         let whole = before.len() == COSTS && !hypotheses.is_empty() && (0.0..50.0).contains(discrepancy);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Matrix {
     pub rows: usize,
     pub columns: usize,
+    #[serde(with = "super::adapted::single")]
     pub data: Vec<f64>,
 }
 

@@ -14,7 +14,7 @@ use super::{
     posterior::{Data, Posterior, Prior, fit},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One measured model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +39,8 @@ const SPEED: f64 = 0.05;
 const SAME_KIND: f64 = 100.0;
 /// The part of the covariance over sources that is left around one source.
 const NEAR_ONE: f64 = 0.1;
-/// Hypotheses with less weight than this share of all are left out.
-const LEAST: f64 = 2e-3;
+/// Hypotheses that are less likely than this share of the likeliest are left out.
+const LEAST: f64 = 1e-2;
 
 /// Adapts to the device on which these models were measured.
 ///
@@ -51,21 +51,33 @@ pub fn adapt(population: &Population, workloads: &[Workload], measured: &[Measur
     let told: Vec<(usize, &Workload, f64)> =
         measured.iter().filter(|m| m.ns > 0.0 && m.ns.is_finite()).filter_map(|m| Some((m.model, workloads.get(m.model)?, m.ns.ln()))).collect();
     told.iter().for_each(|(_, workload, _)| catalogue.add(workload));
-    let rows: Vec<Row<'_>> =
-        told.into_iter().map(|(model, workload, log_ns)| Row { model, workload, log_ns, compared: catalogue.compare(workload) }).collect();
+    let rows: Vec<Row<'_>> = told.into_iter().map(|(model, workload, log_ns)| Row { model, workload, log_ns, compared: catalogue.compare(workload) }).collect();
     let centres = centres(population, kind);
-    let fits: Vec<Fit<'_>> = centres.iter().flat_map(|centre| centre.fits(&rows, &catalogue)).collect();
+    let fits: Vec<Fit<'_>> = centres.iter().flat_map(|centre| centre.fits(&rows, &catalogue)).filter(|f| f.log_weight.is_finite()).collect();
     let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
-    let kept: Vec<(f64, &Fit<'_>)> = fits.iter().map(|f| ((f.log_weight - best).exp() / total, f)).filter(|(weight, _)| *weight > LEAST).collect();
-    let sum: f64 = kept.iter().map(|(weight, _)| weight).sum();
+    let carried: Vec<(usize, &Workload, Compared)> =
+        models(&population.known).into_iter().filter_map(|m| Some((m, workloads.get(m)?, catalogue.compare(workloads.get(m)?)))).collect();
+    let likely = |f: &&Fit<'_>| (f.log_weight - best).exp() > LEAST;
     let mut before = vec![0.0; COSTS];
     let mut hypotheses = Vec::new();
-    for (weight, fit) in kept {
-        before.iter_mut().enumerate().for_each(|(i, b)| *b += weight / sum * fit.prior.covariance.at(i, i));
-        hypotheses.push(fit.settle(weight / sum, workloads, &catalogue));
+    for of_centre in fits.chunk_by(|a, b| std::ptr::eq(a.centre, b.centre)) {
+        let told: Vec<Hypothesis> =
+            of_centre.iter().filter(likely).map(|f| f.settle((f.log_weight - best).exp() / total, &carried, catalogue.operators())).collect();
+        for (hypothesis, fit) in told.iter().zip(of_centre.iter().filter(likely)) {
+            before.iter_mut().enumerate().for_each(|(i, b)| *b += hypothesis.weight * fit.prior.covariance.at(i, i));
+        }
+        hypotheses.extend(Hypothesis::merged(&told));
     }
+    let sum: f64 = hypotheses.iter().map(|h| h.weight).sum();
+    hypotheses.iter_mut().for_each(|h| h.weight /= sum);
+    before.iter_mut().for_each(|b| *b /= sum);
     Adapted { hypotheses, catalogue, before, discrepancy: population.discrepancy, log_evidence: best + total.ln() }
+}
+
+/// Models that some source has.
+fn models(known: &[Known]) -> BTreeSet<usize> {
+    known.iter().flat_map(|k| k.residuals.keys().copied()).collect()
 }
 
 /// A measured model.
@@ -193,22 +205,20 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    fn settle(&self, weight: f64, workloads: &[Workload], catalogue: &Catalogue) -> Hypothesis {
+    fn settle(&self, weight: f64, models: &[(usize, &Workload, Compared)], size: usize) -> Hypothesis {
         let (theta, moves) = self.posterior.theta.split_at(COSTS);
         let covariance = self.posterior.covariance(&self.prior);
         let mut operators = self.centre.beyond.operators(moves);
-        operators.resize(catalogue.operators(), 0.0);
+        operators.resize(size, 0.0);
         operators.iter_mut().zip(&self.strayed).for_each(|(o, s)| *o += s);
-        let carry = |m: usize| {
-            let workload = workloads.get(m)?;
-            let compared = catalogue.compare(workload);
+        let carry = |(m, workload, compared): &(usize, &Workload, Compared)| {
             let (_, mut gradient, shares) = log_latency_by_operator(workload, theta);
-            let (offset, loading) = self.centre.beyond.offset(m, &compared.weigh(&shares, catalogue.operators()));
+            let (offset, loading) = self.centre.beyond.offset(*m, &compared.weigh(&shares, size));
             let offset = offset + dot(&loading, moves) + compared.dot(&shares, &self.strayed);
             gradient.extend(loading);
-            Some((m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0))))
+            (*m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0)))
         };
-        let carried: BTreeMap<usize, (f64, f64)> = self.centre.beyond.models().into_iter().filter_map(carry).collect();
+        let carried = if self.centre.directions.is_empty() { BTreeMap::new() } else { models.iter().map(carry).collect() };
         let covariance = covariance.corner(COSTS);
         Hypothesis { weight, theta: theta.to_vec(), covariance, noise: self.noise * self.noise, carried, operators }
     }

@@ -61,7 +61,7 @@ const ROUNDS: usize = 3;
 const OWN_VARIANCE: f64 = 0.05;
 const COMMON_VARIANCE: f64 = 0.1;
 /// Models of a source that are used at most: evenly chosen.
-const MOST_MODELS: usize = 250;
+const MOST_MODELS: usize = 200;
 /// The discrepancy where there are no sources.
 const UNKNOWN_DISCREPANCY: f64 = 0.7;
 

@@ -99,7 +99,7 @@ fn fbnet(folder: &Path, protocol: &Protocol, wanted: &dyn Fn(&str) -> bool) -> C
     let mut all = Vec::new();
     if wanted(FBNET) {
         progress::say(format!("{FBNET} ..."));
-        all.extend(CellTest { name: FBNET.to_owned(), cells: &cells, pool: POOL_FBNET, source: any, target: any }.run(protocol));
+        all.extend(CellTest { name: FBNET.to_owned(), cells: &cells, pool: POOL_FBNET, source: |_| true, target: any }.run(protocol));
     }
     if wanted(F5) {
         progress::say(format!("{F5} ..."));

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Environment, Graph, Status};
+use vitempo_graph::{Environment, Graph, ModelProfile, Status};
 use vitempo_predictors::{
     adapt::{Source, Trait, Workload},
     metrics,
@@ -49,10 +49,11 @@ pub fn kind(environment: &Environment) -> Trait {
     Trait(format!("{} {} {}", environment.framework, environment.precision, environment.processor))
 }
 
-pub fn read(from: &[PathBuf], files: &[Model], models: &mut Models) -> CliResult<Sources> {
+/// Reads them all; what a dataset has of `target`'s device itself is left out.
+pub fn read(from: &[PathBuf], files: &[Model], models: &mut Models, target: &Environment) -> CliResult<Sources> {
     let mut sources = Sources::default();
     for path in from {
-        if path.is_dir() { of_dataset(path, models, &mut sources)? } else { of_bundle(path, files, models, &mut sources)? }
+        if path.is_dir() { of_dataset(path, models, target, &mut sources)? } else { of_bundle(path, files, models, &mut sources)? }
     }
     Ok(sources)
 }
@@ -71,10 +72,11 @@ fn of_bundle(path: &Path, files: &[Model], models: &mut Models, sources: &mut So
 }
 
 /// One source per environment: models whose graphs the dataset has.
-fn of_dataset(path: &Path, models: &mut Models, sources: &mut Sources) -> CliResult {
+fn of_dataset(path: &Path, models: &mut Models, target: &Environment, sources: &mut Sources) -> CliResult {
     let dataset = dataset::load(path)?;
     let mut samples: BTreeMap<String, (Environment, BTreeMap<usize, Vec<f64>>)> = BTreeMap::new();
-    for profile in dataset.profiles.iter().filter(|p| p.status == Status::Ok && !p.model.is_operator()) {
+    let told = |p: &&ModelProfile| p.status == Status::Ok && !p.model.is_operator() && p.environment.device != target.device;
+    for profile in dataset.profiles.iter().filter(told) {
         let (Some(graph), Some(ns)) = (dataset.graphs.get(&profile.model.architecture), profile.e2e.median_ns()) else { continue };
         let of = samples.entry(profile.environment.id()).or_insert_with(|| (profile.environment.clone(), BTreeMap::new()));
         of.1.entry(models.index(graph)).or_default().push(ns);
