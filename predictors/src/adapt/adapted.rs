@@ -9,8 +9,8 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Quantile of the standard normal for 90 % on both sides.
-const NORMAL_90: f64 = 1.645;
+/// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on both sides.
+const STUDENT_90: f64 = 2.132;
 /// Level of the intervals.
 pub(crate) const LEVEL: f64 = 0.9;
 /// A unit cost whose variance is still this share of what it was has not been narrowed.
@@ -128,7 +128,7 @@ impl Adapted {
             within += h.weight * (variance + h.noise);
         }
         let variance = within + (square - mean * mean).max(0.0);
-        let half_width = (NORMAL_90 * NORMAL_90 * variance + unknown * self.discrepancy * self.discrepancy).sqrt();
+        let half_width = (STUDENT_90 * STUDENT_90 * variance + unknown * self.discrepancy * self.discrepancy).sqrt();
         Forecast { log_ns: mean, half_width }
     }
 

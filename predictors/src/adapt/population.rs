@@ -196,7 +196,7 @@ impl<'a> Rows<'a> {
 
     fn data(&self) -> Data<'_> {
         let noise = Matrix::diagonal(self.models.len(), NOISE * NOISE);
-        Data { workloads: self.workloads.clone(), loadings: Vec::new(), log_ns: self.log_ns.clone(), noise, heavy_tails: Some(FREEDOM) }
+        Data { workloads: self.workloads.clone(), loadings: Vec::new(), log_ns: self.log_ns.clone(), noise, heavy_tails: Some((FREEDOM, NOISE * NOISE)) }
     }
 
     /// With operators that stray from their unit costs; also what to multiply likenesses with for how far each does.
@@ -213,7 +213,7 @@ impl<'a> Rows<'a> {
         let data = ERRORS.map(|(noise, straying)| {
             let mut errors = Matrix::diagonal(self.models.len(), noise * noise);
             errors.add(&together, straying);
-            (straying, Data { noise: errors, ..self.data() })
+            (straying, Data { noise: errors, heavy_tails: Some((FREEDOM, noise * noise)), ..self.data() })
         });
         let likely = |data: &Data<'_>| condition(prior, data, theta).log_evidence;
         let best = data.iter().map(|(straying, data)| (likely(data), straying, data)).max_by(|a, b| a.0.total_cmp(&b.0));

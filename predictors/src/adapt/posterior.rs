@@ -34,8 +34,8 @@ pub(crate) struct Data<'a> {
     pub log_ns: Vec<f64>,
     /// Covariance of the errors.
     pub noise: Matrix,
-    /// Degrees of freedom of Student's distribution for errors with heavy tails, where the noise is diagonal.
-    pub heavy_tails: Option<f64>,
+    /// Where errors have heavy tails: degrees of freedom of Student's distribution, and the part of the variance that is each latency's own.
+    pub heavy_tails: Option<(f64, f64)>,
 }
 
 /// The Gaussian at the mode.
@@ -85,11 +85,10 @@ pub(crate) fn condition(prior: &Prior, data: &Data<'_>, theta: &[f64]) -> Poster
     let gains = gradient.times_transposed(&prior.covariance);
     let mut covariance = gains.times_transposed(&gradient);
     covariance.add(&data.noise, 1.0);
-    if let Some(freedom) = data.heavy_tails {
+    if let Some((freedom, own)) = data.heavy_tails {
         for (i, r) in residuals.iter().enumerate() {
-            let variance = data.noise.at(i, i);
-            let factor = (freedom + r * r / variance) / (freedom + 1.0);
-            covariance.data[i * covariance.columns + i] += variance * (factor - 1.0);
+            let factor = (freedom + r * r / data.noise.at(i, i)) / (freedom + 1.0);
+            covariance.data[i * covariance.columns + i] += own * (factor - 1.0);
         }
     }
     let factor = Cholesky::new(&covariance);
@@ -158,6 +157,6 @@ mod tests {
             let data = Data { workloads: models.iter().collect(), loadings: Vec::new(), log_ns: log_ns.clone(), noise: Matrix::diagonal(8, 0.01), heavy_tails };
             fit(&prior, &data, &prior.mean).theta[UnitCost::Spatial as usize]
         };
-        assert!((with(Some(4.0)) + 1.0).abs() < 0.1 && (with(None) + 1.0).abs() > 0.2, "{} {}", with(Some(4.0)), with(None));
+        assert!((with(Some((4.0, 0.01))) + 1.0).abs() < 0.1 && (with(None) + 1.0).abs() > 0.2, "{} {}", with(Some((4.0, 0.01))), with(None));
     }
 }

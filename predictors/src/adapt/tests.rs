@@ -100,7 +100,8 @@ fn what_sources_share_is_carried_over() {
     let actual = |i: usize| slow(i) * latency(&models[i], &truth);
     let (known, unknown) = (adapted.forecast(&models[36], Some(36)), adapted.forecast(&models[45], None));
     assert!((known.log_ns - actual(36).ln()).abs() < 0.1, "{} of {}", known.log_ns.exp(), actual(36));
-    assert!((unknown.log_ns - actual(45).ln()).abs() > 0.4, "nothing in the workload tells that it is slow");
+    let wrong = (unknown.log_ns - actual(45).ln()).abs();
+    assert!(wrong > 0.25, "nothing in the workload tells that it is slow: {wrong}");
     assert!(unknown.half_width > known.half_width, "a model that no source has is less sure");
 }
 
