@@ -103,8 +103,10 @@ fn fbnet(folder: &Path, protocol: &Protocol, wanted: &dyn Fn(&str) -> bool) -> C
     }
     if wanted(F5) {
         progress::say(format!("{F5} ..."));
-        let (source, target): (fn(&Column) -> bool, fn(&Column) -> bool) = (|d| d.class == "gpu", |d| d.class != "gpu" && !d.summed);
-        all.extend(CellTest { name: F5.to_owned(), cells: &cells, pool: POOL_FBNET, source, target }.run(protocol));
+        all.extend(
+            CellTest { name: F5.to_owned(), cells: &cells, pool: POOL_FBNET, source: |d| d.class == "gpu", target: |d| d.class != "gpu" && !d.summed }
+                .run(protocol),
+        );
     }
     Ok(all)
 }
