@@ -15,6 +15,7 @@
 pub mod query;
 pub mod search;
 pub mod serve;
+pub mod transfer;
 
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;

@@ -13,7 +13,8 @@
 //! | `journal/*.jsonl` | visits not yet folded into the tables |
 //!
 //! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment alone, [`validate`] checks, [`inspect`] sums up, [`split`]
-//! divides by architecture, [`merge`] joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`] reads what others published.
+//! divides by architecture, [`merge`] joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`],
+//! [`import_ai_hub`] and [`import_cells`] read what others published.
 //! Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet`.
 
 mod assembly;
@@ -29,6 +30,7 @@ mod key;
 mod lock;
 mod merge;
 mod parquet;
+pub mod published;
 mod schema;
 mod split;
 mod store;
@@ -43,6 +45,7 @@ pub use dataset::{Dataset, Warning};
 pub use error::DatasetError;
 pub use export::{ExportFormat, export};
 pub use import::mobile_ml_benchmark::{Family, FileFacts, Framework, Imported, import_mobile_ml_benchmark};
+pub use import::published::{import_ai_hub, import_cells};
 pub use inspect::{Summary, inspect};
 pub use key::VisitKey;
 pub use merge::merge;

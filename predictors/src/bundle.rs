@@ -1,11 +1,11 @@
 //! [`PredictorBundle`]: everything one environment's forecasts need, in one file.
 //!
-//! File: `VTBUNDLE`, version (u32), length of the body (u64), length of the body unpacked (u64), BLAKE3 digest of all that and the body, body.
-//! Little endian. The body is zstd: length (u64) and JSON of the head, then the trees of every key that has some, in the order of the keys.
+//! File: an [`envelope`](crate::envelope) around length (u64) and JSON of the head, then the trees of every key that has some, in the order of the keys.
 //! Written beside its place and moved there, so that it is there whole or not at all. Reading checks everything before anything is used.
 
 use crate::{
-    Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
+    AdaptedBundle, Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
+    envelope::{self, Envelope},
     features::{Family, FeatureSchema, Footprint},
     predictors::Estimate,
     predictors::Fallbacks,
@@ -15,7 +15,6 @@ use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
-    io::{Read, Write},
     path::Path,
     sync::Mutex,
 };
@@ -23,13 +22,7 @@ use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
 pub const BUNDLE_VERSION: u32 = 3;
-const MAGIC: &[u8; 8] = b"VTBUNDLE";
-const HEADER: usize = 8 + 4 + 8 + 8 + 32;
-/// No bundle unpacks to more.
-const LARGEST: u64 = 1 << 29;
-/// No body is packed more tightly.
-const LARGEST_RATIO: u64 = 2000;
-const PACKING: i32 = 6;
+const ENVELOPE: Envelope = Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION };
 
 /// Where a bundle comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,15 +147,7 @@ impl PredictorBundle {
                 trees.encode(&mut plain);
             }
         }
-        let body = zstd::encode_all(&plain[..], PACKING).map_err(|e| PredictorError::Encode(e.to_string()))?;
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&BUNDLE_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&(plain.len() as u64).to_le_bytes());
-        let digest = digest(&bytes, &body);
-        bytes.extend_from_slice(&digest);
-        bytes.extend_from_slice(&body);
-        Ok(bytes)
+        ENVELOPE.seal(&plain)
     }
 
     fn head(&self) -> Head {
@@ -199,7 +184,10 @@ impl PredictorBundle {
     /// # Errors
     /// A sentence saying what does not fit.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let plain = unpack(bytes)?;
+        if AdaptedBundle::is_on(bytes) {
+            return Err("it was adapted from end-to-end latencies and has no regressors; `predict`, `plan` and `adapt --from` read it".to_owned());
+        }
+        let plain = ENVELOPE.open(bytes)?;
         let (length, rest) = plain.split_first_chunk::<8>().ok_or("the body ends too early")?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|e| e.to_string())?;
         let (json, mut trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
@@ -232,18 +220,7 @@ impl PredictorBundle {
     /// # Errors
     /// [`PredictorError::Io`] naming the path.
     pub fn save(&self, path: &Path) -> Result<(), PredictorError> {
-        let bytes = self.to_bytes()?;
-        let io = |source| PredictorError::Io { action: "write", path: path.to_owned(), source };
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".vitempo-bundle-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder).map_err(io)?;
-        file.write_all(&bytes).map_err(io)?;
-        file.as_file().sync_all().map_err(io)?;
-        file.persist(path).map_err(|e| io(e.error))?;
-        Ok(())
+        envelope::write(path, &self.to_bytes()?)
     }
 
     /// Reads and checks a file.
@@ -251,45 +228,9 @@ impl PredictorBundle {
     /// # Errors
     /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is not a usable bundle.
     pub fn load(path: &Path) -> Result<Self, PredictorError> {
-        let io = |source| PredictorError::Io { action: "read", path: path.to_owned(), source };
-        let mut bytes = Vec::new();
-        std::fs::File::open(path).map_err(io)?.take(LARGEST).read_to_end(&mut bytes).map_err(io)?;
+        let bytes = envelope::read(path)?;
         Self::from_bytes(&bytes).map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
     }
-}
-
-fn digest(header: &[u8], body: &[u8]) -> [u8; 32] {
-    *blake3::Hasher::new().update(header).update(body).finalize().as_bytes()
-}
-
-/// The unpacked body of a file with the right magic, version, lengths and digest.
-fn unpack(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let (header, body) = bytes.split_at_checked(HEADER).ok_or("it is too short for a bundle")?;
-    let number = |from: usize| header.get(from..from + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    if &header[..8] != MAGIC {
-        return Err("it is not a vitempo bundle".to_owned());
-    }
-    let version = header.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
-    if version != BUNDLE_VERSION {
-        return Err(format!("its format version is {version}, this program reads {BUNDLE_VERSION}: train it again"));
-    }
-    let (packed, plain) = (number(12), number(20));
-    if packed != body.len() as u64 {
-        return Err(format!("its body has {} bytes instead of {packed}: it is truncated or has something appended", body.len()));
-    }
-    if digest(&header[..28], body) != header[28..] {
-        return Err("its checksum does not fit: it is damaged".to_owned());
-    }
-    if plain > LARGEST || plain > packed.saturating_mul(LARGEST_RATIO) {
-        return Err(format!("it claims to unpack to {plain} bytes"));
-    }
-    let mut unpacked = Vec::new();
-    let decoder = zstd::Decoder::new(body).map_err(|e| e.to_string())?;
-    decoder.take(plain + 1).read_to_end(&mut unpacked).map_err(|e| format!("it cannot be unpacked: {e}"))?;
-    if unpacked.len() as u64 != plain {
-        return Err(format!("it does not unpack to {plain} bytes"));
-    }
-    Ok(unpacked)
 }
 
 fn check_head(head: &Head) -> Result<(), String> {

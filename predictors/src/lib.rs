@@ -13,14 +13,17 @@
 //! | how sure is a forecast? | [`doubt`], [`interval`] |
 //! | how wrong is it? | [`metrics`], [`evaluate()`] |
 //! | which features matter? | [`importance()`] |
+//! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
 
 pub mod accuracy;
+pub mod adapt;
 mod batch;
 mod bits;
 mod bundle;
 mod calibration;
 pub mod doubt;
 mod drift;
+mod envelope;
 mod error;
 mod evaluate;
 pub mod features;
@@ -35,6 +38,7 @@ pub mod regressors;
 pub mod rows;
 mod train;
 
+pub use adapt::AdaptedBundle;
 pub use batch::Batch;
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;

@@ -14,7 +14,8 @@ use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
-use vitempo_predictors::{Evaluation, PredictorBundle};
+use vitempo_graph::{Latency, LatencyModel};
+use vitempo_predictors::{AdaptedBundle, Evaluation, PredictorBundle, PredictorError};
 
 /// Looks into trained bundles
 ///
@@ -52,6 +53,9 @@ pub fn run(command: &BundleCommand) -> CliResult {
         BundleCommand::List { format } => output::print(&Listed::read(), *format),
         BundleCommand::Inspect { bundle, format } => {
             let path = find(bundle)?;
+            if let Some(bundle) = AdaptedBundle::load(&path)? {
+                return output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format);
+            }
             let bundle = PredictorBundle::load(&path)?;
             output::print(&BundleReport { bundle: &bundle, path: &path }, *format)
         }
@@ -100,15 +104,42 @@ pub fn open(bundle: &Path) -> CliResult<PredictorBundle> {
     Ok(PredictorBundle::load(&find(bundle)?)?)
 }
 
+/// A bundle of either kind.
+pub enum Opened {
+    Trained(Box<PredictorBundle>),
+    Adapted(Box<AdaptedBundle>),
+}
+
+impl Opened {
+    pub fn model(&self) -> &dyn LatencyModel {
+        match self {
+            Self::Trained(bundle) => &**bundle,
+            Self::Adapted(bundle) => &**bundle,
+        }
+    }
+}
+
+/// Opens what `--bundle` means, trained on operators or adapted from end-to-end latencies.
+pub fn open_any(bundle: &Path) -> CliResult<Opened> {
+    Ok(load(&find(bundle)?)?)
+}
+
+fn load(path: &Path) -> Result<Opened, PredictorError> {
+    Ok(match AdaptedBundle::load(path)? {
+        Some(adapted) => Opened::Adapted(Box::new(adapted)),
+        None => Opened::Trained(Box::new(PredictorBundle::load(path)?)),
+    })
+}
+
 struct Listed {
-    bundles: Vec<(String, PathBuf, PredictorBundle)>,
+    bundles: Vec<(String, PathBuf, Opened)>,
 }
 
 impl Listed {
     fn read() -> Self {
         let mut bundles = Vec::new();
         for (name, path) in by_name() {
-            match PredictorBundle::load(&path) {
+            match load(&path) {
                 Ok(bundle) => bundles.push((name, path, bundle)),
                 Err(e) => progress::say(format!("warning: left out {}: {e}", path.display())),
             }
@@ -118,11 +149,15 @@ impl Listed {
 
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "Synthetic", "Real", "Where"], 4);
-        for (name, path, b) in &self.bundles {
+        for (name, path, opened) in &self.bundles {
             let error = |e: Option<&Evaluation>| e.and_then(|e| e.e2e.as_ref()).map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape));
-            let (synthetic, real) = (error(Some(&b.held_out)), error(b.on_real.as_ref()));
+            let environment = opened.model().environment().describe();
             let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
-            table.row([name.clone(), b.environment.describe(), b.method.to_string(), whole_models(b).to_string(), synthetic, real, folder]);
+            let [method, models, synthetic, real] = match opened {
+                Opened::Trained(b) => [b.method.to_string(), whole_models(b).to_string(), error(Some(&b.held_out)), error(b.on_real.as_ref())],
+                Opened::Adapted(b) => ["adapted".to_owned(), b.measured.len().to_string(), error(None), error(None)],
+            };
+            table.row([name.clone(), environment, method, models, synthetic, real, folder]);
         }
         table
     }
@@ -142,9 +177,12 @@ impl Report for Listed {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |(name, path, b): &(String, PathBuf, PredictorBundle)| {
-            json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
-                "held_out": super::evaluate::evaluation_json(&b.held_out)})
+        let row = |(name, path, opened): &(String, PathBuf, Opened)| match opened {
+            Opened::Adapted(b) => {
+                json!({"name": name, "path": path, "environment": b.environment.id(), "method": "adapted", "models": b.measured.len(), "origin": b.origin})
+            }
+            Opened::Trained(b) => json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
+                "held_out": super::evaluate::evaluation_json(&b.held_out)}),
         };
         Ok(self.bundles.iter().map(row).collect())
     }
@@ -194,5 +232,41 @@ impl Report for BundleReport<'_> {
             "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
                 "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
             "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}))
+    }
+}
+
+/// A bundle adapted from end-to-end latencies, described.
+struct AdaptedReport<'a> {
+    bundle: &'a AdaptedBundle,
+    path: &'a Path,
+}
+
+impl AdaptedReport<'_> {
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["Measured model", "Latency"], 1);
+        self.bundle.measured.iter().for_each(|(name, ns)| table.row([name.clone(), Latency::from_ns(*ns).to_string()]));
+        table
+    }
+}
+
+impl Report for AdaptedReport<'_> {
+    fn table(&self) -> String {
+        let b = self.bundle;
+        let mut text = format!("{}   adapted   {}\n\nEnvironment  {}\n", self.path.display(), b.environment.describe(), b.environment.id());
+        let source = b.source.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
+        let _ = writeln!(text, "Latencies    {:?}{source}", b.origin);
+        let sources = if b.sources.is_empty() { "no other device".to_owned() } else { b.sources.join(", ") };
+        let _ = writeln!(text, "Learnt from  {sources}\nBy           {}\n", b.created_by);
+        text + &self.rows().to_text()
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let b = self.bundle;
+        Ok(json!({"bundle": self.path, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
+            "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}))
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
-use vitempo_datasets::{Dataset, ExportFormat, Family, FileFacts, Framework, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
+use vitempo_datasets::{Dataset, ExportFormat, Family, FileFacts, Framework, Imported, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
 use vitempo_graph::Status;
 
 /// Looks into, checks, divides, joins, imports and exports datasets
@@ -72,6 +72,23 @@ pub enum ImportCommand {
     ///
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),
+    /// Models on Snapdragon processors, as Qualcomm AI Hub Models publishes them: aihub_latency.csv and aihub_graphs/ in a folder
+    ///
+    /// Example: vitempo dataset import ai-hub realdevices/ --out snapdragon/
+    AiHub(FolderArgs),
+    /// NAS-Bench-201 and FBNet cells on many devices, as HELP publishes them: nb201_*.gz, fbnet_*.gz and devices.json in a folder
+    ///
+    /// Example: vitempo dataset import cells realdevices/ --out cells/
+    Cells(FolderArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub struct FolderArgs {
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// New dataset folder
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
 }
 
 #[derive(clap::Args, Debug)]
@@ -132,6 +149,8 @@ pub fn run(command: &DatasetCommand) -> CliResult {
         DatasetCommand::Validate { data, format } => validate(data, *format),
         DatasetCommand::Split(args) => split(args),
         DatasetCommand::Import(ImportCommand::MobileMlBenchmark(args)) => import_phones(args),
+        DatasetCommand::Import(ImportCommand::AiHub(args)) => imported(&vitempo_datasets::import_ai_hub(&args.folder, &args.out)?, &args.out),
+        DatasetCommand::Import(ImportCommand::Cells(args)) => imported(&vitempo_datasets::import_cells(&args.folder, &args.out)?, &args.out),
         DatasetCommand::Merge { data, out } => {
             let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
             let merged = vitempo_datasets::merge(&folders, out)?;
@@ -157,18 +176,29 @@ fn import_phones(args: &PhonesArgs) -> CliResult {
     });
     let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     let facts = FileFacts { framework, family, synthetic: args.synthetic };
-    let imported = vitempo_datasets::import_mobile_ml_benchmark(&files, &facts, &args.out)?;
-    for (what, rows) in &imported.unsupported {
+    let found = vitempo_datasets::import_mobile_ml_benchmark(&files, &facts, &args.out)?;
+    for (what, rows) in &found.unsupported {
         progress::say(format!("warning: kept as an unsupported operator ({rows} x): {what}"));
     }
-    output::write_stdout(&format!(
+    output::write_stdout(&summary(&found, &args.out))
+}
+
+fn imported(found: &Imported, out: &Path) -> CliResult {
+    for (what, rows) in &found.unsupported {
+        progress::say(format!("warning: left out ({rows} x): {what}"));
+    }
+    output::write_stdout(&summary(found, out))
+}
+
+fn summary(found: &Imported, out: &Path) -> String {
+    format!(
         "{} visits to {} models in {} environments, {} operator rows in {}\n",
-        imported.visits,
-        imported.models,
-        imported.environments,
-        thousands(imported.operator_rows as u64),
-        args.out.display()
-    ))
+        found.visits,
+        found.models,
+        found.environments,
+        thousands(found.operator_rows as u64),
+        out.display()
+    )
 }
 
 /// Reads a dataset and says what had to be left out.

@@ -1,5 +1,6 @@
 //! The command line: verbs for the pipeline, noun and verb for artefacts. One file per verb.
 
+mod adapt;
 mod agent;
 mod backends;
 mod bundle;
@@ -47,6 +48,7 @@ enum Command {
     Dataset(dataset::DatasetCommand),
     Train(train::TrainArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Adapt(adapt::AdaptArgs),
     Predict(predict::PredictArgs),
     Search(search::SearchArgs),
     Serve(serve::ServeArgs),
@@ -97,6 +99,7 @@ fn run(command: &Command) -> CliResult {
         Command::Dataset(command) => dataset::run(command),
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),
+        Command::Adapt(args) => adapt::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Search(args) => search::run(args),
         Command::Serve(args) => serve::run(args),

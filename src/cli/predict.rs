@@ -7,7 +7,7 @@ use super::{
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo_graph::{Environment, GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionSource, TensorSpec};
+use vitempo_graph::{Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec};
 
 /// Forecasts the latency of models
 ///
@@ -30,7 +30,8 @@ pub struct PredictArgs {
 }
 
 pub fn run(args: &PredictArgs) -> CliResult {
-    let bundle = super::bundle::open(&args.bundle)?;
+    let opened = super::bundle::open_any(&args.bundle)?;
+    let bundle = opened.model();
     let forecast = |model: Model| -> CliResult<Forecast> { Ok(Forecast { prediction: bundle.predict(&model.graph)?, model }) };
     let forecasts: CliResult<Vec<Forecast>> = args.models.read()?.into_iter().map(forecast).collect();
     let report = Forecasts { environment: bundle.environment(), forecasts: forecasts?, breakdown: args.breakdown };

@@ -156,6 +156,16 @@ pub enum Device {
     Npu,
 }
 
+impl Device {
+    pub fn processor(self) -> Processor {
+        match self {
+            Self::Cpu => Processor::Cpu,
+            Self::Gpu => Processor::Gpu,
+            Self::Npu => Processor::Npu,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Layout {
     ChannelsFirst,
@@ -211,11 +221,7 @@ impl RunArgs {
         RunOptions {
             threads: self.threads,
             cores: self.cores.clone(),
-            processor: match self.device {
-                Device::Cpu => Processor::Cpu,
-                Device::Gpu => Processor::Gpu,
-                Device::Npu => Processor::Npu,
-            },
+            processor: self.device.processor(),
             precision: self.precision,
             memory_format: self.memory_format.map(Layout::format),
             inputs: self.input_distribution,

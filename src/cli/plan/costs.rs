@@ -1,12 +1,12 @@
 //! Costs for plans: from a file, or from bundles for a model.
 
 use super::super::{
-    bundle,
+    bundle::{self, Opened},
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo_graph::{Graph, LatencyModel, lowering};
+use vitempo_graph::{Graph, lowering};
 use vitempo_planners::cost::{Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts};
 
 impl From<CostError> for CliError {
@@ -50,11 +50,17 @@ pub fn of_bundles(graph: &Graph, forecasts: Vec<Forecast>, links: BTreeMap<(usiz
 }
 
 fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribution> {
-    let bundle = bundle::open(path)?;
+    let opened = bundle::open_any(path)?;
+    let bundle = opened.model();
     let prediction = bundle.predict(graph)?;
-    let framework = &bundle.environment().framework;
-    let kernels = lowering::lower(graph, bundle.environment());
-    let kernels = kernels.ok_or_else(|| CliError::user(format!("{}: no rules tell which operators a kernel of {framework} covers", path.display())))?;
+    let kernels = match &opened {
+        // Forecasts operators as the model's file has them.
+        Opened::Adapted(_) => graph.clone(),
+        Opened::Trained(_) => lowering::lower(graph, bundle.environment()).ok_or_else(|| {
+            let framework = &bundle.environment().framework;
+            CliError::user(format!("{}: no rules tell which operators a kernel of {framework} covers", path.display()))
+        })?,
+    };
     bundle::warn_of_estimates(processor, prediction.fallbacks().count(), prediction.operators.len());
     let whole = prediction.latency;
     let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();

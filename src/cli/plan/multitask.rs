@@ -16,7 +16,7 @@ use super::{
     placements::{Placed, Placements, Round},
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
-use vitempo_graph::{Graph, LatencyModel};
+use vitempo_graph::Graph;
 use vitempo_planners::{
     cost::{Interval, Link},
     pipeline::{
@@ -147,7 +147,8 @@ impl Planning<'_> {
         let link = self.args.bandwidth.map(|bytes_per_s| Link { message_ns: self.args.hand_over, ..Link::of_bandwidth(bytes_per_s) });
         let received = link.map_or(Some(Interval::exact(self.args.hand_over)), |link| link.transfer_ns(self.model.features_bytes));
         for (name, path) in &self.args.processors {
-            let bundle = bundle::open(path)?;
+            let opened = bundle::open_any(path)?;
+            let bundle = opened.model();
             let latency = |part: &Graph| -> CliResult<Option<Interval>> { Ok(Some(Interval::from(&bundle.predict(part)?.latency))) };
             let latencies = parts.iter().map(latency).collect::<CliResult<Vec<_>>>()?;
             self.model.add_processor(name, &latencies, received);

@@ -1,0 +1,73 @@
+//! [`import_ai_hub`]: models on Snapdragon processors.
+
+use super::{Imported, Visit, empty, environment, profile};
+use crate::{
+    DatasetError,
+    published::{AI_HUB, AiHub, Row},
+    tables::visits::TablesWriter,
+};
+use std::{collections::BTreeMap, path::Path};
+use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
+
+/// Writes the rows whose model has a graph into a new dataset folder. Rows of one model, environment and snapshot are rounds.
+///
+/// Float models run in 16 bits on GPU and NPU and in 32 on CPU; of mixed precisions the narrower weights count, and the device's name says the rest.
+///
+/// # Errors
+/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
+pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError> {
+    let hub = AiHub::read(folder)?;
+    empty(out)?;
+    let mut imported = Imported::default();
+    let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();
+    for row in &hub.rows {
+        match where_it_ran(row) {
+            Some(environment) => environments.entry(environment.id()).or_insert_with(|| (environment, Vec::new())).1.push(row),
+            None => *imported.unsupported.entry(format!("{} on {}", row.precision, row.processor)).or_default() += 1,
+        }
+    }
+    let identities: BTreeMap<&String, ModelIdentity> = hub.graphs.iter().map(|(name, graph)| (name, identity(name, graph))).collect();
+    let mut writer = TablesWriter::new(out)?;
+    for (environment, rows) in environments.values() {
+        let mut rounds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for row in rows {
+            let Some(identity) = identities.get(&row.model) else { continue };
+            let round = rounds.entry((&row.model, &row.snapshot)).or_default();
+            let visit = Visit { environment, sitting: &row.snapshot, round: *round, source: AI_HUB };
+            writer.add(&profile(identity.clone(), &visit, row.ns))?;
+            *round += 1;
+            imported.visits += 1;
+        }
+    }
+    imported.environments = environments.len();
+    imported.models = identities.len();
+    let graphs = hub.graphs.values().map(|graph| (graph.architecture(), graph.clone())).collect();
+    let mut models: Vec<ModelIdentity> = identities.into_values().collect();
+    models.sort_by(|a, b| (&a.architecture, &a.name).cmp(&(&b.architecture, &b.name)));
+    writer.finish(&models, &graphs)?;
+    Ok(imported)
+}
+
+fn identity(name: &str, graph: &Graph) -> ModelIdentity {
+    ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None }
+}
+
+fn where_it_ran(row: &Row) -> Option<Environment> {
+    let processor = match row.processor.as_str() {
+        "CPU" => Processor::Cpu,
+        "GPU" => Processor::Gpu,
+        "NPU" => Processor::Npu,
+        _ => return None,
+    };
+    let precision = match (row.precision.as_str(), processor) {
+        ("float", Processor::Cpu) => Precision::F32,
+        ("float", _) => Precision::F16,
+        (quantised, _) if quantised.starts_with("w8a") => Precision::I8,
+        _ => return None,
+    };
+    let device = match row.precision.as_str() {
+        "float" | "w8a8" => row.device.clone(),
+        other => format!("{} {other}", row.device),
+    };
+    Some(environment(&device, processor, &row.runtime, precision))
+}

@@ -1,0 +1,152 @@
+//! [`Adapted`]: hypotheses about a device, and what they say together of a model: a latency, how sure it is, and which costs remain unknown.
+
+use super::{
+    alike::Catalogue,
+    charge::{COSTS, UnitCost, Workload},
+    gaussian::{Matrix, dot},
+    roofline::{LogCosts, log_latency, log_latency_by_operator},
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on both sides.
+const STUDENT_90: f64 = 2.132;
+/// Level of the intervals.
+pub(crate) const LEVEL: f64 = 0.9;
+/// A unit cost whose variance is still this share of what it was has not been narrowed.
+const NARROWED: f64 = 0.8;
+/// A unit cost with a smaller share of the time does not matter.
+const MATTERS: f64 = 0.02;
+
+/// What one hypothesis says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hypothesis {
+    pub weight: f64,
+    pub theta: LogCosts,
+    /// Of `theta`, given the latencies.
+    pub covariance: Matrix,
+    /// Variance of a latency around the forecast.
+    pub noise: f64,
+    /// Of models that sources have: what unit costs leave unexplained, and the variance of the whole logarithm.
+    pub carried: BTreeMap<usize, (f64, f64)>,
+    /// By operator of the catalogue: what to multiply likenesses with for what operators cost beyond their unit costs.
+    #[serde(with = "single")]
+    pub operators: Vec<f64>,
+}
+
+/// Numbers of which seven digits are enough, in a file.
+pub(crate) mod single {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        values.iter().map(|v| *v as f32).collect::<Vec<f32>>().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<f32>::deserialize(deserializer)?.into_iter().map(f64::from).collect())
+    }
+}
+
+impl Hypothesis {
+    /// What several that agree on where the device is say together: their mean, and the variance within and between them. `None` without any.
+    pub fn merged(told: &[Self]) -> Option<Self> {
+        let first = told.first()?;
+        let weight: f64 = told.iter().map(|h| h.weight).sum();
+        let mut merged = Self {
+            weight,
+            theta: vec![0.0; first.theta.len()],
+            covariance: Matrix::zeros(first.covariance.rows, first.covariance.columns),
+            noise: 0.0,
+            carried: BTreeMap::new(),
+            operators: vec![0.0; first.operators.len()],
+        };
+        for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
+            merged.theta.iter_mut().zip(&h.theta).for_each(|(m, t)| *m += share * t);
+            merged.operators.iter_mut().zip(&h.operators).for_each(|(m, o)| *m += share * o);
+            merged.noise += share * h.noise;
+        }
+        for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
+            merged.covariance.add(&h.covariance, share);
+            let away: Vec<f64> = h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
+            merged.covariance.add_outer(&away, share);
+        }
+        let moments = |model: &usize| {
+            let of: Vec<(f64, f64, f64)> = told.iter().filter_map(|h| h.carried.get(model).map(|(o, v)| (h.weight / weight, *o, *v))).collect();
+            let offset: f64 = of.iter().map(|(share, o, _)| share * o).sum();
+            (*model, (offset, of.iter().map(|(share, _, v)| share * v).sum()))
+        };
+        merged.carried = first.carried.keys().map(moments).collect();
+        Some(merged)
+    }
+}
+
+/// A device, adapted to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adapted {
+    pub(crate) hypotheses: Vec<Hypothesis>,
+    /// Operators of the sources' and of the measured models.
+    pub(crate) catalogue: Catalogue,
+    /// Variance of the logarithms of unit costs before and after measuring, by unit cost.
+    pub(crate) before: Vec<f64>,
+    /// Bound on what is left unexplained of a model that no source has, as [`Population`] found.
+    pub(crate) discrepancy: f64,
+    /// Logarithm of the probability of the latencies: which of several descriptions of the same models explains them.
+    pub log_evidence: f64,
+}
+
+/// A forecast: logarithm of ns, and half the width of its 90 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// Mean of the logarithm.
+    pub log_ns: f64,
+    /// Logarithm of the upper bound over the point, and of the point over the lower bound.
+    pub half_width: f64,
+}
+
+impl Forecast {
+    /// Point, lower and upper bound, ns.
+    #[must_use]
+    pub fn latency_ns(&self) -> (f64, f64, f64) {
+        (self.log_ns.exp(), (self.log_ns - self.half_width).exp(), (self.log_ns + self.half_width).exp())
+    }
+}
+
+impl Adapted {
+    /// The forecast for a workload; `model`: its index among those adapted with, where it is one of them.
+    #[must_use]
+    pub fn forecast(&self, workload: &Workload, model: Option<usize>) -> Forecast {
+        let compared = self.catalogue.compare(workload);
+        let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
+        for h in &self.hypotheses {
+            let (log, shares, by_operator) = log_latency_by_operator(workload, &h.theta);
+            let (offset, variance) = model.and_then(|m| h.carried.get(&m)).copied().unwrap_or_else(|| {
+                unknown += h.weight;
+                (compared.dot(&by_operator, &h.operators), dot(&shares, &h.covariance.times(&shares)).max(0.0))
+            });
+            mean += h.weight * (log + offset);
+            square += h.weight * (log + offset).powi(2);
+            within += h.weight * (variance + h.noise);
+        }
+        let variance = within + (square - mean * mean).max(0.0);
+        let half_width = (STUDENT_90 * STUDENT_90 * variance + unknown * self.discrepancy * self.discrepancy).sqrt();
+        Forecast { log_ns: mean, half_width }
+    }
+
+    /// Unit costs that matter to these workloads and that measuring has not narrowed: their share of the forecast time, largest first.
+    #[must_use]
+    pub fn unconstrained(&self, workloads: &[&Workload]) -> Vec<(UnitCost, f64)> {
+        let mut shares = vec![0.0; COSTS];
+        let mut after = vec![0.0; COSTS];
+        for h in &self.hypotheses {
+            for w in workloads {
+                let weight = h.weight / workloads.len() as f64;
+                shares.iter_mut().zip(log_latency(w, &h.theta).1).for_each(|(s, x)| *s += weight * x);
+            }
+            after.iter_mut().enumerate().for_each(|(i, a)| *a += h.weight * h.covariance.at(i, i));
+        }
+        let loose = |i: &usize| after[*i] > NARROWED * self.before[*i] && shares[*i] > MATTERS;
+        let mut out: Vec<(UnitCost, f64)> = (0..COSTS).filter(loose).map(|i| (UnitCost::ALL[i], shares[i])).collect();
+        out.sort_by(|a, b| b.1.total_cmp(&a.1));
+        out
+    }
+}

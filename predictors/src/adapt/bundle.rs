@@ -1,0 +1,151 @@
+//! [`AdaptedBundle`]: a device adapted to, in one file, as a `LatencyModel`.
+
+use super::{
+    adapted::{Adapted, Forecast, Hypothesis, LEVEL},
+    charge::{COSTS, UnitCost, Workload},
+    roofline::log_latency,
+};
+use crate::{
+    PredictorError,
+    envelope::{self, Envelope},
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::Path};
+use vitempo_graph::{
+    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin, Prediction, PredictionError, PredictionSource,
+};
+
+/// Version of the file format.
+pub const ADAPTED_VERSION: u32 = 1;
+const ENVELOPE: Envelope = Envelope { magic: b"VTADAPTD", version: ADAPTED_VERSION };
+
+/// A device known by a few end-to-end latencies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdaptedBundle {
+    /// Where its forecasts hold.
+    pub environment: Environment,
+    /// Where the latencies come from.
+    pub origin: Origin,
+    /// Who published them and under which licence; `None` where they were measured by whoever adapted.
+    pub source: Option<String>,
+    /// Program and version.
+    pub created_by: String,
+    /// The models measured: name and latency in ns.
+    pub measured: Vec<(String, f64)>,
+    /// The devices learnt from.
+    pub sources: Vec<String>,
+    adapted: Adapted,
+    /// Indices of models that sources have, by digest of their architecture.
+    architectures: BTreeMap<String, usize>,
+}
+
+/// What an [`AdaptedBundle`] says besides its forecasts.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// See [`AdaptedBundle::environment`].
+    pub environment: Environment,
+    /// See [`AdaptedBundle::origin`].
+    pub origin: Origin,
+    /// See [`AdaptedBundle::source`].
+    pub source: Option<String>,
+    /// See [`AdaptedBundle::measured`].
+    pub measured: Vec<(String, f64)>,
+    /// See [`AdaptedBundle::sources`].
+    pub sources: Vec<String>,
+}
+
+impl AdaptedBundle {
+    /// Of a device adapted to; `architectures`: the digest of each workload it was adapted with.
+    #[must_use]
+    pub fn new(adapted: Adapted, provenance: Provenance, architectures: BTreeMap<String, usize>) -> Self {
+        let Provenance { environment, origin, source, measured, sources } = provenance;
+        let created_by = concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { environment, origin, source, created_by, measured, sources, adapted, architectures }
+    }
+
+    /// Whether bytes begin as such a file does.
+    #[must_use]
+    pub fn is_on(bytes: &[u8]) -> bool {
+        ENVELOPE.is_on(bytes)
+    }
+
+    /// The file's bytes; the same bundle always gives the same.
+    ///
+    /// # Errors
+    /// [`PredictorError::Encode`], which is a fault of ours.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, PredictorError> {
+        ENVELOPE.seal(&serde_json::to_vec(self).map_err(|e| PredictorError::Encode(e.to_string()))?)
+    }
+
+    /// Reads what [`AdaptedBundle::to_bytes`] wrote, checking all of it.
+    ///
+    /// # Errors
+    /// A sentence saying what does not fit.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let bundle: Self = serde_json::from_slice(&ENVELOPE.open(bytes)?).map_err(|e| format!("it cannot be read: {e}"))?;
+        let sane = |h: &Hypothesis| {
+            let numbers = h.theta.iter().chain(&h.covariance.data).chain(&h.operators).chain([&h.weight, &h.noise]);
+            let shaped = h.theta.len() == COSTS && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (COSTS, COSTS, COSTS * COSTS);
+            shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e9)
+        };
+        let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
+        let whole = before.len() == COSTS && !hypotheses.is_empty() && (0.0..50.0).contains(discrepancy);
+        if whole && hypotheses.iter().all(sane) { Ok(bundle) } else { Err("a number in it makes no sense".to_owned()) }
+    }
+
+    /// Writes the file whole or not at all.
+    ///
+    /// # Errors
+    /// [`PredictorError::Io`] naming the path.
+    pub fn save(&self, path: &Path) -> Result<(), PredictorError> {
+        envelope::write(path, &self.to_bytes()?)
+    }
+
+    /// Reads and checks a file; `None` where it is a file of another kind.
+    ///
+    /// # Errors
+    /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is damaged.
+    pub fn load(path: &Path) -> Result<Option<Self>, PredictorError> {
+        let bytes = envelope::read(path)?;
+        if !Self::is_on(&bytes) {
+            return Ok(None);
+        }
+        Self::from_bytes(&bytes).map(Some).map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
+    }
+
+    fn forecast(&self, graph: &Graph) -> Forecast {
+        self.adapted.forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())
+    }
+
+    /// ns of one operator: the mean over the hypotheses, without the cost of a run.
+    fn operator_ns(&self, op: &OpSpec) -> f64 {
+        let workload = Workload::of_operator(op);
+        let of = |h: &Hypothesis| h.weight * (log_latency(&workload, &h.theta).0.exp() - h.theta[UnitCost::Run as usize].exp());
+        self.adapted.hypotheses.iter().map(of).sum::<f64>().max(0.0)
+    }
+}
+
+impl LatencyModel for AdaptedBundle {
+    fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    fn predict_operator(&self, op: &OpSpec) -> Result<(Latency, PredictionSource), PredictionError> {
+        Ok((Latency::from_ns(self.operator_ns(op)), PredictionSource::Model))
+    }
+
+    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
+        let (point, lower, upper) = self.forecast(graph).latency_ns();
+        let operator = |node: &vitempo_graph::Node| OperatorPrediction {
+            name: node.name.clone(),
+            kind: node.op.kind.clone(),
+            latency_ns: Latency::from_ns(self.operator_ns(&node.op)),
+            source: PredictionSource::Model,
+            extrapolating: false,
+        };
+        let operators: Vec<OperatorPrediction> = graph.nodes().iter().map(operator).collect();
+        let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
+        let [p, l, u] = [point, lower, upper].map(Latency::from_ns);
+        Ok(GraphPrediction { latency: Prediction { point: p, lower: l, upper: u, level: LEVEL }, operators, overhead: Latency::from_ns(point - sum) })
+    }
+}

@@ -1,0 +1,241 @@
+//! [`Workload`]: what a model makes a device do, in units that have a cost each: launches, multiply-accumulates, bytes.
+//!
+//! Multiply-accumulates of convolutions are those of channels rounded up to whole vectors, which is what wide arithmetic units run.
+//! Operators that move elements or compute per element are charged for their bytes. A tensor beyond what stays on chip is charged once more.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use vitempo_graph::{Graph, OpFamily, OpKind, OpSpec, TensorSpec, Work};
+
+/// Which part of an operator's time a unit cost belongs to. Launches add up; of the others the longest decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Group {
+    Launch,
+    Compute,
+    Weights,
+    Traffic,
+}
+
+macro_rules! unit_costs {
+    ($($variant:ident $group:ident $name:literal,)*) => {
+        /// One cost that a device has per unit of work. Launches are in ns, arithmetic in ns per multiply-accumulate, weights and traffic in ns per byte.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[allow(missing_docs)]
+        pub enum UnitCost { $($variant,)* }
+
+        impl UnitCost {
+            /// All of them; a vector of unit costs is in this order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// In words.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What it belongs to.
+            #[must_use]
+            pub const fn group(self) -> Group {
+                match self { $(Self::$variant => Group::$group,)* }
+            }
+        }
+    };
+}
+
+unit_costs! {
+    Run Launch "a run",
+    LaunchConvolution Launch "a launch of a convolution",
+    LaunchDepthwise Launch "a launch of a depthwise convolution",
+    LaunchLinear Launch "a launch of a linear layer",
+    LaunchDynamic Launch "a launch of a product of two computed tensors",
+    LaunchElementwise Launch "a launch of an elementwise operator on images",
+    LaunchTokenwise Launch "a launch of an elementwise operator on tokens",
+    LaunchRectifier Launch "a launch of a rectifier",
+    LaunchOther Launch "a launch of another operator",
+    Pointwise Compute "arithmetic of 1x1 convolutions",
+    Spatial Compute "arithmetic of larger convolutions",
+    Stem Compute "arithmetic of convolutions of an image's few channels",
+    Depthwise Compute "arithmetic of depthwise convolutions",
+    Grouped Compute "arithmetic of grouped convolutions",
+    Volumetric Compute "arithmetic of 3-D convolutions",
+    Linear Compute "arithmetic of linear layers",
+    Dynamic Compute "arithmetic of products of two computed tensors",
+    Weights Weights "reading weights",
+    ConvolutionBytes Traffic "images through convolutions",
+    DepthwiseBytes Traffic "images through depthwise convolutions",
+    LinearBytes Traffic "tokens through linear layers",
+    DynamicBytes Traffic "operands of products of two computed tensors",
+    ElementwiseBytes Traffic "elementwise operators on images",
+    TokenwiseBytes Traffic "elementwise operators on tokens",
+    RectifierBytes Traffic "rectifiers",
+    ActivationBytes Traffic "other activations",
+    SoftmaxBytes Traffic "softmax",
+    NormalizationBytes Traffic "normalisations",
+    MovementBytes Traffic "concatenations, slices and padding",
+    TransposeBytes Traffic "transposes",
+    ReshapeBytes Traffic "reshapes",
+    PoolingBytes Traffic "pooling, reductions and resizing",
+    Spill Traffic "tensors that do not stay on chip",
+}
+
+/// Number of unit costs.
+pub(crate) const COSTS: usize = UnitCost::ALL.len();
+
+/// Bytes of the largest tensor that is taken to stay on chip.
+const ON_CHIP: f64 = 4e6;
+/// Channels are rounded up to this.
+const VECTOR: usize = 32;
+/// Bytes per element: half precision; what is in other precisions has other costs per byte.
+const ELEMENT: f64 = 2.0;
+/// A reshape of fewer elements is a change of shape alone.
+const SMALL_RESHAPE: f64 = 5e4;
+
+/// What one operator is charged for: amounts by unit cost.
+pub(crate) type Charge = Vec<(UnitCost, f64)>;
+
+/// Operators of a model, equal ones once with their count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workload {
+    pub(crate) charges: Vec<(Charge, f64)>,
+}
+
+impl Workload {
+    /// Of a graph as its file has it.
+    #[must_use]
+    pub fn of(graph: &Graph) -> Self {
+        Self::of_operators(graph.nodes().iter().map(|node| (&node.op, 1.0)))
+    }
+
+    /// Of operators and how often each runs.
+    #[must_use]
+    pub fn of_operators<'a>(operators: impl IntoIterator<Item = (&'a OpSpec, f64)>) -> Self {
+        let mut counts: BTreeMap<&OpSpec, f64> = BTreeMap::new();
+        operators.into_iter().for_each(|(op, count)| *counts.entry(op).or_default() += count);
+        let charges = counts.into_iter().map(|(op, count)| (charge(op), count)).filter(|(charge, _)| !charge.is_empty());
+        Self { charges: charges.collect() }
+    }
+
+    /// Of a model of which only multiply-accumulates and the bytes of its weights are known.
+    #[must_use]
+    pub fn of_totals(macs: f64, weight_bytes: f64) -> Self {
+        let charge = vec![(UnitCost::Spatial, macs)];
+        let weights = vec![(UnitCost::Weights, weight_bytes)];
+        Self { charges: vec![(charge, 1.0), (weights, 1.0)] }
+    }
+
+    /// What one operator alone is charged for.
+    #[must_use]
+    pub fn of_operator(op: &OpSpec) -> Self {
+        Self::of_operators([(op, 1.0)])
+    }
+}
+
+/// Amounts of one operator; empty where it costs nothing.
+fn charge(op: &OpSpec) -> Charge {
+    use UnitCost as U;
+    let work = Work::of_operator(op);
+    let elements = |t: &TensorSpec| t.elements() as f64;
+    let read: f64 = op.inputs.iter().filter(|i| !i.constant).map(|i| elements(&i.tensor)).sum();
+    let written: f64 = op.outputs.iter().map(elements).sum();
+    let (macs, moved) = (work.macs as f64, (read + written) * ELEMENT);
+    let images = op.outputs.first().is_some_and(|t| t.rank() == 4);
+    let mut charge = match &op.kind {
+        OpKind::Conv | OpKind::ConvTranspose => convolution(op, macs, moved),
+        OpKind::Linear => vec![(U::LaunchLinear, 1.0), (U::Linear, macs), (U::LinearBytes, moved)],
+        OpKind::MatMul | OpKind::Einsum | OpKind::Attention => vec![(U::LaunchDynamic, 1.0), (U::Dynamic, macs), (U::DynamicBytes, moved)],
+        OpKind::Relu | OpKind::Clip => vec![(U::LaunchRectifier, 1.0), (U::RectifierBytes, moved)],
+        OpKind::Softmax => vec![(U::LaunchOther, 1.0), (U::SoftmaxBytes, moved)],
+        OpKind::Div | OpKind::Pow => vec![(U::LaunchOther, 1.0), (U::ActivationBytes, moved)],
+        OpKind::Transpose => vec![(U::LaunchOther, 1.0), (U::TransposeBytes, moved)],
+        OpKind::Reshape if read < SMALL_RESHAPE || op.outputs.first().is_some_and(|t| t.rank() <= 2) => return Vec::new(),
+        OpKind::Reshape => vec![(U::LaunchOther, 1.0), (U::ReshapeBytes, moved)],
+        OpKind::Identity | OpKind::Cast | OpKind::Shape | OpKind::ConstantOfShape | OpKind::Range => return Vec::new(),
+        kind => match kind.family() {
+            OpFamily::Activation => vec![(U::LaunchOther, 1.0), (U::ActivationBytes, moved)],
+            OpFamily::Normalization => vec![(U::LaunchOther, 1.0), (U::NormalizationBytes, moved)],
+            OpFamily::Pooling => vec![(U::LaunchOther, 1.0), (U::PoolingBytes, moved)],
+            OpFamily::Movement if *kind == OpKind::Resize => vec![(U::LaunchOther, 1.0), (U::PoolingBytes, moved)],
+            OpFamily::Movement => vec![(U::LaunchOther, 1.0), (U::MovementBytes, moved)],
+            OpFamily::Elementwise if images => vec![(U::LaunchElementwise, 1.0), (U::ElementwiseBytes, moved)],
+            OpFamily::Elementwise => vec![(U::LaunchTokenwise, 1.0), (U::TokenwiseBytes, moved)],
+            _ => vec![(U::LaunchOther, 1.0), (U::ElementwiseBytes, moved)],
+        },
+    };
+    if op.kind.is_product() {
+        charge.push((U::Weights, work.params as f64 * ELEMENT));
+    }
+    if read.max(written) * ELEMENT > ON_CHIP {
+        charge.push((U::Spill, moved));
+    }
+    charge.retain(|(_, amount)| *amount > 0.0 && amount.is_finite());
+    charge
+}
+
+fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
+    use UnitCost as U;
+    let channels = |t: Option<&TensorSpec>| t.and_then(|t| t.shape.get(1)).copied().unwrap_or(1).max(1);
+    let (inward, outward) = (channels(op.inputs.first().map(|i| &i.tensor)), channels(op.outputs.first()));
+    let group = usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
+    let kernel: i64 = op.attributes.ints("kernel_shape").iter().product();
+    let whole = |channels: usize| (channels.div_ceil(VECTOR) * VECTOR) as f64 / channels as f64;
+    let volumetric = op.outputs.first().is_some_and(|t| t.rank() == 5);
+    let (launch, arithmetic, bytes) = match () {
+        () if volumetric => (U::LaunchConvolution, (U::Volumetric, macs), U::ConvolutionBytes),
+        () if group > 1 && group == inward => (U::LaunchDepthwise, (U::Depthwise, macs), U::DepthwiseBytes),
+        () if group > 1 => (U::LaunchConvolution, (U::Grouped, macs * whole(inward / group)), U::ConvolutionBytes),
+        () if kernel > 1 && inward <= 4 => (U::LaunchConvolution, (U::Stem, macs), U::ConvolutionBytes),
+        () if kernel > 1 => (U::LaunchConvolution, (U::Spatial, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
+        () => (U::LaunchConvolution, (U::Pointwise, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
+    };
+    vec![(launch, 1.0), arithmetic, (bytes, moved)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vitempo_graph::{Attributes, Operand};
+
+    fn conv(inward: usize, outward: usize, kernel: i64, group: i64) -> OpSpec {
+        let operand = |shape: &[usize], constant| Operand { tensor: TensorSpec::f32(shape), constant };
+        let k = kernel as usize;
+        OpSpec {
+            kind: OpKind::Conv,
+            attributes: Attributes::new().with_ints("kernel_shape", [kernel, kernel]).with_int("group", group),
+            inputs: vec![operand(&[1, inward, 8, 8], false), operand(&[outward, inward / group as usize, k, k], true)],
+            outputs: vec![TensorSpec::f32([1, outward, 8, 8])],
+        }
+    }
+
+    fn amount(op: &OpSpec, cost: UnitCost) -> f64 {
+        charge(op).iter().find(|(c, _)| *c == cost).map_or(0.0, |(_, amount)| *amount)
+    }
+
+    #[test]
+    fn convolutions_by_hand() {
+        let pointwise = conv(64, 48, 1, 1);
+        assert_eq!(amount(&pointwise, UnitCost::Pointwise), (64 * 64 * 64) as f64, "48 channels run as 64");
+        assert_eq!(amount(&pointwise, UnitCost::Weights), (64 * 48 * 2) as f64);
+        assert_eq!(amount(&pointwise, UnitCost::ConvolutionBytes), ((64 + 48) * 64 * 2) as f64);
+        assert_eq!(amount(&conv(32, 32, 3, 32), UnitCost::Depthwise), (32 * 9 * 64) as f64);
+        assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64 * 2) as f64, "16 channels a group run as 32");
+        assert_eq!(amount(&conv(3, 32, 3, 1), UnitCost::Stem), (3 * 32 * 9 * 64) as f64);
+    }
+
+    #[test]
+    fn every_kind_has_a_charge_or_costs_nothing() {
+        for kind in OpKind::ALL.iter().cloned().chain([OpKind::Unsupported("Foo".into())]) {
+            let op = OpSpec { kind, attributes: Attributes::new(), inputs: Vec::new(), outputs: vec![TensorSpec::f32([1, 64, 64, 64])] };
+            assert!(charge(&op).iter().all(|(_, amount)| amount.is_finite() && *amount > 0.0), "{}", op.kind);
+            let _ = charge(&OpSpec { outputs: Vec::new(), ..op });
+        }
+    }
+
+    #[test]
+    fn equal_operators_count_once() {
+        let op = conv(64, 64, 1, 1);
+        let workload = Workload::of_operators([(&op, 1.0), (&op, 2.0)]);
+        assert_eq!(workload.charges.len(), 1);
+        assert_eq!(workload.charges[0].1, 3.0);
+    }
+}

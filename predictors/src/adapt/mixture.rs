@@ -1,0 +1,225 @@
+//! [`adapt()`]: the new device is like the mean of the known ones, or like one of them, or like none; how much it may differ, and how exact its latencies
+//! are, is not known either. Every combination is a hypothesis, fitted to the measured latencies and weighed by its evidence.
+//!
+//! Around the mean of the sources a device may move along the directions in which they differ: `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` what sets
+//! source `s` apart. The same `z_s` move what sources leave unexplained of models and of operators (`beyond.rs`). A source that is not alike gets no weight.
+
+use super::{
+    adapted::{Adapted, Hypothesis},
+    alike::{Catalogue, Compared},
+    beyond::Beyond,
+    charge::{COSTS, Workload},
+    gaussian::{Matrix, dot},
+    population::{Generic, Known, Population, Trait, spread},
+    posterior::{Data, Posterior, Prior, fit},
+    roofline::{LogCosts, log_latency, log_latency_by_operator},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One measured model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Index of its workload.
+    pub model: usize,
+    /// Latency, ns.
+    pub ns: f64,
+}
+
+/// How far devices may differ: factors on the covariance of the sources' unit costs.
+const SCALES: [f64; 2] = [0.3, 1.0];
+/// Variance of every unit cost by itself.
+const OWN: [f64; 3] = [0.01, 0.1, 0.5];
+/// Variance of what every operator costs beyond its unit costs, by itself.
+const STRAYING: [f64; 2] = [0.01, 0.2];
+/// Relative error of a latency and of the model of it.
+const NOISES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
+/// Variance of the speed of the whole device, beyond the mean ratio, which is taken from the latencies.
+const SPEED: f64 = 0.05;
+/// How much more a source of the same kind counts.
+const SAME_KIND: f64 = 100.0;
+/// The part of the covariance over sources that is left around one source.
+const NEAR_ONE: f64 = 0.1;
+/// Hypotheses that are less likely than this share of the likeliest are left out.
+const LEAST: f64 = 1e-2;
+
+/// Adapts to the device on which these models were measured.
+///
+/// Measured models whose index `workloads` lacks and latencies that are not positive are left out; without any, the forecast is that of the population.
+#[must_use]
+pub fn adapt(population: &Population, workloads: &[Workload], measured: &[Measured], kind: Option<&Trait>) -> Adapted {
+    let mut catalogue = population.catalogue.clone();
+    let told: Vec<(usize, &Workload, f64)> =
+        measured.iter().filter(|m| m.ns > 0.0 && m.ns.is_finite()).filter_map(|m| Some((m.model, workloads.get(m.model)?, m.ns.ln()))).collect();
+    told.iter().for_each(|(_, workload, _)| catalogue.add(workload));
+    let rows: Vec<Row<'_>> = told.into_iter().map(|(model, workload, log_ns)| Row { model, workload, log_ns, compared: catalogue.compare(workload) }).collect();
+    let centres = centres(population, kind);
+    let fits: Vec<Fit<'_>> = centres.iter().flat_map(|centre| centre.fits(&rows, &catalogue)).filter(|f| f.log_weight.is_finite()).collect();
+    let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
+    let carried: Vec<(usize, &Workload, Compared)> =
+        models(&population.known).into_iter().filter_map(|m| Some((m, workloads.get(m)?, catalogue.compare(workloads.get(m)?)))).collect();
+    let likely = |f: &&Fit<'_>| (f.log_weight - best).exp() > LEAST;
+    let mut before = vec![0.0; COSTS];
+    let mut hypotheses = Vec::new();
+    for of_centre in fits.chunk_by(|a, b| std::ptr::eq(a.centre, b.centre)) {
+        let told: Vec<Hypothesis> =
+            of_centre.iter().filter(likely).map(|f| f.settle((f.log_weight - best).exp() / total, &carried, catalogue.operators())).collect();
+        for (hypothesis, fit) in told.iter().zip(of_centre.iter().filter(likely)) {
+            before.iter_mut().enumerate().for_each(|(i, b)| *b += hypothesis.weight * fit.prior.covariance.at(i, i));
+        }
+        hypotheses.extend(Hypothesis::merged(&told));
+    }
+    let sum: f64 = hypotheses.iter().map(|h| h.weight).sum();
+    hypotheses.iter_mut().for_each(|h| h.weight /= sum);
+    before.iter_mut().for_each(|b| *b /= sum);
+    Adapted { hypotheses, catalogue, before, discrepancy: population.discrepancy, log_evidence: best + total.ln() }
+}
+
+/// Models that some source has.
+fn models(known: &[Known]) -> BTreeSet<usize> {
+    known.iter().flat_map(|k| k.residuals.keys().copied()).collect()
+}
+
+/// A measured model.
+struct Row<'a> {
+    model: usize,
+    workload: &'a Workload,
+    log_ns: f64,
+    compared: Compared,
+}
+
+/// A place in the space of devices from which the new one may differ.
+struct Centre<'a> {
+    mean: LogCosts,
+    /// Variance of every unit cost, where no sources tell more.
+    variance: f64,
+    /// What sets each source apart in unit costs.
+    directions: Vec<LogCosts>,
+    /// Prior probability.
+    share: f64,
+    beyond: Beyond<'a>,
+}
+
+fn centres<'a>(population: &'a Population, kind: Option<&Trait>) -> Vec<Centre<'a>> {
+    let known = &population.known;
+    let generic = |g: &Generic| Centre { mean: g.log_costs(), variance: 1.0, directions: Vec::new(), share: 1.0, beyond: Beyond::none() };
+    let mut centres: Vec<Centre<'a>> = Generic::ALL.iter().map(generic).collect();
+    if known.is_empty() {
+        return centres;
+    }
+    let alike: Vec<bool> = known.iter().map(|k| kind.is_none_or(|kind| *kind == k.kind)).collect();
+    let any = alike.contains(&true);
+    let pooled = weights(known, &alike);
+    centres.push(Centre::pooled(known, &pooled));
+    centres.push(Centre::pooled(known, &weights(known, &vec![true; known.len()])));
+    let singles: Vec<usize> = (0..known.len()).filter(|&i| alike[i] || !any).collect();
+    centres.extend(singles.iter().map(|&i| Centre::single(known, &pooled, i, 1.0 / singles.len() as f64)));
+    centres
+}
+
+/// Sources of the same kind count for more; the sources of one device and kind count as one. They add up to one.
+fn weights(known: &[Known], alike: &[bool]) -> Vec<f64> {
+    let of = |i: usize| (&known[i].device, alike[i]);
+    let count = |i: usize| (0..known.len()).filter(|&j| of(j) == of(i)).count() as f64;
+    let weights: Vec<f64> = (0..known.len()).map(|i| if alike[i] { SAME_KIND } else { 1.0 } / count(i)).collect();
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|w| w / total).collect()
+}
+
+impl<'a> Centre<'a> {
+    fn pooled(known: &'a [Known], weights: &[f64]) -> Self {
+        let mut mean = vec![0.0; COSTS];
+        known.iter().zip(weights).for_each(|(k, w)| mean.iter_mut().zip(&k.theta).for_each(|(m, t)| *m += w * t));
+        let apart = |(k, w): (&Known, &f64)| k.theta.iter().zip(&mean).map(|(t, m)| w.sqrt() * (t - m)).collect();
+        let directions = known.iter().zip(weights).map(apart).collect();
+        Self { variance: 0.0, directions, share: 1.0, beyond: Beyond::pooled(known, weights), mean }
+    }
+
+    fn single(known: &'a [Known], pooled: &[f64], one: usize, share: f64) -> Self {
+        let mut around = Self::pooled(known, pooled);
+        around.mean.clone_from(&known[one].theta);
+        around.directions.iter_mut().flatten().for_each(|d| *d *= NEAR_ONE.sqrt());
+        Self { share, beyond: around.beyond.around(one, NEAR_ONE.sqrt()), ..around }
+    }
+
+    /// Of unit costs and `z`.
+    fn covariance(&self, scale: f64, own: f64) -> Matrix {
+        let sources = self.directions.len();
+        let mut out = Matrix::zeros(COSTS + sources, COSTS + sources);
+        out.add_corner(&spread(own + scale * self.variance, SPEED));
+        for (s, direction) in self.directions.iter().enumerate() {
+            let mut column = direction.clone();
+            column.resize(COSTS + sources, 0.0);
+            column[COSTS + s] = 1.0;
+            out.add_outer(&column, scale);
+        }
+        out
+    }
+
+    /// One hypothesis for every scale, variance and noise.
+    fn fits(&self, rows: &[Row<'_>], catalogue: &Catalogue) -> Vec<Fit<'_>> {
+        let size = catalogue.operators();
+        let shares: Vec<Vec<f64>> = rows.iter().map(|r| log_latency_by_operator(r.workload, &self.mean).2).collect();
+        let likeness: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.weigh(s, size)).collect();
+        let offsets: Vec<(f64, Vec<f64>)> = rows.iter().zip(&likeness).map(|(r, l)| self.beyond.offset(r.model, l)).collect();
+        let operators: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.shares(s, size)).collect();
+        let together = Matrix::from_rows(&likeness).times_transposed(&Matrix::from_rows(&operators));
+        let log_ns: Vec<f64> = rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
+        let apart: f64 = rows.iter().zip(&log_ns).map(|(r, y)| y - log_latency(r.workload, &self.mean).0).sum();
+        let faster = apart / rows.len().max(1) as f64;
+        let mut mean: Vec<f64> = self.mean.iter().map(|m| m + faster).collect();
+        mean.resize(COSTS + self.directions.len(), 0.0);
+        let data = Data {
+            workloads: rows.iter().map(|r| r.workload).collect(),
+            loadings: offsets.into_iter().map(|(_, loading)| loading).collect(),
+            log_ns,
+            noise: Matrix::default(),
+            heavy_tails: None,
+        };
+        let combinations = SCALES.len() * OWN.len() * STRAYING.len() * NOISES.len();
+        let log_share = (self.share / combinations as f64).ln();
+        let mut fits = Vec::with_capacity(combinations);
+        for (scale, own) in SCALES.iter().flat_map(|&s| OWN.iter().map(move |&o| (s, o))) {
+            let prior = Prior { mean: mean.clone(), covariance: self.covariance(scale, own) };
+            for (straying, noise) in STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n))) {
+                let mut errors = Matrix::diagonal(rows.len(), noise * noise);
+                errors.add(&together, straying);
+                let posterior = fit(&prior, &Data { noise: errors, ..data.clone() }, &prior.mean);
+                let strayed = Matrix::from_rows(&operators).transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
+                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: prior.clone(), posterior, strayed, noise });
+            }
+        }
+        fits
+    }
+}
+
+/// A fitted hypothesis.
+struct Fit<'a> {
+    centre: &'a Centre<'a>,
+    log_weight: f64,
+    prior: Prior,
+    posterior: Posterior,
+    /// By operator: what to multiply likenesses with for what the measured models' operators cost beyond what sources tell.
+    strayed: Vec<f64>,
+    noise: f64,
+}
+
+impl Fit<'_> {
+    fn settle(&self, weight: f64, models: &[(usize, &Workload, Compared)], size: usize) -> Hypothesis {
+        let (theta, moves) = self.posterior.theta.split_at(COSTS);
+        let covariance = self.posterior.covariance(&self.prior);
+        let mut operators = self.centre.beyond.operators(moves);
+        operators.resize(size, 0.0);
+        operators.iter_mut().zip(&self.strayed).for_each(|(o, s)| *o += s);
+        let carry = |(m, workload, compared): &(usize, &Workload, Compared)| {
+            let (_, mut gradient, shares) = log_latency_by_operator(workload, theta);
+            let (offset, loading) = self.centre.beyond.offset(*m, &compared.weigh(&shares, size));
+            let offset = offset + dot(&loading, moves) + compared.dot(&shares, &self.strayed);
+            gradient.extend(loading);
+            (*m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0)))
+        };
+        let carried = if self.centre.directions.is_empty() { BTreeMap::new() } else { models.iter().map(carry).collect() };
+        let covariance = covariance.corner(COSTS);
+        Hypothesis { weight, theta: theta.to_vec(), covariance, noise: self.noise * self.noise, carried, operators }
+    }
+}

@@ -1,0 +1,87 @@
+//! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic, weights and traffic; all operators and a run add up.
+//!
+//! The longest of three is smooth, the 4-norm, so that its derivative tells which of them a latency speaks of. Williams, Waterman, Patterson: Roofline
+//! (2009) is the limit of a norm without end and one unit cost per group.
+
+use super::charge::{COSTS, Group, UnitCost, Workload};
+
+/// Order of the norm.
+const NORM: i32 = 4;
+
+/// Logarithms of unit costs, ns per unit, in the order of [`UnitCost::ALL`].
+pub(crate) type LogCosts = Vec<f64>;
+
+/// Time of one operator and the share of each unit cost in it, both in ns.
+fn operator(charge: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
+    let mut groups = [0.0_f64; 4];
+    for ((cost, amount), part) in charge.iter().zip(share.iter_mut()) {
+        *part = (*cost, amount * costs[*cost as usize]);
+        groups[cost.group() as usize] += part.1;
+    }
+    let overlapping = &groups[1..];
+    let longest = overlapping.iter().copied().fold(0.0, f64::max);
+    if longest <= 0.0 {
+        return groups[0];
+    }
+    let time = longest * overlapping.iter().map(|g| (g / longest).powi(NORM)).sum::<f64>().sqrt().sqrt();
+    for (cost, part) in share.iter_mut() {
+        if cost.group() != Group::Launch {
+            *part *= (groups[cost.group() as usize] / time).powi(NORM - 1);
+        }
+    }
+    groups[0] + time
+}
+
+/// Logarithm of the latency in ns, and its derivative by each logarithm of a unit cost: shares that add up to one.
+pub(crate) fn log_latency(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>) {
+    let (log, shares, _) = log_latency_by_operator(workload, log_costs);
+    (log, shares)
+}
+
+/// The same, and the share of each of the workload's operators in the time.
+pub(crate) fn log_latency_by_operator(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
+    let costs: Vec<f64> = log_costs.iter().map(|c| c.exp()).collect();
+    let mut operators = Vec::with_capacity(workload.charges.len());
+    let mut shares = vec![0.0; COSTS];
+    let run = costs[UnitCost::Run as usize];
+    shares[UnitCost::Run as usize] = run;
+    let mut total = run;
+    let mut parts = [(UnitCost::Run, 0.0); 8];
+    for (charge, count) in &workload.charges {
+        let length = charge.len().min(parts.len());
+        let parts = &mut parts[..length];
+        let time = count * operator(charge, &costs, parts);
+        operators.push(time);
+        total += time;
+        parts.iter().for_each(|(cost, part)| shares[*cost as usize] += count * part);
+    }
+    shares.iter_mut().chain(&mut operators).for_each(|s| *s /= total);
+    (total.ln(), shares, operators)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_the_derivative() {
+        let charge = vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, 3e5), (UnitCost::Weights, 2e4), (UnitCost::ConvolutionBytes, 4e5)];
+        let workload = Workload { charges: vec![(charge, 7.0), (vec![(UnitCost::LaunchOther, 1.0), (UnitCost::PoolingBytes, 5e5)], 2.0)] };
+        let costs: Vec<f64> = (0..COSTS).map(|i| -3.0 - 0.1 * (i % 7) as f64).collect();
+        let (at, shares) = log_latency(&workload, &costs);
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        for i in 0..COSTS {
+            let mut moved = costs.clone();
+            moved[i] += 1e-6;
+            let slope = (log_latency(&workload, &moved).0 - at) / 1e-6;
+            assert!((slope - shares[i]).abs() < 1e-5, "{:?}: {slope} and {}", UnitCost::ALL[i], shares[i]);
+        }
+    }
+
+    #[test]
+    fn the_longest_part_decides() {
+        let charge = vec![(UnitCost::Spatial, 1e6), (UnitCost::ConvolutionBytes, 1.0)];
+        let (log, shares) = log_latency(&Workload { charges: vec![(charge, 1.0)] }, &[0.0; COSTS]);
+        assert!((log.exp() - 1e6 - 1.0).abs() < 1e-3 && shares[UnitCost::Spatial as usize] > 0.999);
+    }
+}

@@ -1,0 +1,134 @@
+//! Devices that are made of unit costs, adapted to from a few of their latencies.
+
+use super::{
+    adapted::Adapted,
+    charge::{COSTS, UnitCost, Workload},
+    mixture::{Measured, adapt},
+    population::{Generic, Population, Source, Trait},
+    roofline::log_latency,
+};
+use crate::metrics;
+
+/// Models whose launches, arithmetic, weights and traffic vary apart.
+fn models(count: usize) -> Vec<Workload> {
+    let spread = |i: usize, step: usize, from: f64, ratio: f64| from * ratio.powf(((i * step) % 17) as f64 / 16.0);
+    (0..count)
+        .map(|i| {
+            let conv = vec![
+                (UnitCost::LaunchConvolution, 1.0),
+                (UnitCost::Spatial, spread(i, 3, 1e6, 100.0)),
+                (UnitCost::Weights, spread(i, 5, 1e4, 100.0)),
+                (UnitCost::ConvolutionBytes, spread(i, 7, 1e5, 30.0)),
+            ];
+            let add = vec![(UnitCost::LaunchElementwise, 1.0), (UnitCost::ElementwiseBytes, spread(i, 11, 1e5, 30.0))];
+            Workload { charges: vec![(conv, 10.0 + (i % 13) as f64 * 4.0), (add, 5.0 + (i % 7) as f64 * 6.0)] }
+        })
+        .collect()
+}
+
+/// A device whose unit costs stray from the generic accelerator's, deterministically.
+fn device(number: usize, straying: f64) -> Vec<f64> {
+    let stray = |c: usize| straying * (((c * 7 + number * 13) % 11) as f64 / 5.0 - 1.0);
+    Generic::Accelerator.log_costs().iter().enumerate().map(|(c, cost)| cost + stray(c) + 0.2 * number as f64).collect()
+}
+
+fn latency(workload: &Workload, costs: &[f64]) -> f64 {
+    log_latency(workload, costs).0.exp()
+}
+
+fn source(number: usize, models: &[Workload], costs: &[f64]) -> Source {
+    let latencies_ns = models.iter().enumerate().map(|(i, w)| (i, latency(w, costs))).collect();
+    Source { device: format!("device {number}"), kind: Trait("npu".to_owned()), latencies_ns }
+}
+
+fn error(adapted: &Adapted, models: &[Workload], costs: &[f64], from: usize) -> f64 {
+    let truth: Vec<f64> = models[from..].iter().map(|w| latency(w, costs)).collect();
+    let points: Vec<f64> = models[from..].iter().map(|w| adapted.forecast(w, None).latency_ns().0).collect();
+    metrics::mape(&truth, &points)
+}
+
+fn measured(models: &[Workload], costs: &[f64], count: usize) -> Vec<Measured> {
+    (0..count).map(|model| Measured { model, ns: latency(&models[model], costs) }).collect()
+}
+
+#[test]
+fn a_few_latencies_and_other_devices_make_a_forecast() {
+    let models = models(60);
+    let truth = device(9, 0.6);
+    let sources: Vec<Source> = (0..6).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
+    let population = Population::learn(&models, &sources).without_residuals();
+    let kind = Trait("npu".to_owned());
+    let ten = adapt(&population, &models, &measured(&models, &truth, 10), Some(&kind));
+    let alone = adapt(&Population::empty(), &models, &measured(&models, &truth, 10), Some(&kind));
+    let (with, without) = (error(&ten, &models, &truth, 40), error(&alone, &models, &truth, 40));
+    assert!(with < 5.0 && with <= without + 0.5, "{with} % with sources, {without} % without");
+}
+
+#[test]
+fn more_latencies_and_more_sources_do_no_harm() {
+    let models = models(60);
+    let truth = device(9, 0.6);
+    let learn = |count: usize| {
+        let sources: Vec<Source> = (0..count).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
+        Population::learn(&models, &sources).without_residuals()
+    };
+    let kind = Trait("npu".to_owned());
+    let of = |sources: usize, samples: usize| error(&adapt(&learn(sources), &models, &measured(&models, &truth, samples), Some(&kind)), &models, &truth, 40);
+    assert!(of(6, 20) <= of(6, 5) + 0.5, "{} with 20, {} with 5", of(6, 20), of(6, 5));
+    let mut strange = source(7, &models[..40], &device(7, 3.0));
+    strange.kind = kind.clone();
+    let mut sources: Vec<Source> = (0..6).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
+    sources.push(strange);
+    let crowd = Population::learn(&models, &sources).without_residuals();
+    let with = error(&adapt(&crowd, &models, &measured(&models, &truth, 10), Some(&kind)), &models, &truth, 40);
+    assert!(with <= of(6, 10) + 1.0, "{with} with a strange source, {} without", of(6, 10));
+}
+
+#[test]
+fn what_sources_share_is_carried_over() {
+    let models = models(60);
+    let slow = |i: usize| if i.is_multiple_of(9) { 2.0 } else { 1.0 };
+    let shared = |number: usize| {
+        let mut source = source(number, &models[..40], &device(number, 0.4));
+        source.latencies_ns.iter_mut().for_each(|(i, ns)| *ns *= slow(*i));
+        source
+    };
+    let population = Population::learn(&models, &(0..5).map(shared).collect::<Vec<_>>());
+    let truth = device(8, 0.4);
+    let given: Vec<Measured> = (0..10).map(|model| Measured { model, ns: slow(model) * latency(&models[model], &truth) }).collect();
+    let adapted = adapt(&population, &models, &given, None);
+    let actual = |i: usize| slow(i) * latency(&models[i], &truth);
+    let (known, unknown) = (adapted.forecast(&models[36], Some(36)), adapted.forecast(&models[45], None));
+    assert!((known.log_ns - actual(36).ln()).abs() < 0.1, "{} of {}", known.log_ns.exp(), actual(36));
+    let wrong = (unknown.log_ns - actual(45).ln()).abs();
+    assert!(wrong > 0.25, "nothing in the workload tells that it is slow: {wrong}");
+    assert!(unknown.half_width > known.half_width, "a model that no source has is less sure");
+}
+
+#[test]
+fn says_what_latencies_do_not_constrain_and_what_to_measure() {
+    let mut models = models(12);
+    let token = vec![(UnitCost::LaunchDynamic, 1.0), (UnitCost::Dynamic, 1e8)];
+    models.push(Workload { charges: vec![(token, 50.0)] });
+    let truth = device(3, 0.3);
+    let adapted = adapt(&Population::empty(), &models, &measured(&models, &truth, 8), None);
+    let unconstrained = adapted.unconstrained(&models.iter().collect::<Vec<_>>());
+    assert!(unconstrained.iter().any(|(cost, _)| *cost == UnitCost::Dynamic), "{unconstrained:?}");
+    assert!(!unconstrained.iter().any(|(cost, _)| *cost == UnitCost::Spatial), "{unconstrained:?}");
+    let done: Vec<usize> = (0..8).collect();
+    let suggested = adapted.suggest(&models, &done, 20);
+    assert_eq!((suggested.first(), suggested.len()), (Some(&12), 5), "the only model with products of computed tensors first, no measured one at all");
+}
+
+#[test]
+fn bad_input_gives_a_wide_forecast_and_no_panic() {
+    let models = models(5);
+    let bad = [Measured { model: 99, ns: 1.0 }, Measured { model: 0, ns: f64::NAN }, Measured { model: 1, ns: -1.0 }];
+    let nothing = Source { device: String::new(), kind: Trait::default(), latencies_ns: [(0, f64::INFINITY), (77, 1.0)].into() };
+    let population = Population::learn(&models, &[nothing]);
+    assert_eq!(population.sources(), 0);
+    let forecast = adapt(&population, &models, &bad, None).forecast(&models[0], None);
+    assert!(forecast.log_ns.is_finite() && forecast.half_width > 1.0);
+    assert!(adapt(&population, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite());
+    assert_eq!(UnitCost::ALL.len(), COSTS);
+}

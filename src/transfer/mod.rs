@@ -1,0 +1,174 @@
+//! How well is a device forecast that nobody here holds? Published latencies, one device left out at a time, a handful of its latencies given back.
+//!
+//! Each test draws the measured models anew for every seed; a source never shares the device of the target. See `docs/adapting.md` for the figures.
+
+mod cells;
+mod npu;
+mod phones;
+
+pub use cells::CellTest;
+pub use npu::NpuTest;
+pub use phones::PhoneTest;
+
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How every test is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Protocol {
+    /// Models measured on the target.
+    pub samples: usize,
+    /// Draws of which models those are.
+    pub seeds: u64,
+    /// Devices that are targets; all where empty. Sources are those that are not in the list, whatever their number.
+    pub unseen: Vec<String>,
+    /// Threads.
+    pub threads: usize,
+}
+
+/// What a score means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Spearman's rank correlation; the mean over targets counts.
+    Spearman,
+    /// Mean absolute percentage error, in percent; the median over targets counts.
+    Mape,
+    /// Share of truths within the 90 % interval, in percent; the mean over targets counts.
+    Coverage,
+}
+
+/// Scores of one target, one per seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores {
+    /// Device and setting.
+    pub target: String,
+    /// One per seed.
+    pub by_seed: Vec<f64>,
+}
+
+/// One row of the table of targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What was tested.
+    pub test: String,
+    /// What the scores are.
+    pub measure: Measure,
+    /// All targets.
+    pub scores: Vec<Scores>,
+}
+
+impl Outcome {
+    /// The score over all targets, for each seed.
+    #[must_use]
+    pub fn by_seed(&self) -> Vec<f64> {
+        let seeds = self.scores.iter().map(|s| s.by_seed.len()).min().unwrap_or(0);
+        (0..seeds).map(|seed| self.over_targets(self.scores.iter().map(|s| s.by_seed[seed]).collect())).collect()
+    }
+
+    /// The score over all targets of each target's mean over seeds.
+    #[must_use]
+    pub fn score(&self) -> f64 {
+        self.over_targets(self.scores.iter().map(|s| mean(&s.by_seed)).collect())
+    }
+
+    /// Standard deviation over seeds.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        let seeds = self.by_seed();
+        let middle = mean(&seeds);
+        (seeds.iter().map(|s| (s - middle).powi(2)).sum::<f64>() / (seeds.len().max(2) - 1) as f64).sqrt()
+    }
+
+    fn over_targets(&self, mut scores: Vec<f64>) -> f64 {
+        match self.measure {
+            Measure::Spearman | Measure::Coverage => mean(&scores),
+            Measure::Mape => {
+                scores.sort_unstable_by(f64::total_cmp);
+                let middle = scores.len() / 2;
+                let at = |i: usize| scores.get(i).copied().unwrap_or(0.0);
+                if scores.len() % 2 == 1 { at(middle) } else { f64::midpoint(at(middle.saturating_sub(1)), at(middle)) }
+            }
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The numbers in an order that the seed decides.
+fn shuffled(mut items: Vec<usize>, seed: u64) -> Vec<usize> {
+    items.shuffle(&mut StdRng::seed_from_u64(seed));
+    items
+}
+
+/// Spearman's rank correlation, ties sharing their mean rank; 0 where one side does not vary.
+#[must_use]
+pub fn spearman(a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (ranks(a), ranks(b));
+    let (ma, mb) = (mean(&a), mean(&b));
+    let covariance: f64 = a.iter().zip(&b).map(|(x, y)| (x - ma) * (y - mb)).sum();
+    let square = |v: &[f64], m: f64| v.iter().map(|x| (x - m).powi(2)).sum::<f64>();
+    let scale = (square(&a, ma) * square(&b, mb)).sqrt();
+    if scale > 0.0 { covariance / scale } else { 0.0 }
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let mut ranks = vec![0.0; values.len()];
+    for tied in order.chunk_by(|&a, &b| values[a] == values[b]) {
+        let before = values.iter().filter(|v| **v < values[tied[0]]).count();
+        tied.iter().for_each(|&i| ranks[i] = before as f64 + (tied.len() as f64 - 1.0) / 2.0);
+    }
+    ranks
+}
+
+/// `job` of every number below `count`, on several threads, in order.
+fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= count {
+                return done;
+            }
+            done.push((i, job(i)));
+        }
+    };
+    let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, t)| t).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spearman_by_hand() {
+        assert!((spearman(&[1.0, 2.0, 3.0], &[10.0, 20.0, 90.0]) - 1.0).abs() < 1e-12);
+        assert!((spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
+        assert!((spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]) - 0.948_683_298).abs() < 1e-6, "ties share their rank");
+        assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), 0.0);
+    }
+
+    #[test]
+    fn order_and_seed_decide_everything() {
+        assert_eq!(shuffled((0..20).collect(), 3), shuffled((0..20).collect(), 3));
+        assert_ne!(shuffled((0..20).collect(), 3), shuffled((0..20).collect(), 4));
+        assert_eq!(parallel(50, 3, |i| i * i), (0..50).map(|i| i * i).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_median_target_counts_for_errors_and_the_mean_for_ranks() {
+        let scores = [1.0, 2.0, 9.0].map(|s| Scores { target: String::new(), by_seed: vec![s, s + 1.0] }).to_vec();
+        let of = |measure| Outcome { test: String::new(), measure, scores: scores.clone() };
+        assert_eq!((of(Measure::Mape).score(), of(Measure::Spearman).score()), (2.5, 4.5));
+        assert_eq!(of(Measure::Mape).by_seed(), [2.0, 3.0]);
+    }
+}
