@@ -13,11 +13,7 @@ use crate::{
 };
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::Mutex,
-};
+use std::{collections::BTreeMap, path::Path, sync::Mutex};
 use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
