@@ -234,8 +234,8 @@ impl Report for Placements {
                 "decoders": s.decoders.iter().map(|&p| name(p)).collect::<Vec<_>>(),
                 "execution": row.execution(),
                 "forecast": {"period_ns": s.period_ns, "latency_ns": s.latency_ns, "evidence": Evidence::CostModel},
-                "simulated": {"period_ns": row.simulated_ns(), "evidence": Evidence::Simulation},
-                "live": row.live_ns().map(|ns| json!({"period_ns": ns, "latency_p50_ns": row.latency_ns(0.5), "latency_p99_ns": row.latency_ns(0.99), "evidence": Evidence::Live})),
+                "simulated": over(row.rounds.iter().map(|round| &round.simulated).collect(), row.simulated_ns(), Evidence::Simulation),
+                "live": over(row.rounds.iter().filter_map(|round| round.live.as_ref()).collect(), row.live_ns(), Evidence::Live),
                 "rounds": row.rounds.iter().map(round).collect::<Vec<_>>(),
                 "error": row.error(),
                 "eta": row.eta(),
@@ -248,4 +248,18 @@ impl Report for Placements {
             "slowdown_side_by_side": self.slowdown, "placements": rows, "live_regret": self.regret().map(|r| r.0),
         }))
     }
+}
+
+/// What a stream got over all rounds, as JSON; null where there is none.
+fn over(outcomes: Vec<&StreamOutcome>, period_ns: Option<f64>, evidence: Evidence) -> Value {
+    let quantile = |share| {
+        let each: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.latency_quantile(share)).map(|ns| ns as f64).collect();
+        metrics::median(&each)
+    };
+    let sum = |of: fn(&StreamOutcome) -> u64| outcomes.iter().map(|outcome| of(outcome)).sum::<u64>();
+    if outcomes.is_empty() {
+        return Value::Null;
+    }
+    json!({"period_ns": period_ns, "latency_p50_ns": quantile(0.5), "latency_p99_ns": quantile(0.99),
+        "frames": sum(|o| o.completed), "late": sum(|o| o.late), "dropped": sum(|o| o.dropped), "evidence": evidence})
 }
