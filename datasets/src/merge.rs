@@ -27,10 +27,7 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
         }
         merged.warnings.extend(dataset.warnings);
     }
-    let store = Store::open_or_create(out)?;
-    if store.visits() > 0 {
-        return Err(DatasetError::NotADataset { path: out.to_owned(), reason: "it holds measurements; merge into a new folder".to_owned() });
-    }
+    let _held = Store::open_empty(out, "merge")?;
     write_tables(out, &merged)?;
     Ok(merged)
 }

@@ -79,6 +79,15 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens a folder that holds no measurements yet, for what is only done into a new one.
+    pub(crate) fn open_empty(folder: &Path, what: &str) -> Result<Self, DatasetError> {
+        let store = Self::open_or_create(folder)?;
+        if store.visits() > 0 {
+            return Err(DatasetError::NotADataset { path: folder.to_owned(), reason: format!("it holds measurements; {what} into a new folder") });
+        }
+        Ok(store)
+    }
+
     fn learn_tables(&mut self) -> Result<(), DatasetError> {
         for row in model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, &self.folder)?)? {
             self.visits.insert(row.key, row.status);

@@ -131,7 +131,7 @@ impl Work<'_> {
 
     /// Gives constants that are broadcast with something of the image's size the new extent: position embeddings, masks.
     fn fit_constants(&mut self, node: &Node) -> Result<(), String> {
-        if !is_broadcast(&node.op.kind) {
+        if !shape::is_broadcast(&node.op.kind) && node.op.kind != OpKind::PRelu {
             return Ok(());
         }
         let computed: Vec<(Vec<usize>, Vec<usize>)> = node.inputs.iter().filter_map(|id| self.change(*id)).collect();
@@ -194,25 +194,6 @@ impl Work<'_> {
         dimensions.iter().for_each(|d| self.known.remember(d));
         dimensions
     }
-}
-
-/// Whether inputs are brought to a common shape, so that a constant must grow with the others.
-fn is_broadcast(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Add
-            | OpKind::Sub
-            | OpKind::Mul
-            | OpKind::Div
-            | OpKind::Pow
-            | OpKind::Min
-            | OpKind::Max
-            | OpKind::Mod
-            | OpKind::Where
-            | OpKind::Compare
-            | OpKind::Logical
-            | OpKind::PRelu
-    )
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod window;
 
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, Precision, TensorSpec};
 
-pub(crate) use elementwise::broadcast;
+pub(crate) use elementwise::{broadcast, is_broadcast};
 
 /// The largest number of elements a tensor may have.
 pub const MAX_ELEMENTS: u64 = 1 << 40;

@@ -95,23 +95,23 @@ pub fn run(args: &AdaptArgs) -> CliResult {
 
 fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -> CliResult {
     let files = ModelArgs { models: args.models.clone(), dimensions: Vec::new() }.read()?;
-    let mut models = Models::of(&files);
+    let mut models = Models::default();
+    let indices: Vec<usize> = files.iter().map(|file| models.index(&file.graph)).collect();
     let given = latencies::read(csv, &files)?;
-    let measured: Vec<Measured> = given.iter().filter_map(|(model, ns)| Some(Measured { model: models.index(&files.get(*model)?.graph), ns: *ns })).collect();
+    let measured: Vec<Measured> = given.iter().filter_map(|(file, ns)| Some(Measured { model: *indices.get(*file)?, ns: *ns })).collect();
     let environment = environment(args, csv);
     let kind = sources::kind(&environment);
-    let sources = sources::read(&args.from, &files, &mut models, &environment)?;
+    let sources = sources::read(&args.from, &files, &indices, &mut models, &environment)?;
     let population = Population::learn(&models.workloads, &sources.sources);
     let adapted = adapt(&population, &models.workloads, &measured, Some(&kind));
     let named: Vec<(String, f64)> = given.iter().filter_map(|(i, ns)| Some((files.get(*i)?.identity.name.clone(), *ns))).collect();
     let origin = if args.source.is_some() { Origin::Imported } else { Origin::Measured };
     let provenance = Provenance { environment, origin, source: args.source.clone(), measured: named, sources: sources.names };
-    let candidates: Vec<usize> = files.iter().map(|f| models.index(&f.graph)).collect();
     let report = Adaptation {
         out: out.to_owned(),
         left_out: left_out(&population, &models.workloads, &measured, &kind),
-        unconstrained: adapted.unconstrained(&candidates.iter().filter_map(|&i| models.workloads.get(i)).collect::<Vec<_>>()),
-        suggested: suggested(args.suggest, &adapted, &files, &models, &measured),
+        unconstrained: adapted.unconstrained(&indices.iter().filter_map(|&i| models.workloads.get(i)).collect::<Vec<_>>()),
+        suggested: suggested(args.suggest, &adapted, &files, &indices, &models.workloads, &measured),
         bundle: AdaptedBundle::new(adapted, provenance, models.by_architecture),
     };
     report.bundle.save(out)?;
@@ -147,10 +147,9 @@ fn left_out(population: &Population, workloads: &[Workload], measured: &[Measure
     (0..measured.len()).map(without).collect()
 }
 
-/// Names of models worth measuring next.
-fn suggested(count: usize, adapted: &Adapted, files: &[Model], models: &Models, measured: &[Measured]) -> Vec<String> {
-    let indices: Vec<usize> = files.iter().map(|f| models.by_architecture.get(&f.identity.architecture).copied().unwrap_or(usize::MAX)).collect();
-    let workloads: Vec<Workload> = indices.iter().map(|&i| models.workloads.get(i).cloned().unwrap_or_default()).collect();
+/// Names of files worth measuring next; `indices`: their workloads.
+fn suggested(count: usize, adapted: &Adapted, files: &[Model], indices: &[usize], workloads: &[Workload], measured: &[Measured]) -> Vec<String> {
+    let workloads: Vec<Workload> = indices.iter().map(|&i| workloads[i].clone()).collect();
     let done: Vec<usize> = (0..files.len()).filter(|&f| measured.iter().any(|m| m.model == indices[f])).collect();
     adapted.suggest(&workloads, &done, count).into_iter().filter_map(|f| Some(files.get(f)?.identity.name.clone())).collect()
 }

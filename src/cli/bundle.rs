@@ -53,11 +53,10 @@ pub fn run(command: &BundleCommand) -> CliResult {
         BundleCommand::List { format } => output::print(&Listed::read(), *format),
         BundleCommand::Inspect { bundle, format } => {
             let path = find(bundle)?;
-            if let Some(bundle) = AdaptedBundle::load(&path)? {
-                return output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format);
+            match load(&path)? {
+                Opened::Adapted(bundle) => output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format),
+                Opened::Trained(bundle) => output::print(&BundleReport { bundle: &bundle, path: &path }, *format),
             }
-            let bundle = PredictorBundle::load(&path)?;
-            output::print(&BundleReport { bundle: &bundle, path: &path }, *format)
         }
     }
 }

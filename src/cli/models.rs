@@ -22,6 +22,20 @@ pub struct ModelArgs {
     pub dimensions: Vec<(String, usize)>,
 }
 
+/// Sizes of symbolic dimensions, where models are named in another way.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Dimensions {
+    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
+    pub dimensions: Vec<(String, usize)>,
+}
+
+impl Dimensions {
+    pub fn read_options(&self) -> ReadOptions {
+        ReadOptions { dimensions: self.dimensions.iter().cloned().collect() }
+    }
+}
+
 pub fn parse_dimension(text: &str) -> Result<(String, usize), String> {
     let (name, size) = text.split_once('=').ok_or("expected NAME=SIZE, e.g. batch=1")?;
     match size.parse::<usize>() {

@@ -11,7 +11,7 @@ use super::numbers::{Atom, Numbers};
 use vitempo_search_space::{Activation, Architecture, Norm, Stage, Stages, TokenMixer};
 
 /// Channels beyond which an engine pads or not: what is no multiple of it is a class of its own.
-const BLOCK: u16 = 16;
+pub(super) const BLOCK: u16 = 16;
 /// Blocks of a stage that are told apart; every further one adds what the third does.
 const DEPTH: u8 = 3;
 

@@ -2,7 +2,7 @@
 
 use super::QueryError;
 use vitempo_graph::{Graph, OpSpec, Work};
-use vitempo_predictors::{Batch, Footprint, PredictorBundle, Span, Tally};
+use vitempo_predictors::{Batch, Estimate, Footprint, PredictorBundle, Span, Tally};
 
 /// Relative difference by which sums in another order may differ.
 const ROUNDING: f64 = 1e-12;
@@ -82,9 +82,16 @@ impl Meter for Latencies<'_> {
     }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Tally> {
+        self.estimates(kernels).into_iter().map(|estimate| Tally::default().with(estimate, 1)).collect()
+    }
+}
+
+impl Latencies<'_> {
+    /// As [`Meter::measure`], before anything is added up.
+    pub(crate) fn estimates(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Estimate> {
         let mut batch = Batch::new(&self.0.predictors);
         kernels(&mut |kernel, footprint| batch.push(kernel, footprint));
-        batch.estimates().into_iter().map(|estimate| Tally::default().with(estimate, 1)).collect()
+        batch.estimates()
     }
 }
 

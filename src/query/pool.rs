@@ -1,7 +1,7 @@
 //! [`Pool`]: stages of a space by class, to make templates of.
 
 use super::{
-    link::{CLASSES, Class, Link, coarse, links},
+    link::{BLOCK, CLASSES, Class, Link, coarse, links},
     numbers::{ATOMS, Atom, Quantity},
 };
 use std::collections::BTreeSet;
@@ -16,9 +16,8 @@ const EXAMPLES: usize = 8;
 /// Examples that check it.
 pub(super) const CHECKS: usize = 4;
 const SEED: u64 = 0x7ab1e;
-/// What engines pad to whole blocks, and how large these are: examples must show both what happens to the rest and that there is none.
+/// What engines pad to whole blocks: examples must show both what happens to the rest and that there is none.
 const PADDED: [Quantity; 4] = [Quantity::Channels, Quantity::ChannelsBefore, Quantity::MlpChannels, Quantity::MixerChannels];
-const BLOCK: i64 = 16;
 
 /// Stages by class, and one architecture they are from.
 pub(super) struct Pool {
@@ -44,7 +43,8 @@ impl Pool {
         pool
     }
 
-    /// Stages of a class, or of all in a coarse one, that differ from each other in as much as possible, then some to check with; and an architecture with the space's channels and classes.
+    /// Stages of a class, or of all in a coarse one, that differ from each other in as much as possible, then some to check with; and an architecture with
+    /// the space's channels and classes.
     pub(super) fn examples(&self, class: Class) -> (Vec<Link>, Option<Architecture>) {
         let within = |own: Class| own == class || coarse(own) == class;
         let mut rest: Vec<&Link> = self.links.iter().zip(0..).filter(|(_, own)| within(*own)).flat_map(|(links, _)| links).collect();
@@ -52,7 +52,7 @@ impl Pool {
         let mut chosen = Vec::new();
         while chosen.len() < EXAMPLES && !rest.is_empty() {
             let numbers = |link: &Link| ATOMS.map(|atom: Atom| (atom.mask(), link.numbers.get(atom)));
-            let whole = |link: &Link| PADDED.map(|quantity| (quantity.mask() + 1, quantity.of(link.numbers) % BLOCK));
+            let whole = |link: &Link| PADDED.map(|quantity| (quantity.mask() + 1, quantity.of(link.numbers) % i64::from(BLOCK)));
             let values = |link: &Link| numbers(link).into_iter().chain(whole(link)).chain([(0, i64::from(link.class()))]);
             let news = |link: &Link| values(link).filter(|value| !seen.contains(value)).count();
             let best = (0..rest.len()).max_by_key(|&i| (news(rest[i]), std::cmp::Reverse(i))).unwrap_or(0);

@@ -38,6 +38,7 @@ mod tests {
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
         // Differences of ranks 1, 1, 1, 1: 1 - 6 * 4 / (4 * 15).
         assert!(spearman(&[1.0, 2.0, 3.0, 4.0], &[2.0, 1.0, 4.0, 3.0]).is_some_and(|r| (r - 0.6).abs() < 1e-12));
+        assert!(spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).is_some_and(|r| (r - 0.948_683_298).abs() < 1e-6), "ties share their rank");
         assert_eq!(spearman(&[1.0], &[1.0]), None);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(spearman(&[1.0, 2.0], &[1.0]), None);

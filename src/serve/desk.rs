@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use vitempo_graph::{Graph, OpSpec, PredictionSource};
-use vitempo_predictors::{Batch, Estimate, Footprint, PredictorBundle, Span, Tally};
+use vitempo_predictors::{Estimate, Footprint, PredictorBundle, Span, Tally};
 use vitempo_search_space::{Architecture, Space};
 
 /// Architectures from which on tables are made: making them takes about as long as so many graphs.
@@ -68,9 +68,7 @@ impl Meter for Marked {
     }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Sum> {
-        let mut batch = Batch::new(&self.0.predictors);
-        kernels(&mut |kernel, footprint| batch.push(kernel, footprint));
-        batch.estimates().into_iter().map(Sum::of).collect()
+        Latencies(&self.0).estimates(kernels).into_iter().map(Sum::of).collect()
     }
 }
 

@@ -1,10 +1,11 @@
 //! NAS-Bench-201 and FBNet after HELP's protocol: samples from the pool (the first architectures), ranks of the 1 000 after it, both within the 10-90 % band
 //! of the target's latency. Ranks of all 1 000 are given too.
 
-use super::{Measure, Outcome, Protocol, Scores, mean, parallel, shuffled, spearman};
+use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{Cells, Column},
     predictors::adapt::{Adapted, Measured, Population, Source, Trait, Workload, adapt},
+    search::spearman,
 };
 use std::collections::BTreeMap;
 
@@ -97,7 +98,7 @@ impl CellTest<'_> {
         let band = self.band(target, self.pool..self.pool + QUERY);
         let judge = |chosen: &[usize], by: &dyn Fn(usize) -> f64| {
             let truth: Vec<f64> = chosen.iter().filter_map(|&i| target.ns[i]).collect();
-            spearman(&chosen.iter().map(|&i| by(i)).collect::<Vec<_>>(), &truth)
+            spearman(&chosen.iter().map(|&i| by(i)).collect::<Vec<_>>(), &truth).unwrap_or(0.0)
         };
         let of = |i: usize| forecasts.get(&i).copied().unwrap_or(0.0);
         let macs = |i: usize| -> f64 {
@@ -137,14 +138,5 @@ fn family(device: &Column) -> String {
     match device.name.rsplit_once('_') {
         Some((gpu, batch)) if device.class == "gpu" && batch.parse::<u32>().is_ok() => gpu.to_owned(),
         _ => device.name.clone(),
-    }
-}
-
-/// The mean of several targets' scores.
-impl Scores {
-    /// Mean over seeds.
-    #[must_use]
-    pub fn mean(&self) -> f64 {
-        mean(&self.by_seed)
     }
 }

@@ -10,6 +10,7 @@ pub use cells::CellTest;
 pub use npu::NpuTest;
 pub use phones::PhoneTest;
 
+use crate::predictors::metrics;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,6 +47,14 @@ pub struct Scores {
     pub by_seed: Vec<f64>,
 }
 
+impl Scores {
+    /// Mean over seeds.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        mean(&self.by_seed)
+    }
+}
+
 /// One row of the table of targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -62,13 +71,13 @@ impl Outcome {
     #[must_use]
     pub fn by_seed(&self) -> Vec<f64> {
         let seeds = self.scores.iter().map(|s| s.by_seed.len()).min().unwrap_or(0);
-        (0..seeds).map(|seed| self.over_targets(self.scores.iter().map(|s| s.by_seed[seed]).collect())).collect()
+        (0..seeds).map(|seed| self.over_targets(&self.scores.iter().map(|s| s.by_seed[seed]).collect::<Vec<f64>>())).collect()
     }
 
     /// The score over all targets of each target's mean over seeds.
     #[must_use]
     pub fn score(&self) -> f64 {
-        self.over_targets(self.scores.iter().map(|s| mean(&s.by_seed)).collect())
+        self.over_targets(&self.scores.iter().map(Scores::mean).collect::<Vec<f64>>())
     }
 
     /// Standard deviation over seeds.
@@ -79,15 +88,10 @@ impl Outcome {
         (seeds.iter().map(|s| (s - middle).powi(2)).sum::<f64>() / (seeds.len().max(2) - 1) as f64).sqrt()
     }
 
-    fn over_targets(&self, mut scores: Vec<f64>) -> f64 {
+    fn over_targets(&self, scores: &[f64]) -> f64 {
         match self.measure {
-            Measure::Spearman | Measure::Coverage => mean(&scores),
-            Measure::Mape => {
-                scores.sort_unstable_by(f64::total_cmp);
-                let middle = scores.len() / 2;
-                let at = |i: usize| scores.get(i).copied().unwrap_or(0.0);
-                if scores.len() % 2 == 1 { at(middle) } else { f64::midpoint(at(middle.saturating_sub(1)), at(middle)) }
-            }
+            Measure::Spearman | Measure::Coverage => mean(scores),
+            Measure::Mape => metrics::median(scores).unwrap_or(0.0),
         }
     }
 }
@@ -100,28 +104,6 @@ fn mean(values: &[f64]) -> f64 {
 fn shuffled(mut items: Vec<usize>, seed: u64) -> Vec<usize> {
     items.shuffle(&mut StdRng::seed_from_u64(seed));
     items
-}
-
-/// Spearman's rank correlation, ties sharing their mean rank; 0 where one side does not vary.
-#[must_use]
-pub fn spearman(a: &[f64], b: &[f64]) -> f64 {
-    let (a, b) = (ranks(a), ranks(b));
-    let (ma, mb) = (mean(&a), mean(&b));
-    let covariance: f64 = a.iter().zip(&b).map(|(x, y)| (x - ma) * (y - mb)).sum();
-    let square = |v: &[f64], m: f64| v.iter().map(|x| (x - m).powi(2)).sum::<f64>();
-    let scale = (square(&a, ma) * square(&b, mb)).sqrt();
-    if scale > 0.0 { covariance / scale } else { 0.0 }
-}
-
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-    let mut ranks = vec![0.0; values.len()];
-    for tied in order.chunk_by(|&a, &b| values[a] == values[b]) {
-        let before = values.iter().filter(|v| **v < values[tied[0]]).count();
-        tied.iter().for_each(|&i| ranks[i] = before as f64 + (tied.len() as f64 - 1.0) / 2.0);
-    }
-    ranks
 }
 
 /// `job` of every number below `count`, on several threads, in order.
@@ -138,7 +120,7 @@ fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sy
         }
     };
     let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
     all.sort_by_key(|(i, _)| *i);
@@ -148,14 +130,6 @@ fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sy
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spearman_by_hand() {
-        assert!((spearman(&[1.0, 2.0, 3.0], &[10.0, 20.0, 90.0]) - 1.0).abs() < 1e-12);
-        assert!((spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
-        assert!((spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]) - 0.948_683_298).abs() < 1e-6, "ties share their rank");
-        assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), 0.0);
-    }
 
     #[test]
     fn order_and_seed_decide_everything() {

@@ -2,3 +2,47 @@
 
 pub(crate) mod mobile_ml_benchmark;
 pub(crate) mod published;
+
+use vitempo_graph::{Environment, Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
+
+/// A visit's place and origin: where, among which visits of the same model there, and who published it.
+struct Visit<'a> {
+    environment: &'a Environment,
+    sitting: &'a str,
+    round: usize,
+    source: &'a str,
+}
+
+/// A visit as it was published. What the protocol was is not told: one sample per quantity, at an unknown time.
+fn profile(model: ModelIdentity, visit: &Visit<'_>, e2e_ns: Option<u64>, operators: Vec<Measurement>) -> ModelProfile {
+    ModelProfile {
+        model,
+        environment: visit.environment.clone(),
+        sitting: visit.sitting.to_owned(),
+        round: visit.round,
+        started_unix_ms: 0,
+        origin: Origin::Imported,
+        source: Some(visit.source.to_owned()),
+        protocol: Protocol {
+            warmups: 0,
+            min_repeats: 1,
+            max_repeats: 1,
+            target_spread: 0.0,
+            rounds: 1,
+            seed: 0,
+            input_distribution: "not told; samples are published means".to_owned(),
+        },
+        e2e: one_sample(e2e_ns),
+        e2e_profiled: Samples::default(),
+        reference: Samples::default(),
+        executed: Executed::of(&operators),
+        operators,
+        peak_memory_bytes: None,
+        energy_per_inference_uj: None,
+        status: Status::Ok,
+    }
+}
+
+fn one_sample(ns: Option<u64>) -> Samples {
+    Samples { wall_ns: ns.into_iter().collect(), cpu_ns: Vec::new() }
+}

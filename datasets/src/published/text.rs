@@ -3,7 +3,7 @@
 use crate::DatasetError;
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -14,12 +14,14 @@ const LARGEST: u64 = 1 << 29;
 pub(super) fn read(path: &Path) -> Result<String, DatasetError> {
     let file = File::open(path).map_err(DatasetError::io("read", path))?;
     let mut text = String::new();
-    if path.extension().is_some_and(|e| e == "gz") {
-        flate2::read::GzDecoder::new(file).take(LARGEST).read_to_string(&mut text)
+    let read = if path.extension().is_some_and(|e| e == "gz") {
+        flate2::read::GzDecoder::new(file).take(LARGEST + 1).read_to_string(&mut text)
     } else {
-        file.take(LARGEST).read_to_string(&mut text)
+        file.take(LARGEST + 1).read_to_string(&mut text)
+    };
+    if read.map_err(DatasetError::io("read", path))? as u64 > LARGEST {
+        return Err(DatasetError::NotImportable { path: path.to_owned(), reason: format!("it holds more than {} MiB", LARGEST >> 20) });
     }
-    .map_err(DatasetError::io("read", path))?;
     Ok(text)
 }
 
@@ -75,9 +77,10 @@ impl Table {
 /// The JSON values of a file with one in each line.
 pub(super) fn json_lines(path: &Path) -> Result<Vec<serde_json::Value>, DatasetError> {
     let text = read(path)?;
-    let parse = |(line, text): (usize, std::io::Result<String>)| {
-        let wrong = |reason: String| DatasetError::Import { path: path.to_owned(), line: line as u64 + 1, column: "json".to_owned(), reason };
-        serde_json::from_str(&text.map_err(|e| wrong(e.to_string()))?).map_err(|e| wrong(e.to_string()))
+    let parse = |(line, json): (usize, &str)| {
+        let wrong =
+            |e: serde_json::Error| DatasetError::Import { path: path.to_owned(), line: line as u64 + 1, column: "json".to_owned(), reason: e.to_string() };
+        serde_json::from_str(json).map_err(wrong)
     };
-    BufReader::new(text.as_bytes()).lines().enumerate().map(parse).collect()
+    text.lines().enumerate().map(parse).collect()
 }

@@ -5,16 +5,20 @@ use crate::{Attributes, OpKind, Operand, Precision, TensorSpec};
 
 pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
     let first = operand(inputs, 0)?;
+    let shape = if is_broadcast(kind) { broadcast_all(inputs)? } else { first.shape.clone() };
     let output = match kind {
-        OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Pow | OpKind::Min | OpKind::Max | OpKind::Mod | OpKind::Elementwise => {
-            like(first, broadcast_all(inputs)?)
-        }
-        OpKind::Compare | OpKind::Logical => TensorSpec::new(broadcast_all(inputs)?, Precision::Bool),
-        OpKind::Where => like(operand(inputs, 1)?, broadcast_all(inputs)?),
-        OpKind::Cast => TensorSpec::new(first.shape.clone(), precision(a)?.ok_or("attribute `to` is missing")?),
-        _ => like(first, first.shape.clone()),
+        OpKind::Compare | OpKind::Logical => TensorSpec::new(shape, Precision::Bool),
+        OpKind::Where => like(operand(inputs, 1)?, shape),
+        OpKind::Cast => TensorSpec::new(shape, precision(a)?.ok_or("attribute `to` is missing")?),
+        _ => like(first, shape),
     };
     Ok(vec![output])
+}
+
+/// Whether inputs are brought to a common shape, which is the output's.
+pub(crate) fn is_broadcast(kind: &OpKind) -> bool {
+    let arithmetic = matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Pow | OpKind::Min | OpKind::Max | OpKind::Mod);
+    arithmetic || matches!(kind, OpKind::Elementwise | OpKind::Compare | OpKind::Logical | OpKind::Where)
 }
 
 fn broadcast_all(inputs: &[Operand]) -> Result<Vec<usize>, String> {

@@ -3,7 +3,7 @@
 use super::{Setup, System, Trace, Wishes};
 use crate::{
     Evidence,
-    simulator::{Outcome, Reading},
+    simulator::{Outcome, Reading, nearest_rank},
 };
 use serde::Serialize;
 
@@ -143,7 +143,7 @@ impl AriaOutcome {
     pub(super) fn of(setup: &Setup, trace: &Trace, wishes: &Wishes, record: &Record, simulated: &Outcome) -> Self {
         let mut latencies: Vec<u64> = record.frames.iter().map(|f| f.latency_ns).collect();
         latencies.sort_unstable();
-        let rank = |share: f64| latencies.get(((share * latencies.len() as f64).ceil() as usize).clamp(1, latencies.len().max(1)) - 1).copied().unwrap_or(0);
+        let rank = |share: f64| nearest_rank(&latencies, share).unwrap_or(0);
         let mean = |of: &dyn Fn(&FrameRecord) -> f64| record.frames.iter().map(of).sum::<f64>() / record.frames.len().max(1) as f64;
         let classes = SPEEDS.iter().chain([&[0.0, f64::INFINITY]]);
         Self {

@@ -39,10 +39,10 @@ pub fn sweep(rehearsal: &Rehearsal, truths: &[Truth], confidences: &[Option<f64>
     let mut all = Vec::new();
     for &confidence in confidences {
         let wishes = Wishes { confidence: confidence.unwrap_or(POINT), ..rehearsal.wishes };
+        let planned = plan(rehearsal.costs, &wishes)?;
         for &truth in truths {
             let off = Rehearsal { wishes, truth, ..*rehearsal };
             let (follows, held) = (off.run(System::Aria)?, off.run(System::S2)?);
-            let planned = plan(rehearsal.costs, &wishes)?;
             all.push(Off {
                 target_ns: wishes.target_ns,
                 truth,

@@ -27,6 +27,6 @@ mod thermal;
 pub use application::Application;
 pub use device::{Contention, Dvfs, ProcessorModel};
 pub use engine::{simulate, simulate_application};
-pub use outcome::{Outcome, ProcessorOutcome, Reading, Span, StreamOutcome};
+pub use outcome::{Outcome, ProcessorOutcome, Reading, Span, StreamOutcome, nearest_rank};
 pub use scenario::{Camera, Gate, Policy, Scenario, ScenarioError, Source, StageModel, Stream, Task};
 pub use thermal::{Thermal, Throttle};

@@ -88,14 +88,20 @@ impl Outcome {
     }
 }
 
+/// Of sorted values, the one up to which this share of them lies (nearest rank); `None` without any.
+#[must_use]
+pub fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
+}
+
 impl StreamOutcome {
     /// Latency below which this share of frames lies, ns (nearest rank); `None` before the first result.
     #[must_use]
     pub fn latency_quantile(&self, share: f64) -> Option<u64> {
         let mut sorted = self.latency_ns.clone();
         sorted.sort_unstable();
-        let rank = (share * sorted.len() as f64).ceil() as usize;
-        sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
+        nearest_rank(&sorted, share)
     }
 
     /// Mean time between results, ns; `None` before the second.

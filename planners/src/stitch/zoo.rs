@@ -6,6 +6,7 @@
 
 use super::{Accuracy, Order, Slo, StitchError};
 use crate::cost::{Interval, Link};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -15,7 +16,8 @@ use std::{
 pub const MOST_POSITIONS: usize = 32;
 
 /// One position of one variant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Subgraph {
     /// On each processor, ns; `None` where it cannot run.
     pub latency_ns: Vec<Option<Interval>>,

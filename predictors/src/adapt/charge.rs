@@ -177,15 +177,15 @@ fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
     let channels = |t: Option<&TensorSpec>| t.and_then(|t| t.shape.get(1)).copied().unwrap_or(1).max(1);
     let (inward, outward) = (channels(op.inputs.first().map(|i| &i.tensor)), channels(op.outputs.first()));
     let group = usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
-    let kernel: i64 = op.attributes.ints("kernel_shape").iter().product();
+    let larger = op.attributes.ints("kernel_shape").iter().any(|&extent| extent > 1);
     let whole = |channels: usize| (channels.div_ceil(VECTOR) * VECTOR) as f64 / channels as f64;
     let volumetric = op.outputs.first().is_some_and(|t| t.rank() == 5);
     let (launch, arithmetic, bytes) = match () {
         () if volumetric => (U::LaunchConvolution, (U::Volumetric, macs), U::ConvolutionBytes),
         () if group > 1 && group == inward => (U::LaunchDepthwise, (U::Depthwise, macs), U::DepthwiseBytes),
         () if group > 1 => (U::LaunchConvolution, (U::Grouped, macs * whole(inward / group)), U::ConvolutionBytes),
-        () if kernel > 1 && inward <= 4 => (U::LaunchConvolution, (U::Stem, macs), U::ConvolutionBytes),
-        () if kernel > 1 => (U::LaunchConvolution, (U::Spatial, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
+        () if larger && inward <= 4 => (U::LaunchConvolution, (U::Stem, macs), U::ConvolutionBytes),
+        () if larger => (U::LaunchConvolution, (U::Spatial, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
         () => (U::LaunchConvolution, (U::Pointwise, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
     };
     vec![(launch, 1.0), arithmetic, (bytes, moved)]
@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(amount(&conv(32, 32, 3, 32), UnitCost::Depthwise), (32 * 9 * 64) as f64);
         assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64 * 2) as f64, "16 channels a group run as 32");
         assert_eq!(amount(&conv(3, 32, 3, 1), UnitCost::Stem), (3 * 32 * 9 * 64) as f64);
+        assert_eq!(amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution), 1.0, "an absurd kernel is no panic");
     }
 
     #[test]

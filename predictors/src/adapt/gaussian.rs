@@ -1,5 +1,6 @@
 //! Small dense matrices for Gaussian conditioning: products and the Cholesky factor.
 
+pub(crate) use crate::regressors::dot;
 use serde::{Deserialize, Serialize};
 
 /// A matrix, row after row.
@@ -81,10 +82,6 @@ impl Matrix {
             row.iter_mut().zip(v).for_each(|(x, b)| *x += factor * a * b);
         }
     }
-}
-
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// The lower triangular factor of a symmetric positive definite matrix.

@@ -14,7 +14,10 @@ use super::{
     posterior::{Data, Posterior, Prior, fit},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 /// One measured model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +60,7 @@ pub fn adapt(population: &Population, workloads: &[Workload], measured: &[Measur
     let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
     let carried: Vec<(usize, &Workload, Compared)> =
-        models(&population.known).into_iter().filter_map(|m| Some((m, workloads.get(m)?, catalogue.compare(workloads.get(m)?)))).collect();
+        models(&population.known).into_iter().filter_map(|m| workloads.get(m).map(|w| (m, w, catalogue.compare(w)))).collect();
     let likely = |f: &&Fit<'_>| (f.log_weight - best).exp() > LEAST;
     let mut before = vec![0.0; COSTS];
     let mut hypotheses = Vec::new();
@@ -163,13 +166,14 @@ impl<'a> Centre<'a> {
         let likeness: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.weigh(s, size)).collect();
         let offsets: Vec<(f64, Vec<f64>)> = rows.iter().zip(&likeness).map(|(r, l)| self.beyond.offset(r.model, l)).collect();
         let operators: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.shares(s, size)).collect();
-        let together = Matrix::from_rows(&likeness).times_transposed(&Matrix::from_rows(&operators));
+        let operators = Matrix::from_rows(&operators);
+        let together = Matrix::from_rows(&likeness).times_transposed(&operators);
         let log_ns: Vec<f64> = rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
         let apart: f64 = rows.iter().zip(&log_ns).map(|(r, y)| y - log_latency(r.workload, &self.mean).0).sum();
         let faster = apart / rows.len().max(1) as f64;
         let mut mean: Vec<f64> = self.mean.iter().map(|m| m + faster).collect();
         mean.resize(COSTS + self.directions.len(), 0.0);
-        let data = Data {
+        let mut data = Data {
             workloads: rows.iter().map(|r| r.workload).collect(),
             loadings: offsets.into_iter().map(|(_, loading)| loading).collect(),
             log_ns,
@@ -180,13 +184,13 @@ impl<'a> Centre<'a> {
         let log_share = (self.share / combinations as f64).ln();
         let mut fits = Vec::with_capacity(combinations);
         for (scale, own) in SCALES.iter().flat_map(|&s| OWN.iter().map(move |&o| (s, o))) {
-            let prior = Prior { mean: mean.clone(), covariance: self.covariance(scale, own) };
+            let prior = Rc::new(Prior { mean: mean.clone(), covariance: self.covariance(scale, own) });
             for (straying, noise) in STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n))) {
-                let mut errors = Matrix::diagonal(rows.len(), noise * noise);
-                errors.add(&together, straying);
-                let posterior = fit(&prior, &Data { noise: errors, ..data.clone() }, &prior.mean);
-                let strayed = Matrix::from_rows(&operators).transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
-                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: prior.clone(), posterior, strayed, noise });
+                data.noise = Matrix::diagonal(rows.len(), noise * noise);
+                data.noise.add(&together, straying);
+                let posterior = fit(&prior, &data, &prior.mean);
+                let strayed = operators.transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
+                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: Rc::clone(&prior), posterior, strayed, noise });
             }
         }
         fits
@@ -197,7 +201,7 @@ impl<'a> Centre<'a> {
 struct Fit<'a> {
     centre: &'a Centre<'a>,
     log_weight: f64,
-    prior: Prior,
+    prior: Rc<Prior>,
     posterior: Posterior,
     /// By operator: what to multiply likenesses with for what the measured models' operators cost beyond what sources tell.
     strayed: Vec<f64>,

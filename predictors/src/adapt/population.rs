@@ -6,7 +6,7 @@ use super::{
     charge::{COSTS, Group, UnitCost, Workload},
     gaussian::Matrix,
     posterior::{Data, Posterior, Prior, condition, fit},
-    roofline::{LogCosts, log_latency_by_operator},
+    roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
 use std::collections::BTreeMap;
 
@@ -165,12 +165,6 @@ impl Population {
         self
     }
 
-    /// The same with only the sources that satisfy `keep`, asked with device and kind.
-    #[must_use]
-    pub fn only(&self, keep: impl Fn(&str, &Trait) -> bool) -> Self {
-        Self { known: self.known.iter().filter(|k| keep(&k.device, &k.kind)).cloned().collect(), ..self.clone() }
-    }
-
     /// Number of sources.
     #[must_use]
     pub fn sources(&self) -> usize {
@@ -187,8 +181,7 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn of(source: &Source, workloads: &'a [Workload]) -> Self {
-        let usable: Vec<(usize, &Workload, f64)> =
-            source.latencies_ns.iter().filter(|(_, ns)| **ns > 0.0 && ns.is_finite()).filter_map(|(&m, ns)| Some((m, workloads.get(m)?, ns.ln()))).collect();
+        let usable: Vec<(usize, &Workload, f64)> = usable(source, workloads).collect();
         let step = usable.len().div_ceil(MOST_MODELS).max(1);
         let chosen = usable.iter().step_by(step);
         Self { models: chosen.clone().map(|r| r.0).collect(), workloads: chosen.clone().map(|r| r.1).collect(), log_ns: chosen.map(|r| r.2).collect() }
@@ -236,29 +229,28 @@ impl<'a> Rows<'a> {
 
 /// What the costs of all sources say of those of one.
 fn prior(thetas: &[LogCosts]) -> Prior {
-    let mut prior = moments(thetas, &vec![1.0; thetas.len()]);
-    prior.covariance.add(&spread(OWN_VARIANCE, COMMON_VARIANCE), 1.0);
-    prior
-}
-
-/// Mean and covariance of weighted vectors.
-fn moments(thetas: &[LogCosts], weights: &[f64]) -> Prior {
-    let total: f64 = weights.iter().sum();
+    let share = 1.0 / thetas.len() as f64;
     let mut mean = vec![0.0; COSTS];
-    for (theta, w) in thetas.iter().zip(weights) {
-        mean.iter_mut().zip(theta).for_each(|(m, t)| *m += w / total * t);
+    for theta in thetas {
+        mean.iter_mut().zip(theta).for_each(|(m, t)| *m += share * t);
     }
     let mut covariance = Matrix::zeros(COSTS, COSTS);
-    for (theta, w) in thetas.iter().zip(weights) {
+    for theta in thetas {
         let away: Vec<f64> = theta.iter().zip(&mean).map(|(t, m)| t - m).collect();
-        covariance.add_outer(&away, w / total);
+        covariance.add_outer(&away, share);
     }
+    covariance.add(&spread(OWN_VARIANCE, COMMON_VARIANCE), 1.0);
     Prior { mean, covariance }
 }
 
+/// The positive latencies of a source whose models are known: index, workload and logarithm of ns.
+fn usable<'a>(source: &Source, workloads: &'a [Workload]) -> impl Iterator<Item = (usize, &'a Workload, f64)> {
+    let told = source.latencies_ns.iter().filter(|(_, ns)| **ns > 0.0 && ns.is_finite());
+    told.filter_map(move |(&m, ns)| Some((m, workloads.get(m)?, ns.ln())))
+}
+
 fn residuals(source: &Source, workloads: &[Workload], theta: &[f64]) -> BTreeMap<usize, f64> {
-    let usable = source.latencies_ns.iter().filter(|(_, ns)| **ns > 0.0);
-    usable.filter_map(|(&m, ns)| Some((m, ns.ln() - super::roofline::log_latency(workloads.get(m)?, theta).0))).collect()
+    usable(source, workloads).map(|(m, workload, log_ns)| (m, log_ns - log_latency(workload, theta).0)).collect()
 }
 
 /// The 90 % quantile over models of what is left unexplained of a model that was left out, its mean over the sources.

@@ -65,11 +65,11 @@ fn jacobian(data: &Data<'_>, theta: &[f64]) -> (Vec<f64>, Matrix) {
 /// Finds the mode from `start`.
 pub(crate) fn fit(prior: &Prior, data: &Data<'_>, start: &[f64]) -> Posterior {
     let mut theta = start.to_vec();
-    for step in 0..=STEPS {
+    for step in 0..STEPS {
         let state = condition(prior, data, &theta);
         let target: Vec<f64> = prior.mean.iter().zip(state.gains.transposed_times(&state.weighed)).map(|(m, d)| m + d).collect();
         let longest = theta.iter().zip(&target).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        if longest < SHORT || step == STEPS {
+        if longest < SHORT {
             return state;
         }
         let damping = if step < STEPS / 2 { 1.0 } else { 0.5 };

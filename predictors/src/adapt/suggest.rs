@@ -18,8 +18,8 @@ impl Adapted {
         let mut chosen = Vec::new();
         while chosen.len() < count {
             let gain = |i: usize| dot(covariance.row(i), covariance.row(i)) / (covariance.at(i, i) + noise);
-            let free = (0..n).filter(|i| !skip.contains(i) && !chosen.contains(i));
-            let Some(best) = free.max_by(|&a, &b| gain(a).total_cmp(&gain(b))) else { break };
+            let free = (0..n).filter(|i| !skip.contains(i) && !chosen.contains(i)).map(|i| (gain(i), i));
+            let Some((_, best)) = free.max_by(|a, b| a.0.total_cmp(&b.0)) else { break };
             let column = covariance.row(best).to_vec();
             let scale = -1.0 / (covariance.at(best, best) + noise);
             covariance.add_outer(&column, scale);

@@ -129,6 +129,11 @@ fn bad_input_gives_a_wide_forecast_and_no_panic() {
     assert_eq!(population.sources(), 0);
     let forecast = adapt(&population, &models, &bad, None).forecast(&models[0], None);
     assert!(forecast.log_ns.is_finite() && forecast.half_width > 1.0);
+    let mut partly = source(1, &models, &device(1, 0.3));
+    partly.latencies_ns.insert(0, f64::INFINITY);
+    let given = measured(&models, &device(2, 0.3), 3);
+    let forecast = adapt(&Population::learn(&models, &[partly]), &models, &given, None).forecast(&models[0], Some(0));
+    assert!(forecast.log_ns.is_finite() && forecast.half_width.is_finite(), "one latency of a source that is no number spoils nothing");
     assert!(adapt(&population, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite());
     assert_eq!(UnitCost::ALL.len(), COSTS);
 }

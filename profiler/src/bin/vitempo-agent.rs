@@ -1,6 +1,7 @@
 //! `vitempo-agent`: the agent by itself, small enough for a board or a phone: no datasets, predictors or planners, and only the engines it was built with.
 
 use std::{
+    io::Write,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
@@ -52,8 +53,7 @@ fn main() -> ExitCode {
 }
 
 fn told(text: &str) -> Result<(), String> {
-    println!("{text}");
-    Ok(())
+    writeln!(std::io::stdout(), "{text}").map_err(|e| e.to_string())
 }
 
 fn engine((name, found): (&str, Result<String, String>)) -> String {
@@ -95,6 +95,6 @@ fn serve(arguments: Arguments) -> Result<(), String> {
     let secret = secret.ok_or_else(|| format!("an agent needs a secret that its clients know: set {SECRET_VARIABLE} or give --secret-file"))?;
     let address = arguments.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT));
     let agent = Agent::bind(address, secret, options).map_err(|e| text(&e))?;
-    println!("listening on {}", agent.address().map_err(|e| text(&e))?);
+    told(&format!("listening on {}", agent.address().map_err(|e| text(&e))?))?;
     agent.run()
 }

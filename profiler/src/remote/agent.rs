@@ -146,9 +146,9 @@ impl Agent {
         loop {
             thread::scope(|scope| {
                 for connection in self.listener.incoming() {
-                    let Some(place) = Place::take(&open) else { continue };
                     match connection {
                         Ok(stream) => {
+                            let Some(place) = Place::take(&open) else { continue };
                             scope.spawn(|| self.serve(stream, place));
                         }
                         Err(error) => {
@@ -188,7 +188,7 @@ pub fn serve_stdio(options: &AgentOptions) -> Result<(), AgentError> {
     check(options)?;
     let link = Link::stdio();
     // A session that is blocked on its output cannot see that its client is gone.
-    link.end_process_in_silence(2 * options.patience);
+    link.end_process_in_silence(options.patience.saturating_mul(2));
     session::serve(options, &Secret::none(), link, "client");
     Ok(())
 }

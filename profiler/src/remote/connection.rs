@@ -44,9 +44,9 @@ impl Connection {
         let link = address.open(ADMISSION).map_err(|source| RemoteError::Unreachable { address: address.clone(), source })?;
         let mut connection = Self { address, link, patience: ADMISSION, used: Instant::now() };
         connection.exchange_greetings(secret)?;
-        let begun = connection.say(&Ask::Begin).map(|()| connection.link.wait(ADMISSION));
+        connection.say(&Ask::Begin)?;
         let address = connection.address.clone();
-        match begun? {
+        match connection.link.wait(ADMISSION) {
             Some(Event::Frame(frame)) => match connection.read(frame.kind, &frame.payload)? {
                 Answer::Begun { patience } => {
                     connection.patience = patience;

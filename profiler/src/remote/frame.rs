@@ -74,14 +74,16 @@ impl<W: Write> FrameWriter<W> {
     }
 }
 
-/// Reads the frame that is number `number` of its direction; a payload above `limit` is refused before it is read.
-pub(super) fn read(inner: &mut impl Read, key: &Key, number: u64, limit: usize) -> Result<Frame, FrameError> {
+/// Reads the frame that is number `number` of its direction; a payload above the limit, asked for when the frame has begun to come, is refused before it
+/// is read.
+pub(super) fn read(inner: &mut impl Read, key: &Key, number: u64, limit: impl FnOnce() -> usize) -> Result<Frame, FrameError> {
     let mut head = [0; HEAD];
     if inner.read(&mut head[..1])? == 0 {
         return Err(FrameError::Closed);
     }
     exact(inner, &mut head[1..])?;
     let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    let limit = limit();
     if size > limit {
         return Err(FrameError::TooLarge { size, limit });
     }
@@ -117,13 +119,13 @@ mod tests {
     fn frames_come_back_in_order_only() {
         let bytes = written(&[(Kind::Message, b"{}"), (Kind::Piece, b"abc")]);
         let mut rest = bytes.as_slice();
-        assert_eq!(read(&mut rest, &KEY, 0, 9).unwrap(), Frame { kind: Kind::Message, payload: b"{}".to_vec() });
+        assert_eq!(read(&mut rest, &KEY, 0, || 9).unwrap(), Frame { kind: Kind::Message, payload: b"{}".to_vec() });
         let second = rest;
-        assert_eq!(read(&mut rest, &KEY, 1, 9).unwrap(), Frame { kind: Kind::Piece, payload: b"abc".to_vec() });
-        assert!(matches!(read(&mut rest, &KEY, 2, 9), Err(FrameError::Closed)));
-        assert!(matches!(read(&mut &*second, &KEY, 0, 9), Err(FrameError::Tag)), "a frame out of its place");
-        assert!(matches!(read(&mut &*second, &[8; 32], 1, 9), Err(FrameError::Tag)), "another secret");
-        assert!(matches!(read(&mut &*second, &KEY, 1, 2), Err(FrameError::TooLarge { size: 3, limit: 2 })));
+        assert_eq!(read(&mut rest, &KEY, 1, || 9).unwrap(), Frame { kind: Kind::Piece, payload: b"abc".to_vec() });
+        assert!(matches!(read(&mut rest, &KEY, 2, || 9), Err(FrameError::Closed)));
+        assert!(matches!(read(&mut &*second, &KEY, 0, || 9), Err(FrameError::Tag)), "a frame out of its place");
+        assert!(matches!(read(&mut &*second, &[8; 32], 1, || 9), Err(FrameError::Tag)), "another secret");
+        assert!(matches!(read(&mut &*second, &KEY, 1, || 2), Err(FrameError::TooLarge { size: 3, limit: 2 })));
     }
 
     #[test]
@@ -132,10 +134,10 @@ mod tests {
         for bit in 0..8 * bytes.len() {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(read(&mut damaged.as_slice(), &KEY, 0, 64).is_err(), "bit {bit}");
+            assert!(read(&mut damaged.as_slice(), &KEY, 0, || 64).is_err(), "bit {bit}");
         }
         for length in 0..bytes.len() {
-            assert!(matches!(read(&mut &bytes[..length], &KEY, 0, 64), Err(FrameError::Closed)), "{length}");
+            assert!(matches!(read(&mut &bytes[..length], &KEY, 0, || 64), Err(FrameError::Closed)), "{length}");
         }
     }
 }

@@ -226,7 +226,7 @@ fn read_all(mut stream: impl Read, events: &SyncSender<Event>, keys: &Receiver<K
             let Ok(Ok(key)) = events.send(Event::Greeted(line)).map(|()| keys.recv()) else { return };
             let mut number = 0;
             loop {
-                match frame::read(&mut stream, &key, number, limit.load(Ordering::Relaxed)) {
+                match frame::read(&mut stream, &key, number, || limit.load(Ordering::Relaxed)) {
                     Ok(frame) => match events.send(Event::Frame(frame)) {
                         Ok(()) => number += 1,
                         Err(_) => return,
@@ -249,4 +249,29 @@ fn read_line(stream: &mut impl Read) -> io::Result<String> {
         line.push(byte[0]);
     }
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn who_is_trusted_may_say_more_in_the_very_next_frame() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let patience = Duration::from_secs(120);
+        let mut link = Link::tcp(listener.accept().unwrap().0, patience).unwrap();
+        other.write_all(b"hello\n").unwrap();
+        assert!(matches!(link.wait(patience), Some(Event::Greeted(line)) if line == "hello"));
+        link.frames([1; 32], [2; 32]);
+        let mut frames = FrameWriter::new(other, [2; 32]);
+        for size in [STRANGERS_LIMIT, 2 * STRANGERS_LIMIT] {
+            frames.write(Kind::Message, &vec![0; size]).unwrap();
+            assert!(matches!(link.wait(patience), Some(Event::Frame(frame)) if frame.payload.len() == size));
+            // The reader waits for the next frame already.
+            link.trust(2 * STRANGERS_LIMIT);
+        }
+    }
 }

@@ -109,7 +109,7 @@ impl Worker {
         if self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()).is_err() {
             return Err(self.died());
         }
-        let deadline = Instant::now() + timeout;
+        let asked = Instant::now();
         loop {
             match self.replies.recv_timeout(SLICE.min(timeout)) {
                 Ok(line) => {
@@ -117,7 +117,7 @@ impl Worker {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
                 Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => return Err(WorkerError::Interrupted),
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return Err(WorkerError::TimedOut(timeout)),
+                Err(RecvTimeoutError::Timeout) if asked.elapsed() >= timeout => return Err(WorkerError::TimedOut(timeout)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -12,20 +12,13 @@ use vitempo_predictors::{
 };
 
 /// Workloads, each architecture once.
+#[derive(Default)]
 pub struct Models {
     pub workloads: Vec<Workload>,
     pub by_architecture: BTreeMap<String, usize>,
 }
 
 impl Models {
-    pub fn of(files: &[Model]) -> Self {
-        let mut models = Self { workloads: Vec::new(), by_architecture: BTreeMap::new() };
-        files.iter().for_each(|file| {
-            models.index(&file.graph);
-        });
-        models
-    }
-
     /// The index of a graph's architecture, which is taken in where it is new.
     pub fn index(&mut self, graph: &Graph) -> usize {
         let next = self.workloads.len();
@@ -49,21 +42,21 @@ pub fn kind(environment: &Environment) -> Trait {
     Trait(format!("{} {} {}", environment.framework, environment.precision, environment.processor))
 }
 
-/// Reads them all; what a dataset has of `target`'s device itself is left out.
-pub fn read(from: &[PathBuf], files: &[Model], models: &mut Models, target: &Environment) -> CliResult<Sources> {
+/// Reads them all; `indices`: the files' workloads. What a dataset has of `target`'s device itself is left out.
+pub fn read(from: &[PathBuf], files: &[Model], indices: &[usize], models: &mut Models, target: &Environment) -> CliResult<Sources> {
     let mut sources = Sources::default();
     for path in from {
-        if path.is_dir() { of_dataset(path, models, target, &mut sources)? } else { of_bundle(path, files, models, &mut sources)? }
+        if path.is_dir() { of_dataset(path, models, target, &mut sources)? } else { of_bundle(path, files, indices, &mut sources)? }
     }
     Ok(sources)
 }
 
-fn of_bundle(path: &Path, files: &[Model], models: &mut Models, sources: &mut Sources) -> CliResult {
+fn of_bundle(path: &Path, files: &[Model], indices: &[usize], sources: &mut Sources) -> CliResult {
     let opened = bundle::open_any(path)?;
     let model = opened.model();
     let mut latencies_ns = BTreeMap::new();
-    for file in files {
-        latencies_ns.insert(models.index(&file.graph), model.predict(&file.graph)?.latency.point.ns());
+    for (file, index) in files.iter().zip(indices) {
+        latencies_ns.insert(*index, model.predict(&file.graph)?.latency.point.ns());
     }
     let environment = model.environment();
     sources.sources.push(Source { device: environment.device.clone(), kind: kind(environment), latencies_ns });
@@ -74,12 +67,14 @@ fn of_bundle(path: &Path, files: &[Model], models: &mut Models, sources: &mut So
 /// One source per environment: models whose graphs the dataset has.
 fn of_dataset(path: &Path, models: &mut Models, target: &Environment, sources: &mut Sources) -> CliResult {
     let dataset = dataset::load(path)?;
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut samples: BTreeMap<String, (Environment, BTreeMap<usize, Vec<f64>>)> = BTreeMap::new();
     let told = |p: &&ModelProfile| p.status == Status::Ok && !p.model.is_operator() && p.environment.device != target.device;
     for profile in dataset.profiles.iter().filter(told) {
         let (Some(graph), Some(ns)) = (dataset.graphs.get(&profile.model.architecture), profile.e2e.median_ns()) else { continue };
         let of = samples.entry(profile.environment.id()).or_insert_with(|| (profile.environment.clone(), BTreeMap::new()));
-        of.1.entry(models.index(graph)).or_default().push(ns);
+        let model = *known.entry(profile.model.architecture.as_str()).or_insert_with(|| models.index(graph));
+        of.1.entry(model).or_default().push(ns);
     }
     for (environment, of) in samples.into_values() {
         let latencies_ns: BTreeMap<usize, f64> = of.into_iter().filter_map(|(model, ns)| Some((model, metrics::median(&ns)?))).collect();

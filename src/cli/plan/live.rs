@@ -8,6 +8,7 @@ use super::{
     },
     division::Divided,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use vitempo_planners::{Evidence, simulator::StreamOutcome};
@@ -65,6 +66,17 @@ pub fn parse_engine(text: &str) -> Result<Engine, String> {
         Ok(cores) if !name.is_empty() && !backend.is_empty() => Ok(Engine { name: name.to_owned(), backend: backend.to_owned(), cores }),
         _ => Err(EXPECTED.to_owned()),
     }
+}
+
+/// Names of engines and what they are: `onnxruntime on cores [0]`.
+pub fn described(engines: &[Engine], rig: &Rig) -> Vec<(String, String)> {
+    let one = |(engine, cores): (&Engine, &[usize])| (engine.name.clone(), format!("{} on cores {cores:?}", engine.backend));
+    engines.iter().zip(rig.cores()).map(one).collect()
+}
+
+/// The same in one line.
+pub fn in_a_line(engines: &[Engine], rig: &Rig) -> String {
+    described(engines, rig).into_iter().map(|(name, what)| format!("{name}: {what}")).collect::<Vec<_>>().join("; ")
 }
 
 impl From<LiveError> for CliError {
@@ -156,10 +168,9 @@ impl Stand {
         }
     }
 
-    /// `a=onnxruntime on cores [0]`, for every processor.
+    /// `a: onnxruntime on cores [0]`, for every processor.
     pub fn describe(&self, args: &LiveArgs) -> String {
-        let one = |(engine, cores): (&Engine, &[usize])| format!("{}: {} on cores {cores:?}", engine.name, engine.backend);
-        args.engines.iter().zip(self.rig.cores()).map(one).collect::<Vec<_>>().join("; ")
+        in_a_line(&args.engines, &self.rig)
     }
 
     fn results(&self, run: &Run) -> Vec<OutputValues> {
@@ -173,8 +184,13 @@ fn alone(part: usize, processor: usize) -> Stage {
 
 /// What a stream got, as JSON.
 pub fn told(outcome: &StreamOutcome, evidence: Evidence) -> Value {
-    json!({"period_ns": outcome.period_ns(), "latency_p50_ns": outcome.latency_quantile(0.5), "latency_p99_ns": outcome.latency_quantile(0.99),
-        "frames": outcome.completed, "late": outcome.late, "dropped": outcome.dropped, "evidence": evidence})
+    let latency_ns = [0.5, 0.99].map(|share| outcome.latency_quantile(share));
+    figures(outcome.period_ns(), latency_ns, [outcome.completed, outcome.late, outcome.dropped], evidence)
+}
+
+/// The same: period, half and 99 of 100 latencies, and how many frames came, were late, and were dropped.
+pub fn figures<L: Serialize>(period_ns: Option<f64>, [p50, p99]: [L; 2], [frames, late, dropped]: [u64; 3], evidence: Evidence) -> Value {
+    json!({"period_ns": period_ns, "latency_p50_ns": p50, "latency_p99_ns": p99, "frames": frames, "late": late, "dropped": dropped, "evidence": evidence})
 }
 
 #[cfg(test)]

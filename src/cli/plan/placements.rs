@@ -8,7 +8,7 @@ use super::{
         error::CliResult,
         output::{self, Report, Table},
     },
-    live::told,
+    live::{figures, told},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -100,6 +100,17 @@ impl Placed {
 
     fn late_share(&self) -> f64 {
         self.median(|round| Some(1.0 - round.told().deadline_success_rate())).unwrap_or(0.0)
+    }
+
+    /// What a stream got over the rounds, as JSON; null where there is none.
+    fn over(&self, of: impl Fn(&Round) -> Option<&StreamOutcome>, evidence: Evidence) -> Value {
+        let outcomes: Vec<&StreamOutcome> = self.rounds.iter().filter_map(&of).collect();
+        if outcomes.is_empty() {
+            return Value::Null;
+        }
+        let latency_ns = [0.5, 0.99].map(|share| self.median(|round| Some(of(round)?.latency_quantile(share)? as f64)));
+        let sum = |count: fn(&StreamOutcome) -> u64| outcomes.iter().map(|outcome| count(outcome)).sum::<u64>();
+        figures(self.median(|round| of(round)?.period_ns()), latency_ns, [sum(|o| o.completed), sum(|o| o.late), sum(|o| o.dropped)], evidence)
     }
 
     /// Share of the ideal doubling that overlapping attains, measured where it ran.
@@ -234,8 +245,8 @@ impl Report for Placements {
                 "decoders": s.decoders.iter().map(|&p| name(p)).collect::<Vec<_>>(),
                 "execution": row.execution(),
                 "forecast": {"period_ns": s.period_ns, "latency_ns": s.latency_ns, "evidence": Evidence::CostModel},
-                "simulated": over(row.rounds.iter().map(|round| &round.simulated).collect(), row.simulated_ns(), Evidence::Simulation),
-                "live": over(row.rounds.iter().filter_map(|round| round.live.as_ref()).collect(), row.live_ns(), Evidence::Live),
+                "simulated": row.over(|round| Some(&round.simulated), Evidence::Simulation),
+                "live": row.over(|round| round.live.as_ref(), Evidence::Live),
                 "rounds": row.rounds.iter().map(round).collect::<Vec<_>>(),
                 "error": row.error(),
                 "eta": row.eta(),
@@ -248,18 +259,4 @@ impl Report for Placements {
             "slowdown_side_by_side": self.slowdown, "placements": rows, "live_regret": self.regret().map(|r| r.0),
         }))
     }
-}
-
-/// What a stream got over all rounds, as JSON; null where there is none.
-fn over(outcomes: Vec<&StreamOutcome>, period_ns: Option<f64>, evidence: Evidence) -> Value {
-    let quantile = |share| {
-        let each: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.latency_quantile(share)).map(|ns| ns as f64).collect();
-        metrics::median(&each)
-    };
-    let sum = |of: fn(&StreamOutcome) -> u64| outcomes.iter().map(|outcome| of(outcome)).sum::<u64>();
-    if outcomes.is_empty() {
-        return Value::Null;
-    }
-    json!({"period_ns": period_ns, "latency_p50_ns": quantile(0.5), "latency_p99_ns": quantile(0.99),
-        "frames": sum(|o| o.completed), "late": sum(|o| o.late), "dropped": sum(|o| o.dropped), "evidence": evidence})
 }

@@ -7,14 +7,14 @@ use super::{
     super::{
         error::{CliError, CliResult},
         files,
-        models::parse_dimension,
+        models::Dimensions,
         output::{self, Format, Report, Table},
         profile::{go_on, parse_positive},
         progress,
     },
     engine::Engine,
     labelled::Labelled,
-    sampling::{Codes, MOST_LISTED, measured},
+    sampling::{Codes, measured},
     tasks::TasksFile,
     variants::{Variants, Weights},
 };
@@ -23,7 +23,6 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use vitempo_graph::onnx::ReadOptions;
 use vitempo_profiler::{OutputValues, Session};
 
 /// Measures the accuracy of variants and stitched variants on labelled images
@@ -49,7 +48,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub labels: PathBuf,
 
-    /// So many stitched variants: half at random, then those that may be among the best tenth or not; without it, all of them
+    /// So many stitched variants: half at random (all, if fewer than 16), then those that may be among the best tenth or not; without it, all of them
     #[arg(long, value_name = "COUNT", value_parser = parse_positive)]
     pub sample: Option<usize>,
 
@@ -69,9 +68,8 @@ pub struct MeasureArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Value of a symbolic dimension, e.g. `--dim batch=50`; may be repeated
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
-    pub dimensions: Vec<(String, usize)>,
+    #[command(flatten)]
+    pub dimensions: Dimensions,
 
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -80,15 +78,11 @@ pub struct MeasureArgs {
 pub fn run(args: &MeasureArgs) -> CliResult {
     let mut file = TasksFile::read(&args.tasks)?;
     let entry = file.only_task(args.task.as_deref())?.clone();
-    let options = ReadOptions { dimensions: args.dimensions.iter().cloned().collect() };
-    let variants = Variants::read(&file, &entry, &options, Weights::Values)?;
+    let variants = Variants::read(&file, &entry, &args.dimensions.read_options(), Weights::Values)?;
     variants.check_neighbours().map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
     let labelled = Labelled::read(&args.images, &args.labels, &variants)?;
-    let codes = Codes { variants: variants.names.len(), positions: variants.subgraphs.len() };
-    if codes.all() > MOST_LISTED {
-        let reason = format!("{} variants of {} subgraphs: more than {MOST_LISTED} stitched ones", codes.variants, codes.positions);
-        return Err(CliError::user(reason).hint("take fewer variants"));
-    }
+    let codes = Codes::of(&variants);
+    codes.check_few()?;
     let engine = Engine::find(&args.engine, 1)?;
     let known = measured(codes, args.sample.unwrap_or(usize::MAX), args.seed, |asked| {
         let chosen: Vec<Vec<usize>> = asked.iter().map(|&code| codes.digits(code).collect()).collect();
@@ -185,18 +179,9 @@ impl Measured<'_> {
         self.rows.iter().find(|(variants, _)| variants.iter().all(|&v| v == variant)).map(|(_, percent)| *percent)
     }
 
-    fn names<'a>(&'a self, variants: &'a [usize]) -> impl Iterator<Item = String> + 'a {
-        variants.iter().map(|&variant| self.variants.names.get(variant).cloned().unwrap_or_default())
-    }
-
     /// One row per stitched variant.
     fn accuracies(&self) -> CliResult<String> {
-        let headings: Vec<String> = (1..=self.variants.subgraphs.len()).map(|position| format!("s{position}")).chain(["accuracy".to_owned()]).collect();
-        let mut table = Table::new(&headings, 0);
-        for (variants, percent) in &self.rows {
-            table.row(self.names(variants).chain([format!("{percent:.2}")]));
-        }
-        table.to_csv()
+        self.variants.table(&["accuracy"], 0, self.rows.iter().map(|(variants, percent)| (&variants[..], [format!("{percent:.2}")]))).to_csv()
     }
 
     /// Puts the accuracies into the tasks file.
@@ -237,7 +222,7 @@ impl Report for Measured<'_> {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |(variants, percent): &(Vec<usize>, f64)| json!({"variants": self.names(variants).collect::<Vec<_>>(), "accuracy": percent});
+        let row = |(variants, percent): &(Vec<usize>, f64)| json!({"variants": self.variants.named(variants), "accuracy": percent});
         let stitched: Vec<serde_json::Value> = self.rows.iter().map(row).collect();
         Ok(json!({"task": self.variants.task, "engine": self.engine, "images": self.images, "stitched": stitched}))
     }

@@ -7,7 +7,7 @@ use super::{
         output::percent,
         plan::stitch::{
             record::{Record, RecordedTask},
-            systems::{fixed_order, longest_ns, objectives},
+            systems::{QUERIES, fixed_order, longest_ns, objectives},
         },
     },
     recall::{DRAWS, Recall, SAMPLES},
@@ -27,8 +27,6 @@ use vitempo_planners::{
     },
 };
 
-/// Queries of each task that throughput is counted over.
-const QUERIES: usize = 100;
 /// Budgets, percent of what all subgraphs take.
 const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
 
@@ -51,7 +49,7 @@ pub struct ReportArgs {
 pub fn run(args: &ReportArgs) -> CliResult {
     let record = Record::read(&args.record)?;
     let about = |e: CliError| e.about(args.record.display());
-    let page = Page::of(&record).and_then(|page| page.text(&args.record.display().to_string())).map_err(about)?;
+    let page = Page::of(&record).map_err(about)?.text(&args.record.display().to_string());
     match &args.out {
         Some(path) => {
             files::write(path, page.as_bytes())?;
@@ -107,7 +105,7 @@ impl<'a> Page<'a> {
         Ok(Self { record, zoo, systems, budgets, recalls })
     }
 
-    fn text(&self, file: &str) -> CliResult<String> {
+    fn text(&self, file: &str) -> String {
         let mut text = format!("# Stitching, measured and simulated\n\nWritten by `vitempo zoo report {file}`.\n\n");
         text.push_str(&self.claims());
         text.push_str(&self.judged());
@@ -115,7 +113,7 @@ impl<'a> Page<'a> {
         text.push_str(&self.accuracy());
         text.push_str(&self.latency());
         text.push_str(&self.origin());
-        Ok(text)
+        text
     }
 
     /// The paper's claims beside what is found.

@@ -2,15 +2,21 @@
 //!
 //! Where the best end is what planners have to know. Around that border measuring decides, elsewhere the estimate does; what was measured needs no estimate.
 
-use super::super::error::{CliError, CliResult};
+use super::{
+    super::error::{CliError, CliResult},
+    variants::Variants,
+};
 use rand::{SeedableRng, rngs::StdRng, seq::index};
 use std::collections::BTreeMap;
+use vitempo_planners::stitch::MOST_ENUMERATED;
 use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 
 /// Share of stitched variants that counts as the best.
 pub const BEST: f64 = 0.1;
 /// Most stitched variants that are listed.
-pub const MOST_LISTED: usize = 1 << 20;
+const MOST_LISTED: usize = MOST_ENUMERATED as usize;
+/// Below so many, all are drawn at random: half of them would be too few for the estimator.
+const FEW: usize = 16;
 /// Measured between two looks at the estimates.
 const AT_ONCE: usize = 10;
 
@@ -22,8 +28,26 @@ pub struct Codes {
 }
 
 impl Codes {
+    pub fn of(variants: &Variants) -> Self {
+        Self { variants: variants.names.len(), positions: variants.subgraphs.len() }
+    }
+
     pub fn all(self) -> usize {
         self.variants.saturating_pow(self.positions as u32)
+    }
+
+    /// Whether they are few enough to be listed.
+    pub fn are_few(self) -> bool {
+        self.all() <= MOST_LISTED
+    }
+
+    /// An error where they are not.
+    pub fn check_few(self) -> CliResult {
+        if self.are_few() {
+            return Ok(());
+        }
+        let reason = format!("{} variants of {} subgraphs: more than {MOST_LISTED} stitched ones", self.variants, self.positions);
+        Err(CliError::user(reason).hint("take fewer variants"))
     }
 
     pub fn digits(self, code: usize) -> impl Iterator<Item = usize> {
@@ -39,8 +63,12 @@ impl Codes {
 /// Accuracies in percent by code: of the originals and of so many stitched variants. `measure` is asked for several at a time.
 pub fn measured(codes: Codes, samples: usize, seed: u64, mut measure: impl FnMut(&[usize]) -> CliResult<Vec<f64>>) -> CliResult<BTreeMap<usize, f64>> {
     let all = codes.all();
-    let at_random = if samples < all { samples.div_ceil(2) } else { all };
-    let drawn = index::sample(&mut StdRng::seed_from_u64(seed), all, at_random.min(all));
+    let at_random = match samples {
+        samples if samples >= all => all,
+        FEW.. => samples.div_ceil(2),
+        _ => samples,
+    };
+    let drawn = index::sample(&mut StdRng::seed_from_u64(seed), all, at_random);
     let mut first: Vec<usize> = (0..codes.variants).map(|variant| codes.original(variant)).chain(drawn).collect();
     first.sort_unstable();
     first.dedup();
@@ -56,7 +84,8 @@ pub fn measured(codes: Codes, samples: usize, seed: u64, mut measure: impl FnMut
 
 /// Accuracies of all stitched variants in percent: as measured, else estimated.
 pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
-    let subgraphs = |code: usize| -> Vec<f64> { codes.digits(code).map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0)).collect() };
+    let originals: Vec<f64> = (0..codes.variants).map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0)).collect();
+    let subgraphs = |code: usize| -> Vec<f64> { codes.digits(code).map(|variant| originals[variant]).collect() };
     let samples: Vec<Sample> = known.iter().map(|(&code, &accuracy)| Sample { subgraphs: subgraphs(code), accuracy }).collect();
     let estimator = AccuracyEstimator::fit(codes.positions, &samples, seed).map_err(CliError::user)?;
     Ok((0..codes.all()).map(|code| known.get(&code).copied().unwrap_or_else(|| estimator.estimate(&subgraphs(code)))).collect())
@@ -93,6 +122,15 @@ mod tests {
             assert_eq!(asked.len(), known.len(), "{samples}: nothing twice");
             assert!(known.len() >= samples.min(120) && known.len() <= (samples + 5).min(125), "{samples}: {}", known.len());
             assert!((0..5).all(|variant| known.contains_key(&codes.original(variant))));
+        }
+    }
+
+    #[test]
+    fn a_few_need_no_estimator() {
+        let codes = Codes { variants: 2, positions: 4 };
+        for samples in 1..=16 {
+            let known = measured(codes, samples, 1, |asked| Ok(vec![50.0; asked.len()])).expect("accuracies");
+            assert!((samples..=samples + 2).contains(&known.len()), "{samples}: {}", known.len());
         }
     }
 

@@ -4,12 +4,13 @@ use super::{
     super::{
         error::{CliError, CliResult},
         files,
-        models::parse_dimension,
-        output::{self, Format, Report, Table, percent},
+        models::Dimensions,
+        output::{self, Format, Report, percent},
         profile::{go_on, parse_positive},
         progress,
     },
     engine::{Engine, Results, similarity},
+    sampling::Codes,
     tasks::TasksFile,
     variants::{Variants, Weights},
 };
@@ -18,9 +19,8 @@ use serde_json::json;
 use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_graph::{
     Graph,
-    onnx::{self, ReadOptions, WriteOptions},
+    onnx::{self, WriteOptions},
 };
-use vitempo_planners::stitch::MOST_ENUMERATED;
 use vitempo_profiler::conformance;
 
 /// Puts stitched variants together as models, and checks that they run
@@ -67,9 +67,8 @@ pub struct StitchArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
-    pub dimensions: Vec<(String, usize)>,
+    #[command(flatten)]
+    pub dimensions: Dimensions,
 
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -78,8 +77,7 @@ pub struct StitchArgs {
 pub fn run(args: &StitchArgs) -> CliResult {
     let file = TasksFile::read(&args.tasks)?;
     let entry = file.only_task(args.task.as_deref())?;
-    let options = ReadOptions { dimensions: args.dimensions.iter().cloned().collect() };
-    let variants = Variants::read(&file, entry, &options, Weights::Values)?;
+    let variants = Variants::read(&file, entry, &args.dimensions.read_options(), Weights::Values)?;
     let bench = Bench::new(&variants, Engine::find(&args.engine, args.inputs)?)?;
     let chosen = match args.sample {
         Some(count) => sampled(&variants, count, args.seed)?,
@@ -126,27 +124,20 @@ fn named(file: &TasksFile, variants: &Variants, names: &[String]) -> CliResult<V
 }
 
 /// Distinct stitched variants: all in their order where there are no more than asked for, else drawn at random.
-pub fn sampled(variants: &Variants, count: usize, seed: u64) -> CliResult<Vec<Vec<usize>>> {
-    let (width, positions) = (variants.names.len(), variants.subgraphs.len());
-    let all = u32::try_from(positions).ok().and_then(|positions| (width as u128).checked_pow(positions));
-    let decode = |code: u128| -> Vec<usize> {
-        let digit = |position: usize| (code / (width as u128).pow((positions - 1 - position) as u32) % width as u128) as usize;
-        (0..positions).map(digit).collect()
-    };
-    let Some(all) = all.filter(|&all| all <= MOST_ENUMERATED) else {
-        return Err(
-            CliError::user(format!("{width} variants of {positions} subgraphs: more than {MOST_ENUMERATED} stitched ones")).hint("sample fewer variants")
-        );
-    };
-    if count as u128 >= all {
-        return Ok((0..all).map(decode).collect());
+fn sampled(variants: &Variants, count: usize, seed: u64) -> CliResult<Vec<Vec<usize>>> {
+    let codes = Codes::of(variants);
+    codes.check_few()?;
+    let decode = |code: usize| -> Vec<usize> { codes.digits(code).collect() };
+    if count >= codes.all() {
+        return Ok((0..codes.all()).map(decode).collect());
     }
     let mut random = StdRng::seed_from_u64(seed);
-    let mut codes = BTreeSet::new();
-    while codes.len() < count {
-        codes.insert(random.random_range(0..all));
+    let mut drawn = BTreeSet::new();
+    while drawn.len() < count {
+        // Of this width, so that a seed draws what it always has.
+        drawn.insert(random.random_range(0..codes.all() as u128) as usize);
     }
-    Ok(codes.into_iter().map(decode).collect())
+    Ok(drawn.into_iter().map(decode).collect())
 }
 
 /// What one stitched variant computed.
@@ -195,38 +186,21 @@ struct Stitches<'a> {
 }
 
 impl Stitches<'_> {
-    fn headings(&self) -> Vec<String> {
-        (1..=self.variants.subgraphs.len()).map(|position| format!("s{position}")).collect()
-    }
-
-    fn names(&self, choice: &[usize]) -> Vec<String> {
-        choice.iter().map(|&variant| self.variants.names.get(variant).cloned().unwrap_or_default()).collect()
-    }
-
     /// One row per variant that ran: its variants by position, and its similarity in percent.
     fn accuracies(&self) -> CliResult<String> {
-        let headings: Vec<String> = self.headings().into_iter().chain(["accuracy".to_owned()]).collect();
-        let mut table = Table::new(&headings, 0);
-        for (choice, outcome) in &self.rows {
-            if let Ok(outcome) = outcome {
-                table.row(self.names(choice).into_iter().chain([format!("{:.4}", 100.0 * outcome.similarity)]));
-            }
-        }
-        table.to_csv()
+        let ran = self.rows.iter().filter_map(|(choice, outcome)| Some((&choice[..], outcome.as_ref().ok()?)));
+        self.variants.table(&["accuracy"], 0, ran.map(|(choice, outcome)| (choice, [format!("{:.4}", 100.0 * outcome.similarity)]))).to_csv()
     }
 }
 
 impl Report for Stitches<'_> {
     fn table(&self) -> String {
-        let headings: Vec<String> = self.headings().into_iter().chain(["Runs".to_owned(), "Similarity".to_owned(), "Apart".to_owned()]).collect();
-        let mut table = Table::new(&headings, self.variants.subgraphs.len() + 1);
-        for (choice, outcome) in &self.rows {
-            let cells = match outcome {
-                Ok(outcome) => ["yes".to_owned(), percent(outcome.similarity), format!("{:.1e}", outcome.apart)],
-                Err(reason) => [reason.clone(), "-".to_owned(), "-".to_owned()],
-            };
-            table.row(self.names(choice).into_iter().chain(cells));
-        }
+        let cells = |outcome: &Result<Outcome, String>| match outcome {
+            Ok(outcome) => ["yes".to_owned(), percent(outcome.similarity), format!("{:.1e}", outcome.apart)],
+            Err(reason) => [reason.clone(), "-".to_owned(), "-".to_owned()],
+        };
+        let rows = self.rows.iter().map(|(choice, outcome)| (&choice[..], cells(outcome)));
+        let table = self.variants.table(&["Runs", "Similarity", "Apart"], 1, rows);
         let first = self.variants.names.first().map_or("", String::as_str);
         format!(
             "{}\n\n{}\nSimilarity: of results to those of `{first}`, {} seeded inputs on {}. Apart: from the same subgraphs run one after the other, as a share of the largest value.\n",
@@ -238,22 +212,18 @@ impl Report for Stitches<'_> {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let headings: Vec<String> = self.headings().into_iter().chain(["similarity", "apart", "refused"].map(str::to_owned)).collect();
-        let mut table = Table::new(&headings, 0);
-        for (choice, outcome) in &self.rows {
-            let cells = match outcome {
-                Ok(outcome) => [outcome.similarity.to_string(), outcome.apart.to_string(), String::new()],
-                Err(reason) => [String::new(), String::new(), reason.clone()],
-            };
-            table.row(self.names(choice).into_iter().chain(cells));
-        }
-        table.to_csv()
+        let cells = |outcome: &Result<Outcome, String>| match outcome {
+            Ok(outcome) => [outcome.similarity.to_string(), outcome.apart.to_string(), String::new()],
+            Err(reason) => [String::new(), String::new(), reason.clone()],
+        };
+        let rows = self.rows.iter().map(|(choice, outcome)| (&choice[..], cells(outcome)));
+        self.variants.table(&["similarity", "apart", "refused"], 0, rows).to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let row = |(choice, outcome): &(Vec<usize>, Result<Outcome, String>)| {
             let (ran, refused) = (outcome.as_ref().ok(), outcome.as_ref().err());
-            json!({"variants": self.names(choice), "similarity": ran.map(|o| o.similarity), "apart": ran.map(|o| o.apart), "refused": refused})
+            json!({"variants": self.variants.named(choice), "similarity": ran.map(|o| o.similarity), "apart": ran.map(|o| o.apart), "refused": refused})
         };
         let stitched: Vec<serde_json::Value> = self.rows.iter().map(row).collect();
         Ok(json!({"task": self.variants.task, "engine": self.engine, "inputs": self.inputs, "cuts": self.variants.cuts, "stitched": stitched}))

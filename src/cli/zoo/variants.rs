@@ -1,7 +1,10 @@
 //! The variants of a task as graphs, cut into subgraphs.
 
 use super::{
-    super::error::{CliError, CliResult},
+    super::{
+        error::{CliError, CliResult},
+        output::Table,
+    },
     tasks::{TaskEntry, TasksFile, VariantEntry},
 };
 use vitempo_graph::{
@@ -66,9 +69,26 @@ impl Variants {
         assemble(&format!("{}.{}", self.task, self.describe(variants, "-")), &parts)
     }
 
+    /// The variant of each position by name.
+    pub fn named(&self, variants: &[usize]) -> Vec<&str> {
+        variants.iter().map(|&variant| self.names.get(variant).map_or("?", String::as_str)).collect()
+    }
+
     /// `dense|int8|dense`.
     pub fn describe(&self, variants: &[usize], between: &str) -> String {
-        variants.iter().map(|&variant| self.names.get(variant).map_or("?", String::as_str)).collect::<Vec<_>>().join(between)
+        self.named(variants).join(between)
+    }
+
+    /// A row per stitched variant: the variant of each position, then cells of its own under `headings`, the first `left` of them text.
+    pub fn table<'a, C: IntoIterator<Item = String>>(&self, headings: &[&str], left: usize, rows: impl Iterator<Item = (&'a [usize], C)>) -> Table {
+        let positions = self.subgraphs.len();
+        let of_positions = (1..=positions).map(|position| format!("s{position}"));
+        let headings: Vec<String> = of_positions.chain(headings.iter().map(|heading| (*heading).to_owned())).collect();
+        let mut table = Table::new(&headings, positions + left);
+        for (variants, cells) in rows {
+            table.row(self.named(variants).into_iter().map(str::to_owned).chain(cells));
+        }
+        table
     }
 
     /// Whether any subgraph fits behind any at the position before.

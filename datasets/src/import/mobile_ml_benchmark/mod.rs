@@ -68,10 +68,7 @@ pub struct Imported {
 /// hold the same; [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
 pub fn import_mobile_ml_benchmark(files: &[&Path], facts: &FileFacts, out: &Path) -> Result<Imported, DatasetError> {
     let collections = read::collections(files, facts)?;
-    let store = Store::open_or_create(out)?;
-    if store.visits() > 0 {
-        return Err(DatasetError::NotADataset { path: out.to_owned(), reason: "it holds measurements; import into a new folder".to_owned() });
-    }
+    let _held = Store::open_empty(out, "import")?;
     let mut writer = TablesWriter::new(out)?;
     let (imported, models) = visits::write(&collections, &mut writer)?;
     writer.finish(&models, &BTreeMap::new())?;

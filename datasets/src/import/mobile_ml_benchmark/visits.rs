@@ -7,12 +7,16 @@ use super::{
     operators::{Operation, operator},
     read::Models,
 };
-use crate::{DatasetError, tables::visits::TablesWriter};
+use crate::{
+    DatasetError,
+    import::{Visit, one_sample, profile},
+    tables::visits::TablesWriter,
+};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
-use vitempo_graph::{Environment, Executed, Measurement, ModelIdentity, ModelProfile, OpSpec, Origin, Precision, Protocol, Samples, Status};
+use vitempo_graph::{Environment, Measurement, ModelIdentity, OpSpec, Precision, Status};
 
 /// Name of the sitting of everything imported.
 const SITTING: &str = "mobile-ml-benchmark";
@@ -27,6 +31,7 @@ pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut Tab
     let mut known: BTreeMap<Collection, Operators> = BTreeMap::new();
     let mut reported: BTreeSet<(Collection, usize)> = BTreeSet::new();
     for (environment, parts) in environments(collections) {
+        let visit = Visit { environment: &environment, sitting: SITTING, round: 0, source: SOURCE };
         let mut visited = false;
         for (collection, setting) in parts {
             let Some(models) = collections.get(&collection) else { continue };
@@ -42,7 +47,7 @@ pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut Tab
                 if e2e.is_none() && rows.is_empty() {
                     continue;
                 }
-                let profile = profile(identity(collection, models.names.text(model)), &environment, e2e, rows);
+                let profile = profile(identity(collection, models.names.text(model)), &visit, e2e, rows);
                 writer.add(&profile)?;
                 visited = true;
                 imported.visits += 1;
@@ -107,10 +112,6 @@ fn measurements(
     rows
 }
 
-fn one_sample(ns: Option<u64>) -> Samples {
-    Samples { wall_ns: ns.into_iter().collect(), cpu_ns: Vec::new() }
-}
-
 /// The files hold no graphs: a model is known by its name among those it was published with.
 fn identity(collection: Collection, name: &str) -> ModelIdentity {
     let (family, kind) = (collection.family.name(), if collection.synthetic { "synthetic" } else { "real" });
@@ -120,35 +121,5 @@ fn identity(collection: Collection, name: &str) -> ModelIdentity {
         architecture: digest[..16].to_owned(),
         space: collection.synthetic.then(|| format!("mobile-ml-benchmark-{family}")),
         encoding: collection.synthetic.then(|| name.to_owned()),
-    }
-}
-
-/// What the protocol was is not told: one sample per quantity, at an unknown time.
-fn profile(model: ModelIdentity, environment: &Environment, e2e: Option<u64>, operators: Vec<Measurement>) -> ModelProfile {
-    ModelProfile {
-        model,
-        environment: environment.clone(),
-        sitting: SITTING.to_owned(),
-        round: 0,
-        started_unix_ms: 0,
-        origin: Origin::Imported,
-        source: Some(SOURCE.to_owned()),
-        protocol: Protocol {
-            warmups: 0,
-            min_repeats: 1,
-            max_repeats: 1,
-            target_spread: 0.0,
-            rounds: 1,
-            seed: 0,
-            input_distribution: "not told; samples are published means".to_owned(),
-        },
-        e2e: one_sample(e2e),
-        e2e_profiled: Samples::default(),
-        reference: Samples::default(),
-        executed: Executed::of(&operators),
-        operators,
-        peak_memory_bytes: None,
-        energy_per_inference_uj: None,
-        status: Status::Ok,
     }
 }

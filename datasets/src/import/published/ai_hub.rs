@@ -1,8 +1,8 @@
 //! [`import_ai_hub`]: models on Snapdragon processors.
 
-use super::{Imported, Visit, empty, environment, profile};
+use super::{Imported, Visit, end_to_end, environment};
 use crate::{
-    DatasetError,
+    DatasetError, Store,
     published::{AI_HUB, AiHub, Row},
     tables::visits::TablesWriter,
 };
@@ -17,7 +17,7 @@ use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
 pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError> {
     let hub = AiHub::read(folder)?;
-    empty(out)?;
+    let _held = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();
     for row in &hub.rows {
@@ -34,7 +34,7 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
             let Some(identity) = identities.get(&row.model) else { continue };
             let round = rounds.entry((&row.model, &row.snapshot)).or_default();
             let visit = Visit { environment, sitting: &row.snapshot, round: *round, source: AI_HUB };
-            writer.add(&profile(identity.clone(), &visit, row.ns))?;
+            writer.add(&end_to_end(identity.clone(), &visit, row.ns))?;
             *round += 1;
             imported.visits += 1;
         }

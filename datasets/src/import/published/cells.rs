@@ -1,8 +1,8 @@
 //! [`import_cells`]: cells of NAS-Bench-201 and FBNet on many devices.
 
-use super::{Imported, UNTOLD, Visit, empty, environment, profile};
+use super::{Imported, UNTOLD, Visit, end_to_end, environment};
 use crate::{
-    DatasetError,
+    DatasetError, Store,
     published::{Cells, Column, HELP},
     tables::visits::TablesWriter,
 };
@@ -27,7 +27,7 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
         return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
     }
     let spaces: Vec<(&str, Cells)> = there.into_iter().map(|(name, _, read)| Ok((*name, read(folder)?))).collect::<Result<_, DatasetError>>()?;
-    empty(out)?;
+    let _held = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut writer = TablesWriter::new(out)?;
     let mut models = Vec::new();
@@ -41,7 +41,7 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
             let environment = environment(&device.name, processor(device), UNTOLD, Precision::F32);
             let visit = Visit { environment: &environment, sitting: space, round: 0, source: HELP };
             for (identity, ns) in identities.iter().zip(&device.ns).filter_map(|(identity, ns)| Some((identity, (*ns)?))) {
-                writer.add(&profile(identity.clone(), &visit, ns))?;
+                writer.add(&end_to_end(identity.clone(), &visit, ns))?;
                 imported.visits += 1;
             }
             imported.environments += 1;

@@ -14,7 +14,7 @@ use super::{
             profile::{go_on, parse_positive},
             progress, quantity,
         },
-        live::{Engine, parse_engine},
+        live::{Engine, WARMUPS, in_a_line, parse_engine},
     },
     forecast::Models,
     simulated::Stage,
@@ -26,8 +26,7 @@ use vitempo_aria::{AriaError, Grid, Window, scene::Kind};
 use vitempo_graph::Latency;
 use vitempo_planners::aria::{Setup, System};
 use vitempo_profiler::{
-    RunOptions,
-    live::{Answer, FrameClock, LiveProcessor, Rig, Ticket},
+    live::{Answer, FrameClock, Rig, Ticket},
     statistics,
 };
 use worker::Worker;
@@ -37,8 +36,6 @@ const FULL: usize = 0;
 const REGIONS: usize = 1;
 /// Frames of the video; it is played to and fro.
 const RENDERED: usize = 90;
-/// Runs of each part before anything counts.
-const WARMUPS: usize = 3;
 
 /// Running for real.
 #[derive(clap::Args, Clone, Debug)]
@@ -90,14 +87,10 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
     let region = &stage.plan.region;
     let sizes: Vec<[usize; 2]> = levels.iter().copied().chain([[region.rows, region.cols]]).collect();
     let parts = models.encoders(&sizes)?;
-    let processor = |engine: &Engine| {
-        let options = RunOptions { threads: engine.cores.len().max(1), cores: engine.cores.clone(), ..RunOptions::default() };
-        LiveProcessor { name: engine.name.clone(), backend: engine.backend.clone(), options }
-    };
     progress::say(format!("rendering {RENDERED} frames of {} x {} patches", top.rows(), top.cols()));
     let video = Video::render(Kind::Crowded, 1, top, stage.costs.patch, RENDERED)?;
-    let rig = Rig::start(&engines.each_ref().map(processor), parts)?;
-    let described = engines.iter().zip(rig.cores()).map(|(e, cores)| format!("{}: {} on cores {cores:?}", e.name, e.backend)).collect::<Vec<_>>().join("; ");
+    let rig = Rig::start(&engines.each_ref().map(Engine::processor), parts)?;
+    let described = in_a_line(&engines, &rig);
     let show = Show { rig, video: &video, stage, levels: levels.len(), top, frames: args.frames, throttle: args.throttle };
     let (cycle_ns, full_ns) = show.alone()?;
     let mut came = Vec::new();

@@ -4,7 +4,7 @@
 use super::super::super::{
     error::{CliError, CliResult},
     zoo::{
-        sampling::{Codes, MOST_LISTED},
+        sampling::Codes,
         tasks::{TaskEntry, TasksFile, VariantEntry, basis_points},
         variants::Variants,
     },
@@ -35,8 +35,8 @@ pub fn of_task(file: &TasksFile, entry: &TaskEntry, variants: &Variants, seed: u
     for (variant, &bp) in originals.iter().enumerate() {
         measured.entry(vec![variant; positions]).or_insert(bp);
     }
-    let codes = Codes { variants: variants.names.len(), positions };
-    let listed = codes.all() <= MOST_LISTED;
+    let codes = Codes::of(variants);
+    let listed = codes.are_few();
     if listed && codes.all() == measured.len() {
         let count = measured.len();
         let accuracy = Arc::new(Table::new(positions, codes.variants, measured.into_values().collect())?);

@@ -9,7 +9,7 @@ use super::{
             progress,
             zoo::variants::Variants,
         },
-        live::{Engine, WARMUPS},
+        live::{Engine, WARMUPS, described},
         multitask::interval,
     },
     each_order,
@@ -101,10 +101,9 @@ impl Live {
         self.engines.iter().map(|engine| engine.name.clone()).collect()
     }
 
-    /// `a: onnxruntime on cores [0]`, for every processor.
+    /// Names of the processors, and what they are.
     pub fn describe(&self) -> Vec<(String, String)> {
-        let one = |(engine, cores): (&Engine, &[usize])| (engine.name.clone(), format!("{} on cores {cores:?}", engine.backend));
-        self.engines.iter().zip(self.rig.cores()).map(one).collect()
+        described(&self.engines, &self.rig)
     }
 
     fn part(&self, task: usize, position: usize, variant: usize) -> usize {

@@ -11,7 +11,7 @@ pub mod systems;
 
 use super::super::{
     error::{CliError, CliResult},
-    models::parse_dimension,
+    models::Dimensions,
     output::{self, Format},
     profile::parse_positive,
     quantity,
@@ -31,7 +31,7 @@ use preloading::{Budget, Way};
 use record::{Record, Rehearsal};
 use report::{Stitching, TaskReport};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
-use vitempo_graph::{Graph, onnx::ReadOptions};
+use vitempo_graph::Graph;
 use vitempo_planners::{
     cost::{Interval, Link},
     stitch::{Accuracy, Assignment, Optimiser, Order, Reading, Slo, StitchError, Subgraph, Task, Zoo, orders, preload::Loaded},
@@ -108,9 +108,8 @@ pub struct StitchArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
-    pub dimensions: Vec<(String, usize)>,
+    #[command(flatten)]
+    pub dimensions: Dimensions,
 
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -136,14 +135,18 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let slos = objectives::of_tasks(&file, &args.slos)?;
     let processors = Processor::open(&args.processors(&file)?)?;
     let known = args.tasks(&file)?;
-    let live = if args.engines.is_empty() { None } else { Some(Live::start(&args.engines, args.frames, &known.variants)?) };
+    let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
+    let orders = args.orders(if names.is_empty() { args.engines.len() } else { names.len() }, file.positions)?;
+    let live = if args.engines.is_empty() { None } else { Some(Live::start(&numbered_as(&names, &args.engines), args.frames, &known.variants)?) };
     let forecast = if processors.is_empty() { None } else { Some(args.forecast(&known, &processors)?) };
     let measured = live.as_ref().map(|live| args.measured(&known, live)).transpose()?;
     let zoo = forecast.clone().or_else(|| measured.clone()).ok_or_else(|| CliError::ours("a plan without processors"))?;
-    let orders = args.orders(&zoo)?;
     let mut plan = args.best(&zoo, &orders, None, &slos)?;
     let rehearsal = match (&live, &measured) {
-        (Some(live), Some(measured)) => Some(args.rehearse(live, measured, forecast.as_ref(), &orders, &slos)?),
+        (Some(live), Some(measured)) => {
+            let tried = live.try_out(measured, forecast.as_ref(), &orders, args.tries, args.seed)?;
+            Some(Rehearsal { tried, orders: live.orders(&zoo, &orders, &slos)? })
+        }
         _ => None,
     };
     let mut preloading = None;
@@ -188,6 +191,13 @@ struct Known {
     reports: Vec<TaskReport>,
 }
 
+/// Engines numbered as the processors of these names are, so that an order is the same for both; those that are none of them come last.
+fn numbered_as(names: &[&str], engines: &[Engine]) -> Vec<Engine> {
+    let mut engines = engines.to_vec();
+    engines.sort_by_key(|engine| names.iter().position(|name| *name == engine.name).unwrap_or(names.len()));
+    engines
+}
+
 /// The best each order can do; `None` where a task cannot run in it.
 fn each_order(zoo: &Zoo, orders: &[Order], slos: &[Slo]) -> CliResult<Vec<(Order, Option<Assignment>)>> {
     let one = |order: &Order| match Optimiser::new(zoo, std::slice::from_ref(order))?.best(&[slos.to_vec()]) {
@@ -220,7 +230,7 @@ impl StitchArgs {
 
     /// Tasks with their variants and accuracies.
     fn tasks(&self, file: &TasksFile) -> CliResult<Known> {
-        let options = ReadOptions { dimensions: self.dimensions.iter().cloned().collect() };
+        let options = self.dimensions.read_options();
         let mut known = Known { variants: Vec::new(), accuracies: Vec::new(), reports: Vec::new() };
         for entry in &file.tasks {
             let variants = Variants::read(file, entry, &options, if self.engines.is_empty() { Weights::Shapes } else { Weights::Values })?;
@@ -270,21 +280,17 @@ impl StitchArgs {
         Ok(Zoo::new(names, links, tasks)?)
     }
 
-    /// What engines say to the plan: stitched variants drawn at random, and the best of every order.
-    fn rehearse(&self, live: &Live, measured: &Zoo, forecast: Option<&Zoo>, orders: &[Order], slos: &[Slo]) -> CliResult<Rehearsal> {
-        if orders.len() > MOST_LISTED {
-            return Err(CliError::user(format!("--live runs every order, there are {}", orders.len())).hint("fewer processors, or without --any-order"));
+    /// Orders to choose from; with engines, few enough to run.
+    fn orders(&self, processors: usize, positions: usize) -> CliResult<Vec<Order>> {
+        let found = if self.any_order {
+            orders::any(processors, positions)?
+        } else {
+            orders::each_once(processors, positions).map_err(|e| CliError::from(e).hint("--any-order lets a processor take several positions"))?
+        };
+        if !self.engines.is_empty() && found.len() > MOST_LISTED {
+            return Err(CliError::user(format!("--live runs every order, there are {}", found.len())).hint("fewer processors, or without --any-order"));
         }
-        let zoo = forecast.unwrap_or(measured);
-        Ok(Rehearsal { tried: live.try_out(measured, forecast, orders, self.tries, self.seed)?, orders: live.orders(zoo, orders, slos)? })
-    }
-
-    fn orders(&self, zoo: &Zoo) -> CliResult<Vec<Order>> {
-        let (processors, positions) = (zoo.processors().len(), zoo.positions());
-        if self.any_order {
-            return Ok(orders::any(processors, positions)?);
-        }
-        orders::each_once(processors, positions).map_err(|e| CliError::from(e).hint("--any-order lets a processor take several positions"))
+        Ok(found)
     }
 
     /// The plan for what is asked, of all subgraphs or of those in memory.
@@ -294,5 +300,18 @@ impl StitchArgs {
         let configurations = [slos.to_vec()];
         let plans = if self.as_printed { optimiser.as_printed(&configurations, Reading::Algorithm)? } else { optimiser.best(&configurations)? };
         plans.into_iter().next().ok_or_else(|| CliError::ours("an optimiser gave no plan"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_have_the_numbers_of_their_processors() {
+        let engine = |name: &str| Engine { name: name.to_owned(), backend: "rten".to_owned(), cores: Vec::new() };
+        let order = |names: &[&str]| numbered_as(names, &["cpu", "gpu", "npu"].map(engine)).into_iter().map(|engine| engine.name).collect::<Vec<_>>();
+        assert_eq!(order(&["npu", "cpu"]), ["npu", "cpu", "gpu"]);
+        assert_eq!(order(&[]), ["cpu", "gpu", "npu"]);
     }
 }

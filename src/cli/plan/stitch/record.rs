@@ -11,10 +11,7 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use vitempo_planners::{
-    cost::Interval,
-    stitch::{Order, Slo, Subgraph, Table, Task, Zoo, each_variant},
-};
+use vitempo_planners::stitch::{Order, Slo, Subgraph, Table, Task, Zoo, each_variant};
 
 /// What engines said to a plan.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -54,17 +51,7 @@ pub struct RecordedTask {
     /// What was asked: basis points and ns.
     pub asked: (u32, u64),
     /// By position, then variant.
-    pub subgraphs: Vec<Vec<RecordedSubgraph>>,
-}
-
-/// A measured subgraph.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RecordedSubgraph {
-    /// By processor.
-    pub latency_ns: Vec<Option<Interval>>,
-    pub memory_bytes: u64,
-    pub boundary_bytes: u64,
+    pub subgraphs: Vec<Vec<Subgraph>>,
 }
 
 impl Record {
@@ -75,7 +62,6 @@ impl Record {
         for (index, ((task, report), slo)) in zoo.tasks().iter().zip(reports).zip(slos).enumerate() {
             let mut accuracies_bp = Vec::new();
             each_variant(zoo, index, first, |_, _, bp| accuracies_bp.push(bp))?;
-            let subgraph = |s: &Subgraph| RecordedSubgraph { latency_ns: s.latency_ns.clone(), memory_bytes: s.memory_bytes, boundary_bytes: s.boundary_bytes };
             tasks.push(RecordedTask {
                 name: task.name.clone(),
                 variants: task.variants.clone(),
@@ -83,7 +69,7 @@ impl Record {
                 measured: report.measured,
                 accuracies_bp,
                 asked: (slo.accuracy_bp, slo.latency_ns),
-                subgraphs: task.subgraphs.iter().map(|row| row.iter().map(subgraph).collect()).collect(),
+                subgraphs: task.subgraphs.clone(),
             });
         }
         let orders = orders.iter().map(|order| order.processors().to_vec()).collect();
@@ -104,10 +90,9 @@ impl Record {
     /// The zoo, with measured costs.
     pub fn zoo(&self) -> CliResult<Zoo> {
         let task = |recorded: &RecordedTask| -> CliResult<Task> {
-            let subgraph = |s: &RecordedSubgraph| Subgraph { latency_ns: s.latency_ns.clone(), memory_bytes: s.memory_bytes, boundary_bytes: s.boundary_bytes };
             let accuracy = Table::new(recorded.subgraphs.len(), recorded.variants.len(), recorded.accuracies_bp.clone())?;
-            let subgraphs = recorded.subgraphs.iter().map(|row| row.iter().map(subgraph).collect()).collect();
-            Ok(Task { name: recorded.name.clone(), variants: recorded.variants.clone(), subgraphs, accuracy: Arc::new(accuracy) })
+            let (name, variants, subgraphs) = (recorded.name.clone(), recorded.variants.clone(), recorded.subgraphs.clone());
+            Ok(Task { name, variants, subgraphs, accuracy: Arc::new(accuracy) })
         };
         let names = self.processors.iter().map(|(name, _)| name.clone()).collect();
         Ok(Zoo::new(names, BTreeMap::new(), self.tasks.iter().map(task).collect::<CliResult<_>>()?)?)

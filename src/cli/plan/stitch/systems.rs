@@ -15,7 +15,7 @@ use vitempo_planners::{
 };
 
 /// Queries of each task that throughput is counted over.
-const QUERIES: usize = 100;
+pub const QUERIES: usize = 100;
 
 /// How one system does.
 pub struct Judged {

@@ -9,7 +9,7 @@ use super::super::{
 };
 use serde_json::{Value, json};
 use vitempo_aria::scheduler::cycles;
-use vitempo_planners::{Evidence, aria::System};
+use vitempo_planners::{Evidence, aria::System, simulator::nearest_rank};
 
 /// What one system came to.
 pub struct Came {
@@ -42,7 +42,7 @@ impl Came {
     fn quantile(&self, share: f64) -> u64 {
         let mut sorted = self.latency_ns.clone();
         sorted.sort_unstable();
-        sorted.get(((share * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0)
+        nearest_rank(&sorted, share).unwrap_or(0)
     }
 
     fn frames(&self) -> f64 {
