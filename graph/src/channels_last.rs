@@ -17,7 +17,7 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
         let inside = ValueId(values.len() as u32);
         values.push(Value { name: format!("{name}/channels_first"), tensor: Some(tensor.clone()), source: ValueSource::Node(0) });
         let mut outside = tensor;
-        outside.shape = vec![n, h, w, c];
+        outside.shape = [n, h, w, c].into();
         values[input.0 as usize].tensor = Some(outside);
         for id in nodes.iter_mut().flat_map(|node| &mut node.inputs).filter(|id| **id == input) {
             *id = inside;
@@ -48,7 +48,7 @@ mod tests {
         let z = b.unary("relu", OpKind::Relu, tokens).unwrap();
         let plain = b.finish(vec![y, z]).unwrap();
         let graph = images_channels_last(&plain).unwrap();
-        let shape = |id: &ValueId| graph.value(*id).tensor.clone().unwrap().shape;
+        let shape = |id: &ValueId| graph.value(*id).tensor.clone().unwrap().shape.to_vec();
         assert_eq!(graph.inputs().iter().map(shape).collect::<Vec<_>>(), [vec![1, 8, 6, 3], vec![1, 4, 4]]);
         assert_eq!(graph.nodes()[0].op.outputs, plain.nodes()[0].op.inputs[..1].iter().map(|o| o.tensor.clone()).collect::<Vec<_>>());
         assert_eq!(graph.nodes()[1].op, plain.nodes()[0].op);

@@ -60,7 +60,7 @@ mod tests {
     fn every_float_survives_json() {
         let floats = [0.1, -0.0, 1.0, 9.999_999_747_378_752e-6, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
         let mut attributes: Vec<Attribute> = floats.iter().map(|&v| Attribute::Float(v)).collect();
-        attributes.extend([Attribute::Floats(floats.to_vec()), Attribute::Int(-3), Attribute::Text("inf".into()), Attribute::Ints(vec![1, 2])]);
+        attributes.extend([Attribute::Floats(floats.to_vec()), Attribute::Int(-3), Attribute::Text("inf".into()), Attribute::Ints([1, 2].as_slice().into())]);
         for attribute in attributes {
             let json = serde_json::to_string(&attribute).unwrap();
             assert_eq!(serde_json::from_str::<Attribute>(&json).unwrap(), attribute, "{json}");

@@ -44,8 +44,8 @@ pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSour
 pub use latency::Latency;
 pub use latency_model::{GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError, PredictionSource};
 pub use measurement::{Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
-pub use op::{Attribute, Attributes, OpKind, OpSpec, Operand};
+pub use op::{Attribute, Attributes, Ints, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;
 pub use resized::{ResizeError, resized};
-pub use tensor::{MemoryFormat, Precision, TensorSpec};
+pub use tensor::{MemoryFormat, Precision, Shape, TensorSpec};
 pub use work::Work;

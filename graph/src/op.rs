@@ -7,8 +7,11 @@
 //! sorted, `shape` without -1, explicit `pads`); those marked "if set" are left out at their default.
 
 use crate::{Precision, TensorSpec, exact_floats::Exact};
+use compact_str::CompactString;
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use smallvec::SmallVec;
+use std::{borrow::Cow, fmt};
 
 macro_rules! op_kinds {
     ($($variant:ident $name:literal $doc:literal,)*) => {
@@ -186,6 +189,9 @@ impl fmt::Display for OpKind {
     }
 }
 
+/// A list of integers. Up to four of them need no memory of their own.
+pub type Ints = SmallVec<[i64; 4]>;
+
 /// Value of one attribute. Floats compare by their bits, so that an `OpSpec` can be a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "AttributeJson", try_from = "AttributeJson")]
@@ -194,7 +200,7 @@ pub enum Attribute {
     Int(i64),
     Float(f64),
     Text(String),
-    Ints(Vec<i64>),
+    Ints(Ints),
     Floats(Vec<f64>),
 }
 
@@ -205,7 +211,7 @@ enum AttributeJson {
     Int(i64),
     Float(f64),
     Text(String),
-    Ints(Vec<i64>),
+    Ints(Ints),
     Floats(Vec<f64>),
     NonFinite { float: Exact },
     NonFiniteList { floats: Vec<Exact> },
@@ -295,7 +301,7 @@ impl std::hash::Hash for Attribute {
 /// Attributes by name, sorted, so that equal operators have equal bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Attributes(pub BTreeMap<String, Attribute>);
+pub struct Attributes(pub LiteMap<CompactString, Attribute>);
 
 impl Attributes {
     /// No attributes.
@@ -306,7 +312,7 @@ impl Attributes {
 
     /// Adds or replaces one attribute.
     pub fn set(&mut self, name: &str, value: Attribute) -> &mut Self {
-        self.0.insert(name.to_owned(), value);
+        self.0.insert(name.into(), value);
         self
     }
 
@@ -325,8 +331,8 @@ impl Attributes {
 
     /// [`Attributes::with`] for a list of integers.
     #[must_use]
-    pub fn with_ints(self, name: &str, value: impl Into<Vec<i64>>) -> Self {
-        self.with(name, Attribute::Ints(value.into()))
+    pub fn with_ints(self, name: &str, value: impl AsRef<[i64]>) -> Self {
+        self.with(name, Attribute::Ints(Ints::from_slice(value.as_ref())))
     }
 
     /// The integer of that name.

@@ -8,7 +8,7 @@
 mod attributes;
 mod extent;
 
-use crate::{Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, shape};
+use crate::{Graph, GraphError, Node, OpKind, Operand, Shape, TensorSpec, Value, ValueId, ValueSource, shape};
 use extent::{Dimension, Extent, Known, Side};
 
 /// Why a model cannot have another size.
@@ -64,9 +64,9 @@ impl Work<'_> {
         let old = value.tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
         let tensor = value.tensor.as_mut().filter(|t| t.shape.len() == shape.len() && !shape.contains(&0));
         let Some(tensor) = tensor else {
-            return Err(ResizeError::Input { model: self.graph.name().to_owned(), input: value.name.clone(), old, new: shape.to_vec() });
+            return Err(ResizeError::Input { model: self.graph.name().to_owned(), input: value.name.clone(), old: old.to_vec(), new: shape.to_vec() });
         };
-        tensor.shape = shape.to_vec();
+        tensor.shape = shape.into();
         let rank = shape.len();
         let side = |axis: usize| match rank - axis {
             2 if rank == 4 => Some(Side::Height),
@@ -134,7 +134,7 @@ impl Work<'_> {
         if !shape::is_broadcast(&node.op.kind) && node.op.kind != OpKind::PRelu {
             return Ok(());
         }
-        let computed: Vec<(Vec<usize>, Vec<usize>)> = node.inputs.iter().filter_map(|id| self.change(*id)).collect();
+        let computed: Vec<(Shape, Shape)> = node.inputs.iter().filter_map(|id| self.change(*id)).collect();
         for &id in &node.inputs {
             let ValueSource::Constant(_) = self.values[id.0 as usize].source else { continue };
             let Some(tensor) = self.graph.value(id).tensor.clone() else { continue };
@@ -147,27 +147,27 @@ impl Work<'_> {
                     *extent = new;
                 }
             }
-            self.reshape_constant(id, &tensor, shape)?;
+            self.reshape_constant(id, &tensor, &shape)?;
         }
         Ok(())
     }
 
-    fn reshape_constant(&mut self, id: ValueId, old: &TensorSpec, shape: Vec<usize>) -> Result<(), String> {
+    fn reshape_constant(&mut self, id: ValueId, old: &TensorSpec, shape: &Shape) -> Result<(), String> {
         let value = &mut self.values[id.0 as usize];
         let now = value.tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
-        if now == shape {
+        if now == *shape {
             return Ok(());
         }
         if now != old.shape {
             return Err(format!("constant `{}` would need two sizes, {now:?} and {shape:?}", value.name));
         }
-        value.tensor = Some(TensorSpec { shape, ..old.clone() });
+        value.tensor = Some(TensorSpec { shape: shape.clone(), ..old.clone() });
         value.source = ValueSource::Constant(None);
         Ok(())
     }
 
     /// Old and new shape of a value that depends on an input.
-    fn change(&self, id: ValueId) -> Option<(Vec<usize>, Vec<usize>)> {
+    fn change(&self, id: ValueId) -> Option<(Shape, Shape)> {
         self.dimensions[id.0 as usize].as_ref()?;
         Some((self.graph.value(id).tensor.as_ref()?.shape.clone(), self.values[id.0 as usize].tensor.as_ref()?.shape.clone()))
     }

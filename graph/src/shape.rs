@@ -14,7 +14,7 @@ mod resample;
 mod selection;
 mod window;
 
-use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, Precision, TensorSpec};
+use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, Precision, Shape, TensorSpec};
 
 pub(crate) use elementwise::{broadcast, is_broadcast};
 
@@ -37,7 +37,7 @@ pub fn infer(kind: &OpKind, attributes: &Attributes, inputs: &[Operand]) -> Resu
 /// A sentence saying what does not fit.
 pub fn canonical(kind: &OpKind, mut attributes: Attributes, inputs: &[Operand]) -> Result<Attributes, String> {
     let a = &mut attributes;
-    for value in a.0.values_mut() {
+    for (_, value) in a.0.iter_mut() {
         if let Attribute::Float(v) = value {
             *v = f64::from(*v as f32);
         }
@@ -122,7 +122,7 @@ fn operand(inputs: &[Operand], index: usize) -> Result<&TensorSpec, String> {
 }
 
 /// An output like `like` but for its shape; the memory format is set at the end.
-fn like(tensor: &TensorSpec, shape: impl Into<Vec<usize>>) -> TensorSpec {
+fn like(tensor: &TensorSpec, shape: impl AsRef<[usize]>) -> TensorSpec {
     TensorSpec::new(shape, tensor.precision)
 }
 
@@ -140,7 +140,7 @@ fn dimension(value: i128) -> Result<usize, String> {
 }
 
 /// The non-negative integers of attribute `name`; an error when it is not there.
-fn sizes(a: &Attributes, name: &str) -> Result<Vec<usize>, String> {
+fn sizes(a: &Attributes, name: &str) -> Result<Shape, String> {
     match a.0.get(name) {
         Some(Attribute::Ints(v)) => v.iter().map(|&d| dimension(i128::from(d))).collect(),
         _ => Err(format!("attribute `{name}` is missing or not a list of integers")),

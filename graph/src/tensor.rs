@@ -1,6 +1,7 @@
 //! What a tensor is: shape in elements, element type, and how its elements lie in memory.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::fmt;
 
 /// Element type of a tensor.
@@ -96,11 +97,14 @@ impl fmt::Display for MemoryFormat {
     }
 }
 
+/// Extent of each dimension, in elements. Up to four of them need no memory of their own.
+pub type Shape = SmallVec<[usize; 4]>;
+
 /// Shape, element type and memory format of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TensorSpec {
     /// Extent of each dimension, in elements; empty for a scalar.
-    pub shape: Vec<usize>,
+    pub shape: Shape,
     /// Element type.
     pub precision: Precision,
     /// Order of the elements in memory.
@@ -115,13 +119,13 @@ fn is_channels_first(format: &MemoryFormat) -> bool {
 impl TensorSpec {
     /// A tensor in the default memory format.
     #[must_use]
-    pub fn new(shape: impl Into<Vec<usize>>, precision: Precision) -> Self {
-        Self { shape: shape.into(), precision, format: MemoryFormat::ChannelsFirst }
+    pub fn new(shape: impl AsRef<[usize]>, precision: Precision) -> Self {
+        Self { shape: SmallVec::from_slice(shape.as_ref()), precision, format: MemoryFormat::ChannelsFirst }
     }
 
     /// A 32-bit float tensor in the default memory format.
     #[must_use]
-    pub fn f32(shape: impl Into<Vec<usize>>) -> Self {
+    pub fn f32(shape: impl AsRef<[usize]>) -> Self {
         Self::new(shape, Precision::F32)
     }
 
@@ -134,7 +138,7 @@ impl TensorSpec {
 
     /// Extent of each dimension in the order of memory: channels last has them last.
     #[must_use]
-    pub fn stored_shape(&self) -> Vec<usize> {
+    pub fn stored_shape(&self) -> Shape {
         let mut shape = self.shape.clone();
         if self.format == MemoryFormat::ChannelsLast && shape.len() > 2 {
             shape[1..].rotate_left(1);

@@ -128,7 +128,7 @@ fn dimensions_are_given_by_symbol_or_by_place() {
     dims[0] = DimensionProto { dim_value: None, dim_param: Some("batch".to_owned()) };
     let by_symbol = read_bytes("m", &m.encode_to_vec(), &options("batch")).unwrap();
     for graph in [by_place, by_symbol] {
-        assert_eq!(graph.nodes()[0].op.outputs[0].shape, [4, 3]);
+        assert_eq!(graph.nodes()[0].op.outputs[0].shape[..], [4, 3]);
     }
 }
 
@@ -149,7 +149,7 @@ fn shape_arithmetic_is_folded_away() {
     let constants = vec![ints("zero", &[0]), ints("one", &[1]), ints("two", &[2]), ints("rest", &[-1])];
     let graph = read(&model(&[5, 8, 3], constants.clone(), computed_reshape())).unwrap();
     assert_eq!(graph.nodes().len(), 1);
-    assert_eq!(graph.nodes()[0].op.outputs[0].shape, [5, 4, 6]);
+    assert_eq!(graph.nodes()[0].op.outputs[0].shape[..], [5, 4, 6]);
     assert_eq!(graph.values().len(), 2, "constants nobody reads are gone");
     let backwards: Vec<NodeProto> = computed_reshape().into_iter().rev().collect();
     let sorted = read(&model(&[5, 8, 3], constants, backwards)).unwrap();
@@ -164,7 +164,7 @@ fn weights_without_values_fold_to_weights_without_values() {
     assert_eq!(graph.nodes()[0].op.kind, OpKind::Linear);
     let right = graph.value(graph.nodes()[0].inputs[1]);
     assert_eq!((right.name.as_str(), &right.source), ("wt", &ValueSource::Constant(None)));
-    assert_eq!(right.tensor.as_ref().unwrap().shape, [3, 5]);
+    assert_eq!(right.tensor.as_ref().unwrap().shape[..], [3, 5]);
 }
 
 /// Folded values, computed by hand: nodes that make `y` from integer constants `a`, `b`.
@@ -219,7 +219,7 @@ fn unknown_operators_stay_by_name() {
     assert_eq!(unsupported, [("Frobnicate_0", "Frobnicate"), ("Relu_1", "Relu")]);
     assert!(graph.nodes()[1].op.attributes.text("reason").unwrap().contains("`u`"));
     assert_eq!(graph.nodes()[2].op.kind, OpKind::Relu);
-    assert_eq!(graph.nodes()[2].op.outputs[0].shape, [2, 9]);
+    assert_eq!(graph.nodes()[2].op.outputs[0].shape[..], [2, 9]);
 }
 
 #[test]

@@ -158,7 +158,7 @@ pub(crate) fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
 /// [`TooBigError`].
 pub(crate) fn bytes_channels_last(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<u8>, TooBigError> {
     let &[n, h, w, c] = tensor.shape.as_slice() else { return bytes(tensor, distribution, seed, index) };
-    let first = TensorSpec { shape: vec![n, c, h, w], ..tensor.clone() };
+    let first = TensorSpec { shape: [n, c, h, w].into(), ..tensor.clone() };
     bytes(&first, distribution, seed, index).map(|bytes| channels_last(&first, &bytes))
 }
 

@@ -57,7 +57,7 @@ fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
         assert_eq!((counts["Conv"], counts["Gemm"]), (2, 1), "{precision}: {counts:?}");
         let mut session = Qnn.load(&ready, &options).unwrap();
         let outputs = session.outputs().unwrap();
-        assert_eq!(outputs[0].shape, [1, 10]);
+        assert_eq!(outputs[0].shape[..], [1, 10]);
         assert!(outputs[0].values.iter().all(|v| v.is_finite()) && outputs[0].values.iter().any(|v| *v != 0.0), "{precision}: {outputs:?}");
         for error in [session.run().unwrap_err().to_string(), session.profile(0, 1).unwrap_err().to_string()] {
             assert!(error.contains("no latency") && error.contains("backends check --backend qnn"), "{error}");

@@ -19,7 +19,7 @@ fn each_number(op: &mut OpSpec, mut see: impl FnMut(Number<'_>) -> ControlFlow<(
     for extent in op.inputs.iter_mut().map(|input| &mut input.tensor).chain(&mut op.outputs).flat_map(|tensor| &mut tensor.shape) {
         see(Number::Extent(extent))?;
     }
-    for attribute in op.attributes.0.values_mut() {
+    for (_, attribute) in op.attributes.0.iter_mut() {
         match attribute {
             Attribute::Int(number) => see(Number::Whole(number))?,
             Attribute::Ints(numbers) => numbers.iter_mut().try_for_each(|n| see(Number::Whole(n)))?,
@@ -57,12 +57,11 @@ fn take_numbers(op: &mut OpSpec) -> Values {
 pub(super) fn same_form(a: &OpSpec, b: &OpSpec) -> bool {
     let tensors = |a: &TensorSpec, b: &TensorSpec| (a.shape.len(), a.precision, a.format) == (b.shape.len(), b.precision, b.format);
     let operands = |(a, b): (&Operand, &Operand)| a.constant == b.constant && tensors(&a.tensor, &b.tensor);
-    let attributes = |((name, a), (other, b)): ((&String, &Attribute), (&String, &Attribute))| name == other && same_kind(a, b);
     a.kind == b.kind
         && (a.inputs.len(), a.outputs.len(), a.attributes.0.len()) == (b.inputs.len(), b.outputs.len(), b.attributes.0.len())
         && a.inputs.iter().zip(&b.inputs).all(operands)
         && a.outputs.iter().zip(&b.outputs).all(|(a, b)| tensors(a, b))
-        && a.attributes.0.iter().zip(&b.attributes.0).all(attributes)
+        && a.attributes.0.iter().zip(b.attributes.0.iter()).all(|((name, a), (other, b))| name == other && same_kind(a, b))
 }
 
 /// Whether attributes differ in numbers alone.

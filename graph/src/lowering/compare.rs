@@ -215,7 +215,7 @@ mod tests {
         let other_axis = OpSpec { attributes: Attributes::new().with_int("axis", 0), ..softmax.clone() };
         let tanh = OpSpec { kind: OpKind::Tanh, ..sigmoid.clone() };
         let mut turned = sigmoid.clone();
-        turned.outputs[0].shape = vec![8, 4];
+        turned.outputs[0].shape = [8, 4].as_slice().into();
         for (rows, matched, equal, mismatched, left) in [
             (vec![("c", &sigmoid), ("b", &softmax), ("a", &sigmoid)], 1.0, 1.0, vec![], vec![]),
             (vec![("a", &sigmoid), ("b", &other_axis), ("c", &sigmoid)], 1.0, 2.0 / 3.0, vec![], vec![]),

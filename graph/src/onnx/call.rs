@@ -80,7 +80,7 @@ impl<'a> Call<'a> {
             let value = match marked.as_bytes().first() {
                 Some(b'*') => Attribute::Float(f64::from(a.f())),
                 Some(b'$') => Attribute::Text(String::from_utf8_lossy(&a.s).into_owned()),
-                Some(b'#') => Attribute::Ints(a.ints.clone()),
+                Some(b'#') => Attribute::Ints(a.ints.as_slice().into()),
                 _ => Attribute::Int(a.i()),
             };
             attributes.set(name, value);

@@ -138,7 +138,7 @@ impl Call<'_> {
         let mut attributes = Attributes::new();
         for name in ["kernel_shape", "strides", "pads", "dilations"] {
             if !self.ints(name).is_empty() {
-                attributes.set(name, Attribute::Ints(self.ints(name).to_vec()));
+                attributes.set(name, Attribute::Ints(self.ints(name).into()));
             }
         }
         if let Some(auto) = self.text("auto_pad") {

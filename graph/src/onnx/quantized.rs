@@ -120,7 +120,7 @@ impl Call<'_> {
         let mut attributes = Attributes::new();
         for name in ["kernel_shape", "strides", "pads", "dilations"] {
             if let Some(list) = self.attribute(name).filter(|a| !a.ints.is_empty()) {
-                attributes.set(name, Attribute::Ints(list.ints.clone()));
+                attributes.set(name, Attribute::Ints(list.ints.as_slice().into()));
             }
         }
         for name in ["group", "ceil_mode"] {

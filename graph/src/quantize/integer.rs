@@ -72,7 +72,7 @@ impl Rewriter<'_> {
             return *made;
         }
         let value = self.draft.graph.value(id);
-        let (name, shape) = (&value.name, value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.clone()));
+        let (name, shape) = (&value.name, value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.to_vec()));
         let integers = self.draft.computed(format!("{name}/quantized"), TensorSpec::new(shape, Precision::U8));
         let scale = self.draft.computed(format!("{name}/scale"), TensorSpec::f32([]));
         let zero_point = self.draft.computed(format!("{name}/zero_point"), TensorSpec::new([], Precision::U8));
@@ -123,7 +123,7 @@ impl Rewriter<'_> {
         let mut shape = vec![1; rank];
         shape[1.min(rank - 1)] = tensor.elements() as usize;
         let floats = self.draft.floats(bias).map(|f| ConstantData::Floats(f.into_owned()));
-        self.draft.constant(format!("{}/channels", value.name), TensorSpec { shape, ..tensor }, floats)
+        self.draft.constant(format!("{}/channels", value.name), TensorSpec { shape: shape.into(), ..tensor }, floats)
     }
 }
 

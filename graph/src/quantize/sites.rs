@@ -126,7 +126,7 @@ fn bias(graph: &Graph, consumers: &[Vec<usize>], index: usize) -> Option<(usize,
     let (addition, features) = (graph.nodes().get(next)?, *product.op.outputs.first()?.shape.last()?);
     let is_bias = |id: &ValueId| {
         let value = graph.value(*id);
-        is_constant(value) && value.tensor.as_ref().is_some_and(|t| t.precision == Precision::F32 && t.shape == [features])
+        is_constant(value) && value.tensor.as_ref().is_some_and(|t| t.precision == Precision::F32 && *t.shape == [features])
     };
     let operand = addition.inputs.iter().position(is_bias)?;
     let plain = addition.op.kind == OpKind::Add && addition.inputs.len() == 2 && !graph.outputs().contains(&output);

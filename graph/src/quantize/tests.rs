@@ -33,7 +33,7 @@ fn model(channels: usize, size: usize, heads: usize) -> Graph {
 }
 
 fn shapes(graph: &Graph) -> Vec<(String, Vec<usize>)> {
-    graph.outputs().iter().map(|&id| (graph.value(id).name.clone(), graph.value(id).tensor.clone().unwrap().shape)).collect()
+    graph.outputs().iter().map(|&id| (graph.value(id).name.clone(), graph.value(id).tensor.clone().unwrap().shape.to_vec())).collect()
 }
 
 /// Every node reads what stands before it, and shape inference agrees with what is written down.

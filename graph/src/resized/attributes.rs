@@ -85,7 +85,7 @@ fn split(attributes: &mut Attributes, inputs: &Inputs) -> Result<(), String> {
     } else if let Some(largest) = parts.iter().copied().max().and_then(|most| parts.iter().position(|p| *p == most)) {
         parts[largest] += new - extent.old as i64;
     }
-    attributes.set("split", Attribute::Ints(parts));
+    attributes.set("split", Attribute::Ints(parts.into()));
     Ok(())
 }
 

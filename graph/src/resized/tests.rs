@@ -38,7 +38,7 @@ fn transformer(height: usize, width: usize) -> Graph {
 }
 
 fn shapes(graph: &Graph) -> Vec<Vec<usize>> {
-    graph.values().iter().map(|v| v.tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default()).collect()
+    graph.values().iter().map(|v| v.tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default()).collect()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Elementwise operators: broadcasting as in numpy, and what comes out with the shape of what went in.
 
 use super::{like, operand, precision, text};
-use crate::{Attributes, OpKind, Operand, Precision, TensorSpec};
+use crate::{Attributes, OpKind, Operand, Precision, Shape, TensorSpec};
 
 pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
     let first = operand(inputs, 0)?;
@@ -21,16 +21,16 @@ pub(crate) fn is_broadcast(kind: &OpKind) -> bool {
     arithmetic || matches!(kind, OpKind::Elementwise | OpKind::Compare | OpKind::Logical | OpKind::Where)
 }
 
-fn broadcast_all(inputs: &[Operand]) -> Result<Vec<usize>, String> {
+fn broadcast_all(inputs: &[Operand]) -> Result<Shape, String> {
     let (first, rest) = inputs.split_first().ok_or("it has no input")?;
     rest.iter().try_fold(first.tensor.shape.clone(), |shape, operand| broadcast(&shape, &operand.tensor.shape))
 }
 
 /// The shape two tensors have together after broadcasting.
-pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Shape, String> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let offset = long.len() - short.len();
-    let mut shape = long.to_vec();
+    let mut shape = Shape::from_slice(long);
     for (d, &s) in shape[offset..].iter_mut().zip(short) {
         *d = match (*d, s) {
             (x, y) if x == y => x,

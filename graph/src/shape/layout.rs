@@ -1,7 +1,7 @@
 //! Operators that move whole tensors: transpose, reshape, concat, split, expand, tile.
 
 use super::{axis, broadcast, dimension, like, operand, sizes, text};
-use crate::{Attribute, Attributes, OpKind, Operand, TensorSpec};
+use crate::{Attribute, Attributes, Ints, OpKind, Operand, Shape, TensorSpec};
 
 pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
     let x = operand(inputs, 0)?;
@@ -9,7 +9,7 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
         OpKind::Transpose => {
             let rank = x.rank();
             let given = a.ints("perm");
-            let perm = if given.is_empty() { (0..rank as i64).rev().collect() } else { given.to_vec() };
+            let perm: Ints = if given.is_empty() { (0..rank as i64).rev().collect() } else { given.into() };
             let mut seen = vec![false; rank];
             for &p in &perm {
                 seen[axis(p, rank)?] = true;
@@ -52,7 +52,7 @@ fn front_axis(a: &mut Attributes, default: i64, rank: usize) -> Result<usize, St
 }
 
 /// The target of a reshape, without `0` (keep that dimension, unless `allowzero`) and `-1` (whatever is left).
-fn resolve(a: &Attributes, x: &TensorSpec) -> Result<Vec<i64>, String> {
+fn resolve(a: &Attributes, x: &TensorSpec) -> Result<Ints, String> {
     let Some(Attribute::Ints(given)) = a.0.get("shape") else { return Err("attribute `shape` is missing".to_owned()) };
     let misfit = || format!("{} cannot become {given:?}", text(&x.shape));
     let elements = x.shape.iter().try_fold(1i128, |n, &d| n.checked_mul(d as i128)).ok_or_else(misfit)?;
@@ -97,7 +97,7 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
     })
 }
 
-fn joined(a: &Attributes, inputs: &[Operand]) -> Result<Vec<usize>, String> {
+fn joined(a: &Attributes, inputs: &[Operand]) -> Result<Shape, String> {
     let mut shape = operand(inputs, 0)?.shape.clone();
     let along = axis(a.int("axis").unwrap_or(0), shape.len())?;
     for input in &inputs[1..] {
@@ -111,7 +111,7 @@ fn joined(a: &Attributes, inputs: &[Operand]) -> Result<Vec<usize>, String> {
     Ok(shape)
 }
 
-fn tiled(a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
+fn tiled(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
     let repeats = sizes(a, "repeats")?;
     if repeats.len() != x.rank() {
         return Err(format!("`repeats` has {} numbers, {} are needed", repeats.len(), x.rank()));

@@ -1,7 +1,7 @@
 //! Matrix products: `linear`, `matmul`, `einsum` and attention as one kernel.
 
 use super::{broadcast, drop_default, like, operand, text};
-use crate::{Attributes, OpKind, Operand, TensorSpec};
+use crate::{Attributes, OpKind, Operand, Shape, TensorSpec};
 use std::collections::BTreeMap;
 
 pub(super) fn canonical(a: &mut Attributes) {
@@ -23,7 +23,7 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
 
 /// Batched matrix product as numpy's `matmul`; `trans_a` and `trans_b` swap the last two dimensions of an operand, after
 /// `trans_batch_a` and `trans_batch_b` moved its first dimension to the last but one.
-fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Vec<usize>, String> {
+fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Shape, String> {
     let misfit = || format!("{} and {} cannot be multiplied", text(left), text(right));
     if left.is_empty() || right.is_empty() {
         return Err(misfit());
@@ -62,7 +62,7 @@ fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Vec<usize>
 }
 
 /// q `[.., N, D]`, k `[.., M, D]`, v `[.., M, E]` give `[.., N, E]`.
-fn attention(inputs: &[Operand]) -> Result<Vec<usize>, String> {
+fn attention(inputs: &[Operand]) -> Result<Shape, String> {
     let (q, v) = (operand(inputs, 0)?, operand(inputs, 2)?);
     if q.rank() < 2 || v.rank() != q.rank() {
         return Err(format!("queries {} and values {} do not fit each other", text(&q.shape), text(&v.shape)));
@@ -92,7 +92,7 @@ fn labels(term: &str, rank: usize, widest: &mut usize) -> Result<Vec<String>, St
     Ok(labels)
 }
 
-fn einsum(equation: &str, inputs: &[Operand]) -> Result<Vec<usize>, String> {
+fn einsum(equation: &str, inputs: &[Operand]) -> Result<Shape, String> {
     let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match equation.split_once("->") {
         Some((left, right)) => (left, Some(right)),

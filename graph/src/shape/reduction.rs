@@ -1,7 +1,7 @@
 //! Operators along some axes: reductions, softmax, normalisations, ArgMax, TopK, CumSum.
 
 use super::{axis, default_int, default_text, dimension, drop_default, like, operand};
-use crate::{Attribute, Attributes, OpKind, Operand, Precision, TensorSpec};
+use crate::{Attribute, Attributes, Ints, OpKind, Operand, Precision, TensorSpec};
 
 pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
     let rank = operand(inputs, 0)?.rank();
@@ -27,7 +27,7 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
             default_text(a, "op", "ArgMax");
         }
         _ => {
-            let mut axes: Vec<i64> = a.ints("axes").iter().map(|&x| axis(x, rank).map(|x| x as i64)).collect::<Result<_, _>>()?;
+            let mut axes: Ints = a.ints("axes").iter().map(|&x| axis(x, rank).map(|x| x as i64)).collect::<Result<_, _>>()?;
             if axes.is_empty() {
                 axes = (0..rank as i64).collect();
             }

@@ -1,7 +1,7 @@
 //! Operators that change spatial extents: pad, resize, grid sample, depth to space and back.
 
 use super::{default_int, default_text, dimension, drop_default, like, operand, sizes, text};
-use crate::{Attribute, Attributes, OpKind, Operand, TensorSpec};
+use crate::{Attribute, Attributes, OpKind, Operand, Shape, TensorSpec};
 
 pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
     let x = operand(inputs, 0)?;
@@ -47,7 +47,7 @@ fn resize_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
     };
     if let (Some(scales), true) = (&scales, a.ints("sizes").is_empty()) {
         let sizes = scaled(&x.shape, scales)?;
-        a.set("sizes", Attribute::Ints(sizes));
+        a.set("sizes", Attribute::Ints(sizes.into()));
     }
     let sizes = a.ints("sizes");
     if sizes.len() != x.rank() {
@@ -84,7 +84,7 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
     Ok(vec![like(x, shape)])
 }
 
-fn padded(a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
+fn padded(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
     let pads = a.ints("pads");
     if pads.len() != 2 * x.rank() {
         return Err(format!("`pads` has {} numbers, {} are needed", pads.len(), 2 * x.rank()));
@@ -94,14 +94,14 @@ fn padded(a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
     x.shape.iter().zip(begins).zip(ends).map(one).collect()
 }
 
-fn grid(x: &TensorSpec, grid: &TensorSpec) -> Result<Vec<usize>, String> {
+fn grid(x: &TensorSpec, grid: &TensorSpec) -> Result<Shape, String> {
     if x.rank() < 3 || grid.rank() != x.rank() {
         return Err(format!("the grid {} does not fit {}", text(&grid.shape), text(&x.shape)));
     }
-    Ok([&x.shape[..2], &grid.shape[1..grid.rank() - 1]].concat())
+    Ok([&x.shape[..2], &grid.shape[1..grid.rank() - 1]].into_iter().flatten().copied().collect())
 }
 
-fn blocks(kind: &OpKind, a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
+fn blocks(kind: &OpKind, a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
     let misfit = || format!("{} cannot be rearranged in blocks of {}", text(&x.shape), a.int("blocksize").unwrap_or(0));
     let &[n, c, h, w] = x.shape.as_slice() else { return Err(misfit()) };
     let b = a.int("blocksize").and_then(|b| usize::try_from(b).ok()).filter(|&b| b > 0).ok_or_else(misfit)?;
@@ -110,10 +110,10 @@ fn blocks(kind: &OpKind, a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, S
         if c % square != 0 {
             return Err(misfit());
         }
-        return Ok(vec![n, c / square, dimension(h as i128 * b as i128)?, dimension(w as i128 * b as i128)?]);
+        return Ok([n, c / square, dimension(h as i128 * b as i128)?, dimension(w as i128 * b as i128)?].into());
     }
     if h % b != 0 || w % b != 0 {
         return Err(misfit());
     }
-    Ok(vec![n, dimension(c as i128 * square as i128)?, h / b, w / b])
+    Ok([n, dimension(c as i128 * square as i128)?, h / b, w / b].into())
 }

@@ -1,7 +1,7 @@
 //! Operators that pick elements: slice, gather in its forms, scatter.
 
 use super::{axis, dimension, like, operand, text};
-use crate::{Attribute, Attributes, OpKind, Operand, TensorSpec};
+use crate::{Attribute, Attributes, OpKind, Operand, Shape, TensorSpec};
 
 pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
     let x = operand(inputs, 0)?;
@@ -74,7 +74,7 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
     Ok(vec![like(x, shape)])
 }
 
-fn sliced(a: &Attributes, x: &TensorSpec) -> Result<Vec<usize>, String> {
+fn sliced(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
     let mut shape = x.shape.clone();
     let (starts, ends, steps) = (a.ints("starts"), a.ints("ends"), a.ints("steps"));
     for (i, &along) in a.ints("axes").iter().enumerate() {
@@ -89,17 +89,17 @@ pub(crate) fn count(start: i64, end: i64, step: i64) -> i128 {
     if step > 0 { (end - start + step - 1).div_euclid(step).max(0) } else { ((start - end.max(-1) - step - 1) / -step).max(0) }
 }
 
-fn gathered(a: &Attributes, inputs: &[Operand]) -> Result<Vec<usize>, String> {
+fn gathered(a: &Attributes, inputs: &[Operand]) -> Result<Shape, String> {
     let x = operand(inputs, 0)?;
     let along = axis(a.int("axis").unwrap_or(0), x.rank())?;
     let indices: &[usize] = match a.int("index") {
         Some(_) => &[],
         None => &operand(inputs, 1)?.shape,
     };
-    Ok([&x.shape[..along], indices, &x.shape[along + 1..]].concat())
+    Ok([&x.shape[..along], indices, &x.shape[along + 1..]].into_iter().flatten().copied().collect())
 }
 
-fn gathered_nd(a: &Attributes, inputs: &[Operand]) -> Result<Vec<usize>, String> {
+fn gathered_nd(a: &Attributes, inputs: &[Operand]) -> Result<Shape, String> {
     let (x, indices) = (operand(inputs, 0)?, operand(inputs, 1)?);
     let misfit = || format!("indices {} do not fit {}", text(&indices.shape), text(&x.shape));
     let batch = usize::try_from(a.int("batch_dims").unwrap_or(0)).map_err(|_| misfit())?;
@@ -108,5 +108,5 @@ fn gathered_nd(a: &Attributes, inputs: &[Operand]) -> Result<Vec<usize>, String>
     if batch > outer.len() || outer[..batch] != x.shape[..batch] {
         return Err(misfit());
     }
-    Ok([outer, rest].concat())
+    Ok([outer, rest].into_iter().flatten().copied().collect())
 }

@@ -2,7 +2,8 @@
 //! dimension, `pads` two: all begins, then all ends.
 
 use super::{dimension, like, operand, text};
-use crate::{Attribute, Attributes, OpKind, Operand, TensorSpec};
+use crate::{Attribute, Attributes, Ints, OpKind, Operand, TensorSpec};
+use smallvec::smallvec;
 
 pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
     let x = operand(inputs, 0)?;
@@ -13,9 +14,9 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
         if weight.rank() != x.rank() {
             return Err(format!("the weight {} does not fit the input {}", text(&weight.shape), text(&x.shape)));
         }
-        let kernel: Vec<i64> = weight.shape[2..].iter().map(|&k| k as i64).collect();
+        let kernel: Ints = weight.shape[2..].iter().map(|&k| k as i64).collect();
         let given = a.ints("kernel_shape");
-        if !given.is_empty() && given != kernel {
+        if !given.is_empty() && given != &kernel[..] {
             return Err(format!("`kernel_shape` {given:?} is not that of the weight {}", text(&weight.shape)));
         }
         a.set("kernel_shape", Attribute::Ints(kernel));
@@ -24,7 +25,7 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
     let n = spatial.len();
     for (name, default, count) in [("strides", 1, n), ("dilations", 1, n), ("pads", 0, 2 * n)] {
         if a.ints(name).is_empty() {
-            a.set(name, Attribute::Ints(vec![default; count]));
+            a.set(name, Attribute::Ints(smallvec![default; count]));
         }
         counted(a, name, count, default)?;
     }
@@ -78,7 +79,7 @@ fn pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
 fn transpose_pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
     let n = spatial.len();
     if a.ints("output_padding").is_empty() {
-        a.set("output_padding", Attribute::Ints(vec![0; n]));
+        a.set("output_padding", Attribute::Ints(smallvec![0; n]));
     }
     counted(a, "output_padding", n, 0)?;
     let wanted = a.ints("output_shape").to_vec();
@@ -90,7 +91,7 @@ fn transpose_pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
             let totals: Vec<i128> = (0..n).map(|i| total(i, i128::from(wanted[i]))).collect();
             // A wanted output that is larger than all there is gets the rest as output padding.
             let more = a.ints("output_padding").iter().zip(&totals).map(|(&p, &t)| i64::try_from(i128::from(p) - t.min(0)));
-            let more = more.collect::<Result<Vec<i64>, _>>().map_err(|_| "`output_shape` is absurd")?;
+            let more = more.collect::<Result<Ints, _>>().map_err(|_| "`output_shape` is absurd")?;
             a.set("output_padding", Attribute::Ints(more));
             totals.into_iter().map(|t| t.max(0)).collect()
         }
@@ -120,7 +121,7 @@ fn take_auto_pad(a: &mut Attributes) -> Result<Option<String>, String> {
 fn split_pads(a: &mut Attributes, totals: &[i128], upper: bool) -> Result<(), String> {
     let half = |t: &i128, begin: bool| if begin == upper { t / 2 } else { t - t / 2 };
     let all = totals.iter().map(|t| half(t, true)).chain(totals.iter().map(|t| half(t, false)));
-    let pads: Option<Vec<i64>> = all.map(|p| i64::try_from(p).ok().filter(|&p| p >= 0)).collect();
+    let pads: Option<Ints> = all.map(|p| i64::try_from(p).ok().filter(|&p| p >= 0)).collect();
     a.set("pads", Attribute::Ints(pads.ok_or("its padding does not fit its output")?));
     Ok(())
 }

@@ -136,7 +136,7 @@ fn shrunk(node: &Node, values: &[Value]) -> Result<Node, GraphError> {
         }
         OpKind::Reshape => {
             let shape: Vec<i64> = tensor(node.outputs.first()).map_or(&[][..], |t| t.shape.as_slice()).iter().map(|&extent| extent as i64).collect();
-            attributes.set("shape", Attribute::Ints(shape));
+            attributes.set("shape", Attribute::Ints(shape.into()));
         }
         _ => {}
     }

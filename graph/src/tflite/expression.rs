@@ -72,7 +72,7 @@ impl Expression {
             }
             Self::Binary(_, a, b) => {
                 let (a, b) = (a.shape(), b.shape());
-                crate::shape::broadcast(&a, &b).unwrap_or(a)
+                crate::shape::broadcast(&a, &b).map_or(a, |shape| shape.to_vec())
             }
             Self::Rsqrt(of, _) => of.shape(),
         }

@@ -115,7 +115,7 @@ fn reshapes_of_reshapes_read_the_first_ones_input() {
     let y = b.op("abs", OpKind::Abs, none(), &[y]).unwrap();
     let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     assert_eq!(codes, ["RESHAPE", "ABS"]);
-    assert_eq!(graph.nodes()[0].op.inputs[0].tensor.shape, [2, 12]);
+    assert_eq!(graph.nodes()[0].op.inputs[0].tensor.shape[..], [2, 12]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn grouped_and_depthwise_convolutions_keep_their_groups() {
     let y = b.conv("grouped", y, 8, 3, 1, 1, 2, true).unwrap();
     let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     assert_eq!(codes, ["DEPTHWISE_CONV_2D", "CONV_2D"]);
-    let weights: Vec<_> = graph.nodes().iter().map(|n| n.op.inputs[1].tensor.shape.clone()).collect();
+    let weights: Vec<_> = graph.nodes().iter().map(|n| n.op.inputs[1].tensor.shape.to_vec()).collect();
     assert_eq!(weights, [[8, 1, 3, 3], [8, 4, 3, 3]]);
 }
 

@@ -177,7 +177,7 @@ mod tests {
         let (dense, slim) = (cut(&dense), cut(&slim));
         let stitched = assemble("stitched", &[("dense", &dense[0]), ("slim", &slim[1]), ("dense", &dense[2])]).expect("a model");
         let hidden = |block: &str| stitched.values().iter().find(|v| v.name == format!("{block}.relu_out")).and_then(|v| v.tensor.clone()).expect("a tensor");
-        assert_eq!((hidden("one").shape, hidden("two").shape), (vec![2, 8], vec![2, 16]));
+        assert_eq!((&hidden("one").shape[..], &hidden("two").shape[..]), (&[2, 8][..], &[2, 16][..]));
     }
 
     #[test]

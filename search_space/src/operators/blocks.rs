@@ -58,7 +58,7 @@ fn concat(n: &mut Network, parts: &[ValueId], axis: usize) -> Built {
 }
 
 fn shape(n: &Network, x: ValueId) -> Vec<usize> {
-    n.b.tensor(x).map(|t| t.shape.clone()).unwrap_or_default()
+    n.b.tensor(x).map(|t| t.shape.to_vec()).unwrap_or_default()
 }
 
 pub(super) fn channels(n: &Network, x: ValueId) -> usize {

@@ -82,7 +82,7 @@ fn unary(n: &mut Network, kind: OpKind, x: ValueId) -> Built {
 }
 
 /// An input of this shape that was just written.
-fn written(n: &mut Network, shape: impl Into<Vec<usize>>) -> Built {
+fn written(n: &mut Network, shape: impl AsRef<[usize]>) -> Built {
     let x = n.b.input("x", TensorSpec::f32(shape));
     unary(n, OpKind::Abs, x)
 }

@@ -45,7 +45,7 @@ impl Operation<'_> {
         attributes = shape::canonical(&kind, attributes, &inputs)?;
         let outputs = shape::infer(&kind, &attributes, &inputs)?;
         if let (Some(told), Some(found)) = (shapes::output(self.features, self.framework), outputs.first())
-            && found.shape != told
+            && found.shape[..] != told[..]
         {
             return Err(format!("its output is told as {told:?} but would be {:?}", found.shape));
         }
@@ -162,7 +162,7 @@ impl Operation<'_> {
         let left = total.checked_sub(first).filter(|left| *left >= others && (others > 0 || *left == 0) && others < 1024);
         let left = left.ok_or_else(|| format!("{} inputs, the first of {first} channels, do not make {total} channels", others + 1))?;
         let part = |i: usize| {
-            let mut shape = x.tensor.shape.clone();
+            let mut shape = x.tensor.shape.to_vec();
             shape[1] = left / others + usize::from(i < left % others);
             self.computed(shape)
         };
@@ -224,7 +224,7 @@ impl Operation<'_> {
     }
 
     fn unsupported(self) -> OpSpec {
-        let attribute = |(name, value): (&str, &str)| (name.to_owned(), value.parse().map_or_else(|_| Attribute::Text(value.to_owned()), Attribute::Int));
+        let attribute = |(name, value): (&str, &str)| (name.into(), value.parse().map_or_else(|_| Attribute::Text(value.to_owned()), Attribute::Int));
         let attributes = Attributes(self.features.iter().map(attribute).collect());
         let fits = |shape: &Vec<usize>| shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64)).is_some_and(|n| n <= shape::MAX_ELEMENTS);
         let inputs = shapes::input(self.features, self.framework).filter(fits).map(|shape| self.computed(shape)).into_iter().collect();

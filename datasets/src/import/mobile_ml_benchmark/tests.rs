@@ -83,7 +83,7 @@ fn files_of_one_collection_become_visits() {
     assert_eq!((cpu.operators[0].op.kind.clone(), cpu.operators[0].op.inputs[1].tensor.shape.as_slice()), (OpKind::Linear, [16, 10].as_slice()));
     let split = &cpu.operators[1].op;
     assert_eq!((split.kind.clone(), split.attributes.int("input_channel")), (OpKind::Unsupported("SPLIT".into()), Some(16)));
-    assert_eq!(split.inputs[0].tensor.shape, [1, 16, 56, 56]);
+    assert_eq!(split.inputs[0].tensor.shape[..], [1, 16, 56, 56]);
     let quantised = visit(&dataset, "other", "pixel4-1large1med-tflite-2.10.0-cpu-2t-i8-");
     assert_eq!(quantised.operators[0].op.inputs.iter().map(|i| i.tensor.shape[1]).collect::<Vec<_>>(), [256, 256]);
     assert_eq!(quantised.operators[0].op.precision(), Precision::I8);
@@ -134,7 +134,7 @@ fn torch_operations_are_read_from_their_features() {
     let visit = visit(&dataset, "net", "onefusion-2large-pytorch-mobile-2.0.0-cpu-2t-f32-");
     assert_eq!(visit.model.space.as_deref(), Some("mobile-ml-benchmark-cnn"));
     for (row, (name, _, kind, shape)) in visit.operators.iter().zip(rows) {
-        assert_eq!((row.op.kind.clone(), row.op.outputs[0].shape.clone()), (kind, shape), "{name}");
+        assert_eq!((row.op.kind.clone(), row.op.outputs[0].shape.to_vec()), (kind, shape), "{name}");
     }
     assert_eq!(visit.operators[0].op.attributes.int("group"), Some(64));
     assert_eq!(visit.operators[7].op.attributes.0.get("trans_b"), Some(&Attribute::Int(1)));

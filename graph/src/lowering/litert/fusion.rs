@@ -99,7 +99,7 @@ fn pad(spec: &mut OpSpec, pads: &[i64]) {
     let more: Vec<i64> = begins.iter().chain(ends).copied().collect();
     let own = spec.attributes.ints("pads");
     let sum = if own.len() == more.len() { own.iter().zip(&more).map(|(a, b)| a + b).collect() } else { more };
-    spec.attributes.set("pads", Attribute::Ints(sum));
+    spec.attributes.set("pads", Attribute::Ints(sum.into()));
 }
 
 #[cfg(test)]
@@ -124,11 +124,11 @@ mod tests {
         let conv = fused.spec(1).unwrap();
         assert_eq!(conv.attributes.ints("pads"), [1, 0, 1, 1]);
         assert_eq!(conv.attributes.text("activation"), Some("relu"));
-        assert_eq!(conv.inputs[0].tensor.shape, [1, 4, 8, 8]);
-        assert_eq!(fused.spec(3).unwrap().outputs[0].shape, [1, 6, 8, 7]);
+        assert_eq!(conv.inputs[0].tensor.shape[..], [1, 4, 8, 8]);
+        assert_eq!(fused.spec(3).unwrap().outputs[0].shape[..], [1, 6, 8, 7]);
         // The kernel of a chain of reshapes may be counted to its last operator, too.
         let fused = Fused::new(&graph, &codes, &[0, 1, 2, 3, 4], &[1, 4]);
-        assert_eq!(fused.spec(4).unwrap().inputs[0].tensor.shape, [1, 6, 8, 7]);
+        assert_eq!(fused.spec(4).unwrap().inputs[0].tensor.shape[..], [1, 6, 8, 7]);
         assert_eq!(fused.spec(4).unwrap().inputs[0].tensor, graph.nodes()[3].op.inputs[0].tensor);
     }
 }

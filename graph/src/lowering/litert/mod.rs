@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(names(&kernels), ["conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]);
         let conv = &kernels.nodes()[0].op;
         assert_eq!((conv.attributes.ints("pads"), conv.attributes.text("activation")), (&[1, 1, 1, 1][..], Some("relu")));
-        assert_eq!(conv.inputs[0].tensor.shape, [1, 4, 8, 8]);
+        assert_eq!(conv.inputs[0].tensor.shape[..], [1, 4, 8, 8]);
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Pass<'_> {
             self.read_blocked(index)?;
         }
         let shape = [&[outputs_padded, per_group_padded], window].concat();
-        if shape != weight_spec.shape {
+        if *shape != *weight_spec.shape {
             let padded = self.graph.constant("weight", TensorSpec::f32(shape), None);
             self.graph.set_input(index, 1, padded);
         }

@@ -206,7 +206,7 @@ fn perm(order: &[i64]) -> Attributes {
 
 fn last(tensor: &TensorSpec) -> TensorSpec {
     let &[n, c, h, w] = tensor.shape.as_slice() else { return tensor.clone() };
-    TensorSpec { shape: vec![n, h, w, c], ..tensor.clone() }
+    TensorSpec { shape: [n, h, w, c].into(), ..tensor.clone() }
 }
 
 /// The graph with the tensors of kernels that work channels last written channels first, as everywhere.

@@ -31,7 +31,7 @@ fn fuse_residual(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
             break;
         }
     }
-    attributes.0.insert("residual".to_owned(), crate::Attribute::Int(1));
+    attributes.set("residual", crate::Attribute::Int(1));
     let inputs = inputs.into_iter().chain(weights).chain(bias).collect();
     graph.fuse(&name, OpKind::LayerNorm, attributes, inputs, output).map(|_| ())
 }

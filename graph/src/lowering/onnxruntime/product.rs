@@ -29,7 +29,7 @@ fn fuse_one_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     }
     graph.remove(add);
     graph.remove(index);
-    let matrix = |columns: usize| TensorSpec { shape: vec![x_spec.shape[..x_spec.rank() - 1].iter().product(), columns], ..x_spec.clone() };
+    let matrix = |columns: usize| TensorSpec { shape: [x_spec.shape[..x_spec.rank() - 1].iter().product(), columns].as_slice().into(), ..x_spec.clone() };
     if x_spec.rank() == 2 {
         graph.add(&name, OpKind::Linear, Attributes::new(), vec![x, weight, bias], vec![output]);
         return Some(());

@@ -65,9 +65,9 @@ fn convolutions_are_blocked_where_channels_allow() {
         assert_eq!(kernels(&lowered(&x, |b, x| conv(b, "c", x, w, group))), expected, "{x:?} {w:?}");
     }
     let padded = lowered(&[1, 24, 32, 32], |b, x| conv(b, "c", x, [40, 24, 1, 1], 1));
-    let shapes: Vec<_> = padded.nodes()[1].op.inputs.iter().map(|i| i.tensor.shape.clone()).collect();
+    let shapes: Vec<_> = padded.nodes()[1].op.inputs.iter().map(|i| i.tensor.shape.to_vec()).collect();
     assert_eq!(shapes, [vec![1, 32, 32, 32], vec![48, 32, 1, 1], vec![48]]);
-    assert_eq!(padded.nodes()[2].op.outputs[0].shape, [1, 40, 32, 32]);
+    assert_eq!(padded.nodes()[2].op.outputs[0].shape[..], [1, 40, 32, 32]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn blocks_of_eight_take_what_blocks_of_sixteen_pad_or_refuse() {
     let y = conv(&mut b, "conv", x, [24, 8, 3, 3], 1);
     let graph = b.finish(vec![y]).unwrap();
     let shapes = |block: usize| -> Vec<(OpKind, Vec<usize>)> {
-        lower(&graph, block).unwrap().nodes().iter().map(|n| (n.op.kind.clone(), n.op.outputs[0].shape.clone())).collect()
+        lower(&graph, block).unwrap().nodes().iter().map(|n| (n.op.kind.clone(), n.op.outputs[0].shape.to_vec())).collect()
     };
     let (reorder, conv) = (OpKind::Reorder, OpKind::Conv);
     let (input, output) = (vec![1, 8, 14, 14], vec![1, 24, 14, 14]);

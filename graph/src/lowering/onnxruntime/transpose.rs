@@ -90,7 +90,7 @@ fn permutation(graph: &Rewriter, index: NodeIndex) -> Option<Vec<usize>> {
 }
 
 fn permuted(tensor: Option<&TensorSpec>, perm: &[usize]) -> Option<TensorSpec> {
-    tensor.map(|t| TensorSpec { shape: perms::apply(perm, &t.shape), ..t.clone() })
+    tensor.map(|t| TensorSpec { shape: perms::apply(perm, &t.shape).into(), ..t.clone() })
 }
 
 fn transpose_attributes(perm: &[usize]) -> Attributes {
@@ -266,7 +266,7 @@ fn unsqueeze_input(graph: &mut Rewriter, index: NodeIndex, position: usize, miss
     let axes: Vec<usize> = (0..missing).collect();
     let Some(tensor) = graph.tensor(input).cloned() else { return };
     let shape = std::iter::repeat_n(1, missing).chain(tensor.shape.iter().copied()).collect::<Vec<_>>();
-    let tensor = TensorSpec { shape, ..tensor };
+    let tensor = TensorSpec { shape: shape.into(), ..tensor };
     let producer = graph.producer(input);
     let value = if graph.is_constant(input) {
         let data = graph.data(input).cloned();
@@ -332,12 +332,12 @@ fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], 
         if !per_axis {
             moved.sort_unstable();
         }
-        attributes.set("axes", Attribute::Ints(moved));
+        attributes.set("axes", Attribute::Ints(moved.into()));
     }
     for name in ["repeats", "sizes"] {
         if attributes.ints(name).len() == rank {
             let moved = perms::apply(&inverse, attributes.ints(name));
-            attributes.set(name, Attribute::Ints(moved));
+            attributes.set(name, Attribute::Ints(moved.into()));
         }
     }
     if let Some(Attribute::Floats(scales)) = attributes.0.get("scales").filter(|_| kind == OpKind::Resize) {
@@ -347,7 +347,7 @@ fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], 
     if kind == OpKind::Pad && attributes.ints("pads").len() == 2 * rank {
         let (starts, ends) = attributes.ints("pads").split_at(rank);
         let moved = [perms::apply(&inverse, starts), perms::apply(&inverse, ends)].concat();
-        attributes.set("pads", Attribute::Ints(moved));
+        attributes.set("pads", Attribute::Ints(moved.into()));
     }
     graph.change(index, kind, attributes);
     let output_perm = perms::squeeze(&removed, perm);

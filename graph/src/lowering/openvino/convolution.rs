@@ -95,7 +95,7 @@ fn fold_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (source, _) = graph.ends(pad)?;
     graph.set_input(index, 0, source);
     graph.remove(pad);
-    graph.attributes_mut(index)?.set("pads", Attribute::Ints(both));
+    graph.attributes_mut(index)?.set("pads", Attribute::Ints(both.into()));
     Some(())
 }
 

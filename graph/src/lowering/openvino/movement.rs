@@ -70,7 +70,7 @@ fn merge(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (source, _) = graph.ends(before)?;
     graph.set_input(index, 0, source);
     graph.remove(before);
-    graph.attributes_mut(index)?.set("axes", Attribute::Ints(axes));
+    graph.attributes_mut(index)?.set("axes", Attribute::Ints(axes.into()));
     Some(())
 }
 
@@ -90,7 +90,7 @@ fn before_transpose(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     }
     graph.set_input(index, 0, source);
     graph.remove(transpose);
-    graph.attributes_mut(index)?.set("axes", Attribute::Ints(axes));
+    graph.attributes_mut(index)?.set("axes", Attribute::Ints(axes.into()));
     let reduced = graph.value("reduced", Some(tensor));
     graph.set_output(index, 0, reduced);
     graph.add("transpose", OpKind::Transpose, Attributes::new().with_ints("perm", perm), vec![reduced], vec![output]);

@@ -55,7 +55,7 @@ fn strided(shape: &[usize], strides: &[i64]) -> Vec<usize> {
 
 fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
     if let Some(tensor) = graph.tensor_mut(value) {
-        tensor.shape = strided(&tensor.shape, strides);
+        tensor.shape = strided(&tensor.shape, strides).into();
     }
 }
 
@@ -65,7 +65,7 @@ fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
         let Some(strides) = wishes.get(&(reader, value)).filter(|s| !are_ones(s)).cloned() else { continue };
         if graph.is(reader, &OpKind::Conv) {
             if let Some(attributes) = graph.attributes_mut(reader) {
-                attributes.set("strides", Attribute::Ints(strides));
+                attributes.set("strides", Attribute::Ints(strides.into()));
             }
             continue;
         }
@@ -80,7 +80,7 @@ fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
 /// One pixel of each stride, by a MaxPool of one pixel.
 fn pool(graph: &mut Rewriter, value: ValueId, strides: Vec<i64>) -> ValueId {
     let shape = strided(graph.shape(value), &strides);
-    let tensor = graph.tensor(value).cloned().map(|t| TensorSpec { shape, ..t });
+    let tensor = graph.tensor(value).cloned().map(|t| TensorSpec { shape: shape.into(), ..t });
     let attributes = Attributes::new().with_ints("kernel_shape", vec![1; strides.len()]).with_ints("pads", vec![0; 2 * strides.len()]).with_int("ceil_mode", 0);
     graph.add_with_output("strides", OpKind::MaxPool, attributes.with_ints("strides", strides), vec![value], tensor)
 }
@@ -118,7 +118,7 @@ fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
     let ones = vec![1; strides.len()];
     let (own, asked) = if pointwise { (ones, strides) } else { (strides, ones) };
     if let Some(attributes) = graph.attributes_mut(index) {
-        attributes.set("strides", Attribute::Ints(own));
+        attributes.set("strides", Attribute::Ints(own.into()));
     }
     wishes.insert((index, x), asked);
 }

@@ -115,7 +115,7 @@ pub(super) fn conv_batch_norm(program: &Program, index: usize) -> Option<Fusion>
     let weights = program.tensor(weight)?.clone();
     let channels = *weights.shape.first()?;
     let vectors = statistics.iter().chain(conv.inputs.get(2));
-    let per_channel = |value: &ValueId| program.is_constant(*value) && program.tensor(*value).is_some_and(|t| t.shape == [channels]);
+    let per_channel = |value: &ValueId| program.is_constant(*value) && program.tensor(*value).is_some_and(|t| *t.shape == [channels]);
     if statistics.len() != 4 || !program.is_constant(weight) || !vectors.into_iter().all(per_channel) {
         return None;
     }

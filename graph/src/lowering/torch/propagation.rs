@@ -56,7 +56,7 @@ pub fn describe(op: &mut OpSpec, inputs: &[Strided], outputs: &[Strided], copied
     for (position, strided) in inputs.iter().enumerate().filter(|_| moves) {
         let plain = strided.format() == MemoryFormat::ChannelsFirst;
         if let Some(order) = strided.order().filter(|_| plain) {
-            op.attributes.set(&format!("perm_{position}"), Attribute::Ints(order));
+            op.attributes.set(&format!("perm_{position}"), Attribute::Ints(order.into()));
         }
     }
 }

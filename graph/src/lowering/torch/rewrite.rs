@@ -4,7 +4,7 @@ use crate::patterns::{
     self,
     rewriter::{NodeIndex, Rewriter},
 };
-use crate::{Attribute, Attributes, Graph, GraphError, OpKind, TensorSpec};
+use crate::{Attribute, Attributes, Graph, GraphError, OpKind, Shape, TensorSpec};
 
 /// One node per call; memory formats are still those of the file.
 pub(super) fn calls(graph: &Graph) -> Result<Graph, GraphError> {
@@ -88,7 +88,7 @@ fn separate_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let all = |pads: &[i64]| [vec![0; outer], pads.to_vec()].concat();
     let (all_begins, all_ends) = (all(begins), all(ends));
     let extent = |d: usize| usize::try_from(tensor.shape[d] as i64 + all_begins[d] + all_ends[d]).ok();
-    let shape: Option<Vec<usize>> = (0..tensor.rank()).map(extent).collect();
+    let shape: Option<Shape> = (0..tensor.rank()).map(extent).collect();
     let mut padding = Attributes::new().with_ints("pads", [all_begins.clone(), all_ends.clone()].concat()).with("mode", Attribute::Text("constant".to_owned()));
     if kind == OpKind::MaxPool {
         padding = padding.with("value", Attribute::Float(f64::NEG_INFINITY));

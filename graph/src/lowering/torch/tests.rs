@@ -111,9 +111,9 @@ fn uneven_padding_is_a_call_of_its_own() {
         let y = conv(&mut b, x, pads);
         let program = program(&b.finish(vec![y]).unwrap(), Precision::F32, MemoryFormat::ChannelsFirst).unwrap();
         assert_eq!(kinds(&program), expected);
-        assert_eq!(program.nodes().last().unwrap().op.outputs[0].shape, [1, 8, 4, 4]);
+        assert_eq!(program.nodes().last().unwrap().op.outputs[0].shape[..], [1, 8, 4, 4]);
         if expected.len() == 2 {
-            assert_eq!(program.nodes()[0].op.outputs[0].shape, [1, 3, 9, 9]);
+            assert_eq!(program.nodes()[0].op.outputs[0].shape[..], [1, 3, 9, 9]);
             assert_eq!(program.nodes()[1].op.attributes.ints("pads"), [0; 4]);
         }
     }

@@ -124,7 +124,7 @@ fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
 /// One dimension after the other.
 fn resize(a: &Attributes, shape: &[usize], output: &TensorSpec, x: &[f64]) -> Option<Vec<f64>> {
     // Whatever is read between elements, nothing is where the size stays.
-    if shape == output.shape && a.text("coordinate_transformation_mode") != Some("tf_crop_and_resize") {
+    if *shape == *output.shape && a.text("coordinate_transformation_mode") != Some("tf_crop_and_resize") {
         return Some(x.to_vec());
     }
     let sampling = Sampling::of(a).ok()?;

@@ -117,7 +117,7 @@ impl Emitter {
         let mut perm: Vec<i64> = (0..rank as i64).collect();
         perm.swap(rank - 1, rank - 2);
         let name = format!("{output}/weight");
-        let attributes = vec![attribute("perm", &Attribute::Ints(perm))];
+        let attributes = vec![attribute("perm", &Attribute::Ints(perm.into()))];
         self.push(format!("{}/transpose", node.name), "Transpose", vec![weight.to_owned()], vec![name.clone()], attributes);
         Ok(name)
     }
@@ -198,7 +198,7 @@ fn attribute(name: &str, value: &Attribute) -> AttributeProto {
         Attribute::Int(i) => AttributeProto { i: Some(*i), r#type: 2, ..named },
         Attribute::Text(s) => AttributeProto { s: s.clone().into_bytes(), r#type: 3, ..named },
         Attribute::Floats(v) => AttributeProto { floats: v.iter().map(|&f| f as f32).collect(), r#type: 6, ..named },
-        Attribute::Ints(v) => AttributeProto { ints: v.clone(), r#type: 7, ..named },
+        Attribute::Ints(v) => AttributeProto { ints: v.to_vec(), r#type: 7, ..named },
     }
 }
 

@@ -186,7 +186,7 @@ impl Converter<'_> {
     pub(super) fn elementwise(&mut self, recipe: Recipe, inputs: &[VarId], precision: Precision) -> Result<VarId, Refusal> {
         let mut shape = Vec::new();
         for &input in inputs {
-            shape = crate::shape::broadcast(&shape, self.shape(input))?;
+            shape = crate::shape::broadcast(&shape, self.shape(input))?.to_vec();
         }
         let (layout, tensors) = self.aligned(inputs, shape.len())?;
         Ok(self.emit(recipe, tensors, shape, layout, precision))

@@ -105,10 +105,10 @@ impl<'a> Converter<'a> {
             let rank = tensor.rank();
             let layout = if self.feeds_window(id) { layout::channels_last(rank) } else { layout::plain(rank) };
             let precision = engine_precision(tensor.precision);
-            let port = Port { name: value.name.clone(), shape: tensor.shape.clone(), layout: layout.clone(), precision };
+            let port = Port { name: value.name.clone(), shape: tensor.shape.to_vec(), layout: layout.clone(), precision };
             let at = self.tensor(&value.name, layout::stored(&layout, &tensor.shape), precision, is_image(&layout));
             self.program.inputs.push((at, port));
-            let var = self.var(tensor.shape.clone(), precision, vec![(layout, at)]);
+            let var = self.var(tensor.shape.to_vec(), precision, vec![(layout, at)]);
             self.values.insert(id, var);
         }
         Ok(())
@@ -177,14 +177,14 @@ impl<'a> Converter<'a> {
         };
         let precision = engine_precision(tensor.precision);
         let shape = tensor.shape.clone();
-        let floats = || Expression::Weight(name.clone(), shape.clone());
+        let floats = || Expression::Weight(name.clone(), shape.to_vec());
         let constant = match data {
             Some(ConstantData::Ints(v)) if !precision.is_float() => Constant::Ints(v.clone()),
-            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&i| i as f32).collect(), shape.clone())),
-            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&f| f as f32).collect(), shape.clone())),
+            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&i| i as f32).collect(), shape.to_vec())),
+            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&f| f as f32).collect(), shape.to_vec())),
             None => Constant::Floats(floats()),
         };
-        let var = self.var(shape.clone(), precision, Vec::new());
+        let var = self.var(shape.to_vec(), precision, Vec::new());
         self.vars[var].constant = Some(constant);
         self.values.insert(id, var);
         Ok(var)
@@ -283,7 +283,7 @@ impl<'a> Converter<'a> {
 
     fn output_shape(&self, call: &Call<'_>) -> Result<Vec<usize>, Refusal> {
         let output = call.node.op.outputs.first().ok_or("the shape of its output is not known")?;
-        Ok(output.shape.clone())
+        Ok(output.shape.to_vec())
     }
 }
 

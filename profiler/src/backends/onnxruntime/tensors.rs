@@ -28,14 +28,14 @@ pub(super) fn input_values(graph: &Graph, distribution: InputDistribution, seed:
 /// Given values as the tensor that an input wants.
 pub(super) fn given_value(wanted: Option<&TensorSpec>, given: &OutputValues) -> Result<DynTensor, String> {
     let wanted = wanted.ok_or("it has no static shape")?;
-    if wanted.shape != given.shape || wanted.elements() != given.values.len() as u64 {
+    if wanted.shape[..] != given.shape[..] || wanted.elements() != given.values.len() as u64 {
         return Err(format!("it has shape {:?}, {} values of shape {:?} do not fit", wanted.shape, given.values.len(), given.shape));
     }
     dyn_tensor(wanted, &inputs::encoded(&given.values, wanted.precision)).map_err(|e| e.to_string())
 }
 
 fn dyn_tensor(tensor: &TensorSpec, bytes: &[u8]) -> Result<DynTensor, ort::Error> {
-    let mut value = DynTensor::new(&Allocator::default(), element_type(tensor.precision), tensor.shape.clone())?;
+    let mut value = DynTensor::new(&Allocator::default(), element_type(tensor.precision), tensor.shape.to_vec())?;
     let place = value.data_ptr_mut().cast::<u8>();
     if !bytes.is_empty() && !place.is_null() {
         // SAFETY: the tensor was just made with this shape and element type, so it has room for exactly `bytes`, which `inputs::bytes`

@@ -260,7 +260,7 @@ mod tests {
         let kinds: Vec<String> = rows.iter().map(|r| r.op.kind.to_string()).collect();
         // The last `Abs` has another shape than the fourth event, so that it stays without a label.
         assert_eq!(kinds, ["abs", "abs", "abs", "Abs", "Neg"]);
-        assert!(rows[..3].iter().all(|r| r.op.outputs[0].shape == [4, 1]));
+        assert!(rows[..3].iter().all(|r| r.op.outputs[0].shape[..] == [4, 1]));
     }
 
     #[test]

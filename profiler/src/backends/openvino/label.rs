@@ -9,7 +9,7 @@ use super::{
     execution::{Execution, Layer},
 };
 use std::collections::{HashMap, VecDeque};
-use vitempo_graph::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, lowering::openvino::names::Names, patterns};
+use vitempo_graph::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, Shape, TensorSpec, lowering::openvino::names::Names, patterns};
 
 /// Describes kernels.
 pub struct Labels<'a> {
@@ -208,7 +208,7 @@ fn weights_like_input(op: &mut OpSpec) {
     }
 }
 
-fn first_shape(tensors: &[TensorSpec]) -> Vec<usize> {
+fn first_shape(tensors: &[TensorSpec]) -> Shape {
     tensors.first().map(|t| t.shape.clone()).unwrap_or_default()
 }
 

@@ -73,7 +73,8 @@ fn as_printed(step: &Step) -> OpSpec {
 
 /// Same operator, same shapes out, and every input that is expected was there (in any order of its dimensions: rten prints inputs as they lie).
 fn agree(op: &OpSpec, step: &Step) -> bool {
-    let outputs = op.outputs.len() >= step.outputs.len() && op.outputs.iter().zip(&step.outputs).all(|(expected, printed)| expected.shape == printed.shape);
+    let outputs =
+        op.outputs.len() >= step.outputs.len() && op.outputs.iter().zip(&step.outputs).all(|(expected, printed)| expected.shape[..] == printed.shape[..]);
     let sorted = |shape: &[usize]| {
         let mut shape = shape.to_vec();
         shape.sort_unstable();

@@ -202,7 +202,7 @@ fn rewrite(op: &mut OpSpec, inputs: &[(Strided, Precision, usize)], outputs: &[(
         operand.tensor.precision = *precision;
     }
     for (tensor, (strided, precision, _)) in op.outputs.iter_mut().zip(outputs) {
-        if tensor.shape != strided.sizes {
+        if tensor.shape[..] != strided.sizes[..] {
             return Err(format!("torch makes {:?} where the model has {:?}", strided.sizes, tensor.shape));
         }
         tensor.precision = *precision;

@@ -225,7 +225,7 @@ fn sizes(given: &[(usize, usize)], default: &[(usize, usize)], patch: usize) -> 
 }
 
 fn shapes(graph: &Graph) -> Vec<Vec<usize>> {
-    graph.inputs().iter().map(|id| graph.value(*id).tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default()).collect()
+    graph.inputs().iter().map(|id| graph.value(*id).tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default()).collect()
 }
 
 /// The input that is an image.
