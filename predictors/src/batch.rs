@@ -105,12 +105,7 @@ impl KeyPredictor {
     /// What a latency in ns, forecast from a row of features, rests on.
     pub(crate) fn estimate(&self, x: &[f64], latency_ns: f64) -> Estimate {
         let extrapolating = self.extrapolates(x);
-        Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error: self.doubt.log_error(x, extrapolating) }
-    }
-
-    /// Expected `|ln(actual / forecast)|` for a row of features.
-    pub(crate) fn log_error(&self, x: &[f64]) -> f64 {
-        self.doubt.log_error(x, self.extrapolates(x))
+        Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error: self.doubt.log_error(self.sizes.contain(x), extrapolating) }
     }
 
     /// Forecasts for whole rows of features that lie one after the other.

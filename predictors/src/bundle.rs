@@ -5,6 +5,7 @@
 
 use crate::{
     AdaptedBundle, Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
+    doubt::Sizes,
     envelope::{self, Envelope},
     features::{Family, FeatureSchema, Footprint},
     predictors::Estimate,
@@ -17,7 +18,7 @@ use std::{collections::BTreeMap, path::Path, sync::Mutex};
 use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
-pub const BUNDLE_VERSION: u32 = 3;
+pub const BUNDLE_VERSION: u32 = 4;
 const ENVELOPE: Envelope = Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION };
 
 /// Where a bundle comes from.
@@ -121,6 +122,7 @@ struct KeyHead {
     ranges: Vec<(f64, f64)>,
     #[serde(with = "crate::bits::ranges")]
     log_bounds: Vec<(f64, f64)>,
+    sizes: Sizes,
     doubt: Doubt,
 }
 
@@ -156,7 +158,8 @@ impl PredictorBundle {
             lasso: p.fitted.law().cloned(),
             ranges: p.ranges.clone(),
             log_bounds: vec![p.log_bounds],
-            doubt: p.doubt.clone(),
+            sizes: p.sizes.clone(),
+            doubt: p.doubt,
         };
         Head {
             environment: self.environment.clone(),
@@ -255,12 +258,12 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
     };
     let law_fits = fitted.law().is_none_or(|law| law.is_valid(columns));
     let bounds = head.log_bounds.first().copied().filter(|(a, b)| a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0);
-    let doubt_fits = head.doubt.is_valid(columns);
+    let doubt_fits = head.doubt.is_valid();
     let family_fits = Family::of(&head.key.kind.to_string().into()) == head.family;
     match bounds {
         Some(log_bounds) if law_fits && doubt_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
-            let KeyHead { key, family, rows, baseline, ranges, doubt, .. } = head;
-            Ok((key, KeyPredictor { family, rows, baseline, fitted, ranges, log_bounds, doubt }))
+            let KeyHead { key, family, rows, baseline, ranges, sizes, doubt, .. } = head;
+            Ok((key, KeyPredictor { family, rows, baseline, fitted, ranges, log_bounds, sizes, doubt }))
         }
         _ => Err(format!("{}: a number of its regressor makes no sense", head.key)),
     }

@@ -1,23 +1,48 @@
-//! [`Doubt`]: how far off a key's forecasts are expected to be, told by rows that were held out when they were forecast.
+//! How far off forecasts are expected to be: [`Sizes`] that whole models have run, and a [`Doubt`] for those and for all others.
 //!
-//! Two errors, because a forecast within the range of what whole models run is an interpolation between many rows, and one beyond it is not: rows of
-//! whole models tell the first, networks around single operators, whose shapes are spread widely, the second. Both are means of `|ln(actual / forecast)|`.
-//! An interval is as wide as the doubts of its operators are large ([`Interval`](crate::Interval)).
+//! A forecast of what whole models ran much alike is an interpolation between many rows; any other is not. Much alike: FLOPs and bytes of input, weights
+//! and output are the same to the half octave. A space has far fewer sizes than lie between its smallest operator and its largest.
+//!
+//! Held-out rows of whole models tell the first error, networks around single operators, whose shapes are spread widely, the second. Both are means of
+//! `|ln(actual / forecast)|`. An interval is as wide as the doubts of its operators are large ([`Interval`](crate::Interval)).
 
-use crate::{Estimate, PredictorKey, Predictors, TrainingRows, features::FeatureSchema};
+use crate::{Estimate, PredictorKey, Predictors, TrainingRows, features::SIZES};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// FLOPs and bytes of input, weights and output, each to the half octave.
+type Size = [u8; SIZES.len()];
+
+/// Sizes of one key's operators in whole models.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sizes(BTreeSet<Size>);
+
+impl Sizes {
+    /// Adds the size of a row of features.
+    pub(crate) fn insert(&mut self, x: &[f64]) {
+        self.0.insert(size(x));
+    }
+
+    /// Whether whole models have an operator of that size.
+    #[must_use]
+    pub fn contain(&self, x: &[f64]) -> bool {
+        self.0.contains(&size(x))
+    }
+}
+
+fn size(x: &[f64]) -> Size {
+    let half_octaves = |column: usize| x.get(column).map_or(0.0, |v| (2.0 * (v.max(0.0) + 1.0).log2()).round()) as u8;
+    SIZES.map(half_octaves)
+}
 
 /// Expected errors of one key.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Smallest and largest value of each column among rows of whole models; empty where no model has the key.
-    #[serde(with = "crate::bits::ranges")]
-    pub near: Vec<(f64, f64)>,
-    /// Mean of `|ln(actual / forecast)|` within that range, rows weighted by their time.
+    /// Mean of `|ln(actual / forecast)|` at sizes that whole models have, rows weighted by their time.
     #[serde(with = "crate::bits")]
     pub near_log_error: f64,
-    /// The same beyond it.
+    /// The same at any other size.
     #[serde(with = "crate::bits")]
     pub far_log_error: f64,
 }
@@ -32,9 +57,8 @@ const BEYOND: f64 = 2.0;
 const LEAST: f64 = 0.005;
 
 impl Doubt {
-    /// Expected `|ln(actual / forecast)|` for one row of features.
-    pub(crate) fn log_error(&self, x: &[f64], extrapolating: bool) -> f64 {
-        let near = !self.near.is_empty() && x.iter().zip(&self.near).all(|(v, (low, high))| low <= v && v <= high);
+    /// Expected `|ln(actual / forecast)|`, whether or not whole models have the size.
+    pub(crate) fn log_error(&self, near: bool, extrapolating: bool) -> f64 {
         match (near, extrapolating) {
             (true, _) => self.near_log_error,
             (false, false) => self.far_log_error,
@@ -42,10 +66,10 @@ impl Doubt {
         }
     }
 
-    /// Whether every number makes sense for rows of `columns` features.
-    pub(crate) fn is_valid(&self, columns: usize) -> bool {
+    /// Whether every number makes sense.
+    pub(crate) fn is_valid(&self) -> bool {
         let sane = |v: f64| (0.0..50.0).contains(&v);
-        sane(self.near_log_error) && sane(self.far_log_error) && (self.near.is_empty() || self.near.len() == columns)
+        sane(self.near_log_error) && sane(self.far_log_error)
     }
 }
 
@@ -72,20 +96,18 @@ impl Tally {
 /// What held-out rows tell of one key.
 #[derive(Default)]
 struct Found {
-    near: Vec<(f64, f64)>,
     in_models: Tally,
     alone: Tally,
 }
 
-/// Fills in the doubts of every key from held-out forecasts, one per row.
-pub(crate) fn learn(predictors: &mut Predictors, rows: &TrainingRows, held_out: &[Estimate]) {
+/// The doubts of every key of `predictors` from held-out forecasts, one per row.
+pub(crate) fn learn(predictors: &Predictors, rows: &TrainingRows, held_out: &[Estimate]) -> BTreeMap<PredictorKey, Doubt> {
     let mut found: BTreeMap<PredictorKey, Found> = BTreeMap::new();
     for (row, estimate) in rows.rows.iter().zip(held_out) {
         let log_error = (row.latency_ns / estimate.latency_ns).ln().abs();
         let of = found.entry(PredictorKey::of(&row.op)).or_default();
-        if rows.models.get(row.model).is_some_and(|m| m.e2e_ns.is_some()) {
+        if rows.is_whole(row.model) {
             of.in_models.add(log_error, row.weight * row.latency_ns * row.count as f64);
-            widen(&mut of.near, &FeatureSchema::extract_within(&row.op, row.footprint).values);
         } else {
             of.alone.add(log_error, row.weight);
         }
@@ -93,38 +115,40 @@ pub(crate) fn learn(predictors: &mut Predictors, rows: &TrainingRows, held_out: 
     let ratios: Vec<f64> = found.values().filter_map(|f| Some(f.alone.mean()? / f.in_models.mean()?)).collect();
     let ratio = crate::metrics::median(&ratios).unwrap_or(USUAL_RATIO).max(1.0);
     let unknown = predictors.fallbacks.typical_log_error;
-    for (key, predictor) in &mut predictors.keys {
-        let Some(of) = found.remove(key) else { continue };
+    let doubt = |of: &Found| {
         let (near, far) = match (of.in_models.mean(), of.alone.mean()) {
             (Some(near), Some(far)) => (near, far.max(near)),
             (Some(near), None) => (near, near * ratio),
             (None, Some(far)) => (far, far),
             (None, None) => (unknown, unknown),
         };
-        predictor.doubt = Doubt { near: of.near, near_log_error: near, far_log_error: far };
-    }
-}
-
-fn widen(ranges: &mut Vec<(f64, f64)>, x: &[f64]) {
-    if ranges.is_empty() {
-        ranges.extend(x.iter().map(|v| (*v, *v)));
-    }
-    ranges.iter_mut().zip(x).for_each(|(r, v)| *r = (r.0.min(*v), r.1.max(*v)));
+        Doubt { near_log_error: near, far_log_error: far }
+    };
+    found.iter().map(|(key, of)| (key.clone(), doubt(of))).collect()
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn doubt_grows_with_the_distance_from_what_was_measured() {
-        let doubt = Doubt { near: vec![(1.0, 4.0), (0.0, 0.0)], near_log_error: 0.02, far_log_error: 0.1 };
-        for (x, extrapolating, expected) in [([2.0, 0.0], false, 0.02), ([2.0, 1.0], false, 0.1), ([5.0, 0.0], true, 0.2)] {
-            assert!((doubt.log_error(&x, extrapolating) - expected).abs() < 1e-12, "{x:?}");
+        let doubt = Doubt { near_log_error: 0.02, far_log_error: 0.1 };
+        for (near, extrapolating, expected) in [(true, false, 0.02), (false, false, 0.1), (false, true, 0.2)] {
+            assert!((doubt.log_error(near, extrapolating) - expected).abs() < 1e-12, "{near} {extrapolating}");
         }
-        let unseen = Doubt { near: Vec::new(), ..doubt.clone() };
-        assert!((unseen.log_error(&[2.0, 0.0], false) - 0.1).abs() < 1e-12, "no model has it");
-        assert!(doubt.is_valid(2) && !doubt.is_valid(3) && unseen.is_valid(3));
-        assert!(!Doubt { far_log_error: f64::NAN, ..unseen }.is_valid(3));
+        assert!(doubt.is_valid() && !Doubt { far_log_error: f64::NAN, ..doubt }.is_valid());
+    }
+
+    #[test]
+    fn sizes_are_known_to_the_half_octave() {
+        let columns = 1 + SIZES.iter().max().unwrap();
+        let row = |flops: f64| (0..columns).map(|column| if column == SIZES[0] { flops } else { 1000.0 }).collect::<Vec<f64>>();
+        let mut sizes = Sizes::default();
+        [1e6, 1e8].iter().for_each(|flops| sizes.insert(&row(*flops)));
+        for (flops, known) in [(1.1e6, true), (1e7, false), (1e8, true), (1e9, false)] {
+            assert_eq!(sizes.contain(&row(flops)), known, "{flops}");
+        }
     }
 }

@@ -40,6 +40,35 @@ const UNKNOWN_LOG: f64 = std::f64::consts::LN_2;
 /// No doubt counts as less.
 const LEAST_DOUBT: f64 = 1e-3;
 
+/// A forecast that was made without what it forecasts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeldOut {
+    /// As measured, ns.
+    pub actual_ns: f64,
+    /// As forecast, ns.
+    pub forecast_ns: f64,
+    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
+    pub doubt: f64,
+}
+
+impl HeldOut {
+    fn log(&self) -> f64 {
+        (self.actual_ns / self.forecast_ns).ln()
+    }
+
+    /// `ln(actual / forecast)` per unit of doubt.
+    pub(crate) fn score(&self) -> f64 {
+        self.log() / self.doubt.max(LEAST_DOUBT)
+    }
+}
+
+/// The value that so large a share of `values` is below; NaN of none.
+pub(crate) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.retain(|v| v.is_finite());
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(((values.len() as f64 * share) as usize).min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
 impl Bounds {
     fn fit(mut scores: Vec<f64>, level: f64, unknown: f64) -> Self {
         scores.retain(|s| s.is_finite());
@@ -65,11 +94,11 @@ impl Bounds {
 }
 
 impl Interval {
-    /// From held-out actual and predicted latencies, and the doubt of each forecast.
+    /// From held-out forecasts.
     #[must_use]
-    pub fn fit(actual: &[f64], predicted: &[f64], doubts: &[f64], level: f64) -> Self {
-        let logs: Vec<f64> = actual.iter().zip(predicted).map(|(a, p)| (a / p).ln()).collect();
-        let scaled: Vec<f64> = logs.iter().zip(doubts).map(|(log, doubt)| log / doubt.max(LEAST_DOUBT)).collect();
+    pub fn fit(models: &[HeldOut], level: f64) -> Self {
+        let logs: Vec<f64> = models.iter().map(HeldOut::log).collect();
+        let scaled: Vec<f64> = models.iter().map(HeldOut::score).collect();
         let scores = logs.iter().filter(|log| log.is_finite()).count();
         Self { level, scaled: Bounds::fit(scaled, level, UNKNOWN), plain: Bounds::fit(logs, level, UNKNOWN_LOG), scores }
     }
@@ -91,19 +120,24 @@ impl Interval {
 mod tests {
     use super::*;
 
+    fn held_out(actual: &[f64], forecast: f64, doubt: f64) -> Vec<HeldOut> {
+        actual.iter().map(|&actual_ns| HeldOut { actual_ns, forecast_ns: forecast, doubt }).collect()
+    }
+
     #[test]
     fn quantiles_by_hand() {
         let actual: Vec<f64> = (1..=19).map(|i| (f64::from(i - 10) / 100.0).exp()).collect();
-        let fit = Interval::fit(&actual, &[1.0; 19], &[0.01; 19], 0.9);
+        let models = held_out(&actual, 1.0, 0.01);
+        let fit = Interval::fit(&models, 0.9);
         assert!((fit.plain.upper - 0.09).abs() < 1e-12 && (fit.plain.lower + 0.09).abs() < 1e-12, "rank ceil(20 x 0.95) = 19: the extremes");
         assert!((fit.scaled.upper - 9.0).abs() < 1e-9 && (fit.scaled.lower + 9.0).abs() < 1e-9, "the same in units of doubt");
-        let half = Interval::fit(&actual, &[1.0; 19], &[0.01; 19], 0.5);
+        let half = Interval::fit(&models, 0.5);
         assert!((half.plain.upper - 0.05).abs() < 1e-12 && (half.plain.lower + 0.05).abs() < 1e-12, "rank ceil(20 x 0.75) = 15");
     }
 
     #[test]
     fn twice_the_doubt_is_twice_as_wide() {
-        let fit = Interval::fit(&[1.1, 0.9, 1.05, 1.0], &[1.0; 4], &[0.05; 4], 0.9);
+        let fit = Interval::fit(&held_out(&[1.1, 0.9, 1.05, 1.0], 1.0, 0.05), 0.9);
         let width = |doubt: f64| fit.around(1.0, doubt).1.ln();
         assert!((width(0.1) - 2.0 * width(0.05)).abs() < 1e-12 && width(0.05) > 0.09);
     }
@@ -112,17 +146,16 @@ mod tests {
     fn covers_what_it_promises_on_exchangeable_scores() {
         let draw = |i: u64| ((i.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 33) % 1000) as f64 / 5000.0;
         let doubt = |i: usize| if i.is_multiple_of(3) { 2.0 } else { 1.0 };
-        let actual: Vec<f64> = (0..400).map(|i| (draw(i as u64) * doubt(i)).exp()).collect();
-        let doubts: Vec<f64> = (0..400).map(doubt).collect();
-        let fit = Interval::fit(&actual[..200], &[1.1; 200], &doubts[..200], 0.9);
-        let inside = |i: &usize| fit.around(1.1, doubts[*i]).0 <= actual[*i] && actual[*i] <= fit.around(1.1, doubts[*i]).1;
-        let held = (200..400).filter(inside).count();
+        let forecasts: Vec<HeldOut> = (0..400).map(|i| HeldOut { actual_ns: (draw(i as u64) * doubt(i)).exp(), forecast_ns: 1.1, doubt: doubt(i) }).collect();
+        let fit = Interval::fit(&forecasts[..200], 0.9);
+        let inside = |f: &&HeldOut| fit.around(1.1, f.doubt).0 <= f.actual_ns && f.actual_ns <= fit.around(1.1, f.doubt).1;
+        let held = forecasts[200..].iter().filter(inside).count();
         assert!((165..=198).contains(&held), "{held} of 200");
     }
 
     #[test]
     fn without_scores_it_is_wide_and_valid() {
-        let fit = Interval::fit(&[], &[], &[], 0.9);
+        let fit = Interval::fit(&[], 0.9);
         assert!(fit.is_valid() && fit.plain.around(10.0, 1.0) == (5.0, 20.0) && fit.around(10.0, 0.1).1 > 13.0);
     }
 }

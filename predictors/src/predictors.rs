@@ -5,6 +5,7 @@
 
 use crate::{
     Doubt, Method, PredictorKey, Skipped,
+    doubt::Sizes,
     features::{Family, FeatureSchema, Footprint, kin},
     forest::ForestError,
     metrics,
@@ -27,6 +28,9 @@ const ENOUGH_ROWS: usize = 500;
 const PRIOR_ROWS: f64 = 10.0;
 /// Features this far outside the range of the training rows count as extrapolating.
 const SLACK: f64 = 1.25;
+/// How far trees are followed away from the law at sizes that no whole model has: there they repeat what rows of other sizes showed, and a part of
+/// that is those rows' own. `docs/decisions/0006-predictors.md` has the figures.
+const FAR_TRUST: f64 = 0.7;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every family.
 const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
 
@@ -45,6 +49,8 @@ pub struct KeyPredictor {
     pub ranges: Vec<(f64, f64)>,
     /// Smallest and largest forecast relative to the baseline seen in training, as logarithms; forecasts stay near them.
     pub log_bounds: (f64, f64),
+    /// Sizes that whole models have.
+    pub sizes: Sizes,
     /// How far off its forecasts are expected to be.
     pub doubt: Doubt,
 }
@@ -85,6 +91,15 @@ pub struct Predictors {
     pub fallbacks: Fallbacks,
 }
 
+/// Where a row comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    /// Number of its architecture.
+    pub group: usize,
+    /// Whether it is a whole model, and what it runs tells what models run.
+    pub whole: bool,
+}
+
 /// Columns of the rows of one key or kind.
 #[derive(Default)]
 struct Table {
@@ -92,14 +107,18 @@ struct Table {
     y: Vec<f64>,
     weights: Vec<f64>,
     groups: Vec<usize>,
+    sizes: Sizes,
 }
 
 impl Table {
-    fn push(&mut self, x: &[f64], row: &TrainingRow, group: usize) {
+    fn push(&mut self, x: &[f64], row: &TrainingRow, from: &Model) {
         self.x.extend_from_slice(x);
         self.y.push(row.latency_ns);
         self.weights.push(row.weight);
-        self.groups.push(group);
+        self.groups.push(from.group);
+        if from.whole {
+            self.sizes.insert(x);
+        }
     }
 }
 
@@ -112,13 +131,8 @@ pub(crate) struct FitSettings {
 }
 
 impl Predictors {
-    /// Fits one regressor per key; `group` gives the architecture number of a model. Keys whose regressor cannot be fitted keep their baseline and are reported.
-    pub(crate) fn fit(
-        rows: &[&TrainingRow],
-        group: &dyn Fn(usize) -> usize,
-        settings: FitSettings,
-        done: &mut dyn FnMut(usize, usize),
-    ) -> (Self, Vec<Skipped>) {
+    /// Fits one regressor per key; `models` are those that rows name. Keys whose regressor cannot be fitted keep their baseline and are reported.
+    pub(crate) fn fit(rows: &[&TrainingRow], models: &[Model], settings: FitSettings, done: &mut dyn FnMut(usize, usize)) -> (Self, Vec<Skipped>) {
         let mut tables: BTreeMap<PredictorKey, (Family, Table)> = BTreeMap::new();
         let mut kinds: BTreeMap<String, (Family, Table)> = BTreeMap::new();
         let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
@@ -126,18 +140,25 @@ impl Predictors {
         for row in rows {
             let features = FeatureSchema::extract_within(&row.op, row.footprint);
             let key = PredictorKey::of(&row.op);
-            let group = group(row.model);
-            everything.push(&features.values[..totals_width()], row, group);
+            let model = &models[row.model];
+            everything.push(&features.values[..totals_width()], row, model);
             let relatives = kindred.entry(kin(&row.op.kind).to_owned()).or_insert_with(|| (features.family, Table::default()));
-            relatives.1.push(&features.values, row, group);
-            kinds.entry(key.kind.to_string()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
-            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, group);
+            relatives.1.push(&features.values, row, model);
+            kinds.entry(key.kind.to_string()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, model);
+            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, model);
         }
         let fallbacks = fallbacks(&kinds, &kindred, &everything);
         let jobs: Vec<Job<'_>> =
             tables.iter().map(|(key, (family, table))| Job { key, family: *family, table, kind: kinds.get(&*key.kind).map(|k| &k.1) }).collect();
         let (keys, skipped) = fit_all(&jobs, settings, done);
         (Self { keys, fallbacks }, skipped)
+    }
+
+    /// How far off forecasts of each key are expected to be.
+    pub(crate) fn set_doubts(&mut self, doubts: &BTreeMap<PredictorKey, Doubt>) {
+        for (key, predictor) in &mut self.keys {
+            predictor.doubt = doubts.get(key).copied().unwrap_or_default();
+        }
     }
 
     /// Forecast of one operator as the framework runs it in a model of that footprint; always positive.
@@ -150,12 +171,6 @@ impl Predictors {
         }
         self.fallback(op, &key, &features.values)
     }
-
-    /// [`Estimate::log_error`] of an operator, without its latency.
-    pub(crate) fn log_error(&self, op: &OpSpec, footprint: Footprint) -> f64 {
-        let predictor = self.keys.get(&PredictorKey::of(op));
-        predictor.map_or(self.fallbacks.typical_log_error, |p| p.log_error(&FeatureSchema::extract_within(op, footprint).values))
-    }
 }
 
 impl KeyPredictor {
@@ -163,7 +178,7 @@ impl KeyPredictor {
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
         let baseline = self.baseline.predict(x);
-        self.bounded(self.fitted.predict(x, baseline), baseline)
+        self.bounded(self.fitted.predict(x, baseline, self.trust(x)), baseline)
     }
 
     /// Latencies in ns of rows of features that lie one after the other, exactly those of [`KeyPredictor::predict`] and many times as fast.
@@ -173,8 +188,14 @@ impl KeyPredictor {
     pub fn predict_batch(&self, x: &[f64]) -> Result<Vec<f64>, ForestError> {
         let width = self.family.width();
         let baselines: Vec<f64> = x.chunks_exact(width).map(|row| self.baseline.predict(row)).collect();
-        let latencies = self.fitted.predict_batch(x, width, &baselines)?;
+        let trust: Vec<f64> = x.chunks_exact(width).map(|row| self.trust(row)).collect();
+        let latencies = self.fitted.predict_batch(x, width, &baselines, &trust)?;
         Ok(latencies.into_iter().zip(baselines).map(|(latency, baseline)| self.bounded(latency, baseline)).collect())
+    }
+
+    /// How far trees are followed away from the law.
+    fn trust(&self, x: &[f64]) -> f64 {
+        if self.sizes.contain(x) { 1.0 } else { FAR_TRUST }
     }
 
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {
@@ -279,5 +300,5 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
     }
     let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
     let log_bounds = (ratios.iter().copied().fold(0.0, f64::min) - 0.2, ratios.iter().copied().fold(0.0, f64::max) + 0.2);
-    (KeyPredictor { family, rows: table.y.len(), baseline, fitted, ranges, log_bounds, doubt: Doubt::default() }, reason)
+    (KeyPredictor { family, rows: table.y.len(), baseline, fitted, ranges, log_bounds, sizes: table.sizes.clone(), doubt: Doubt::default() }, reason)
 }

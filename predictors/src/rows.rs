@@ -129,6 +129,12 @@ impl TrainingRows {
         Ok(Self { rows, models, drift, skipped, origin })
     }
 
+    /// Whether a model was measured end to end; if not, it is a network around an operator or a few.
+    #[must_use]
+    pub fn is_whole(&self, model: usize) -> bool {
+        self.models.get(model).is_some_and(|m| m.e2e_ns.is_some())
+    }
+
     /// Number of distinct architectures.
     #[must_use]
     pub fn architectures(&self) -> usize {

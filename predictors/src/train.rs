@@ -10,7 +10,8 @@ use crate::{
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
     features::{FeatureSchema, Footprint},
     forecast::Total,
-    predictors::FitSettings,
+    interval::{self, HeldOut},
+    predictors::{FitSettings, Model},
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, ModelProfile, OpSpec};
@@ -70,16 +71,15 @@ fn folds(rows: &TrainingRows, options: &TrainOptions) -> (Vec<usize>, usize) {
     (rows.models.iter().map(|m| of[m.architecture.as_str()]).collect(), folds)
 }
 
-/// Number of each model's architecture.
-fn groups(rows: &TrainingRows) -> Vec<usize> {
+/// The architecture of each model, by number, and whether it is a whole one. Where none is, all count as whole.
+fn models(rows: &TrainingRows) -> Vec<Model> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
-    rows.models
-        .iter()
-        .map(|m| {
-            let next = numbers.len();
-            *numbers.entry(&m.architecture).or_insert(next)
-        })
-        .collect()
+    let any_whole = (0..rows.models.len()).any(|model| rows.is_whole(model));
+    let mut number = |architecture| {
+        let next = numbers.len();
+        *numbers.entry(architecture).or_insert(next)
+    };
+    rows.models.iter().enumerate().map(|(model, m)| Model { group: number(&m.architecture), whole: rows.is_whole(model) || !any_whole }).collect()
 }
 
 /// Trains one bundle. `graphs` holds the models' source graphs by name or by architecture; a model without one counts by its executed kernels.
@@ -100,22 +100,30 @@ pub fn train(
         return Err(PredictorError::TooFewModels { found: rows.architectures(), needed: FEWEST_ARCHITECTURES });
     }
     let (fold_of, folds) = folds(&rows, options);
-    let groups = groups(&rows);
+    let models = models(&rows);
     let settings = FitSettings { method, seed: options.seed, threads: options.threads };
     let mut fit = |number: usize, keep: &dyn Fn(usize) -> bool| {
         let chosen: Vec<_> = rows.rows.iter().filter(|r| keep(r.model)).collect();
         let mut report = |done, regressors| progress(Progress { fit: number, fits: folds + 1, done, regressors });
-        Predictors::fit(&chosen, &|model| groups[model], settings, &mut report)
+        Predictors::fit(&chosen, &models, settings, &mut report)
     };
-    let held_out: Vec<Predictors> = (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
+    let mut held_out: Vec<Predictors> = (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
-    let held_out = |model: usize, op: &OpSpec, footprint: Footprint| held_out[fold_of[model]].estimate(op, footprint);
-    doubt::learn(&mut predictors, &rows, &rows.rows.iter().map(|r| held_out(r.model, &r.op, r.footprint)).collect::<Vec<_>>());
-    let doubted =
-        |model: usize, op: &OpSpec, footprint: Footprint| Estimate { log_error: predictors.log_error(op, footprint), ..held_out(model, op, footprint) };
-    let forecasts = Forecasts::new(&rows, &lowered(&rows, graphs, &environment), &doubted);
-    let calibration = calibrate(&rows, &forecasts);
-    let interval = conformal(&rows, &forecasts, &calibration, options.level);
+    let estimates: Vec<Estimate> = rows.rows.iter().map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.footprint)).collect();
+    let lowered = lowered(&rows, graphs, &environment);
+    let mut doubts = doubt::learn(&predictors, &rows, &estimates);
+    let judged = |held_out: &[Predictors]| {
+        let estimate = |model: usize, op: &OpSpec, footprint: Footprint| held_out[fold_of[model]].estimate(op, footprint);
+        let forecasts = Forecasts::new(&rows, &lowered, &estimate);
+        let calibration = calibrate(&rows, &forecasts);
+        (Judged::new(&rows, &forecasts, &calibration), forecasts, calibration)
+    };
+    held_out.iter_mut().for_each(|p| p.set_doubts(&doubts));
+    let excess = judged(&held_out).0.excess(options.level);
+    doubts.values_mut().for_each(|doubt| doubt.far_log_error *= excess);
+    held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_doubts(&doubts));
+    let (held, forecasts, calibration) = judged(&held_out);
+    let interval = Interval::fit(&held.models, options.level);
     let model = EndToEndModel { calibration: &calibration, interval: &interval };
     let mut evaluation = judge(&rows, &forecasts, model, method, environment.id());
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
@@ -157,29 +165,57 @@ fn libraries(method: Method) -> String {
     .to_owned()
 }
 
+/// Sums over the measured kernels of each model, ns.
+fn measured_sums(rows: &TrainingRows) -> Vec<f64> {
+    let mut sums = vec![0.0; rows.models.len()];
+    for row in &rows.rows {
+        sums[row.model] += row.count as f64 * row.latency_ns;
+    }
+    sums
+}
+
 /// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of lowering.
 fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
-    let mut measured = vec![0.0; rows.models.len()];
-    for row in &rows.rows {
-        measured[row.model] += row.count as f64 * row.latency_ns;
-    }
     let point = |((m, measured_ns), Total { tally, .. }): ((&MeasuredModel, f64), &Total)| {
         let e2e_ns = m.e2e_ns.filter(|_| tally.sum_ns > 0.0 && measured_ns > 0.0)?;
         Some(Point { measured_ns, forecast_ns: tally.sum_ns, kernels: tally.kernels(), e2e_ns })
     };
-    let points: Vec<_> = rows.models.iter().zip(measured).zip(&forecasts.executed).filter_map(point).collect();
+    let points: Vec<_> = rows.models.iter().zip(measured_sums(rows)).zip(&forecasts.executed).filter_map(point).collect();
     Calibration::fit(&points)
 }
 
-fn conformal(rows: &TrainingRows, forecasts: &Forecasts, calibration: &Calibration, level: f64) -> Interval {
-    let (mut actual, mut predicted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
-    for ((model, executed), lowered) in rows.models.iter().zip(&forecasts.executed).zip(&forecasts.lowered) {
-        let tally = &lowered.as_ref().unwrap_or(executed).tally;
-        if let Some(e2e) = model.e2e_ns.filter(|_| tally.sum_ns > 0.0) {
-            actual.push(e2e);
-            predicted.push(tally.point_ns(calibration));
-            doubts.push(tally.doubt());
-        }
-    }
-    Interval::fit(&actual, &predicted, &doubts, level)
+/// Held-out forecasts of whole models, end to end, and of networks of several operators, by the sum of their kernels.
+struct Judged {
+    models: Vec<HeldOut>,
+    networks: Vec<HeldOut>,
 }
+
+impl Judged {
+    fn new(rows: &TrainingRows, forecasts: &Forecasts, calibration: &Calibration) -> Self {
+        let (mut models, mut networks) = (Vec::new(), Vec::new());
+        for (((model, measured_ns), executed), lowered) in rows.models.iter().zip(measured_sums(rows)).zip(&forecasts.executed).zip(&forecasts.lowered) {
+            let tally = &lowered.as_ref().unwrap_or(executed).tally;
+            match model.e2e_ns {
+                Some(e2e) if tally.sum_ns > 0.0 => models.push(HeldOut { actual_ns: e2e, forecast_ns: tally.point_ns(calibration), doubt: tally.doubt() }),
+                None if executed.tally.sum_ns > 0.0 && executed.tally.kernels() >= SEVERAL => {
+                    networks.push(HeldOut { actual_ns: measured_ns, forecast_ns: executed.tally.sum_ns, doubt: executed.tally.doubt() });
+                }
+                _ => {}
+            }
+        }
+        Self { models, networks }
+    }
+
+    /// How much wider networks of several operators scatter, for their doubt, than whole models: in a model whose operators are known, errors of either
+    /// sign cancel out; operators of sizes that no model has are off together.
+    fn excess(&self, level: f64) -> f64 {
+        let width = |of: &[HeldOut]| interval::quantile(of.iter().map(|f| f.score().abs()).collect(), level);
+        let excess = width(&self.networks) / width(&self.models);
+        if excess.is_finite() { excess.clamp(1.0, MOST_EXCESS) } else { 1.0 }
+    }
+}
+
+/// Fewest kernels of a network whose sum tells how errors add up.
+const SEVERAL: usize = 8;
+/// No doubt grows by more.
+const MOST_EXCESS: f64 = 5.0;

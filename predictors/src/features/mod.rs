@@ -24,6 +24,8 @@ use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 /// Raised whenever the meaning of a column changes; a bundle of another version is refused.
 pub const SCHEMA_VERSION: u32 = 3;
 
+pub(crate) use totals::SIZES;
+
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();
 

@@ -149,21 +149,24 @@ impl Fitted {
         }
     }
 
-    /// Latency in ns of one row; positive.
+    /// Latency in ns of one row; positive. `trust`, from 0 to 1: how far trees are followed away from the law, as a share of the logarithm.
     #[must_use]
-    pub fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
+    pub fn predict(&self, x: &[f64], baseline_ns: f64, trust: f64) -> f64 {
         match self {
             Self::BaselineOnly => baseline_ns,
             Self::Lasso(lasso) => lasso.predict(x, baseline_ns),
-            Self::Trees { law, trees } => trees.predict(x, law.as_ref().map_or(baseline_ns, |law| law.predict(x, baseline_ns))),
+            Self::Trees { law, trees } => {
+                let law_ns = law.as_ref().map_or(baseline_ns, |law| law.predict(x, baseline_ns));
+                followed(law_ns, trees.predict(x, law_ns), trust)
+            }
         }
     }
 
-    /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of [`Fitted::predict`].
+    /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of [`Fitted::predict`]; a baseline and a trust per row.
     ///
     /// # Errors
     /// [`ForestError::Shape`] unless there are as many rows as baselines.
-    pub fn predict_batch(&self, x: &[f64], columns: usize, baseline_ns: &[f64]) -> Result<Vec<f64>, ForestError> {
+    pub fn predict_batch(&self, x: &[f64], columns: usize, baseline_ns: &[f64], trust: &[f64]) -> Result<Vec<f64>, ForestError> {
         let rows = baseline_ns.len();
         if rows.checked_mul(columns) != Some(x.len()) {
             return Err(ForestError::Shape { values: x.len(), rows, features: columns });
@@ -171,9 +174,18 @@ impl Fitted {
         match self {
             Self::BaselineOnly => Ok(baseline_ns.to_vec()),
             Self::Lasso(lasso) => Ok(base(Some(lasso), x, columns, baseline_ns)),
-            Self::Trees { law, trees } => trees.predict_batch(x, &base(law.as_ref(), x, columns, baseline_ns)),
+            Self::Trees { law, trees } => {
+                let law_ns = base(law.as_ref(), x, columns, baseline_ns);
+                let tree_ns = trees.predict_batch(x, &law_ns)?;
+                Ok(law_ns.iter().zip(tree_ns).zip(trust).map(|((law, tree), trust)| followed(*law, tree, *trust)).collect())
+            }
         }
     }
+}
+
+/// From the law towards what trees say.
+fn followed(law_ns: f64, tree_ns: f64, trust: f64) -> f64 {
+    if trust < 1.0 { law_ns * (tree_ns / law_ns).powf(trust) } else { tree_ns }
 }
 
 /// What trees are relative to, ns by row: the law where there is one, else the baseline.
