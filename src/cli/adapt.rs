@@ -14,10 +14,11 @@ use clap::Subcommand;
 use serde_json::json;
 use sources::Models;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
+use vitempo::transfer::parallel;
 use vitempo_graph::{Environment, Latency, Origin, Precision};
 use vitempo_predictors::{
     AdaptedBundle,
-    adapt::{Adapted, Measured, Population, Provenance, UnitCost, Workload, adapt},
+    adapt::{Adapted, Measured, Population, Provenance, Trait, UnitCost, Workload, adapt},
     metrics,
 };
 
@@ -136,15 +137,26 @@ fn environment(args: &AdaptArgs, csv: &std::path::Path) -> Environment {
     }
 }
 
-/// Each measured model forecast from the others: latency, point, lower and upper bound in ns.
-fn left_out(population: &Population, workloads: &[Workload], measured: &[Measured], kind: &vitempo_predictors::adapt::Trait) -> Vec<[f64; 4]> {
-    let without = |out: usize| {
-        let others: Vec<Measured> = measured.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, m)| *m).collect();
-        let Measured { model, ns } = measured[out];
-        let (point, lower, upper) = adapt(population, workloads, &others, Some(kind)).forecast(&workloads[model], Some(model)).latency_ns();
-        [ns, point, lower, upper]
+/// Measured models are left out in so many groups: one by one where there are no more.
+const GROUPS: usize = 10;
+
+/// Each measured model forecast from those of other groups: latency, point, lower and upper bound in ns.
+fn left_out(population: &Population, workloads: &[Workload], measured: &[Measured], kind: &Trait) -> Vec<[f64; 4]> {
+    let groups = measured.len().min(GROUPS);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let without = |group: usize| {
+        let (out, others): (Vec<_>, Vec<_>) = measured.iter().enumerate().partition(|(i, _)| i % groups == group);
+        let others: Vec<Measured> = others.into_iter().map(|(_, m)| *m).collect();
+        let adapted = adapt(population, workloads, &others, Some(kind));
+        let forecast = |(i, &Measured { model, ns }): (usize, &Measured)| {
+            let (point, lower, upper) = adapted.forecast(&workloads[model], Some(model)).latency_ns();
+            (i, [ns, point, lower, upper])
+        };
+        out.into_iter().map(forecast).collect::<Vec<_>>()
     };
-    (0..measured.len()).map(without).collect()
+    let mut forecasts: Vec<(usize, [f64; 4])> = parallel(groups, threads, without).into_iter().flatten().collect();
+    forecasts.sort_by_key(|(i, _)| *i);
+    forecasts.into_iter().map(|(_, latencies)| latencies).collect()
 }
 
 /// Names of files worth measuring next; `indices`: their workloads.

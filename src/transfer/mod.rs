@@ -107,7 +107,7 @@ fn shuffled(mut items: Vec<usize>, seed: u64) -> Vec<usize> {
 }
 
 /// `job` of every number below `count`, on several threads, in order.
-fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

@@ -32,7 +32,7 @@ fn general(n: &mut Network, x: ValueId, weight: &[usize], pads: &[usize], dilati
         .with_ints("dilations", vec![dilation as i64; spatial.len()])
         .with_int("group", group as i64);
     let name = n.name();
-    let weights = n.b.weight(format!("{name}.weight"), TensorSpec::f32(weight.to_vec()));
+    let weights = n.b.weight(format!("{name}.weight"), TensorSpec::f32(weight));
     let bias = n.b.weight(format!("{name}.bias"), TensorSpec::f32([weight[0]]));
     n.b.op(&name, OpKind::Conv, attributes, &[x, weights, bias])
 }
