@@ -114,8 +114,8 @@ fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f6
 }
 
 fn key(op: &OpSpec) -> Key {
-    let mut read: Vec<_> = op.activations().map(|t| t.shape.clone()).collect();
+    let mut read: Vec<_> = op.activations().map(|t| t.shape.to_vec()).collect();
     read.sort();
     let kind = if matches!(op.kind, OpKind::Identity | OpKind::Cast) { OpKind::Reorder } else { op.kind.clone() };
-    (kind.name().to_owned(), read, op.outputs.iter().map(|t| t.shape.clone()).collect())
+    (kind.name().to_owned(), read, op.outputs.iter().map(|t| t.shape.to_vec()).collect())
 }

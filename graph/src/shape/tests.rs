@@ -4,7 +4,7 @@
 use super::*;
 
 fn inputs(shapes: &[&[usize]]) -> Vec<Operand> {
-    shapes.iter().enumerate().map(|(i, s)| Operand { tensor: TensorSpec::f32(s.to_vec()), constant: i > 0 }).collect()
+    shapes.iter().enumerate().map(|(i, s)| Operand { tensor: TensorSpec::f32(s), constant: i > 0 }).collect()
 }
 
 fn a() -> Attributes {

@@ -131,13 +131,8 @@ mod tests {
     use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 
     fn add(left: &[usize], right: &[usize], result: &[usize]) -> OpSpec {
-        let operand = |s: &[usize]| Operand { tensor: TensorSpec::f32(s.to_vec()), constant: false };
-        OpSpec {
-            kind: OpKind::Add,
-            attributes: Attributes::new(),
-            inputs: vec![operand(left), operand(right)],
-            outputs: vec![TensorSpec::f32(result.to_vec())],
-        }
+        let operand = |s: &[usize]| Operand { tensor: TensorSpec::f32(s), constant: false };
+        OpSpec { kind: OpKind::Add, attributes: Attributes::new(), inputs: vec![operand(left), operand(right)], outputs: vec![TensorSpec::f32(result)] }
     }
 
     #[test]

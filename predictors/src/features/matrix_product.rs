@@ -136,7 +136,7 @@ mod tests {
     use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 
     fn product(kind: OpKind, left: &[usize], right: &[usize], constant: bool, attributes: Attributes) -> OpSpec {
-        let operand = |s: &[usize], constant| Operand { tensor: TensorSpec::f32(s.to_vec()), constant };
+        let operand = |s: &[usize], constant| Operand { tensor: TensorSpec::f32(s), constant };
         OpSpec { kind, attributes, inputs: vec![operand(left, false), operand(right, constant)], outputs: vec![TensorSpec::f32(vec![1])] }
     }
 

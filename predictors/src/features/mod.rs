@@ -300,8 +300,8 @@ mod tests {
     use vitempo_graph::{Attributes, Operand, TensorSpec};
 
     fn any(kind: &OpKind, shapes: &[&[usize]], out: &[usize]) -> OpSpec {
-        let operand = |s: &&[usize]| Operand { tensor: TensorSpec::f32(s.to_vec()), constant: false };
-        OpSpec { kind: kind.clone(), attributes: Attributes::new(), inputs: shapes.iter().map(operand).collect(), outputs: vec![TensorSpec::f32(out.to_vec())] }
+        let operand = |s: &&[usize]| Operand { tensor: TensorSpec::f32(s), constant: false };
+        OpSpec { kind: kind.clone(), attributes: Attributes::new(), inputs: shapes.iter().map(operand).collect(), outputs: vec![TensorSpec::f32(out)] }
     }
 
     #[test]

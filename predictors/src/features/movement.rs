@@ -233,7 +233,7 @@ mod tests {
         OpSpec {
             kind: OpKind::Transpose,
             attributes: Attributes::new().with_ints("perm", perm.to_vec()),
-            inputs: vec![Operand { tensor: TensorSpec::f32(shape.to_vec()), constant: false }],
+            inputs: vec![Operand { tensor: TensorSpec::f32(shape), constant: false }],
             outputs: vec![TensorSpec::f32(out)],
         }
     }

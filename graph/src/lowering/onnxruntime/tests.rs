@@ -7,7 +7,7 @@ use crate::{Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryForm
 
 fn lowered(shape: &[usize], build: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> Graph {
     let mut b = GraphBuilder::new("t");
-    let x = b.input("x", TensorSpec::f32(shape.to_vec()));
+    let x = b.input("x", TensorSpec::f32(shape));
     let y = build(&mut b, x);
     lower(&b.finish(vec![y]).unwrap(), 16).unwrap()
 }
