@@ -232,7 +232,7 @@ mod tests {
         let out: Vec<usize> = perm.iter().map(|&p| shape[p as usize]).collect();
         OpSpec {
             kind: OpKind::Transpose,
-            attributes: Attributes::new().with_ints("perm", perm.to_vec()),
+            attributes: Attributes::new().with_ints("perm", perm),
             inputs: vec![Operand { tensor: TensorSpec::f32(shape), constant: false }],
             outputs: vec![TensorSpec::f32(out)],
         }
