@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Fills the accuracy tables of README.md and docs/accuracy.md from docs/report/tables.json, which `vitempo report` writes.
 
-A table is found by its first row; all rows of it are replaced. Sentences around tables are written by hand.
+With --check nothing is written; it fails where a table is not the report's. A table is found by its first row; all rows of it are replaced. Sentences around tables are written by hand.
 """
 import json
 import pathlib
 import re
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLES = {t["name"]: t["rows"] for t in json.loads((ROOT / "docs/report/tables.json").read_text())["tables"]}
@@ -65,11 +66,16 @@ def intervals():
 
 
 def fill(path, header, rows):
-    """Replaces the rows of the table of `path` that begins with `header`."""
+    """Replaces the rows of the table of `path` that begins with `header`; or says whether they differ."""
     lines = path.read_text().split("\n")
     first = lines.index(header) + 2
     last = next(i for i in range(first, len(lines)) if not lines[i].startswith("|"))
-    lines[first:last] = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    told = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    if "--check" in sys.argv:
+        if lines[first:last] != told:
+            sys.exit(f"{path}, line {first}: not what docs/report/tables.json says; run scripts/accuracy_tables.py")
+        return
+    lines[first:last] = told
     path.write_text("\n".join(lines))
 
 

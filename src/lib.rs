@@ -23,3 +23,9 @@ pub use vitempo_planners as planners;
 pub use vitempo_predictors as predictors;
 pub use vitempo_profiler as profiler;
 pub use vitempo_search_space as search_space;
+
+/// Processors that this program may use; 1 where that is not known.
+#[must_use]
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

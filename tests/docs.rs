@@ -81,3 +81,9 @@ fn every_command_in_the_guides_runs() {
     let ran: usize = guides().iter().map(|f| run_guide(f)).sum();
     assert!(ran >= 15, "only {ran} commands found: the guides or their blocks changed");
 }
+
+#[test]
+fn tables_of_accuracy_are_those_of_the_report() {
+    let check = Command::new("python3").arg(root().join("scripts/accuracy_tables.py")).arg("--check").output().expect("python3");
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+}

@@ -6,7 +6,7 @@
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
     features::{FeatureSchema, Footprint, kin},
-    forecast::{Tally, footprint},
+    forecast::Tally,
 };
 use foldhash::{HashMap, HashMapExt};
 use std::collections::BTreeMap;
@@ -101,21 +101,6 @@ impl Predictors {
     }
 }
 
-impl KeyPredictor {
-    /// What a latency in ns, forecast from a row of features, rests on.
-    pub(crate) fn estimate(&self, x: &[f64], latency_ns: f64) -> Estimate {
-        let extrapolating = self.extrapolates(x);
-        Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error: self.doubt.log_error(self.sizes.contain(x), extrapolating) }
-    }
-
-    /// Forecasts for whole rows of features that lie one after the other.
-    fn estimates(&self, x: &[f64]) -> Vec<Estimate> {
-        let rows = || x.chunks_exact(self.family.width());
-        let latencies = self.predict_batch(x).unwrap_or_else(|_| rows().map(|row| self.predict(row)).collect());
-        rows().zip(latencies).map(|(row, latency_ns)| self.estimate(row, latency_ns)).collect()
-    }
-}
-
 impl PredictorBundle {
     /// Forecasts for kernels in a model of that footprint, and what they rest on, remembered by operator; exactly those of [`PredictorBundle::estimate`].
     #[must_use]
@@ -160,15 +145,18 @@ impl PredictorBundle {
 
     /// Estimates of the kernels of lowered graphs, graph by graph: those of one footprint in one batch.
     fn together(&self, lowered: &[Graph]) -> Vec<Vec<Estimate>> {
-        let mut of_each = vec![Vec::new(); lowered.len()];
-        let mut alike: BTreeMap<Footprint, Vec<usize>> = BTreeMap::new();
-        lowered.iter().enumerate().for_each(|(index, graph)| alike.entry(footprint(graph)).or_default().push(index));
-        for (footprint, indices) in alike {
-            let ops: Vec<&OpSpec> = indices.iter().flat_map(|&index| lowered[index].nodes().iter().map(|node| &node.op)).collect();
-            let mut estimates = self.estimate_batch(&ops, footprint).into_iter();
-            for index in indices {
-                of_each[index] = estimates.by_ref().take(lowered[index].nodes().len()).collect();
+        let mut of_each: Vec<Vec<Estimate>> = lowered.iter().map(|graph| vec![NOTHING; graph.nodes().len()]).collect();
+        let mut alike: BTreeMap<Footprint, (Vec<&OpSpec>, Vec<&mut Estimate>)> = BTreeMap::new();
+        for (graph, estimates) in lowered.iter().zip(&mut of_each) {
+            let kernels = || graph.nodes().iter().map(|node| &node.op);
+            for ((op, footprint), estimate) in kernels().zip(self.footprints(kernels())).zip(estimates) {
+                let (ops, places) = alike.entry(footprint).or_default();
+                ops.push(op);
+                places.push(estimate);
             }
+        }
+        for (footprint, (ops, places)) in alike {
+            places.into_iter().zip(self.estimate_batch(&ops, footprint)).for_each(|(place, estimate)| *place = estimate);
         }
         of_each
     }

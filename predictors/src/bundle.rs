@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, path::Path, sync::Mutex};
 use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
-pub const BUNDLE_VERSION: u32 = 4;
+pub const BUNDLE_VERSION: u32 = 5;
 const ENVELOPE: Envelope = Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION };
 
 /// Where a bundle comes from.
@@ -123,6 +123,8 @@ struct KeyHead {
     #[serde(with = "crate::bits::ranges")]
     log_bounds: Vec<(f64, f64)>,
     sizes: Sizes,
+    #[serde(with = "crate::bits")]
+    trust: f64,
     doubt: Doubt,
 }
 
@@ -159,6 +161,7 @@ impl PredictorBundle {
             ranges: p.ranges.clone(),
             log_bounds: vec![p.log_bounds],
             sizes: p.sizes.clone(),
+            trust: p.trust,
             doubt: p.doubt,
         };
         Head {
@@ -258,12 +261,12 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
     };
     let law_fits = fitted.law().is_none_or(|law| law.is_valid(columns));
     let bounds = head.log_bounds.first().copied().filter(|(a, b)| a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0);
-    let doubt_fits = head.doubt.is_valid();
+    let doubt_fits = head.doubt.is_valid() && (0.0..=1.0).contains(&head.trust);
     let family_fits = Family::of(&head.key.kind.to_string().into()) == head.family;
     match bounds {
         Some(log_bounds) if law_fits && doubt_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
-            let KeyHead { key, family, rows, baseline, ranges, sizes, doubt, .. } = head;
-            Ok((key, KeyPredictor { family, rows, baseline, fitted, ranges, log_bounds, sizes, doubt }))
+            let KeyHead { key, family, rows, baseline, ranges, sizes, trust, doubt, .. } = head;
+            Ok((key, KeyPredictor { family, rows, baseline, fitted, ranges, log_bounds, sizes, trust, doubt }))
         }
         _ => Err(format!("{}: a number of its regressor makes no sense", head.key)),
     }

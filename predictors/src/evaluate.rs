@@ -5,7 +5,7 @@
 
 use crate::{
     Calibration, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
-    features::Footprint,
+    features::{Footprint, Surroundings},
     forecast::Total,
     metrics::{mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
@@ -130,8 +130,15 @@ pub struct Evaluation {
 /// Most contributions listed per model.
 const CONTRIBUTIONS: usize = 4;
 
-/// Kernels of a graph after lowering: distinct operators in order of first appearance, with how often they occur.
-pub(crate) type Kernels = Vec<(OpSpec, usize)>;
+/// A distinct operator of a graph after lowering.
+pub(crate) struct Kernel {
+    op: OpSpec,
+    count: usize,
+    footprint: Footprint,
+}
+
+/// Kernels of a graph in order of first appearance.
+pub(crate) type Kernels = Vec<Kernel>;
 
 /// The kernels of each model, where its graph is there (by name, else by architecture) and the framework has rules.
 pub(crate) fn lowered(rows: &TrainingRows, graphs: &BTreeMap<String, Graph>, environment: &Environment) -> Vec<Option<Kernels>> {
@@ -141,15 +148,16 @@ pub(crate) fn lowered(rows: &TrainingRows, graphs: &BTreeMap<String, Graph>, env
 fn kernels(graph: &Graph, environment: &Environment) -> Option<Kernels> {
     let lowered = lowering::lower(graph, environment)?;
     let mut place = std::collections::HashMap::new();
-    let mut found: Kernels = Vec::new();
+    let mut found: Vec<(&OpSpec, usize)> = Vec::new();
     for node in lowered.nodes() {
         let index = *place.entry(&node.op).or_insert(found.len());
         match found.get_mut(index) {
             Some(entry) => entry.1 += 1,
-            None => found.push((node.op.clone(), 1)),
+            None => found.push((&node.op, 1)),
         }
     }
-    Some(found)
+    let around = Surroundings::of(found.iter().copied(), &environment.framework);
+    Some(found.into_iter().map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) }).collect())
 }
 
 /// Forecasts for every row and every model, by whichever predictor `estimate` chooses for a model.
@@ -168,9 +176,7 @@ impl Forecasts {
         }
         let total = |(model, kernels): (usize, &Option<Kernels>)| {
             let mut total = Total::default();
-            let kernels = kernels.as_ref()?;
-            let footprint = Footprint::of(kernels.iter().map(|(op, count)| (op, *count)));
-            kernels.iter().for_each(|(op, count)| total.add(&op.kind, estimate(model, op, footprint), *count));
+            kernels.as_ref()?.iter().for_each(|kernel| total.add(&kernel.op.kind, estimate(model, &kernel.op, kernel.footprint), kernel.count));
             Some(total)
         };
         Self { rows: estimates, executed, lowered: lowered.iter().enumerate().map(total).collect() }

@@ -97,12 +97,19 @@ impl Tally {
     }
 }
 
-/// Of a graph as the framework runs it.
-pub(crate) fn footprint(lowered: &Graph) -> Footprint {
-    Footprint::of(lowered.nodes().iter().map(|node| (&node.op, 1)))
-}
-
 impl PredictorBundle {
+    /// What kernels of a model as the framework runs it notice of the model, in their order.
+    #[must_use]
+    pub fn footprints<'o>(&self, kernels: impl IntoIterator<Item = &'o OpSpec>) -> Vec<Footprint> {
+        Footprint::of_each(&kernels.into_iter().collect::<Vec<_>>(), &self.environment.framework)
+    }
+
+    /// An estimate of each kernel of a graph as the framework runs it.
+    fn estimates(&self, lowered: &Graph) -> Vec<Estimate> {
+        let kernels = || lowered.nodes().iter().map(|node| &node.op);
+        kernels().zip(self.footprints(kernels())).map(|(op, footprint)| self.estimate(op, footprint)).collect()
+    }
+
     /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered by operator.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
@@ -147,10 +154,8 @@ impl PredictorBundle {
     /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
     pub fn coverage(&self, graph: &Graph) -> Result<Coverage, PredictionError> {
         let lowered = self.lower(graph)?;
-        let footprint = footprint(&lowered);
         let mut coverage = Coverage { operators: lowered.nodes().len(), ..Coverage::default() };
-        for node in lowered.nodes() {
-            let estimate = self.estimate(&node.op, footprint);
+        for estimate in self.estimates(&lowered) {
             match estimate.source {
                 PredictionSource::Fallback => coverage.fallback += 1,
                 PredictionSource::Model | PredictionSource::Table => {
@@ -178,8 +183,6 @@ impl LatencyModel for PredictorBundle {
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         let lowered = self.lower(graph)?;
-        let footprint = footprint(&lowered);
-        let estimates: Vec<Estimate> = lowered.nodes().iter().map(|node| self.estimate(&node.op, footprint)).collect();
-        Ok(self.explained(&lowered, &estimates))
+        Ok(self.explained(&lowered, &self.estimates(&lowered)))
     }
 }

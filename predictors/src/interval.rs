@@ -62,13 +62,6 @@ impl HeldOut {
     }
 }
 
-/// The value that so large a share of `values` is below; NaN of none.
-pub(crate) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.retain(|v| v.is_finite());
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(((values.len() as f64 * share) as usize).min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
-}
-
 impl Bounds {
     fn fit(mut scores: Vec<f64>, level: f64, unknown: f64) -> Self {
         scores.retain(|s| s.is_finite());

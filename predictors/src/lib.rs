@@ -37,6 +37,7 @@ mod predictors;
 pub mod regressors;
 pub mod rows;
 mod train;
+mod trust;
 
 pub use adapt::AdaptedBundle;
 pub use batch::Batch;

@@ -14,7 +14,8 @@ const FEWEST_RUNS: usize = 2;
 
 /// End-to-end latency of a visit; `None` without samples or where it is not positive.
 pub(crate) fn end_to_end_ns(profile: &ModelProfile) -> Option<f64> {
-    quantile(&profile.e2e.wall_ns, QUIET).filter(|ns| *ns > 0.0)
+    let samples: Vec<f64> = profile.e2e.wall_ns.iter().map(|&ns| ns as f64).collect();
+    metrics::quantile(&samples, QUIET).filter(|ns| *ns > 0.0)
 }
 
 /// The least disturbed of a visit's profiled runs, as places in its samples, in ascending order.
@@ -40,27 +41,5 @@ impl QuietRuns {
             return Some(self.chosen.iter().map(|&run| samples[run] as f64).sum::<f64>() / self.chosen.len() as f64);
         }
         metrics::interquartile_mean(&samples.iter().map(|&ns| ns as f64).collect::<Vec<_>>())
-    }
-}
-
-/// By linear interpolation between the two samples next to it.
-fn quantile(samples: &[u64], at: f64) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    let place = at * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
-    Some(below + (above - below) * place.fract())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_by_hand() {
-        assert_eq!(quantile(&[], 0.1), None);
-        assert_eq!(quantile(&[7], 0.1), Some(7.0));
-        assert_eq!(quantile(&[30, 10, 20, 40, 50, 60, 70, 80, 90, 100, 110], 0.1), Some(20.0));
-        assert_eq!(quantile(&[10, 20], 0.1), Some(11.0));
     }
 }

@@ -52,14 +52,17 @@ pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
 /// Median; `None` without values.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The value that a share `at` of the values lie below, by linear interpolation between the two next to it; `None` without values.
+#[must_use]
+pub fn quantile(values: &[f64], at: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
+    let place = at.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(below + (above - below) * place.fract())
 }
 
 #[cfg(test)]
@@ -97,5 +100,8 @@ mod tests {
         assert_eq!(interquartile_mean(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));
         assert_eq!(median(&[]), None);
+        assert_eq!([quantile(&[], 0.1), quantile(&[7.0], 0.1), quantile(&[10.0, 20.0], 0.1)], [None, Some(7.0), Some(11.0)]);
+        let tens: Vec<f64> = [3, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11].iter().map(|i| f64::from(i * 10)).collect();
+        assert_eq!(quantile(&tens, 0.1), Some(20.0));
     }
 }

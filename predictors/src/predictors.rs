@@ -11,6 +11,7 @@ use crate::{
     metrics,
     regressors::{Baseline, FitData, Fitted},
     rows::TrainingRow,
+    trust,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -28,9 +29,6 @@ const ENOUGH_ROWS: usize = 500;
 const PRIOR_ROWS: f64 = 10.0;
 /// Features this far outside the range of the training rows count as extrapolating.
 const SLACK: f64 = 1.25;
-/// How far trees are followed away from the law at sizes that no whole model has: there they repeat what rows of other sizes showed, and a part of
-/// that is those rows' own. `docs/decisions/0006-predictors.md` has the figures.
-const FAR_TRUST: f64 = 0.7;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every family.
 const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
 
@@ -51,6 +49,8 @@ pub struct KeyPredictor {
     pub log_bounds: (f64, f64),
     /// Sizes that whole models have.
     pub sizes: Sizes,
+    /// How far trees are followed away from the law at any other size (`trust.rs`).
+    pub trust: f64,
     /// How far off its forecasts are expected to be.
     pub doubt: Doubt,
 }
@@ -154,6 +154,13 @@ impl Predictors {
         (Self { keys, fallbacks }, skipped)
     }
 
+    /// How far each key's trees are followed at sizes that no whole model has.
+    pub(crate) fn set_trusts(&mut self, trusts: &BTreeMap<PredictorKey, f64>) {
+        for (key, predictor) in &mut self.keys {
+            predictor.trust = trusts.get(key).copied().unwrap_or(trust::USUAL);
+        }
+    }
+
     /// How far off forecasts of each key are expected to be.
     pub(crate) fn set_doubts(&mut self, doubts: &BTreeMap<PredictorKey, Doubt>) {
         for (key, predictor) in &mut self.keys {
@@ -167,9 +174,16 @@ impl Predictors {
         let features = FeatureSchema::extract_within(op, footprint);
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
-            return predictor.estimate(&features.values, predictor.predict(&features.values));
+            return predictor.estimate(&features.values);
         }
         self.fallback(op, &key, &features.values)
+    }
+
+    /// Latencies of one operator by the law alone and by trees alone, ns; `None` where it has no predictor.
+    pub(crate) fn by_law_and_by_trees(&self, op: &OpSpec, footprint: Footprint) -> Option<[f64; 2]> {
+        let predictor = self.keys.get(&PredictorKey::of(op))?;
+        let features = FeatureSchema::extract_within(op, footprint);
+        Some([0.0, 1.0].map(|trust| predictor.trusting(&features.values, trust)))
     }
 }
 
@@ -177,8 +191,7 @@ impl KeyPredictor {
     /// Latency in ns of one row of features; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
-        let baseline = self.baseline.predict(x);
-        self.bounded(self.fitted.predict(x, baseline, self.trust(x)), baseline)
+        self.trusting(x, self.trust(self.sizes.contain(x)))
     }
 
     /// Latencies in ns of rows of features that lie one after the other, exactly those of [`KeyPredictor::predict`] and many times as fast.
@@ -186,16 +199,50 @@ impl KeyPredictor {
     /// # Errors
     /// [`ForestError::Shape`] when `x` is not whole rows of the family's width.
     pub fn predict_batch(&self, x: &[f64]) -> Result<Vec<f64>, ForestError> {
+        self.predict_near(x, &self.near(x))
+    }
+
+    /// What a row of features is forecast to take, and what that rests on.
+    pub(crate) fn estimate(&self, x: &[f64]) -> Estimate {
+        let near = self.sizes.contain(x);
+        self.resting(x, near, self.trusting(x, self.trust(near)))
+    }
+
+    /// The same for whole rows of features that lie one after the other.
+    pub(crate) fn estimates(&self, x: &[f64]) -> Vec<Estimate> {
+        let rows = || x.chunks_exact(self.family.width());
+        let near = self.near(x);
+        let Ok(latencies) = self.predict_near(x, &near) else { return rows().map(|row| self.estimate(row)).collect() };
+        rows().zip(near).zip(latencies).map(|((row, near), latency_ns)| self.resting(row, near, latency_ns)).collect()
+    }
+
+    /// Whether whole models have operators of each row's size.
+    fn near(&self, x: &[f64]) -> Vec<bool> {
+        x.chunks_exact(self.family.width()).map(|row| self.sizes.contain(row)).collect()
+    }
+
+    fn predict_near(&self, x: &[f64], near: &[bool]) -> Result<Vec<f64>, ForestError> {
         let width = self.family.width();
         let baselines: Vec<f64> = x.chunks_exact(width).map(|row| self.baseline.predict(row)).collect();
-        let trust: Vec<f64> = x.chunks_exact(width).map(|row| self.trust(row)).collect();
+        let trust: Vec<f64> = near.iter().map(|near| self.trust(*near)).collect();
         let latencies = self.fitted.predict_batch(x, width, &baselines, &trust)?;
         Ok(latencies.into_iter().zip(baselines).map(|(latency, baseline)| self.bounded(latency, baseline)).collect())
     }
 
-    /// How far trees are followed away from the law.
-    fn trust(&self, x: &[f64]) -> f64 {
-        if self.sizes.contain(x) { 1.0 } else { FAR_TRUST }
+    fn resting(&self, x: &[f64], near: bool, latency_ns: f64) -> Estimate {
+        let extrapolating = self.extrapolates(x);
+        Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error: self.doubt.log_error(near, extrapolating) }
+    }
+
+    /// How far trees are followed away from the law, whether or not whole models have the size.
+    fn trust(&self, near: bool) -> f64 {
+        if near { 1.0 } else { self.trust }
+    }
+
+    /// With trees followed so far.
+    fn trusting(&self, x: &[f64], trust: f64) -> f64 {
+        let baseline = self.baseline.predict(x);
+        self.bounded(self.fitted.predict(x, baseline, trust), baseline)
     }
 
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {
@@ -300,5 +347,18 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
     }
     let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
     let log_bounds = (ratios.iter().copied().fold(0.0, f64::min) - 0.2, ratios.iter().copied().fold(0.0, f64::max) + 0.2);
-    (KeyPredictor { family, rows: table.y.len(), baseline, fitted, ranges, log_bounds, sizes: table.sizes.clone(), doubt: Doubt::default() }, reason)
+    (
+        KeyPredictor {
+            family,
+            rows: table.y.len(),
+            baseline,
+            fitted,
+            ranges,
+            log_bounds,
+            sizes: table.sizes.clone(),
+            trust: trust::USUAL,
+            doubt: Doubt::default(),
+        },
+        reason,
+    )
 }

@@ -3,7 +3,13 @@
 //! One kernel in one visit is located by the visit's quieter runs (`location.rs`). Over equal kernels of a model: the mean. Over visits: the median.
 //! Raw samples stay untouched.
 
-use crate::{Drift, PredictorError, features::Footprint, location, location::QuietRuns, metrics};
+use crate::{
+    Drift, PredictorError,
+    features::{Footprint, Surroundings},
+    location,
+    location::QuietRuns,
+    metrics,
+};
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 
@@ -21,7 +27,7 @@ pub struct TrainingRow {
     pub op: OpSpec,
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
-    /// What one run of that model touches.
+    /// What it notices of that model.
     pub footprint: Footprint,
     /// How many kernels of the model are this operator.
     pub count: usize,
@@ -44,8 +50,6 @@ pub struct MeasuredModel {
     pub visits: Vec<(f64, f64)>,
     /// Kernels executed.
     pub kernels: usize,
-    /// What one run touches.
-    pub footprint: Footprint,
 }
 
 /// Something that could not be used.
@@ -111,7 +115,6 @@ impl TrainingRows {
                 skipped.push(Skipped { what: name.to_owned(), reason: "no samples at all".to_owned() });
                 continue;
             }
-            let footprint = own.first().map_or(Footprint::LARGE, |row| row.footprint);
             rows.extend(own);
             let kernels = visits.iter().map(|v| v.operators.len()).max().unwrap_or(0);
             models.push(MeasuredModel {
@@ -120,7 +123,6 @@ impl TrainingRows {
                 e2e_ns: metrics::median(&corrected),
                 visits: e2e,
                 kernels,
-                footprint,
             });
         }
         if rows.is_empty() {
@@ -236,11 +238,12 @@ fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut
             entry.1.push(tally.sum_ns / tally.count as f64);
         }
     }
-    let footprint = Footprint::of(order.iter().map(|op| (*op, found[op].0)));
+    let around = visits.first().map(|visit| Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &visit.environment.framework));
     let row = |op: &OpSpec| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
         let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
+        let footprint = around.map_or(Footprint::LARGE, |around| around.footprint(*count));
         TrainingRow { op: op.clone(), model, footprint, count: *count, latency_ns, weight }
     };
     order.into_iter().map(row).collect()

@@ -10,8 +10,10 @@ use crate::{
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
     features::{FeatureSchema, Footprint},
     forecast::Total,
-    interval::{self, HeldOut},
+    interval::HeldOut,
+    metrics,
     predictors::{FitSettings, Model},
+    trust,
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, ModelProfile, OpSpec};
@@ -109,14 +111,16 @@ pub fn train(
     };
     let mut held_out: Vec<Predictors> = (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
+    let trusts = trust::learn(&rows, |row| held_out[fold_of[row.model]].by_law_and_by_trees(&row.op, row.footprint));
+    held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_trusts(&trusts));
     let estimates: Vec<Estimate> = rows.rows.iter().map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.footprint)).collect();
-    let lowered = lowered(&rows, graphs, &environment);
+    let (lowered, measured) = (lowered(&rows, graphs, &environment), measured_sums(&rows));
     let mut doubts = doubt::learn(&predictors, &rows, &estimates);
     let judged = |held_out: &[Predictors]| {
         let estimate = |model: usize, op: &OpSpec, footprint: Footprint| held_out[fold_of[model]].estimate(op, footprint);
         let forecasts = Forecasts::new(&rows, &lowered, &estimate);
-        let calibration = calibrate(&rows, &forecasts);
-        (Judged::new(&rows, &forecasts, &calibration), forecasts, calibration)
+        let calibration = calibrate(&rows, &measured, &forecasts);
+        (Judged::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
     };
     held_out.iter_mut().for_each(|p| p.set_doubts(&doubts));
     let excess = judged(&held_out).0.excess(options.level);
@@ -175,12 +179,12 @@ fn measured_sums(rows: &TrainingRows) -> Vec<f64> {
 }
 
 /// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of lowering.
-fn calibrate(rows: &TrainingRows, forecasts: &Forecasts) -> Calibration {
-    let point = |((m, measured_ns), Total { tally, .. }): ((&MeasuredModel, f64), &Total)| {
+fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Calibration {
+    let point = |((m, &measured_ns), Total { tally, .. }): ((&MeasuredModel, &f64), &Total)| {
         let e2e_ns = m.e2e_ns.filter(|_| tally.sum_ns > 0.0 && measured_ns > 0.0)?;
         Some(Point { measured_ns, forecast_ns: tally.sum_ns, kernels: tally.kernels(), e2e_ns })
     };
-    let points: Vec<_> = rows.models.iter().zip(measured_sums(rows)).zip(&forecasts.executed).filter_map(point).collect();
+    let points: Vec<_> = rows.models.iter().zip(measured).zip(&forecasts.executed).filter_map(point).collect();
     Calibration::fit(&points)
 }
 
@@ -191,9 +195,9 @@ struct Judged {
 }
 
 impl Judged {
-    fn new(rows: &TrainingRows, forecasts: &Forecasts, calibration: &Calibration) -> Self {
+    fn new(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts, calibration: &Calibration) -> Self {
         let (mut models, mut networks) = (Vec::new(), Vec::new());
-        for (((model, measured_ns), executed), lowered) in rows.models.iter().zip(measured_sums(rows)).zip(&forecasts.executed).zip(&forecasts.lowered) {
+        for (((model, &measured_ns), executed), lowered) in rows.models.iter().zip(measured).zip(&forecasts.executed).zip(&forecasts.lowered) {
             let tally = &lowered.as_ref().unwrap_or(executed).tally;
             match model.e2e_ns {
                 Some(e2e) if tally.sum_ns > 0.0 => models.push(HeldOut { actual_ns: e2e, forecast_ns: tally.point_ns(calibration), doubt: tally.doubt() }),
@@ -209,9 +213,9 @@ impl Judged {
     /// How much wider networks of several operators scatter, for their doubt, than whole models: in a model whose operators are known, errors of either
     /// sign cancel out; operators of sizes that no model has are off together.
     fn excess(&self, level: f64) -> f64 {
-        let width = |of: &[HeldOut]| interval::quantile(of.iter().map(|f| f.score().abs()).collect(), level);
-        let excess = width(&self.networks) / width(&self.models);
-        if excess.is_finite() { excess.clamp(1.0, MOST_EXCESS) } else { 1.0 }
+        let width = |of: &[HeldOut]| metrics::quantile(&of.iter().map(|f| f.score().abs()).collect::<Vec<_>>(), level);
+        let excess = width(&self.networks).zip(width(&self.models)).map(|(networks, models)| networks / models);
+        excess.filter(|e| e.is_finite()).map_or(1.0, |e| e.clamp(1.0, MOST_EXCESS))
     }
 }
 

@@ -5,7 +5,7 @@
 mod simulated;
 
 use vitempo_graph::{Graph, LatencyModel, OpSpec, PredictionSource};
-use vitempo_predictors::{Footprint, Method, PredictorBundle, Tally, TrainOptions, train};
+use vitempo_predictors::{Method, PredictorBundle, Tally, TrainOptions, train};
 
 fn bundle(method: Method) -> PredictorBundle {
     let (profiles, graphs) = simulated::data(12, 1, 0.02);
@@ -41,7 +41,7 @@ fn operators_without_a_predictor_are_estimated_the_same_way() {
     ops.iter_mut().step_by(3).for_each(|op| op.kind = vitempo_graph::OpKind::GridSample);
     ops.iter_mut().skip(1).step_by(5).for_each(|op| op.kind = vitempo_graph::OpKind::Unsupported("Foo".to_owned()));
     let ops: Vec<&OpSpec> = ops.iter().collect();
-    let footprint = Footprint::of(ops.iter().map(|op| (*op, 1)));
+    let footprint = bundle.footprints(ops.iter().copied())[0];
     let batch = fresh(&bundle).estimate_batch(&ops, footprint);
     let single: Vec<_> = ops.iter().map(|op| bundle.predictors.estimate(op, footprint)).collect();
     assert_eq!(batch, single);
@@ -54,7 +54,7 @@ fn tallies_add_up_and_take_away() {
     let (_, graphs) = simulated::data(3, 50, 0.0);
     for graph in graphs.values() {
         let ops = bundle.kernels(graph).unwrap();
-        let footprint = Footprint::of(ops.iter().map(|op| (op, 1)));
+        let footprint = bundle.footprints(&ops)[0];
         let whole =
             bundle.estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint).into_iter().fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
         assert_eq!(bundle.end_to_end(&whole), bundle.predict(graph).unwrap().latency);

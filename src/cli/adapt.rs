@@ -143,7 +143,6 @@ const GROUPS: usize = 10;
 /// Each measured model forecast from those of other groups: latency, point, lower and upper bound in ns.
 fn left_out(population: &Population, workloads: &[Workload], measured: &[Measured], kind: &Trait) -> Vec<[f64; 4]> {
     let groups = measured.len().min(GROUPS);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let without = |group: usize| {
         let (out, others): (Vec<_>, Vec<_>) = measured.iter().enumerate().partition(|(i, _)| i % groups == group);
         let others: Vec<Measured> = others.into_iter().map(|(_, m)| *m).collect();
@@ -154,7 +153,7 @@ fn left_out(population: &Population, workloads: &[Workload], measured: &[Measure
         };
         out.into_iter().map(forecast).collect::<Vec<_>>()
     };
-    let mut forecasts: Vec<(usize, [f64; 4])> = parallel(groups, threads, without).into_iter().flatten().collect();
+    let mut forecasts: Vec<(usize, [f64; 4])> = parallel(groups, vitempo::processors(), without).into_iter().flatten().collect();
     forecasts.sort_by_key(|(i, _)| *i);
     forecasts.into_iter().map(|(_, latencies)| latencies).collect()
 }

@@ -42,6 +42,12 @@ pub trait Meter {
     /// The context that kernels of that span make.
     fn context(&self, span: &Span) -> Self::Context;
 
+    /// The context of each kernel of a model, where it is more than all of them make together.
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Self::Context> {
+        let span = kernels.iter().fold(Span::default(), |span, kernel| span.plus(&Span::of(kernel), 1));
+        vec![self.context(&span); kernels.len()]
+    }
+
     /// What kernels amount to, each in its context, in the order in which `kernels` tells them.
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context))) -> Vec<Self::Amount>;
 }
@@ -79,6 +85,10 @@ impl Meter for Latencies<'_> {
 
     fn context(&self, span: &Span) -> Footprint {
         Footprint::within(span)
+    }
+
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Footprint> {
+        self.0.footprints(kernels)
     }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Tally> {

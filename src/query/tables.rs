@@ -16,7 +16,6 @@ use super::{
 };
 use std::collections::BTreeSet;
 use vitempo_graph::OpSpec;
-use vitempo_predictors::Span;
 use vitempo_search_space::{Architecture, Space};
 
 /// Architectures answered together: their missing rows are computed in one batch.
@@ -135,14 +134,14 @@ impl<M: Meter> Tables<M> {
 
     /// The same for several, whose kernels are measured together.
     fn sums_by_graphs<'a>(&self, architectures: impl IntoIterator<Item = &'a Architecture>) -> Result<Vec<M::Amount>, QueryError> {
-        let lowered = |architecture: &Architecture| -> Result<(Vec<OpSpec>, M::Context), QueryError> {
+        let lowered = |architecture: &Architecture| -> Result<(Vec<OpSpec>, Vec<M::Context>), QueryError> {
             let kernels = self.meter.kernels(architecture.to_graph()?)?;
-            let span = kernels.iter().fold(Span::default(), |span, kernel| span.plus(&Span::of(kernel), 1));
-            Ok((kernels, self.meter.context(&span)))
+            let contexts = self.meter.contexts(&kernels);
+            Ok((kernels, contexts))
         };
         let models = architectures.into_iter().map(lowered).collect::<Result<Vec<_>, _>>()?;
         let amounts = self.meter.measure(|each| {
-            models.iter().for_each(|(kernels, context)| kernels.iter().for_each(|kernel| each(kernel, *context)));
+            models.iter().for_each(|(kernels, contexts)| kernels.iter().zip(contexts).for_each(|(kernel, context)| each(kernel, *context)));
         });
         let mut amounts = amounts.into_iter();
         let mut sum = |kernels: &[OpSpec]| amounts.by_ref().take(kernels.len()).fold(M::Amount::default(), |sum, amount| sum.plus(&amount, 1));

@@ -67,6 +67,10 @@ impl Meter for Marked {
         Latencies(&self.0).context(span)
     }
 
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Footprint> {
+        Latencies(&self.0).contexts(kernels)
+    }
+
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Sum> {
         Latencies(&self.0).estimates(kernels).into_iter().map(Sum::of).collect()
     }

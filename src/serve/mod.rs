@@ -74,7 +74,7 @@ impl Default for Limits {
         Self {
             body_bytes: 64 << 20,
             timeout: Duration::from_secs(30),
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            workers: crate::processors(),
             queue: 64,
             connections: 512,
             forecasts: 100_000,

@@ -10,7 +10,7 @@ use super::{
     beyond::Beyond,
     charge::{COSTS, Workload},
     gaussian::{Matrix, dot},
-    population::{Generic, Known, Population, Trait, spread},
+    population::{FREEDOM, Generic, Known, Population, Trait, spread},
     posterior::{Data, Posterior, Prior, fit},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
@@ -188,6 +188,7 @@ impl<'a> Centre<'a> {
             for (straying, noise) in STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n))) {
                 data.noise = Matrix::diagonal(rows.len(), noise * noise);
                 data.noise.add(&together, straying);
+                data.heavy_tails = Some((FREEDOM, noise * noise));
                 let posterior = fit(&prior, &data, &prior.mean);
                 let strayed = operators.transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
                 fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: Rc::clone(&prior), posterior, strayed, noise });

@@ -53,8 +53,8 @@ const BROAD: f64 = 1.0;
 const NOISE: f64 = 0.12;
 /// How exact a source's latencies are (relative), and how far its operators stray from their unit costs (variance): the likeliest pair counts.
 const ERRORS: [(f64, f64); 6] = [(0.02, 0.02), (0.02, 0.2), (0.05, 0.02), (0.05, 0.2), (0.12, 0.0), (0.12, 0.2)];
-/// Degrees of freedom of what they leave unexplained.
-const FREEDOM: f64 = 4.0;
+/// Degrees of freedom of what unit costs leave unexplained.
+pub(crate) const FREEDOM: f64 = 4.0;
 /// Rounds of explaining every source by its costs and all costs by their mean and covariance.
 const ROUNDS: usize = 3;
 /// Variance that every unit cost has beyond what the sources show, and that of all together.
@@ -253,9 +253,9 @@ fn residuals(source: &Source, workloads: &[Workload], theta: &[f64]) -> BTreeMap
     usable(source, workloads).map(|(m, workload, log_ns)| (m, log_ns - log_latency(workload, theta).0)).collect()
 }
 
-/// The 90 % quantile over models of what is left unexplained of a model that was left out, its mean over the sources.
+/// The 90 % quantile of what is left unexplained of a model that was left out, over models and sources.
 fn discrepancy(left_out: &BTreeMap<usize, Vec<f64>>) -> f64 {
-    let mut errors: Vec<f64> = left_out.values().map(|e| (e.iter().sum::<f64>() / e.len() as f64).abs()).filter(|e| e.is_finite()).collect();
+    let mut errors: Vec<f64> = left_out.values().flatten().map(|e| e.abs()).filter(|e| e.is_finite()).collect();
     errors.sort_unstable_by(f64::total_cmp);
     let rank = ((errors.len() + 1) * 9).div_ceil(10).min(errors.len());
     rank.checked_sub(1).and_then(|i| errors.get(i)).copied().unwrap_or(UNKNOWN_DISCREPANCY)

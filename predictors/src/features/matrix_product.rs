@@ -1,6 +1,7 @@
 //! Matrix products `[batch] x m x k * k x n`: linear (constant right side), matmul (both computed), einsum, attention.
 //! A product with a single row is a class of its own: it is a pass over the right side, not a blocked product. So is a linear layer of a permuted
-//! tensor, whose rows do not follow each other.
+//! tensor: its rows do not follow each other, so it is worked off matrix by matrix, each with a right side of its own (torch's `matmul` folds dimensions
+//! only where their strides do).
 
 use super::{LANES, activation_cost, flag, order, product, round_up};
 use std::borrow::Cow;
@@ -29,12 +30,16 @@ pub(super) const COLUMNS: &[&str] = &[
     "n_remainder",
     "k_remainder",
     "panel_fill",
+    "k_block_remainder",
+    "n_block_remainder",
 ];
 
 pub(super) const BASELINE: &[&str] = &["macs_padded", "left_bytes", "right_bytes", "result_bytes", "panels", "batch", "activated_elements", "bytes_reordered"];
 
 /// Rows that a register-blocked kernel works on at once.
 const ROWS: f64 = 12.0;
+/// Columns, and steps along `k`, that kernels with their right side packed for bf16 take as one block.
+const BLOCK: f64 = 64.0;
 
 struct Product {
     batch: f64,
@@ -64,7 +69,8 @@ fn dimensions(op: &OpSpec) -> Product {
         OpKind::Linear => {
             let k = if switch(op, "trans_b") { last(right, 1) } else { last(right, 2) };
             let n = if switch(op, "trans_b") { last(right, 2) } else { last(right, 1) };
-            Product { batch: 1.0, m: product(left) / k.max(1.0), k, n, right_batch: 1.0 }
+            let batch = if order::permuted(op) { leading(left).max(1.0) } else { 1.0 };
+            Product { batch, m: product(left) / (batch * k).max(1.0), k, n, right_batch: batch }
         }
         OpKind::Attention => {
             let heads = op.attributes.int("heads").unwrap_or(1).max(1) as f64;
@@ -92,10 +98,13 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     if op.kind == OpKind::Einsum {
         return Cow::Owned(op.attributes.text("equation").unwrap_or_default().to_owned());
     }
-    Cow::Borrowed(match dimensions(op).m <= 1.0 {
-        true => "row",
-        false if op.kind == OpKind::Linear && order::permuted(op) => "matrix-permuted",
-        false => "matrix",
+    let Product { batch, m, .. } = dimensions(op);
+    Cow::Borrowed(match op.kind {
+        OpKind::Linear if batch * m <= 1.0 => "row",
+        OpKind::Linear if order::permuted(op) => "matrix-permuted",
+        OpKind::Linear => "matrix",
+        _ if m <= 1.0 => "row",
+        _ => "matrix",
     })
 }
 
@@ -127,6 +136,8 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
         n % LANES,
         k % LANES,
         if padded > 0.0 { batch * m * k * n / padded } else { 0.0 },
+        k % BLOCK,
+        n % BLOCK,
     ]);
 }
 
@@ -153,5 +164,14 @@ mod tests {
             assert_eq!(["m", "k", "n"].map(|c| f.get(c).unwrap_or(-1.0)), mkn);
             assert_eq!(PredictorKey::of(&op).class, class);
         }
+    }
+
+    #[test]
+    fn a_permuted_tensor_is_multiplied_matrix_by_matrix() {
+        let permuted = Attributes::new().with_ints("perm_0", vec![0, 1, 3, 2, 4, 5]);
+        let op = product(OpKind::Linear, &[1, 2, 2, 7, 7, 256], &[256, 768], true, permuted);
+        let f = FeatureSchema::extract(&op);
+        assert_eq!(["batch", "m", "k", "n", "right_bytes"].map(|c| f.get(c).unwrap_or(-1.0)), [28.0, 7.0, 256.0, 768.0, 28.0 * 256.0 * 768.0 * 4.0]);
+        assert_eq!(PredictorKey::of(&op).class, "matrix-permuted");
     }
 }

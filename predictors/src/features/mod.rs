@@ -15,6 +15,7 @@ mod pooling;
 mod sampling;
 mod totals;
 
+pub(crate) use footprint::Surroundings;
 pub use footprint::{Footprint, Span};
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
 /// Raised whenever the meaning of a column changes; a bundle of another version is refused.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 pub(crate) use totals::SIZES;
 

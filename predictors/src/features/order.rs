@@ -43,6 +43,18 @@ pub(super) fn permuted(op: &OpSpec) -> bool {
     !of(op, 0).is_empty() || op.format() == MemoryFormat::ChannelsLast
 }
 
+/// Extent of the dimension of the first operand whose elements are neighbours: loops along a short one are slow.
+pub(super) fn innermost_extent(op: &OpSpec) -> f64 {
+    let Some(first) = op.inputs.first() else { return 1.0 };
+    let shape = &first.tensor.shape;
+    let innermost = match (of(op, 0).last(), first.tensor.format) {
+        (Some(&dimension), _) => usize::try_from(dimension).unwrap_or(usize::MAX),
+        (None, MemoryFormat::ChannelsLast) if shape.len() > 2 => 1,
+        _ => shape.len().saturating_sub(1),
+    };
+    shape.get(innermost).map_or(1.0, |&extent| extent as f64)
+}
+
 /// Bytes of the operands that are permuted or in another format than the result.
 pub(super) fn reordered_bytes(op: &OpSpec) -> f64 {
     let format = op.outputs.first().map_or(op.format(), |t| t.format);
@@ -74,6 +86,18 @@ mod tests {
         let mut last = op(OpKind::Add, 2);
         last.inputs[1].tensor.format = MemoryFormat::ChannelsLast;
         assert_eq!(told(&last), ("same-reordered".to_owned(), Some(1920.0)));
+    }
+
+    #[test]
+    fn neighbours_lie_along_the_last_dimension_of_the_order() {
+        let mut x = op(OpKind::Div, 2);
+        let told = |op: &OpSpec| FeatureSchema::extract(op).get("extent_innermost");
+        assert_eq!(told(&x), Some(8.0));
+        x.inputs[0].tensor.format = MemoryFormat::ChannelsLast;
+        assert_eq!(told(&x), Some(6.0));
+        x.inputs[0].tensor.format = MemoryFormat::ChannelsFirst;
+        x.attributes = x.attributes.with_ints("perm_0", vec![0, 3, 1, 2]);
+        assert_eq!(told(&x), Some(10.0));
     }
 
     #[test]

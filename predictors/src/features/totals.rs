@@ -24,11 +24,13 @@ pub(super) const COLUMNS: &[&str] = &[
     "extent_last",
     "extent_second_last",
     "extent_third_last",
+    "extent_innermost",
     "element_bytes",
     "format_in",
     "format_out",
     "bytes_reordered",
     "footprint",
+    "apart",
 ];
 
 /// Columns of FLOPs and of bytes of input, weights and output.
@@ -48,6 +50,7 @@ pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
     let total = bytes_in + bytes_weights + bytes_out;
     let shape = super::output_shape(op);
     let extent = |from_last: usize| shape.len().checked_sub(from_last).and_then(|i| shape.get(i)).map_or(1.0, |&d| d as f64);
+    let [of_model, apart] = footprint.exponents();
     out.extend_from_slice(&[
         work.flops as f64,
         work.macs as f64,
@@ -69,11 +72,13 @@ pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
         extent(1),
         extent(2),
         extent(3),
+        super::order::innermost_extent(op),
         op.precision().size_bytes() as f64,
         code(op.format()),
         code(op.outputs.first().map_or(op.format(), |t| t.format)),
         super::order::reordered_bytes(op),
-        footprint.exponent(),
+        of_model,
+        apart,
     ]);
 }
 
