@@ -9,7 +9,6 @@ use crate::{
     forecast::Tally,
 };
 use foldhash::{HashMap, HashMapExt};
-use std::collections::BTreeMap;
 use vitempo_graph::{Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource};
 
 /// Graphs whose kernels are held at the same time.
@@ -105,13 +104,28 @@ impl PredictorBundle {
     /// Forecasts for kernels in a model of that footprint, and what they rest on, remembered by operator; exactly those of [`PredictorBundle::estimate`].
     #[must_use]
     pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
-        let mut known: HashMap<&OpSpec, Option<Estimate>> = HashMap::with_capacity(ops.len());
-        self.recall(footprint, ops, &mut known);
-        let unknown: Vec<&OpSpec> = known.iter().filter(|(_, estimate)| estimate.is_none()).map(|(op, _)| *op).collect();
-        let estimates = self.predictors.estimate_batch(&unknown, footprint);
-        self.remember(footprint, unknown.iter().copied().zip(estimates.iter().copied()));
-        known.extend(unknown.into_iter().zip(estimates.into_iter().map(Some)));
-        ops.iter().filter_map(|op| known.get(op).copied().flatten()).collect()
+        self.estimate_each(&ops.iter().map(|op| (*op, footprint)).collect::<Vec<_>>())
+    }
+
+    /// The same for kernels of different models: what is not remembered is forecast in one batch.
+    pub(crate) fn estimate_each(&self, kernels: &[(&OpSpec, Footprint)]) -> Vec<Estimate> {
+        let recalled = self.recall(kernels);
+        let mut batch = Batch::new(&self.predictors);
+        let (mut fresh, mut places) = (Vec::new(), HashMap::new());
+        for (kernel, _) in kernels.iter().zip(&recalled).filter(|(_, estimate)| estimate.is_none()) {
+            places.entry(*kernel).or_insert_with(|| {
+                batch.push(kernel.0, kernel.1);
+                fresh.push(*kernel);
+                fresh.len() - 1
+            });
+        }
+        let estimates = batch.estimates();
+        let told = |(kernel, recalled): (&(&OpSpec, Footprint), Option<Estimate>)| {
+            recalled.or_else(|| estimates.get(*places.get(kernel)?).copied()).unwrap_or(NOTHING)
+        };
+        let all = kernels.iter().zip(recalled).map(told).collect();
+        self.remember(fresh.into_iter().zip(estimates));
+        all
     }
 
     /// End-to-end forecasts for models as their files have them, in their order; exactly those of `predict`.
@@ -143,22 +157,11 @@ impl PredictorBundle {
         }
     }
 
-    /// Estimates of the kernels of lowered graphs, graph by graph: those of one footprint in one batch.
+    /// Estimates of the kernels of lowered graphs, graph by graph, all in one batch.
     fn together(&self, lowered: &[Graph]) -> Vec<Vec<Estimate>> {
-        let mut of_each: Vec<Vec<Estimate>> = lowered.iter().map(|graph| vec![NOTHING; graph.nodes().len()]).collect();
-        let mut alike: BTreeMap<Footprint, (Vec<&OpSpec>, Vec<&mut Estimate>)> = BTreeMap::new();
-        for (graph, estimates) in lowered.iter().zip(&mut of_each) {
-            let kernels = || graph.nodes().iter().map(|node| &node.op);
-            for ((op, footprint), estimate) in kernels().zip(self.footprints(kernels())).zip(estimates) {
-                let (ops, places) = alike.entry(footprint).or_default();
-                ops.push(op);
-                places.push(estimate);
-            }
-        }
-        for (footprint, (ops, places)) in alike {
-            places.into_iter().zip(self.estimate_batch(&ops, footprint)).for_each(|(place, estimate)| *place = estimate);
-        }
-        of_each
+        let kernels: Vec<(&OpSpec, Footprint)> = lowered.iter().flat_map(|graph| self.in_their_footprints(graph)).collect();
+        let mut estimates = self.estimate_each(&kernels).into_iter();
+        lowered.iter().map(|graph| estimates.by_ref().take(graph.nodes().len()).collect()).collect()
     }
 
     /// The forecast of a lowered graph from the estimates of its kernels.

@@ -106,8 +106,13 @@ impl PredictorBundle {
 
     /// An estimate of each kernel of a graph as the framework runs it.
     fn estimates(&self, lowered: &Graph) -> Vec<Estimate> {
+        self.estimate_each(&self.in_their_footprints(lowered))
+    }
+
+    /// The kernels of a graph as the framework runs it, with what each notices of the model.
+    pub(crate) fn in_their_footprints<'g>(&self, lowered: &'g Graph) -> Vec<(&'g OpSpec, Footprint)> {
         let kernels = || lowered.nodes().iter().map(|node| &node.op);
-        kernels().zip(self.footprints(kernels())).map(|(op, footprint)| self.estimate(op, footprint)).collect()
+        kernels().zip(self.footprints(kernels())).collect()
     }
 
     /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered by operator.
@@ -117,7 +122,7 @@ impl PredictorBundle {
             return *known;
         }
         let estimate = self.predictors.estimate(op, footprint);
-        self.remember(footprint, [(op, estimate)]);
+        self.remember([((op, footprint), estimate)]);
         estimate
     }
 
@@ -125,21 +130,23 @@ impl PredictorBundle {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds operators that `known` lacks, with what is remembered of them.
-    pub(crate) fn recall<'o>(&self, footprint: Footprint, ops: &[&'o OpSpec], known: &mut HashMap<&'o OpSpec, Option<Estimate>>) {
+    /// What is remembered of kernels in their footprints.
+    pub(crate) fn recall(&self, kernels: &[(&OpSpec, Footprint)]) -> Vec<Option<Estimate>> {
         let memo = self.memo();
-        let memo = memo.get(&footprint);
-        for op in ops {
-            known.entry(*op).or_insert_with(|| memo.and_then(|memo| memo.get(*op).copied()));
+        let mut recalled = Vec::with_capacity(kernels.len());
+        for alike in kernels.chunk_by(|a, b| a.1 == b.1) {
+            let known = alike.first().and_then(|(_, footprint)| memo.get(footprint));
+            recalled.extend(alike.iter().map(|(op, _)| known?.get(*op).copied()));
         }
+        recalled
     }
 
-    pub(crate) fn remember<'o>(&self, footprint: Footprint, estimates: impl IntoIterator<Item = (&'o OpSpec, Estimate)>) {
+    pub(crate) fn remember<'o>(&self, estimates: impl IntoIterator<Item = ((&'o OpSpec, Footprint), Estimate)>) {
         let mut memo = self.memo();
-        let memo = memo.entry(footprint).or_default();
-        for (op, estimate) in estimates {
-            if memo.len() < REMEMBERED {
-                memo.insert(op.clone(), estimate);
+        for ((op, footprint), estimate) in estimates {
+            let of_footprint = memo.entry(footprint).or_default();
+            if of_footprint.len() < REMEMBERED {
+                of_footprint.insert(op.clone(), estimate);
             }
         }
     }
