@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the adapted bundles of bundles/ from published latencies: scripts/adapted_bundles.py VITEMPO PUBLISHED CNNS OUT
+"""Makes the bundles of bundles/adapted/ from published latencies: scripts/adapted_bundles.py VITEMPO PUBLISHED CNNS OUT
 
 PUBLISHED has the files that docs/adapting.md lists (aihub_*, cnn_phones_e2e_us.csv), CNNS the ONNX files of the phones' networks.
 """

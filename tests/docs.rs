@@ -87,3 +87,12 @@ fn tables_of_accuracy_are_those_of_the_report() {
     let check = Command::new("python3").arg(root().join("scripts/accuracy_tables.py")).arg("--check").output().expect("python3");
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
 }
+
+#[test]
+fn every_adapted_bundle_that_ships_is_in_the_guide() {
+    let guide = std::fs::read_to_string(root().join("docs/adapting.md")).expect("the guide");
+    let ships = std::fs::read_dir(root().join("bundles/adapted")).expect("bundles").flatten();
+    let mut names: Vec<String> = ships.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect();
+    names.retain(|name| !guide.contains(&format!("| `{name}` |")));
+    assert!(names.is_empty(), "not in docs/adapting.md: {names:?}");
+}

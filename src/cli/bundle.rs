@@ -63,13 +63,16 @@ pub fn run(command: &BundleCommand) -> CliResult {
 
 /// What bundles end with.
 const EXTENSION: &str = "vtb";
+/// Within a folder of bundles, those adapted from what others published: a service, which forecasts by regressors, is given the folder without them.
+const ADAPTED: &str = "adapted";
 
 /// Where bundles are looked for by name, in this order.
 fn folders() -> Vec<PathBuf> {
     let home = env::var_os("VITEMPO_HOME").map(|home| PathBuf::from(home).join("bundles"));
     let installed = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("share/vitempo/bundles")));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles");
-    [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten().collect()
+    let folders = [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten();
+    folders.flat_map(|folder| [folder.clone(), folder.join(ADAPTED)]).collect()
 }
 
 /// The bundles found by name; where a name is in several folders, the first counts.
