@@ -251,13 +251,20 @@ impl AdaptedReport<'_> {
     }
 }
 
+/// So many sources are more than a line should list.
+const MANY: usize = 4;
+
 impl Report for AdaptedReport<'_> {
     fn table(&self) -> String {
         let b = self.bundle;
         let mut text = format!("{}   adapted   {}\n\nEnvironment  {}\n", self.path.display(), b.environment.describe(), b.environment.id());
         let source = b.source.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
         let _ = writeln!(text, "Latencies    {:?}{source}", b.origin);
-        let sources = if b.sources.is_empty() { "no other device".to_owned() } else { b.sources.join(", ") };
+        let sources = match b.sources.as_slice() {
+            [] => "no other device".to_owned(),
+            [first, others @ ..] if others.len() >= MANY => format!("{first}, and {} other environments (--format json lists them)", others.len()),
+            few => few.join(", "),
+        };
         let _ = writeln!(text, "Learnt from  {sources}\nBy           {}\n", b.created_by);
         text + &self.rows().to_text()
     }
