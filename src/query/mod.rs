@@ -28,7 +28,7 @@
 //! | how do the numbers of an encoding become those of a kernel? | `numbers`, `formula`, `pattern` |
 //! | which parts of stages are the same, so that they are computed once? | `template`, `pool` |
 //! | what do they come to? | `rows` |
-//! | how is that found again quickly? | `table`, `pages` |
+//! | how is that found again quickly? | `table` |
 //! | how is an architecture looked up? | `lookup` |
 //! | how are questions answered, and who checks that? | `tables` |
 //!
@@ -39,7 +39,6 @@ mod link;
 mod lookup;
 mod meter;
 mod numbers;
-mod pages;
 mod pattern;
 mod pool;
 mod rows;

@@ -4,7 +4,7 @@
 //! of a few bytes a row tells where rows are; and questions come many together, so that one step over all of them reads the index and the next one
 //! the rows: the processor waits for many at the same time.
 
-use super::{Meter, numbers::Numbers, pages};
+use super::{Meter, numbers::Numbers};
 use std::hash::{Hash, Hasher};
 use vitempo_predictors::Span;
 
@@ -94,8 +94,7 @@ impl Index {
 
     fn insert(&mut self, hash: u64, place: Place, hash_of: impl Fn(Place) -> u64) {
         if 2 * (self.used + 1) > self.slots.len() {
-            let mut wider = pages::with_room(2 * self.slots.len());
-            wider.resize(2 * self.slots.len(), NOWHERE);
+            let wider = vec![NOWHERE; 2 * self.slots.len()];
             for known in std::mem::replace(&mut self.slots, wider).into_iter().filter(|place| *place != NOWHERE) {
                 self.put(hash_of(known), known);
             }
@@ -190,7 +189,7 @@ impl<M: Meter> Table<M> {
             return known;
         }
         let place = self.rows.len() as Place;
-        pages::push(&mut self.rows, Row { numbers: key.numbers, group: key.group, context: None, span: span(), amount: M::Amount::default() });
+        self.rows.push(Row { numbers: key.numbers, group: key.group, context: None, span: span(), amount: M::Amount::default() });
         let rows = &self.rows;
         self.index.insert(key.hash(), place, |place| rows[place as usize].key().hash());
         place
@@ -232,7 +231,7 @@ impl<M: Meter> Table<M> {
             return;
         }
         let at = self.others.len() as Place;
-        pages::push(&mut self.others, Other { row: place, context, amount });
+        self.others.push(Other { row: place, context, amount });
         let others = &self.others;
         self.others_index.insert(hash, at, |at| other_hash(others[at as usize].row, others[at as usize].context));
     }
