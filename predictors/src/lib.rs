@@ -7,6 +7,7 @@
 //! | what does a regressor see of an operator? | [`features`] |
 //! | which rows does a profile give, and how is noise kept out of them? | [`rows`], `location.rs`, `drift.rs` |
 //! | how is a latency learnt? | [`regressors`] |
+//! | how far are trees followed where no whole model has been? | `trust.rs` |
 //! | how accurate is a model stitched from subgraphs of several variants? | [`accuracy`] |
 //! | how are many models forecast at once? | [`PredictorBundle::predict_batch`] |
 //! | how are millions of rows forecast in a second? | [`forest`] |
