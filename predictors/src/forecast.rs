@@ -111,8 +111,9 @@ impl PredictorBundle {
 
     /// The kernels of a graph as the framework runs it, with what each notices of the model.
     pub(crate) fn in_their_footprints<'g>(&self, lowered: &'g Graph) -> Vec<(&'g OpSpec, Footprint)> {
-        let kernels = || lowered.nodes().iter().map(|node| &node.op);
-        kernels().zip(self.footprints(kernels())).collect()
+        let kernels: Vec<&OpSpec> = lowered.nodes().iter().map(|node| &node.op).collect();
+        let footprints = Footprint::of_each(&kernels, &self.environment.framework);
+        kernels.into_iter().zip(footprints).collect()
     }
 
     /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered by operator.

@@ -183,7 +183,8 @@ impl Predictors {
     pub(crate) fn by_law_and_by_trees(&self, op: &OpSpec, footprint: Footprint) -> Option<[f64; 2]> {
         let predictor = self.keys.get(&PredictorKey::of(op))?;
         let features = FeatureSchema::extract_within(op, footprint);
-        Some([0.0, 1.0].map(|trust| predictor.trusting(&features.values, trust)))
+        let baseline = predictor.baseline.predict(&features.values);
+        Some(predictor.fitted.by_law_and_by_trees(&features.values, baseline).map(|latency| predictor.bounded(latency, baseline)))
     }
 }
 

@@ -42,11 +42,8 @@ pub trait Meter {
     /// The context that kernels of that span make.
     fn context(&self, span: &Span) -> Self::Context;
 
-    /// The context of each kernel of a model, where it is more than all of them make together.
-    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Self::Context> {
-        let span = kernels.iter().fold(Span::default(), |span, kernel| span.plus(&Span::of(kernel), 1));
-        vec![self.context(&span); kernels.len()]
-    }
+    /// The context of each kernel of a model; where [`Meter::is_local`], that of all of them together.
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Self::Context>;
 
     /// What kernels amount to, each in its context, in the order in which `kernels` tells them.
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context))) -> Vec<Self::Amount>;
@@ -138,6 +135,10 @@ impl Meter for Sizes {
     }
 
     fn context(&self, _: &Span) {}
+
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<()> {
+        vec![(); kernels.len()]
+    }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, ()))) -> Vec<Size> {
         let mut sizes = Vec::new();

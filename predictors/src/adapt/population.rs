@@ -147,11 +147,11 @@ impl Population {
         let mut catalogue = Catalogue::default();
         told.iter().flat_map(|(_, rows)| &rows.workloads).for_each(|workload| catalogue.add(workload));
         let prior = prior(&thetas);
-        let mut left_out: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let mut left_out = Vec::new();
         let mut known = Vec::new();
         for ((source, rows), theta) in told.iter().zip(&thetas) {
             let (posterior, operators) = rows.explain(&prior, theta, &catalogue);
-            rows.models.iter().zip(posterior.left_out()).for_each(|(m, e)| left_out.entry(*m).or_default().push(e));
+            left_out.extend(posterior.left_out());
             let residuals = residuals(source, workloads, &posterior.theta);
             known.push(Known { device: source.device.clone(), kind: source.kind.clone(), theta: posterior.theta, residuals, operators });
         }
@@ -254,8 +254,8 @@ fn residuals(source: &Source, workloads: &[Workload], theta: &[f64]) -> BTreeMap
 }
 
 /// The 90 % quantile of what is left unexplained of a model that was left out, over models and sources.
-fn discrepancy(left_out: &BTreeMap<usize, Vec<f64>>) -> f64 {
-    let mut errors: Vec<f64> = left_out.values().flatten().map(|e| e.abs()).filter(|e| e.is_finite()).collect();
+fn discrepancy(left_out: &[f64]) -> f64 {
+    let mut errors: Vec<f64> = left_out.iter().map(|e| e.abs()).filter(|e| e.is_finite()).collect();
     errors.sort_unstable_by(f64::total_cmp);
     let rank = ((errors.len() + 1) * 9).div_ceil(10).min(errors.len());
     rank.checked_sub(1).and_then(|i| errors.get(i)).copied().unwrap_or(UNKNOWN_DISCREPANCY)

@@ -152,12 +152,21 @@ impl Fitted {
     /// Latency in ns of one row; positive. `trust`, from 0 to 1: how far trees are followed away from the law, as a share of the logarithm.
     #[must_use]
     pub fn predict(&self, x: &[f64], baseline_ns: f64, trust: f64) -> f64 {
+        let [law_ns, tree_ns] = self.by_law_and_by_trees(x, baseline_ns);
         match self {
-            Self::BaselineOnly => baseline_ns,
-            Self::Lasso(lasso) => lasso.predict(x, baseline_ns),
+            Self::BaselineOnly | Self::Lasso(_) => law_ns,
+            Self::Trees { .. } => followed(law_ns, tree_ns, trust),
+        }
+    }
+
+    /// Latencies in ns of one row by the law alone and by trees alone; the same where there is but one of them.
+    pub(crate) fn by_law_and_by_trees(&self, x: &[f64], baseline_ns: f64) -> [f64; 2] {
+        match self {
+            Self::BaselineOnly => [baseline_ns; 2],
+            Self::Lasso(lasso) => [lasso.predict(x, baseline_ns); 2],
             Self::Trees { law, trees } => {
                 let law_ns = law.as_ref().map_or(baseline_ns, |law| law.predict(x, baseline_ns));
-                followed(law_ns, trees.predict(x, law_ns), trust)
+                [law_ns, trees.predict(x, law_ns)]
             }
         }
     }
