@@ -46,8 +46,18 @@ impl FeatureMap {
         self.finite()
     }
 
+    /// Takes an encoder's output as it is and gives back the room of what was there; lengths are the caller's to fill in.
+    ///
+    /// # Errors
+    /// When the number of values is not patches times `width`. Then nothing has changed.
+    pub(crate) fn exchange(&mut self, values: &mut Vec<f32>) -> Result<(), AriaError> {
+        self.takes(values)?;
+        std::mem::swap(&mut self.values, values);
+        Ok(())
+    }
+
     /// Whether there are as many values as this map holds.
-    pub(crate) fn takes(&self, values: &[f32]) -> Result<(), AriaError> {
+    fn takes(&self, values: &[f32]) -> Result<(), AriaError> {
         let fits = values.len() == self.values.len();
         if fits { Ok(()) } else { Err(AriaError::Values { given: values.len(), patches: self.grid.patches(), width: self.width }) }
     }

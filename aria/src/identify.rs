@@ -27,18 +27,18 @@ pub fn identify(instructions: Instructions, warped: &Warped, current: &FeatureMa
     Ok(below_threshold(warped, similarities, threshold))
 }
 
-/// Warps a full frame into the next, whose features are taken from an encoder's output into `current`, and compares the two: in one pass over the features.
+/// Warps a full frame into the next, fills in the lengths of that one's features, and compares the two: in one pass over the features.
 pub(crate) fn warp_and_identify(
     instructions: Instructions,
     warped: &mut Warped,
     earlier: &FeatureMap,
     flow: &PatchFlow,
-    (current, values): (&mut FeatureMap, &[f32]),
+    current: &mut FeatureMap,
     threshold: f32,
 ) -> Result<Identified, AriaError> {
     check(threshold)?;
     let mut similarities = Vec::new();
-    warped.warp_taken(instructions, earlier, flow, (current, values), &mut similarities)?;
+    warped.warp_compared(instructions, earlier, flow, current, &mut similarities)?;
     Ok(below_threshold(warped, similarities, threshold))
 }
 

@@ -7,6 +7,7 @@ use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
     lanes::{Lanes, ROWS, dots, vectorised},
     merged::Rows,
+    votes::offset,
 };
 
 /// How far queries of a pair may lie apart: further, and they hardly share candidates.
@@ -82,8 +83,98 @@ pub fn matches_and_votes(
 /// How well each displacement explains all queries; and the best match of each, if there is room for them.
 pub(crate) fn looked_for(instructions: Instructions, earlier: Rows, queries: &[Query], search: Search, best: &mut [Match]) -> Votes {
     let mut votes = Votes::new(earlier.grid(), search);
-    search_all(instructions, earlier, queries, search, &mut votes, best);
+    search_all(instructions, earlier, queries, &mut votes, best);
     votes
+}
+
+/// Peaks of the coarse sweep that are looked at closely.
+const PEAKS: usize = 2;
+
+/// The displacement that explains all queries best: what [`Votes::displacement`] of all says, mostly for a third of the work. Every second one is tried, and
+/// then those around the best of these. Neighbouring patches resemble each other, so that a peak shows from beside it; where none reaches the similarity
+/// `least`, all are tried. Queries of one parity stand together.
+pub(crate) fn shared_displacement(instructions: Instructions, earlier: Rows, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
+    let close = if search == Search::Everywhere { None } else { from_coarse(instructions, earlier, queries, search.reach(earlier.grid()), least) };
+    close.unwrap_or_else(|| looked_for(instructions, earlier, queries, search, &mut [])).displacement()
+}
+
+/// The votes around the best displacement, found as above.
+fn from_coarse(instructions: Instructions, earlier: Rows, queries: &[Query], reach: usize, least: f32) -> Option<Votes> {
+    let mut coarse = Votes::among(Sweep::coarse(reach));
+    queries.chunk_by(|a, b| a.parity() == b.parity()).for_each(|class| search_all(instructions, earlier, class, &mut coarse, &mut []));
+    let around = |place: [isize; 2]| {
+        let mut votes = Votes::among(Sweep::around(place, reach));
+        search_all(instructions, earlier, queries, &mut votes, &mut []);
+        let [best] = votes.peaks();
+        Some((best?, place, votes))
+    };
+    let close = coarse.peaks::<PEAKS>().into_iter().flatten().filter_map(|(_, place)| around(place));
+    let ((_, best), place, votes) = close.filter(|((mean, _), ..)| *mean >= least).max_by(|(a, ..), (b, ..)| a.0.total_cmp(&b.0))?;
+    if best == place { Some(votes) } else { around(best).map(|(.., votes)| votes) }
+}
+
+/// Displacements that are tried: from the first to the last down and across, every one, or every second, fourth, ...
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sweep {
+    pub rows: [isize; 2],
+    pub cols: [isize; 2],
+    /// How often the step from one to the next was doubled.
+    pub doublings: u32,
+}
+
+impl Sweep {
+    /// From one displacement of a coarse sweep to the next.
+    pub const COARSE: usize = 2;
+
+    /// All within reach.
+    pub fn all(reach: usize) -> Self {
+        let sides = [-(reach as isize), reach as isize];
+        Self { rows: sides, cols: sides, doublings: 0 }
+    }
+
+    /// Every second one within reach, none among them.
+    pub fn coarse(reach: usize) -> Self {
+        Self { doublings: 1, ..Self::all(reach - reach % Self::COARSE) }
+    }
+
+    /// One and its neighbours within reach.
+    pub fn around([rows, cols]: [isize; 2], reach: usize) -> Self {
+        let sides = |at: isize| [(at - 1).max(-(reach as isize)), (at + 1).min(reach as isize)];
+        Self { rows: sides(rows), cols: sides(cols), doublings: 0 }
+    }
+
+    /// From one displacement to the next.
+    pub fn step(self) -> usize {
+        1 << self.doublings
+    }
+
+    /// Rows down.
+    pub fn down(self) -> impl Iterator<Item = isize> {
+        (self.rows[0]..=self.rows[1]).step_by(self.step())
+    }
+
+    /// Columns across.
+    pub fn across(self) -> impl Iterator<Item = isize> {
+        (self.cols[0]..=self.cols[1]).step_by(self.step())
+    }
+
+    /// Whether it has a displacement between its first and last.
+    pub fn has(self, [rows, cols]: [isize; 2]) -> bool {
+        (self.rows[0]..=self.rows[1]).contains(&rows) && (self.cols[0]..=self.cols[1]).contains(&cols)
+    }
+
+    /// The first and last row and the first and last column of the grid from which these displacements lead to a place; `None` if there are none.
+    pub fn candidates(self, grid: Grid, row: usize, col: usize) -> Option<([usize; 2], [usize; 2])> {
+        Some((within(row, self.rows, self.step(), grid.rows())?, within(col, self.cols, self.step(), grid.cols())?))
+    }
+}
+
+/// The first and last place along a side of the grid whose displacement to `at` is one of a sweep's.
+fn within(at: usize, [least, most]: [isize; 2], step: usize, sides: usize) -> Option<[usize; 2]> {
+    let whole_steps = |outside: isize| (outside.max(0) as usize).next_multiple_of(step) as isize;
+    let (from, to) = (at as isize - most, at as isize - least);
+    let (from, to) = (from + whole_steps(-from), to - whole_steps(to + 1 - sides as isize));
+    (from <= to).then_some([from as usize, to as usize])
 }
 
 /// A patch that is looked for.
@@ -104,10 +195,19 @@ impl<'a> Query<'a> {
         Self { patch, row, col, features, inverse: inverse(norm) }
     }
 
+    fn parity(&self) -> usize {
+        parity(self.row, self.col)
+    }
+
     /// Before any candidate was seen.
     pub fn unmatched(&self) -> Match {
         Match { patch: self.patch, source: self.patch, similarity: f32::NEG_INFINITY }
     }
+}
+
+/// Patches of the same parity share the candidates of a coarse sweep: one of four.
+pub(crate) fn parity(row: usize, col: usize) -> usize {
+    Sweep::COARSE * (row % Sweep::COARSE) + col % Sweep::COARSE
 }
 
 /// One over a length; 0 for none, which is similar to nothing.
@@ -125,23 +225,28 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(grid: Grid, reach: usize, queries: &[Query], first: usize, count: usize) -> Self {
+    /// `None` where all candidates lie outside of the grid.
+    fn new(grid: Grid, sweep: Sweep, queries: &[Query], first: usize, count: usize) -> Option<Self> {
         let mut pair = Self { first, count, rows: [usize::MAX, 0], cols: [usize::MAX, 0] };
         for Query { row, col, .. } in &queries[first..first + count] {
-            for (bounds, at, sides) in [(&mut pair.rows, row, grid.rows()), (&mut pair.cols, col, grid.cols())] {
-                *bounds = [bounds[0].min(at.saturating_sub(reach)), bounds[1].max((at + reach).min(sides - 1))];
+            let (rows, cols) = sweep.candidates(grid, *row, *col)?;
+            for (bounds, [from, to]) in [(&mut pair.rows, rows), (&mut pair.cols, cols)] {
+                *bounds = [bounds[0].min(from), bounds[1].max(to)];
             }
         }
-        pair
+        Some(pair)
     }
 
     /// All queries, in pairs where two lie close to each other in a row.
-    fn all(grid: Grid, search: Search, queries: &[Query]) -> Vec<Self> {
-        let near = |a: &Query, b: &Query| search == Search::Everywhere || (a.row == b.row && a.col.abs_diff(b.col) <= NEAR);
+    fn all(grid: Grid, sweep: Sweep, queries: &[Query]) -> Vec<Self> {
+        let everywhere = sweep.cols[1] + 1 >= grid.cols().max(grid.rows()) as isize;
+        let near = |a: &Query, b: &Query| everywhere || (a.row == b.row && a.col.abs_diff(b.col) <= NEAR);
         let (mut pairs, mut first) = (Vec::with_capacity(queries.len()), 0);
         while first < queries.len() {
-            let count = if queries.get(first + 1).is_some_and(|second| near(&queries[first], second)) { 2 } else { 1 };
-            pairs.push(Self::new(grid, search.reach(grid), queries, first, count));
+            let two = queries.get(first + 1).is_some_and(|second| near(&queries[first], second));
+            let pair = if two { Self::new(grid, sweep, queries, first, 2) } else { None };
+            let count = pair.as_ref().map_or(1, |pair| pair.count);
+            pairs.extend(pair.or_else(|| Self::new(grid, sweep, queries, first, 1)));
             first += count;
         }
         pairs
@@ -151,27 +256,33 @@ impl Pair {
 /// Queries whose features stay in the nearest cache while candidates go by.
 const TOGETHER: usize = 16;
 
-vectorised!(fn search_all(earlier: Rows, queries: &[Query], search: Search, votes: &mut Votes, best: &mut [Match]) = search_together);
+/// Looks at all candidates of a sweep.
+fn search_all(instructions: Instructions, earlier: Rows, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
+    queries.iter().for_each(|query| votes.count(earlier.grid(), query.patch));
+    search_pairs(instructions, earlier, queries, votes, best);
+}
+
+vectorised!(fn search_pairs(earlier: Rows, queries: &[Query], votes: &mut Votes, best: &mut [Match]) = search_together);
 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn search_together<L: Lanes>(earlier: Rows, queries: &[Query], search: Search, votes: &mut Votes, best: &mut [Match]) {
-    let (grid, reach) = (earlier.grid(), search.reach(earlier.grid()));
-    queries.iter().for_each(|query| votes.count(grid, query.patch));
-    let pairs = Pair::all(grid, search, queries);
+unsafe fn search_together<L: Lanes>(earlier: Rows, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
+    let (grid, sweep) = (earlier.grid(), votes.sweep());
+    let step = sweep.step();
+    let pairs = Pair::all(grid, sweep, queries);
     for pairs in pairs.chunks(TOGETHER / 2) {
         let first = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
         let last = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
         let (rows, cols) = (first(|pair| pair.rows)..=last(|pair| pair.rows), first(|pair| pair.cols)..=last(|pair| pair.cols));
-        for row in rows {
-            for col in cols.clone().step_by(ROWS) {
+        for row in rows.step_by(step) {
+            for col in cols.clone().step_by(step * ROWS) {
                 // What fills up the last four is compared and not counted.
-                let there = (cols.end() + 1 - col).min(ROWS);
-                let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + r.min(there - 1)));
+                let there = (((cols.end() - col) >> sweep.doublings) + 1).min(ROWS);
+                let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
                 let candidates: [&[f32]; ROWS] = std::array::from_fn(|r| earlier.row(places[r]));
                 let inverses: [f32; ROWS] = std::array::from_fn(|r| inverse(earlier.norm(places[r])));
-                for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1] && pair.cols[0] < col + ROWS && col <= pair.cols[1]) {
+                for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1] && pair.cols[0] < col + step * ROWS && col <= pair.cols[1]) {
                     let mut products = [[0.0; ROWS]; 2];
                     // SAFETY: as for this function.
                     match &queries[pair.first..pair.first + pair.count] {
@@ -182,10 +293,10 @@ unsafe fn search_together<L: Lanes>(earlier: Rows, queries: &[Query], search: Se
                     for (number, products) in (pair.first..pair.first + pair.count).zip(products) {
                         let query = &queries[number];
                         let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] * query.inverse * inverses[r]);
-                        let [down, across] = [query.row as isize - row as isize, query.col as isize - col as isize];
+                        let (down, across) = (offset(query.row, row), offset(query.col, col));
                         votes.add(down, across, &similarities[..there]);
                         if let Some(best) = best.get_mut(number) {
-                            best.consider(grid, reach, &places[..there], &similarities);
+                            best.consider(grid, sweep.rows[1] as usize, &places[..there], &similarities);
                         }
                     }
                 }
@@ -213,7 +324,7 @@ impl Match {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TOLERANCE, random::Random};
+    use crate::{TOLERANCE, Window, random::Random};
 
     /// Random features, and the same ones moved by rows and columns with a little noise.
     fn moved(grid: Grid, width: usize, [rows, cols]: [isize; 2], seed: u64) -> [FeatureMap; 2] {
@@ -254,6 +365,41 @@ mod tests {
                     };
                     let best = (0..grid.patches()).filter(reach).map(similarity).fold(f32::NEG_INFINITY, f32::max);
                     assert!(reach(&m.source) && (m.similarity - best).abs() < TOLERANCE && (similarity(m.source) - best).abs() < TOLERANCE);
+                }
+            }
+        }
+    }
+
+    /// Every patch the mean of itself and its neighbours: as smooth as what encoders put out.
+    fn smooth(map: &FeatureMap) -> FeatureMap {
+        let grid = map.grid();
+        let mean = |patch: usize| {
+            let window = Window { row: grid.place(patch).0, col: grid.place(patch).1, rows: 1, cols: 1 }.grown(grid, [1; 4]);
+            let rows: Vec<&[f32]> = window.places().map(|(row, col)| map.row(grid.index(row, col))).collect();
+            (0..map.width()).map(move |feature| rows.iter().map(|row| row[feature]).sum::<f32>()).collect::<Vec<f32>>()
+        };
+        let values: Vec<f32> = (0..grid.patches()).flat_map(mean).collect();
+        FeatureMap::from_values(Instructions::best(), grid, map.width(), &values).expect("a map")
+    }
+
+    #[test]
+    fn a_coarse_search_finds_what_a_full_one_finds() {
+        let grid = Grid::new(22, 26).expect("a grid");
+        for (moves, search) in [([3, -5], Search::Within(8)), ([-2, 4], Search::Within(8)), ([7, 7], Search::Within(7)), ([1, 0], Search::Within(1))] {
+            for rough in [true, false] {
+                let maps = moved(grid, 48, moves, 6);
+                let [before, now] = if rough { maps } else { maps.map(|map| smooth(&map)) };
+                let patches = (9..13).flat_map(|row| (9..15).map(move |col| grid.index(row, col)));
+                let mut queries: Vec<Query> = patches.map(|patch| Query::new(grid, patch, (now.row(patch), now.norms()[patch]))).collect();
+                queries.sort_by_key(Query::parity);
+                for instructions in Instructions::available() {
+                    let all = looked_for(instructions, Rows::of(&before), &queries, search, &mut []).displacement();
+                    let found = shared_displacement(instructions, Rows::of(&before), &queries, search, 0.5);
+                    let [[x, y], [right, down]] = [found, all].map(|place| place.expect("a displacement"));
+                    assert!((x - right).hypot(y - down) < 1e-3, "{moves:?} {x} {y}, {right} {down}");
+                    assert!((x - moves[1] as f32).hypot(y - moves[0] as f32) < 0.5);
+                    let close = from_coarse(instructions, Rows::of(&before), &queries, search.reach(grid), 0.5);
+                    assert!(rough || close.is_some(), "smooth features need no full search");
                 }
             }
         }

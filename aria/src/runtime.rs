@@ -100,7 +100,7 @@ pub struct Runtime<F> {
     planner: CyclePlanner,
     asked: Vec<Asked>,
     kept: Vec<Kept>,
-    /// Where the next full frame is put.
+    /// Room for the next full frame.
     next: FeatureMap,
     /// Lengths of the features of one update.
     norms: Vec<f32>,
@@ -162,11 +162,12 @@ impl<F: FlowEstimator> Runtime<F> {
         self.found.as_ref()
     }
 
-    /// Takes the features of a full frame that was captured as number `frame` from `pose`.
+    /// Takes the features of a full frame that was captured as number `frame` from `pose`, and leaves in their place room for those of the next: nothing is
+    /// copied, and what is in that room means nothing.
     ///
     /// # Errors
     /// When it is not later than the last full frame, or `features` are not finite or too many or few. Then nothing has changed.
-    pub fn full_frame(&mut self, frame: u64, pose: &Pose, features: &[f32]) -> Result<(), AriaError> {
+    pub fn full_frame(&mut self, frame: u64, pose: &Pose, features: &mut Vec<f32>) -> Result<(), AriaError> {
         let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
         let Some(latest) = &mut self.latest else {
             self.latest = Some(Captured { frame, pose: *pose, features: FeatureMap::from_values(best, grid, width, features)? });
@@ -176,7 +177,14 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        let found = warp_and_identify(best, &mut self.earlier, &latest.features, &flow, (&mut self.next, features), threshold)?;
+        self.next.exchange(features)?;
+        let found = match warp_and_identify(best, &mut self.earlier, &latest.features, &flow, &mut self.next, threshold) {
+            Ok(found) => found,
+            Err(error) => {
+                self.next.exchange(features)?;
+                return Err(error);
+            }
+        };
         let full = FullFrames { warped: &self.earlier.features, current: &self.next, flow: &flow, frames: frame - latest.frame };
         self.tracker.find(best, frame, full, &found)?;
         self.found = Some(found);

@@ -8,9 +8,9 @@
 //! motions than a patch escape it; the displacement that all patches share does not need them whole.
 
 use crate::{
-    AriaError, FeatureMap, Identified, Instructions, Match, PatchFlow, PatchSet, Window,
+    AriaError, FeatureMap, Grid, Identified, Instructions, Match, PatchFlow, PatchSet, Window,
     features::Part,
-    matching::{Query, Search, looked_for},
+    matching::{self, Query, Search, looked_for, shared_displacement},
     merged::Rows,
     regions::{fill, group},
 };
@@ -83,7 +83,7 @@ pub struct Tracking {
     pub velocity: Velocity,
     /// Most patches of a region that are looked for, evenly chosen: its motion does not need them all.
     pub most: usize,
-    /// With [`Velocity::Mean`], the cosine similarity from which a match says something of the motion.
+    /// The cosine similarity from which a match, or what a displacement makes of all of them, says something of the motion.
     pub least_similarity: f32,
     /// What a new velocity from a region's own update counts, between 0 and 1.
     pub refresh: f32,
@@ -106,9 +106,9 @@ impl Tracking {
         swept: &PatchSet,
     ) -> Option<[f32; 2]> {
         let grid = earlier.grid();
-        let queries: Vec<Query> = self.chosen(patches).into_iter().map(|patch| Query::new(grid, patch, current(patch))).collect();
+        let queries: Vec<Query> = self.chosen(grid, patches).into_iter().map(|patch| Query::new(grid, patch, current(patch))).collect();
         if self.velocity == Velocity::Shared {
-            return looked_for(instructions, earlier, &queries, self.search, &mut []).displacement();
+            return shared_displacement(instructions, earlier, &queries, self.search, self.least_similarity);
         }
         let mut matched: Vec<Match> = queries.iter().map(Query::unmatched).collect();
         looked_for(instructions, earlier, &queries, self.search, &mut matched);
@@ -117,13 +117,23 @@ impl Tracking {
         (!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32))
     }
 
-    /// At most so many of the patches, in pairs that share their candidates.
-    fn chosen(&self, patches: &[usize]) -> Vec<usize> {
-        if patches.len() <= self.most {
-            return patches.to_vec();
+    /// At most so many of the patches, as many as possible of one parity, and of each parity in pairs: these share their candidates.
+    fn chosen(&self, grid: Grid, patches: &[usize]) -> Vec<usize> {
+        let parity = |patch: usize| matching::parity(grid.place(patch).0, grid.place(patch).1);
+        let mut classes: [Vec<usize>; 4] = std::array::from_fn(|class| patches.iter().copied().filter(|patch| parity(*patch) == class).collect());
+        classes.sort_by_key(|class| std::cmp::Reverse(class.len()));
+        let mut chosen = Vec::with_capacity(self.most.max(2));
+        for class in &classes {
+            let wanted = self.most.max(2) - chosen.len();
+            if class.len() <= wanted {
+                chosen.extend_from_slice(class);
+            } else {
+                let (pairs, wanted) = (class.len() / 2, wanted / 2);
+                chosen.extend((0..wanted).flat_map(|n| class.iter().skip(2 * (n * pairs / wanted)).take(2)));
+                break;
+            }
         }
-        let (pairs, wanted) = (patches.len() / 2, (self.most / 2).max(1));
-        (0..wanted).flat_map(|n| patches.iter().skip(2 * (n * pairs / wanted)).take(2)).copied().collect()
+        chosen
     }
 }
 
@@ -243,7 +253,6 @@ impl Padding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Grid;
 
     fn set(grid: Grid, window: Window) -> PatchSet {
         PatchSet::of(grid, |patch| window.contains(grid.place(patch).0, grid.place(patch).1))
@@ -279,11 +288,12 @@ mod tests {
     #[test]
     fn chosen_patches_are_some_of_them_in_pairs() {
         let tracking = Tracking { most: 6, ..Tracking::default() };
-        let patches: Vec<usize> = (0..41).map(|p| 3 * p).collect();
-        let chosen = tracking.chosen(&patches);
-        assert_eq!(chosen, [0, 3, 36, 39, 78, 81]);
-        assert_eq!(tracking.chosen(&patches[..6]), patches[..6]);
-        assert_eq!(Tracking { most: 0, ..tracking }.chosen(&patches), [0, 3]);
+        let grid = Grid::new(8, 10).expect("a grid");
+        let chosen = |tracking: Tracking, patches: Vec<usize>| tracking.chosen(grid, &patches);
+        assert_eq!(chosen(tracking, (0..80).collect()), [0, 2, 22, 24, 44, 46], "one parity");
+        assert_eq!(chosen(tracking, vec![0, 1, 2, 3, 10, 12, 14]), [10, 12, 14, 0, 2], "the larger class first");
+        assert_eq!(chosen(tracking, vec![0, 1, 10, 11]), [0, 1, 10, 11]);
+        assert_eq!(chosen(Tracking { most: 0, ..tracking }, (0..80).collect()), [0, 2]);
     }
 
     /// A block with features of its own moves two columns to the right in four frames, twice.

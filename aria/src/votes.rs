@@ -2,7 +2,7 @@
 //! little is to be seen; the similarities of all patches of a region, added up by displacement, have their peak where the region came from, and a parabola
 //! through the peak and its neighbours gives the fraction.
 
-use crate::{Grid, Search, lanes::ROWS};
+use crate::{Grid, Search, lanes::ROWS, matching::Sweep};
 
 /// What a displacement of one patch costs, in similarity of one patch; its square counts. So many patches overrule it easily, and a few do not go far by chance.
 const DOUBT: f32 = 0.1;
@@ -10,12 +10,16 @@ const DOUBT: f32 = 0.1;
 /// Similarities of a region's patches to the earlier frame, added up by displacement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Votes {
-    reach: usize,
+    sweep: Sweep,
     /// Sums of similarities, by where the earlier patch lies: rows from the farthest up, in each from the farthest left. Beyond both ends of a row there is
-    /// room that is never looked at, so that some neighbours can be added at once of which only a part is within reach.
+    /// room that is never looked at, so that some neighbours can be added at once of which only a part is within the sweep.
     sums: Vec<f32>,
     /// How many were added up.
     counts: Vec<f32>,
+    /// Cells of a row.
+    stride: usize,
+    /// Patches that are looked for.
+    patches: f32,
 }
 
 /// Most neighbours of a row that are added at once.
@@ -26,22 +30,36 @@ const ROOM: usize = AT_ONCE - 1;
 impl Votes {
     /// None yet, for the displacements of a search.
     pub(crate) fn new(grid: Grid, search: Search) -> Self {
-        let reach = search.reach(grid);
-        let cells = (2 * reach + 1) * stride(reach);
-        Self { reach, sums: vec![0.0; cells], counts: vec![0.0; cells] }
+        Self::among(Sweep::all(search.reach(grid)))
     }
 
-    /// A patch that is looked for in all of its reach: one more vote for each displacement from within the grid.
+    /// None yet, for some displacements.
+    pub(crate) fn among(sweep: Sweep) -> Self {
+        let stride = sweep.across().count() + 2 * ROOM;
+        let cells = sweep.down().count() * stride;
+        Self { sweep, sums: vec![0.0; cells], counts: vec![0.0; cells], stride, patches: 0.0 }
+    }
+
+    /// The displacements.
+    #[inline(always)]
+    pub(crate) fn sweep(&self) -> Sweep {
+        self.sweep
+    }
+
+    /// A patch that is looked for: one more vote for each displacement from within the grid.
     pub(crate) fn count(&mut self, grid: Grid, patch: usize) {
+        self.patches += 1.0;
         let (row, col) = grid.place(patch);
-        let span = |at: usize, sides: usize| (self.reach - self.reach.min(at))..(self.reach + self.reach.min(sides - 1 - at) + 1);
-        let (rows, cols) = (span(row, grid.rows()), span(col, grid.cols()));
-        for cells in self.counts.chunks_exact_mut(stride(self.reach)).take(rows.end).skip(rows.start) {
-            cells[ROOM + cols.start..ROOM + cols.end].iter_mut().for_each(|count| *count += 1.0);
+        let Some(([top, bottom], [left, right])) = self.sweep.candidates(grid, row, col) else { return };
+        let (Some(first), Some(last)) = (self.index(offset(row, top), offset(col, left)), self.index(offset(row, bottom), offset(col, right))) else { return };
+        let length = last % self.stride + 1 - first % self.stride;
+        for cells in self.counts[first..=last].chunks_mut(self.stride) {
+            cells[..length].iter_mut().for_each(|count| *count += 1.0);
         }
     }
 
-    /// Similarities of a patch to neighbours in a row, the first of which lies `rows` above it and `cols` to the left. One of them at least is within reach.
+    /// Similarities of a patch to neighbours of the sweep in a row, the first of which lies `rows` above it and `cols` to the left. One of them at least is
+    /// within the sweep.
     #[inline(always)]
     pub(crate) fn add(&mut self, rows: isize, cols: isize, similarities: &[f32]) {
         let first = self.index(rows, cols);
@@ -52,46 +70,53 @@ impl Votes {
 
     #[inline(always)]
     fn index(&self, rows: isize, cols: isize) -> Option<usize> {
-        let row = self.reach.checked_add_signed(-rows).filter(|row| *row <= 2 * self.reach)?;
-        let col = (self.reach + ROOM).checked_add_signed(-cols).filter(|col| *col < stride(self.reach))?;
-        Some(row * stride(self.reach) + col)
+        let ([least, most], [_, farthest]) = (self.sweep.rows, self.sweep.cols);
+        let row = usize::try_from(most - rows).ok().filter(|_| rows >= least)? >> self.sweep.doublings;
+        let col = usize::try_from(farthest - cols + (ROOM << self.sweep.doublings) as isize).ok()? >> self.sweep.doublings;
+        (col < self.stride).then(|| row * self.stride + col)
     }
 
     /// Mean similarity, less what the displacement costs, at a displacement at which most of the region lay in the earlier frame.
-    fn mean(&self, rows: isize, cols: isize) -> Option<f32> {
-        let reach = self.reach as isize;
-        if rows.abs().max(cols.abs()) > reach {
-            return None;
-        }
-        let (here, still) = (self.index(rows, cols)?, self.index(0, 0)?);
-        let (count, still) = (self.counts[here], self.counts[still]);
+    fn mean(&self, [rows, cols]: [isize; 2]) -> Option<f32> {
+        let here = self.index(rows, cols).filter(|_| self.sweep.has([rows, cols]))?;
+        let count = self.counts[here];
         let far = (rows * rows + cols * cols) as f32;
-        (count > 0.0 && 2.0 * count >= still).then(|| (self.sums[here] - DOUBT * far) / count)
+        (count > 0.0 && 2.0 * count >= self.patches).then(|| (self.sums[here] - DOUBT * far) / count)
+    }
+
+    /// The displacements (down and across) with the highest means, the highest first, the nearest among equals.
+    pub(crate) fn peaks<const N: usize>(&self) -> [Option<Peak>; N] {
+        let mut best: [Option<Peak>; N] = [None; N];
+        for place in self.sweep.down().flat_map(|rows| self.sweep.across().map(move |cols| [rows, cols])) {
+            let Some(mean) = self.mean(place) else { continue };
+            let far = |[rows, cols]: [isize; 2]| rows * rows + cols * cols;
+            let below = |peak: &Option<Peak>| peak.is_none_or(|(most, other)| mean > most || (mean == most && far(place) < far(other)));
+            if let Some(rank) = best.iter().position(below) {
+                best[rank..].rotate_right(1);
+                best[rank] = Some((mean, place));
+            }
+        }
+        best
     }
 
     /// The displacement to the right and down that explains the region best, in patches, the nearest among equals; `None` without any vote.
     #[must_use]
     pub fn displacement(&self) -> Option<[f32; 2]> {
-        let reach = self.reach as isize;
-        let mut best: Option<(f32, [isize; 2])> = None;
-        for [rows, cols] in (-reach..=reach).flat_map(|rows| (-reach..=reach).map(move |cols| [rows, cols])) {
-            let Some(mean) = self.mean(rows, cols) else { continue };
-            let far = |[rows, cols]: [isize; 2]| rows * rows + cols * cols;
-            if best.is_none_or(|(most, place)| mean > most || (mean == most && far([rows, cols]) < far(place))) {
-                best = Some((mean, [rows, cols]));
-            }
-        }
+        let [best] = self.peaks();
         let (peak, [rows, cols]) = best?;
-        let across = fraction(self.mean(rows, cols - 1), peak, self.mean(rows, cols + 1));
-        let down = fraction(self.mean(rows - 1, cols), peak, self.mean(rows + 1, cols));
+        let across = fraction(self.mean([rows, cols - 1]), peak, self.mean([rows, cols + 1]));
+        let down = fraction(self.mean([rows - 1, cols]), peak, self.mean([rows + 1, cols]));
         Some([cols as f32 + across, rows as f32 + down])
     }
 }
 
-/// Cells of a row.
+/// A mean and its displacement, down and across.
+pub(crate) type Peak = (f32, [isize; 2]);
+
+/// From a candidate to a patch.
 #[inline(always)]
-fn stride(reach: usize) -> usize {
-    2 * reach + 1 + 2 * ROOM
+pub(crate) fn offset(patch: usize, candidate: usize) -> isize {
+    patch as isize - candidate as isize
 }
 
 /// Where a parabola through three values at -1, 0 and 1 has its peak, if the middle one is the highest.
@@ -107,7 +132,7 @@ mod tests {
 
     /// A patch in the middle of a grid that is so similar to what lies at each displacement.
     fn vote(votes: &mut Votes, grid: Grid, similarity: impl Fn(isize, isize) -> f32) {
-        let reach = votes.reach as isize;
+        let reach = votes.sweep.rows[1];
         votes.count(grid, grid.patches() / 2);
         for rows in -reach..=reach {
             // Sources from left to right, three at once.
@@ -153,7 +178,7 @@ mod tests {
         let mut votes = Votes::new(grid, Search::Everywhere);
         votes.count(grid, grid.index(0, 0));
         assert_eq!(votes.counts.iter().sum::<f32>(), 30.0);
-        assert!(votes.mean(0, 0).is_some() && votes.mean(-4, -5).is_some());
-        assert!(votes.mean(1, 0).is_none() && votes.mean(0, 1).is_none() && votes.mean(-5, 0).is_none());
+        assert!(votes.mean([0, 0]).is_some() && votes.mean([-4, -5]).is_some());
+        assert!(votes.mean([1, 0]).is_none() && votes.mean([0, 1]).is_none() && votes.mean([-5, 0]).is_none());
     }
 }

@@ -42,28 +42,27 @@ impl Warped {
         Ok(())
     }
 
-    /// The same as [`Self::warp`] in one pass with [`FeatureMap::set`] of `current` from an encoder's output, and cosine similarities of what comes out with
-    /// the same patches of that.
+    /// The same as [`Self::warp`] in one pass with the lengths of the features of `current`, and cosine similarities of what comes out with the same patches of
+    /// that.
     ///
     /// # Errors
-    /// As the two.
-    pub(crate) fn warp_taken(
+    /// As that, and when a value of `current` is not finite.
+    pub(crate) fn warp_compared(
         &mut self,
         instructions: Instructions,
         source: &FeatureMap,
         flow: &PatchFlow,
-        (current, values): (&mut FeatureMap, &[f32]),
+        current: &mut FeatureMap,
         similarities: &mut Vec<f32>,
     ) -> Result<(), AriaError> {
         self.features.same_shape(current)?;
-        current.takes(values)?;
         self.look_up(source, flow)?;
         similarities.clear();
         similarities.resize(source.grid().patches(), 0.0);
         let (out, norms) = self.features.parts_mut();
-        let (copy, copy_norms) = current.parts_mut();
-        let taken = Taken { values, copy, copy_norms, products: similarities };
-        blend_rows_taken(instructions, &self.samples, source.values(), source.width(), out, norms, taken);
+        let (others, other_norms) = current.parts_mut();
+        let compared = Compared { others, norms: other_norms, products: similarities };
+        blend_rows_compared(instructions, &self.samples, source.values(), source.width(), out, norms, compared);
         let norms = self.features.norms();
         for (similarity, (a, b)) in similarities.iter_mut().zip(norms.iter().zip(current.norms())) {
             *similarity = cosine(*similarity, *a, *b);
@@ -116,13 +115,12 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
 }
 
 vectorised!(fn blend_rows(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = blend_each);
-vectorised!(fn blend_rows_taken(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], taken: Taken) = blend_each_taken);
+vectorised!(fn blend_rows_compared(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], compared: Compared) = blend_each_compared);
 
-/// Rows that are taken and compared with blended ones, and what comes of it.
-struct Taken<'a> {
-    values: &'a [f32],
-    copy: &'a mut [f32],
-    copy_norms: &'a mut [f32],
+/// Rows that are compared with blended ones, and what comes of it.
+struct Compared<'a> {
+    others: &'a [f32],
+    norms: &'a mut [f32],
     products: &'a mut [f32],
 }
 
@@ -138,7 +136,7 @@ fn rows_of<'a>(sample: &Sample, source: &'a [f32], width: usize) -> [&'a [f32]; 
 unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
     for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(width)).zip(norms) {
         // SAFETY: as for this function.
-        let [square, ..] = unsafe { blend::<L, false>(rows_of(sample, source, width), sample.weights, out, &[], &mut []) };
+        let [square, ..] = unsafe { blend::<L, false>(rows_of(sample, source, width), sample.weights, out, &[]) };
         *norm = square.sqrt();
     }
 }
@@ -146,12 +144,12 @@ unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize,
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each_taken<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], taken: Taken) {
-    let given = taken.values.chunks_exact(width).zip(taken.copy.chunks_exact_mut(width)).zip(taken.copy_norms.iter_mut().zip(taken.products));
+unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], compared: Compared) {
+    let others = compared.others.chunks_exact(width).zip(compared.norms.iter_mut().zip(compared.products));
     let blended = samples.iter().zip(out.chunks_exact_mut(width)).zip(norms);
-    for (((sample, out), norm), ((row, copy), (row_norm, product))) in blended.zip(given) {
+    for (((sample, out), norm), (row, (row_norm, product))) in blended.zip(others) {
         // SAFETY: as for this function.
-        let [square, with_row, row_square] = unsafe { blend::<L, true>(rows_of(sample, source, width), sample.weights, out, row, copy) };
+        let [square, with_row, row_square] = unsafe { blend::<L, true>(rows_of(sample, source, width), sample.weights, out, row) };
         (*norm, *row_norm, *product) = (square.sqrt(), row_square.sqrt(), with_row);
     }
 }
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_and_comparing_in_one_pass_is_doing_each_alone() {
+    fn warping_and_comparing_in_one_pass_is_doing_each_alone() {
         let grid = Grid::new(5, 8).expect("a grid");
         let mut random = Random::new(4);
         for width in [7, 48, 384] {
@@ -203,9 +201,10 @@ mod tests {
                 let (source, current) = (map(&before), map(&now));
                 let room = || Warped::new(grid, width).expect("room");
                 let (mut alone, mut together, mut taken) = (room(), room(), FeatureMap::new(grid, width).expect("room"));
+                taken.exchange(&mut now.clone()).expect("values");
                 let (mut similarities, mut expected) = (Vec::new(), Vec::new());
                 alone.warp(instructions, &source, &flow).expect("a warp");
-                together.warp_taken(instructions, &source, &flow, (&mut taken, &now), &mut similarities).expect("a warp");
+                together.warp_compared(instructions, &source, &flow, &mut taken, &mut similarities).expect("a warp");
                 alone.features.similarities(instructions, &current, &mut expected).expect("similarities");
                 assert_eq!((&together, taken.values()), (&alone, current.values()));
                 let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < crate::TOLERANCE * b.abs().max(1.0));
@@ -214,9 +213,9 @@ mod tests {
             now[3 * width] = f32::INFINITY;
             let (best, source) = (Instructions::best(), FeatureMap::from_values(Instructions::best(), grid, width, &before).expect("a map"));
             let (mut warped, mut taken) = (Warped::new(grid, width).expect("room"), FeatureMap::new(grid, width).expect("room"));
-            let mut take = |values: &[f32]| warped.warp_taken(best, &source, &flow, (&mut taken, values), &mut Vec::new());
-            assert_eq!(take(&now), Err(AriaError::NotFinite { patch: 3 }));
-            assert!(matches!(take(&now[1..]), Err(AriaError::Values { .. })));
+            assert!(matches!(taken.exchange(&mut now[1..].to_vec()), Err(AriaError::Values { .. })));
+            taken.exchange(&mut now).expect("values");
+            assert_eq!(warped.warp_compared(best, &source, &flow, &mut taken, &mut Vec::new()), Err(AriaError::NotFinite { patch: 3 }));
         }
     }
 

@@ -58,7 +58,7 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
         let (picture, real) = &frames[frame as usize];
         if frame % INTERVAL == 0 && frame >= INTERVAL {
             let (full, features) = &frames[(frame - INTERVAL) as usize];
-            runtime.full_frame(full.frame, &full.pose, features.values()).expect("a full frame");
+            runtime.full_frame(full.frame, &full.pose, &mut features.values().to_vec()).expect("a full frame");
             runtime.estimator_mut().set_structure(Structure::Depth(scene.camera().depths_of_patches(full)));
         }
         if frame < 3 * INTERVAL {
@@ -98,11 +98,14 @@ fn what_comes_in_the_wrong_order_or_shape_is_an_error() {
     let flow = CameraFlow::new(vitempo_aria::Intrinsics::with_field_of_view(grid, 1.0).expect("a lens"), Structure::Distant);
     let mut runtime = Runtime::new(Settings::new(grid, 8, [3, 3]), flow.clone()).expect("a runtime");
     let pose = vitempo_aria::Pose::default();
-    let features = vec![1.0; 30 * 8];
+    let mut features = vec![1.0; 30 * 8];
     assert_eq!(runtime.frame(0, &pose, 1), Err(AriaError::NoFullFrame));
-    runtime.full_frame(5, &pose, &features).expect("the first");
-    assert!(matches!(runtime.full_frame(5, &pose, &features), Err(AriaError::Order { .. })));
-    assert!(matches!(runtime.full_frame(6, &pose, &features[1..]), Err(AriaError::Values { .. })));
+    runtime.full_frame(5, &pose, &mut features).expect("the first");
+    assert!(matches!(runtime.full_frame(5, &pose, &mut features), Err(AriaError::Order { .. })));
+    assert!(matches!(runtime.full_frame(6, &pose, &mut features[1..].to_vec()), Err(AriaError::Values { .. })));
+    let mut rubbish = vec![f32::NAN; 30 * 8];
+    assert_eq!(runtime.full_frame(6, &pose, &mut rubbish), Err(AriaError::NotFinite { patch: 0 }));
+    assert!(rubbish.iter().all(|value| value.is_nan()), "what was refused is the caller's");
     assert!(matches!(runtime.frame(4, &pose, 1), Err(AriaError::Order { .. })));
     assert!(runtime.frame(7, &pose, 1).expect("a plan").cycles.is_empty());
     assert!(Runtime::new(Settings::new(grid, 0, [3, 3]), flow.clone()).is_err());

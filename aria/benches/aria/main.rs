@@ -74,7 +74,8 @@ impl Video {
 
 /// An implementation. What is timed: a full frame that arrives; a camera frame up to its plan; the update of a window.
 pub(crate) trait Machine {
-    fn full_frame(&mut self, frame: u64, seen: &Seen);
+    /// Takes `features`, the encoder's output, and may leave other room.
+    fn full_frame(&mut self, frame: u64, pose: &Pose, features: &mut Vec<f32>);
     fn depths(&mut self, depths: &[f32]);
     fn frame(&mut self, frame: u64, pose: &Pose) -> Vec<vitempo_aria::scheduler::Cycle>;
     fn update(&mut self, cycle: &vitempo_aria::scheduler::Cycle, features: &[f32]);
@@ -83,8 +84,8 @@ pub(crate) trait Machine {
 }
 
 impl Machine for Runtime<CameraFlow> {
-    fn full_frame(&mut self, frame: u64, seen: &Seen) {
-        self.full_frame(frame, &seen.pose, &seen.features).unwrap();
+    fn full_frame(&mut self, frame: u64, pose: &Pose, features: &mut Vec<f32>) {
+        self.full_frame(frame, pose, features).unwrap();
     }
 
     fn depths(&mut self, depths: &[f32]) {
@@ -111,6 +112,8 @@ const STEPS: [&str; 3] = ["full frame", "frame", "update"];
 struct Contender {
     name: &'static str,
     machine: Box<dyn Machine>,
+    /// Where the encoder puts what it makes of a full frame.
+    output: Vec<f32>,
     frame: u64,
     /// By round and step, mean of a round.
     us: Vec<[f64; 3]>,
@@ -118,7 +121,7 @@ struct Contender {
 
 impl Contender {
     fn new(name: &'static str, machine: impl Machine + 'static, video: &Video) -> Self {
-        let mut contender = Self { name, machine: Box::new(machine), frame: INTERVAL, us: Vec::new() };
+        let mut contender = Self { name, machine: Box::new(machine), output: Vec::new(), frame: INTERVAL, us: Vec::new() };
         contender.round(video);
         contender.us.clear();
         contender
@@ -128,7 +131,9 @@ impl Contender {
         let mut us = [0.0; 3];
         for _ in 0..TIMES {
             let captured = self.frame - INTERVAL;
-            us[0] += timed(|| self.machine.full_frame(captured, video.at(captured))).1;
+            let seen = video.at(captured);
+            self.output.clone_from(&seen.features);
+            us[0] += timed(|| self.machine.full_frame(captured, &seen.pose, &mut self.output)).1;
             self.machine.depths(&video.at(captured).depths);
             for frame in self.frame..self.frame + INTERVAL {
                 let (cycles, planned) = timed(|| self.machine.frame(frame, &video.at(frame).pose));

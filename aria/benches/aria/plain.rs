@@ -1,6 +1,6 @@
 //! The same steps as the paper's equations are written, loop by loop over features. What does not look at features (flow, hulls, windows, priorities) is the library's.
 
-use super::{CYCLE, Machine, Seen, Video, WIDTH};
+use super::{CYCLE, Machine, Video, WIDTH};
 use vitempo_aria::{
     CameraFlow, CameraMotion, Grid, PatchFlow, PatchSet, Pose, Region, Settings, Structure, group,
     scheduler::{Cycle, CyclePlanner, Request},
@@ -57,13 +57,28 @@ fn warp(grid: Grid, flow: &PatchFlow, source: &[f32]) -> Vec<f32> {
     out
 }
 
+/// The patches that are looked for: as many as possible of one parity, and in pairs.
+fn some_of(grid: Grid, patches: &[usize]) -> Vec<usize> {
+    let parity = |patch: usize| 2 * (grid.place(patch).0 % 2) + grid.place(patch).1 % 2;
+    let mut classes: Vec<Vec<usize>> = (0..4).map(|class| patches.iter().copied().filter(|patch| parity(*patch) == class).collect()).collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.len()));
+    let mut some = Vec::new();
+    for class in classes {
+        let wanted = MOST - some.len();
+        if class.len() <= wanted {
+            some.extend(class);
+            continue;
+        }
+        let (pairs, wanted) = (class.len() / 2, wanted / 2);
+        some.extend((0..wanted).flat_map(|n| class.iter().skip(2 * (n * pairs / wanted)).take(2)));
+        break;
+    }
+    some
+}
+
 /// The displacement that most similarity speaks for, less what distance costs, and a parabola for the fraction; over some of the patches, in pairs.
 fn displacement<'a>(grid: Grid, patches: &[usize], earlier: &[f32], now: impl Fn(usize) -> &'a [f32]) -> Option<[f32; 2]> {
-    let (pairs, wanted) = (patches.len() / 2, MOST / 2);
-    let some: Vec<usize> = match patches.len() {
-        few if few <= MOST => patches.to_vec(),
-        _ => (0..wanted).flat_map(|n| patches.iter().skip(2 * (n * pairs / wanted)).take(2)).copied().collect(),
-    };
+    let some = some_of(grid, patches);
     let side = 2 * RADIUS + 1;
     let mut votes = vec![(0.0f32, 0.0f32); (side * side) as usize];
     let cell = |down: isize, across: isize| ((down + RADIUS) * side + across + RADIUS) as usize;
@@ -142,25 +157,26 @@ impl Plain {
 }
 
 impl Machine for Plain {
-    fn full_frame(&mut self, frame: u64, seen: &Seen) {
+    fn full_frame(&mut self, frame: u64, now: &Pose, output: &mut Vec<f32>) {
+        let features = std::mem::take(output);
         let Some((then, pose, before)) = self.latest.take() else {
-            self.latest = Some((frame, seen.pose, seen.features.clone()));
+            self.latest = Some((frame, *now, features));
             return;
         };
-        let (grid, flow) = (self.grid, self.flow(&pose, &seen.pose));
+        let (grid, flow) = (self.grid, self.flow(&pose, now));
         let warped = warp(grid, &flow, &before);
         let dynamic =
-            PatchSet::of(grid, |patch| grid.holds(flow.sources()[patch]) && cosine(row(&warped, patch), row(&seen.features, patch)) < self.settings.threshold);
+            PatchSet::of(grid, |patch| grid.holds(flow.sources()[patch]) && cosine(row(&warped, patch), row(&features, patch)) < self.settings.threshold);
         let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(&flow, region.age(frame)))).collect();
         let groups = group(&dynamic, self.settings.tracking.smallest);
         self.regions = Vec::new();
         for found in groups {
             let id = self.identity(&mut free, &found.filled);
-            let moved = displacement(grid, &found.dynamic, &warped, |patch| row(&seen.features, patch)).unwrap_or([0.0; 2]);
+            let moved = displacement(grid, &found.dynamic, &warped, |patch| row(&features, patch)).unwrap_or([0.0; 2]);
             self.regions.push(Region { id, patches: found.filled, velocity: moved.map(|d| d / (frame - then) as f32), frame });
         }
         self.kept.retain(|(region, kept, ..)| *kept > frame && self.regions.iter().any(|other| other.id == *region));
-        self.latest = Some((frame, seen.pose, seen.features.clone()));
+        self.latest = Some((frame, *now, features));
     }
 
     fn depths(&mut self, depths: &[f32]) {

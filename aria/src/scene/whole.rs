@@ -136,7 +136,7 @@ impl Show<'_> {
             let frame = seen.picture.frame;
             if frame % way.interval() == 0 && frame >= way.interval() {
                 let full = self.latest(seen, way);
-                runtime.full_frame(full.picture.frame, &full.picture.pose, full.features.values())?;
+                runtime.full_frame(full.picture.frame, &full.picture.pose, &mut full.features.values().to_vec())?;
                 runtime.estimator_mut().set_structure(Structure::Depth(self.model.decode(&full.features, camera.grid).depths_m));
             }
             if frame < way.interval() {

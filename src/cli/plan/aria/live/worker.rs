@@ -42,7 +42,7 @@ impl<'a> Worker<'a> {
         let settings = Settings::new(show.top, width, [region.rows, region.cols]);
         let flow = CameraFlow::new(show.video.intrinsics(), Structure::Distant);
         let mut runtime = Runtime::new(settings, flow)?;
-        runtime.full_frame(0, &show.video.pose(0), &features(&first, show.top, show.top)?.0)?;
+        runtime.full_frame(0, &show.video.pose(0), &mut features(&first, show.top, show.top)?.0)?;
         let upper = region.cycle.interval(stage.wishes.confidence)[1];
         let rest = stage.plan.usable().next_back().map_or(1.0, |level| level.rest_ns).max(1.0);
         let full: Vec<u64> = stage.costs.levels.iter().take(show.levels).map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
@@ -79,7 +79,11 @@ impl<'a> Worker<'a> {
                 Some((answer, there)) if there <= now => {
                     let grid = self.show.stage.costs.levels.get(running.level).map_or(Ok(self.show.top), |level| Grid::new(level.rows, level.cols))?;
                     if self.system == System::Aria {
-                        self.runtime.full_frame(running.frame, &self.show.video.pose(running.frame as usize), &features(&answer, grid, self.show.top)?.0)?;
+                        self.runtime.full_frame(
+                            running.frame,
+                            &self.show.video.pose(running.frame as usize),
+                            &mut features(&answer, grid, self.show.top)?.0,
+                        )?;
                     }
                     self.ladder.observe(running.level, there - running.since_ns);
                     self.latest = running.frame;
