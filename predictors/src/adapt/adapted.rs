@@ -23,15 +23,35 @@ const MATTERS: f64 = 0.02;
 pub(crate) struct Hypothesis {
     pub weight: f64,
     pub theta: LogCosts,
-    /// Of `theta`, given the latencies.
+    pub slope: Slope,
+    /// Of `theta` and the slope, given the latencies.
     pub covariance: Matrix,
     /// Variance of a latency around the forecast.
     pub noise: f64,
-    /// Of models that sources have: what unit costs leave unexplained, and the variance of the whole logarithm.
+    /// Of models that sources have: what unit costs and the slope leave unexplained, and the variance of the whole logarithm.
     pub carried: BTreeMap<usize, (f64, f64)>,
     /// By operator of the catalogue: what to multiply likenesses with for what operators cost beyond their unit costs.
     #[serde(with = "single")]
     pub operators: Vec<f64>,
+}
+
+/// Whether models that take long elsewhere take relatively longer, or shorter, on a device: where work is spread over units that small models do not fill, it
+/// grows faster or slower than any sum of unit costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Slope {
+    /// The unit costs of elsewhere.
+    pub centre: LogCosts,
+    /// The logarithm there that slope leaves as it is.
+    pub middle: f64,
+    /// What it adds to the logarithm of a latency by each unit of the logarithm there.
+    pub value: f64,
+}
+
+impl Slope {
+    /// By how much the slope moves a model's logarithm, per unit of it.
+    pub fn loading(&self, workload: &Workload) -> f64 {
+        log_latency(workload, &self.centre).0 - self.middle
+    }
 }
 
 /// Numbers of which seven digits are enough, in a file.
@@ -48,6 +68,14 @@ pub(crate) mod single {
 }
 
 impl Hypothesis {
+    /// Logarithm of the latency, without what unit costs and the slope leave unexplained; its derivative by each unit cost and the slope; shares by operator.
+    pub fn log_latency(&self, workload: &Workload) -> (f64, Vec<f64>, Vec<f64>) {
+        let (log, mut gradient, by_operator) = log_latency_by_operator(workload, &self.theta);
+        let steep = self.slope.loading(workload);
+        gradient.push(steep);
+        (log + self.slope.value * steep, gradient, by_operator)
+    }
+
     /// What several that agree on where the device is say together: their mean, and the variance within and between them. `None` without any.
     pub fn merged(told: &[Self]) -> Option<Self> {
         let first = told.first()?;
@@ -55,6 +83,7 @@ impl Hypothesis {
         let mut merged = Self {
             weight,
             theta: vec![0.0; first.theta.len()],
+            slope: Slope { value: told.iter().map(|h| h.weight / weight * h.slope.value).sum(), ..first.slope.clone() },
             covariance: Matrix::zeros(first.covariance.rows, first.covariance.columns),
             noise: 0.0,
             carried: BTreeMap::new(),
@@ -67,7 +96,8 @@ impl Hypothesis {
         }
         for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
             merged.covariance.add(&h.covariance, share);
-            let away: Vec<f64> = h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
+            let mut away: Vec<f64> = h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
+            away.push(h.slope.value - merged.slope.value);
             merged.covariance.add_outer(&away, share);
         }
         let moments = |model: &usize| {
@@ -118,10 +148,10 @@ impl Adapted {
         let compared = self.catalogue.compare(workload);
         let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
         for h in &self.hypotheses {
-            let (log, shares, by_operator) = log_latency_by_operator(workload, &h.theta);
+            let (log, gradient, by_operator) = h.log_latency(workload);
             let (offset, variance) = model.and_then(|m| h.carried.get(&m)).copied().unwrap_or_else(|| {
                 unknown += h.weight;
-                (compared.dot(&by_operator, &h.operators), dot(&shares, &h.covariance.times(&shares)).max(0.0))
+                (compared.dot(&by_operator, &h.operators), dot(&gradient, &h.covariance.times(&gradient)).max(0.0))
             });
             mean += h.weight * (log + offset);
             square += h.weight * (log + offset).powi(2);

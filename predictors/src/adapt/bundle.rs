@@ -3,6 +3,7 @@
 use super::{
     adapted::{Adapted, Forecast, Hypothesis, LEVEL},
     charge::{COSTS, UnitCost, Workload},
+    mixture::MOVES,
     roofline::log_latency,
 };
 use crate::{
@@ -16,7 +17,7 @@ use vitempo_graph::{
 };
 
 /// Version of the file format.
-pub const ADAPTED_VERSION: u32 = 1;
+pub const ADAPTED_VERSION: u32 = 2;
 const ENVELOPE: Envelope = Envelope { magic: b"VTADAPTD", version: ADAPTED_VERSION };
 
 /// A device known by a few end-to-end latencies.
@@ -84,8 +85,14 @@ impl AdaptedBundle {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let bundle: Self = serde_json::from_slice(&ENVELOPE.open(bytes)?).map_err(|e| format!("it cannot be read: {e}"))?;
         let sane = |h: &Hypothesis| {
-            let numbers = h.theta.iter().chain(&h.covariance.data).chain(&h.operators).chain([&h.weight, &h.noise]);
-            let shaped = h.theta.len() == COSTS && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (COSTS, COSTS, COSTS * COSTS);
+            let numbers = h.theta.iter().chain(&h.covariance.data).chain(&h.operators).chain(&h.slope.centre).chain([
+                &h.slope.middle,
+                &h.slope.value,
+                &h.weight,
+                &h.noise,
+            ]);
+            let shaped = (h.theta.len(), h.slope.centre.len()) == (COSTS, COSTS)
+                && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (MOVES, MOVES, MOVES * MOVES);
             shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e9)
         };
         let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;

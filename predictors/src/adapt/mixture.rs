@@ -5,7 +5,7 @@
 //! source `s` apart. The same `z_s` move what sources leave unexplained of models and of operators (`beyond.rs`). A source that is not alike gets no weight.
 
 use super::{
-    adapted::{Adapted, Hypothesis},
+    adapted::{Adapted, Hypothesis, Slope},
     alike::{Catalogue, Compared},
     beyond::Beyond,
     charge::{COSTS, Workload},
@@ -16,6 +16,7 @@ use super::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     rc::Rc,
 };
 
@@ -42,6 +43,10 @@ const SPEED: f64 = 0.05;
 const SAME_KIND: f64 = 100.0;
 /// The part of the covariance over sources that is left around one source.
 const NEAR_ONE: f64 = 0.1;
+/// Numbers of a device that all hypotheses have: unit costs and the slope. Behind them comes `z`.
+pub(crate) const MOVES: usize = COSTS + 1;
+/// Variance of the slope ([`Slope`]).
+const SLOPE: f64 = 0.01;
 /// Hypotheses that are less likely than this share of the likeliest are left out.
 const LEAST: f64 = 1e-2;
 
@@ -145,15 +150,16 @@ impl<'a> Centre<'a> {
         Self { share, beyond: around.beyond.around(one, NEAR_ONE.sqrt()), ..around }
     }
 
-    /// Of unit costs and `z`.
-    fn covariance(&self, scale: f64, own: f64) -> Matrix {
-        let sources = self.directions.len();
-        let mut out = Matrix::zeros(COSTS + sources, COSTS + sources);
+    /// Of unit costs, the slope and `z`.
+    fn covariance(&self, scale: f64, own: f64, slope: f64) -> Matrix {
+        let size = MOVES + self.directions.len();
+        let mut out = Matrix::zeros(size, size);
         out.add_corner(&spread(own + scale * self.variance, SPEED));
+        out.data[COSTS * size + COSTS] = slope;
         for (s, direction) in self.directions.iter().enumerate() {
             let mut column = direction.clone();
-            column.resize(COSTS + sources, 0.0);
-            column[COSTS + s] = 1.0;
+            column.resize(size, 0.0);
+            column[MOVES + s] = 1.0;
             out.add_outer(&column, scale);
         }
         out
@@ -169,29 +175,33 @@ impl<'a> Centre<'a> {
         let operators = Matrix::from_rows(&operators);
         let together = Matrix::from_rows(&likeness).times_transposed(&operators);
         let log_ns: Vec<f64> = rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
-        let apart: f64 = rows.iter().zip(&log_ns).map(|(r, y)| y - log_latency(r.workload, &self.mean).0).sum();
-        let faster = apart / rows.len().max(1) as f64;
+        let at_centre: Vec<f64> = rows.iter().map(|r| log_latency(r.workload, &self.mean).0).collect();
+        let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let middle = mean_of(&at_centre);
+        let faster = mean_of(&log_ns) - middle;
         let mut mean: Vec<f64> = self.mean.iter().map(|m| m + faster).collect();
-        mean.resize(COSTS + self.directions.len(), 0.0);
+        mean.resize(MOVES + self.directions.len(), 0.0);
         let mut data = Data {
             workloads: rows.iter().map(|r| r.workload).collect(),
-            loadings: offsets.into_iter().map(|(_, loading)| loading).collect(),
+            loadings: at_centre.iter().zip(offsets).map(|(log, (_, loading))| iter::once(log - middle).chain(loading).collect()).collect(),
             log_ns,
             noise: Matrix::default(),
             heavy_tails: None,
         };
+        // Without latencies there is no middle for it to turn around.
+        let slope = if rows.is_empty() { 0.0 } else { SLOPE };
         let combinations = SCALES.len() * OWN.len() * STRAYING.len() * NOISES.len();
         let log_share = (self.share / combinations as f64).ln();
         let mut fits = Vec::with_capacity(combinations);
         for (scale, own) in SCALES.iter().flat_map(|&s| OWN.iter().map(move |&o| (s, o))) {
-            let prior = Rc::new(Prior { mean: mean.clone(), covariance: self.covariance(scale, own) });
+            let prior = Rc::new(Prior { mean: mean.clone(), covariance: self.covariance(scale, own, slope) });
             for (straying, noise) in STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n))) {
                 data.noise = Matrix::diagonal(rows.len(), noise * noise);
                 data.noise.add(&together, straying);
                 data.heavy_tails = Some((FREEDOM, noise * noise));
                 let posterior = fit(&prior, &data, &prior.mean);
                 let strayed = operators.transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
-                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: Rc::clone(&prior), posterior, strayed, noise });
+                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: Rc::clone(&prior), posterior, strayed, noise, middle });
             }
         }
         fits
@@ -207,11 +217,15 @@ struct Fit<'a> {
     /// By operator: what to multiply likenesses with for what the measured models' operators cost beyond what sources tell.
     strayed: Vec<f64>,
     noise: f64,
+    /// Mean of the logarithms at the centre of the measured models.
+    middle: f64,
 }
 
 impl Fit<'_> {
     fn settle(&self, weight: f64, models: &[(usize, &Workload, Compared)], size: usize) -> Hypothesis {
-        let (theta, moves) = self.posterior.theta.split_at(COSTS);
+        let (costs, moves) = self.posterior.theta.split_at(MOVES);
+        let (theta, slope) = costs.split_at(COSTS);
+        let slope = Slope { centre: self.centre.mean.clone(), middle: self.middle, value: slope[0] };
         let covariance = self.posterior.covariance(&self.prior);
         let mut operators = self.centre.beyond.operators(moves);
         operators.resize(size, 0.0);
@@ -220,11 +234,12 @@ impl Fit<'_> {
             let (_, mut gradient, shares) = log_latency_by_operator(workload, theta);
             let (offset, loading) = self.centre.beyond.offset(*m, &compared.weigh(&shares, size));
             let offset = offset + dot(&loading, moves) + compared.dot(&shares, &self.strayed);
+            gradient.push(slope.loading(workload));
             gradient.extend(loading);
             (*m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0)))
         };
         let carried = if self.centre.directions.is_empty() { BTreeMap::new() } else { models.iter().map(carry).collect() };
-        let covariance = covariance.corner(COSTS);
-        Hypothesis { weight, theta: theta.to_vec(), covariance, noise: self.noise * self.noise, carried, operators }
+        let covariance = covariance.corner(MOVES);
+        Hypothesis { weight, theta: theta.to_vec(), slope, covariance, noise: self.noise * self.noise, carried, operators }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{
     adapted::Adapted,
-    charge::{COSTS, Workload},
+    charge::Workload,
     gaussian::{Matrix, dot},
-    roofline::log_latency,
+    mixture::MOVES,
 };
 
 impl Adapted {
@@ -35,8 +35,8 @@ impl Adapted {
         let mut mean = vec![0.0; n];
         let mut all = Vec::new();
         for h in &self.hypotheses {
-            let (logs, shares): (Vec<f64>, Vec<Vec<f64>>) = workloads.iter().map(|w| log_latency(w, &h.theta)).unzip();
-            let gradient = if n == 0 { Matrix::zeros(0, COSTS) } else { Matrix::from_rows(&shares) };
+            let (logs, gradients): (Vec<f64>, Vec<Vec<f64>>) = workloads.iter().map(|w| h.log_latency(w)).map(|(log, gradient, _)| (log, gradient)).unzip();
+            let gradient = if n == 0 { Matrix::zeros(0, MOVES) } else { Matrix::from_rows(&gradients) };
             out.add(&gradient.times_transposed(&h.covariance).times_transposed(&gradient), h.weight);
             mean.iter_mut().zip(&logs).for_each(|(m, l)| *m += h.weight * l);
             all.push((h.weight, logs));

@@ -106,6 +106,25 @@ fn what_sources_share_is_carried_over() {
 }
 
 #[test]
+fn long_models_may_be_longer_still() {
+    let models = models(60);
+    let sources: Vec<Source> = (0..6).map(|n| source(n, &models[..40], &device(n, 0.2))).collect();
+    let population = Population::learn(&models, &sources);
+    let costs = device(8, 0.2);
+    let middle = models.iter().map(|w| latency(w, &costs).ln()).sum::<f64>() / models.len() as f64;
+    let actual = |i: usize| (middle + 1.15 * (latency(&models[i], &costs).ln() - middle)).exp();
+    let given: Vec<Measured> = (0..10).map(|model| Measured { model, ns: actual(model) }).collect();
+    let adapted = adapt(&population, &models, &given, Some(&Trait("npu".to_owned())));
+    let errors = |known: bool, from: usize, to: usize| {
+        let truth: Vec<f64> = (from..to).map(actual).collect();
+        let points: Vec<f64> = (from..to).map(|i| adapted.forecast(&models[i], known.then_some(i)).latency_ns().0).collect();
+        metrics::mape(&truth, &points)
+    };
+    let (known, unknown) = (errors(true, 10, 40), errors(false, 40, 60));
+    assert!(known < 4.0 && unknown < 4.0, "{known} % of models that sources have, {unknown} % of others");
+}
+
+#[test]
 fn says_what_latencies_do_not_constrain_and_what_to_measure() {
     let mut models = models(12);
     let token = vec![(UnitCost::LaunchDynamic, 1.0), (UnitCost::Dynamic, 1e8)];
@@ -134,6 +153,8 @@ fn bad_input_gives_a_wide_forecast_and_no_panic() {
     let given = measured(&models, &device(2, 0.3), 3);
     let forecast = adapt(&Population::learn(&models, &[partly]), &models, &given, None).forecast(&models[0], Some(0));
     assert!(forecast.log_ns.is_finite() && forecast.half_width.is_finite(), "one latency of a source that is no number spoils nothing");
+    let nothing_measured = adapt(&Population::learn(&models, &[source(1, &models, &device(1, 0.3))]), &models, &[], None).forecast(&models[0], Some(0));
+    assert!(nothing_measured.log_ns.is_finite() && nothing_measured.half_width < 3.0, "what the population says: {nothing_measured:?}");
     assert!(adapt(&population, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite());
     assert_eq!(UnitCost::ALL.len(), COSTS);
 }
