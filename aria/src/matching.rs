@@ -134,7 +134,7 @@ impl Sweep {
 
     /// Every second one within reach, none among them.
     pub fn coarse(reach: usize) -> Self {
-        Self { doublings: 1, ..Self::all(reach - reach % Self::COARSE) }
+        Self { doublings: Self::COARSE.ilog2(), ..Self::all(reach - reach % Self::COARSE) }
     }
 
     /// One and its neighbours within reach.

@@ -178,13 +178,11 @@ impl<F: FlowEstimator> Runtime<F> {
         }
         let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
         self.next.exchange(features)?;
-        let found = match warp_and_identify(best, &mut self.earlier, &latest.features, &flow, &mut self.next, threshold) {
-            Ok(found) => found,
-            Err(error) => {
-                self.next.exchange(features)?;
-                return Err(error);
-            }
-        };
+        let found = warp_and_identify(best, &mut self.earlier, &latest.features, &flow, &mut self.next, threshold);
+        if found.is_err() {
+            self.next.exchange(features)?;
+        }
+        let found = found?;
         let full = FullFrames { warped: &self.earlier.features, current: &self.next, flow: &flow, frames: frame - latest.frame };
         self.tracker.find(best, frame, full, &found)?;
         self.found = Some(found);

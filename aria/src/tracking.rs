@@ -122,9 +122,10 @@ impl Tracking {
         let parity = |patch: usize| matching::parity(grid.place(patch).0, grid.place(patch).1);
         let mut classes: [Vec<usize>; 4] = std::array::from_fn(|class| patches.iter().copied().filter(|patch| parity(*patch) == class).collect());
         classes.sort_by_key(|class| std::cmp::Reverse(class.len()));
-        let mut chosen = Vec::with_capacity(self.most.max(2));
+        let most = self.most.max(2);
+        let mut chosen = Vec::with_capacity(most);
         for class in &classes {
-            let wanted = self.most.max(2) - chosen.len();
+            let wanted = most - chosen.len();
             if class.len() <= wanted {
                 chosen.extend_from_slice(class);
             } else {

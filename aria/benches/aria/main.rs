@@ -134,7 +134,7 @@ impl Contender {
             let seen = video.at(captured);
             self.output.clone_from(&seen.features);
             us[0] += timed(|| self.machine.full_frame(captured, &seen.pose, &mut self.output)).1;
-            self.machine.depths(&video.at(captured).depths);
+            self.machine.depths(&seen.depths);
             for frame in self.frame..self.frame + INTERVAL {
                 let (cycles, planned) = timed(|| self.machine.frame(frame, &video.at(frame).pose));
                 us[1] += planned / INTERVAL as f64;
