@@ -1,6 +1,6 @@
 //! Which patches moved? Equation (1): those whose features are no longer similar to what the camera's motion alone would show there.
 
-use crate::{AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped};
+use crate::{AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedWhole};
 
 /// The paper's threshold on cosine similarity (figure 9).
 pub const THRESHOLD: f32 = 0.9;
@@ -24,13 +24,13 @@ pub fn identify(instructions: Instructions, warped: &Warped, current: &FeatureMa
     check(threshold)?;
     let mut similarities = Vec::new();
     warped.features.similarities(instructions, current, &mut similarities)?;
-    Ok(below_threshold(warped, similarities, threshold))
+    Ok(below_threshold(&warped.unseen, similarities, threshold))
 }
 
 /// Warps a full frame into the next, fills in the lengths of that one's features, and compares the two: in one pass over the features.
 pub(crate) fn warp_and_identify(
     instructions: Instructions,
-    warped: &mut Warped,
+    warped: &mut WarpedWhole,
     earlier: &FeatureMap,
     flow: &PatchFlow,
     current: &mut FeatureMap,
@@ -39,7 +39,7 @@ pub(crate) fn warp_and_identify(
     check(threshold)?;
     let mut similarities = Vec::new();
     warped.warp_compared(instructions, earlier, flow, current, &mut similarities)?;
-    Ok(below_threshold(warped, similarities, threshold))
+    Ok(below_threshold(&warped.unseen, similarities, threshold))
 }
 
 fn check(threshold: f32) -> Result<(), AriaError> {
@@ -47,13 +47,13 @@ fn check(threshold: f32) -> Result<(), AriaError> {
     if fits { Ok(()) } else { Err(AriaError::setting("the threshold on cosine similarity", threshold, "between -1 and 1")) }
 }
 
-fn below_threshold(warped: &Warped, mut similarities: Vec<f32>, threshold: f32) -> Identified {
-    for patch in warped.unseen.iter() {
+fn below_threshold(unseen: &PatchSet, mut similarities: Vec<f32>, threshold: f32) -> Identified {
+    for patch in unseen.iter() {
         similarities[patch] = -1.0;
     }
-    let below = |patch: usize| similarities[patch] < threshold && !warped.unseen.contains(patch);
-    let dynamic = PatchSet::of(warped.features.grid(), below);
-    Identified { dynamic, unseen: warped.unseen.clone(), similarities }
+    let below = |patch: usize| similarities[patch] < threshold && !unseen.contains(patch);
+    let dynamic = PatchSet::of(unseen.grid(), below);
+    Identified { dynamic, unseen: unseen.clone(), similarities }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Instructions {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            all.extend((avx2 && is_x86_feature_detected!("avx512f")).then_some(Self(Set::Avx512)));
+            all.extend((avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")).then_some(Self(Set::Avx512)));
             all.extend(avx2.then_some(Self(Set::Avx2)));
         }
         all.push(Self::PORTABLE);

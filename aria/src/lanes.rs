@@ -19,6 +19,18 @@ pub(crate) trait Lanes: Copy {
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self;
     /// Sums over the numbers of four registers.
     unsafe fn totals(four: &[Self; 4]) -> [f32; 4];
+    /// A register of twice as many whole numbers of 16 bits.
+    type Whole: Copy;
+    /// A register of `COUNT` sums of products of those.
+    type Sums: Copy;
+    /// Two registers, rounded to whole numbers side by side.
+    unsafe fn store_rounded(two: [Self; 2], to: *mut i16);
+    unsafe fn load_whole(from: *const i16) -> Self::Whole;
+    unsafe fn no_sums() -> Self::Sums;
+    /// The products of two registers added up in pairs, and `plus`.
+    unsafe fn products(a: Self::Whole, b: Self::Whole, plus: Self::Sums) -> Self::Sums;
+    /// Sums over the sums of four registers.
+    unsafe fn whole_totals(four: &[Self::Sums; 4]) -> [i32; 4];
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -49,6 +61,38 @@ impl Lanes for __m512 {
                 *half = _mm256_add_ps(_mm512_castps512_ps256(*whole), upper);
             }
             __m256::totals(&halves)
+        }
+    }
+    type Whole = __m512i;
+    type Sums = __m512i;
+    #[inline(always)]
+    unsafe fn store_rounded(two: [Self; 2], to: *mut i16) {
+        unsafe {
+            for (half, numbers) in two.into_iter().enumerate() {
+                _mm256_storeu_si256(to.add(half * Self::COUNT).cast(), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(numbers)));
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_whole(from: *const i16) -> __m512i {
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn no_sums() -> __m512i {
+        unsafe { _mm512_setzero_si512() }
+    }
+    #[inline(always)]
+    unsafe fn products(a: __m512i, b: __m512i, plus: __m512i) -> __m512i {
+        unsafe { _mm512_add_epi32(_mm512_madd_epi16(a, b), plus) }
+    }
+    #[inline(always)]
+    unsafe fn whole_totals(four: &[__m512i; 4]) -> [i32; 4] {
+        unsafe {
+            let mut halves = [_mm256_setzero_si256(); 4];
+            for (half, whole) in halves.iter_mut().zip(four) {
+                *half = _mm256_add_epi32(_mm512_castsi512_si256(*whole), _mm512_extracti64x4_epi64::<1>(*whole));
+            }
+            __m256::whole_totals(&halves)
         }
     }
 }
@@ -83,6 +127,37 @@ impl Lanes for __m256 {
             out
         }
     }
+    type Whole = __m256i;
+    type Sums = __m256i;
+    #[inline(always)]
+    unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
+        unsafe {
+            let mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(first), _mm256_cvtps_epi32(second));
+            _mm256_storeu_si256(to.cast(), _mm256_permute4x64_epi64::<0b11_01_10_00>(mixed));
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_whole(from: *const i16) -> __m256i {
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn no_sums() -> __m256i {
+        unsafe { _mm256_setzero_si256() }
+    }
+    #[inline(always)]
+    unsafe fn products(a: __m256i, b: __m256i, plus: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi32(_mm256_madd_epi16(a, b), plus) }
+    }
+    #[inline(always)]
+    unsafe fn whole_totals(four: &[__m256i; 4]) -> [i32; 4] {
+        unsafe {
+            let pairs = [_mm256_hadd_epi32(four[0], four[1]), _mm256_hadd_epi32(four[2], four[3])];
+            let halves = _mm256_hadd_epi32(pairs[0], pairs[1]);
+            let mut out = [0; 4];
+            _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves)));
+            out
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -111,6 +186,35 @@ impl Lanes for __m128 {
             _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
             let mut out = [0.0; 4];
             _mm_storeu_ps(out.as_mut_ptr(), _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d)));
+            out
+        }
+    }
+    type Whole = __m128i;
+    type Sums = __m128i;
+    #[inline(always)]
+    unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
+        unsafe { _mm_storeu_si128(to.cast(), _mm_packs_epi32(_mm_cvtps_epi32(first), _mm_cvtps_epi32(second))) }
+    }
+    #[inline(always)]
+    unsafe fn load_whole(from: *const i16) -> __m128i {
+        unsafe { _mm_loadu_si128(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn no_sums() -> __m128i {
+        unsafe { _mm_setzero_si128() }
+    }
+    #[inline(always)]
+    unsafe fn products(a: __m128i, b: __m128i, plus: __m128i) -> __m128i {
+        unsafe { _mm_add_epi32(_mm_madd_epi16(a, b), plus) }
+    }
+    #[inline(always)]
+    unsafe fn whole_totals(four: &[__m128i; 4]) -> [i32; 4] {
+        unsafe {
+            let [mut a, mut b, mut c, mut d] = four.map(|sums| _mm_castsi128_ps(sums));
+            _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
+            let [a, b, c, d] = [a, b, c, d].map(|sums| _mm_castps_si128(sums));
+            let mut out = [0; 4];
+            _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_add_epi32(_mm_add_epi32(a, c), _mm_add_epi32(b, d)));
             out
         }
     }
@@ -156,6 +260,30 @@ impl Lanes for Four {
         }
         out
     }
+    type Whole = [i16; 8];
+    type Sums = [i32; 4];
+    #[inline(always)]
+    unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
+        let whole = |number: f32| number.round_ties_even() as i16;
+        unsafe { to.cast::<[[i16; 4]; 2]>().write_unaligned([first.0.map(whole), second.0.map(whole)]) }
+    }
+    #[inline(always)]
+    unsafe fn load_whole(from: *const i16) -> [i16; 8] {
+        unsafe { from.cast::<[i16; 8]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn no_sums() -> [i32; 4] {
+        [0; 4]
+    }
+    #[inline(always)]
+    unsafe fn products(a: [i16; 8], b: [i16; 8], plus: [i32; 4]) -> [i32; 4] {
+        let product = |i: usize| i32::from(a[i]) * i32::from(b[i]);
+        std::array::from_fn(|i| plus[i] + product(i) + product(i + 4))
+    }
+    #[inline(always)]
+    unsafe fn whole_totals(four: &[[i32; 4]; 4]) -> [i32; 4] {
+        four.map(|sums| sums.iter().sum())
+    }
 }
 
 /// `fn name(instructions, arguments...)`: runs `body::<Lanes>(arguments...)`, compiled for the instructions.
@@ -163,7 +291,7 @@ macro_rules! vectorised {
     ($visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident) => {
         $visibility fn $name(instructions: $crate::Instructions, $($argument: $type),*) $(-> $out)? {
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx2,fma")]
+            #[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
             fn avx512($($argument: $type),*) $(-> $out)? {
                 // SAFETY: this function is for the instructions that the registers need.
                 unsafe { $body::<std::arch::x86_64::__m512>($($argument),*) }
@@ -263,80 +391,176 @@ pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: 
     products
 }
 
-/// What is added up while rows are blended: squares of what comes out; its products with another row, and the squares of that.
-#[derive(Clone, Copy)]
-struct Sums<L> {
-    squares: L,
-    products: L,
-    others: L,
-}
+/// Rows of whole numbers end with zeros, so that their length is a multiple of this and of what a register holds.
+pub(crate) const WHOLE: usize = 32;
 
-/// `out` becomes the weighted sum of four rows, as far as the shortest goes. Returns the squared length of `out` and, if `COMPARED`, its inner product with
-/// `other`, and the squared length of that: what was computed is used while it is in registers.
+/// Inner products of `Q` queries with [`ROWS`] rows, all of whole numbers and of one length. What lies beyond a multiple of [`WHOLE`] does not count.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn blend<L: Lanes, const COMPARED: bool>(rows: [&[f32]; 4], weights: [f32; 4], out: &mut [f32], other: &[f32]) -> [f32; 3] {
-    let shortest = rows.iter().map(|row| row.len()).min().unwrap_or(0).min(out.len());
-    let length = if COMPARED { shortest.min(other.len()) } else { shortest };
-    let whole = length - length % L::COUNT;
-    // SAFETY: every load and store begins at least a register's length before the end of all rows.
-    let [mut square, mut product, mut others] = unsafe {
-        let mut spread = [L::splat(0.0); 4];
-        for (spread, weight) in spread.iter_mut().zip(weights) {
-            *spread = L::splat(weight);
-        }
-        let nothing = L::splat(0.0);
-        // Two of each, so that a sum need not wait for the last one.
-        let mut sums = [Sums { squares: nothing, products: nothing, others: nothing }; 2];
+pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize>(queries: [&[i16]; Q], rows: [&[i16]; ROWS]) -> [[i32; ROWS]; Q] {
+    let length = queries.iter().chain(&rows).map(|row| row.len()).min().unwrap_or(0);
+    let whole = length - length % WHOLE;
+    // SAFETY: every load begins at least a register's length before the end of all rows.
+    unsafe {
+        let mut sums = [[L::no_sums(); ROWS]; Q];
         let mut at = 0;
         while at < whole {
-            for sums in &mut sums {
+            let loaded = rows.map(|row| L::load_whole(row.as_ptr().add(at)));
+            for (sums, query) in sums.iter_mut().zip(&queries) {
+                let query = L::load_whole(query.as_ptr().add(at));
+                for (sum, row) in sums.iter_mut().zip(&loaded) {
+                    *sum = L::products(query, *row, *sum);
+                }
+            }
+            at += 2 * L::COUNT;
+        }
+        let mut products = [[0; ROWS]; Q];
+        for (products, sums) in products.iter_mut().zip(&sums) {
+            *products = L::whole_totals(sums);
+        }
+        products
+    }
+}
+
+/// `out` becomes `row` times `by`, rounded, as far as the shorter goes.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+pub(crate) unsafe fn round<L: Lanes>(row: &[f32], by: f32, out: &mut [i16]) {
+    let length = row.len().min(out.len());
+    let whole = length - length % (2 * L::COUNT);
+    // SAFETY: every load and store begins at least two registers' length before the end of both rows.
+    unsafe {
+        let (spread, nothing) = (L::splat(by), L::splat(0.0));
+        let mut at = 0;
+        while at < whole {
+            let two = [at, at + L::COUNT].map(|at| L::load(row.as_ptr().add(at)).multiply_add(spread, nothing));
+            L::store_rounded(two, out.as_mut_ptr().add(at));
+            at += 2 * L::COUNT;
+        }
+    }
+    for (out, value) in out[whole..length].iter_mut().zip(&row[whole..length]) {
+        *out = (value * by).round_ties_even() as i16;
+    }
+}
+
+/// Four rows and what each counts.
+#[derive(Clone, Copy)]
+pub(crate) struct Blend<'a> {
+    pub rows: [&'a [f32]; 4],
+    pub weights: [f32; 4],
+}
+
+impl Blend<'_> {
+    fn length(&self) -> usize {
+        self.rows.iter().map(|row| row.len()).min().unwrap_or(0)
+    }
+
+    fn at(&self, at: usize) -> f32 {
+        self.rows.iter().zip(self.weights).map(|(row, weight)| row[at] * weight).sum()
+    }
+
+    /// # Safety
+    /// As [`Lanes`].
+    #[inline(always)]
+    unsafe fn spread<L: Lanes>(&self) -> [L; 4] {
+        // SAFETY: as for this function.
+        self.weights.map(|weight| unsafe { L::splat(weight) })
+    }
+
+    /// # Safety
+    /// As [`Lanes`]; all rows go on for a register's length after `at`.
+    #[inline(always)]
+    unsafe fn load<L: Lanes>(&self, weights: &[L; 4], at: usize) -> L {
+        // SAFETY: as for this function.
+        unsafe {
+            let mut mixed = L::splat(0.0);
+            for (row, weight) in self.rows.iter().zip(weights) {
+                mixed = L::load(row.as_ptr().add(at)).multiply_add(*weight, mixed);
+            }
+            mixed
+        }
+    }
+}
+
+/// `out` becomes the weighted sum of four rows, as far as the shortest goes. Returns its squared length.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
+    let length = blend.length().min(out.len());
+    let whole = length - length % L::COUNT;
+    // SAFETY: every load and store begins at least a register's length before the end of all rows.
+    let mut square = unsafe {
+        let weights = blend.spread::<L>();
+        // Four, so that a sum need not wait for the last one.
+        let mut sums = [L::splat(0.0); 4];
+        let mut at = 0;
+        while at < whole {
+            for sum in &mut sums {
                 if at < whole {
-                    blend_at::<L, COMPARED>(&rows, &spread, out, other, at, sums);
+                    let mixed = blend.load(&weights, at);
+                    mixed.store(out.as_mut_ptr().add(at));
+                    *sum = mixed.multiply_add(mixed, *sum);
                 }
                 at += L::COUNT;
             }
         }
+        let [a, b, c, d] = L::totals(&sums);
+        (a + b) + (c + d)
+    };
+    for (at, out) in out.iter_mut().enumerate().take(length).skip(whole) {
+        *out = blend.at(at);
+        square += *out * *out;
+    }
+    square
+}
+
+/// `out` becomes the weighted sum of four rows, rounded, as far as the shortest goes. Returns the squared length of the sum, its inner product with `other`, and
+/// the squared length of that: what was computed is used while it is in registers.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+pub(crate) unsafe fn blend_compared<L: Lanes>(blend: Blend, out: &mut [i16], other: &[f32]) -> [f32; 3] {
+    let length = blend.length().min(out.len()).min(other.len());
+    let whole = length - length % (2 * L::COUNT);
+    // SAFETY: every load and store begins at least two registers' length before the end of all rows.
+    let [mut square, mut product, mut others] = unsafe {
+        let weights = blend.spread::<L>();
+        // By kind, for each of two registers.
+        let mut sums = [[L::splat(0.0); 2]; 3];
+        let mut at = 0;
+        while at < whole {
+            let mut two = [L::splat(0.0); 2];
+            for (half, mixed) in two.iter_mut().enumerate() {
+                let at = at + half * L::COUNT;
+                *mixed = blend.load(&weights, at);
+                let other = L::load(other.as_ptr().add(at));
+                sums[0][half] = mixed.multiply_add(*mixed, sums[0][half]);
+                sums[1][half] = mixed.multiply_add(other, sums[1][half]);
+                sums[2][half] = other.multiply_add(other, sums[2][half]);
+            }
+            L::store_rounded(two, out.as_mut_ptr().add(at));
+            at += 2 * L::COUNT;
+        }
         let one = L::splat(1.0);
-        let [a, b] = sums;
-        let totals =
-            L::totals(&[a.squares.multiply_add(one, b.squares), a.products.multiply_add(one, b.products), a.others.multiply_add(one, b.others), nothing]);
+        let [squares, products, others] = sums.map(|[a, b]| a.multiply_add(one, b));
+        let totals = L::totals(&[squares, products, others, L::splat(0.0)]);
         [totals[0], totals[1], totals[2]]
     };
     for at in whole..length {
-        let mixed: f32 = rows.iter().zip(weights).map(|(row, weight)| row[at] * weight).sum();
-        out[at] = mixed;
+        let mixed = blend.at(at);
+        out[at] = mixed.round_ties_even() as i16;
         square += mixed * mixed;
-        if COMPARED {
-            product += mixed * other[at];
-            others += other[at] * other[at];
-        }
+        product += mixed * other[at];
+        others += other[at] * other[at];
     }
     [square, product, others]
-}
-
-/// One register's length of [`blend`].
-///
-/// # Safety
-/// As [`Lanes`]; all rows go on for a register's length after `at`.
-#[inline(always)]
-unsafe fn blend_at<L: Lanes, const COMPARED: bool>(rows: &[&[f32]; 4], weights: &[L; 4], out: &mut [f32], other: &[f32], at: usize, sums: &mut Sums<L>) {
-    // SAFETY: as for this function.
-    unsafe {
-        let mut mixed = L::splat(0.0);
-        for (row, weight) in rows.iter().zip(weights) {
-            mixed = L::load(row.as_ptr().add(at)).multiply_add(*weight, mixed);
-        }
-        mixed.store(out.as_mut_ptr().add(at));
-        sums.squares = mixed.multiply_add(mixed, sums.squares);
-        if COMPARED {
-            let other = L::load(other.as_ptr().add(at));
-            sums.products = mixed.multiply_add(other, sums.products);
-            sums.others = other.multiply_add(other, sums.others);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -359,13 +583,35 @@ mod tests {
                 assert!((product - expected(&rows[0], row)).abs() < 1e-4);
             }
             let mut out = vec![0.0; length];
-            // SAFETY: as above.
-            let [square, product, other] = unsafe { blend::<Four, true>(four, [0.1, 0.2, 0.3, 0.4], &mut out, &rows[0]) };
-            assert!((other - expected(&rows[0], &rows[0])).abs() < 1e-4);
-            assert!((product - expected(&out, &rows[0])).abs() < 1e-4);
             let mixed = |at: usize| 0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at];
+            // SAFETY: as above.
+            let square = unsafe { blend::<Four>(Blend { rows: four, weights: [0.1, 0.2, 0.3, 0.4] }, &mut out) };
             assert!(out.iter().enumerate().all(|(at, value)| (value - mixed(at)).abs() < 1e-5));
             assert!((square - expected(&out, &out)).abs() < 1e-4);
+            let mut whole = vec![0; length];
+            // SAFETY: as above.
+            let [square, product, other] = unsafe { blend_compared::<Four>(Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0] }, &mut whole, &rows[0]) };
+            assert!((other - expected(&rows[0], &rows[0])).abs() < 1e-4);
+            assert!((product - 1e3 * expected(&out, &rows[0])).abs() < 0.1);
+            assert!((square - 1e6 * expected(&out, &out)).abs() < 1e2);
+            assert!(whole.iter().zip(&out).all(|(whole, value)| (f32::from(*whole) - 1e3 * value).abs() < 0.51));
+            let mut rounded = vec![0; length];
+            // SAFETY: as above.
+            unsafe { round::<Four>(&out, 1e3, &mut rounded) };
+            assert!(rounded.iter().zip(&out).all(|(whole, value)| (f32::from(*whole) - 1e3 * value).abs() < 0.51));
+        }
+    }
+
+    #[test]
+    fn plain_lanes_multiply_whole_numbers() {
+        let mut random = Random::new(2);
+        for length in [0, WHOLE, 5 * WHOLE] {
+            let rows: Vec<Vec<i16>> = (0..5).map(|_| (0..length).map(|_| random.between(-3000.0, 3000.0) as i16).collect()).collect();
+            // SAFETY: plain lanes need nothing of the processor.
+            let [products] = unsafe { whole_dots::<Four, 1>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]]) };
+            for (product, row) in products.iter().zip(&rows[1..]) {
+                assert_eq!(*product, rows[0].iter().zip(row).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>());
+            }
         }
     }
 }

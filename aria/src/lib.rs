@@ -33,6 +33,7 @@ pub mod scheduler;
 mod tracking;
 mod votes;
 mod warp;
+mod whole;
 
 pub use error::AriaError;
 pub use features::FeatureMap;

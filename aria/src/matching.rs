@@ -5,9 +5,11 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
-    lanes::{Lanes, ROWS, dots, vectorised},
+    features::{cosine, product},
+    lanes::{Lanes, ROWS, vectorised, whole_dots},
     merged::Rows,
     votes::offset,
+    whole::{Candidates, Selection, Whole},
 };
 
 /// How far queries of a pair may lie apart: further, and they hardly share candidates.
@@ -74,14 +76,19 @@ pub fn matches_and_votes(
     if let Some(patch) = patches.iter().find(|patch| **patch >= grid.patches()) {
         return Err(AriaError::setting("a patch to match", patch, "one of the grid"));
     }
-    let queries: Vec<Query> = patches.iter().map(|patch| Query::new(grid, *patch, (current.row(*patch), current.norms()[*patch]))).collect();
+    let mut whole = Whole::new(grid, current.width());
+    let sought = Sought::new(instructions, grid, patches, |patch| (current.row(patch), current.norms()[patch]));
+    let queries = sought.queries();
     let mut found: Vec<Match> = queries.iter().map(Query::unmatched).collect();
-    let votes = looked_for(instructions, Rows::of(earlier), &queries, search, &mut found);
+    let votes = looked_for(instructions, &mut Candidates::from_features(&mut whole, Rows::of(earlier)), &queries, search, &mut found);
+    for Match { patch, source, similarity } in &mut found {
+        *similarity = cosine(product(instructions, earlier.row(*source), current.row(*patch)), earlier.norms()[*source], current.norms()[*patch]);
+    }
     Ok((found, votes))
 }
 
 /// How well each displacement explains all queries; and the best match of each, if there is room for them.
-pub(crate) fn looked_for(instructions: Instructions, earlier: Rows, queries: &[Query], search: Search, best: &mut [Match]) -> Votes {
+pub(crate) fn looked_for(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, best: &mut [Match]) -> Votes {
     let mut votes = Votes::new(earlier.grid(), search);
     search_all(instructions, earlier, queries, &mut votes, best);
     votes
@@ -93,16 +100,17 @@ const PEAKS: usize = 2;
 /// The displacement that explains all queries best: what [`Votes::displacement`] of all says, mostly for a third of the work. Every second one is tried, and
 /// then those around the best of these. Neighbouring patches resemble each other, so that a peak shows from beside it; where none reaches the similarity
 /// `least`, all are tried. Queries of one parity stand together.
-pub(crate) fn shared_displacement(instructions: Instructions, earlier: Rows, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
-    let close = if search == Search::Everywhere { None } else { from_coarse(instructions, earlier, queries, search.reach(earlier.grid()), least) };
+pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
+    let reach = search.reach(earlier.grid());
+    let close = if search == Search::Everywhere { None } else { from_coarse(instructions, earlier, queries, reach, least) };
     close.unwrap_or_else(|| looked_for(instructions, earlier, queries, search, &mut [])).displacement()
 }
 
 /// The votes around the best displacement, found as above.
-fn from_coarse(instructions: Instructions, earlier: Rows, queries: &[Query], reach: usize, least: f32) -> Option<Votes> {
+fn from_coarse(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], reach: usize, least: f32) -> Option<Votes> {
     let mut coarse = Votes::among(Sweep::coarse(reach));
     queries.chunk_by(|a, b| a.parity() == b.parity()).for_each(|class| search_all(instructions, earlier, class, &mut coarse, &mut []));
-    let around = |place: [isize; 2]| {
+    let mut around = |place: [isize; 2]| {
         let mut votes = Votes::among(Sweep::around(place, reach));
         search_all(instructions, earlier, queries, &mut votes, &mut []);
         let [best] = votes.peaks();
@@ -183,18 +191,36 @@ pub(crate) struct Query<'a> {
     patch: usize,
     row: usize,
     col: usize,
-    features: &'a [f32],
+    features: &'a [i16],
     /// One over their length.
     inverse: f32,
 }
 
-impl<'a> Query<'a> {
-    /// A patch with its features and their length.
-    pub fn new(grid: Grid, patch: usize, (features, norm): (&'a [f32], f32)) -> Self {
-        let (row, col) = grid.place(patch);
-        Self { patch, row, col, features, inverse: inverse(norm) }
+/// The patches that are looked for, and their features.
+pub(crate) struct Sought<'a> {
+    grid: Grid,
+    patches: &'a [usize],
+    features: Selection,
+}
+
+impl<'a> Sought<'a> {
+    /// Patches, given the features and their length of each.
+    pub fn new<'b>(instructions: Instructions, grid: Grid, patches: &'a [usize], current: impl Fn(usize) -> (&'b [f32], f32)) -> Self {
+        let rows: Vec<_> = patches.iter().map(|patch| current(*patch)).collect();
+        Self { grid, patches, features: Selection::of(instructions, &rows) }
     }
 
+    /// One for each.
+    pub fn queries(&self) -> Vec<Query<'_>> {
+        let query = |(patch, (features, inverse)): (&usize, _)| {
+            let (row, col) = self.grid.place(*patch);
+            Query { patch: *patch, row, col, features, inverse }
+        };
+        self.patches.iter().zip(self.features.iter()).map(query).collect()
+    }
+}
+
+impl Query<'_> {
     fn parity(&self) -> usize {
         parity(self.row, self.col)
     }
@@ -208,12 +234,6 @@ impl<'a> Query<'a> {
 /// Patches of the same parity share the candidates of a coarse sweep: one of four.
 pub(crate) fn parity(row: usize, col: usize) -> usize {
     Sweep::COARSE * (row % Sweep::COARSE) + col % Sweep::COARSE
-}
-
-/// One over a length; 0 for none, which is similar to nothing.
-#[inline(always)]
-fn inverse(norm: f32) -> f32 {
-    if norm > 0.0 { 1.0 / norm } else { 0.0 }
 }
 
 /// One or two queries that share most of their candidates, and the first and last row, first and last column of these.
@@ -257,17 +277,17 @@ impl Pair {
 const TOGETHER: usize = 16;
 
 /// Looks at all candidates of a sweep.
-fn search_all(instructions: Instructions, earlier: Rows, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
+fn search_all(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
     queries.iter().for_each(|query| votes.count(earlier.grid(), query.patch));
     search_pairs(instructions, earlier, queries, votes, best);
 }
 
-vectorised!(fn search_pairs(earlier: Rows, queries: &[Query], votes: &mut Votes, best: &mut [Match]) = search_together);
+vectorised!(fn search_pairs(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) = search_together);
 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn search_together<L: Lanes>(earlier: Rows, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
+unsafe fn search_together<L: Lanes>(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
     let (grid, sweep) = (earlier.grid(), votes.sweep());
     let step = sweep.step();
     let pairs = Pair::all(grid, sweep, queries);
@@ -280,19 +300,21 @@ unsafe fn search_together<L: Lanes>(earlier: Rows, queries: &[Query], votes: &mu
                 // What fills up the last four is compared and not counted.
                 let there = (((cols.end() - col) >> sweep.doublings) + 1).min(ROWS);
                 let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
-                let candidates: [&[f32]; ROWS] = std::array::from_fn(|r| earlier.row(places[r]));
-                let inverses: [f32; ROWS] = std::array::from_fn(|r| inverse(earlier.norm(places[r])));
+                // SAFETY: as for this function.
+                places.iter().for_each(|place| unsafe { earlier.make::<L>(*place) });
+                let candidates = places.map(|place| earlier.whole().row(place));
+                let inverses = places.map(|place| earlier.whole().inverse(place));
                 for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1] && pair.cols[0] < col + step * ROWS && col <= pair.cols[1]) {
-                    let mut products = [[0.0; ROWS]; 2];
+                    let mut products = [[0; ROWS]; 2];
                     // SAFETY: as for this function.
                     match &queries[pair.first..pair.first + pair.count] {
-                        [a, b] => products = unsafe { dots::<L, 2>([a.features, b.features], candidates) },
-                        [a] => [products[0]] = unsafe { dots::<L, 1>([a.features], candidates) },
+                        [a, b] => products = unsafe { whole_dots::<L, 2>([a.features, b.features], candidates) },
+                        [a] => [products[0]] = unsafe { whole_dots::<L, 1>([a.features], candidates) },
                         _ => {}
                     }
                     for (number, products) in (pair.first..pair.first + pair.count).zip(products) {
                         let query = &queries[number];
-                        let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] * query.inverse * inverses[r]);
+                        let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] as f32 * (query.inverse * inverses[r]));
                         let (down, across) = (offset(query.row, row), offset(query.col, col));
                         votes.add(down, across, &similarities[..there]);
                         if let Some(best) = best.get_mut(number) {
@@ -390,15 +412,19 @@ mod tests {
                 let maps = moved(grid, 48, moves, 6);
                 let [before, now] = if rough { maps } else { maps.map(|map| smooth(&map)) };
                 let patches = (9..13).flat_map(|row| (9..15).map(move |col| grid.index(row, col)));
-                let mut queries: Vec<Query> = patches.map(|patch| Query::new(grid, patch, (now.row(patch), now.norms()[patch]))).collect();
-                queries.sort_by_key(Query::parity);
+                let patches: Vec<usize> = patches.collect();
                 for instructions in Instructions::available() {
-                    let all = looked_for(instructions, Rows::of(&before), &queries, search, &mut []).displacement();
-                    let found = shared_displacement(instructions, Rows::of(&before), &queries, search, 0.5);
+                    let sought = Sought::new(instructions, grid, &patches, |patch| (now.row(patch), now.norms()[patch]));
+                    let mut queries = sought.queries();
+                    queries.sort_by_key(Query::parity);
+                    let mut room = Whole::new(grid, before.width());
+                    let mut before = Candidates::from_features(&mut room, Rows::of(&before));
+                    let all = looked_for(instructions, &mut before, &queries, search, &mut []).displacement();
+                    let found = shared_displacement(instructions, &mut before, &queries, search, 0.5);
                     let [[x, y], [right, down]] = [found, all].map(|place| place.expect("a displacement"));
                     assert!((x - right).hypot(y - down) < 1e-3, "{moves:?} {x} {y}, {right} {down}");
                     assert!((x - moves[1] as f32).hypot(y - moves[0] as f32) < 0.5);
-                    let close = from_coarse(instructions, Rows::of(&before), &queries, search.reach(grid), 0.5);
+                    let close = from_coarse(instructions, &mut before, &queries, search.reach(grid), 0.5);
                     assert!(rough || close.is_some(), "smooth features need no full search");
                 }
             }

@@ -1,13 +1,18 @@
 //! [`Merged`]: the latest full frame warped to the current one and, on top of it, what was updated since. What an update hides is kept aside, because later updates
 //! of the frame are compared with the full frame alone.
 
-use crate::{AriaError, FeatureMap, Grid, Instructions, PatchFlow, Warped};
+use crate::{
+    AriaError, FeatureMap, Grid, Instructions, PatchFlow, Warped,
+    whole::{Candidates, Whole},
+};
 
 /// What goes to the decoder, and what it hides.
 #[derive(Clone, Debug)]
 pub(crate) struct Merged {
     warped: Warped,
     hidden: Hidden,
+    /// Of the full frame, what was searched among so far.
+    whole: Whole,
 }
 
 /// Rows that something else was put in the place of.
@@ -26,7 +31,7 @@ impl Merged {
     /// Room for features of a shape.
     pub fn new(grid: Grid, width: usize) -> Result<Self, AriaError> {
         let hidden = Hidden { slots: vec![NONE; grid.patches()], values: Vec::new(), norms: Vec::new() };
-        Ok(Self { warped: Warped::new(grid, width)?, hidden })
+        Ok(Self { warped: Warped::new(grid, width)?, hidden, whole: Whole::new(grid, width) })
     }
 
     /// A full frame along a flow; nothing is on top of it.
@@ -34,6 +39,7 @@ impl Merged {
         self.hidden.slots.fill(NONE);
         self.hidden.values.clear();
         self.hidden.norms.clear();
+        self.whole.clear();
         self.warped.warp(instructions, source, flow)
     }
 
@@ -62,6 +68,12 @@ impl Merged {
     pub fn full_frame(&self) -> Rows<'_> {
         Rows { map: &self.warped.features, hidden: Some(&self.hidden) }
     }
+
+    /// The same, to search among.
+    pub fn candidates(&mut self) -> Candidates<'_> {
+        let Self { warped, hidden, whole } = self;
+        Candidates::from_features(whole, Rows { map: &warped.features, hidden: Some(hidden) })
+    }
 }
 
 /// Features of patches, some of which may lie aside.
@@ -75,11 +87,6 @@ impl<'a> Rows<'a> {
     /// Those of a map.
     pub fn of(map: &'a FeatureMap) -> Self {
         Self { map, hidden: None }
-    }
-
-    /// The patches.
-    pub fn grid(self) -> Grid {
-        self.map.grid()
     }
 
     /// Which row of those aside a patch has, if any.

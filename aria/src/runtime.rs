@@ -5,13 +5,15 @@
 //! a full frame may arrive many frames late.
 
 use crate::{
-    AriaError, FeatureMap, Grid, Instructions, PatchSet, Warped, Window,
+    AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
     features::{Part, cosine, product},
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
     identify::{Identified, THRESHOLD, warp_and_identify},
     merged::Merged,
     scheduler::{Cycle, CyclePlanner, Priority, Request},
-    tracking::{FullFrames, Padding, Region, Tracker, Tracking},
+    tracking::{Arrival, Padding, Region, Tracker, Tracking},
+    warp::WarpedWhole,
+    whole::Candidates,
 };
 
 /// Sizes and choices.
@@ -88,7 +90,7 @@ pub struct Runtime<F> {
     estimator: F,
     latest: Option<Captured>,
     /// The full frame before the latest, warped into it.
-    earlier: Warped,
+    earlier: WarpedWhole,
     /// The latest, warped into the current frame, and what was updated since.
     merged: Merged,
     flow: PatchFlow,
@@ -123,8 +125,8 @@ impl<F: FlowEstimator> Runtime<F> {
             instructions: Instructions::best(),
             estimator,
             latest: None,
-            earlier: Warped::new(grid, width)?,
             merged: Merged::new(grid, width)?,
+            earlier: WarpedWhole::new(grid, width),
             flow: PatchFlow::still(grid),
             frame: 0,
             since: 0,
@@ -183,8 +185,8 @@ impl<F: FlowEstimator> Runtime<F> {
             self.next.exchange(features)?;
         }
         let found = found?;
-        let full = FullFrames { warped: &self.earlier.features, current: &self.next, flow: &flow, frames: frame - latest.frame };
-        self.tracker.find(best, frame, full, &found)?;
+        let arrival = Arrival { frame, frames: frame - latest.frame, flow: &flow, current: &self.next };
+        self.tracker.find_from(best, &mut Candidates::of(&mut self.earlier.whole), arrival, &found);
         self.found = Some(found);
         (latest.frame, latest.pose) = (frame, *pose);
         std::mem::swap(&mut latest.features, &mut self.next);
@@ -275,7 +277,7 @@ impl<F: FlowEstimator> Runtime<F> {
         let served: Vec<&Asked> = self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
         for asked in &served {
             let now = asked.now.within(window);
-            self.tracker.refresh(best, asked.region, [&now, &asked.stale], self.merged.full_frame(), &part, self.since);
+            self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.candidates(), &part, self.since);
         }
         for asked in &served {
             let (mut patches, mut values) = (Vec::new(), Vec::new());

@@ -8,11 +8,12 @@
 //! motions than a patch escape it; the displacement that all patches share does not need them whole.
 
 use crate::{
-    AriaError, FeatureMap, Grid, Identified, Instructions, Match, PatchFlow, PatchSet, Window,
+    AriaError, FeatureMap, Grid, Identified, Instructions, PatchFlow, PatchSet, Window,
     features::Part,
-    matching::{self, Query, Search, looked_for, shared_displacement},
+    matching::{self, Match, Query, Search, Sought, looked_for, shared_displacement},
     merged::Rows,
     regions::{fill, group},
+    whole::{Candidates, Whole},
 };
 
 /// Patches that move together.
@@ -100,13 +101,15 @@ impl Tracking {
     fn displacement<'a>(
         &self,
         instructions: Instructions,
-        earlier: Rows,
+        earlier: &mut Candidates,
         current: impl Fn(usize) -> (&'a [f32], f32),
         patches: &[usize],
         swept: &PatchSet,
     ) -> Option<[f32; 2]> {
         let grid = earlier.grid();
-        let queries: Vec<Query> = self.chosen(grid, patches).into_iter().map(|patch| Query::new(grid, patch, current(patch))).collect();
+        let chosen = self.chosen(grid, patches);
+        let sought = Sought::new(instructions, grid, &chosen, current);
+        let queries = sought.queries();
         if self.velocity == Velocity::Shared {
             return shared_displacement(instructions, earlier, &queries, self.search, self.least_similarity);
         }
@@ -169,21 +172,30 @@ impl Tracker {
     /// # Errors
     /// When shapes differ or no frame lies between the two.
     pub fn find(&mut self, instructions: Instructions, frame: u64, full: FullFrames, found: &Identified) -> Result<(), AriaError> {
-        if full.frames == 0 {
+        let FullFrames { warped, current, flow, frames } = full;
+        if frames == 0 {
             return Err(AriaError::Order { frame, latest: frame });
         }
-        full.warped.same_shape(full.current)?;
-        let current = |patch: usize| (full.current.row(patch), full.current.norms()[patch]);
-        let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(full.flow, region.age(frame)))).collect();
+        warped.same_shape(current)?;
+        let mut whole = Whole::new(warped.grid(), warped.width());
+        let earlier = &mut Candidates::from_features(&mut whole, Rows::of(warped));
+        self.find_from(instructions, earlier, Arrival { frame, frames, flow, current }, found);
+        Ok(())
+    }
+
+    /// The same, given the warped features of the earlier frame to search among.
+    pub(crate) fn find_from(&mut self, instructions: Instructions, earlier: &mut Candidates, now: Arrival, found: &Identified) {
+        let Arrival { frame, frames, flow, current } = now;
+        let features = |patch: usize| (current.row(patch), current.norms()[patch]);
+        let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(flow, region.age(frame)))).collect();
         let mut regions = Vec::new();
         for group in group(&found.dynamic, self.tracking.smallest) {
             let id = self.identity(&mut free, &group.filled);
-            let moved = self.tracking.displacement(instructions, Rows::of(full.warped), current, &group.dynamic, &group.filled);
-            let velocity = moved.unwrap_or([0.0; 2]).map(|d| d / full.frames as f32);
+            let moved = self.tracking.displacement(instructions, earlier, features, &group.dynamic, &group.filled);
+            let velocity = moved.unwrap_or([0.0; 2]).map(|d| d / frames as f32);
             regions.push(Region { id, patches: group.filled, velocity, frame });
         }
         self.regions = regions;
-        Ok(())
     }
 
     /// The number of the earlier region that a new one shares most patches with, or a new number.
@@ -200,7 +212,7 @@ impl Tracker {
 
     /// Takes a region's velocity anew from its own update: the patches `now` of the current frame are looked for in the full frame of `frames` before, warped to
     /// now. Sources in `swept`, where the region has been since, count. An id that is gone is none of ours: the update came too late.
-    pub(crate) fn refresh(&mut self, instructions: Instructions, id: u64, [now, swept]: [&PatchSet; 2], earlier: Rows, current: &Part, frames: u64) {
+    pub(crate) fn refresh(&mut self, instructions: Instructions, id: u64, [now, swept]: [&PatchSet; 2], earlier: &mut Candidates, current: &Part, frames: u64) {
         let refresh = self.tracking.refresh;
         let Some(region) = self.regions.iter_mut().find(|region| region.id == id).filter(|_| frames > 0) else { return };
         let asked: Vec<usize> = now.iter().collect();
@@ -222,6 +234,15 @@ pub struct FullFrames<'a> {
     pub flow: &'a PatchFlow,
     /// Frames between the two.
     pub frames: u64,
+}
+
+/// A full frame that arrived: its number, how many lie between it and the one before, the flow from that, and its features.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival<'a> {
+    pub frame: u64,
+    pub frames: u64,
+    pub flow: &'a PatchFlow,
+    pub current: &'a FeatureMap,
 }
 
 /// A region's window in a frame, larger by what is needed to see it well (section 4.3.2).

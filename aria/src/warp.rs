@@ -3,7 +3,8 @@
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
     features::cosine,
-    lanes::{Lanes, blend, vectorised},
+    lanes::{Blend, Lanes, blend, blend_compared, vectorised},
+    whole::{Whole, scale},
 };
 
 /// Features moved along a flow, and the patches that the earlier frame did not show: they hold what was nearest to them.
@@ -36,18 +37,34 @@ impl Warped {
     /// # Errors
     /// When shapes differ.
     pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
-        self.look_up(source, flow)?;
+        self.features.same_shape(source)?;
+        look_up(source.grid(), flow, &mut self.samples, &mut self.unseen)?;
         let (values, norms) = self.features.parts_mut();
-        blend_rows(instructions, &self.samples, source.values(), source.width(), values, norms);
+        blend_rows(instructions, &self.samples, source, values, norms);
         Ok(())
     }
+}
 
-    /// The same as [`Self::warp`] in one pass with the lengths of the features of `current`, and cosine similarities of what comes out with the same patches of
-    /// that.
+/// Features moved along a flow as whole numbers, and the patches that the earlier frame did not show.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WarpedWhole {
+    pub whole: Whole,
+    pub unseen: PatchSet,
+    samples: Vec<Sample>,
+}
+
+impl WarpedWhole {
+    /// Room for features of a shape.
+    pub fn new(grid: Grid, width: usize) -> Self {
+        Self { whole: Whole::new(grid, width), unseen: PatchSet::new(grid), samples: Vec::with_capacity(grid.patches()) }
+    }
+
+    /// Moves `source` along `flow` into this room, in one pass with the lengths of the features of `current`, and cosine similarities of what comes out with the
+    /// same patches of that.
     ///
     /// # Errors
-    /// As that, and when a value of `current` is not finite.
-    pub(crate) fn warp_compared(
+    /// When shapes differ, and when a value of `current` is not finite.
+    pub fn warp_compared(
         &mut self,
         instructions: Instructions,
         source: &FeatureMap,
@@ -55,38 +72,32 @@ impl Warped {
         current: &mut FeatureMap,
         similarities: &mut Vec<f32>,
     ) -> Result<(), AriaError> {
-        self.features.same_shape(current)?;
-        self.look_up(source, flow)?;
+        source.same_shape(current)?;
+        look_up(source.grid(), flow, &mut self.samples, &mut self.unseen)?;
         similarities.clear();
         similarities.resize(source.grid().patches(), 0.0);
-        let (out, norms) = self.features.parts_mut();
-        let (others, other_norms) = current.parts_mut();
-        let compared = Compared { others, norms: other_norms, products: similarities };
-        blend_rows_compared(instructions, &self.samples, source.values(), source.width(), out, norms, compared);
-        let norms = self.features.norms();
-        for (similarity, (a, b)) in similarities.iter_mut().zip(norms.iter().zip(current.norms())) {
-            *similarity = cosine(*similarity, *a, *b);
-        }
+        let stride = self.whole.stride();
+        let (out, inverses) = self.whole.parts_mut();
+        let (others, norms) = current.parts_mut();
+        blend_rows_compared(instructions, &self.samples, source, out, stride, inverses, Compared { others, norms, similarities });
         current.finite()
     }
+}
 
-    /// Which patches of the source each patch is made of.
-    fn look_up(&mut self, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
-        self.features.same_shape(source)?;
-        let grid = source.grid();
-        if flow.grid() != grid {
-            return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
-        }
-        self.unseen.clear();
-        self.samples.clear();
-        for (patch, point) in flow.sources().iter().enumerate() {
-            self.samples.push(Sample::around(grid, *point));
-            if !grid.holds(*point) {
-                self.unseen.insert(patch);
-            }
-        }
-        Ok(())
+/// Which patches of the source each patch is made of, and which the source does not show.
+fn look_up(grid: Grid, flow: &PatchFlow, samples: &mut Vec<Sample>, unseen: &mut PatchSet) -> Result<(), AriaError> {
+    if flow.grid() != grid {
+        return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
     }
+    unseen.clear();
+    samples.clear();
+    for (patch, point) in flow.sources().iter().enumerate() {
+        samples.push(Sample::around(grid, *point));
+        if !grid.holds(*point) {
+            unseen.insert(patch);
+        }
+    }
+    Ok(())
 }
 
 impl Sample {
@@ -114,43 +125,57 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
     (first, (first + 1).min(last), x - first as f32)
 }
 
-vectorised!(fn blend_rows(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = blend_each);
-vectorised!(fn blend_rows_compared(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], compared: Compared) = blend_each_compared);
+vectorised!(fn blend_rows(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32]) = blend_each);
+vectorised!(
+    fn blend_rows_compared(samples: &[Sample], source: &FeatureMap, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) = blend_each_compared
+);
 
 /// Rows that are compared with blended ones, and what comes of it.
 struct Compared<'a> {
     others: &'a [f32],
     norms: &'a mut [f32],
-    products: &'a mut [f32],
+    similarities: &'a mut [f32],
 }
 
-/// The four rows that a sample is made of.
-#[inline(always)]
-fn rows_of<'a>(sample: &Sample, source: &'a [f32], width: usize) -> [&'a [f32]; 4] {
-    sample.patches.map(|patch| &source[patch * width..][..width])
-}
+impl Sample {
+    /// The four rows that it is made of.
+    #[inline(always)]
+    fn rows<'a>(&self, source: &'a FeatureMap) -> [&'a [f32]; 4] {
+        self.patches.map(|patch| &source.values()[patch * source.width()..][..source.width()])
+    }
 
-/// # Safety
-/// As [`Lanes`].
-#[inline(always)]
-unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
-    for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(width)).zip(norms) {
-        // SAFETY: as for this function.
-        let [square, ..] = unsafe { blend::<L, false>(rows_of(sample, source, width), sample.weights, out, &[]) };
-        *norm = square.sqrt();
+    /// The most that what is made of them can be long.
+    #[inline(always)]
+    fn longest(&self, source: &FeatureMap) -> f32 {
+        self.patches.iter().zip(self.weights).map(|(patch, weight)| weight * source.norms()[*patch]).sum()
     }
 }
 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &[f32], width: usize, out: &mut [f32], norms: &mut [f32], compared: Compared) {
-    let others = compared.others.chunks_exact(width).zip(compared.norms.iter_mut().zip(compared.products));
-    let blended = samples.iter().zip(out.chunks_exact_mut(width)).zip(norms);
-    for (((sample, out), norm), (row, (row_norm, product))) in blended.zip(others) {
+unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32]) {
+    for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(source.width())).zip(norms) {
         // SAFETY: as for this function.
-        let [square, with_row, row_square] = unsafe { blend::<L, true>(rows_of(sample, source, width), sample.weights, out, row) };
-        (*norm, *row_norm, *product) = (square.sqrt(), row_square.sqrt(), with_row);
+        *norm = unsafe { blend::<L>(Blend { rows: sample.rows(source), weights: sample.weights }, out) }.sqrt();
+    }
+}
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) {
+    let others = compared.others.chunks_exact(source.width()).zip(compared.norms.iter_mut().zip(compared.similarities));
+    let blended = samples.iter().zip(out.chunks_exact_mut(stride)).zip(inverses);
+    for (((sample, out), inverse), (row, (row_norm, similarity))) in blended.zip(others) {
+        let (by, _) = scale(sample.longest(source));
+        let scaled = Blend { rows: sample.rows(source), weights: sample.weights.map(|weight| weight * by) };
+        // SAFETY: as for this function.
+        let [square, with_row, row_square] = unsafe { blend_compared::<L>(scaled, out, row) };
+        let norm = square.sqrt();
+        *inverse = if norm > 0.0 { 1.0 / norm } else { 0.0 };
+        *row_norm = row_square.sqrt();
+        *similarity = cosine(with_row, norm, *row_norm);
     }
 }
 
@@ -199,20 +224,26 @@ mod tests {
             for instructions in Instructions::available() {
                 let map = |values: &[f32]| FeatureMap::from_values(instructions, grid, width, values).expect("a map");
                 let (source, current) = (map(&before), map(&now));
-                let room = || Warped::new(grid, width).expect("room");
-                let (mut alone, mut together, mut taken) = (room(), room(), FeatureMap::new(grid, width).expect("room"));
+                let (mut alone, mut together) = (Warped::new(grid, width).expect("room"), WarpedWhole::new(grid, width));
+                let mut taken = FeatureMap::new(grid, width).expect("room");
                 taken.exchange(&mut now.clone()).expect("values");
                 let (mut similarities, mut expected) = (Vec::new(), Vec::new());
                 alone.warp(instructions, &source, &flow).expect("a warp");
                 together.warp_compared(instructions, &source, &flow, &mut taken, &mut similarities).expect("a warp");
                 alone.features.similarities(instructions, &current, &mut expected).expect("similarities");
-                assert_eq!((&together, taken.values()), (&alone, current.values()));
+                assert_eq!((&together.unseen, taken.values()), (&alone.unseen, current.values()));
                 let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < crate::TOLERANCE * b.abs().max(1.0));
                 assert!(near(taken.norms(), current.norms()) && near(&similarities, &expected));
+                for patch in 0..grid.patches() {
+                    let norm = alone.features.norms()[patch];
+                    let whole = together.whole.row(patch).iter().map(|value| f32::from(*value) * together.whole.inverse(patch) * norm);
+                    let off = whole.zip(alone.features.row(patch)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    assert!(off < 1e-4 * norm, "{width} {patch}: {off}");
+                }
             }
             now[3 * width] = f32::INFINITY;
             let (best, source) = (Instructions::best(), FeatureMap::from_values(Instructions::best(), grid, width, &before).expect("a map"));
-            let (mut warped, mut taken) = (Warped::new(grid, width).expect("room"), FeatureMap::new(grid, width).expect("room"));
+            let (mut warped, mut taken) = (WarpedWhole::new(grid, width), FeatureMap::new(grid, width).expect("room"));
             assert!(matches!(taken.exchange(&mut now[1..].to_vec()), Err(AriaError::Values { .. })));
             taken.exchange(&mut now).expect("values");
             assert_eq!(warped.warp_compared(best, &source, &flow, &mut taken, &mut Vec::new()), Err(AriaError::NotFinite { patch: 3 }));
