@@ -2,6 +2,7 @@
 
 use crate::{
     AriaError, Grid, Instructions, Window,
+    aligned::Aligned,
     lanes::{Lanes, dot, vectorised},
 };
 
@@ -10,7 +11,7 @@ use crate::{
 pub struct FeatureMap {
     grid: Grid,
     width: usize,
-    values: Vec<f32>,
+    values: Aligned<f32>,
     norms: Vec<f32>,
 }
 
@@ -23,7 +24,7 @@ impl FeatureMap {
         if width == 0 || width > 1 << 16 {
             return Err(AriaError::setting("the number of features", width, "between 1 and 65536"));
         }
-        Ok(Self { grid, width, values: vec![0.0; grid.patches() * width], norms: vec![0.0; grid.patches()] })
+        Ok(Self { grid, width, values: Aligned::zeros(grid.patches() * width), norms: vec![0.0; grid.patches()] })
     }
 
     /// An encoder's output: class and register tokens left out.
@@ -52,7 +53,8 @@ impl FeatureMap {
     /// When the number of values is not patches times `width`. Then nothing has changed.
     pub(crate) fn exchange(&mut self, values: &mut Vec<f32>) -> Result<(), AriaError> {
         self.takes(values)?;
-        std::mem::swap(&mut self.values, values);
+        let before = std::mem::replace(&mut self.values, std::mem::take(values).into());
+        *values = before.into_vec();
         Ok(())
     }
 

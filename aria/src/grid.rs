@@ -91,7 +91,15 @@ impl Grid {
     #[must_use]
     #[inline]
     pub fn at(self, point: [f32; 2]) -> Option<usize> {
-        self.holds(point).then(|| self.index((point[1] as usize).min(self.rows - 1), (point[0] as usize).min(self.cols - 1)))
+        self.holds(point).then(|| self.place_at(point)).map(|(row, col)| self.index(row, col))
+    }
+
+    /// Row and column of the patch that holds a point, or of the nearest. One that is not a number is in the first.
+    #[inline]
+    pub(crate) fn place_at(self, [x, y]: [f32; 2]) -> (usize, usize) {
+        // Sides fit into 32 bits, which are faster to convert to.
+        let within = |x: f32, sides: usize| x.clamp(0.0, (sides - 1) as f32) as i32 as usize;
+        (within(y, self.rows), within(x, self.cols))
     }
 
     /// The whole frame.
@@ -240,9 +248,8 @@ impl PatchSet {
     #[must_use]
     pub fn within(&self, window: Window) -> Self {
         let mut inside = Self::new(self.grid);
-        let (rows, cols) = (window.row..window.end_row().min(self.grid.rows()), window.col..window.end_col().min(self.grid.cols()));
-        let patches = rows.flat_map(|row| cols.clone().map(move |col| self.grid.index(row, col)));
-        patches.filter(|patch| self.contains(*patch)).for_each(|patch| inside.insert(patch));
+        let places = self.places().filter(|(row, col)| window.contains(*row, *col));
+        places.for_each(|(row, col)| inside.insert(self.grid.index(row, col)));
         inside
     }
 
@@ -251,6 +258,18 @@ impl PatchSet {
         let without_lowest = |word: &u64| Some(word & (word - 1)).filter(|rest| *rest != 0);
         let bits = move |word: u64| std::iter::successors(Some(word).filter(|word| *word != 0), without_lowest).map(|word| word.trailing_zeros() as usize);
         self.words.iter().enumerate().flat_map(move |(index, word)| bits(*word).map(move |bit| index * BITS + bit))
+    }
+
+    /// Their rows and columns, in order.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (cols, mut row, mut first) = (self.grid.cols(), 0, 0);
+        self.iter().map(move |patch| {
+            // Cheaper than to divide: most rows have some.
+            while patch >= first + cols {
+                (row, first) = (row + 1, first + cols);
+            }
+            (row, patch - first)
+        })
     }
 
     /// Number of patches in it.
@@ -269,7 +288,7 @@ impl PatchSet {
     #[must_use]
     pub fn window(&self) -> Option<Window> {
         let mut bounds: Option<[usize; 4]> = None;
-        for (row, col) in self.iter().map(|patch| self.grid.place(patch)) {
+        for (row, col) in self.places() {
             let [top, left, bottom, right] = bounds.unwrap_or([row, col, row, col]);
             bounds = Some([top.min(row), left.min(col), bottom.max(row), right.max(col)]);
         }

@@ -6,6 +6,21 @@ use std::arch::x86_64::*;
 /// Rows that queries are compared with at a time.
 pub(crate) const ROWS: usize = 4;
 
+/// Numbers in a line of the cache.
+pub(crate) const LINE: usize = 16;
+
+/// Has the line of the cache brought near that holds a number of some that are needed soon; where they end early, some other line, which does no harm.
+#[inline(always)]
+pub(crate) fn prefetch(numbers: &[f32], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: this reads nothing, wherever it points.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(numbers.as_ptr().wrapping_add(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (numbers, at);
+}
+
 /// A register of numbers.
 ///
 /// # Safety
@@ -424,6 +439,24 @@ pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize>(queries: [&[i16]; Q], 
     }
 }
 
+/// Inner product of two rows of whole numbers and of one length. What lies beyond a multiple of [`WHOLE`] does not count.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+pub(crate) unsafe fn whole_dot<L: Lanes>(a: &[i16], b: &[i16]) -> i32 {
+    let length = a.len().min(b.len());
+    let mut sums = [unsafe { L::no_sums() }; 4];
+    for at in (0..length - length % WHOLE).step_by(WHOLE) {
+        for (k, from) in (at..at + WHOLE).step_by(2 * L::COUNT).enumerate() {
+            // SAFETY: every load begins at least a register's length before the end of both rows; a row of `WHOLE` has four registers at most.
+            unsafe { sums[k] = L::products(L::load_whole(a.as_ptr().add(from)), L::load_whole(b.as_ptr().add(from)), sums[k]) };
+        }
+    }
+    // SAFETY: as for this function.
+    unsafe { L::whole_totals(&sums) }.iter().sum()
+}
+
 /// `out` becomes `row` times `by`, rounded, as far as the shorter goes.
 ///
 /// # Safety
@@ -447,11 +480,15 @@ pub(crate) unsafe fn round<L: Lanes>(row: &[f32], by: f32, out: &mut [i16]) {
     }
 }
 
-/// Four rows and what each counts.
+/// So many rows ahead is soon.
+pub(crate) const SOON: usize = 4;
+
+/// Four rows, what each counts, and one that is needed soon.
 #[derive(Clone, Copy)]
 pub(crate) struct Blend<'a> {
     pub rows: [&'a [f32]; 4],
     pub weights: [f32; 4],
+    pub ahead: &'a [f32],
 }
 
 impl Blend<'_> {
@@ -501,6 +538,7 @@ pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
         let mut sums = [L::splat(0.0); 4];
         let mut at = 0;
         while at < whole {
+            (at..at + 4 * L::COUNT).step_by(LINE).for_each(|at| prefetch(blend.ahead, at));
             for sum in &mut sums {
                 if at < whole {
                     let mixed = blend.load(&weights, at);
@@ -536,6 +574,10 @@ pub(crate) unsafe fn blend_compared<L: Lanes>(blend: Blend, out: &mut [i16], oth
         let mut sums = [[L::splat(0.0); 2]; 3];
         let mut at = 0;
         while at < whole {
+            for at in (at..at + 2 * L::COUNT).step_by(LINE) {
+                prefetch(blend.ahead, at);
+                prefetch(other, at + SOON * length);
+            }
             let mut two = [L::splat(0.0); 2];
             for (half, mixed) in two.iter_mut().enumerate() {
                 let at = at + half * L::COUNT;
@@ -585,12 +627,13 @@ mod tests {
             let mut out = vec![0.0; length];
             let mixed = |at: usize| 0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at];
             // SAFETY: as above.
-            let square = unsafe { blend::<Four>(Blend { rows: four, weights: [0.1, 0.2, 0.3, 0.4] }, &mut out) };
+            let square = unsafe { blend::<Four>(Blend { rows: four, weights: [0.1, 0.2, 0.3, 0.4], ahead: &[] }, &mut out) };
             assert!(out.iter().enumerate().all(|(at, value)| (value - mixed(at)).abs() < 1e-5));
             assert!((square - expected(&out, &out)).abs() < 1e-4);
             let mut whole = vec![0; length];
             // SAFETY: as above.
-            let [square, product, other] = unsafe { blend_compared::<Four>(Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0] }, &mut whole, &rows[0]) };
+            let [square, product, other] =
+                unsafe { blend_compared::<Four>(Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0], ahead: &[] }, &mut whole, &rows[0]) };
             assert!((other - expected(&rows[0], &rows[0])).abs() < 1e-4);
             assert!((product - 1e3 * expected(&out, &rows[0])).abs() < 0.1);
             assert!((square - 1e6 * expected(&out, &out)).abs() < 1e2);

@@ -16,6 +16,7 @@
 //!
 //! Nothing here reads a clock, starts a thread or loads a model: times come in and plans go out.
 
+mod aligned;
 mod error;
 mod features;
 pub mod flow;

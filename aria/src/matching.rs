@@ -7,7 +7,6 @@ use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
     features::{cosine, product},
     lanes::{Lanes, ROWS, vectorised, whole_dots},
-    merged::Rows,
     votes::offset,
     whole::{Candidates, Selection, Whole},
 };
@@ -80,7 +79,7 @@ pub fn matches_and_votes(
     let sought = Sought::new(instructions, grid, patches, |patch| (current.row(patch), current.norms()[patch]));
     let queries = sought.queries();
     let mut found: Vec<Match> = queries.iter().map(Query::unmatched).collect();
-    let votes = looked_for(instructions, &mut Candidates::from_features(&mut whole, Rows::of(earlier)), &queries, search, &mut found);
+    let votes = looked_for(instructions, &mut Candidates::from_features(&mut whole, earlier), &queries, search, &mut found);
     for Match { patch, source, similarity } in &mut found {
         *similarity = cosine(product(instructions, earlier.row(*source), current.row(*patch)), earlier.norms()[*source], current.norms()[*patch]);
     }
@@ -295,11 +294,17 @@ unsafe fn search_together<L: Lanes>(earlier: &mut Candidates, queries: &[Query],
         let first = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
         let last = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
         let (rows, cols) = (first(|pair| pair.rows)..=last(|pair| pair.rows), first(|pair| pair.cols)..=last(|pair| pair.cols));
-        for row in rows.step_by(step) {
+        // What fills up the last four is compared and not counted.
+        let four = |col: usize| (((cols.end() - col) >> sweep.doublings) + 1).min(ROWS);
+        let places = |row: usize, col: usize, there: usize| -> [usize; ROWS] { std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1))) };
+        for row in rows.clone().step_by(step) {
             for col in cols.clone().step_by(step * ROWS) {
-                // What fills up the last four is compared and not counted.
-                let there = (((cols.end() - col) >> sweep.doublings) + 1).min(ROWS);
-                let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
+                let there = four(col);
+                let ahead = if col + step * ROWS <= *cols.end() { (row, col + step * ROWS) } else { (row + step, *cols.start()) };
+                if rows.contains(&ahead.0) {
+                    places(ahead.0, ahead.1, four(ahead.1)).iter().for_each(|place| earlier.prefetch(*place));
+                }
+                let places = places(row, col, there);
                 // SAFETY: as for this function.
                 places.iter().for_each(|place| unsafe { earlier.make::<L>(*place) });
                 let candidates = places.map(|place| earlier.whole().row(place));
@@ -418,7 +423,7 @@ mod tests {
                     let mut queries = sought.queries();
                     queries.sort_by_key(Query::parity);
                     let mut room = Whole::new(grid, before.width());
-                    let mut before = Candidates::from_features(&mut room, Rows::of(&before));
+                    let mut before = Candidates::from_features(&mut room, &before);
                     let all = looked_for(instructions, &mut before, &queries, search, &mut []).displacement();
                     let found = shared_displacement(instructions, &mut before, &queries, search, 0.5);
                     let [[x, y], [right, down]] = [found, all].map(|place| place.expect("a displacement"));

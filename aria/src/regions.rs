@@ -23,7 +23,9 @@ pub fn group(dynamic: &PatchSet, smallest: usize) -> Vec<Group> {
     components.sort_by_key(|patches| std::cmp::Reverse(patches.len()));
     let mut taken = PatchSet::new(grid);
     let region = |dynamic: Vec<usize>| {
-        let mut filled = fill(grid, &dynamic);
+        let mut outline = Outline::new(grid);
+        dynamic.iter().for_each(|patch| outline.add(grid.place(*patch)));
+        let mut filled = outline.filled();
         filled.exclude(&taken);
         dynamic.iter().for_each(|patch| filled.insert(*patch));
         taken.extend(&filled);
@@ -66,18 +68,40 @@ fn components(set: &PatchSet) -> Vec<Vec<usize>> {
 /// Twice the coordinates of a corner or centre of a patch: whole numbers.
 type Corner = [i64; 2];
 
-/// The patches whose centre lies in the convex hull of the corners of `patches`, the border included.
-pub(crate) fn fill(grid: Grid, patches: &[usize]) -> PatchSet {
-    let mut ends = vec![None; grid.rows() + 1];
-    for (row, col) in patches.iter().map(|patch| grid.place(*patch)) {
-        for border in [row, row + 1] {
-            let (left, right) = ends[border].unwrap_or((col, col + 1));
-            ends[border] = Some((left.min(col), right.max(col + 1)));
+/// The first and last corner of some patches on each line between rows, in columns.
+pub(crate) struct Outline {
+    grid: Grid,
+    ends: Vec<[u32; 2]>,
+}
+
+impl Outline {
+    /// Of no patch.
+    pub fn new(grid: Grid) -> Self {
+        Self { grid, ends: vec![[u32::MAX, 0]; grid.rows() + 1] }
+    }
+
+    /// Takes in a patch of the grid.
+    pub fn add(&mut self, (row, col): (usize, usize)) {
+        for [left, right] in &mut self.ends[row..row + 2] {
+            (*left, *right) = ((*left).min(col as u32), (*right).max(col as u32 + 1));
         }
     }
+
+    /// Takes in what another holds.
+    pub fn extend(&mut self, other: &Self) {
+        self.ends.iter_mut().zip(&other.ends).for_each(|(a, b)| *a = [a[0].min(b[0]), a[1].max(b[1])]);
+    }
+
+    /// The patches whose centre lies in the convex hull of the corners, the border included.
+    pub fn filled(&self) -> PatchSet {
+        fill(self.grid, &self.ends)
+    }
+}
+
+fn fill(grid: Grid, ends: &[[u32; 2]]) -> PatchSet {
     // Only the first and last corner of each line can be on the hull.
-    let lines = ends.iter().enumerate().filter_map(|(line, ends)| ends.map(|(left, right)| (2 * line as i64, 2 * left as i64, 2 * right as i64)));
-    let lines: Vec<_> = lines.collect();
+    let some = ends.iter().enumerate().filter(|(_, [left, right])| left < right);
+    let lines: Vec<_> = some.map(|(line, [left, right])| (2 * line as i64, 2 * i64::from(*left), 2 * i64::from(*right))).collect();
     let left = chain(lines.iter().map(|&(y, left, _)| [left, y]), 1);
     let right = chain(lines.iter().map(|&(y, _, right)| [right, y]), -1);
     let mut filled = PatchSet::new(grid);
@@ -155,7 +179,11 @@ mod tests {
             let mut patches: Vec<usize> = (0..count).map(|_| random.below(small.patches())).collect();
             patches.sort_unstable();
             patches.dedup();
-            assert_eq!(fill(small, &patches).iter().collect::<Vec<_>>(), by_definition(small, &patches), "{patches:?}");
+            let (mut outline, mut half) = (Outline::new(small), Outline::new(small));
+            patches.iter().step_by(2).for_each(|patch| outline.add(small.place(*patch)));
+            patches.iter().skip(1).step_by(2).for_each(|patch| half.add(small.place(*patch)));
+            outline.extend(&half);
+            assert_eq!(outline.filled().iter().collect::<Vec<_>>(), by_definition(small, &patches), "{patches:?}");
         }
     }
 

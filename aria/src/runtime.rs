@@ -6,7 +6,7 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
-    features::{Part, cosine, product},
+    features::Part,
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
     identify::{Identified, THRESHOLD, warp_and_identify},
     merged::Merged,
@@ -205,7 +205,7 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         self.flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        self.merged.warp(self.instructions, &latest.features, &self.flow)?;
+        self.merged.aim(&latest.features, &self.flow)?;
         (self.frame, self.since) = (frame, frame - latest.frame);
         let mut requests = Vec::new();
         self.asked.clear();
@@ -220,7 +220,7 @@ impl<F: FlowEstimator> Runtime<F> {
         }
         self.ask_for_borders(&mut requests);
         let cycles = self.planner.plan(&requests, cycles);
-        self.paste_kept();
+        self.warp_and_paste();
         Ok(FramePlan { cycles, asked: requests.len() })
     }
 
@@ -242,21 +242,24 @@ impl<F: FlowEstimator> Runtime<F> {
         }
     }
 
-    /// Moves what is kept of regions to where they are now; of a patch that was updated more than once, the latest.
-    fn paste_kept(&mut self) {
+    /// Warps the full frame, and moves what is kept of regions to where they are now; of a patch that was updated more than once, the latest.
+    fn warp_and_paste(&mut self) {
+        let Some(latest) = &self.latest else { return };
         let (grid, width) = (self.settings.grid, self.settings.width);
-        let mut done = PatchSet::new(grid);
+        let (mut covered, mut pasted) = (PatchSet::new(grid), Vec::new());
         for kept in self.kept.iter().rev() {
             let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| asked.centre) else { continue };
             let shift = [centre[0] - kept.centre[0], centre[1] - kept.centre[1]].map(f32::round);
             for ((patch, norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
                 let [x, y] = grid.centre(*patch);
-                if let Some(patch) = grid.at([x + shift[0], y + shift[1]]).filter(|patch| !done.contains(*patch)) {
-                    self.merged.replace(patch, features, *norm);
-                    done.insert(patch);
+                if let Some(patch) = grid.at([x + shift[0], y + shift[1]]).filter(|patch| !covered.contains(*patch)) {
+                    covered.insert(patch);
+                    pasted.push((patch, features, *norm));
                 }
             }
         }
+        self.merged.warp(self.instructions, &latest.features, &covered);
+        pasted.iter().for_each(|(patch, features, norm)| self.merged.put(*patch, features, *norm));
     }
 
     /// Merges what the region encoder put out for a cycle of the current frame: `cycle.window` row by row. Only what is stale is replaced, not the padding.
@@ -277,19 +280,20 @@ impl<F: FlowEstimator> Runtime<F> {
         let served: Vec<&Asked> = self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
         for asked in &served {
             let now = asked.now.within(window);
-            self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.candidates(), &part, self.since);
+            self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.full_frame(), &part, self.since);
         }
         for asked in &served {
             let (mut patches, mut values) = (Vec::new(), Vec::new());
-            for patch in asked.stale.within(window).iter() {
-                let (row, norm) = part.row(patch);
+            let row = |patch: usize| (patch, part.row(patch).0, part.row(patch).1);
+            let stale: Vec<_> = asked.stale.within(window).iter().map(row).collect();
+            let similarities = self.merged.full_frame().similarities(best, &stale);
+            for ((patch, row, norm), similarity) in stale.into_iter().zip(similarities) {
                 // Borders are seen where they are, and what is as the full frame says needs no keeping.
-                let full = self.merged.full_frame();
-                if asked.centre.is_some() && cosine(product(best, row, full.row(patch)), norm, full.norm(patch)) < threshold {
+                if asked.centre.is_some() && similarity < threshold {
                     patches.push((patch, norm));
                     values.extend_from_slice(row);
                 }
-                self.merged.replace(patch, row, norm);
+                self.merged.put(patch, row, norm);
             }
             let Some(centre) = asked.centre else { continue };
             let older = self.kept.iter().filter(|kept| kept.region == asked.region).count();
@@ -319,6 +323,6 @@ impl<F: FlowEstimator> Runtime<F> {
 /// Mean of the patches' centres.
 fn centre(patches: &PatchSet) -> Option<[f32; 2]> {
     let count = patches.count();
-    let sum = patches.iter().map(|patch| patches.grid().centre(patch)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
+    let sum = patches.places().map(|(row, col)| [col as f32 + 0.5, row as f32 + 0.5]).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
     (count > 0).then(|| sum.map(|s| s / count as f32))
 }

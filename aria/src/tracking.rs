@@ -11,8 +11,7 @@ use crate::{
     AriaError, FeatureMap, Grid, Identified, Instructions, PatchFlow, PatchSet, Window,
     features::Part,
     matching::{self, Match, Query, Search, Sought, looked_for, shared_displacement},
-    merged::Rows,
-    regions::{fill, group},
+    regions::{Outline, group},
     whole::{Candidates, Whole},
 };
 
@@ -45,22 +44,34 @@ impl Region {
     /// Its patches `frames` later, when the camera's motion since is `flow`; holes that rounding leaves are filled.
     #[must_use]
     pub fn at(&self, flow: &PatchFlow, frames: f32) -> PatchSet {
-        self.now_and_swept(flow, frames, 0.0).0
+        let [now] = self.outlines(flow, [frames]);
+        now.filled()
     }
 
     /// The same, and with the way it went in the last `back` frames of these: what it hid there is seen again.
     #[must_use]
     pub fn now_and_swept(&self, flow: &PatchFlow, frames: f32, back: f32) -> (PatchSet, PatchSet) {
+        let [now, then] = self.outlines(flow, [frames, frames - back]);
+        let mut all = then;
+        all.extend(&now);
+        (now.filled(), all.filled())
+    }
+
+    /// What lies around its patches after so many frames each.
+    fn outlines<const N: usize>(&self, flow: &PatchFlow, frames: [f32; N]) -> [Outline; N] {
         let grid = self.patches.grid();
         let [vx, vy] = self.velocity;
-        let (mut now, mut all) = (Vec::new(), Vec::new());
-        for patch in self.patches.iter() {
-            let [x, y] = flow.target_of(grid.centre(patch));
-            now.extend(grid.at([x + vx * frames, y + vy * frames]));
-            all.extend(grid.at([x + vx * (frames - back), y + vy * (frames - back)]));
+        let mut outlines = frames.map(|_| Outline::new(grid));
+        for (row, col) in self.patches.places() {
+            let [x, y] = flow.target_of([col as f32 + 0.5, row as f32 + 0.5]);
+            for (outline, frames) in outlines.iter_mut().zip(frames) {
+                let point = [x + vx * frames, y + vy * frames];
+                if grid.holds(point) {
+                    outline.add(grid.place_at(point));
+                }
+            }
         }
-        all.extend_from_slice(&now);
-        (fill(grid, &now), fill(grid, &all))
+        outlines
     }
 }
 
@@ -178,7 +189,7 @@ impl Tracker {
         }
         warped.same_shape(current)?;
         let mut whole = Whole::new(warped.grid(), warped.width());
-        let earlier = &mut Candidates::from_features(&mut whole, Rows::of(warped));
+        let earlier = &mut Candidates::from_features(&mut whole, warped);
         self.find_from(instructions, earlier, Arrival { frame, frames, flow, current }, found);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
     features::cosine,
-    lanes::{Blend, Lanes, blend, blend_compared, vectorised},
+    lanes::{Blend, Lanes, SOON, blend, blend_compared, vectorised},
     whole::{Whole, scale},
 };
 
@@ -37,11 +37,24 @@ impl Warped {
     /// # Errors
     /// When shapes differ.
     pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
-        self.features.same_shape(source)?;
-        look_up(source.grid(), flow, &mut self.samples, &mut self.unseen)?;
-        let (values, norms) = self.features.parts_mut();
-        blend_rows(instructions, &self.samples, source, values, norms);
+        self.aim(source, flow)?;
+        self.blend(instructions, source, None);
         Ok(())
+    }
+
+    /// Where `source` goes along a flow.
+    ///
+    /// # Errors
+    /// When shapes differ.
+    pub(crate) fn aim(&mut self, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+        self.features.same_shape(source)?;
+        look_up(source.grid(), flow, &mut self.samples, &mut self.unseen)
+    }
+
+    /// Moves `source` there. Some patches can be made as whole numbers only, and are then as they were here.
+    pub(crate) fn blend(&mut self, instructions: Instructions, source: &FeatureMap, covered: Option<(&PatchSet, &mut Whole)>) {
+        let (values, norms) = self.features.parts_mut();
+        blend_rows(instructions, &self.samples, source, values, norms, covered);
     }
 }
 
@@ -89,14 +102,10 @@ fn look_up(grid: Grid, flow: &PatchFlow, samples: &mut Vec<Sample>, unseen: &mut
     if flow.grid() != grid {
         return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
     }
-    unseen.clear();
     samples.clear();
-    for (patch, point) in flow.sources().iter().enumerate() {
-        samples.push(Sample::around(grid, *point));
-        if !grid.holds(*point) {
-            unseen.insert(patch);
-        }
-    }
+    samples.extend(flow.sources().iter().map(|point| Sample::around(grid, *point)));
+    unseen.clear();
+    flow.sources().iter().enumerate().filter(|(_, point)| !grid.holds(**point)).for_each(|(patch, _)| unseen.insert(patch));
     Ok(())
 }
 
@@ -121,11 +130,13 @@ impl Sample {
 fn between(x: f32, sides: usize) -> (usize, usize, f32) {
     let last = sides - 1;
     let x = (x - 0.5).clamp(0.0, last as f32);
-    let first = (x as usize).min(last);
+    let first = (x as i32 as usize).min(last);
     (first, (first + 1).min(last), x - first as f32)
 }
 
-vectorised!(fn blend_rows(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32]) = blend_each);
+vectorised!(
+    fn blend_rows(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32], covered: Option<(&PatchSet, &mut Whole)>) = blend_each
+);
 vectorised!(
     fn blend_rows_compared(samples: &[Sample], source: &FeatureMap, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) = blend_each_compared
 );
@@ -141,7 +152,10 @@ impl Sample {
     /// The four rows that it is made of.
     #[inline(always)]
     fn rows<'a>(&self, source: &'a FeatureMap) -> [&'a [f32]; 4] {
-        self.patches.map(|patch| &source.values()[patch * source.width()..][..source.width()])
+        let (values, width) = (source.values(), source.width());
+        let row = |patch: usize| &values[patch * width..][..width];
+        let [a, b, c, d] = self.patches;
+        [row(a), row(b), row(c), row(d)]
     }
 
     /// The most that what is made of them can be long.
@@ -154,10 +168,20 @@ impl Sample {
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32]) {
-    for ((sample, out), norm) in samples.iter().zip(out.chunks_exact_mut(source.width())).zip(norms) {
-        // SAFETY: as for this function.
-        *norm = unsafe { blend::<L>(Blend { rows: sample.rows(source), weights: sample.weights }, out) }.sqrt();
+unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32], mut covered: Option<(&PatchSet, &mut Whole)>) {
+    let mut below = vec![0.0; source.width()];
+    for (number, ((sample, out), norm)) in samples.iter().zip(out.chunks_exact_mut(source.width())).zip(norms).enumerate() {
+        let ahead = samples.get(number + SOON).map_or(&[][..], |sample| sample.rows(source)[3]);
+        let rows = Blend { rows: sample.rows(source), weights: sample.weights, ahead };
+        match &mut covered {
+            // SAFETY: as for this function.
+            Some((covered, whole)) if covered.contains(number) => unsafe {
+                let norm = blend::<L>(rows, &mut below).sqrt();
+                whole.put::<L>(number, &below, norm);
+            },
+            // SAFETY: as for this function.
+            _ => *norm = unsafe { blend::<L>(rows, out) }.sqrt(),
+        }
     }
 }
 
@@ -167,9 +191,10 @@ unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mu
 unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) {
     let others = compared.others.chunks_exact(source.width()).zip(compared.norms.iter_mut().zip(compared.similarities));
     let blended = samples.iter().zip(out.chunks_exact_mut(stride)).zip(inverses);
-    for (((sample, out), inverse), (row, (row_norm, similarity))) in blended.zip(others) {
+    for (number, (((sample, out), inverse), (row, (row_norm, similarity)))) in blended.zip(others).enumerate() {
+        let ahead = samples.get(number + SOON).map_or(&[][..], |sample| sample.rows(source)[3]);
         let (by, _) = scale(sample.longest(source));
-        let scaled = Blend { rows: sample.rows(source), weights: sample.weights.map(|weight| weight * by) };
+        let scaled = Blend { rows: sample.rows(source), weights: sample.weights.map(|weight| weight * by), ahead };
         // SAFETY: as for this function.
         let [square, with_row, row_square] = unsafe { blend_compared::<L>(scaled, out, row) };
         let norm = square.sqrt();

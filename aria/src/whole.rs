@@ -2,9 +2,9 @@
 //! long as there is room for, so that cosines err by some 1e-5.
 
 use crate::{
-    Grid, Instructions, PatchSet,
-    lanes::{Lanes, WHOLE, round, vectorised},
-    merged::Rows,
+    FeatureMap, Grid, Instructions, PatchSet,
+    aligned::Aligned,
+    lanes::{LINE, Lanes, WHOLE, prefetch, round, vectorised, whole_dot},
 };
 
 /// The length of a row of whole numbers. Sums of products of two rows fit into 32 bits then, with what rounding adds.
@@ -14,7 +14,7 @@ pub(crate) const LONGEST: f32 = 32_000.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Whole {
     stride: usize,
-    values: Vec<i16>,
+    values: Aligned<i16>,
     /// One over the length of each row; 0 of none, which is similar to nothing.
     inverses: Vec<f32>,
     there: PatchSet,
@@ -24,7 +24,7 @@ impl Whole {
     /// Room; no row is there.
     pub fn new(grid: Grid, width: usize) -> Self {
         let stride = stride(width);
-        Self { stride, values: vec![0; grid.patches() * stride], inverses: vec![0.0; grid.patches()], there: PatchSet::new(grid) }
+        Self { stride, values: Aligned::zeros(grid.patches() * stride), inverses: vec![0.0; grid.patches()], there: PatchSet::new(grid) }
     }
 
     /// No row is there any more.
@@ -41,6 +41,19 @@ impl Whole {
     pub fn parts_mut(&mut self) -> (&mut [i16], &mut [f32]) {
         self.there.fill();
         (&mut self.values, &mut self.inverses)
+    }
+
+    /// Makes the row of a patch from features and their length.
+    ///
+    /// # Safety
+    /// As [`Lanes`].
+    #[inline(always)]
+    pub unsafe fn put<L: Lanes>(&mut self, patch: usize, features: &[f32], norm: f32) {
+        let (by, inverse) = scale(norm);
+        // SAFETY: as for this function.
+        unsafe { round::<L>(features, by, &mut self.values[patch * self.stride..][..self.stride]) };
+        self.inverses[patch] = inverse;
+        self.there.insert(patch);
     }
 
     /// The row of a patch that is there.
@@ -70,7 +83,7 @@ pub(crate) fn scale(norm: f32) -> (f32, f32) {
 /// Rows of whole numbers to search among, made from features when they are first asked for.
 pub(crate) struct Candidates<'a> {
     whole: &'a mut Whole,
-    features: Option<Rows<'a>>,
+    features: Option<&'a FeatureMap>,
 }
 
 impl<'a> Candidates<'a> {
@@ -80,7 +93,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Rows of these features, as far as they are not there.
-    pub fn from_features(whole: &'a mut Whole, features: Rows<'a>) -> Self {
+    pub fn from_features(whole: &'a mut Whole, features: &'a FeatureMap) -> Self {
         Self { whole, features: Some(features) }
     }
 
@@ -97,11 +110,16 @@ impl<'a> Candidates<'a> {
     #[inline(always)]
     pub unsafe fn make<L: Lanes>(&mut self, patch: usize) {
         if let Some(features) = self.features.filter(|_| !self.whole.there.contains(patch)) {
-            let (by, inverse) = scale(features.norm(patch));
             // SAFETY: as for this function.
-            unsafe { round::<L>(features.row(patch), by, &mut self.whole.values[patch * self.whole.stride..][..self.whole.stride]) };
-            self.whole.inverses[patch] = inverse;
-            self.whole.there.insert(patch);
+            unsafe { self.whole.put::<L>(patch, features.row(patch), features.norms()[patch]) };
+        }
+    }
+
+    /// Has what the row of a patch is made of brought near.
+    #[inline(always)]
+    pub fn prefetch(&self, patch: usize) {
+        if let Some(features) = self.features.filter(|_| !self.whole.there.contains(patch)) {
+            (0..features.width()).step_by(LINE).for_each(|at| prefetch(features.row(patch), at));
         }
     }
 
@@ -109,6 +127,32 @@ impl<'a> Candidates<'a> {
     #[inline(always)]
     pub fn whole(&self) -> &Whole {
         self.whole
+    }
+
+    /// Cosine similarities of features to those of their patches here, given patches, features and the length of these. The rows of the patches are there afterwards.
+    pub fn similarities(&mut self, instructions: Instructions, others: &[(usize, &[f32], f32)]) -> Vec<f32> {
+        let mut similarities = vec![0.0; others.len()];
+        compare(instructions, self, others, &mut similarities);
+        similarities
+    }
+}
+
+vectorised!(fn compare(candidates: &mut Candidates, others: &[(usize, &[f32], f32)], out: &mut [f32]) = compare_each);
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn compare_each<L: Lanes>(candidates: &mut Candidates, others: &[(usize, &[f32], f32)], out: &mut [f32]) {
+    let mut rounded = vec![0; candidates.whole.stride];
+    for ((patch, features, norm), out) in others.iter().zip(out) {
+        let (by, inverse) = scale(*norm);
+        // SAFETY: as for this function.
+        let product = unsafe {
+            candidates.make::<L>(*patch);
+            round::<L>(features, by, &mut rounded);
+            whole_dot::<L>(&rounded, candidates.whole.row(*patch))
+        };
+        *out = product as f32 * (inverse * candidates.whole.inverse(*patch));
     }
 }
 

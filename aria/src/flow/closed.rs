@@ -130,7 +130,7 @@ fn on_plane(motion: &CameraMotion, direction: [f64; 3], normal: [f64; 3], distan
 
 /// Depth of the patch around a point, or of the nearest one.
 fn depth_at(grid: Grid, depths: &[f32], [x, y]: [f64; 2]) -> f64 {
-    let within = |x: f64, sides: usize| (x.max(0.0) as usize).min(sides - 1);
+    let within = |x: f64, sides: usize| x.max(0.0).min((sides - 1) as f64) as i32 as usize;
     let depth = depths[grid.index(within(y, grid.rows()), within(x, grid.cols()))];
     if depth > 0.0 { f64::from(depth) } else { f64::MAX.sqrt() }
 }

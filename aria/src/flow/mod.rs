@@ -61,13 +61,16 @@ impl PatchFlow {
     pub fn target_of(&self, source: [f32; 2]) -> [f32; 2] {
         let (mut target, mut last) = (source, usize::MAX);
         for _ in 0..4 {
-            let clamped = [target[0].clamp(0.0, self.grid.cols() as f32), target[1].clamp(0.0, self.grid.rows() as f32)];
-            let Some(patch) = self.grid.at(clamped) else { return source };
+            if target.iter().any(|x| x.is_nan()) {
+                return source;
+            }
+            let (row, col) = self.grid.place_at(target);
+            let patch = self.grid.index(row, col);
             if patch == last {
                 break;
             }
             last = patch;
-            let (centre, from) = (self.grid.centre(patch), self.sources[patch]);
+            let (centre, from) = ([col as f32 + 0.5, row as f32 + 0.5], self.sources[patch]);
             if from == NOWHERE {
                 return target;
             }
