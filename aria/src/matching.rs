@@ -6,7 +6,7 @@
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
     features::{cosine, product},
-    lanes::{Lanes, ROWS, vectorised, whole_dots},
+    lanes::{Lanes, ROWS, SOON, vectorised, whole_dots},
     votes::offset,
     whole::{Candidates, Selection, Whole},
 };
@@ -294,39 +294,44 @@ unsafe fn search_together<L: Lanes>(earlier: &mut Candidates, queries: &[Query],
         let first = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
         let last = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
         let (rows, cols) = (first(|pair| pair.rows)..=last(|pair| pair.rows), first(|pair| pair.cols)..=last(|pair| pair.cols));
-        // What fills up the last four is compared and not counted.
-        let four = |col: usize| (((cols.end() - col) >> sweep.doublings) + 1).min(ROWS);
-        let places = |row: usize, col: usize, there: usize| -> [usize; ROWS] { std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1))) };
-        for row in rows.clone().step_by(step) {
-            for col in cols.clone().step_by(step * ROWS) {
-                let there = four(col);
-                let ahead = if col + step * ROWS <= *cols.end() { (row, col + step * ROWS) } else { (row + step, *cols.start()) };
-                if rows.contains(&ahead.0) {
-                    places(ahead.0, ahead.1, four(ahead.1)).iter().for_each(|place| earlier.prefetch(*place));
-                }
-                let places = places(row, col, there);
+        for row in rows.step_by(step) {
+            for place in cols.clone().step_by(step).map(|col| grid.index(row, col)) {
+                earlier.prefetch(place + SOON * step);
                 // SAFETY: as for this function.
-                places.iter().for_each(|place| unsafe { earlier.make::<L>(*place) });
-                let candidates = places.map(|place| earlier.whole().row(place));
-                let inverses = places.map(|place| earlier.whole().inverse(place));
-                for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1] && pair.cols[0] < col + step * ROWS && col <= pair.cols[1]) {
-                    let mut products = [[0; ROWS]; 2];
-                    // SAFETY: as for this function.
-                    match &queries[pair.first..pair.first + pair.count] {
-                        [a, b] => products = unsafe { whole_dots::<L, 2>([a.features, b.features], candidates) },
-                        [a] => [products[0]] = unsafe { whole_dots::<L, 1>([a.features], candidates) },
-                        _ => {}
-                    }
-                    for (number, products) in (pair.first..pair.first + pair.count).zip(products) {
-                        let query = &queries[number];
-                        let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] as f32 * (query.inverse * inverses[r]));
-                        let (down, across) = (offset(query.row, row), offset(query.col, col));
-                        votes.add(down, across, &similarities[..there]);
-                        if let Some(best) = best.get_mut(number) {
-                            best.consider(grid, sweep.rows[1] as usize, &places[..there], &similarities);
-                        }
-                    }
-                }
+                unsafe { earlier.make::<L>(place) };
+            }
+            for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1]) {
+                // SAFETY: as for this function.
+                unsafe { search_row::<L>(earlier.whole(), row, &queries[pair.first..pair.first + pair.count], pair, votes, best) };
+            }
+        }
+    }
+}
+
+/// Looks at the candidates of a pair in a row.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn search_row<L: Lanes>(earlier: &Whole, row: usize, queries: &[Query], pair: &Pair, votes: &mut Votes, best: &mut [Match]) {
+    let (grid, sweep, step) = (earlier.grid(), votes.sweep(), votes.sweep().step());
+    for col in (pair.cols[0]..=pair.cols[1]).step_by(step * ROWS) {
+        // What fills up the last four is compared and not counted.
+        let there = (((pair.cols[1] - col) >> sweep.doublings) + 1).min(ROWS);
+        let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
+        let candidates = places.map(|place| earlier.row(place));
+        let mut products = [[0; ROWS]; 2];
+        // SAFETY: as for this function.
+        match queries {
+            [a, b] => products = unsafe { whole_dots::<L, 2>([a.features, b.features], candidates) },
+            [a] => [products[0]] = unsafe { whole_dots::<L, 1>([a.features], candidates) },
+            _ => {}
+        }
+        for (number, (query, products)) in queries.iter().zip(products).enumerate() {
+            let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] as f32 * (query.inverse * earlier.inverse(places[r])));
+            votes.add(offset(query.row, row), offset(query.col, col), &similarities[..there]);
+            if let Some(best) = best.get_mut(pair.first + number) {
+                best.consider(grid, sweep.rows[1] as usize, &places[..there], &similarities);
             }
         }
     }

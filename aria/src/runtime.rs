@@ -106,6 +106,8 @@ pub struct Runtime<F> {
     next: FeatureMap,
     /// Lengths of the features of one update.
     norms: Vec<f32>,
+    /// Room of updates that are no longer kept.
+    spare: Vec<Vec<f32>>,
 }
 
 /// Numbers of the borders that a turning camera brings into view count down from here.
@@ -137,6 +139,7 @@ impl<F: FlowEstimator> Runtime<F> {
             kept: Vec::new(),
             next: FeatureMap::new(grid, width)?,
             norms: Vec::new(),
+            spare: Vec::new(),
         })
     }
 
@@ -191,7 +194,8 @@ impl<F: FlowEstimator> Runtime<F> {
         (latest.frame, latest.pose) = (frame, *pose);
         std::mem::swap(&mut latest.features, &mut self.next);
         let regions = self.tracker.regions();
-        self.kept.retain(|kept| kept.frame > frame && regions.iter().any(|region| region.id == kept.region));
+        let stays = |kept: &mut Kept| kept.frame > frame && regions.iter().any(|region| region.id == kept.region);
+        self.spare.extend(self.kept.extract_if(.., |kept| !stays(kept)).map(|kept| kept.values));
         Ok(())
     }
 
@@ -283,10 +287,12 @@ impl<F: FlowEstimator> Runtime<F> {
             self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.full_frame(), &part, self.since);
         }
         for asked in &served {
-            let (mut patches, mut values) = (Vec::new(), Vec::new());
+            let (mut patches, mut values) = (Vec::new(), self.spare.pop().unwrap_or_default());
+            values.clear();
             let row = |patch: usize| (patch, part.row(patch).0, part.row(patch).1);
             let stale: Vec<_> = asked.stale.within(window).iter().map(row).collect();
             let similarities = self.merged.full_frame().similarities(best, &stale);
+            values.reserve(if asked.centre.is_some() { stale.len() * width } else { 0 });
             for ((patch, row, norm), similarity) in stale.into_iter().zip(similarities) {
                 // Borders are seen where they are, and what is as the full frame says needs no keeping.
                 if asked.centre.is_some() && similarity < threshold {
@@ -295,12 +301,15 @@ impl<F: FlowEstimator> Runtime<F> {
                 }
                 self.merged.put(patch, row, norm);
             }
-            let Some(centre) = asked.centre else { continue };
+            let Some(centre) = asked.centre else {
+                self.spare.push(values);
+                continue;
+            };
             let older = self.kept.iter().filter(|kept| kept.region == asked.region).count();
             if older >= MOST_KEPT
                 && let Some(oldest) = self.kept.iter().position(|kept| kept.region == asked.region)
             {
-                self.kept.remove(oldest);
+                self.spare.push(self.kept.remove(oldest).values);
             }
             self.kept.push(Kept { region: asked.region, frame: self.frame, centre, patches, values });
         }

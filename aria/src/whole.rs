@@ -27,6 +27,12 @@ impl Whole {
         Self { stride, values: Aligned::zeros(grid.patches() * stride), inverses: vec![0.0; grid.patches()], there: PatchSet::new(grid) }
     }
 
+    /// The patches.
+    #[inline(always)]
+    pub fn grid(&self) -> Grid {
+        self.there.grid()
+    }
+
     /// No row is there any more.
     pub fn clear(&mut self) {
         self.there.clear();
@@ -100,7 +106,7 @@ impl<'a> Candidates<'a> {
     /// The patches.
     #[inline(always)]
     pub fn grid(&self) -> Grid {
-        self.whole.there.grid()
+        self.whole.grid()
     }
 
     /// Sees to it that the row of a patch is there.
