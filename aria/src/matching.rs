@@ -293,14 +293,14 @@ unsafe fn search_together<L: Lanes>(earlier: &mut Candidates, queries: &[Query],
     for pairs in pairs.chunks(TOGETHER / 2) {
         let first = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
         let last = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
-        let (rows, cols) = (first(|pair| pair.rows)..=last(|pair| pair.rows), first(|pair| pair.cols)..=last(|pair| pair.cols));
+        let rows = first(|pair| pair.rows)..=last(|pair| pair.rows);
         for row in rows.step_by(step) {
-            for place in cols.clone().step_by(step).map(|col| grid.index(row, col)) {
-                earlier.prefetch(place + SOON * step);
-                // SAFETY: as for this function.
-                unsafe { earlier.make::<L>(place) };
-            }
             for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1]) {
+                for place in (pair.cols[0]..=pair.cols[1]).step_by(step).map(|col| grid.index(row, col)) {
+                    earlier.prefetch(place + SOON * step);
+                    // SAFETY: as for this function.
+                    unsafe { earlier.make::<L>(place) };
+                }
                 // SAFETY: as for this function.
                 unsafe { search_row::<L>(earlier.whole(), row, &queries[pair.first..pair.first + pair.count], pair, votes, best) };
             }
