@@ -538,7 +538,10 @@ pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
         let mut sums = [L::splat(0.0); 4];
         let mut at = 0;
         while at < whole {
-            (at..at + 4 * L::COUNT).step_by(LINE).for_each(|at| prefetch(blend.ahead, at));
+            for at in (at..at + 4 * L::COUNT).step_by(LINE) {
+                prefetch(blend.ahead, at);
+                prefetch(out, at + SOON / 2 * length);
+            }
             for sum in &mut sums {
                 if at < whole {
                     let mixed = blend.load(&weights, at);
