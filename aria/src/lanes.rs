@@ -7,11 +7,11 @@ use std::arch::x86_64::*;
 pub(crate) const ROWS: usize = 4;
 
 /// Numbers in a line of the cache.
-pub(crate) const LINE: usize = 16;
+const LINE: usize = 16;
 
 /// Has the line of the cache brought near that holds a number of some that are needed soon; where they end early, some other line, which does no harm.
 #[inline(always)]
-pub(crate) fn prefetch(numbers: &[f32], at: usize) {
+fn prefetch(numbers: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: this reads nothing, wherever it points.
     unsafe {
@@ -19,6 +19,12 @@ pub(crate) fn prefetch(numbers: &[f32], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (numbers, at);
+}
+
+/// Has all of a row brought near.
+#[inline(always)]
+pub(crate) fn prefetch_row(row: &[f32]) {
+    (0..row.len()).step_by(LINE).for_each(|at| prefetch(row, at));
 }
 
 /// A register of numbers.

@@ -9,6 +9,7 @@ use crate::{
     features::Part,
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
     identify::{Identified, THRESHOLD, warp_and_identify},
+    lanes::{SOON, prefetch_row},
     merged::Merged,
     scheduler::{Cycle, CyclePlanner, Priority, Request},
     tracking::{Arrival, Padding, Region, Tracker, Tracking},
@@ -263,7 +264,13 @@ impl<F: FlowEstimator> Runtime<F> {
             }
         }
         self.merged.warp(self.instructions, &latest.features, &covered);
-        pasted.iter().for_each(|(patch, features, norm)| self.merged.put(*patch, features, *norm));
+        for (number, (patch, features, norm)) in pasted.iter().enumerate() {
+            if let Some((patch, features, _)) = pasted.get(number + SOON / 2) {
+                prefetch_row(features);
+                prefetch_row(self.merged.features().row(*patch));
+            }
+            self.merged.put(*patch, features, *norm);
+        }
     }
 
     /// Merges what the region encoder put out for a cycle of the current frame: `cycle.window` row by row. Only what is stale is replaced, not the padding.

@@ -4,7 +4,7 @@
 use crate::{
     FeatureMap, Grid, Instructions, PatchSet,
     aligned::Aligned,
-    lanes::{LINE, Lanes, WHOLE, prefetch, round, vectorised, whole_dot},
+    lanes::{Lanes, WHOLE, prefetch_row, round, vectorised, whole_dot},
 };
 
 /// The length of a row of whole numbers. Sums of products of two rows fit into 32 bits then, with what rounding adds.
@@ -125,7 +125,7 @@ impl<'a> Candidates<'a> {
     #[inline(always)]
     pub fn prefetch(&self, patch: usize) {
         if let Some(features) = self.features.filter(|_| !self.whole.there.contains(patch)) {
-            (0..features.width()).step_by(LINE).for_each(|at| prefetch(features.row(patch), at));
+            prefetch_row(features.row(patch));
         }
     }
 
