@@ -357,6 +357,9 @@ mod tests {
         let inside = PatchSet::of(grid, |patch| patch % 3 == 0 && window.contains(grid.place(patch).0, grid.place(patch).1));
         assert_eq!(third.within(window), inside);
         assert_eq!(third.within(Window { rows: 50, cols: 50, ..window }), inside, "there is nothing beyond the grid");
+        set.fill();
+        assert_eq!(set, PatchSet::of(grid, |_| true));
+        assert!(set.places().eq(grid.window().places()) && third.places().eq(third.iter().map(|patch| grid.place(patch))));
         set.remove(0);
         set.clear();
         assert_eq!((set.count(), set.iter().next()), (0, None));
