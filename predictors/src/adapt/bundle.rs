@@ -2,7 +2,7 @@
 
 use super::{
     adapted::{Adapted, Forecast, Hypothesis, LEVEL},
-    charge::{COSTS, UnitCost, Workload},
+    charge::{COSTS, UnitCost, Workload, merged},
     mixture::MOVES,
     roofline::log_latency,
 };
@@ -17,7 +17,7 @@ use vitempo_graph::{
 };
 
 /// Version of the file format.
-pub const ADAPTED_VERSION: u32 = 2;
+pub const ADAPTED_VERSION: u32 = 3;
 const ENVELOPE: Envelope = Envelope { magic: b"VTADAPTD", version: ADAPTED_VERSION };
 
 /// A device known by a few end-to-end latencies.
@@ -143,14 +143,14 @@ impl LatencyModel for AdaptedBundle {
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         let (point, lower, upper) = self.forecast(graph).latency_ns();
-        let operator = |node: &vitempo_graph::Node| OperatorPrediction {
+        let operator = |(node, merged): (&vitempo_graph::Node, bool)| OperatorPrediction {
             name: node.name.clone(),
             kind: node.op.kind.clone(),
-            latency_ns: Latency::from_ns(self.operator_ns(&node.op)),
+            latency_ns: Latency::from_ns(if merged { 0.0 } else { self.operator_ns(&node.op) }),
             source: PredictionSource::Model,
             extrapolating: false,
         };
-        let operators: Vec<OperatorPrediction> = graph.nodes().iter().map(operator).collect();
+        let operators: Vec<OperatorPrediction> = graph.nodes().iter().zip(merged(graph)).map(operator).collect();
         let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
         let [p, l, u] = [point, lower, upper].map(Latency::from_ns);
         Ok(GraphPrediction { latency: Prediction { point: p, lower: l, upper: u, level: LEVEL }, operators, overhead: Latency::from_ns(point - sum) })

@@ -1,11 +1,12 @@
 //! [`Workload`]: what a model makes a device do, in units that have a cost each: launches, multiply-accumulates, bytes.
 //!
-//! Multiply-accumulates of convolutions are those of channels rounded up to whole vectors, which is what wide arithmetic units run.
-//! Operators that move elements or compute per element are charged for their bytes. A tensor beyond what stays on chip is charged once more.
+//! Multiply-accumulates of convolutions are those of channels rounded up to whole vectors and of images rounded up to whole tiles, which is what wide
+//! arithmetic units run. Operators that move elements or compute per element are charged for their bytes; those that a compiler computes while their input
+//! is still at hand, for nothing. A tensor beyond what stays on chip is charged once more.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use vitempo_graph::{Graph, OpFamily, OpKind, OpSpec, TensorSpec, Work};
+use vitempo_graph::{Graph, Node, OpFamily, OpKind, OpSpec, TensorSpec, ValueSource, Work};
 
 /// Which part of an operator's time a unit cost belongs to. Launches add up; of the others the longest decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +84,11 @@ unit_costs! {
 pub(crate) const COSTS: usize = UnitCost::ALL.len();
 
 /// Bytes of the largest tensor that is taken to stay on chip.
-const ON_CHIP: f64 = 4e6;
+const ON_CHIP: f64 = 8e6;
 /// Channels are rounded up to this.
 const VECTOR: usize = 32;
+/// Rows and columns of an image are rounded up to this.
+const TILE: usize = 8;
 /// Bytes per element: half precision; what is in other precisions has other costs per byte.
 const ELEMENT: f64 = 2.0;
 /// A reshape of fewer elements is a change of shape alone.
@@ -101,10 +104,11 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Of a graph as its file has it.
+    /// Of a graph as its file has it, less what any compiler merges with the operator before.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
-        Self::of_operators(graph.nodes().iter().map(|node| (&node.op, 1.0)))
+        let nodes = graph.nodes().iter().zip(merged(graph));
+        Self::of_operators(nodes.filter(|(_, merged)| !merged).map(|(node, _)| (&node.op, 1.0)))
     }
 
     /// Of operators and how often each runs.
@@ -129,6 +133,34 @@ impl Workload {
     pub fn of_operator(op: &OpSpec) -> Self {
         Self::of_operators([(op, 1.0)])
     }
+}
+
+/// By node: whether it is computed while the only tensor that it reads is still at hand, and costs nothing by itself. Rectifiers and arithmetic with constants
+/// (biases, scales) are, right behind a product or behind what is merged with one; so are rectifiers behind a sum. Nothing else may read that tensor.
+pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
+    let readers = graph.consumers();
+    let mut merged: Vec<bool> = Vec::with_capacity(graph.nodes().len());
+    for node in graph.nodes() {
+        let before = only_reader_of(graph, &readers, node).and_then(|index| Some((graph.nodes().get(index)?, *merged.get(index)?)));
+        merged.push(before.is_some_and(|(producer, with_product)| {
+            let behind_product = with_product || producer.op.kind.is_product();
+            match node.op.kind {
+                OpKind::Relu | OpKind::Clip => behind_product || producer.op.kind == OpKind::Add,
+                OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div => behind_product,
+                _ => false,
+            }
+        }));
+    }
+    merged
+}
+
+/// The node of which this one alone reads the result, where it reads nothing else but constants.
+fn only_reader_of(graph: &Graph, readers: &[Vec<usize>], node: &Node) -> Option<usize> {
+    let mut computed = node.inputs.iter().filter(|id| !matches!(graph.value(**id).source, ValueSource::Constant(_)));
+    let (Some(id), None) = (computed.next(), computed.next()) else { return None };
+    let ValueSource::Node(producer) = graph.value(*id).source else { return None };
+    let alone = readers.get(id.0 as usize).is_some_and(|r| r.len() == 1) && !graph.outputs().contains(id);
+    alone.then_some(producer as usize)
 }
 
 /// Amounts of one operator; empty where it costs nothing.
@@ -178,7 +210,10 @@ fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
     let (inward, outward) = (channels(op.inputs.first().map(|i| &i.tensor)), channels(op.outputs.first()));
     let group = usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
     let larger = op.attributes.ints("kernel_shape").iter().any(|&extent| extent > 1);
-    let whole = |channels: usize| (channels.div_ceil(VECTOR) * VECTOR) as f64 / channels as f64;
+    let up = |extent: usize, to: usize| (extent.div_ceil(to) * to) as f64 / extent.max(1) as f64;
+    let whole = |channels: usize| up(channels, VECTOR);
+    let tiles: f64 = op.outputs.first().map_or(1.0, |t| t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE)).product());
+    let macs = macs * tiles;
     let volumetric = op.outputs.first().is_some_and(|t| t.rank() == 5);
     let (launch, arithmetic, bytes) = match () {
         () if volumetric => (U::LaunchConvolution, (U::Volumetric, macs), U::ConvolutionBytes),
@@ -194,7 +229,7 @@ fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_graph::{Attributes, Operand};
+    use vitempo_graph::{Attributes, Operand, Value, ValueId};
 
     fn conv(inward: usize, outward: usize, kernel: i64, group: i64) -> OpSpec {
         let operand = |shape: &[usize], constant| Operand { tensor: TensorSpec::f32(shape), constant };
@@ -221,6 +256,51 @@ mod tests {
         assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64 * 2) as f64, "16 channels a group run as 32");
         assert_eq!(amount(&conv(3, 32, 3, 1), UnitCost::Stem), (3 * 32 * 9 * 64) as f64);
         assert_eq!(amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution), 1.0, "an absurd kernel is no panic");
+    }
+
+    #[test]
+    fn images_fill_whole_tiles() {
+        let of = |rows: usize, columns: usize| {
+            let mut op = conv(32, 32, 3, 1);
+            op.outputs = vec![TensorSpec::f32([1, 32, rows, columns])];
+            amount(&op, UnitCost::Spatial)
+        };
+        let each = of(8, 8) / 64.0;
+        assert_eq!((of(7, 7), of(9, 16), of(1, 8)), (64.0 * each, 256.0 * each, 64.0 * each), "whole tiles of 8 x 8 are run");
+    }
+
+    /// `x -> conv -> relu -> add bias -> y`, and `x + y -> relu`.
+    fn residual(bias_is_constant: bool, relu_is_read_twice: bool) -> Graph {
+        let image = TensorSpec::f32([1, 32, 8, 8]);
+        let value = |name: &str, source| Value { name: name.into(), tensor: Some(image.clone()), source };
+        let bias = if bias_is_constant { ValueSource::Constant(None) } else { ValueSource::Input };
+        let from = ValueSource::Node;
+        let mut values = vec![value("x", ValueSource::Input), value("bias", bias), value("w", ValueSource::Constant(None))];
+        values.extend([("c", 0), ("r", 1), ("b", 2), ("sum", 3), ("y", 4)].map(|(name, node)| value(name, from(node))));
+        let node = |name: &str, kind, inputs: &[u32], output: u32| {
+            let inputs = inputs.iter().map(|&i| ValueId(i)).collect();
+            let mut node = Node::new(name, kind, Attributes::new(), &values, inputs, vec![ValueId(output)]);
+            if name == "conv" {
+                node.op.attributes = Attributes::new().with_ints("kernel_shape", [3, 3]);
+            }
+            node
+        };
+        let nodes = vec![
+            node("conv", OpKind::Conv, &[0, 2], 3),
+            node("relu", OpKind::Relu, &[3], 4),
+            node("bias", OpKind::Add, &[4, 1], 5),
+            node("sum", OpKind::Add, &[if relu_is_read_twice { 4 } else { 0 }, 5], 6),
+            node("last", OpKind::Relu, &[6], 7),
+        ];
+        Graph::new("residual", values, nodes, [ValueId(0)].into_iter().chain((!bias_is_constant).then_some(ValueId(1))).collect(), vec![ValueId(7)]).unwrap()
+    }
+
+    #[test]
+    fn what_reads_a_product_alone_is_merged_with_it() {
+        assert_eq!(merged(&residual(true, false)), [false, true, true, false, true]);
+        assert_eq!(merged(&residual(false, false)), [false, true, false, false, true], "a bias that is computed is read from memory");
+        assert_eq!(merged(&residual(true, true)), [false, true, false, false, true], "a tensor that two read is written");
+        assert_eq!(Workload::of(&residual(true, false)).charges.len(), 2, "the convolution and the sum");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub struct Measured {
     pub ns: f64,
 }
 
-/// How far devices may differ: factors on the covariance of the sources' unit costs.
-const SCALES: [f64; 2] = [0.3, 1.0];
+/// How far devices may differ: factors on the covariance of the sources' unit costs. A new device is farther from the mean of a few than they are.
+const SCALES: [f64; 2] = [1.0, 3.0];
 /// Variance of every unit cost by itself.
 const OWN: [f64; 3] = [0.01, 0.1, 0.5];
 /// Variance of what every operator costs beyond its unit costs, by itself.

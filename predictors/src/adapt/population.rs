@@ -47,8 +47,9 @@ pub struct Population {
     pub(crate) discrepancy: f64,
 }
 
-/// Spread of the logarithms of unit costs where nothing is known: a factor of e.
-const BROAD: f64 = 1.0;
+/// Variance of the logarithm of each unit cost where nothing is known (a factor of two), and of all together (a factor of e).
+const BROAD: f64 = 0.5;
+const BROAD_TOGETHER: f64 = 1.0;
 /// What unit costs leave unexplained, as a first guess.
 const NOISE: f64 = 0.12;
 /// How exact a source's latencies are (relative), and how far its operators stray from their unit costs (variance): the likeliest pair counts.
@@ -219,7 +220,7 @@ impl<'a> Rows<'a> {
     /// From the generic costs that explain this source better.
     fn first_guess(&self) -> LogCosts {
         let fits = Generic::ALL.map(|generic| {
-            let prior = Prior { mean: generic.log_costs(), covariance: spread(BROAD, BROAD) };
+            let prior = Prior { mean: generic.log_costs(), covariance: spread(BROAD, BROAD_TOGETHER) };
             fit(&prior, &self.data(), &prior.mean)
         });
         let best = fits.into_iter().max_by(|a, b| a.log_evidence.total_cmp(&b.log_evidence));
