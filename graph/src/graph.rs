@@ -229,18 +229,21 @@ impl Node {
     /// A node whose [`OpSpec`] is put together from the values it reads and provides.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: OpKind, attributes: Attributes, values: &[Value], inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
-        let op = OpSpec { kind, attributes, inputs: operands(values, &inputs), outputs: tensors(values, &outputs) };
-        Self { name: name.into(), op, written: None, inputs, outputs }
+        let op = OpSpec { kind, attributes, inputs: Vec::with_capacity(inputs.len()), outputs: Vec::with_capacity(outputs.len()) };
+        let mut node = Self { name: name.into(), op, written: None, inputs, outputs };
+        node.put_together(values);
+        node
     }
-}
 
-fn operands(values: &[Value], ids: &[ValueId]) -> Vec<Operand> {
-    let operand = |v: &Value| v.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(v.source, ValueSource::Constant(_)) });
-    ids.iter().filter_map(|id| operand(&values[id.0 as usize])).collect()
-}
-
-fn tensors(values: &[Value], ids: &[ValueId]) -> Vec<TensorSpec> {
-    ids.iter().filter_map(|id| values[id.0 as usize].tensor.clone()).collect()
+    /// Takes the tensors of its [`OpSpec`] anew from the values it reads and provides. How a file spelled it is forgotten.
+    pub(crate) fn put_together(&mut self, values: &[Value]) {
+        let operand = |v: &Value| v.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(v.source, ValueSource::Constant(_)) });
+        self.op.inputs.clear();
+        self.op.inputs.extend(self.inputs.iter().filter_map(|id| operand(&values[id.0 as usize])));
+        self.op.outputs.clear();
+        self.op.outputs.extend(self.outputs.iter().filter_map(|id| values[id.0 as usize].tensor.clone()));
+        self.written = None;
+    }
 }
 
 fn producers(values: &[Value], nodes: &[Node]) -> Result<Vec<Option<usize>>, GraphError> {
@@ -257,21 +260,29 @@ fn producers(values: &[Value], nodes: &[Node]) -> Result<Vec<Option<usize>>, Gra
 }
 
 fn topological_order(values: &[Value], nodes: &[Node], producer: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
-    let mut waits = vec![0usize; nodes.len()];
-    let mut readers = vec![Vec::new(); nodes.len()];
+    let mut sorted = true;
     for (index, node) in nodes.iter().enumerate() {
         for input in &node.inputs {
             let value = &values[input.0 as usize];
             match producer[input.0 as usize] {
-                Some(from) => {
-                    waits[index] += 1;
-                    readers[from].push(index);
-                }
+                Some(from) => sorted &= from < index,
                 None if matches!(value.source, ValueSource::Node(_)) => {
                     return Err(GraphError::Dangling { node: node.name.clone(), value: value.name.clone() });
                 }
                 None => {}
             }
+        }
+    }
+    if sorted { Ok((0..nodes.len()).collect()) } else { sort(nodes, producer) }
+}
+
+fn sort(nodes: &[Node], producer: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
+    let mut waits = vec![0usize; nodes.len()];
+    let mut readers = vec![Vec::new(); nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        for from in node.inputs.iter().filter_map(|input| producer[input.0 as usize]) {
+            waits[index] += 1;
+            readers[from].push(index);
         }
     }
     let mut ready: std::collections::BinaryHeap<_> = (0..nodes.len()).filter(|&i| waits[i] == 0).map(std::cmp::Reverse).collect();

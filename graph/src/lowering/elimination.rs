@@ -2,13 +2,12 @@
 //! constants, and work done twice.
 
 use crate::{
-    ConstantData, Node, OpKind, TensorSpec, ValueId,
+    ConstantData, Node, OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use foldhash::{HashMap, fast::FixedState};
+use smallvec::SmallVec;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether anything changed.
 ///
@@ -68,18 +67,18 @@ fn payload(graph: &Rewriter, index: NodeIndex, copies: impl Fn(&OpKind) -> bool)
 /// Whether anything changed.
 pub(super) fn share(graph: &mut Rewriter, private: impl Fn(&Node) -> bool, same: impl Fn(ValueId) -> ValueId) -> bool {
     let equal = |graph: &Rewriter, a: &Node, b: &Node| {
-        let tensors = |node: &Node| node.outputs.iter().map(|&v| graph.tensor(v)).collect::<Vec<Option<&TensorSpec>>>();
+        let outputs = a.outputs.iter().map(|&v| graph.tensor(v)).eq(b.outputs.iter().map(|&v| graph.tensor(v)));
         let inputs = a.inputs.iter().map(|&v| same(v)).eq(b.inputs.iter().map(|&v| same(v)));
-        inputs && a.op.kind == b.op.kind && a.op.attributes == b.op.attributes && tensors(a) == tensors(b)
+        inputs && outputs && a.op.kind == b.op.kind && a.op.attributes == b.op.attributes
     };
-    let mut seen: HashMap<u64, Vec<NodeIndex>> = HashMap::new();
+    let mut seen: HashMap<u64, SmallVec<[NodeIndex; 2]>> = HashMap::default();
     let mut changed = false;
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
         if private(node) || matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
             continue;
         }
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FixedState::default().build_hasher();
         (&node.op.kind, &node.op.attributes).hash(&mut hasher);
         node.inputs.iter().for_each(|&v| same(v).hash(&mut hasher));
         let alike = seen.entry(hasher.finish()).or_default();

@@ -4,7 +4,8 @@
 //! a removed node leaves a hole. [`Rewriter::finish`] drops what nobody reads any more and puts the operators' specs together anew.
 
 use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId, ValueSource};
-use std::{cmp::Reverse, collections::BinaryHeap};
+use smallvec::SmallVec;
+use std::{cell::RefCell, cmp::Reverse, collections::BinaryHeap};
 
 /// Index of a node in its [`Rewriter`]; stays the same until the end.
 pub(crate) type NodeIndex = usize;
@@ -18,7 +19,9 @@ pub(crate) struct Rewriter {
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
     producer: Vec<Option<NodeIndex>>,
-    consumers: Vec<Vec<NodeIndex>>,
+    consumers: Vec<SmallVec<[NodeIndex; 2]>>,
+    /// What [`Rewriter::order`] last said, until something changes who reads what.
+    order: RefCell<Option<Vec<NodeIndex>>>,
 }
 
 impl Rewriter {
@@ -28,11 +31,12 @@ impl Rewriter {
         let mut rewriter = Self {
             name: graph.name().to_owned(),
             producer: vec![None; values.len()],
-            consumers: vec![Vec::new(); values.len()],
+            consumers: vec![SmallVec::new(); values.len()],
             values,
-            nodes: Vec::new(),
+            nodes: Vec::with_capacity(graph.nodes().len()),
             inputs: graph.inputs().to_vec(),
             outputs: graph.outputs().to_vec(),
+            order: RefCell::new(None),
         };
         for node in graph.nodes() {
             rewriter.push(node.clone());
@@ -42,6 +46,7 @@ impl Rewriter {
 
     fn push(&mut self, node: Node) -> NodeIndex {
         let index = self.nodes.len();
+        self.order.take();
         for input in &node.inputs {
             self.consumers[input.0 as usize].push(index);
         }
@@ -54,6 +59,10 @@ impl Rewriter {
 
     /// The nodes that are left, producers first; where that leaves a choice, in the order of their indices.
     pub(crate) fn order(&self) -> Vec<NodeIndex> {
+        self.order.borrow_mut().get_or_insert_with(|| self.sorted()).clone()
+    }
+
+    fn sorted(&self) -> Vec<NodeIndex> {
         let earlier = |index: NodeIndex, producer: NodeIndex| producer < index && self.node(producer).is_some();
         let in_order = |(index, node): (NodeIndex, &Node)| node.inputs.iter().filter_map(|&v| self.producer(v)).all(|producer| earlier(index, producer));
         if self.live().all(in_order) {
@@ -211,7 +220,7 @@ impl Rewriter {
         let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
         self.values.push(Value { name: format!("{name}#{}", id.0), tensor, source });
         self.producer.push(None);
-        self.consumers.push(Vec::new());
+        self.consumers.push(SmallVec::new());
         id
     }
 
@@ -239,6 +248,7 @@ impl Rewriter {
     /// Removes a node; its outputs then have no provider.
     pub(crate) fn remove(&mut self, index: NodeIndex) -> Option<Node> {
         let node = self.nodes.get_mut(index)?.take()?;
+        self.order.take();
         for input in &node.inputs {
             self.forget_reading(*input, index);
         }
@@ -272,6 +282,7 @@ impl Rewriter {
         let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) else { return };
         let Some(slot) = node.inputs.get_mut(position) else { return };
         let old = std::mem::replace(slot, value);
+        self.order.take();
         self.forget_reading(old, index);
         self.consumers[value.0 as usize].push(index);
     }
@@ -280,6 +291,7 @@ impl Rewriter {
     pub(crate) fn push_input(&mut self, index: NodeIndex, value: ValueId) {
         if let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) {
             node.inputs.push(value);
+            self.order.take();
             self.consumers[value.0 as usize].push(index);
         }
     }
@@ -289,6 +301,7 @@ impl Rewriter {
         let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) else { return };
         let Some(slot) = node.outputs.get_mut(position) else { return };
         let old = std::mem::replace(slot, value);
+        self.order.take();
         if self.producer[old.0 as usize] == Some(index) {
             self.producer[old.0 as usize] = None;
         }
@@ -311,6 +324,7 @@ impl Rewriter {
 
     /// Lets every reader of `old`, and the caller, get `new`.
     pub(crate) fn replace_value(&mut self, old: ValueId, new: ValueId) {
+        self.order.take();
         for index in std::mem::take(&mut self.consumers[old.0 as usize]) {
             if let Some(node) = self.nodes[index].as_mut() {
                 let slot = node.inputs.iter_mut().find(|v| **v == old);
@@ -355,11 +369,16 @@ impl Rewriter {
                 values.push(value);
             }
         }
-        let renumber = |ids: &[ValueId]| ids.iter().map(|id| number[id.0 as usize]).collect::<Vec<_>>();
-        let nodes = self.nodes.into_iter().flatten();
-        let nodes = nodes.map(|n| Node::new(n.name, n.op.kind, n.op.attributes, &values, renumber(&n.inputs), renumber(&n.outputs))).collect();
-        let (inputs, outputs) = (renumber(&self.inputs), renumber(&self.outputs));
-        Graph::new(self.name, values, nodes, inputs, outputs)
+        let renumber = |ids: &mut [ValueId]| ids.iter_mut().for_each(|id| *id = number[id.0 as usize]);
+        let mut nodes: Vec<Node> = self.nodes.into_iter().flatten().collect();
+        for node in &mut nodes {
+            renumber(&mut node.inputs);
+            renumber(&mut node.outputs);
+            node.put_together(&values);
+        }
+        renumber(&mut self.inputs);
+        renumber(&mut self.outputs);
+        Graph::new(self.name, values, nodes, self.inputs, self.outputs)
     }
 
     fn sweep(&mut self) {

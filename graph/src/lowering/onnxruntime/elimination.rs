@@ -6,7 +6,7 @@ use crate::{
     lowering::elimination,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Removes operators that pass their input on unchanged. Whether anything changed.
 pub(super) fn no_ops(graph: &mut Rewriter) -> bool {
@@ -54,8 +54,8 @@ pub(super) fn share(graph: &mut Rewriter) -> bool {
 
 /// Constants of one element with the same number and type count as one.
 fn shared_scalars(graph: &Rewriter) -> HashMap<ValueId, ValueId> {
-    let mut first: HashMap<(u64, Operand), ValueId> = HashMap::new();
-    let mut map = HashMap::new();
+    let mut first: HashMap<(u64, Operand), ValueId> = HashMap::default();
+    let mut map = HashMap::default();
     for index in graph.order() {
         for &value in graph.node(index).map(|n| n.inputs.as_slice()).unwrap_or_default() {
             let (Some(number), Some(tensor)) = (graph.scalar(value), graph.tensor(value)) else { continue };

@@ -175,12 +175,12 @@ fn level_two(graph: &mut Rewriter) -> bool {
 fn seal(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
-        let (kind, mut attributes, inputs) = (node.op.kind.clone(), node.op.attributes.clone(), node.inputs.clone());
+        let (kind, mut attributes) = (node.op.kind.clone(), node.op.attributes.clone());
+        let operands: Vec<Operand> = node.inputs.iter().filter_map(|&v| operand(graph, v)).collect();
         attributes.0.remove(activation::FUSED);
         if matches!(kind, OpKind::Reshape | OpKind::Expand) {
             attributes = reshape::target(graph, index);
         }
-        let operands: Vec<Operand> = inputs.iter().filter_map(|&v| operand(graph, v)).collect();
         let canonical = shape::canonical(&kind, attributes.clone(), &operands).unwrap_or(attributes);
         graph.change(index, kind, canonical);
     }
