@@ -210,7 +210,7 @@ fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
     let (inward, outward) = (channels(op.inputs.first().map(|i| &i.tensor)), channels(op.outputs.first()));
     let group = usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
     let larger = op.attributes.ints("kernel_shape").iter().any(|&extent| extent > 1);
-    let up = |extent: usize, to: usize| (extent.div_ceil(to) * to) as f64 / extent.max(1) as f64;
+    let up = |extent: usize, to: usize| extent.div_ceil(to).saturating_mul(to) as f64 / extent.max(1) as f64;
     let whole = |channels: usize| up(channels, VECTOR);
     let tiles: f64 = op.outputs.first().map_or(1.0, |t| t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE)).product());
     let macs = macs * tiles;
