@@ -292,7 +292,8 @@ mod tests {
             node("sum", OpKind::Add, &[if relu_is_read_twice { 4 } else { 0 }, 5], 6),
             node("last", OpKind::Relu, &[6], 7),
         ];
-        Graph::new("residual", values, nodes, [ValueId(0)].into_iter().chain((!bias_is_constant).then_some(ValueId(1))).collect(), vec![ValueId(7)]).expect("a graph")
+        Graph::new("residual", values, nodes, [ValueId(0)].into_iter().chain((!bias_is_constant).then_some(ValueId(1))).collect(), vec![ValueId(7)])
+            .expect("a graph")
     }
 
     #[test]
