@@ -7,7 +7,7 @@ use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
     features::{cosine, product},
     lanes::{Lanes, ROWS, SOON, vectorised, whole_dots},
-    votes::offset,
+    votes::{Peak, offset},
     whole::{Candidates, Selection, Whole},
 };
 
@@ -93,31 +93,70 @@ pub(crate) fn looked_for(instructions: Instructions, earlier: &mut Candidates, q
     votes
 }
 
+/// The displacement that explains all queries best: what [`Votes::displacement`] of all says, for a fraction of the work. A displacement costs something, so that
+/// how well those next to none do bounds how far away a better one can be. Within that, every second one is tried, and then those around the best of these:
+/// neighbouring patches resemble each other, so that a peak shows from beside it. Where none reaches the similarity `least`, all are tried. Queries of one parity
+/// stand together.
+pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
+    let mut shared = Shared { reach: search.reach(earlier.grid()), instructions, earlier, queries };
+    if search == Search::Everywhere {
+        return shared.votes(Sweep::all(shared.reach)).displacement();
+    }
+    let still = shared.around([0; 2])?;
+    let farthest = still.votes.farthest(still.mean).min(shared.reach);
+    let close = shared.closest(still, farthest, least);
+    // Beyond the farthest, the neighbours of a peak.
+    close.unwrap_or_else(|| shared.votes(Sweep::all((farthest + 1).min(shared.reach)))).displacement()
+}
+
 /// Peaks of the coarse sweep that are looked at closely.
 const PEAKS: usize = 2;
 
-/// The displacement that explains all queries best: what [`Votes::displacement`] of all says, mostly for a third of the work. Every second one is tried, and
-/// then those around the best of these. Neighbouring patches resemble each other, so that a peak shows from beside it; where none reaches the similarity
-/// `least`, all are tried. Queries of one parity stand together.
-pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
-    let reach = search.reach(earlier.grid());
-    let close = if search == Search::Everywhere { None } else { from_coarse(instructions, earlier, queries, reach, least) };
-    close.unwrap_or_else(|| looked_for(instructions, earlier, queries, search, &mut [])).displacement()
+/// A search for the displacement of all queries together.
+struct Shared<'a, 'b, 'c> {
+    instructions: Instructions,
+    earlier: &'a mut Candidates<'b>,
+    queries: &'a [Query<'c>],
+    reach: usize,
 }
 
-/// The votes around the best displacement, found as above.
-fn from_coarse(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], reach: usize, least: f32) -> Option<Votes> {
-    let mut coarse = Votes::among(Sweep::coarse(reach));
-    queries.chunk_by(|a, b| a.parity() == b.parity()).for_each(|class| search_all(instructions, earlier, class, &mut coarse, &mut []));
-    let mut around = |place: [isize; 2]| {
-        let mut votes = Votes::among(Sweep::around(place, reach));
-        search_all(instructions, earlier, queries, &mut votes, &mut []);
-        let [best] = votes.peaks();
-        Some((best?, place, votes))
-    };
-    let close = coarse.peaks::<PEAKS>().into_iter().flatten().filter_map(|(_, place)| around(place));
-    let ((_, best), place, votes) = close.filter(|((mean, _), ..)| *mean >= least).max_by(|(a, ..), (b, ..)| a.0.total_cmp(&b.0))?;
-    if best == place { Some(votes) } else { around(best).map(|(.., votes)| votes) }
+/// Votes for a displacement and its neighbours; the best of these, and its mean.
+struct Close {
+    votes: Votes,
+    around: [isize; 2],
+    best: [isize; 2],
+    mean: f32,
+}
+
+impl Shared<'_, '_, '_> {
+    fn votes(&mut self, sweep: Sweep) -> Votes {
+        let mut votes = Votes::among(sweep);
+        search_all(self.instructions, self.earlier, self.queries, &mut votes, &mut []);
+        votes
+    }
+
+    fn around(&mut self, around: [isize; 2]) -> Option<Close> {
+        let votes = self.votes(Sweep::around(around, self.reach));
+        let [peak] = votes.peaks();
+        peak.map(|(mean, best)| Close { votes, around, best, mean })
+    }
+
+    /// The highest of the coarse sweep. Queries of one parity share their candidates.
+    fn coarse(&mut self, reach: usize) -> [Option<Peak>; PEAKS] {
+        let mut votes = Votes::among(Sweep::coarse(reach));
+        for class in self.queries.chunk_by(|a, b| a.parity() == b.parity()) {
+            search_all(self.instructions, self.earlier, class, &mut votes, &mut []);
+        }
+        votes.peaks()
+    }
+
+    /// Votes around the best displacement, if it reaches a similarity.
+    fn closest(&mut self, still: Close, farthest: usize, least: f32) -> Option<Votes> {
+        let peaks = self.coarse(farthest).into_iter().flatten().filter(|(_, place)| *place != still.around);
+        let elsewhere: Vec<Close> = peaks.filter_map(|(_, place)| self.around(place)).collect();
+        let close = elsewhere.into_iter().chain([still]).filter(|close| close.mean >= least).max_by(|a, b| a.mean.total_cmp(&b.mean))?;
+        if close.best == close.around { Some(close.votes) } else { self.around(close.best).map(|close| close.votes) }
+    }
 }
 
 /// Displacements that are tried: from the first to the last down and across, every one, or every second, fourth, ...
@@ -434,8 +473,11 @@ mod tests {
                     let [[x, y], [right, down]] = [found, all].map(|place| place.expect("a displacement"));
                     assert!((x - right).hypot(y - down) < 1e-3, "{moves:?} {x} {y}, {right} {down}");
                     assert!((x - moves[1] as f32).hypot(y - moves[0] as f32) < 0.5);
-                    let close = from_coarse(instructions, &mut before, &queries, search.reach(grid), 0.5);
-                    assert!(rough || close.is_some(), "smooth features need no full search");
+                    let mut shared = Shared { instructions, earlier: &mut before, queries: &queries, reach: search.reach(grid) };
+                    let still = shared.around([0; 2]).expect("votes");
+                    let farthest = still.votes.farthest(still.mean).min(shared.reach);
+                    assert!(farthest >= shared.reach.min(moves[0].unsigned_abs().max(moves[1].unsigned_abs())), "{farthest}");
+                    assert!(rough || shared.closest(still, farthest, 0.5).is_some(), "smooth features need no full search");
                 }
             }
         }

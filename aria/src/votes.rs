@@ -7,6 +7,9 @@ use crate::{Grid, Search, lanes::ROWS, matching::Sweep};
 /// What a displacement of one patch costs, in similarity of one patch; its square counts. So many patches overrule it easily, and a few do not go far by chance.
 const DOUBT: f32 = 0.1;
 
+/// The most that two patches can be similar, with what rounding adds.
+const MOST: f32 = 1.001;
+
 /// Similarities of a region's patches to the earlier frame, added up by displacement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Votes {
@@ -82,6 +85,11 @@ impl Votes {
         let count = self.counts[here];
         let far = (rows * rows + cols * cols) as f32;
         (count > 0.0 && 2.0 * count >= self.patches).then(|| (self.sums[here] - DOUBT * far) / count)
+    }
+
+    /// How many rows or columns away displacements can be whose mean is higher than this: farther ones cost more than they can be similar.
+    pub(crate) fn farthest(&self, mean: f32) -> usize {
+        ((MOST - mean).max(0.0) * self.patches / DOUBT).sqrt() as usize
     }
 
     /// The displacements (down and across) with the highest means, the highest first, the nearest among equals.
@@ -169,6 +177,21 @@ mod tests {
         };
         assert_eq!(moved(2), Some([0.0, 0.0]));
         assert!(moved(40).is_some_and(|[x, y]| (x - 6.0).abs() < 0.1 && y == 0.0));
+    }
+
+    #[test]
+    fn nothing_beyond_the_farthest_can_be_better() {
+        let grid = Grid::new(19, 19).expect("a grid");
+        for (patches, mean) in [(1, 0.4), (3, 0.9), (20, 0.8), (20, 1.0)] {
+            let mut votes = Votes::new(grid, Search::Within(8));
+            (0..patches).for_each(|_| vote(&mut votes, grid, |_, _| 1.0));
+            let farthest = votes.farthest(mean) as isize;
+            let better = |place: [isize; 2]| votes.mean(place).is_some_and(|found| found > mean);
+            let beyond = |[rows, cols]: [isize; 2]| rows.abs() > farthest || cols.abs() > farthest;
+            let places = || votes.sweep().down().flat_map(|rows| votes.sweep().across().map(move |cols| [rows, cols]));
+            assert!(places().filter(|place| beyond(*place)).all(|place| !better(place)), "{patches} {mean}");
+            assert!(farthest > 8 || farthest == 0 || better([farthest, 0]), "{patches} {mean}: no farther than needed");
+        }
     }
 
     /// At a corner, most displacements come from outside of the frame.
