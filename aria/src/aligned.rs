@@ -1,9 +1,16 @@
-//! [`Aligned`]: numbers that begin where a line of the cache does, so that no register of them lies in two lines.
+//! [`Aligned`]: numbers that begin where a line of the cache does, so that no register of them lies in two lines; many of them in large pages, so that the
+//! processor need not look up where every few rows are.
 
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a line of the cache, or a multiple.
 const LINE: usize = 64;
+/// Bytes of a large page.
+const LARGE: usize = 1 << 21;
+/// Bytes that are worth one.
+const MANY: usize = LARGE / 4;
+/// Bytes of an ordinary page, or a multiple.
+const SMALL: usize = 1 << 16;
 
 /// Some numbers.
 #[derive(Debug, Default)]
@@ -14,11 +21,14 @@ pub(crate) struct Aligned<T> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// So many zeros.
+    /// So many zeros. Memory that is left out is never touched.
     pub fn zeros(count: usize) -> Self {
-        let spare = LINE / size_of::<T>() - 1;
-        let mut values = vec![T::default(); count + spare];
-        let first = values.as_ptr().align_offset(LINE).min(spare);
+        let bytes = count * size_of::<T>();
+        let page = if bytes < MANY { LINE } else { LARGE };
+        let (spare, whole) = (page / size_of::<T>() - 1, bytes.next_multiple_of(page) / size_of::<T>());
+        let mut values = vec![T::default(); whole + spare];
+        ask_for_large_pages(&values);
+        let first = values.as_ptr().align_offset(page).min(spare);
         values.truncate(first + count);
         Self { values, first }
     }
@@ -28,6 +38,19 @@ impl<T: Copy + Default> Aligned<T> {
         self.values.drain(..self.first);
         self.values
     }
+}
+
+/// Memory that was not touched yet may come in large pages, where the system has some.
+fn ask_for_large_pages<T>(values: &[T]) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if size_of_val(values) >= LARGE {
+        let bytes = values.as_ptr_range();
+        let start = bytes.start.map_addr(|address| address & !(SMALL - 1));
+        // SAFETY: a hint on pages that are there; what is in them stays. Where it is refused, nothing changes.
+        unsafe { libc::madvise(start.cast_mut().cast(), bytes.end.addr() - start.addr(), libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = values;
 }
 
 impl<T> From<Vec<T>> for Aligned<T> {
@@ -72,7 +95,7 @@ mod tests {
 
     #[test]
     fn numbers_begin_at_a_line_and_can_be_had_alone() {
-        for count in [0, 1, 100, 100_000] {
+        for count in [0, 1, 100, 100_000, 600_000, 1 << 20] {
             let mut numbers = Aligned::<i16>::zeros(count);
             assert_eq!((numbers.len(), numbers.as_ptr().align_offset(LINE)), (count, 0));
             numbers.fill(3);
