@@ -61,14 +61,16 @@ impl Cuts {
         self.rank(threshold) + 1
     }
 
-    /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers, none of them NaN.
-    pub fn answer<const N: usize>(&self, instructions: Instructions, values: &[[f64; 64]; N], masks: &mut [Mask<N>]) {
+    /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers, none of them NaN, of which the first `rows` of each 64
+    /// matter.
+    #[inline]
+    pub fn answer<const N: usize>(&self, instructions: Instructions, values: &[[f64; 64]; N], rows: usize, masks: &mut [Mask<N>]) {
         masks.fill([0; N]);
         let mut ranks = [[0u32; 64]; N];
         for (values, ranks) in values.iter().zip(&mut ranks) {
-            self.ranks(instructions, values, ranks);
+            self.ranks(instructions, &values[..rows.next_multiple_of(8)], ranks);
         }
-        for row in 0..64 {
+        for row in 0..rows {
             for (word, ranks) in ranks.iter().enumerate() {
                 masks[ranks[row] as usize][word] |= 1 << row;
             }
@@ -82,7 +84,7 @@ impl Cuts {
         }
     }
 
-    fn ranks(&self, instructions: Instructions, values: &[f64; 64], ranks: &mut [u32; 64]) {
+    fn ranks(&self, instructions: Instructions, values: &[f64], ranks: &mut [u32; 64]) {
         match instructions {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Instructions` says Avx512 only where the processor has them.
@@ -92,7 +94,7 @@ impl Cuts {
     }
 
     /// Eight rows at a time, so that their loads overlap.
-    fn ranks_by_halving(&self, values: &[f64; 64], ranks: &mut [u32; 64]) {
+    fn ranks_by_halving(&self, values: &[f64], ranks: &mut [u32; 64]) {
         let span = (self.count + 1).next_power_of_two();
         for (values, ranks) in values.as_chunks::<8>().0.iter().zip(ranks.as_chunks_mut::<8>().0) {
             let mut found = [0usize; 8];
@@ -110,7 +112,7 @@ impl Cuts {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,popcnt")]
-    fn ranks_avx512(&self, values: &[f64; 64], ranks: &mut [u32; 64]) {
+    fn ranks_avx512(&self, values: &[f64], ranks: &mut [u32; 64]) {
         values.iter().zip(ranks).for_each(|(value, rank)| *rank = self.rank_avx512(*value) as u32);
     }
 

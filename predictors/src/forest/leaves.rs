@@ -43,11 +43,11 @@ pub(super) fn numbers<const N: usize>(reached: &mut [Mask<N>], leaves: usize) ->
     planes
 }
 
-/// Adds to each row the value of its leaf.
+/// Adds to the first `rows` rows of each word, and perhaps to others, the value of their leaf.
 #[inline(always)]
-pub(super) fn add<const N: usize, const L: usize>(planes: &[Mask<N>; BITS], values: &[f64; L], sums: &mut [[f64; 64]; N]) {
+pub(super) fn add<const N: usize, const L: usize>(planes: &[Mask<N>; BITS], values: &[f64; L], rows: usize, sums: &mut [[f64; 64]; N]) {
     for (word, sums) in sums.iter_mut().enumerate() {
-        for (byte, sums) in sums.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        for (byte, sums) in sums.as_chunks_mut::<8>().0.iter_mut().take(rows.div_ceil(8)).enumerate() {
             let spread = |bit: usize| SPREAD[(planes[bit][word] >> (8 * byte)) as usize & 255] << bit;
             let numbers = (0..L.ilog2() as usize).map(spread).fold(0, |a, b| a | b).to_le_bytes();
             for (sum, leaf) in sums.iter_mut().zip(numbers) {
@@ -60,7 +60,7 @@ pub(super) fn add<const N: usize, const L: usize>(planes: &[Mask<N>; BITS], valu
 /// The same for small trees: looked up in registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) fn add_avx512<const N: usize>(planes: &[Mask<N>; BITS], values: &[f64; FEW], sums: &mut [[f64; 64]; N]) {
+pub(super) fn add_avx512<const N: usize>(planes: &[Mask<N>; BITS], values: &[f64; FEW], rows: usize, sums: &mut [[f64; 64]; N]) {
     use std::arch::x86_64::*;
     // SAFETY: eight numbers from each of four places in 32.
     let table: [__m512d; 4] = std::array::from_fn(|i| unsafe { _mm512_loadu_pd(values[8 * i..8 * i + 8].as_ptr()) });
@@ -74,7 +74,7 @@ pub(super) fn add_avx512<const N: usize>(planes: &[Mask<N>; BITS], values: &[f64
         // SAFETY: 64 bytes.
         unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), numbers) };
         let upper = sixteens[word].to_le_bytes();
-        for ((numbers, sums), upper) in bytes.as_chunks::<8>().0.iter().zip(sums.as_chunks_mut::<8>().0).zip(upper) {
+        for ((numbers, sums), upper) in bytes.as_chunks::<8>().0.iter().zip(sums.as_chunks_mut::<8>().0).zip(upper).take(rows.div_ceil(8)) {
             let numbers = _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(i64::from_le_bytes(*numbers)));
             let low = _mm512_permutex2var_pd(table[0], numbers, table[1]);
             let high = _mm512_permutex2var_pd(table[2], numbers, table[3]);

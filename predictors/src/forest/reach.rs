@@ -15,9 +15,10 @@ use super::{
 /// Words of 64 rows in a block: of many rows, and of few.
 const WIDE: usize = 8;
 const NARROW: usize = 1;
-/// A block costs about as much however full it is: as many rows make a wide one cheaper than narrow ones, and a narrow one cheaper than none.
+/// A block costs much the same however full it is: as many rows make a wide one cheaper than narrow ones, and a narrow one cheaper than none. The latter
+/// where the forest is not in the near caches, as in a search, which asks one after the other for a few rows each.
 const WORTH_WIDE: usize = 240;
-const WORTH_NARROW: usize = 24;
+const WORTH_NARROW: usize = 6;
 /// Most distinct thresholds of the forest: 4 MiB of masks.
 const MOST_MASKS: usize = 1 << 16;
 
@@ -36,7 +37,7 @@ struct Node {
     right: u8,
 }
 
-/// Small trees. A tree has slots: one per leaf, then, from `most` on, one per node in preorder.
+/// Small trees. A tree has slots: one per leaf, then, from `most` on, one per node, level by level.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reach {
     cuts: Vec<Cuts>,
@@ -87,24 +88,26 @@ impl Reach {
         Some(reach)
     }
 
+    /// Adds a tree, its splits level by level: a node then does not wait for what was just written, as it would right after its parent.
     fn push(&mut self, tree: &[Resolved], firsts: &[usize]) {
-        let (mut leaves, mut splits) = (0, 0);
-        let number = |node: &Resolved| {
-            let (counter, first) = if node.column.is_none() { (&mut leaves, 0) } else { (&mut splits, self.most) };
-            *counter += 1;
-            (first + *counter - 1) as u8
-        };
-        let slots: Vec<u8> = tree.iter().map(number).collect();
-        for (i, node) in tree.iter().enumerate() {
-            match node.column {
-                None => self.values.push(node.value),
-                Some(column) => {
-                    let test = (firsts[column] + self.cuts[column].place(node.value)) as u32;
-                    self.nodes.push(Node { test, left: slots[i + 1], right: slots[node.right] });
-                }
-            }
+        let mut slots = vec![0; tree.len()];
+        let leaves = tree.iter().enumerate().filter(|(_, node)| node.column.is_none());
+        for (number, (index, leaf)) in leaves.enumerate() {
+            slots[index] = number as u8;
+            self.values.push(leaf.value);
         }
-        self.sizes.push(splits as u8);
+        let mut splits: Vec<usize> = if tree.len() > 1 { vec![0] } else { Vec::new() };
+        let mut next = 0;
+        while let Some(&index) = splits.get(next) {
+            slots[index] = (self.most + next) as u8;
+            splits.extend([index + 1, tree[index].right].into_iter().filter(|&child| tree[child].column.is_some()));
+            next += 1;
+        }
+        for (index, column) in splits.iter().filter_map(|&index| Some((index, tree[index].column?))) {
+            let test = (firsts[column] + self.cuts[column].place(tree[index].value)) as u32;
+            self.nodes.push(Node { test, left: slots[index + 1], right: slots[tree[index].right] });
+        }
+        self.sizes.push(splits.len() as u8);
         self.values.resize(self.sizes.len() * self.most, 0.0);
     }
 
@@ -141,22 +144,24 @@ impl Reach {
         let mut slots = Slots([[0; N]; SLOTS]);
         for (rows, sums) in rows.chunks(64 * N * width).zip(sums.chunks_mut(64 * N)) {
             let mut values = [[0.0; 64]; N];
+            // Of a wide block every word is full, or nearly so.
+            let used = if N == NARROW { sums.len() } else { 64 };
             let mut masks_left = &mut *masks;
             for (cuts, column) in self.cuts.iter().zip(columns) {
                 let (these, others) = masks_left.split_at_mut(cuts.masks());
                 masks_left = others;
                 column.fill(rows, width, values.as_flattened_mut());
-                cuts.answer(instructions, &values, these);
+                cuts.answer(instructions, &values, used, these);
             }
             let mut totals = [[0.0; 64]; N];
             match instructions {
                 // SAFETY: `Instructions` says Avx512 only where the processor has them.
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx512 => unsafe { self.trees_avx512(masks, &mut slots.0, &mut totals) },
+                Instructions::Avx512 => unsafe { self.trees_avx512(masks, &mut slots.0, used, &mut totals) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx2 => unsafe { self.trees_avx2(masks, &mut slots.0, &mut totals) },
-                Instructions::Portable => self.trees(masks, &mut slots.0, &mut totals, leaves::add, leaves::add),
+                Instructions::Avx2 => unsafe { self.trees_avx2(masks, &mut slots.0, used, &mut totals) },
+                Instructions::Portable => self.trees(masks, &mut slots.0, used, &mut totals, leaves::add, leaves::add),
             }
             sums.copy_from_slice(&totals.as_flattened()[..sums.len()]);
         }
@@ -164,14 +169,16 @@ impl Reach {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    fn trees_avx512<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], sums: &mut [[f64; 64]; N]) {
-        self.trees(masks, slots, sums, |planes, values, sums| leaves::add_avx512(planes, values, sums), leaves::add);
+    fn trees_avx512<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], rows: usize, sums: &mut [[f64; 64]; N]) {
+        self.trees(masks, slots, rows, sums, |planes, values, rows, sums| leaves::add_avx512(planes, values, rows, sums), leaves::add);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn trees_avx2<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], sums: &mut [[f64; 64]; N]) {
-        self.trees(masks, slots, sums, leaves::add, leaves::add);
+    fn trees_avx2<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], rows: usize, sums: &mut [[f64; 64]; N]) {
+        // A closure has the instructions of the function that it is in.
+        #[allow(clippy::redundant_closure)]
+        self.trees(masks, slots, rows, sums, |planes, values, rows, sums| leaves::add(planes, values, rows, sums), leaves::add);
     }
 
     #[inline(always)]
@@ -179,9 +186,10 @@ impl Reach {
         &self,
         masks: &[Mask<N>],
         slots: &mut [Mask<N>; SLOTS],
+        rows: usize,
         sums: &mut [[f64; 64]; N],
-        add_few: impl Fn(&[Mask<N>; 7], &[f64; FEW], &mut [[f64; 64]; N]),
-        add_many: impl Fn(&[Mask<N>; 7], &[f64; MANY], &mut [[f64; 64]; N]),
+        add_few: impl Fn(&[Mask<N>; 7], &[f64; FEW], usize, &mut [[f64; 64]; N]),
+        add_many: impl Fn(&[Mask<N>; 7], &[f64; MANY], usize, &mut [[f64; 64]; N]),
     ) {
         let mut nodes = &self.nodes[..];
         for (size, values) in self.sizes.iter().zip(self.values.chunks_exact(self.most)) {
@@ -200,9 +208,9 @@ impl Reach {
             }
             let planes = leaves::numbers(slots, leaves);
             if let Ok(values) = values.try_into() {
-                add_few(&planes, values, sums);
+                add_few(&planes, values, rows, sums);
             } else if let Ok(values) = values.try_into() {
-                add_many(&planes, values, sums);
+                add_many(&planes, values, rows, sums);
             }
         }
     }
