@@ -56,6 +56,21 @@ impl Cuts {
         found
     }
 
+    /// [`Cuts::rank`] of a value in each column: one step over all of them after the other, so that the processor waits for many thresholds at once.
+    #[inline(always)]
+    pub fn rank_each(cuts: &[Self], values: &[f64]) -> Vec<usize> {
+        let first = |cuts: &Self| (cuts.count + 1).next_power_of_two() / 2;
+        let mut found = vec![0; cuts.len()];
+        let mut half = cuts.iter().map(first).max().unwrap_or(0);
+        while half > 0 {
+            for ((found, cuts), value) in found.iter_mut().zip(cuts).zip(values).filter(|((_, cuts), _)| half <= cuts.count) {
+                *found += std::hint::select_unpredictable(*value > cuts.padded[*found + half - 1], half, 0);
+            }
+            half /= 2;
+        }
+        found
+    }
+
     /// Where among its masks the answer to `threshold` is.
     pub fn place(&self, threshold: f64) -> usize {
         self.rank(threshold) + 1

@@ -20,10 +20,10 @@ struct Verdict {
     survivors: u32,
 }
 
-/// What the thresholds below a value rule out: one prepared row of words, and `verdicts[from..to]`.
+/// What the thresholds below a value rule out: one prepared row of words, if there is one yet, and `verdicts[from..to]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ruled {
-    row: u32,
+    row: Option<u32>,
     from: u32,
     to: u32,
 }
@@ -64,18 +64,18 @@ impl Survivors {
         self.verdicts.extend(found.iter().map(|(_, verdict)| *verdict));
         let width = self.values.len().div_ceil(TREES);
         let mut words = vec![[u32::MAX; TREES]; width];
-        let (mut row, mut from) = (0, first);
+        let (mut row, mut from) = (None, first);
         let ruled = |rank| {
             let to = first + found.partition_point(|(threshold, _)| *threshold < rank);
-            if rank == 0 || to - from > STEP {
+            if to - from > STEP {
                 for verdict in &self.verdicts[from..to] {
                     words[verdict.tree as usize / TREES][verdict.tree as usize % TREES] &= verdict.survivors;
                 }
-                row = self.prepared.len();
+                row = Some(self.prepared.len() as u32);
                 from = to;
                 self.prepared.extend_from_slice(&words);
             }
-            Ruled { row: row as u32, from: from as u32, to: to as u32 }
+            Ruled { row, from: from as u32, to: to as u32 }
         };
         let column = (0..=count).map(ruled).collect();
         self.columns.push(column);
@@ -83,40 +83,40 @@ impl Survivors {
 
     /// Sum over the trees for one row.
     pub fn one(&self, instructions: Instructions, cuts: &[Cuts], columns: &[Column], row: &[f64]) -> f64 {
-        let asked = cuts.iter().zip(columns).map(|(cuts, column)| (cuts, column.value(row)));
+        let values: Vec<f64> = columns.iter().map(|column| column.value(row)).collect();
         match instructions {
             // SAFETY: `Instructions` says Avx512 only where the processor has them.
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { self.sum_avx512(asked) },
+            Instructions::Avx512 => unsafe { self.sum_avx512(cuts, &values) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { self.sum_avx2(asked) },
-            Instructions::Portable => self.sum(asked.map(|(cuts, value)| cuts.rank(value))),
+            Instructions::Avx2 => unsafe { self.sum_avx2(cuts, &values) },
+            Instructions::Portable => self.sum(&Cuts::rank_each(cuts, &values)),
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,popcnt")]
-    fn sum_avx512<'a>(&self, asked: impl Iterator<Item = (&'a Cuts, f64)>) -> f64 {
-        self.sum(asked.map(|(cuts, value)| cuts.rank_avx512(value)))
+    fn sum_avx512(&self, cuts: &[Cuts], values: &[f64]) -> f64 {
+        self.sum(&cuts.iter().zip(values).map(|(cuts, value)| cuts.rank_avx512(*value)).collect::<Vec<_>>())
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn sum_avx2<'a>(&self, asked: impl Iterator<Item = (&'a Cuts, f64)>) -> f64 {
-        self.sum(asked.map(|(cuts, value)| cuts.rank(value)))
+    fn sum_avx2(&self, cuts: &[Cuts], values: &[f64]) -> f64 {
+        self.sum(&Cuts::rank_each(cuts, values))
     }
 
     /// `ranks` has the number of thresholds below the row's value in each column.
     #[inline(always)]
-    fn sum(&self, ranks: impl Iterator<Item = usize>) -> f64 {
+    fn sum(&self, ranks: &[usize]) -> f64 {
         let width = self.values.len().div_ceil(TREES);
         let mut alive = vec![[u32::MAX; TREES]; width];
         let mut prepared = Vec::with_capacity(self.columns.len());
         let mut verdicts = Vec::with_capacity(self.columns.len());
         for (column, rank) in self.columns.iter().zip(ranks) {
-            let Ruled { row, from, to } = column[rank];
-            prepared.push(&self.prepared[row as usize..][..width]);
+            let Ruled { row, from, to } = column[*rank];
+            prepared.extend(row.map(|row| &self.prepared[row as usize..][..width]));
             verdicts.push(&self.verdicts[from as usize..to as usize]);
         }
         for (i, alive) in alive.iter_mut().enumerate() {
