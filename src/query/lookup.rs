@@ -48,11 +48,13 @@ impl Asked {
     }
 }
 
-/// An architecture some of whose rows have no amount in its context yet: rows and how often each counts.
-pub(super) struct Late<C> {
+/// An architecture some of whose rows have no amount in its context yet.
+pub(super) struct Late<M: Meter> {
     index: usize,
-    questions: Vec<(Place, C)>,
-    times: Vec<i64>,
+    /// Its amounts, and how often each counts.
+    rows: Vec<(Option<M::Amount>, i64)>,
+    /// Those that are missing, in their order.
+    missing: Vec<(Place, M::Context)>,
 }
 
 impl<M: Meter> Tables<M> {
@@ -78,7 +80,7 @@ impl<M: Meter> Tables<M> {
     }
 
     /// The sums of architectures whose rows are all there; the others are `late`.
-    pub(super) fn look_up(&mut self, asked: &Asked, sums: &mut [M::Amount], late: &mut Vec<Late<M::Context>>) {
+    pub(super) fn look_up(&mut self, asked: &Asked, sums: &mut [M::Amount], late: &mut Vec<Late<M>>) {
         let places = self.rows.find(&asked.keys);
         let mut questions = Vec::with_capacity(places.len());
         for (_, rows) in asked.each() {
@@ -89,26 +91,29 @@ impl<M: Meter> Tables<M> {
         let mut amounts = Vec::with_capacity(questions.len());
         self.rows.amounts(&questions, |amount| amounts.push(amount.copied()));
         for (index, rows) in asked.each() {
-            let times = &asked.times[rows.clone()];
-            match summed(&amounts[rows.clone()], times) {
+            let own = || amounts[rows.clone()].iter().copied().zip(asked.times[rows.clone()].iter().copied());
+            match summed(own()) {
                 Some(sum) => sums[index] = sum,
-                None => late.push(Late { index, questions: questions[rows].to_vec(), times: times.to_vec() }),
+                None => {
+                    let missing = own().zip(&questions[rows.clone()]).filter(|((amount, _), _)| amount.is_none()).map(|(_, question)| *question);
+                    late.push(Late { index, rows: own().collect(), missing: missing.collect() });
+                }
             }
         }
     }
 
     /// Computes what rows come to that have no amount yet, all together, and the sums of their architectures.
-    pub(super) fn catch_up(&mut self, late: &[Late<M::Context>], sums: &mut [M::Amount]) {
-        self.rows.fill(&self.meter, late.iter().flat_map(|one| one.questions.iter().copied()).collect());
-        for Late { index, questions, times } in late {
-            let mut amounts = Vec::with_capacity(questions.len());
-            self.rows.amounts(questions, |amount| amounts.push(amount.copied()));
-            sums[*index] = summed(&amounts, times).unwrap_or_default();
+    pub(super) fn catch_up(&mut self, late: Vec<Late<M>>, sums: &mut [M::Amount]) {
+        self.rows.fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
+        for Late { index, mut rows, missing } in late {
+            let mut gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
+            self.rows.amounts(&missing, |amount| gaps.by_ref().take(1).for_each(|gap| *gap = amount.copied()));
+            sums[index] = summed(rows).unwrap_or_default();
         }
     }
 }
 
 /// The sum over rows, each so many times; `None` where one is missing.
-fn summed<A: Amount>(amounts: &[Option<A>], times: &[i64]) -> Option<A> {
-    amounts.iter().zip(times).try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount.as_ref()?, *times)))
+fn summed<A: Amount>(rows: impl IntoIterator<Item = (Option<A>, i64)>) -> Option<A> {
+    rows.into_iter().try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(&amount?, times)))
 }

@@ -28,6 +28,11 @@ struct Part {
 }
 
 impl Part {
+    /// The row of its kernel at these numbers; `part` is itself.
+    fn key(&self, part: Group, Numbers(bits): Numbers) -> Key {
+        Key { group: part, numbers: Numbers(bits & self.mask) }
+    }
+
     fn kernel(&mut self, numbers: Numbers) -> &OpSpec {
         self.pattern.write(numbers, &mut self.kernel);
         &self.kernel
@@ -145,17 +150,20 @@ impl<M: Meter> Rows<M> {
     /// Where the kernels of rows are, row by row; those that have no amount in a context are measured.
     fn measured(&mut self, meter: &M, wanted: &[(Place, M::Context)]) -> Vec<Place> {
         let Self { parts, groups, kernels, rows, .. } = self;
-        let (mut places, mut missing) = (Vec::new(), Vec::new());
+        let (mut keys, mut contexts) = (Vec::new(), Vec::new());
         for &(row, context) in wanted {
             let Key { group, numbers } = rows.key(row);
-            for &(part, _) in &groups[group as usize].parts {
-                let place = kernel(part, parts, numbers, kernels);
-                if kernels.amount(place, context).is_none() {
-                    // Holds the place, so that it is not missed twice.
-                    kernels.keep(place, context, M::Amount::default());
-                    missing.push(Missing { part, numbers, context, place });
-                }
-                places.push(place);
+            keys.extend(groups[group as usize].parts.iter().map(|&(part, _)| parts[part as usize].key(part, numbers)));
+            contexts.resize(keys.len(), context);
+        }
+        let mut places = Vec::with_capacity(keys.len());
+        kernels.find(&keys, &mut places, |key| Span::of(parts[key.group as usize].kernel(key.numbers)));
+        let mut missing = Vec::new();
+        for ((&Key { group: part, numbers }, &place), context) in keys.iter().zip(&places).zip(contexts) {
+            if kernels.amount(place, context).is_none() {
+                // Holds the place, so that it is not missed twice.
+                kernels.keep(place, context, M::Amount::default());
+                missing.push(Missing { part, numbers, context, place });
             }
         }
         // Kernels of one pattern mostly have one predictor.
@@ -167,8 +175,8 @@ impl<M: Meter> Rows<M> {
 }
 
 /// Where the row of a part's kernel is.
-fn kernel<M: Meter>(part: Group, parts: &mut [Part], Numbers(bits): Numbers, kernels: &mut Table<M>) -> Place {
+fn kernel<M: Meter>(part: Group, parts: &mut [Part], numbers: Numbers, kernels: &mut Table<M>) -> Place {
     let own = &mut parts[part as usize];
-    let key = Key { group: part, numbers: Numbers(bits & own.mask) };
+    let key = own.key(part, numbers);
     kernels.place(key, || Span::of(own.kernel(key.numbers)))
 }

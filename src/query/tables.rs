@@ -12,7 +12,7 @@ use super::{
     pool::{CHECKS, Pool},
     rows::Rows,
     table::Group,
-    template::{Example, Template},
+    template::{Example, Template, alike},
 };
 use std::collections::BTreeSet;
 use vitempo_graph::OpSpec;
@@ -199,7 +199,7 @@ impl<M: Meter> Tables<M> {
                 }
                 self.look_up(&asked, &mut sums, &mut late);
             }
-            self.catch_up(&late, &mut sums);
+            self.catch_up(late, &mut sums);
             for some in irregular.chunks(GRAPHS) {
                 let answers = self.sums_by_graphs(some.iter().map(|&index| &architectures[index]))?;
                 some.iter().zip(answers).for_each(|(&index, sum)| sums[index] = sum);
@@ -230,7 +230,11 @@ impl<M: Meter> Tables<M> {
         let (links, Some(like)) = pool.examples(class) else { return Ok(None) };
         let mut examples = Vec::with_capacity(links.len());
         for link in &links {
-            examples.extend(self.example(link, &like)?);
+            let Some(example) = self.example(link, &like)? else { continue };
+            if examples.first().is_some_and(|first| !alike(first, &example)) {
+                return Ok(None);
+            }
+            examples.push(example);
         }
         Ok(Template::fit(examples, CHECKS, links.first().is_some_and(Link::attention)))
     }

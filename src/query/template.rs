@@ -71,7 +71,7 @@ impl Template {
 }
 
 /// Whether two stages add kernels of the same forms, in the same order.
-fn alike(one: &Example, other: &Example) -> bool {
+pub(super) fn alike(one: &Example, other: &Example) -> bool {
     let same = |((a, times), (b, other)): (&(OpSpec, i64), &(OpSpec, i64))| times == other && same_form(a, b);
     one.kernels.len() == other.kernels.len() && one.kernels.iter().zip(&other.kernels).all(same)
 }
