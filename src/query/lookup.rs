@@ -91,12 +91,12 @@ impl<M: Meter> Tables<M> {
         let mut amounts = Vec::with_capacity(questions.len());
         self.rows.amounts(&questions, |amount| amounts.push(amount.copied()));
         for (index, rows) in asked.each() {
-            let own = || amounts[rows.clone()].iter().copied().zip(asked.times[rows.clone()].iter().copied());
+            let own = || amounts[rows.clone()].iter().map(Option::as_ref).zip(asked.times[rows.clone()].iter().copied());
             match summed(own()) {
                 Some(sum) => sums[index] = sum,
                 None => {
                     let missing = own().zip(&questions[rows.clone()]).filter(|((amount, _), _)| amount.is_none()).map(|(_, question)| *question);
-                    late.push(Late { index, rows: own().collect(), missing: missing.collect() });
+                    late.push(Late { index, rows: own().map(|(amount, times)| (amount.copied(), times)).collect(), missing: missing.collect() });
                 }
             }
         }
@@ -108,12 +108,12 @@ impl<M: Meter> Tables<M> {
         for Late { index, mut rows, missing } in late {
             let mut gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
             self.rows.amounts(&missing, |amount| gaps.by_ref().take(1).for_each(|gap| *gap = amount.copied()));
-            sums[index] = summed(rows).unwrap_or_default();
+            sums[index] = summed(rows.iter().map(|(amount, times)| (amount.as_ref(), *times))).unwrap_or_default();
         }
     }
 }
 
 /// The sum over rows, each so many times; `None` where one is missing.
-fn summed<A: Amount>(rows: impl IntoIterator<Item = (Option<A>, i64)>) -> Option<A> {
-    rows.into_iter().try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(&amount?, times)))
+fn summed<'a, A: Amount + 'a>(rows: impl IntoIterator<Item = (Option<&'a A>, i64)>) -> Option<A> {
+    rows.into_iter().try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount?, times)))
 }
