@@ -19,7 +19,7 @@ pub struct Warped {
 /// Four patches and what each counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
-    pub patches: [usize; 4],
+    pub patches: [u32; 4],
     pub weights: [f32; 4],
 }
 
@@ -103,9 +103,13 @@ fn look_up(grid: Grid, flow: &PatchFlow, samples: &mut Vec<Sample>, unseen: &mut
         return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
     }
     samples.clear();
-    samples.extend(flow.sources().iter().map(|point| Sample::around(grid, *point)));
     unseen.clear();
-    flow.sources().iter().enumerate().filter(|(_, point)| !grid.holds(**point)).for_each(|(patch, _)| unseen.insert(patch));
+    samples.extend(flow.sources().iter().enumerate().map(|(patch, point)| {
+        if !grid.holds(*point) {
+            unseen.insert(patch);
+        }
+        Sample::around(grid, *point)
+    }));
     Ok(())
 }
 
@@ -114,7 +118,7 @@ impl Sample {
     pub fn around(grid: Grid, [x, y]: [f32; 2]) -> Self {
         let (left, right, across) = between(x, grid.cols());
         let (top, bottom, down) = between(y, grid.rows());
-        let patches = [grid.index(top, left), grid.index(top, right), grid.index(bottom, left), grid.index(bottom, right)];
+        let patches = [(top, left), (top, right), (bottom, left), (bottom, right)].map(|(row, col)| grid.index(row, col) as u32);
         let weights = [(1.0 - down) * (1.0 - across), (1.0 - down) * across, down * (1.0 - across), down * across];
         Self { patches, weights }
     }
@@ -153,7 +157,7 @@ impl Sample {
     #[inline(always)]
     fn rows<'a>(&self, source: &'a FeatureMap) -> [&'a [f32]; 4] {
         let (values, width) = (source.values(), source.width());
-        let row = |patch: usize| &values[patch * width..][..width];
+        let row = |patch: u32| &values[patch as usize * width..][..width];
         let [a, b, c, d] = self.patches;
         [row(a), row(b), row(c), row(d)]
     }
@@ -161,7 +165,7 @@ impl Sample {
     /// The most that what is made of them can be long.
     #[inline(always)]
     fn longest(&self, source: &FeatureMap) -> f32 {
-        self.patches.iter().zip(self.weights).map(|(patch, weight)| weight * source.norms()[*patch]).sum()
+        self.patches.iter().zip(self.weights).map(|(patch, weight)| weight * source.norms()[*patch as usize]).sum()
     }
 }
 

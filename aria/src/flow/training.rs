@@ -101,7 +101,7 @@ fn loss(flow: &LearnedFlow, pair: &Pair, gradient: Option<&mut [f32]>) -> Result
             sum += f64::from(unit * differences.iter().map(|d| d * d).sum::<f32>());
             slope = sample.slopes().map(|weights| {
                 let along = |(feature, difference): (usize, &f32)| -> f32 {
-                    let corners = sample.patches.iter().zip(weights).map(|(corner, weight)| weight * pair.before.row(*corner)[feature]);
+                    let corners = sample.patches.iter().zip(weights).map(|(corner, weight)| weight * pair.before.row(*corner as usize)[feature]);
                     difference * corners.sum::<f32>()
                 };
                 2.0 * unit * differences.iter().enumerate().map(along).sum::<f32>()
