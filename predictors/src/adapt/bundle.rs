@@ -93,10 +93,12 @@ impl AdaptedBundle {
             ]);
             let shaped = (h.theta.len(), h.slope.centre.len()) == (COSTS, COSTS)
                 && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (MOVES, MOVES, MOVES * MOVES);
-            shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e9)
+            let mut not_negative = h.carried.values().map(|(_, variance)| variance).chain([&h.noise, &h.weight]);
+            shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e9) && not_negative.all(|v| *v >= 0.0)
         };
         let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
-        let whole = before.len() == COSTS && !hypotheses.is_empty() && (0.0..50.0).contains(discrepancy);
+        let weights: f64 = hypotheses.iter().map(|h| h.weight).sum();
+        let whole = before.len() == COSTS && (0.999..1.001).contains(&weights) && (0.0..50.0).contains(discrepancy);
         if whole && hypotheses.iter().all(sane) { Ok(bundle) } else { Err("a number in it makes no sense".to_owned()) }
     }
 
@@ -154,5 +156,29 @@ impl LatencyModel for AdaptedBundle {
         let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
         let [p, l, u] = [point, lower, upper].map(Latency::from_ns);
         Ok(GraphPrediction { latency: Prediction { point: p, lower: l, upper: u, level: LEVEL }, operators, overhead: Latency::from_ns(point - sum) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_and_variances_that_make_no_sense_are_refused() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/adapted");
+        let path = std::fs::read_dir(folder).expect("bundles").next().expect("one").expect("a file").path();
+        let whole = AdaptedBundle::load(&path).expect("a file").expect("an adapted bundle");
+        let spoils: [fn(&mut Adapted); 4] = [
+            |adapted| adapted.hypotheses[0].weight -= 1.0,
+            |adapted| adapted.hypotheses[0].noise = -1.0,
+            |adapted| adapted.hypotheses[0].carried.values_mut().for_each(|(_, variance)| *variance = -1.0),
+            |adapted| adapted.hypotheses.clear(),
+        ];
+        for spoil in spoils {
+            let mut bundle = whole.clone();
+            spoil(&mut bundle.adapted);
+            assert!(AdaptedBundle::from_bytes(&bundle.to_bytes().expect("bytes")).is_err());
+        }
+        assert_eq!(AdaptedBundle::from_bytes(&whole.to_bytes().expect("bytes")), Ok(whole));
     }
 }

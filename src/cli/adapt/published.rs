@@ -51,10 +51,12 @@ const NPU: &str = "NPU";
 /// Architectures of the pools.
 const POOL_201: usize = 900;
 const POOL_FBNET: usize = 4000;
+/// Draws of a device's samples.
+const MOST_SEEDS: u64 = 10_000;
 
 pub fn run(args: &PublishedArgs) -> CliResult {
-    if args.seeds == 0 || args.samples == 0 {
-        return Err(CliError::user("--seeds and --samples must be at least 1"));
+    if !(1..=MOST_SEEDS).contains(&args.seeds) || !(1..=POOL_FBNET).contains(&args.samples) {
+        return Err(CliError::user(format!("--seeds must lie between 1 and {MOST_SEEDS}, --samples between 1 and {POOL_FBNET}")));
     }
     let protocol = Protocol { samples: args.samples, seeds: args.seeds, unseen: args.unseen.clone(), threads: args.threads };
     let outcomes = outcomes(args, &protocol)?;
