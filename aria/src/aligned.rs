@@ -27,7 +27,9 @@ impl<T: Copy + Default> Aligned<T> {
         let page = if bytes < MANY { LINE } else { LARGE };
         let (spare, whole) = (page / size_of::<T>() - 1, bytes.next_multiple_of(page) / size_of::<T>());
         let mut values = vec![T::default(); whole + spare];
-        ask_for_large_pages(&values);
+        if page == LARGE {
+            ask_for_large_pages(&values);
+        }
         let first = values.as_ptr().align_offset(page).min(spare);
         values.truncate(first + count);
         Self { values, first }
@@ -43,7 +45,7 @@ impl<T: Copy + Default> Aligned<T> {
 /// Memory that was not touched yet may come in large pages, where the system has some.
 fn ask_for_large_pages<T>(values: &[T]) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if size_of_val(values) >= LARGE {
+    {
         let bytes = values.as_ptr_range();
         let start = bytes.start.map_addr(|address| address & !(SMALL - 1));
         // SAFETY: a hint on pages that are there; what is in them stays. Where it is refused, nothing changes.

@@ -95,15 +95,15 @@ pub(crate) fn looked_for(instructions: Instructions, earlier: &mut Candidates, q
 
 /// The displacement that explains all queries best: what [`Votes::displacement`] of all says, for a fraction of the work. A displacement costs something, so that
 /// how well those next to none do bounds how far away a better one can be. Within that, every second one is tried, and then those around the best of these:
-/// neighbouring patches resemble each other, so that a peak shows from beside it. Where none reaches the similarity `least`, all are tried. Queries of one parity
-/// stand together.
+/// neighbouring patches resemble each other, so that a peak shows from beside it. Where none reaches the similarity `least`, all within the bound are tried.
+/// Queries of one parity stand together.
 pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
     let mut shared = Shared { reach: search.reach(earlier.grid()), instructions, earlier, queries };
     if search == Search::Everywhere {
         return shared.votes(Sweep::all(shared.reach)).displacement();
     }
     let still = shared.around([0; 2])?;
-    let farthest = still.votes.farthest(still.mean).min(shared.reach);
+    let farthest = shared.farthest(&still);
     let close = shared.closest(still, farthest, least);
     // Beyond the farthest, the neighbours of a peak.
     close.unwrap_or_else(|| shared.votes(Sweep::all((farthest + 1).min(shared.reach)))).displacement()
@@ -139,6 +139,11 @@ impl Shared<'_, '_, '_> {
         let votes = self.votes(Sweep::around(around, self.reach));
         let [peak] = votes.peaks();
         peak.map(|(mean, best)| Close { votes, around, best, mean })
+    }
+
+    /// How far away, within reach, a displacement can be that is better than those next to none.
+    fn farthest(&self, still: &Close) -> usize {
+        still.votes.farthest(still.mean).min(self.reach)
     }
 
     /// The highest of the coarse sweep. Queries of one parity share their candidates.
@@ -475,7 +480,7 @@ mod tests {
                     assert!((x - moves[1] as f32).hypot(y - moves[0] as f32) < 0.5);
                     let mut shared = Shared { instructions, earlier: &mut before, queries: &queries, reach: search.reach(grid) };
                     let still = shared.around([0; 2]).expect("votes");
-                    let farthest = still.votes.farthest(still.mean).min(shared.reach);
+                    let farthest = shared.farthest(&still);
                     assert!(farthest >= shared.reach.min(moves[0].unsigned_abs().max(moves[1].unsigned_abs())), "{farthest}");
                     assert!(rough || shared.closest(still, farthest, 0.5).is_some(), "smooth features need no full search");
                 }

@@ -107,7 +107,11 @@ impl<M: Meter> Tables<M> {
         self.rows.fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
         for Late { index, mut rows, missing } in late {
             let mut gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
-            self.rows.amounts(&missing, |amount| gaps.by_ref().take(1).for_each(|gap| *gap = amount.copied()));
+            self.rows.amounts(&missing, |amount| {
+                if let Some(gap) = gaps.next() {
+                    *gap = amount.copied();
+                }
+            });
             sums[index] = summed(rows.iter().map(|(amount, times)| (amount.as_ref(), *times))).unwrap_or_default();
         }
     }

@@ -45,10 +45,16 @@ impl Cuts {
         self.count
     }
 
+    /// The first and longest step of a search by halving.
+    #[inline(always)]
+    fn half(&self) -> usize {
+        (self.count + 1).next_power_of_two() / 2
+    }
+
     /// Number of thresholds below a value that is not NaN.
     pub fn rank(&self, value: f64) -> usize {
         let mut found = 0;
-        let mut half = (self.count + 1).next_power_of_two() / 2;
+        let mut half = self.half();
         while half > 0 {
             found += std::hint::select_unpredictable(value > self.padded[found + half - 1], half, 0);
             half /= 2;
@@ -59,9 +65,8 @@ impl Cuts {
     /// [`Cuts::rank`] of a value in each column: one step over all of them after the other, so that the processor waits for many thresholds at once.
     #[inline(always)]
     pub fn rank_each(cuts: &[Self], values: &[f64]) -> Vec<usize> {
-        let first = |cuts: &Self| (cuts.count + 1).next_power_of_two() / 2;
         let mut found = vec![0; cuts.len()];
-        let mut half = cuts.iter().map(first).max().unwrap_or(0);
+        let mut half = cuts.iter().map(Self::half).max().unwrap_or(0);
         while half > 0 {
             for ((found, cuts), value) in found.iter_mut().zip(cuts).zip(values).filter(|((_, cuts), _)| half <= cuts.count) {
                 *found += std::hint::select_unpredictable(*value > cuts.padded[*found + half - 1], half, 0);
@@ -110,10 +115,9 @@ impl Cuts {
 
     /// Eight rows at a time, so that their loads overlap.
     fn ranks_by_halving(&self, values: &[f64], ranks: &mut [u32; 64]) {
-        let span = (self.count + 1).next_power_of_two();
         for (values, ranks) in values.as_chunks::<8>().0.iter().zip(ranks.as_chunks_mut::<8>().0) {
             let mut found = [0usize; 8];
-            let mut half = span / 2;
+            let mut half = self.half();
             while half > 0 {
                 for (rank, value) in found.iter_mut().zip(values) {
                     let more = *value > self.padded[*rank + half - 1];
