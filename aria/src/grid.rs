@@ -188,10 +188,18 @@ impl PatchSet {
     }
 
     /// The patches for which `is` holds.
-    pub fn of(grid: Grid, mut is: impl FnMut(usize) -> bool) -> Self {
+    pub fn of(grid: Grid, is: impl FnMut(usize) -> bool) -> Self {
         let mut set = Self::new(grid);
-        (0..grid.patches()).filter(|patch| is(*patch)).for_each(|patch| set.insert(patch));
+        set.refill(is);
         set
+    }
+
+    /// Takes out all patches, and in those for which `is` holds.
+    pub(crate) fn refill(&mut self, mut is: impl FnMut(usize) -> bool) {
+        let patches = self.grid.patches();
+        for (first, word) in (0..patches).step_by(BITS).zip(&mut self.words) {
+            *word = (first..patches.min(first + BITS)).fold(0, |word, patch| word | u64::from(is(patch)) << (patch - first));
+        }
     }
 
     /// The grid.
@@ -212,6 +220,13 @@ impl PatchSet {
         if let Some(word) = self.words.get_mut(patch / BITS).filter(|_| patch < self.grid.patches()) {
             *word |= 1 << (patch % BITS);
         }
+    }
+
+    /// Takes in all patches of a window, as far as the grid goes.
+    pub(crate) fn insert_all(&mut self, window: Window) {
+        let inside = self.grid.window();
+        let places = window.places().filter(|(row, col)| inside.contains(*row, *col));
+        places.for_each(|(row, col)| self.insert(self.grid.index(row, col)));
     }
 
     /// Takes a patch out.

@@ -415,17 +415,17 @@ pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: 
 /// Rows of whole numbers end with zeros, so that their length is a multiple of this and of what a register holds.
 pub(crate) const WHOLE: usize = 32;
 
-/// Inner products of `Q` queries with [`ROWS`] rows, all of whole numbers and of one length. What lies beyond a multiple of [`WHOLE`] does not count.
+/// Inner products of `Q` queries with `R` rows, all of whole numbers and of one length. What lies beyond a multiple of [`WHOLE`] does not count.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize>(queries: [&[i16]; Q], rows: [&[i16]; ROWS]) -> [[i32; ROWS]; Q] {
+pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(queries: [&[i16]; Q], rows: [&[i16]; R]) -> [[i32; R]; Q] {
     let length = queries.iter().chain(&rows).map(|row| row.len()).min().unwrap_or(0);
     let whole = length - length % WHOLE;
     // SAFETY: every load begins at least a register's length before the end of all rows.
     unsafe {
-        let mut sums = [[L::no_sums(); ROWS]; Q];
+        let mut sums = [[L::no_sums(); R]; Q];
         let mut at = 0;
         while at < whole {
             let loaded = rows.map(|row| L::load_whole(row.as_ptr().add(at)));
@@ -437,9 +437,11 @@ pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize>(queries: [&[i16]; Q], 
             }
             at += 2 * L::COUNT;
         }
-        let mut products = [[0; ROWS]; Q];
-        for (products, sums) in products.iter_mut().zip(&sums) {
-            *products = L::whole_totals(sums);
+        let mut products = [[0; R]; Q];
+        for (products, sums) in products.as_flattened_mut().chunks_mut(4).zip(sums.as_flattened().chunks(4)) {
+            let mut four = [L::no_sums(); 4];
+            four[..sums.len()].copy_from_slice(sums);
+            products.copy_from_slice(&L::whole_totals(&four)[..sums.len()]);
         }
         products
     }
@@ -573,8 +575,8 @@ pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn blend_compared<L: Lanes>(blend: Blend, out: &mut [i16], other: &[f32]) -> [f32; 3] {
-    let length = blend.length().min(out.len()).min(other.len());
+pub(crate) unsafe fn blend_rounded<L: Lanes>(blend: Blend, out: &mut [i16], other: Option<&[f32]>) -> [f32; 3] {
+    let length = blend.length().min(out.len()).min(other.map_or(usize::MAX, <[f32]>::len));
     let whole = length - length % (2 * L::COUNT);
     // SAFETY: every load and store begins at least two registers' length before the end of all rows.
     let [mut square, mut product, mut others] = unsafe {
@@ -585,16 +587,20 @@ pub(crate) unsafe fn blend_compared<L: Lanes>(blend: Blend, out: &mut [i16], oth
         while at < whole {
             for at in (at..at + 2 * L::COUNT).step_by(LINE) {
                 prefetch(blend.ahead, at);
-                prefetch(other, at + SOON * length);
+                if let Some(other) = other {
+                    prefetch(other, at + SOON * length);
+                }
             }
             let mut two = [L::splat(0.0); 2];
             for (half, mixed) in two.iter_mut().enumerate() {
                 let at = at + half * L::COUNT;
                 *mixed = blend.load(&weights, at);
-                let other = L::load(other.as_ptr().add(at));
                 sums[0][half] = mixed.multiply_add(*mixed, sums[0][half]);
-                sums[1][half] = mixed.multiply_add(other, sums[1][half]);
-                sums[2][half] = other.multiply_add(other, sums[2][half]);
+                if let Some(other) = other {
+                    let other = L::load(other.as_ptr().add(at));
+                    sums[1][half] = mixed.multiply_add(other, sums[1][half]);
+                    sums[2][half] = other.multiply_add(other, sums[2][half]);
+                }
             }
             L::store_rounded(two, out.as_mut_ptr().add(at));
             at += 2 * L::COUNT;
@@ -608,8 +614,10 @@ pub(crate) unsafe fn blend_compared<L: Lanes>(blend: Blend, out: &mut [i16], oth
         let mixed = blend.at(at);
         out[at] = mixed.round_ties_even() as i16;
         square += mixed * mixed;
-        product += mixed * other[at];
-        others += other[at] * other[at];
+        if let Some(other) = other {
+            product += mixed * other[at];
+            others += other[at] * other[at];
+        }
     }
     [square, product, others]
 }
@@ -642,7 +650,7 @@ mod tests {
             let mut whole = vec![0; length];
             // SAFETY: as above.
             let [square, product, other] =
-                unsafe { blend_compared::<Four>(Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0], ahead: &[] }, &mut whole, &rows[0]) };
+                unsafe { blend_rounded::<Four>(Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0], ahead: &[] }, &mut whole, Some(&rows[0])) };
             assert!((other - expected(&rows[0], &rows[0])).abs() < 1e-4);
             assert!((product - 1e3 * expected(&out, &rows[0])).abs() < 0.1);
             assert!((square - 1e6 * expected(&out, &out)).abs() < 1e2);
@@ -660,7 +668,7 @@ mod tests {
         for length in [0, WHOLE, 5 * WHOLE] {
             let rows: Vec<Vec<i16>> = (0..5).map(|_| (0..length).map(|_| random.between(-3000.0, 3000.0) as i16).collect()).collect();
             // SAFETY: plain lanes need nothing of the processor.
-            let [products] = unsafe { whole_dots::<Four, 1>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]]) };
+            let [products] = unsafe { whole_dots::<Four, 1, 4>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]]) };
             for (product, row) in products.iter().zip(&rows[1..]) {
                 assert_eq!(*product, rows[0].iter().zip(row).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>());
             }

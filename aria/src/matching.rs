@@ -8,7 +8,7 @@ use crate::{
     features::{cosine, product},
     lanes::{Lanes, ROWS, SOON, vectorised, whole_dots},
     votes::{Peak, offset},
-    whole::{Candidates, Selection, Whole},
+    whole::{Candidates, Origin, Selection, Whole},
 };
 
 /// How far queries of a pair may lie apart: further, and they hardly share candidates.
@@ -79,7 +79,7 @@ pub fn matches_and_votes(
     let sought = Sought::new(instructions, grid, patches, |patch| (current.row(patch), current.norms()[patch]));
     let queries = sought.queries();
     let mut found: Vec<Match> = queries.iter().map(Query::unmatched).collect();
-    let votes = looked_for(instructions, &mut Candidates::from_features(&mut whole, earlier), &queries, search, &mut found);
+    let votes = looked_for(instructions, &mut Candidates::new(&mut whole, Origin::Features(earlier)), &queries, search, &mut found);
     for Match { patch, source, similarity } in &mut found {
         *similarity = cosine(product(instructions, earlier.row(*source), current.row(*patch)), earlier.norms()[*source], current.norms()[*patch]);
     }
@@ -111,6 +111,9 @@ pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Cand
 
 /// Peaks of the coarse sweep that are looked at closely.
 const PEAKS: usize = 2;
+
+/// Rows and columns of a displacement and its neighbours.
+const AROUND: usize = 3;
 
 /// A search for the displacement of all queries together.
 struct Shared<'a, 'b, 'c> {
@@ -186,6 +189,12 @@ impl Sweep {
     /// Every second one within reach, none among them.
     pub fn coarse(reach: usize) -> Self {
         Self { doublings: Self::COARSE.ilog2(), ..Self::all(reach - reach % Self::COARSE) }
+    }
+
+    /// Whether it is no more than one displacement and its neighbours.
+    pub fn is_around(self) -> bool {
+        let few = |[least, most]: [isize; 2]| most - least < AROUND as isize;
+        self.doublings == 0 && few(self.rows) && few(self.cols)
     }
 
     /// One and its neighbours within reach.
@@ -322,7 +331,34 @@ const TOGETHER: usize = 16;
 /// Looks at all candidates of a sweep.
 fn search_all(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
     queries.iter().for_each(|query| votes.count(earlier.grid(), query.patch));
-    search_pairs(instructions, earlier, queries, votes, best);
+    if best.is_empty() && votes.sweep().is_around() {
+        search_neighbours(instructions, earlier, queries, votes);
+    } else {
+        search_pairs(instructions, earlier, queries, votes, best);
+    }
+}
+
+vectorised!(fn search_neighbours(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes) = search_around);
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn search_around<L: Lanes>(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes) {
+    let (grid, sweep) = (earlier.grid(), votes.sweep());
+    for query in queries {
+        let Some(([top, bottom], [left, right])) = sweep.candidates(grid, query.row, query.col) else { continue };
+        // What fills up three rows of three is compared and not counted.
+        let places: [usize; AROUND * AROUND] = std::array::from_fn(|n| grid.index((top + n / AROUND).min(bottom), (left + n % AROUND).min(right)));
+        // SAFETY: as for this function.
+        let [products] = unsafe {
+            places.iter().for_each(|place| earlier.make::<L>(*place));
+            whole_dots::<L, 1, { AROUND * AROUND }>([query.features], places.map(|place| earlier.whole().row(place)))
+        };
+        for (row, (products, places)) in (top..=bottom).zip(products.chunks(AROUND).zip(places.chunks(AROUND))) {
+            let similarities: [f32; AROUND] = std::array::from_fn(|n| products[n] as f32 * (query.inverse * earlier.whole().inverse(places[n])));
+            votes.add(offset(query.row, row), offset(query.col, left), &similarities[..=right - left]);
+        }
+    }
 }
 
 vectorised!(fn search_pairs(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) = search_together);
@@ -367,8 +403,8 @@ unsafe fn search_row<L: Lanes>(earlier: &Whole, row: usize, queries: &[Query], p
         let mut products = [[0; ROWS]; 2];
         // SAFETY: as for this function.
         match queries {
-            [a, b] => products = unsafe { whole_dots::<L, 2>([a.features, b.features], candidates) },
-            [a] => [products[0]] = unsafe { whole_dots::<L, 1>([a.features], candidates) },
+            [a, b] => products = unsafe { whole_dots::<L, 2, ROWS>([a.features, b.features], candidates) },
+            [a] => [products[0]] = unsafe { whole_dots::<L, 1, ROWS>([a.features], candidates) },
             _ => {}
         }
         for (number, (query, products)) in queries.iter().zip(products).enumerate() {
@@ -472,7 +508,7 @@ mod tests {
                     let mut queries = sought.queries();
                     queries.sort_by_key(Query::parity);
                     let mut room = Whole::new(grid, before.width());
-                    let mut before = Candidates::from_features(&mut room, &before);
+                    let mut before = Candidates::new(&mut room, Origin::Features(&before));
                     let all = looked_for(instructions, &mut before, &queries, search, &mut []).displacement();
                     let found = shared_displacement(instructions, &mut before, &queries, search, 0.5);
                     let [[x, y], [right, down]] = [found, all].map(|place| place.expect("a displacement"));

@@ -3,35 +3,41 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped,
-    whole::{Candidates, Whole},
+    warp::{Covered, Warp},
+    whole::{Candidates, Origin, Whole},
 };
 
 /// What goes to the decoder, and what lies below.
 #[derive(Clone, Debug)]
 pub(crate) struct Merged {
     warped: Warped,
-    /// Of the full frame, all that something was put on top of, and what was searched among so far.
+    /// Patches that the full frame was not warped into, as something is on top of them.
+    covered: PatchSet,
+    /// Of the full frame, all that something was put on top of since, and what was searched among so far.
     whole: Whole,
 }
 
 impl Merged {
     /// Room for features of a shape.
     pub fn new(grid: Grid, width: usize) -> Result<Self, AriaError> {
-        Ok(Self { warped: Warped::new(grid, width)?, whole: Whole::new(grid, width) })
+        Ok(Self { warped: Warped::new(grid, width)?, covered: PatchSet::new(grid), whole: Whole::new(grid, width) })
     }
 
-    /// Where a full frame goes along a flow, for [`Self::warp`].
+    /// Learns where a full frame goes along a flow, and what it does not show, for [`Self::warp`].
     ///
     /// # Errors
     /// When shapes differ.
-    pub fn aim(&mut self, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
-        self.warped.aim(source, flow)
+    pub fn aim(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+        self.warped.aim(instructions, source, flow)
     }
 
-    /// A full frame along the flow that was aimed along. Something must be put on top of the patches in `covered`: they hold nothing.
-    pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, covered: &PatchSet) {
+    /// A full frame as it was aimed. Something must be put on top of the patches in `covered`: they hold nothing. What lies below those that are in `near`, too,
+    /// will soon be asked for.
+    pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, covered: PatchSet, near: &PatchSet) {
         self.whole.clear();
-        self.warped.blend(instructions, source, Some((covered, &mut self.whole)));
+        self.covered = covered;
+        let covered = Covered { patches: &self.covered, made: near, whole: &mut self.whole };
+        self.warped.blend(instructions, source, Some(covered));
     }
 
     /// Puts features on top of a patch that was covered, or that was compared with something.
@@ -49,9 +55,16 @@ impl Merged {
         &self.warped.unseen
     }
 
-    /// Without what is on top, to compare with and to search among.
-    pub fn full_frame(&mut self) -> Candidates<'_> {
-        Candidates::from_features(&mut self.whole, &self.warped.features)
+    /// Without what is on top, to compare with and to search among; `source` is the full frame that was aimed.
+    pub fn full_frame<'a>(&'a mut self, source: &'a FeatureMap) -> Candidates<'a> {
+        let warp = Warp { source, samples: self.warped.samples() };
+        Candidates::new(&mut self.whole, Origin::Mixed { features: &self.warped.features, without: &self.covered, warp })
+    }
+
+    /// Keeps what lies below all that is covered, before the full frame goes.
+    pub fn settle(&mut self, instructions: Instructions, source: &FeatureMap) {
+        let covered: Vec<usize> = self.covered.iter().collect();
+        self.full_frame(source).make_all(instructions, &covered);
     }
 }
 
@@ -65,18 +78,23 @@ mod tests {
         let values: Vec<f32> = (0..12).map(|value| value as f32).collect();
         let map = FeatureMap::from_values(best, grid, 2, &values).expect("a map");
         let mut merged = Merged::new(grid, 2).expect("room");
-        for _ in 0..2 {
-            merged.aim(&map, &PatchFlow::still(grid)).expect("a flow");
-            merged.warp(best, &map, &PatchSet::of(grid, |patch| patch == 4));
+        let gone = FeatureMap::new(grid, 2).expect("a map");
+        for (near, settled) in [(0, false), (4, false), (0, true)] {
+            merged.aim(best, &map, &PatchFlow::still(grid)).expect("a flow");
+            merged.warp(best, &map, PatchSet::of(grid, |patch| patch == 4), &PatchSet::of(grid, |patch| patch == near));
+            if settled {
+                merged.settle(best, &map);
+            }
+            let full_frame = if settled { &gone } else { &map };
             merged.put(4, &[30.0, 40.0], 50.0);
             let on_top = [(1, &[6.0, 8.0][..], 10.0), (4, &[3.0, 4.0], 5.0)];
-            for (similarity, expected) in merged.full_frame().similarities(best, &on_top).iter().zip([(12.0 + 24.0) / 10.0, (24.0 + 36.0) / 5.0]) {
+            for (similarity, expected) in merged.full_frame(full_frame).similarities(best, &on_top).iter().zip([(12.0 + 24.0) / 10.0, (24.0 + 36.0) / 5.0]) {
                 assert!((similarity - expected / if expected > 10.0 { 8f32.hypot(9.0) } else { 2f32.hypot(3.0) }).abs() < 1e-4);
             }
             on_top.iter().for_each(|(patch, features, norm)| merged.put(*patch, features, *norm));
             assert_eq!((merged.features().row(4), merged.features().norms()[4], merged.features().row(1)), (&[3.0, 4.0][..], 5.0, &[6.0, 8.0][..]));
             let rows: Vec<_> = (0..6).map(|patch| (patch, map.row(patch), map.norms()[patch])).collect();
-            assert!(merged.full_frame().similarities(best, &rows).iter().all(|similarity| (similarity - 1.0).abs() < 1e-4));
+            assert!(merged.full_frame(full_frame).similarities(best, &rows).iter().all(|similarity| (similarity - 1.0).abs() < 1e-4));
         }
     }
 }

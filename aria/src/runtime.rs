@@ -14,7 +14,6 @@ use crate::{
     scheduler::{Cycle, CyclePlanner, Priority, Request},
     tracking::{Arrival, Padding, Region, Tracker, Tracking},
     warp::WarpedWhole,
-    whole::Candidates,
 };
 
 /// Sizes and choices.
@@ -79,7 +78,8 @@ struct Kept {
     region: u64,
     frame: u64,
     centre: [f32; 2],
-    patches: Vec<(usize, f32)>,
+    /// The centre of each patch, and the length of its features.
+    patches: Vec<([f32; 2], f32)>,
     values: Vec<f32>,
 }
 
@@ -113,6 +113,8 @@ pub struct Runtime<F> {
 
 /// Numbers of the borders that a turning camera brings into view count down from here.
 const BORDERS: u64 = u64::MAX;
+/// Patches around a window among which most searches for its patches end.
+const NEAR: usize = 3;
 /// Updates that are kept of one region, the oldest below the others.
 const MOST_KEPT: usize = 8;
 
@@ -183,6 +185,9 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
+        if latest.frame + self.since != self.frame {
+            self.merged.settle(best, &self.next);
+        }
         self.next.exchange(features)?;
         let found = warp_and_identify(best, &mut self.earlier, &latest.features, &flow, &mut self.next, threshold);
         if found.is_err() {
@@ -190,7 +195,7 @@ impl<F: FlowEstimator> Runtime<F> {
         }
         let found = found?;
         let arrival = Arrival { frame, frames: frame - latest.frame, flow: &flow, current: &self.next };
-        self.tracker.find_from(best, &mut Candidates::of(&mut self.earlier.whole), arrival, &found);
+        self.tracker.find_from(best, &mut self.earlier.candidates(&latest.features), arrival, &found);
         self.found = Some(found);
         (latest.frame, latest.pose) = (frame, *pose);
         std::mem::swap(&mut latest.features, &mut self.next);
@@ -210,7 +215,7 @@ impl<F: FlowEstimator> Runtime<F> {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
         self.flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        self.merged.aim(&latest.features, &self.flow)?;
+        self.merged.aim(self.instructions, &latest.features, &self.flow)?;
         (self.frame, self.since) = (frame, frame - latest.frame);
         let mut requests = Vec::new();
         self.asked.clear();
@@ -225,7 +230,7 @@ impl<F: FlowEstimator> Runtime<F> {
         }
         self.ask_for_borders(&mut requests);
         let cycles = self.planner.plan(&requests, cycles);
-        self.warp_and_paste();
+        self.warp_and_paste(&cycles);
         Ok(FramePlan { cycles, asked: requests.len() })
     }
 
@@ -248,22 +253,23 @@ impl<F: FlowEstimator> Runtime<F> {
     }
 
     /// Warps the full frame, and moves what is kept of regions to where they are now; of a patch that was updated more than once, the latest.
-    fn warp_and_paste(&mut self) {
+    fn warp_and_paste(&mut self, cycles: &[Cycle]) {
         let Some(latest) = &self.latest else { return };
         let (grid, width) = (self.settings.grid, self.settings.width);
         let (mut covered, mut pasted) = (PatchSet::new(grid), Vec::new());
         for kept in self.kept.iter().rev() {
             let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| asked.centre) else { continue };
             let shift = [centre[0] - kept.centre[0], centre[1] - kept.centre[1]].map(f32::round);
-            for ((patch, norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
-                let [x, y] = grid.centre(*patch);
+            for (([x, y], norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
                 if let Some(patch) = grid.at([x + shift[0], y + shift[1]]).filter(|patch| !covered.contains(*patch)) {
                     covered.insert(patch);
                     pasted.push((patch, features, *norm));
                 }
             }
         }
-        self.merged.warp(self.instructions, &latest.features, &covered);
+        let mut near = PatchSet::new(grid);
+        cycles.iter().for_each(|cycle| near.insert_all(cycle.window.grown(grid, [NEAR; 4])));
+        self.merged.warp(self.instructions, &latest.features, covered, &near);
         for (number, (patch, features, norm)) in pasted.iter().enumerate() {
             if let Some((patch, features, _)) = pasted.get(number + SOON / 2) {
                 prefetch_row(features);
@@ -284,26 +290,26 @@ impl<F: FlowEstimator> Runtime<F> {
         if !grid.window().covers(window) {
             return Err(AriaError::Shapes { what: "a cycle and the frame", left: format!("{window:?}"), right: grid.to_string() });
         }
-        if self.latest.is_none() {
-            return Err(AriaError::NoFullFrame);
-        }
+        let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
+        // A newer full frame may have arrived since the current frame; what it replaced is still there.
+        let full_frame = if latest.frame + self.since == self.frame { &latest.features } else { &self.next };
         let part = Part::new(best, grid, window, width, features, &mut self.norms)?;
         let served: Vec<&Asked> = self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
         for asked in &served {
             let now = asked.now.within(window);
-            self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.full_frame(), &part, self.since);
+            self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.full_frame(full_frame), &part, self.since);
         }
         for asked in &served {
             let (mut patches, mut values) = (Vec::new(), self.spare.pop().unwrap_or_default());
             values.clear();
             let row = |patch: usize| (patch, part.row(patch).0, part.row(patch).1);
             let stale: Vec<_> = asked.stale.within(window).iter().map(row).collect();
-            let similarities = self.merged.full_frame().similarities(best, &stale);
+            let similarities = self.merged.full_frame(full_frame).similarities(best, &stale);
             values.reserve(if asked.centre.is_some() { stale.len() * width } else { 0 });
             for ((patch, row, norm), similarity) in stale.into_iter().zip(similarities) {
                 // Borders are seen where they are, and what is as the full frame says needs no keeping.
                 if asked.centre.is_some() && similarity < threshold {
-                    patches.push((patch, norm));
+                    patches.push((grid.centre(patch), norm));
                     values.extend_from_slice(row);
                 }
                 self.merged.put(patch, row, norm);

@@ -12,7 +12,7 @@ use crate::{
     features::Part,
     matching::{self, Match, Query, Search, Sought, looked_for, shared_displacement},
     regions::{Outline, group},
-    whole::{Candidates, Whole},
+    whole::{Candidates, Origin, Whole},
 };
 
 /// Patches that move together.
@@ -189,7 +189,7 @@ impl Tracker {
         }
         warped.same_shape(current)?;
         let mut whole = Whole::new(warped.grid(), warped.width());
-        let earlier = &mut Candidates::from_features(&mut whole, warped);
+        let earlier = &mut Candidates::new(&mut whole, Origin::Features(warped));
         self.find_from(instructions, earlier, Arrival { frame, frames, flow, current }, found);
         Ok(())
     }

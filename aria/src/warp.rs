@@ -3,8 +3,8 @@
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
     features::cosine,
-    lanes::{Blend, Lanes, SOON, blend, blend_compared, vectorised},
-    whole::{Whole, scale},
+    lanes::{Blend, Lanes, SOON, blend, blend_rounded, vectorised},
+    whole::{Candidates, Origin, Whole, inverse_of, scale},
 };
 
 /// Features moved along a flow, and the patches that the earlier frame did not show: they hold what was nearest to them.
@@ -13,7 +13,7 @@ use crate::{
 pub struct Warped {
     pub features: FeatureMap,
     pub unseen: PatchSet,
-    samples: Vec<Sample>,
+    samples: Samples,
 }
 
 /// Four patches and what each counts.
@@ -23,13 +23,36 @@ pub(crate) struct Sample {
     pub weights: [f32; 4],
 }
 
+/// What each patch is made of: the upper left of four patches, and how far it is from there to the one on the right and to the one below.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Samples {
+    grid: Grid,
+    corners: Vec<u32>,
+    across: Vec<f32>,
+    down: Vec<f32>,
+}
+
+/// Features, and where they are moved.
+#[derive(Clone, Copy)]
+pub(crate) struct Warp<'a> {
+    pub source: &'a FeatureMap,
+    pub samples: &'a Samples,
+}
+
+/// Patches that something else will be put on, and those of them that are made nevertheless, as whole numbers.
+pub(crate) struct Covered<'a> {
+    pub patches: &'a PatchSet,
+    pub made: &'a PatchSet,
+    pub whole: &'a mut Whole,
+}
+
 impl Warped {
     /// Room for features of a shape.
     ///
     /// # Errors
     /// When `width` is 0.
     pub fn new(grid: Grid, width: usize) -> Result<Self, AriaError> {
-        Ok(Self { features: FeatureMap::new(grid, width)?, unseen: PatchSet::new(grid), samples: Vec::with_capacity(grid.patches()) })
+        Ok(Self { features: FeatureMap::new(grid, width)?, unseen: PatchSet::new(grid), samples: Samples::still(grid) })
     }
 
     /// Moves `source` along `flow` into this room; no memory is allocated.
@@ -37,24 +60,29 @@ impl Warped {
     /// # Errors
     /// When shapes differ.
     pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
-        self.aim(source, flow)?;
+        self.aim(instructions, source, flow)?;
         self.blend(instructions, source, None);
         Ok(())
     }
 
-    /// Where `source` goes along a flow.
+    /// Learns where `source` goes along a flow, and what it does not show.
     ///
     /// # Errors
     /// When shapes differ.
-    pub(crate) fn aim(&mut self, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+    pub(crate) fn aim(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
         self.features.same_shape(source)?;
-        look_up(source.grid(), flow, &mut self.samples, &mut self.unseen)
+        self.samples.aim(instructions, flow, &mut self.unseen)
     }
 
-    /// Moves `source` there. Some patches can be made as whole numbers only, and are then as they were here.
-    pub(crate) fn blend(&mut self, instructions: Instructions, source: &FeatureMap, covered: Option<(&PatchSet, &mut Whole)>) {
+    /// Moves `source` there. What is covered stays as it was here.
+    pub(crate) fn blend(&mut self, instructions: Instructions, source: &FeatureMap, covered: Option<Covered>) {
         let (values, norms) = self.features.parts_mut();
-        blend_rows(instructions, &self.samples, source, values, norms, covered);
+        blend_rows(instructions, Warp { source, samples: &self.samples }, values, norms, covered);
+    }
+
+    /// What goes where.
+    pub(crate) fn samples(&self) -> &Samples {
+        &self.samples
     }
 }
 
@@ -63,13 +91,13 @@ impl Warped {
 pub(crate) struct WarpedWhole {
     pub whole: Whole,
     pub unseen: PatchSet,
-    samples: Vec<Sample>,
+    samples: Samples,
 }
 
 impl WarpedWhole {
     /// Room for features of a shape.
     pub fn new(grid: Grid, width: usize) -> Self {
-        Self { whole: Whole::new(grid, width), unseen: PatchSet::new(grid), samples: Vec::with_capacity(grid.patches()) }
+        Self { whole: Whole::new(grid, width), unseen: PatchSet::new(grid), samples: Samples::still(grid) }
     }
 
     /// Moves `source` along `flow` into this room, in one pass with the lengths of the features of `current`, and cosine similarities of what comes out with the
@@ -86,31 +114,89 @@ impl WarpedWhole {
         similarities: &mut Vec<f32>,
     ) -> Result<(), AriaError> {
         source.same_shape(current)?;
-        look_up(source.grid(), flow, &mut self.samples, &mut self.unseen)?;
+        self.samples.aim(instructions, flow, &mut self.unseen)?;
         similarities.clear();
-        similarities.resize(source.grid().patches(), 0.0);
+        similarities.resize(current.grid().patches(), 0.0);
         let stride = self.whole.stride();
         let (out, inverses) = self.whole.parts_mut();
         let (others, norms) = current.parts_mut();
-        blend_rows_compared(instructions, &self.samples, source, out, stride, inverses, Compared { others, norms, similarities });
+        let compared = Compared { others, norms, similarities };
+        blend_rows_compared(instructions, Warp { source, samples: &self.samples }, out, stride, inverses, compared);
         current.finite()
+    }
+
+    /// Rows to search among, which are all there; they were made of `source`.
+    pub fn candidates<'a>(&'a mut self, source: &'a FeatureMap) -> Candidates<'a> {
+        Candidates::new(&mut self.whole, Origin::Warp(Warp { source, samples: &self.samples }))
     }
 }
 
-/// Which patches of the source each patch is made of, and which the source does not show.
-fn look_up(grid: Grid, flow: &PatchFlow, samples: &mut Vec<Sample>, unseen: &mut PatchSet) -> Result<(), AriaError> {
-    if flow.grid() != grid {
-        return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
+impl Samples {
+    /// Each patch is made of itself.
+    fn still(grid: Grid) -> Self {
+        let patches = grid.patches();
+        Self { grid, corners: (0..patches as u32).collect(), across: vec![0.0; patches], down: vec![0.0; patches] }
     }
-    samples.clear();
-    unseen.clear();
-    samples.extend(flow.sources().iter().enumerate().map(|(patch, point)| {
-        if !grid.holds(*point) {
-            unseen.insert(patch);
+
+    /// Where a flow comes from, and where it comes from outside.
+    ///
+    /// # Errors
+    /// When the flow has another shape.
+    fn aim(&mut self, instructions: Instructions, flow: &PatchFlow, unseen: &mut PatchSet) -> Result<(), AriaError> {
+        let (grid, points) = (self.grid, flow.sources());
+        if flow.grid() != grid {
+            return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
         }
-        Sample::around(grid, *point)
-    }));
-    Ok(())
+        unseen.refill(|patch| !grid.holds(points[patch]));
+        take_apart(instructions, self, points);
+        Ok(())
+    }
+
+    /// What a patch is made of; none of one that the grid lacks.
+    #[inline(always)]
+    fn get(&self, patch: usize) -> Option<Sample> {
+        let (corner, across, down) = (*self.corners.get(patch)?, *self.across.get(patch)?, *self.down.get(patch)?);
+        let (cols, last) = (self.grid.cols() as u32, self.grid.patches() as u32 - 1);
+        // What lies beyond the last row or column counts nothing: any other may stand for it.
+        let patches = [corner, corner + 1, corner + cols, corner + cols + 1].map(|patch| patch.min(last));
+        Some(Sample { patches, weights: [(1.0 - down) * (1.0 - across), (1.0 - down) * across, down * (1.0 - across), down * across] })
+    }
+}
+
+vectorised!(fn take_apart(samples: &mut Samples, points: &[[f32; 2]]) = take_apart_each);
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn take_apart_each<L: Lanes>(Samples { grid, corners, across, down }: &mut Samples, points: &[[f32; 2]]) {
+    let (rows, cols) = (grid.rows() as f32, grid.cols() as f32);
+    for (((corner, across), down), [x, y]) in corners.iter_mut().zip(across).zip(down).zip(points) {
+        let within = |x: f32, sides: f32| (x - 0.5).max(0.0).min(sides - 1.0);
+        let (x, y) = (within(*x, cols), within(*y, rows));
+        let (left, top) = (x.floor(), y.floor());
+        (*across, *down) = (x - left, y - top);
+        // SAFETY: a whole number between 0 and the most patches of a grid, which 32 bits hold.
+        *corner = unsafe { (top * cols + left).to_int_unchecked::<i32>() } as u32;
+    }
+}
+
+impl<'a> Warp<'a> {
+    /// The last row that a patch is made of, which is the newest where patches are made in order.
+    #[inline(always)]
+    pub fn newest(&self, patch: usize) -> &'a [f32] {
+        self.samples.get(patch).map_or(&[], |sample| sample.rows(self.source)[3])
+    }
+
+    /// Makes the row of a patch as whole numbers.
+    ///
+    /// # Safety
+    /// As [`Lanes`].
+    #[inline(always)]
+    pub unsafe fn make<L: Lanes>(&self, patch: usize, whole: &mut Whole) {
+        let Some(sample) = self.samples.get(patch) else { return };
+        // SAFETY: as for this function.
+        whole.fill(patch, |out| unsafe { sample.round::<L>(self.source, &[], out, None)[0] });
+    }
 }
 
 impl Sample {
@@ -138,12 +224,8 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
     (first, (first + 1).min(last), x - first as f32)
 }
 
-vectorised!(
-    fn blend_rows(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32], covered: Option<(&PatchSet, &mut Whole)>) = blend_each
-);
-vectorised!(
-    fn blend_rows_compared(samples: &[Sample], source: &FeatureMap, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) = blend_each_compared
-);
+vectorised!(fn blend_rows(warp: Warp, out: &mut [f32], norms: &mut [f32], covered: Option<Covered>) = blend_each);
+vectorised!(fn blend_rows_compared(warp: Warp, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) = blend_each_compared);
 
 /// Rows that are compared with blended ones, and what comes of it.
 struct Compared<'a> {
@@ -167,44 +249,55 @@ impl Sample {
     fn longest(&self, source: &FeatureMap) -> f32 {
         self.patches.iter().zip(self.weights).map(|(patch, weight)| weight * source.norms()[*patch as usize]).sum()
     }
-}
 
-/// # Safety
-/// As [`Lanes`].
-#[inline(always)]
-unsafe fn blend_each<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [f32], norms: &mut [f32], mut covered: Option<(&PatchSet, &mut Whole)>) {
-    let mut below = vec![0.0; source.width()];
-    for (number, ((sample, out), norm)) in samples.iter().zip(out.chunks_exact_mut(source.width())).zip(norms).enumerate() {
-        let ahead = samples.get(number + SOON).map_or(&[][..], |sample| sample.rows(source)[3]);
-        let rows = Blend { rows: sample.rows(source), weights: sample.weights, ahead };
-        match &mut covered {
-            // SAFETY: as for this function.
-            Some((covered, whole)) if covered.contains(number) => unsafe {
-                let norm = blend::<L>(rows, &mut below).sqrt();
-                whole.put::<L>(number, &below, norm);
-            },
-            // SAFETY: as for this function.
-            _ => *norm = unsafe { blend::<L>(rows, out) }.sqrt(),
-        }
+    /// What is made of them as whole numbers. Returns its length, its inner product with `other`, and the squared length of that.
+    ///
+    /// # Safety
+    /// As [`Lanes`].
+    #[inline(always)]
+    unsafe fn round<L: Lanes>(&self, source: &FeatureMap, ahead: &[f32], out: &mut [i16], other: Option<&[f32]>) -> [f32; 3] {
+        let (by, _) = scale(self.longest(source));
+        let scaled = Blend { rows: self.rows(source), weights: self.weights.map(|weight| weight * by), ahead };
+        // SAFETY: as for this function.
+        let [square, product, other] = unsafe { blend_rounded::<L>(scaled, out, other) };
+        [square.sqrt(), product, other]
     }
 }
 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each_compared<L: Lanes>(samples: &[Sample], source: &FeatureMap, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) {
-    let others = compared.others.chunks_exact(source.width()).zip(compared.norms.iter_mut().zip(compared.similarities));
-    let blended = samples.iter().zip(out.chunks_exact_mut(stride)).zip(inverses);
-    for (number, (((sample, out), inverse), (row, (row_norm, similarity)))) in blended.zip(others).enumerate() {
-        let ahead = samples.get(number + SOON).map_or(&[][..], |sample| sample.rows(source)[3]);
-        let (by, _) = scale(sample.longest(source));
-        let scaled = Blend { rows: sample.rows(source), weights: sample.weights.map(|weight| weight * by), ahead };
+unsafe fn blend_each<L: Lanes>(warp: Warp, out: &mut [f32], norms: &mut [f32], mut covered: Option<Covered>) {
+    let Warp { source, samples } = warp;
+    for (number, (out, norm)) in out.chunks_exact_mut(source.width()).zip(norms).enumerate() {
+        let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else { break };
+        if let Some(Covered { made, whole, .. }) = covered.as_mut().filter(|covered| covered.patches.contains(number)) {
+            if made.contains(number) {
+                // SAFETY: as for this function.
+                whole.fill(number, |out| unsafe { sample.round::<L>(source, ahead, out, None)[0] });
+            }
+            continue;
+        }
+        let rows = Blend { rows: sample.rows(source), weights: sample.weights, ahead };
         // SAFETY: as for this function.
-        let [square, with_row, row_square] = unsafe { blend_compared::<L>(scaled, out, row) };
-        let norm = square.sqrt();
-        *inverse = if norm > 0.0 { 1.0 / norm } else { 0.0 };
-        *row_norm = row_square.sqrt();
-        *similarity = cosine(with_row, norm, *row_norm);
+        *norm = unsafe { blend::<L>(rows, out) }.sqrt();
+    }
+}
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn blend_each_compared<L: Lanes>(warp: Warp, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) {
+    let Warp { source, samples } = warp;
+    let others = compared.others.chunks_exact(source.width()).zip(compared.norms.iter_mut().zip(compared.similarities));
+    let blended = out.chunks_exact_mut(stride).zip(inverses);
+    for (number, ((out, inverse), (other, (other_norm, similarity)))) in blended.zip(others).enumerate() {
+        let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else { break };
+        // SAFETY: as for this function.
+        let [norm, product, other_square] = unsafe { sample.round::<L>(source, ahead, out, Some(other)) };
+        *inverse = inverse_of(norm);
+        *other_norm = other_square.sqrt();
+        *similarity = cosine(product, norm, *other_norm);
     }
 }
 
@@ -276,6 +369,24 @@ mod tests {
             assert!(matches!(taken.exchange(&mut now[1..].to_vec()), Err(AriaError::Values { .. })));
             taken.exchange(&mut now).expect("values");
             assert_eq!(warped.warp_compared(best, &source, &flow, &mut taken, &mut Vec::new()), Err(AriaError::NotFinite { patch: 3 }));
+        }
+    }
+
+    #[test]
+    fn samples_of_a_flow_are_those_of_its_points() {
+        let grid = Grid::new(7, 11).expect("a grid");
+        let mut random = Random::new(5);
+        let flow = PatchFlow::of(grid, |patch| (patch % 10 > 0).then(|| [random.between(-2.0, 13.0) as f32, random.between(-2.0, 9.0) as f32]));
+        for instructions in Instructions::available() {
+            let (mut samples, mut unseen) = (Samples::still(grid), PatchSet::new(grid));
+            samples.aim(instructions, &flow, &mut unseen).expect("a flow");
+            for (patch, point) in flow.sources().iter().enumerate() {
+                let (sample, expected) = (samples.get(patch).expect("a sample"), Sample::around(grid, *point));
+                assert_eq!((sample.weights, unseen.contains(patch)), (expected.weights, !grid.holds(*point)));
+                let counting = sample.weights.iter().zip(sample.patches.iter().zip(expected.patches)).filter(|(weight, _)| **weight > 0.0);
+                assert!(counting.clone().count() > 0 && counting.clone().all(|(_, (a, b))| *a == b), "{point:?}");
+            }
+            assert!(samples.get(grid.patches()).is_none());
         }
     }
 

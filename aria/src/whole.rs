@@ -5,6 +5,7 @@ use crate::{
     FeatureMap, Grid, Instructions, PatchSet,
     aligned::Aligned,
     lanes::{Lanes, WHOLE, prefetch_row, round, vectorised, whole_dot},
+    warp::Warp,
 };
 
 /// The length of a row of whole numbers. Sums of products of two rows fit into 32 bits then, with what rounding adds.
@@ -62,6 +63,13 @@ impl Whole {
         self.there.insert(patch);
     }
 
+    /// Has the row of a patch made by what returns its length.
+    #[inline(always)]
+    pub fn fill(&mut self, patch: usize, make: impl FnOnce(&mut [i16]) -> f32) {
+        self.inverses[patch] = inverse_of(make(&mut self.values[patch * self.stride..][..self.stride]));
+        self.there.insert(patch);
+    }
+
     /// The row of a patch that is there.
     #[inline(always)]
     pub fn row(&self, patch: usize) -> &[i16] {
@@ -86,21 +94,45 @@ pub(crate) fn scale(norm: f32) -> (f32, f32) {
     if norm > 0.0 { (LONGEST / norm, 1.0 / LONGEST) } else { (0.0, 0.0) }
 }
 
-/// Rows of whole numbers to search among, made from features when they are first asked for.
+/// One over a length; 0 of none.
+#[inline(always)]
+pub(crate) fn inverse_of(length: f32) -> f32 {
+    if length > 0.0 { 1.0 / length } else { 0.0 }
+}
+
+/// Rows of whole numbers to search among, made when they are first asked for.
 pub(crate) struct Candidates<'a> {
     whole: &'a mut Whole,
-    features: Option<&'a FeatureMap>,
+    origin: Origin<'a>,
+}
+
+/// What rows are made of.
+#[derive(Clone, Copy)]
+pub(crate) enum Origin<'a> {
+    /// Features that are as they should be.
+    Features(&'a FeatureMap),
+    /// Features that are not there yet.
+    Warp(Warp<'a>),
+    /// The former, but for some patches.
+    Mixed { features: &'a FeatureMap, without: &'a PatchSet, warp: Warp<'a> },
+}
+
+impl Origin<'_> {
+    /// The same of one patch, which is never mixed.
+    #[inline(always)]
+    fn of(self, patch: usize) -> Self {
+        match self {
+            Self::Mixed { without, warp, .. } if without.contains(patch) => Self::Warp(warp),
+            Self::Mixed { features, .. } => Self::Features(features),
+            whole => whole,
+        }
+    }
 }
 
 impl<'a> Candidates<'a> {
-    /// Rows that are all there.
-    pub fn of(whole: &'a mut Whole) -> Self {
-        Self { whole, features: None }
-    }
-
-    /// Rows of these features, as far as they are not there.
-    pub fn from_features(whole: &'a mut Whole, features: &'a FeatureMap) -> Self {
-        Self { whole, features: Some(features) }
+    /// Rows of this origin, as far as they are not there.
+    pub fn new(whole: &'a mut Whole, origin: Origin<'a>) -> Self {
+        Self { whole, origin }
     }
 
     /// The patches.
@@ -115,18 +147,32 @@ impl<'a> Candidates<'a> {
     /// As [`Lanes`].
     #[inline(always)]
     pub unsafe fn make<L: Lanes>(&mut self, patch: usize) {
-        if let Some(features) = self.features.filter(|_| !self.whole.there.contains(patch)) {
-            // SAFETY: as for this function.
-            unsafe { self.whole.put::<L>(patch, features.row(patch), features.norms()[patch]) };
+        if self.whole.there.contains(patch) {
+            return;
+        }
+        // SAFETY: as for this function.
+        unsafe {
+            match self.origin.of(patch) {
+                Origin::Warp(warp) => warp.make::<L>(patch, self.whole),
+                Origin::Features(features) | Origin::Mixed { features, .. } => self.whole.put::<L>(patch, features.row(patch), features.norms()[patch]),
+            }
         }
     }
 
     /// Has what the row of a patch is made of brought near.
     #[inline(always)]
     pub fn prefetch(&self, patch: usize) {
-        if let Some(features) = self.features.filter(|_| !self.whole.there.contains(patch)) {
-            prefetch_row(features.row(patch));
+        if !self.whole.there.contains(patch) {
+            prefetch_row(match self.origin.of(patch) {
+                Origin::Warp(warp) => warp.newest(patch),
+                Origin::Features(features) | Origin::Mixed { features, .. } => features.row(patch),
+            });
         }
+    }
+
+    /// Sees to it that the rows of some patches are there.
+    pub fn make_all(&mut self, instructions: Instructions, patches: &[usize]) {
+        make(instructions, self, patches);
     }
 
     /// The rows.
@@ -141,6 +187,16 @@ impl<'a> Candidates<'a> {
         compare(instructions, self, others, &mut similarities);
         similarities
     }
+}
+
+vectorised!(fn make(candidates: &mut Candidates, patches: &[usize]) = make_each);
+
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn make_each<L: Lanes>(candidates: &mut Candidates, patches: &[usize]) {
+    // SAFETY: as for this function.
+    patches.iter().for_each(|patch| unsafe { candidates.make::<L>(*patch) });
 }
 
 vectorised!(fn compare(candidates: &mut Candidates, others: &[(usize, &[f32], f32)], out: &mut [f32]) = compare_each);

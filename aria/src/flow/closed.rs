@@ -5,12 +5,15 @@
 //! image in the target is `x` is found by fixed-point iteration.
 
 use super::{CameraMotion, FlowEstimator, Intrinsics, PatchFlow, camera::dot};
-use crate::{AriaError, FeatureMap, Grid};
+use crate::{
+    AriaError, FeatureMap, Grid, Instructions,
+    lanes::{Lanes, vectorised},
+};
 
 /// Most steps of the iteration on depth; each shrinks the error by the relative change of depth along the parallax.
 const STEPS: usize = 6;
 /// A step so short, in patches, is the last.
-const CLOSE: f64 = 5e-3;
+const CLOSE: f32 = 5e-3;
 
 /// What is known of the scene.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,41 +80,117 @@ impl CameraFlow {
     /// Row by row: the patches of a row do not wait for each other, and begin with the displacements of those above them.
     fn by_depth(&self, grid: Grid, depths: &[f32], motion: &CameraMotion) -> PatchFlow {
         let turned = CameraMotion { translation: [0.0; 3], ..*motion };
-        let cols = grid.cols();
-        let (mut xs, mut ys, mut far) = (vec![f64::NAN; cols], vec![f64::NAN; cols], vec![0.0; cols]);
-        let mut sources = Vec::with_capacity(grid.patches());
-        for row in 0..grid.rows() {
-            for (col, (x, y)) in xs.iter_mut().zip(&mut ys).enumerate() {
+        let nearness: Vec<f32> = depths.iter().map(|depth| if *depth > 0.0 { 1.0 / depth } else { 0.0 }).collect();
+        let scene = Scene { grid, nearness: &nearness, image: Image::of(&self.intrinsics, motion) };
+        let (mut row, mut sources) = (Sources::none(grid.cols()), Vec::with_capacity(grid.patches()));
+        for down in 0..grid.rows() {
+            for (col, (x, y)) in row.xs.iter_mut().zip(&mut row.ys).enumerate() {
                 *y += 1.0;
                 if x.is_nan() || y.is_nan() {
-                    let ahead = self.intrinsics.direction([col as f64 + 0.5, row as f64 + 0.5]);
-                    [*x, *y] = self.intrinsics.project(turned.to_source(ahead)).unwrap_or([f64::NAN; 2]);
+                    let ahead = self.intrinsics.direction([col as f64 + 0.5, down as f64 + 0.5]);
+                    [*x, *y] = self.intrinsics.project(turned.to_source(ahead)).unwrap_or([f64::NAN; 2]).map(|place| place as f32);
                 }
             }
-            for _ in 0..STEPS {
-                far.iter_mut().zip(xs.iter().zip(&ys)).for_each(|(far, (x, y))| *far = depth_at(grid, depths, [*x, *y]));
-                if self.step(motion, row, &far, &mut xs, &mut ys) == 0 {
-                    break;
-                }
-            }
-            sources.extend(xs.iter().zip(&ys).map(|(x, y)| [*x as f32, *y as f32]));
+            follow(Instructions::best(), &scene, down, &mut row);
+            sources.extend(row.xs.iter().zip(&row.ys).map(|(x, y)| [*x, *y]));
         }
         PatchFlow::of(grid, |patch| sources.get(patch).copied())
     }
+}
 
-    /// Moves the sources of a row by how far their images lie from where they should; how many of them went further than [`CLOSE`]. What lies behind the
-    /// camera is not a number from then on.
-    fn step(&self, motion: &CameraMotion, row: usize, depths: &[f64], xs: &mut [f64], ys: &mut [f64]) -> usize {
-        let mut moved = 0;
-        for (col, ((x, y), depth)) in xs.iter_mut().zip(ys).zip(depths).enumerate() {
-            let point = self.intrinsics.direction([*x, *y]).map(|part| part * depth);
-            let [across, down] = self.intrinsics.project(motion.to_target(point)).unwrap_or([f64::NAN; 2]);
-            let off = [col as f64 + 0.5 - across, row as f64 + 0.5 - down];
-            (*x, *y) = (*x + off[0], *y + off[1]);
-            moved += usize::from((off[0].abs() >= CLOSE) | (off[1].abs() >= CLOSE));
-        }
-        moved
+/// Where the target shows a point of the source, both in patches: the point's place in homogeneous coordinates, turned, plus what the camera went times one over
+/// the point's depth.
+struct Image {
+    turned: [[f32; 3]; 3],
+    went: [f32; 3],
+}
+
+impl Image {
+    fn of(intrinsics: &Intrinsics, motion: &CameraMotion) -> Self {
+        let ([fx, fy], [cx, cy]) = (intrinsics.focal(), intrinsics.centre());
+        let pixels = |[x, y, z]: [f64; 3]| [fx * x + cx * z, fy * y + cy * z, z].map(|part| part as f32);
+        let still = CameraMotion { translation: [0.0; 3], ..*motion };
+        let columns = [[1.0 / fx, 0.0, 0.0], [0.0, 1.0 / fy, 0.0], [-cx / fx, -cy / fy, 1.0]].map(|column| pixels(still.to_target(column)));
+        Self { turned: std::array::from_fn(|row| columns.map(|column| column[row])), went: pixels(motion.translation) }
     }
+}
+
+/// What is known of the source frame, and how it is seen in the target.
+struct Scene<'a> {
+    grid: Grid,
+    /// One over the depth of each patch, 0 where it is not known.
+    nearness: &'a [f32],
+    image: Image,
+}
+
+/// Points of the source that patches of a row of the target show.
+struct Sources {
+    xs: Vec<f32>,
+    ys: Vec<f32>,
+    /// Room for their patches, and for one over the depth of these.
+    patches: Vec<i32>,
+    near: Vec<f32>,
+    /// Where the centres of the row's patches are.
+    centres: Vec<f32>,
+}
+
+impl Sources {
+    fn none(cols: usize) -> Self {
+        Self {
+            xs: vec![f32::NAN; cols],
+            ys: vec![f32::NAN; cols],
+            patches: vec![0; cols],
+            near: vec![0.0; cols],
+            centres: (0..cols).map(|col| col as f32 + 0.5).collect(),
+        }
+    }
+}
+
+vectorised!(fn follow(scene: &Scene, down: usize, row: &mut Sources) = follow_row);
+
+/// Moves the sources of a row until their images lie where they should.
+///
+/// # Safety
+/// As [`Lanes`].
+#[inline(always)]
+unsafe fn follow_row<L: Lanes>(scene: &Scene, down: usize, row: &mut Sources) {
+    for _ in 0..STEPS {
+        look_up(scene, row);
+        if step(&scene.image, down, row) == 0 {
+            break;
+        }
+    }
+}
+
+/// One over the depth of the patch around each point, or of the nearest one.
+#[inline(always)]
+fn look_up(scene: &Scene, Sources { xs, ys, patches, near, .. }: &mut Sources) {
+    let (cols, rows) = (scene.grid.cols() as f32, scene.grid.rows() as f32);
+    for (patch, (x, y)) in patches.iter_mut().zip(xs.iter().zip(ys.iter())) {
+        let within = |x: f32, sides: f32| x.max(0.0).min(sides - 1.0).floor();
+        // SAFETY: a whole number between 0 and the most patches of a grid, which 32 bits hold.
+        *patch = unsafe { (within(*y, rows) * cols + within(*x, cols)).to_int_unchecked() };
+    }
+    for (near, patch) in near.iter_mut().zip(patches) {
+        *near = scene.nearness[*patch as usize];
+    }
+}
+
+/// Moves the sources of a row by how far their images lie from where they should; how many of them went further than [`CLOSE`]. What lies behind the
+/// camera is not a number from then on.
+#[inline(always)]
+fn step(image: &Image, down: usize, Sources { xs, ys, near, centres, .. }: &mut Sources) -> u32 {
+    let (mut moved, row) = (0, down as f32 + 0.5);
+    for (((x, y), near), col) in xs.iter_mut().zip(ys).zip(near).zip(centres) {
+        let part = |n: usize| image.turned[n][0] * *x + image.turned[n][1] * *y + (image.turned[n][2] + image.went[n] * *near);
+        let z = part(2);
+        let near = 1.0 / z;
+        let ahead = if z > 1e-9 { near } else { f32::NAN };
+        let off = [*col - part(0) * ahead, row - part(1) * ahead];
+        (*x, *y) = (*x + off[0], *y + off[1]);
+        moved += u32::from((off[0].abs() >= CLOSE) | (off[1].abs() >= CLOSE));
+    }
+    moved
 }
 
 impl FlowEstimator for CameraFlow {
@@ -126,13 +205,6 @@ fn on_plane(motion: &CameraMotion, direction: [f64; 3], normal: [f64; 3], distan
     let along = dot(normal, ahead) - dot(normal, eye);
     let depth = (distance_m - dot(normal, eye)) / along;
     (depth > 0.0 && depth.is_finite()).then(|| std::array::from_fn(|i| eye[i] + depth * (ahead[i] - eye[i])))
-}
-
-/// Depth of the patch around a point, or of the nearest one.
-fn depth_at(grid: Grid, depths: &[f32], [x, y]: [f64; 2]) -> f64 {
-    let within = |x: f64, sides: usize| x.max(0.0).min((sides - 1) as f64) as i32 as usize;
-    let depth = depths[grid.index(within(y, grid.rows()), within(x, grid.cols()))];
-    if depth > 0.0 { f64::from(depth) } else { f64::MAX.sqrt() }
 }
 
 #[cfg(test)]
