@@ -222,11 +222,24 @@ impl PatchSet {
         }
     }
 
+    /// Takes in some patches of a row, from a column up to another one, as far as the grid goes.
+    pub(crate) fn insert_run(&mut self, row: usize, from: usize, to: usize) {
+        let to = to.min(self.grid.cols());
+        if row >= self.grid.rows() || from >= to {
+            return;
+        }
+        let (mut first, last) = (self.grid.index(row, from), self.grid.index(row, to));
+        while first < last {
+            let word = first / BITS;
+            let end = last.min((word + 1) * BITS);
+            self.words[word] |= u64::MAX >> (BITS - (end - first)) << (first % BITS);
+            first = end;
+        }
+    }
+
     /// Takes in all patches of a window, as far as the grid goes.
     pub(crate) fn insert_all(&mut self, window: Window) {
-        let inside = self.grid.window();
-        let places = window.places().filter(|(row, col)| inside.contains(*row, *col));
-        places.for_each(|(row, col)| self.insert(self.grid.index(row, col)));
+        (window.row..window.end_row().min(self.grid.rows())).for_each(|row| self.insert_run(row, window.col, window.end_col()));
     }
 
     /// Takes a patch out.
@@ -263,8 +276,8 @@ impl PatchSet {
     #[must_use]
     pub fn within(&self, window: Window) -> Self {
         let mut inside = Self::new(self.grid);
-        let places = self.places().filter(|(row, col)| window.contains(*row, *col));
-        places.for_each(|(row, col)| inside.insert(self.grid.index(row, col)));
+        inside.insert_all(window);
+        inside.words.iter_mut().zip(&self.words).for_each(|(a, b)| *a &= b);
         inside
     }
 
@@ -372,6 +385,12 @@ mod tests {
         let inside = PatchSet::of(grid, |patch| patch % 3 == 0 && window.contains(grid.place(patch).0, grid.place(patch).1));
         assert_eq!(third.within(window), inside);
         assert_eq!(third.within(Window { rows: 50, cols: 50, ..window }), inside, "there is nothing beyond the grid");
+        set.insert_all(window);
+        set.insert_all(Window { row: usize::MAX, ..window });
+        assert_eq!(
+            (set.shared(&PatchSet::of(grid, |patch| window.contains(grid.place(patch).0, grid.place(patch).1))), third.shared(&set)),
+            (14, third.count())
+        );
         set.fill();
         assert_eq!(set, PatchSet::of(grid, |_| true));
         assert!(set.places().eq(grid.window().places()) && third.places().eq(third.iter().map(|patch| grid.place(patch))));

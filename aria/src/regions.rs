@@ -34,35 +34,68 @@ pub fn group(dynamic: &PatchSet, smallest: usize) -> Vec<Group> {
     components.into_iter().map(region).collect()
 }
 
+/// Patches of a row that lie side by side, and a run of the same component, itself or one before it.
+struct Run {
+    row: usize,
+    from: usize,
+    to: usize,
+    before: usize,
+}
+
 /// Patches that touch at a side or corner, in order of their first patch.
 fn components(set: &PatchSet) -> Vec<Vec<usize>> {
-    let grid = set.grid();
-    let mut left = set.clone();
-    let mut all = Vec::new();
-    for first in set.iter() {
-        if !left.contains(first) {
-            continue;
+    let mut runs = joined(set);
+    let (mut all, mut places): (Vec<Vec<usize>>, _) = (Vec::new(), vec![0; runs.len()]);
+    for run in 0..runs.len() {
+        let first = runs[runs[run].before].before;
+        if first == run {
+            places[run] = all.len();
+            all.push(Vec::new());
         }
-        let mut found = vec![first];
-        left.remove(first);
-        let mut next = 0;
-        while let Some(&patch) = found.get(next) {
-            next += 1;
-            let (row, col) = grid.place(patch);
-            for row in row.saturating_sub(1)..(row + 2).min(grid.rows()) {
-                for col in col.saturating_sub(1)..(col + 2).min(grid.cols()) {
-                    let neighbour = grid.index(row, col);
-                    if left.contains(neighbour) {
-                        left.remove(neighbour);
-                        found.push(neighbour);
-                    }
-                }
-            }
-        }
-        found.sort_unstable();
-        all.push(found);
+        runs[run].before = first;
+        let Run { row, from, to, .. } = runs[run];
+        all[places[first]].extend((from..to).map(|col| set.grid().index(row, col)));
     }
     all
+}
+
+/// The runs of a set, those that touch joined.
+fn joined(set: &PatchSet) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (row, col) in set.places() {
+        match runs.last_mut() {
+            Some(run) if (run.row, run.to) == (row, col) => run.to += 1,
+            _ => runs.push(Run { row, from: col, to: col + 1, before: runs.len() }),
+        }
+    }
+    // The first run of the row above that the next one may touch, and the first of its own row.
+    let (mut above, mut own) = (0, 0);
+    for run in 0..runs.len() {
+        let Run { row, from, to, .. } = runs[run];
+        if row != runs[own].row {
+            (above, own) = (own, run);
+        }
+        while above < own && (runs[above].row + 1 < row || runs[above].to < from) {
+            above += 1;
+        }
+        let touching = (above..own).take_while(|other| runs[*other].from <= to).count();
+        for other in above..above + touching {
+            join(&mut runs, run, other);
+        }
+    }
+    runs
+}
+
+/// Makes one component of those of two runs.
+fn join(runs: &mut [Run], one: usize, other: usize) {
+    let first = |mut run: usize| {
+        while runs[run].before != run {
+            run = runs[run].before;
+        }
+        run
+    };
+    let (one, other) = (first(one), first(other));
+    runs[one.max(other)].before = one.min(other);
 }
 
 /// Twice the coordinates of a corner or centre of a patch: whole numbers.
@@ -111,8 +144,7 @@ fn fill(grid: Grid, ends: &[[u32; 2]]) -> PatchSet {
         // A centre at 2 c + 1 between the two chains.
         let from = at(&left, y, |x, by| -(-x).div_euclid(by)).div_euclid(2);
         let to = at(&right, y, i64::div_euclid);
-        let cols = (from.max(0)..grid.cols() as i64).take_while(|col| 2 * col < to);
-        cols.for_each(|col| filled.insert(grid.index(row, col as usize)));
+        filled.insert_run(row, from.max(0) as usize, (to + 1).div_euclid(2).max(0) as usize);
     }
     filled
 }
@@ -184,6 +216,24 @@ mod tests {
             patches.iter().skip(1).step_by(2).for_each(|patch| half.add(small.place(*patch)));
             outline.extend(&half);
             assert_eq!(outline.filled().iter().collect::<Vec<_>>(), by_definition(small, &patches), "{patches:?}");
+        }
+    }
+
+    #[test]
+    fn components_are_what_touches() {
+        let (mut random, grid) = (Random::new(6), Grid::new(8, 13).expect("a grid"));
+        for round in 0..200 {
+            let set = PatchSet::of(grid, |_| random.uniform() < 0.1 + 0.004 * f64::from(round));
+            // The least patch that is reached from each by going from neighbour to neighbour.
+            let mut least: Vec<usize> = (0..grid.patches()).collect();
+            let near = |a: usize, b: usize| grid.place(a).0.abs_diff(grid.place(b).0) <= 1 && grid.place(a).1.abs_diff(grid.place(b).1) <= 1;
+            let pairs: Vec<(usize, usize)> = set.iter().flat_map(|a| set.iter().filter(move |b| near(a, *b)).map(move |b| (a, b))).collect();
+            while let Some((a, b)) = pairs.iter().find(|(a, b)| least[*b] < least[*a]) {
+                least[*a] = least[*b];
+            }
+            let firsts = set.iter().filter(|patch| least[*patch] == *patch);
+            let expected: Vec<Vec<usize>> = firsts.map(|first| set.iter().filter(|patch| least[*patch] == first).collect()).collect();
+            assert_eq!(components(&set), expected);
         }
     }
 
