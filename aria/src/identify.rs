@@ -51,8 +51,8 @@ fn below_threshold(unseen: &PatchSet, mut similarities: Vec<f32>, threshold: f32
     for patch in unseen.iter() {
         similarities[patch] = -1.0;
     }
-    let below = |patch: usize| similarities[patch] < threshold && !unseen.contains(patch);
-    let dynamic = PatchSet::of(unseen.grid(), below);
+    let mut dynamic = PatchSet::of(unseen.grid(), |patch| similarities[patch] < threshold);
+    dynamic.exclude(unseen);
     Identified { dynamic, unseen: unseen.clone(), similarities }
 }
 

@@ -114,7 +114,7 @@ pub struct Runtime<F> {
 /// Numbers of the borders that a turning camera brings into view count down from here.
 const BORDERS: u64 = u64::MAX;
 /// Patches around a window among which most searches for its patches end.
-const NEAR: usize = 3;
+const NEAR: usize = 5;
 /// Updates that are kept of one region, the oldest below the others.
 const MOST_KEPT: usize = 8;
 

@@ -63,7 +63,7 @@ impl Region {
         let [vx, vy] = self.velocity;
         let mut outlines = frames.map(|_| Outline::new(grid));
         for (row, col) in self.patches.places() {
-            let [x, y] = flow.target_of([col as f32 + 0.5, row as f32 + 0.5]);
+            let [x, y] = flow.target_of_patch(row, col);
             for (outline, frames) in outlines.iter_mut().zip(frames) {
                 let point = [x + vx * frames, y + vy * frames];
                 if grid.holds(point) {
@@ -133,8 +133,11 @@ impl Tracking {
 
     /// At most so many of the patches, as many as possible of one parity, and of each parity in pairs: these share their candidates.
     fn chosen(&self, grid: Grid, patches: &[usize]) -> Vec<usize> {
-        let parity = |patch: usize| matching::parity(grid.place(patch).0, grid.place(patch).1);
-        let mut classes: [Vec<usize>; 4] = std::array::from_fn(|class| patches.iter().copied().filter(|patch| parity(*patch) == class).collect());
+        let mut classes: [Vec<usize>; 4] = Default::default();
+        for patch in patches {
+            let (row, col) = grid.place(*patch);
+            classes[matching::parity(row, col)].push(*patch);
+        }
         classes.sort_by_key(|class| std::cmp::Reverse(class.len()));
         let most = self.most.max(2);
         let mut chosen = Vec::with_capacity(most);

@@ -28,6 +28,8 @@ pub struct PatchFlow {
     sources: Vec<[f32; 2]>,
 }
 
+/// Most steps to the inverse of a flow.
+const STEPS: usize = 4;
 /// A point outside of every frame.
 const NOWHERE: [f32; 2] = [-1e6; 2];
 
@@ -59,22 +61,26 @@ impl PatchFlow {
     /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point iteration on the nearest patches.
     #[must_use]
     pub fn target_of(&self, source: [f32; 2]) -> [f32; 2] {
+        self.target_from(source, self.grid.place_at(source))
+    }
+
+    /// The same of the centre of a patch.
+    pub(crate) fn target_of_patch(&self, row: usize, col: usize) -> [f32; 2] {
+        self.target_from([col as f32 + 0.5, row as f32 + 0.5], (row, col))
+    }
+
+    /// The same, looked for from a patch on.
+    fn target_from(&self, source: [f32; 2], (mut row, mut col): (usize, usize)) -> [f32; 2] {
         let (mut target, mut last) = (source, usize::MAX);
-        for _ in 0..4 {
-            if target.iter().any(|x| x.is_nan()) {
-                return source;
-            }
-            let (row, col) = self.grid.place_at(target);
+        for _ in 0..STEPS {
             let patch = self.grid.index(row, col);
-            if patch == last {
+            let from = self.sources[patch];
+            if patch == last || from == NOWHERE || source.iter().any(|x| x.is_nan()) {
                 break;
             }
             last = patch;
-            let (centre, from) = ([col as f32 + 0.5, row as f32 + 0.5], self.sources[patch]);
-            if from == NOWHERE {
-                return target;
-            }
-            target = [source[0] + centre[0] - from[0], source[1] + centre[1] - from[1]];
+            target = [source[0] + (col as f32 + 0.5) - from[0], source[1] + (row as f32 + 0.5) - from[1]];
+            (row, col) = self.grid.place_at(target);
         }
         target
     }
