@@ -2,7 +2,7 @@
 
 use super::{
     alike::Catalogue,
-    charge::{COSTS, UnitCost, Workload},
+    charge::{COSTS, Group, UnitCost, Workload},
     gaussian::{Matrix, dot},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
@@ -162,7 +162,8 @@ impl Adapted {
         Forecast { log_ns: mean, half_width }
     }
 
-    /// Unit costs that matter to these workloads and that measuring has not narrowed: their share of the forecast time, largest first.
+    /// Unit costs that matter to these workloads and that measuring has not narrowed: their share of the forecast time, largest first. How far padding counts
+    /// is no cost, and hardly in doubt.
     #[must_use]
     pub fn unconstrained(&self, workloads: &[&Workload]) -> Vec<(UnitCost, f64)> {
         let mut shares = vec![0.0; COSTS];
@@ -174,7 +175,8 @@ impl Adapted {
             }
             after.iter_mut().enumerate().for_each(|(i, a)| *a += h.weight * h.covariance.at(i, i));
         }
-        let loose = |i: &usize| after[*i] > NARROWED * self.before[*i] && shares[*i] > MATTERS;
+        let timed = |i: &usize| UnitCost::ALL[*i].group() != Group::Padding;
+        let loose = |i: &usize| timed(i) && after[*i] > NARROWED * self.before[*i] && shares[*i] > MATTERS;
         let mut out: Vec<(UnitCost, f64)> = (0..COSTS).filter(loose).map(|i| (UnitCost::ALL[i], shares[i])).collect();
         out.sort_by(|a, b| b.1.total_cmp(&a.1));
         out

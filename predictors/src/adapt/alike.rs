@@ -4,7 +4,7 @@
 //! distance between the logarithms of the amounts, and 0.2 more between equal ones; none between operators charged for different things. A model's latency
 //! moves by the mean over its operators, weighed by their shares of its time.
 
-use super::charge::{Charge, UnitCost, Workload};
+use super::charge::{Charge, Group, UnitCost, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -85,11 +85,16 @@ fn likeness(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn kind(charge: &[(UnitCost, f64)]) -> String {
-    charge.iter().map(|(cost, _)| char::from(b'!' + *cost as u8)).collect()
+    compared(charge).map(|(cost, _)| char::from(b'!' + *cost as u8)).collect()
 }
 
 fn logarithms(charge: &[(UnitCost, f64)]) -> Vec<f64> {
-    charge.iter().map(|(_, amount)| amount.ln()).collect()
+    compared(charge).map(|(_, amount)| amount.ln()).collect()
+}
+
+/// Padding apart: an operator that needs some is like one that needs none.
+fn compared(charge: &[(UnitCost, f64)]) -> impl Iterator<Item = &(UnitCost, f64)> {
+    charge.iter().filter(|(cost, _)| cost.group() != Group::Padding)
 }
 
 #[cfg(test)]
@@ -102,6 +107,8 @@ mod tests {
         let mut catalogue = Catalogue::default();
         [model(1e6, UnitCost::Spatial), model(1e6, UnitCost::Spatial), model(1e6, UnitCost::Pointwise)].iter().for_each(|m| catalogue.add(m));
         assert_eq!(catalogue.operators(), 2, "equal operators count once");
+        let padded = Workload { charges: vec![(vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, 1e6), (UnitCost::Tiles, 0.5)], 1.0)] };
+        assert_eq!(catalogue.compare(&padded).shares(&[1.0], 2), [1.0, 0.0], "padding sets no operators apart");
         let near = catalogue.compare(&model(1e6 * std::f64::consts::E, UnitCost::Spatial));
         let weighed = near.weigh(&[0.5], 2);
         assert!((weighed[0] - 0.5 * 0.8 * (-0.5_f64).exp()).abs() < 1e-12 && weighed[1] == 0.0, "{weighed:?}");

@@ -17,7 +17,7 @@ use vitempo_graph::{
 };
 
 /// Version of the file format.
-pub const ADAPTED_VERSION: u32 = 3;
+pub const ADAPTED_VERSION: u32 = 4;
 const ENVELOPE: Envelope = Envelope { magic: b"VTADAPTD", version: ADAPTED_VERSION };
 
 /// A device known by a few end-to-end latencies.

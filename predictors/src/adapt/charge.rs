@@ -1,14 +1,15 @@
 //! [`Workload`]: what a model makes a device do, in units that have a cost each: launches, multiply-accumulates, bytes.
 //!
-//! Multiply-accumulates of convolutions are those of channels rounded up to whole vectors and of images rounded up to whole tiles, which is what wide
-//! arithmetic units run. Operators that move elements or compute per element are charged for their bytes; those that a compiler computes while their input
-//! is still at hand, for nothing. A tensor beyond what stays on chip is charged once more.
+//! Wide arithmetic units run whole vectors of channels and whole tiles of images, narrow ones what is there: by how much a convolution grows is an amount
+//! of its own, and how far it counts is up to the device. Operators that move elements or compute per element are charged for their bytes; those that a
+//! compiler computes while their input is still at hand, for nothing. A tensor beyond what stays on chip is charged once more.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, Node, OpFamily, OpKind, OpSpec, TensorSpec, ValueSource, Work};
 
-/// Which part of an operator's time a unit cost belongs to. Launches add up; of the others the longest decides.
+/// Which part of an operator's time a unit cost belongs to. Launches add up; of arithmetic, weights and traffic the longest decides; padding multiplies
+/// arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Group {
@@ -16,11 +17,13 @@ pub enum Group {
     Compute,
     Weights,
     Traffic,
+    Padding,
 }
 
 macro_rules! unit_costs {
     ($($variant:ident $group:ident $name:literal,)*) => {
         /// One cost that a device has per unit of work. Launches are in ns, arithmetic in ns per multiply-accumulate, weights and traffic in ns per byte.
+        /// Padding is a power, to which arithmetic grows by what whole vectors or tiles add: one where they are run, nought where they are not.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[allow(missing_docs)]
         pub enum UnitCost { $($variant,)* }
@@ -78,6 +81,15 @@ unit_costs! {
     ReshapeBytes Traffic "reshapes",
     PoolingBytes Traffic "pooling, reductions and resizing",
     Spill Traffic "tensors that do not stay on chip",
+    Vectors Padding "channels rounded up to whole vectors",
+    Tiles Padding "images rounded up to whole tiles",
+}
+
+impl UnitCost {
+    /// By how much its logarithm grows with that of the time everything takes on a device.
+    pub(crate) fn with_speed(self) -> f64 {
+        if self.group() == Group::Padding { 0.0 } else { 1.0 }
+    }
 }
 
 /// Number of unit costs.
@@ -211,19 +223,18 @@ fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
     let group = usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
     let larger = op.attributes.ints("kernel_shape").iter().any(|&extent| extent > 1);
     let up = |extent: usize, to: usize| extent.div_ceil(to).saturating_mul(to) as f64 / extent.max(1) as f64;
-    let whole = |channels: usize| up(channels, VECTOR);
-    let tiles: f64 = op.outputs.first().map_or(1.0, |t| t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE)).product());
-    let macs = macs * tiles;
+    let whole = |channels: usize| up(channels, VECTOR).ln();
+    let tiles: f64 = op.outputs.first().map_or(0.0, |t| t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE).ln()).sum());
     let volumetric = op.outputs.first().is_some_and(|t| t.rank() == 5);
-    let (launch, arithmetic, bytes) = match () {
-        () if volumetric => (U::LaunchConvolution, (U::Volumetric, macs), U::ConvolutionBytes),
-        () if group > 1 && group == inward => (U::LaunchDepthwise, (U::Depthwise, macs), U::DepthwiseBytes),
-        () if group > 1 => (U::LaunchConvolution, (U::Grouped, macs * whole(inward / group)), U::ConvolutionBytes),
-        () if larger && inward <= 4 => (U::LaunchConvolution, (U::Stem, macs), U::ConvolutionBytes),
-        () if larger => (U::LaunchConvolution, (U::Spatial, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
-        () => (U::LaunchConvolution, (U::Pointwise, macs * whole(inward) * whole(outward)), U::ConvolutionBytes),
+    let (launch, arithmetic, bytes, vectors) = match () {
+        () if volumetric => (U::LaunchConvolution, U::Volumetric, U::ConvolutionBytes, 0.0),
+        () if group > 1 && group == inward => (U::LaunchDepthwise, U::Depthwise, U::DepthwiseBytes, 0.0),
+        () if group > 1 => (U::LaunchConvolution, U::Grouped, U::ConvolutionBytes, whole(inward / group)),
+        () if larger && inward <= 4 => (U::LaunchConvolution, U::Stem, U::ConvolutionBytes, 0.0),
+        () if larger => (U::LaunchConvolution, U::Spatial, U::ConvolutionBytes, whole(inward) + whole(outward)),
+        () => (U::LaunchConvolution, U::Pointwise, U::ConvolutionBytes, whole(inward) + whole(outward)),
     };
-    vec![(launch, 1.0), arithmetic, (bytes, moved)]
+    vec![(launch, 1.0), (arithmetic, macs), (bytes, moved), (U::Vectors, vectors), (U::Tiles, tiles)]
 }
 
 #[cfg(test)]
@@ -249,11 +260,13 @@ mod tests {
     #[test]
     fn convolutions_by_hand() {
         let pointwise = conv(64, 48, 1, 1);
-        assert_eq!(amount(&pointwise, UnitCost::Pointwise), (64 * 64 * 64) as f64, "48 channels run as 64");
+        assert_eq!(amount(&pointwise, UnitCost::Pointwise), (64 * 48 * 64) as f64);
+        assert_eq!(amount(&pointwise, UnitCost::Vectors), (64.0_f64 / 48.0).ln(), "48 channels run as 64");
         assert_eq!(amount(&pointwise, UnitCost::Weights), (64 * 48 * 2) as f64);
         assert_eq!(amount(&pointwise, UnitCost::ConvolutionBytes), ((64 + 48) * 64 * 2) as f64);
         assert_eq!(amount(&conv(32, 32, 3, 32), UnitCost::Depthwise), (32 * 9 * 64) as f64);
-        assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64 * 2) as f64, "16 channels a group run as 32");
+        assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64) as f64);
+        assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Vectors), 2.0_f64.ln(), "16 channels a group run as 32");
         assert_eq!(amount(&conv(3, 32, 3, 1), UnitCost::Stem), (3 * 32 * 9 * 64) as f64);
         assert_eq!(amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution), 1.0, "an absurd kernel is no panic");
     }
@@ -263,10 +276,14 @@ mod tests {
         let of = |rows: usize, columns: usize| {
             let mut op = conv(32, 32, 3, 1);
             op.outputs = vec![TensorSpec::f32([1, 32, rows, columns])];
-            amount(&op, UnitCost::Spatial)
+            (amount(&op, UnitCost::Spatial) / (32 * 32 * 9) as f64, amount(&op, UnitCost::Tiles).exp())
         };
-        let each = of(8, 8) / 64.0;
-        assert_eq!((of(7, 7), of(9, 16), of(1, 8)), (64.0 * each, 256.0 * each, 64.0 * each), "whole tiles of 8 x 8 are run");
+        let whole = |rows, columns| {
+            let (pixels, padding) = of(rows, columns);
+            (pixels * padding).round()
+        };
+        assert_eq!((of(8, 8).0, of(7, 7).0, of(9, 16).0), (64.0, 49.0, 144.0), "what is there");
+        assert_eq!((whole(8, 8), whole(7, 7), whole(9, 16), whole(1, 8)), (64.0, 64.0, 256.0, 64.0), "whole tiles of 8 x 8");
     }
 
     /// `x -> conv -> relu -> add bias -> y`, and `x + y -> relu`.

@@ -8,7 +8,7 @@ use super::{
     adapted::{Adapted, Hypothesis, Slope},
     alike::{Catalogue, Compared},
     beyond::Beyond,
-    charge::{COSTS, Workload},
+    charge::{COSTS, UnitCost, Workload},
     gaussian::{Matrix, dot},
     population::{FREEDOM, Generic, Known, Population, Trait, spread},
     posterior::{Data, Posterior, Prior, fit},
@@ -179,7 +179,7 @@ impl<'a> Centre<'a> {
         let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let middle = mean_of(&at_centre);
         let faster = mean_of(&log_ns) - middle;
-        let mut mean: Vec<f64> = self.mean.iter().map(|m| m + faster).collect();
+        let mut mean: Vec<f64> = self.mean.iter().zip(UnitCost::ALL).map(|(m, cost)| m + cost.with_speed() * faster).collect();
         mean.resize(MOVES + self.directions.len(), 0.0);
         let mut data = Data {
             workloads: rows.iter().map(|r| r.workload).collect(),

@@ -50,6 +50,8 @@ pub struct Population {
 /// Variance of the logarithm of each unit cost where nothing is known (a factor of two), and of all together (a factor of e).
 const BROAD: f64 = 0.5;
 const BROAD_TOGETHER: f64 = 1.0;
+/// How far padding counts is known this much better (a part of the variance): a device either runs whole vectors and tiles or it does not.
+const PADDING: f64 = 0.05;
 /// What unit costs leave unexplained, as a first guess.
 const NOISE: f64 = 0.12;
 /// How exact a source's latencies are (relative), and how far its operators stray from their unit costs (variance): the likeliest pair counts.
@@ -69,9 +71,9 @@ const UNKNOWN_DISCREPANCY: f64 = 0.7;
 /// Unit costs to start from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Generic {
-    /// A processor that computes about as fast as it moves data and launches for nothing.
+    /// A processor that computes about as fast as it moves data, launches for nothing, and runs no padding.
     Cpu,
-    /// A processor that computes many times as fast as it moves data, and whose launches cost.
+    /// A processor that computes many times as fast as it moves data, and whose launches cost; whole vectors and tiles are run.
     Accelerator,
 }
 
@@ -91,7 +93,9 @@ impl Generic {
                     0.05
                 }
             }
+            (Self::Cpu, Group::Traffic) if c == U::Spill => 1e-3,
             (Self::Cpu, Group::Weights | Group::Traffic) => 0.1,
+            (Self::Cpu, Group::Padding) => 0.01,
             (Self::Accelerator, Group::Launch) => {
                 if c == U::Run {
                     1.5e5
@@ -107,6 +111,7 @@ impl Generic {
                 }
             }
             (Self::Accelerator, Group::Weights) => 0.033,
+            (Self::Accelerator, Group::Padding) => 1.0,
             (Self::Accelerator, Group::Traffic) => {
                 if c == U::Spill {
                     0.02
@@ -119,10 +124,14 @@ impl Generic {
     }
 }
 
-/// Independent spread of every unit cost, and one common to all: the device's speed.
+/// Independent spread of every unit cost, and one common to all that have a time: the device's speed.
 pub(crate) fn spread(own: f64, common: f64) -> Matrix {
+    let with_speed: Vec<f64> = UnitCost::ALL.iter().map(|c| c.with_speed()).collect();
     let mut out = Matrix::diagonal(COSTS, own);
-    out.add_outer(&[1.0; COSTS], common);
+    for cost in UnitCost::ALL.iter().filter(|c| c.group() == Group::Padding) {
+        out.data[*cost as usize * (COSTS + 1)] *= PADDING;
+    }
+    out.add_outer(&with_speed, common);
     out
 }
 

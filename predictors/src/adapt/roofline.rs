@@ -1,4 +1,5 @@
-//! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic, weights and traffic; all operators and a run add up.
+//! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic (times padding), weights and traffic; all operators and a
+//! run add up.
 //!
 //! The longest of three is smooth, the 4-norm, so that its derivative tells which of them a latency speaks of. Williams, Waterman, Patterson: Roofline
 //! (2009) is the limit of a norm without end and one unit cost per group.
@@ -13,26 +14,33 @@ pub(crate) type LogCosts = Vec<f64>;
 
 /// Time of one operator and the share of each unit cost in it, both in ns.
 fn operator(charge: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
-    let mut groups = [0.0_f64; 4];
+    let mut groups = [0.0_f64; 5];
     for ((cost, amount), part) in charge.iter().zip(share.iter_mut()) {
         *part = (*cost, amount * costs[*cost as usize]);
         groups[cost.group() as usize] += part.1;
     }
-    let overlapping = &groups[1..];
+    let padding = groups[Group::Padding as usize].exp();
+    groups[Group::Compute as usize] *= padding;
+    let overlapping = &groups[1..4];
     let longest = overlapping.iter().copied().fold(0.0, f64::max);
     if longest <= 0.0 {
         return groups[0];
     }
     let time = longest * overlapping.iter().map(|g| (g / longest).powi(NORM)).sum::<f64>().sqrt().sqrt();
+    let decides = |group: Group| (groups[group as usize] / time).powi(NORM - 1);
     for (cost, part) in share.iter_mut() {
-        if cost.group() != Group::Launch {
-            *part *= (groups[cost.group() as usize] / time).powi(NORM - 1);
-        }
+        *part *= match cost.group() {
+            Group::Launch => 1.0,
+            Group::Compute => padding * decides(Group::Compute),
+            Group::Padding => groups[Group::Compute as usize] * decides(Group::Compute),
+            group => decides(group),
+        };
     }
     groups[0] + time
 }
 
-/// Logarithm of the latency in ns, and its derivative by each logarithm of a unit cost: shares that add up to one.
+/// Logarithm of the latency in ns, and its derivative by each logarithm of a unit cost: shares that add up to one, and what padding
+/// adds.
 pub(crate) fn log_latency(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>) {
     let (log, shares, _) = log_latency_by_operator(workload, log_costs);
     (log, shares)
@@ -65,17 +73,31 @@ mod tests {
 
     #[test]
     fn shares_are_the_derivative() {
-        let charge = vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, 3e5), (UnitCost::Weights, 2e4), (UnitCost::ConvolutionBytes, 4e5)];
+        let mut charge = vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, 3e5), (UnitCost::Weights, 2e4), (UnitCost::ConvolutionBytes, 4e5)];
+        charge.extend([(UnitCost::Vectors, 0.4), (UnitCost::Tiles, 0.3)]);
         let workload = Workload { charges: vec![(charge, 7.0), (vec![(UnitCost::LaunchOther, 1.0), (UnitCost::PoolingBytes, 5e5)], 2.0)] };
         let costs: Vec<f64> = (0..COSTS).map(|i| -3.0 - 0.1 * (i % 7) as f64).collect();
         let (at, shares) = log_latency(&workload, &costs);
-        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let padding = UnitCost::Vectors as usize;
+        assert!((shares[..padding].iter().sum::<f64>() - 1.0).abs() < 1e-12 && shares[padding..].iter().all(|s| *s > 1e-4), "{shares:?}");
         for i in 0..COSTS {
             let mut moved = costs.clone();
             moved[i] += 1e-6;
             let slope = (log_latency(&workload, &moved).0 - at) / 1e-6;
             assert!((slope - shares[i]).abs() < 1e-5, "{:?}: {slope} and {}", UnitCost::ALL[i], shares[i]);
         }
+    }
+
+    #[test]
+    fn padding_counts_as_far_as_the_device_says() {
+        let with = |power: f64| {
+            let charge = vec![(UnitCost::Spatial, 1e6), (UnitCost::Tiles, 4.0_f64.ln())];
+            let mut costs = [0.0; COSTS];
+            costs[UnitCost::Tiles as usize] = power.ln();
+            log_latency(&Workload { charges: vec![(charge, 1.0)] }, &costs).0.exp()
+        };
+        let times = [0.0, 0.5, 1.0].map(|power| (with(power) / 1e6).round());
+        assert_eq!(times, [1.0, 2.0, 4.0], "a quarter of the tiles is filled");
     }
 
     #[test]

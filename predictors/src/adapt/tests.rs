@@ -123,6 +123,29 @@ fn long_models_may_be_longer_still() {
 }
 
 #[test]
+fn latencies_tell_whether_padding_is_run() {
+    let mut models = models(60);
+    for (i, model) in models.iter_mut().enumerate() {
+        model.charges[0].0.extend([(UnitCost::Vectors, 0.1 * (i % 5) as f64), (UnitCost::Tiles, 0.2 * ((i * 2) % 7) as f64)]);
+    }
+    let device = |generic: Generic, number: usize| -> Vec<f64> {
+        let slower = |cost: &UnitCost| cost.with_speed() * (0.3 * number as f64 + 0.1 * (*cost as usize * 7 % 5) as f64);
+        generic.log_costs().iter().zip(UnitCost::ALL).map(|(log, cost)| log + slower(cost)).collect()
+    };
+    let both = |n: usize| device(if n.is_multiple_of(2) { Generic::Cpu } else { Generic::Accelerator }, n);
+    let population = Population::learn(&models, &(0..4).map(|n| source(n, &models[..40], &both(n))).collect::<Vec<_>>());
+    for (generic, padded) in [(Generic::Cpu, 0.0), (Generic::Accelerator, 1.0)] {
+        let truth = device(generic, 6);
+        for population in [&population, &Population::empty()] {
+            let adapted = adapt(population, &models, &measured(&models, &truth, 10), None);
+            let power: f64 = adapted.hypotheses.iter().map(|h| h.weight * h.theta[UnitCost::Tiles as usize].exp()).sum();
+            let wrong = error(&adapted, &models, &truth, 40);
+            assert!((power - padded).abs() < 0.15 && wrong < 3.0, "{generic:?} with {} sources: padding to the power {power}, {wrong} %", population.sources());
+        }
+    }
+}
+
+#[test]
 fn says_what_latencies_do_not_constrain_and_what_to_measure() {
     let mut models = models(12);
     let token = vec![(UnitCost::LaunchDynamic, 1.0), (UnitCost::Dynamic, 1e8)];
