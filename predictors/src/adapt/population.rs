@@ -50,8 +50,6 @@ pub struct Population {
 /// Variance of the logarithm of each unit cost where nothing is known (a factor of two), and of all together (a factor of e).
 const BROAD: f64 = 0.5;
 const BROAD_TOGETHER: f64 = 1.0;
-/// How far padding counts is known this much better (a part of the variance): a device either runs whole vectors and tiles or it does not.
-const PADDING: f64 = 0.05;
 /// What unit costs leave unexplained, as a first guess.
 const NOISE: f64 = 0.12;
 /// How exact a source's latencies are (relative), and how far its operators stray from their unit costs (variance): the likeliest pair counts.
@@ -124,13 +122,11 @@ impl Generic {
     }
 }
 
-/// Independent spread of every unit cost, and one common to all that have a time: the device's speed.
+/// Independent spread of every unit cost, and one common to all: the device's speed. Neither of padding: a device runs whole vectors and tiles or it does not.
 pub(crate) fn spread(own: f64, common: f64) -> Matrix {
     let with_speed: Vec<f64> = UnitCost::ALL.iter().map(|c| c.with_speed()).collect();
-    let mut out = Matrix::diagonal(COSTS, own);
-    for cost in UnitCost::ALL.iter().filter(|c| c.group() == Group::Padding) {
-        out.data[*cost as usize * (COSTS + 1)] *= PADDING;
-    }
+    let mut out = Matrix::zeros(COSTS, COSTS);
+    with_speed.iter().enumerate().for_each(|(i, w)| out.data[i * (COSTS + 1)] = own * w);
     out.add_outer(&with_speed, common);
     out
 }
