@@ -5,7 +5,10 @@
 //! the rows: the processor waits for many at the same time.
 
 use super::{Meter, numbers::Numbers};
-use std::hash::{Hash, Hasher};
+use std::{
+    hash::{Hash, Hasher},
+    hint::black_box,
+};
 use vitempo_predictors::Span;
 
 /// What tells rows apart beside their numbers.
@@ -141,6 +144,11 @@ impl<M: Meter> Other<M> {
     }
 }
 
+/// Has things brought near, all at the same time: a loop that does nothing else waits for more of them at once than one that looks at them.
+fn bring<T>(things: &[T], places: &[Place], some: impl Fn(&T) -> u32) {
+    black_box(places.iter().filter_map(|place| things.get(*place as usize)).fold(0, |all, thing| all ^ some(thing)));
+}
+
 /// Rows and what they come to.
 pub(super) struct Table<M: Meter> {
     rows: Vec<Row<M>>,
@@ -174,7 +182,9 @@ impl<M: Meter> Table<M> {
     /// Adds the places of rows to `places`, in the order of `keys`; rows that are not there are made, with the span that `span` tells.
     pub(super) fn find(&mut self, keys: &[Key], places: &mut Vec<Place>, mut span: impl FnMut(Key) -> Span) {
         let start = places.len();
-        places.extend(keys.iter().map(|key| self.index.guess(key.hash())));
+        places.extend(keys.iter().map(|key| self.index.home(key.hash()) as Place));
+        places[start..].iter_mut().for_each(|place| *place = self.index.slots[*place as usize]);
+        bring(&self.rows, &places[start..], |row| row.group);
         for (place, key) in places[start..].iter_mut().zip(keys) {
             if self.rows.get(*place as usize).is_none_or(|row| row.key() != *key) {
                 *place = self.place(*key, || span(*key));
@@ -210,6 +220,7 @@ impl<M: Meter> Table<M> {
         let own = |(place, context): (Place, M::Context)| self.rows[place as usize].context == Some(context);
         let guess = |&question: &(Place, M::Context)| if own(question) { NOWHERE } else { self.others_index.guess(other_hash(question.0, question.1)) };
         let guesses: Vec<Place> = questions.iter().map(guess).collect();
+        bring(&self.others, &guesses, |other| other.row);
         for (&(place, context), guess) in questions.iter().zip(guesses) {
             match self.others.get(guess as usize) {
                 Some(other) if other.is(place, context) => each(Some(&other.amount)),
