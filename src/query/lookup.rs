@@ -23,29 +23,44 @@ pub(super) enum Found {
     Irregular,
 }
 
-/// The rows of several architectures.
-#[derive(Default)]
-pub(super) struct Asked {
+/// The rows of several architectures, and what is asked of them.
+pub(super) struct Asked<C> {
     pub keys: Vec<Key>,
     /// How often each row counts.
     times: Vec<i64>,
     /// Which architecture, and where its rows end.
     pub of: Vec<(usize, usize)>,
+    /// Where rows are.
+    places: Vec<Place>,
+    /// Which amounts of theirs are wanted.
+    questions: Vec<(Place, C)>,
 }
 
-impl Asked {
+impl<C> Asked<C> {
+    pub(super) fn new() -> Self {
+        Self { keys: Vec::new(), times: Vec::new(), of: Vec::new(), places: Vec::new(), questions: Vec::new() }
+    }
+
+    /// Forgets everything, but for the room it took.
+    pub(super) fn clear(&mut self) {
+        self.of.clear();
+        self.take_back();
+        self.places.clear();
+        self.questions.clear();
+    }
+
     /// Forgets what was asked after the rows of the last whole architecture.
     pub(super) fn take_back(&mut self) {
         let whole = self.of.last().map_or(0, |(_, end)| *end);
         self.keys.truncate(whole);
         self.times.truncate(whole);
     }
+}
 
-    /// The architectures with their rows.
-    fn each(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let starts = std::iter::once(0).chain(self.of.iter().map(|(_, end)| *end));
-        starts.zip(&self.of).map(|(start, &(index, end))| (index, start..end))
-    }
+/// Architectures with their rows, of where these end.
+fn each(of: &[(usize, usize)]) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let starts = std::iter::once(0).chain(of.iter().map(|(_, end)| *end));
+    starts.zip(of).map(|(start, &(index, end))| (index, start..end))
 }
 
 /// An architecture some of whose rows have no amount in its context yet.
@@ -59,7 +74,7 @@ pub(super) struct Late<M: Meter> {
 
 impl<M: Meter> Tables<M> {
     /// Adds the rows of an architecture to what is asked; or classes that must be learned first to `unknown`.
-    pub(super) fn ask(&self, architecture: &Architecture, asked: &mut Asked, unknown: &mut BTreeSet<Class>) -> Found {
+    pub(super) fn ask(&self, architecture: &Architecture, asked: &mut Asked<M::Context>, unknown: &mut BTreeSet<Class>) -> Found {
         let (mut new, mut waiting) = (false, false);
         for (link, times) in links(architecture) {
             let own = link.class();
@@ -70,7 +85,7 @@ impl<M: Meter> Tables<M> {
                 }
                 (_, Known::Template(lookup)) if lookup.template.covers(link.numbers) => {
                     new |= self.compared[usize::from(own)] < COMPARED;
-                    asked.keys.extend(lookup.groups.iter().map(|&group| self.rows.key(group, link.numbers)));
+                    asked.keys.extend(lookup.keys(link.numbers));
                     asked.times.resize(asked.keys.len(), times);
                 }
                 _ => return Found::Irregular,
@@ -80,23 +95,23 @@ impl<M: Meter> Tables<M> {
     }
 
     /// The sums of architectures whose rows are all there; the others are `late`.
-    pub(super) fn look_up(&mut self, asked: &Asked, sums: &mut [M::Amount], late: &mut Vec<Late<M>>) {
-        let places = self.rows.find(&asked.keys);
-        let mut questions = Vec::with_capacity(places.len());
-        for (_, rows) in asked.each() {
-            let own = places[rows.clone()].iter().zip(&asked.times[rows.clone()]);
+    pub(super) fn look_up(&mut self, asked: &mut Asked<M::Context>, sums: &mut [M::Amount], late: &mut Vec<Late<M>>) {
+        let Asked { keys, times, of, places, questions } = asked;
+        self.rows.find(keys, places);
+        for (_, rows) in each(of) {
+            let own = places[rows.clone()].iter().zip(&times[rows.clone()]);
             let context = self.meter.context(&own.fold(Span::default(), |span, (&place, &times)| span.plus(self.rows.span(place), times)));
             questions.extend(places[rows].iter().map(|&place| (place, context)));
         }
-        let mut amounts = Vec::with_capacity(questions.len());
-        self.rows.amounts(&questions, |amount| amounts.push(amount.copied()));
-        for (index, rows) in asked.each() {
-            let own = || amounts[rows.clone()].iter().map(Option::as_ref).zip(asked.times[rows.clone()].iter().copied());
-            match summed(own()) {
+        let (mut amounts, mut own) = (self.rows.amounts(questions), Vec::new());
+        for (index, rows) in each(of) {
+            own.clear();
+            own.extend(times[rows.clone()].iter().zip(amounts.by_ref()).map(|(times, amount)| (amount.copied(), *times)));
+            match summed(&own) {
                 Some(sum) => sums[index] = sum,
                 None => {
-                    let missing = own().zip(&questions[rows.clone()]).filter(|((amount, _), _)| amount.is_none()).map(|(_, question)| *question);
-                    late.push(Late { index, rows: own().map(|(amount, times)| (amount.copied(), times)).collect(), missing: missing.collect() });
+                    let missing = own.iter().zip(&questions[rows]).filter(|((amount, _), _)| amount.is_none()).map(|(_, question)| *question);
+                    late.push(Late { index, missing: missing.collect(), rows: own.clone() });
                 }
             }
         }
@@ -106,18 +121,14 @@ impl<M: Meter> Tables<M> {
     pub(super) fn catch_up(&mut self, late: Vec<Late<M>>, sums: &mut [M::Amount]) {
         self.rows.fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
         for Late { index, mut rows, missing } in late {
-            let mut gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
-            self.rows.amounts(&missing, |amount| {
-                if let Some(gap) = gaps.next() {
-                    *gap = amount.copied();
-                }
-            });
-            sums[index] = summed(rows.iter().map(|(amount, times)| (amount.as_ref(), *times))).unwrap_or_default();
+            let gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
+            gaps.zip(self.rows.amounts(&missing)).for_each(|(gap, amount)| *gap = amount.copied());
+            sums[index] = summed(&rows).unwrap_or_default();
         }
     }
 }
 
 /// The sum over rows, each so many times; `None` where one is missing.
-fn summed<'a, A: Amount + 'a>(rows: impl IntoIterator<Item = (Option<&'a A>, i64)>) -> Option<A> {
-    rows.into_iter().try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount?, times)))
+fn summed<A: Amount>(rows: &[(Option<A>, i64)]) -> Option<A> {
+    rows.iter().try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount.as_ref()?, *times)))
 }

@@ -40,10 +40,7 @@ impl Part {
 }
 
 /// Parts, and how often each counts.
-struct Sum {
-    mask: u128,
-    parts: Vec<(Group, i64)>,
-}
+type Sum = Vec<(Group, i64)>;
 
 /// A kernel that is yet to be measured, and its row.
 struct Missing<C> {
@@ -58,7 +55,7 @@ pub(super) struct Rows<M: Meter> {
     parts: Vec<Part>,
     part_of: HashMap<Pattern, Group>,
     groups: Vec<Sum>,
-    group_of: HashMap<(u128, Vec<(Group, i64)>), Group>,
+    group_of: HashMap<(u128, Sum), Group>,
     /// Of single kernels, by part.
     kernels: Table<M>,
     /// Of groups.
@@ -83,11 +80,11 @@ impl<M: Meter> Rows<M> {
 
     /// The group of these patterns, which depend on the bits of `mask`.
     pub(super) fn group(&mut self, mask: u128, patterns: Counted) -> Group {
-        let parts: Vec<(Group, i64)> = patterns.into_iter().map(|(pattern, times)| (self.part(pattern), times)).collect();
+        let parts: Sum = patterns.into_iter().map(|(pattern, times)| (self.part(pattern), times)).collect();
         let fresh = self.groups.len() as Group;
         let index = *self.group_of.entry((mask, parts.clone())).or_insert(fresh);
         if index == fresh {
-            self.groups.push(Sum { mask, parts });
+            self.groups.push(parts);
         }
         index
     }
@@ -101,22 +98,15 @@ impl<M: Meter> Rows<M> {
         index
     }
 
-    /// The row of a group at these numbers.
-    pub(super) fn key(&self, group: Group, Numbers(bits): Numbers) -> Key {
-        Key { group, numbers: Numbers(bits & self.groups[group as usize].mask) }
-    }
-
-    /// Where rows are, in the order of `keys`.
-    pub(super) fn find(&mut self, keys: &[Key]) -> Vec<Place> {
+    /// Adds where rows are to `places`, in the order of `keys`.
+    pub(super) fn find(&mut self, keys: &[Key], places: &mut Vec<Place>) {
         let Self { parts, groups, kernels, rows, .. } = self;
-        let mut places = Vec::with_capacity(keys.len());
-        rows.find(keys, &mut places, |key| {
-            groups[key.group as usize].parts.iter().fold(Span::default(), |span, &(part, times)| {
+        rows.find(keys, places, |key| {
+            groups[key.group as usize].iter().fold(Span::default(), |span, &(part, times)| {
                 let place = kernel(part, parts, key.numbers, kernels);
                 span.plus(kernels.span(place), times)
             })
         });
-        places
     }
 
     /// What a row adds to the footprint.
@@ -124,9 +114,9 @@ impl<M: Meter> Rows<M> {
         self.rows.span(place)
     }
 
-    /// Tells `each` what rows come to in contexts, in the order of the questions; `None` where that is yet to be computed.
-    pub(super) fn amounts(&self, questions: &[(Place, M::Context)], each: impl FnMut(Option<&M::Amount>)) {
-        self.rows.amounts(questions, each);
+    /// What rows come to in contexts, in the order of the questions; `None` where that is yet to be computed.
+    pub(super) fn amounts(&self, questions: &[(Place, M::Context)]) -> impl Iterator<Item = Option<&M::Amount>> {
+        self.rows.amounts(questions)
     }
 
     /// Computes what rows come to in contexts where that is not known.
@@ -139,7 +129,7 @@ impl<M: Meter> Rows<M> {
             let mut places = places.iter();
             for &(row, context) in some {
                 let mut sum = M::Amount::default();
-                for ((_, times), &place) in self.groups[self.rows.key(row).group as usize].parts.iter().zip(places.by_ref()) {
+                for ((_, times), &place) in self.groups[self.rows.key(row).group as usize].iter().zip(places.by_ref()) {
                     sum = self.kernels.amount(place, context).map_or(sum, |amount| sum.plus(amount, *times));
                 }
                 self.rows.keep(row, context, sum);
@@ -153,7 +143,7 @@ impl<M: Meter> Rows<M> {
         let (mut keys, mut contexts) = (Vec::new(), Vec::new());
         for &(row, context) in wanted {
             let Key { group, numbers } = rows.key(row);
-            keys.extend(groups[group as usize].parts.iter().map(|&(part, _)| parts[part as usize].key(part, numbers)));
+            keys.extend(groups[group as usize].iter().map(|&(part, _)| parts[part as usize].key(part, numbers)));
             contexts.resize(keys.len(), context);
         }
         let mut places = Vec::with_capacity(keys.len());

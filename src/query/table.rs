@@ -1,8 +1,8 @@
 //! [`Table`]: rows by group and numbers, found many at a time.
 //!
 //! Hundreds of thousands of rows fit no near cache, so a lookup costs what waiting for memory costs. A row is one line of it, its key included; an index
-//! of a few bytes a row tells where rows are; and questions come many together, so that one step over all of them reads the index and the next one
-//! the rows: the processor waits for many at the same time.
+//! of a few bytes a row tells where rows are, and which of those nearby is meant; and questions come many together, so that one step over all of them
+//! reads the index and the next one the rows: the processor waits for many at the same time.
 
 use super::{Meter, numbers::Numbers};
 use std::{
@@ -17,8 +17,10 @@ pub(super) type Group = u32;
 /// Where a row is, or an amount of one.
 pub(super) type Place = u32;
 
+/// Places are below it, [`super::rows::MOST`] and what a batch adds among them; above its bits, slots have some of the hash.
+const LAST_PLACE: Place = (1 << 24) - 1;
 /// Stands where the index has nothing.
-const NOWHERE: Place = Place::MAX;
+const NOWHERE: u32 = u32::MAX;
 const FIRST_SLOTS: usize = 1 << 10;
 
 /// Which row is asked for.
@@ -61,9 +63,10 @@ fn folded(low: u64, high: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Where things are, by hash: open addressing, at most half full.
+/// Where things are, by hash: open addressing, at most half full. A slot is a place and, above it, some bits of the hash: whatever else stands near
+/// has others and is not looked at.
 struct Index {
-    slots: Vec<Place>,
+    slots: Vec<u32>,
     used: usize,
 }
 
@@ -72,33 +75,33 @@ impl Index {
         Self { slots: vec![NOWHERE; FIRST_SLOTS], used: 0 }
     }
 
-    /// The slot where things of this hash are looked for first.
+    /// Where slots of this hash begin.
     fn home(&self, hash: u64) -> usize {
         (hash >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// What is there; mostly that which is looked for.
-    fn guess(&self, hash: u64) -> Place {
-        self.slots[self.home(hash)]
+    fn slot(hash: u64, place: Place) -> u32 {
+        debug_assert!(place < LAST_PLACE);
+        (hash as u32 & !LAST_PLACE) | place
     }
 
-    /// The first place with this hash that `is` it.
-    fn find(&self, hash: u64, is: impl Fn(Place) -> bool) -> Option<Place> {
+    /// The places that may have this hash.
+    fn places(&self, hash: u64) -> impl Iterator<Item = Place> {
         let last = self.slots.len() - 1;
-        let mut slot = self.home(hash);
-        while self.slots[slot] != NOWHERE {
-            if is(self.slots[slot]) {
-                return Some(self.slots[slot]);
-            }
-            slot = (slot + 1) & last;
-        }
-        None
+        let slots = (self.home(hash)..).map(move |slot| self.slots[slot & last]).take_while(|slot| *slot != NOWHERE);
+        slots.filter(move |slot| (*slot ^ hash as u32) & !LAST_PLACE == 0).map(|slot| slot & LAST_PLACE)
+    }
+
+    /// The first place that may have each hash, mostly the one that is looked for; [`NOWHERE`] where there is none.
+    fn guesses(&self, hashes: &[u64]) -> impl Iterator<Item = Place> {
+        bring(&self.slots, hashes.iter().map(|hash| self.home(*hash)), |slot| *slot);
+        hashes.iter().map(|hash| self.places(*hash).next().unwrap_or(NOWHERE))
     }
 
     fn insert(&mut self, hash: u64, place: Place, hash_of: impl Fn(Place) -> u64) {
         if 2 * (self.used + 1) > self.slots.len() {
             let wider = vec![NOWHERE; 2 * self.slots.len()];
-            for known in std::mem::replace(&mut self.slots, wider).into_iter().filter(|place| *place != NOWHERE) {
+            for known in std::mem::replace(&mut self.slots, wider).into_iter().filter(|slot| *slot != NOWHERE).map(|slot| slot & LAST_PLACE) {
                 self.put(hash_of(known), known);
             }
         }
@@ -111,7 +114,7 @@ impl Index {
         while self.slots[slot] != NOWHERE {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
-        self.slots[slot] = place;
+        self.slots[slot] = Self::slot(hash, place);
     }
 }
 
@@ -145,8 +148,8 @@ impl<M: Meter> Other<M> {
 }
 
 /// Has things brought near, all at the same time: a loop that does nothing else waits for more of them at once than one that looks at them.
-fn bring<T>(things: &[T], places: &[Place], some: impl Fn(&T) -> u32) {
-    black_box(places.iter().filter_map(|place| things.get(*place as usize)).fold(0, |all, thing| all ^ some(thing)));
+fn bring<T>(things: &[T], places: impl Iterator<Item = usize>, some: impl Fn(&T) -> u32) {
+    black_box(places.filter_map(|place| things.get(place)).fold(0, |all, thing| all ^ some(thing)));
 }
 
 /// Rows and what they come to.
@@ -182,9 +185,9 @@ impl<M: Meter> Table<M> {
     /// Adds the places of rows to `places`, in the order of `keys`; rows that are not there are made, with the span that `span` tells.
     pub(super) fn find(&mut self, keys: &[Key], places: &mut Vec<Place>, mut span: impl FnMut(Key) -> Span) {
         let start = places.len();
-        places.extend(keys.iter().map(|key| self.index.home(key.hash()) as Place));
-        places[start..].iter_mut().for_each(|place| *place = self.index.slots[*place as usize]);
-        bring(&self.rows, &places[start..], |row| row.group);
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash()).collect();
+        places.extend(self.index.guesses(&hashes));
+        bring(&self.rows, places[start..].iter().map(|place| *place as usize), |row| row.group);
         for (place, key) in places[start..].iter_mut().zip(keys) {
             if self.rows.get(*place as usize).is_none_or(|row| row.key() != *key) {
                 *place = self.place(*key, || span(*key));
@@ -194,14 +197,14 @@ impl<M: Meter> Table<M> {
 
     /// Where one row is.
     pub(super) fn place(&mut self, key: Key, span: impl FnOnce() -> Span) -> Place {
-        let rows = &self.rows;
-        if let Some(known) = self.index.find(key.hash(), |place| rows[place as usize].key() == key) {
+        let (hash, rows) = (key.hash(), &self.rows);
+        if let Some(known) = self.index.places(hash).find(|place| rows[*place as usize].key() == key) {
             return known;
         }
         let place = self.rows.len() as Place;
         self.rows.push(Row { numbers: key.numbers, group: key.group, context: None, span: span(), amount: M::Amount::default() });
         let rows = &self.rows;
-        self.index.insert(key.hash(), place, |place| rows[place as usize].key().hash());
+        self.index.insert(hash, place, |place| rows[place as usize].key().hash());
         place
     }
 
@@ -211,22 +214,28 @@ impl<M: Meter> Table<M> {
         if row.context == Some(context) {
             return Some(&row.amount);
         }
-        let found = self.others_index.find(other_hash(place, context), |at| self.others[at as usize].is(place, context))?;
-        Some(&self.others[found as usize].amount)
+        self.other(place, context, other_hash(place, context)).map(|at| &self.others[at as usize].amount)
     }
 
-    /// Tells `each` what rows come to in contexts, in the order of the questions; `None` where that is not known.
-    pub(super) fn amounts(&self, questions: &[(Place, M::Context)], mut each: impl FnMut(Option<&M::Amount>)) {
-        let own = |(place, context): (Place, M::Context)| self.rows[place as usize].context == Some(context);
-        let guess = |&question: &(Place, M::Context)| if own(question) { NOWHERE } else { self.others_index.guess(other_hash(question.0, question.1)) };
-        let guesses: Vec<Place> = questions.iter().map(guess).collect();
-        bring(&self.others, &guesses, |other| other.row);
-        for (&(place, context), guess) in questions.iter().zip(guesses) {
-            match self.others.get(guess as usize) {
-                Some(other) if other.is(place, context) => each(Some(&other.amount)),
-                _ => each(self.amount(place, context)),
-            }
-        }
+    /// What rows come to in contexts, in the order of the questions; `None` where that is not known.
+    pub(super) fn amounts(&self, questions: &[(Place, M::Context)]) -> impl Iterator<Item = Option<&M::Amount>> {
+        let own = |place: Place, context: M::Context| Some(&self.rows[place as usize]).filter(|row| row.context == Some(context)).map(|row| &row.amount);
+        let elsewhere = questions.iter().filter(|(place, context)| own(*place, *context).is_none());
+        let hashes: Vec<u64> = elsewhere.map(|&(place, context)| other_hash(place, context)).collect();
+        let guesses: Vec<Place> = self.others_index.guesses(&hashes).collect();
+        bring(&self.others, guesses.iter().map(|guess| *guess as usize), |other| other.row);
+        let mut guesses = guesses.into_iter();
+        questions.iter().map(move |&(place, context)| {
+            own(place, context).or_else(|| match self.others.get(guesses.next()? as usize) {
+                Some(other) if other.is(place, context) => Some(&other.amount),
+                _ => self.amount(place, context),
+            })
+        })
+    }
+
+    /// Where a row's other context is.
+    fn other(&self, place: Place, context: M::Context, hash: u64) -> Option<Place> {
+        self.others_index.places(hash).find(|at| self.others[*at as usize].is(place, context))
     }
 
     /// Notes what a row comes to in a context.
@@ -236,8 +245,8 @@ impl<M: Meter> Table<M> {
             (row.context, row.amount) = (Some(context), amount);
             return;
         }
-        let (hash, others) = (other_hash(place, context), &self.others);
-        if let Some(known) = self.others_index.find(hash, |at| others[at as usize].is(place, context)) {
+        let hash = other_hash(place, context);
+        if let Some(known) = self.other(place, context, hash) {
             self.others[known as usize].amount = amount;
             return;
         }

@@ -9,9 +9,10 @@ use super::{
     Amount, Meter, QueryError,
     link::{CLASSES, Class, Link, coarse, is_coarse, links},
     lookup::{Asked, Found},
+    numbers::Numbers,
     pool::{CHECKS, Pool},
     rows::Rows,
-    table::Group,
+    table::{Group, Key},
     template::{Example, Template, alike},
 };
 use std::collections::BTreeSet;
@@ -59,7 +60,15 @@ pub(super) enum Known {
 /// Where a class's rows are.
 pub(super) struct Lookup {
     pub(super) template: Template,
-    pub(super) groups: Vec<Group>,
+    /// Groups, each with the bits it depends on.
+    groups: Vec<(Group, u128)>,
+}
+
+impl Lookup {
+    /// The rows of a stage with these numbers.
+    pub(super) fn keys(&self, Numbers(bits): Numbers) -> impl Iterator<Item = Key> {
+        self.groups.iter().map(move |&(group, mask)| Key { group, numbers: Numbers(bits & mask) })
+    }
 }
 
 /// Sums, and which of them are to be compared, some anyway.
@@ -177,8 +186,9 @@ impl<M: Meter> Tables<M> {
             self.rows.make_room();
             let mut unknown = BTreeSet::new();
             let (mut waiting, mut irregular, mut late) = (Vec::new(), Vec::new(), Vec::new());
+            let mut asked = Asked::new();
             for some in open.chunks(AT_ONCE) {
-                let mut asked = Asked::default();
+                asked.clear();
                 for &index in some {
                     let architecture = &architectures[index];
                     let ours = local && (inside || self.space.includes(architecture));
@@ -197,7 +207,7 @@ impl<M: Meter> Tables<M> {
                     }
                     asked.take_back();
                 }
-                self.look_up(&asked, &mut sums, &mut late);
+                self.look_up(&mut asked, &mut sums, &mut late);
             }
             self.catch_up(late, &mut sums);
             for some in irregular.chunks(GRAPHS) {
@@ -217,7 +227,7 @@ impl<M: Meter> Tables<M> {
     fn learn(&mut self, class: Class) -> Result<(), QueryError> {
         self.classes[usize::from(class)] = match self.template(class)? {
             Some(mut template) => {
-                let groups = std::mem::take(&mut template.groups).into_iter().map(|(mask, patterns)| self.rows.group(mask, patterns)).collect();
+                let groups = std::mem::take(&mut template.groups).into_iter().map(|(mask, patterns)| (self.rows.group(mask, patterns), mask)).collect();
                 Known::Template(Lookup { template, groups })
             }
             None => unlearned(class),

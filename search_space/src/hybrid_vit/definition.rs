@@ -1,6 +1,7 @@
 //! [`HybridVit`]: what the TOML of a hybrid space says, checked, in the shape that sampling reads.
 
 use super::rising::{Rising, sizes};
+use super::values::Values;
 use super::{Activation, MAX_STAGES, Norm};
 use crate::SpaceError;
 use crate::choices::Choices;
@@ -15,9 +16,9 @@ pub(crate) struct HybridVit {
     pub name: String,
     pub classes: u32,
     pub input_channels: u16,
-    pub heights: Vec<u16>,
-    pub widths: Vec<u16>,
-    pub merged_stages: Vec<u8>,
+    pub heights: Values<u16>,
+    pub widths: Values<u16>,
+    pub merged_stages: Values<u8>,
     pub stages: Vec<StageRange>,
     pub rising: Rising,
 }
@@ -25,17 +26,17 @@ pub(crate) struct HybridVit {
 /// What one stage may be.
 #[derive(Clone, Debug)]
 pub(crate) struct StageRange {
-    pub channels: Vec<u16>,
+    pub channels: Values<u16>,
     /// For each of `channels`, the numbers of heads it allows.
-    pub heads: Vec<Vec<u8>>,
-    pub depths: Vec<u8>,
+    pub heads: Vec<Values<u8>>,
+    pub depths: Values<u8>,
     pub token_mixers: Vec<MixerKind>,
     pub norms: Vec<Norm>,
     pub activations: Vec<Activation>,
-    pub mlp_ratios: Vec<u8>,
-    pub kernels: Vec<u8>,
-    pub expansions: Vec<u8>,
-    pub reductions: Vec<u8>,
+    pub mlp_ratios: Values<u8>,
+    pub kernels: Values<u8>,
+    pub expansions: Values<u8>,
+    pub reductions: Values<u8>,
 }
 
 /// A token mixer without its numbers.
@@ -103,12 +104,12 @@ impl Checker<'_> {
     }
 
     /// The values as a smaller type, when all lie in `min..=max`.
-    fn numbers<T: TryFrom<u32>>(&self, key: &str, choices: &Choices, min: u32, max: u32) -> Result<Vec<T>, SpaceError> {
+    fn numbers<T: TryFrom<u32> + Copy + Into<usize>>(&self, key: &str, choices: &Choices, min: u32, max: u32) -> Result<Values<T>, SpaceError> {
         let number = |&value: &u32| match T::try_from(value) {
             Ok(small) if (min..=max).contains(&value) => Ok(small),
             _ => self.refuse(key, format!("has {value}"), format!("{min} to {max}")),
         };
-        choices.values().iter().map(number).collect()
+        choices.values().iter().map(number).collect::<Result<_, _>>().map(Values::new)
     }
 
     fn words<T: PartialEq + Copy>(&self, key: &str, words: &[T], known: &str) -> Result<Vec<T>, SpaceError> {
@@ -122,8 +123,8 @@ impl Checker<'_> {
 
     fn stage(&self, number: usize, definition: &StageDefinition, shorter_side: u32) -> Result<StageRange, SpaceError> {
         let key = |name: &str| format!("{name}` of [[stages]] number `{number}");
-        let channels: Vec<u16> = self.numbers(&key("channels"), &definition.channels, 1, 16_384)?;
-        let kernels: Vec<u8> = self.numbers(&key("kernels"), &definition.kernels, 1, 31)?;
+        let channels: Values<u16> = self.numbers(&key("channels"), &definition.channels, 1, 16_384)?;
+        let kernels: Values<u8> = self.numbers(&key("kernels"), &definition.kernels, 1, 31)?;
         if let Some(even) = kernels.iter().find(|k| *k % 2 == 0) {
             return self.refuse(&key("kernels"), format!("has {even}"), "odd numbers, so that padding keeps height and width");
         }
@@ -148,9 +149,9 @@ impl Checker<'_> {
 
 impl Heads {
     /// The divisors of `channels` up to `max` that leave `min_channels` to each head; 1 in any case.
-    fn of(&self, channels: u16) -> Vec<u8> {
+    fn of(&self, channels: u16) -> Values<u8> {
         let fits = |&h: &u8| h == 1 || (channels.is_multiple_of(u16::from(h)) && channels / u16::from(h) >= self.min_channels);
-        (1..=self.max).filter(fits).collect()
+        Values::new((1..=self.max).filter(fits).collect())
     }
 }
 
@@ -180,9 +181,9 @@ impl HybridVit {
             return check.refuse("stages", format!("has {count} entries"), format!("1 to {MAX_STAGES}"));
         }
         let smallest = 1u32 << count;
-        let heights: Vec<u16> = check.numbers("input.heights", &definition.input.heights, smallest, 16_384)?;
-        let widths: Vec<u16> = check.numbers("input.widths", &definition.input.widths, smallest, 16_384)?;
-        let side = heights.iter().chain(&widths).copied().min().map_or(0, u32::from);
+        let heights: Values<u16> = check.numbers("input.heights", &definition.input.heights, smallest, 16_384)?;
+        let widths: Values<u16> = check.numbers("input.widths", &definition.input.widths, smallest, 16_384)?;
+        let side = heights.iter().chain(widths.iter()).copied().min().map_or(0, u32::from);
         let stage = |(i, stage): (usize, &StageDefinition)| check.stage(i + 1, stage, side >> (i + 1));
         let stages = definition.stages.iter().enumerate().map(stage).collect::<Result<Vec<_>, _>>()?;
         let space = Self {
@@ -192,7 +193,7 @@ impl HybridVit {
             heights,
             widths,
             merged_stages: check.numbers("merged_stages", &definition.merged_stages, 1, count as u32)?,
-            rising: Rising::new(stages.iter().map(|s| s.channels.clone()).collect()),
+            rising: Rising::new(stages.iter().map(|s| s.channels.to_vec()).collect()),
             stages,
         };
         match space.merged_stages.iter().find(|k| !space.rising.possible(usize::from(**k) - 1)) {
@@ -204,7 +205,7 @@ impl HybridVit {
     /// Number of architectures; saturates.
     pub(crate) fn size(&self) -> u128 {
         let blocks = |stage: usize, channel: usize| self.stages[stage].choices(channel);
-        let channels: Vec<Vec<u16>> = self.stages.iter().map(|s| s.channels.clone()).collect();
+        let channels: Vec<Vec<u16>> = self.stages.iter().map(|s| s.channels.to_vec()).collect();
         let tails = sizes(&channels, blocks);
         let merged = self.merged_stages.iter().fold(0, |sum: u128, &k| sum.saturating_add(tails[usize::from(k) - 1]));
         merged.saturating_mul((self.heights.len() * self.widths.len()) as u128)

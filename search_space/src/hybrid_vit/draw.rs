@@ -90,7 +90,7 @@ impl StageRange {
 
     /// Draws one respect of a stage anew. New channels keep the number of heads where it still divides them.
     fn change(&self, stage: &mut Stage, generator: &mut Generator) {
-        let channel = self.channels.binary_search(&stage.channels).unwrap_or(0);
+        let channel = self.channels.position(stage.channels).unwrap_or(0);
         match generator.below(6) {
             0 => stage.depth = one_of(&self.depths, generator),
             1 => stage.token_mixer = self.draw_mixer(channel, generator),
@@ -101,7 +101,7 @@ impl StageRange {
                 let channel = generator.below(self.channels.len() as u64) as usize;
                 stage.channels = self.channels[channel];
                 if let TokenMixer::Attention { heads, .. } = &mut stage.token_mixer
-                    && !self.heads[channel].contains(heads)
+                    && !self.heads[channel].include(*heads)
                 {
                     *heads = one_of(&self.heads[channel], generator);
                 }

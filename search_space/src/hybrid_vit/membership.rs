@@ -1,6 +1,7 @@
 //! Whether an architecture lies in a hybrid space, and if not, in which respect.
 
 use super::definition::{HybridVit, MixerKind, StageRange};
+use super::values::Values;
 use super::{Activation, Architecture, Norm, Stage, TokenMixer};
 use std::fmt::Display;
 
@@ -52,8 +53,8 @@ impl HybridVit {
     pub(crate) fn fault<V: Verdict>(&self, architecture: &Architecture) -> Option<V> {
         let whole = outside("height", architecture.height, &self.heights)
             .or_else(|| outside("width", architecture.width, &self.widths))
-            .or_else(|| outside("input_channels", architecture.input_channels, &[self.input_channels]))
-            .or_else(|| outside("classes", architecture.classes, &[self.classes]))
+            .or_else(|| other("input_channels", architecture.input_channels, self.input_channels))
+            .or_else(|| other("classes", architecture.classes, self.classes))
             .or_else(|| outside("merged_stages", architecture.merged_stages, &self.merged_stages));
         if whole.is_some() {
             return whole;
@@ -61,7 +62,7 @@ impl HybridVit {
         let first = usize::from(architecture.merged_stages) - 1;
         let ranges = &self.stages[first..];
         let of_stage = |(index, (stage, range)): (usize, (&Stage, &StageRange))| Some(range.fault::<V>(stage)?.of_stage(first + index + 1));
-        outside("the number of stages", architecture.stages.len(), &[ranges.len()])
+        other("the number of stages", architecture.stages.len(), ranges.len())
             .or_else(|| architecture.stages.iter().zip(ranges).enumerate().find_map(of_stage))
             .or_else(|| not_rising(&architecture.stages, first))
     }
@@ -69,7 +70,7 @@ impl HybridVit {
 
 impl StageRange {
     fn fault<V: Verdict>(&self, stage: &Stage) -> Option<V> {
-        let Ok(channel) = self.channels.binary_search(&stage.channels) else {
+        let Some(channel) = self.channels.position(stage.channels) else {
             return outside("channels", stage.channels, &self.channels);
         };
         let mixer = match stage.token_mixer {
@@ -100,9 +101,13 @@ fn instead<V: Verdict>(what: &str, value: &str, allowed: &str) -> V {
     V::outside(what, &value, &|| allowed.to_owned())
 }
 
-fn outside<V: Verdict, T: PartialEq + Display>(what: &str, value: T, allowed: &[T]) -> Option<V> {
+fn outside<V: Verdict, T: Copy + Into<usize> + Display>(what: &str, value: T, allowed: &Values<T>) -> Option<V> {
     let list = || allowed.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
-    if allowed.contains(&value) { None } else { Some(V::outside(what, &value, &list)) }
+    if allowed.include(value) { None } else { Some(V::outside(what, &value, &list)) }
+}
+
+fn other<V: Verdict, T: PartialEq + Display>(what: &str, value: T, allowed: T) -> Option<V> {
+    if value == allowed { None } else { Some(V::outside(what, &value, &|| allowed.to_string())) }
 }
 
 fn not_rising<V: Verdict>(stages: &[Stage], first: usize) -> Option<V> {

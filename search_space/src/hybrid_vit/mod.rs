@@ -20,6 +20,7 @@ mod graph;
 mod membership;
 mod rising;
 mod stages;
+mod values;
 
 pub use architecture::{Activation, Architecture, Norm, Stage, TokenMixer};
 pub(crate) use definition::HybridVit;

@@ -1,0 +1,66 @@
+//! [`Values`]: what a number may be; whether it is one of them is asked by the million.
+
+use std::ops::Deref;
+
+/// Distinct values in rising order, and a bit for each.
+#[derive(Clone, Debug)]
+pub(crate) struct Values<T> {
+    list: Vec<T>,
+    bits: Vec<u64>,
+}
+
+impl<T: Copy + Into<usize>> Values<T> {
+    /// Of values in rising order.
+    pub(super) fn new(list: Vec<T>) -> Self {
+        let mut bits = vec![0; list.last().map_or(0, |&last| last.into() / 64 + 1)];
+        for &value in &list {
+            let (word, bit) = place(value);
+            bits[word] |= bit;
+        }
+        Self { list, bits }
+    }
+
+    /// Whether `value` is one of them.
+    pub(super) fn include(&self, value: T) -> bool {
+        let (word, bit) = place(value);
+        self.bits.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
+    /// Which of them `value` is.
+    pub(super) fn position(&self, value: T) -> Option<usize> {
+        let (word, bit) = place(value);
+        let below = || self.bits[..word].iter().map(|bits| bits.count_ones()).sum::<u32>() + (self.bits[word] & (bit - 1)).count_ones();
+        self.include(value).then(|| below() as usize)
+    }
+}
+
+/// The word of a value's bit, and the bit.
+fn place(value: impl Into<usize>) -> (usize, u64) {
+    let value = value.into();
+    (value / 64, 1 << (value % 64))
+}
+
+impl<T> Deref for Values<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_where_a_search_of_the_list_finds_them() {
+        for list in [vec![], vec![0], vec![3, 63, 64, 65, 127, 128], (8..=640).step_by(8).collect(), vec![u16::MAX]] {
+            let values = Values::new(list.clone());
+            assert_eq!(*values, *list);
+            for value in 0..=u16::MAX {
+                let found = list.binary_search(&value).ok();
+                assert_eq!((values.position(value), values.include(value)), (found, found.is_some()), "{value} of {list:?}");
+            }
+        }
+    }
+}
