@@ -136,9 +136,11 @@ impl Cursor<'_> {
     fn stage(&mut self) -> Result<Stage, Wrong> {
         let sep_conv = self.letter(b's', b'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
         let channels = self.number("")?;
+        let (first, second) = if sep_conv { ("k", "e") } else { ("h", "r") };
+        let (first, second) = (self.number(first)?, self.number(second)?);
         let token_mixer = match sep_conv {
-            true => TokenMixer::SepConv { kernel: self.number("k")?, expansion: self.number("e")? },
-            false => TokenMixer::Attention { heads: self.number("h")?, reduction: self.number("r")? },
+            true => TokenMixer::SepConv { kernel: first, expansion: second },
+            false => TokenMixer::Attention { heads: first, reduction: second },
         };
         let mlp_ratio = self.number("m")?;
         let batch = self.letter(b'b', b'l', "here comes `b` (batch_norm) or `l` (layer_norm)")?;

@@ -17,7 +17,7 @@ pub(super) type Group = u32;
 /// Where a row is, or an amount of one.
 pub(super) type Place = u32;
 
-/// Places are below it, [`super::rows::MOST`] and what a batch adds among them; above its bits, slots have some of the hash.
+/// All places are below it, as `rows::MOST` bounds them; the bits above are some of the hash.
 const LAST_PLACE: Place = (1 << 24) - 1;
 /// Stands where the index has nothing.
 const NOWHERE: u32 = u32::MAX;

@@ -2,35 +2,43 @@
 
 use std::ops::Deref;
 
-/// Distinct values in rising order, and a bit for each.
+/// Distinct values in rising order, and where they are.
 #[derive(Clone, Debug)]
 pub(crate) struct Values<T> {
     list: Vec<T>,
-    bits: Vec<u64>,
+    words: Vec<Word>,
+}
+
+/// Of 64 numbers, which are among the values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    bits: u64,
+    /// How many values come before these.
+    before: usize,
 }
 
 impl<T: Copy + Into<usize>> Values<T> {
     /// Of values in rising order.
     pub(super) fn new(list: Vec<T>) -> Self {
-        let mut bits = vec![0; list.last().map_or(0, |&last| last.into() / 64 + 1)];
-        for &value in &list {
+        let mut words = vec![Word::default(); list.last().map_or(0, |&last| last.into() / 64 + 1)];
+        for (position, &value) in list.iter().enumerate().rev() {
             let (word, bit) = place(value);
-            bits[word] |= bit;
+            words[word] = Word { bits: words[word].bits | bit, before: position };
         }
-        Self { list, bits }
+        Self { list, words }
     }
 
     /// Whether `value` is one of them.
     pub(super) fn include(&self, value: T) -> bool {
         let (word, bit) = place(value);
-        self.bits.get(word).is_some_and(|bits| bits & bit != 0)
+        self.words.get(word).is_some_and(|word| word.bits & bit != 0)
     }
 
     /// Which of them `value` is.
     pub(super) fn position(&self, value: T) -> Option<usize> {
         let (word, bit) = place(value);
-        let below = || self.bits[..word].iter().map(|bits| bits.count_ones()).sum::<u32>() + (self.bits[word] & (bit - 1)).count_ones();
-        self.include(value).then(|| below() as usize)
+        let word = self.words.get(word).filter(|word| word.bits & bit != 0)?;
+        Some(word.before + (word.bits & (bit - 1)).count_ones() as usize)
     }
 }
 
