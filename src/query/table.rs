@@ -80,11 +80,6 @@ impl Index {
         (hash >> 32) as usize & (self.slots.len() - 1)
     }
 
-    fn slot(hash: u64, place: Place) -> u32 {
-        debug_assert!(place < LAST_PLACE);
-        (hash as u32 & !LAST_PLACE) | place
-    }
-
     /// The places that may have this hash.
     fn places(&self, hash: u64) -> impl Iterator<Item = Place> {
         let last = self.slots.len() - 1;
@@ -110,11 +105,12 @@ impl Index {
     }
 
     fn put(&mut self, hash: u64, place: Place) {
+        debug_assert!(place < LAST_PLACE);
         let mut slot = self.home(hash);
         while self.slots[slot] != NOWHERE {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
-        self.slots[slot] = Self::slot(hash, place);
+        self.slots[slot] = (hash as u32 & !LAST_PLACE) | place;
     }
 }
 
@@ -210,32 +206,33 @@ impl<M: Meter> Table<M> {
 
     /// What a row comes to in a context, where that is known.
     pub(super) fn amount(&self, place: Place, context: M::Context) -> Option<&M::Amount> {
+        self.own(place, context).or_else(|| self.other(place, context).map(|at| &self.others[at as usize].amount))
+    }
+
+    /// The same, where it is the row's own context.
+    fn own(&self, place: Place, context: M::Context) -> Option<&M::Amount> {
         let row = &self.rows[place as usize];
-        if row.context == Some(context) {
-            return Some(&row.amount);
-        }
-        self.other(place, context, other_hash(place, context)).map(|at| &self.others[at as usize].amount)
+        (row.context == Some(context)).then_some(&row.amount)
+    }
+
+    /// Where it is kept, where it is not.
+    fn other(&self, place: Place, context: M::Context) -> Option<Place> {
+        self.others_index.places(other_hash(place, context)).find(|at| self.others[*at as usize].is(place, context))
     }
 
     /// What rows come to in contexts, in the order of the questions; `None` where that is not known.
     pub(super) fn amounts(&self, questions: &[(Place, M::Context)]) -> impl Iterator<Item = Option<&M::Amount>> {
-        let own = |place: Place, context: M::Context| Some(&self.rows[place as usize]).filter(|row| row.context == Some(context)).map(|row| &row.amount);
-        let elsewhere = questions.iter().filter(|(place, context)| own(*place, *context).is_none());
+        let elsewhere = questions.iter().filter(|(place, context)| self.own(*place, *context).is_none());
         let hashes: Vec<u64> = elsewhere.map(|&(place, context)| other_hash(place, context)).collect();
         let guesses: Vec<Place> = self.others_index.guesses(&hashes).collect();
         bring(&self.others, guesses.iter().map(|guess| *guess as usize), |other| other.row);
         let mut guesses = guesses.into_iter();
         questions.iter().map(move |&(place, context)| {
-            own(place, context).or_else(|| match self.others.get(guesses.next()? as usize) {
+            self.own(place, context).or_else(|| match self.others.get(guesses.next()? as usize) {
                 Some(other) if other.is(place, context) => Some(&other.amount),
                 _ => self.amount(place, context),
             })
         })
-    }
-
-    /// Where a row's other context is.
-    fn other(&self, place: Place, context: M::Context, hash: u64) -> Option<Place> {
-        self.others_index.places(hash).find(|at| self.others[*at as usize].is(place, context))
     }
 
     /// Notes what a row comes to in a context.
@@ -245,15 +242,14 @@ impl<M: Meter> Table<M> {
             (row.context, row.amount) = (Some(context), amount);
             return;
         }
-        let hash = other_hash(place, context);
-        if let Some(known) = self.other(place, context, hash) {
+        if let Some(known) = self.other(place, context) {
             self.others[known as usize].amount = amount;
             return;
         }
         let at = self.others.len() as Place;
         self.others.push(Other { row: place, context, amount });
         let others = &self.others;
-        self.others_index.insert(hash, at, |at| other_hash(others[at as usize].row, others[at as usize].context));
+        self.others_index.insert(other_hash(place, context), at, |at| other_hash(others[at as usize].row, others[at as usize].context));
     }
 }
 

@@ -61,7 +61,7 @@ impl PatchFlow {
     /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point iteration on the nearest patches.
     #[must_use]
     pub fn target_of(&self, source: [f32; 2]) -> [f32; 2] {
-        self.target_from(source, self.grid.place_at(source))
+        if source.iter().any(|x| x.is_nan()) { source } else { self.target_from(source, self.grid.place_at(source)) }
     }
 
     /// The same of the centre of a patch.
@@ -75,7 +75,7 @@ impl PatchFlow {
         for _ in 0..STEPS {
             let patch = self.grid.index(row, col);
             let from = self.sources[patch];
-            if patch == last || from == NOWHERE || source.iter().any(|x| x.is_nan()) {
+            if patch == last || from == NOWHERE {
                 break;
             }
             last = patch;

@@ -30,8 +30,7 @@ impl<T: Copy + Into<usize>> Values<T> {
 
     /// Whether `value` is one of them.
     pub(super) fn include(&self, value: T) -> bool {
-        let (word, bit) = place(value);
-        self.words.get(word).is_some_and(|word| word.bits & bit != 0)
+        self.position(value).is_some()
     }
 
     /// Which of them `value` is.
