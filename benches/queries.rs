@@ -9,6 +9,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[cfg(unix)]
+#[path = "../src/allocator.rs"]
+mod allocator;
 mod timing;
 
 use std::{

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+#[cfg(unix)]
+mod allocator;
 mod cli;
 mod report;
 

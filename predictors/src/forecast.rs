@@ -104,9 +104,9 @@ impl PredictorBundle {
         Footprint::of_each(&kernels.into_iter().collect::<Vec<_>>(), &self.environment.framework)
     }
 
-    /// An estimate of each kernel of a graph as the framework runs it, one after the other: the few that one model has of a key are no batch worth making.
+    /// An estimate of each kernel of a graph as the framework runs it.
     fn estimates(&self, lowered: &Graph) -> Vec<Estimate> {
-        self.in_their_footprints(lowered).into_iter().map(|(op, footprint)| self.estimate(op, footprint)).collect()
+        self.estimate_each(&self.in_their_footprints(lowered))
     }
 
     /// The kernels of a graph as the framework runs it, with what each notices of the model.

@@ -5,11 +5,8 @@ use super::{
     dominance::{crowding, fronts},
 };
 use crate::query::{Latencies, Tables};
-use std::{
-    cmp::Ordering,
-    collections::HashSet,
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-};
+use foldhash::fast::FixedState;
+use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Latency, Prediction};
 use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::{Architecture, Generator, Space, Stages};
@@ -290,7 +287,7 @@ fn crossed(one: &Architecture, other: &Architecture, space: &Space, generator: &
 
 /// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common costs one candidate, nothing else.
 #[derive(Default)]
-struct Bred(HashSet<u64>);
+struct Bred(HashSet<u64, FixedState>);
 
 impl Bred {
     fn new_one(&mut self, mut breed: impl FnMut() -> Architecture) -> Option<Architecture> {
@@ -300,5 +297,5 @@ impl Bred {
 
 /// The same in every run, as the search's result shall be.
 fn fingerprint(architecture: &Architecture) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(architecture)
+    FixedState::default().hash_one(architecture)
 }

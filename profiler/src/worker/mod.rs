@@ -21,10 +21,25 @@ use crate::{
     visit::Visit,
 };
 use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
 use vitempo_graph::Graph;
 
 /// Tells a worker its folder for temporary files.
-const FOLDER_VARIABLE: &str = "VITEMPO_WORKER_FOLDER";
+const FOLDER: &CStr = c"VITEMPO_WORKER_FOLDER";
+
+/// The same, as the standard library wants it.
+const FOLDER_VARIABLE: &str = match FOLDER.to_str() {
+    Ok(name) => name,
+    Err(_) => panic!("the name is ASCII"),
+};
+
+/// Whether a host started this process as a worker. It allocates nothing, so that an allocator may ask.
+#[cfg(unix)]
+#[must_use]
+pub fn is_worker() -> bool {
+    // SAFETY: the name ends with a zero; the answer is only compared.
+    unsafe { !libc::getenv(FOLDER.as_ptr()).is_null() }
+}
 
 /// What a host asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]

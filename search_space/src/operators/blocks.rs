@@ -47,7 +47,7 @@ fn image(n: &mut Network, g: &mut Generator, c: usize) -> ValueId {
     n.b.input("x", TensorSpec::f32([1, c, side, side]))
 }
 
-fn binary(n: &mut Network, kind: OpKind, a: ValueId, b: ValueId) -> Built {
+pub(super) fn binary(n: &mut Network, kind: OpKind, a: ValueId, b: ValueId) -> Built {
     let name = n.name();
     n.b.binary(&name, kind, a, b)
 }
@@ -171,12 +171,12 @@ fn dense_block(n: &mut Network, g: &mut Generator) -> Built {
     conv(n, x, c, 1, 1, 1)
 }
 
-fn transposed(n: &mut Network, x: ValueId, perm: &[usize]) -> Built {
+pub(super) fn transposed(n: &mut Network, x: ValueId, perm: &[usize]) -> Built {
     let name = n.name();
     n.b.transpose(&name, x, perm)
 }
 
-fn linear(n: &mut Network, x: ValueId, out: usize) -> Built {
+pub(super) fn linear(n: &mut Network, x: ValueId, out: usize) -> Built {
     let name = n.name();
     n.b.linear(&name, x, out, true)
 }

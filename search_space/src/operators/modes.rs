@@ -1,9 +1,17 @@
 //! Modes of operators that the inventory of single operators leaves out and networks use: halves of a rotation, cubic resizing, products by subscripts,
-//! sums over branches, softmax down a long column, heads whose tokens come last.
+//! sums over branches, softmax down a long column, heads whose tokens come last, attention without softmax.
 
-use super::{Built, Network, Template, between, channels, convolved, images::resized, pick, unary, written};
+use super::{
+    Built, Network, Template, between,
+    blocks::{binary, transposed},
+    channels, convolved,
+    images::{conv, resized},
+    pick,
+    rearrangements::cut,
+    unary, written,
+};
 use crate::Generator;
-use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
+use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec};
 
 pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("rotary", rotary),
@@ -12,21 +20,14 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("branch-sum", branch_sum),
     ("long-softmax", long_softmax),
     ("tokens-last", tokens_last),
+    ("linear-attention", linear_attention),
 ];
-
-/// Every second element of the last dimension.
-fn every_second(n: &mut Network, x: ValueId, start: usize, extent: usize) -> Built {
-    let one = |value: usize| vec![value as i64];
-    let attributes = Attributes::new().with_ints("axes", one(3)).with_ints("starts", one(start)).with_ints("ends", one(extent)).with_ints("steps", one(2));
-    let name = n.name();
-    n.b.op(&name, OpKind::Slice, attributes, &[x])
-}
 
 /// Neighbours turned against each other by angles that depend on the token.
 fn rotary(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, count, d) = (between(g, 1, 16), between(g, 16, 1024), pick(g, &[32usize, 48, 64, 64, 80, 96]));
     let x = written(n, [1, heads, count, d])?;
-    let (even, odd) = (every_second(n, x, 0, d)?, every_second(n, x, 1, d)?);
+    let (even, odd) = (cut(n, x, &[(3, 0, d, 2)])?, cut(n, x, &[(3, 1, d, 2)])?);
     let odd = unary(n, OpKind::Neg, odd)?;
     let [a, b, e, f, h, i, j] = [n.name(), n.name(), n.name(), n.name(), n.name(), n.name(), n.name()];
     let odd = n.b.reshape(&a, odd, &[1, heads, count, d / 2, 1])?;
@@ -95,4 +96,33 @@ fn tokens_last(n: &mut Network, g: &mut Generator) -> Built {
     let name = n.name();
     let y = n.b.transpose(&name, x, &[2, 0, 3, 4, 1])?;
     unary(n, OpKind::Abs, y)
+}
+
+/// Keys times values first, which costs no square of tokens: at one or two scales, the other by depthwise and grouped convolutions.
+fn linear_attention(n: &mut Network, g: &mut Generator) -> Built {
+    let (heads, d, side) = (between(g, 1, 12), pick(g, &[8usize, 16, 16, 24, 32]), between(g, 5, 40));
+    let all = 3 * heads * d;
+    let c = channels(g, 384);
+    let x = n.b.input("x", TensorSpec::f32([1, c, side, side]));
+    let near = conv(n, x, all, 1, 1, 1)?;
+    let (mut y, mut groups) = (near, heads);
+    if g.unit() < 0.7 {
+        let far = conv(n, near, all, pick(g, &[3, 5]), 1, all)?;
+        let far = conv(n, far, all, 1, 1, 3 * heads)?;
+        let name = n.name();
+        (y, groups) = (n.b.concat(&name, &[near, far], 1)?, 2 * heads);
+    }
+    let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
+    let y = n.b.reshape(&a, y, &[1, groups, 3 * d, side * side])?;
+    let y = transposed(n, y, &[0, 1, 3, 2])?;
+    let [q, k, v] = [cut(n, y, &[(3, 0, d, 1)])?, cut(n, y, &[(3, d, 2 * d, 1)])?, cut(n, y, &[(3, 2 * d, 3 * d, 1)])?];
+    let (q, k) = (unary(n, OpKind::Relu, q)?, unary(n, OpKind::Relu, k)?);
+    let k = transposed(n, k, &[0, 1, 3, 2])?;
+    let summed = n.b.matmul(&b, k, v)?;
+    let y = n.b.matmul(&e, q, summed)?;
+    let by = cut(n, y, &[(3, d - 1, d, 1)])?;
+    let y = binary(n, OpKind::Div, y, by)?;
+    let y = transposed(n, y, &[0, 1, 3, 2])?;
+    let y = n.b.reshape(&f, y, &[1, groups * d, side, side])?;
+    conv(n, y, c, 1, 1, 1)
 }

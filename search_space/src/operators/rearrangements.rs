@@ -48,8 +48,8 @@ fn any_permutation(n: &mut Network, g: &mut Generator) -> Built {
     unary(n, OpKind::Abs, y)
 }
 
-/// Every `step`-th element of these dimensions, from these starts on.
-fn cut(n: &mut Network, x: ValueId, axes: &[(usize, usize, usize, usize)]) -> Built {
+/// Every `step`-th element of these dimensions `(axis, start, end, step)`.
+pub(super) fn cut(n: &mut Network, x: ValueId, axes: &[(usize, usize, usize, usize)]) -> Built {
     let list = |of: fn(&(usize, usize, usize, usize)) -> usize| axes.iter().map(|a| of(a) as i64).collect::<Vec<_>>();
     let attributes = Attributes::new()
         .with_ints("axes", list(|a| a.0))

@@ -1,0 +1,56 @@
+//! What the binary takes memory from: mimalloc, but in workers the system's own allocator.
+//!
+//! Reading and lowering a model makes thousands of small objects, and mimalloc makes them faster. Workers run engines, and one written in Rust would be
+//! measured with whatever allocator the binary has: there it stays what it was, and what Rust programs have unless they choose another.
+
+use mimalloc::MiMalloc;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicU8, Ordering},
+};
+use vitempo_profiler::worker;
+
+#[global_allocator]
+static GLOBAL: Allocator = Allocator;
+
+struct Allocator;
+
+const UNDECIDED: u8 = 0;
+const FAST: u8 = 1;
+const SYSTEM: u8 = 2;
+/// Decided by the first allocation, before `main`; memory never goes from one allocator to the other.
+static CHOICE: AtomicU8 = AtomicU8::new(UNDECIDED);
+
+fn choice() -> u8 {
+    match CHOICE.load(Ordering::Relaxed) {
+        UNDECIDED => {
+            let choice = if worker::is_worker() { SYSTEM } else { FAST };
+            CHOICE.store(choice, Ordering::Relaxed);
+            choice
+        }
+        decided => decided,
+    }
+}
+
+// SAFETY: each call goes on to one and the same allocator, as the caller made it.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller's.
+        unsafe { if choice() == FAST { MiMalloc.alloc(layout) } else { System.alloc(layout) } }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller's.
+        unsafe { if choice() == FAST { MiMalloc.alloc_zeroed(layout) } else { System.alloc_zeroed(layout) } }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller's.
+        unsafe { if choice() == FAST { MiMalloc.dealloc(memory, layout) } else { System.dealloc(memory, layout) } }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller's.
+        unsafe { if choice() == FAST { MiMalloc.realloc(memory, layout, size) } else { System.realloc(memory, layout, size) } }
+    }
+}
