@@ -1,5 +1,4 @@
-//! [`merge`]: several datasets into a new one, perhaps without some environments. A visit that is in two of them counts once; one that contradicts itself
-//! is an error.
+//! [`merge`]: several datasets into a new one. A visit that is in two of them counts once; one that contradicts itself is an error.
 
 use crate::{
     Dataset, DatasetError, Store,
@@ -8,18 +7,16 @@ use crate::{
 };
 use std::path::Path;
 
-/// Joins datasets, in the order given, into a new folder, and reports what had to be left out of them. Environments whose identifier is in `without` stay
-/// behind, and so do models that were measured in no other.
+/// Joins datasets, in the order given, into a new folder, and reports what had to be left out of them.
 ///
 /// # Errors
 /// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] when two say different things of one visit or model;
 /// [`DatasetError::NotADataset`] when `out` holds measurements already.
-pub fn merge(folders: &[&Path], without: &[String], out: &Path) -> Result<Dataset, DatasetError> {
+pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
     let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };
     let (mut known, mut shared) = (Known::new(out), Shared::default());
     for folder in folders {
-        let wanted = |id: &str| without.iter().all(|left| left != id);
-        let mut dataset = if without.is_empty() { Dataset::load(folder)? } else { Dataset::load_environment(folder, wanted)? };
+        let mut dataset = Dataset::load(folder)?;
         for identity in dataset.models {
             let graph = dataset.graphs.remove(&identity.architecture);
             known.add_model(&mut merged, identity, graph)?;
@@ -56,25 +53,11 @@ mod tests {
         append_all(&mut store, &profiles, &graphs);
         append_all(&mut store, &tuesday, &more_graphs);
         drop(store);
-        merge(&[one.path(), two.path()], &[], out.path()).unwrap();
+        merge(&[one.path(), two.path()], out.path()).unwrap();
         let dataset = Dataset::load(out.path()).unwrap();
         assert_eq!(dataset.profiles, [profiles, tuesday].concat());
         assert_eq!((dataset.graphs, dataset.models.len()), (more_graphs, 6));
-        assert!(matches!(merge(&[one.path()], &[], out.path()), Err(DatasetError::NotADataset { .. })));
-    }
-
-    #[test]
-    fn environments_may_stay_behind_with_the_models_that_only_they_measured() {
-        let (one, two, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (profiles, graphs) = stored(one.path(), 4);
-        let (mut larger, more_graphs) = sweep(6, 6, 5);
-        larger.iter_mut().for_each(|p| p.environment.threads += 1);
-        append_all(&mut Store::open_or_create(two.path()).unwrap(), &larger, &more_graphs);
-        let left = larger[0].environment.id();
-        assert!(larger.iter().all(|p| p.environment.id() == left) && profiles.iter().all(|p| p.environment.id() != left));
-        merge(&[one.path(), two.path()], &[left], out.path()).unwrap();
-        let dataset = Dataset::load(out.path()).unwrap();
-        assert_eq!((dataset.profiles, dataset.graphs), (profiles, graphs));
+        assert!(matches!(merge(&[one.path()], out.path()), Err(DatasetError::NotADataset { .. })));
     }
 
     #[test]
@@ -84,6 +67,6 @@ mod tests {
         let mut other = profiles[0].clone();
         other.e2e.wall_ns[0] += 1;
         append_all(&mut Store::open_or_create(two.path()).unwrap(), &[other], &graphs);
-        assert!(matches!(merge(&[one.path(), two.path()], &[], out.path()), Err(DatasetError::Conflict { .. })));
+        assert!(matches!(merge(&[one.path(), two.path()], out.path()), Err(DatasetError::Conflict { .. })));
     }
 }

@@ -6,10 +6,7 @@ use super::{
     progress,
 };
 use clap::Subcommand;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use vitempo_datasets::{Dataset, ExportFormat, Family, FileFacts, Framework, Imported, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
 use vitempo_graph::Status;
 
@@ -49,9 +46,6 @@ pub enum DatasetCommand {
     Merge {
         #[arg(required = true, value_name = "FOLDERS")]
         data: Vec<PathBuf>,
-        /// Environment to leave out, with the models that only it measured; may be repeated
-        #[arg(long, value_name = "ENVIRONMENT")]
-        without: Vec<String>,
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
     },
@@ -157,10 +151,9 @@ pub fn run(command: &DatasetCommand) -> CliResult {
         DatasetCommand::Import(ImportCommand::MobileMlBenchmark(args)) => import_phones(args),
         DatasetCommand::Import(ImportCommand::AiHub(args)) => imported(&vitempo_datasets::import_ai_hub(&args.folder, &args.out)?, &args.out),
         DatasetCommand::Import(ImportCommand::Cells(args)) => imported(&vitempo_datasets::import_cells(&args.folder, &args.out)?, &args.out),
-        DatasetCommand::Merge { data, without, out } => {
+        DatasetCommand::Merge { data, out } => {
             let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
-            check_known(without, &folders)?;
-            let merged = vitempo_datasets::merge(&folders, without, out)?;
+            let merged = vitempo_datasets::merge(&folders, out)?;
             output::write_stdout(&format!("{} visits, {} models in {}\n", merged.profiles.len(), merged.models.len(), out.display()))
         }
         DatasetCommand::Export { data, table, format } => {
@@ -215,37 +208,20 @@ pub fn load(folder: &Path) -> CliResult<Dataset> {
     Ok(dataset)
 }
 
-/// That each of these environments is in one of the datasets.
-fn check_known(environments: &[String], folders: &[&Path]) -> CliResult<()> {
-    if environments.is_empty() {
-        return Ok(());
-    }
-    let known = folders.iter().map(|folder| Dataset::environments(folder)).collect::<Result<Vec<_>, _>>()?;
-    let known: BTreeSet<String> = known.into_iter().flat_map(BTreeMap::into_keys).collect();
-    match environments.iter().find(|id| !known.contains(*id)) {
-        Some(id) => Err(CliError::user(format!("no visit of environment `{id}` in these folders")).hint(listed(&known))),
-        None => Ok(()),
-    }
-}
-
-/// Environments, for a hint.
-fn listed<'a>(known: impl IntoIterator<Item = &'a String>) -> String {
-    format!("there are:\n  {}", known.into_iter().map(String::as_str).collect::<Vec<_>>().join("\n  "))
-}
-
 /// Reads the successful visits of one environment: of the one asked for, or of the only one there is.
 pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
     let mut known = Dataset::environments(folder)?;
     known.retain(|_, successful| *successful > 0);
+    let listed = || known.keys().cloned().collect::<Vec<_>>().join("\n  ");
     let chosen = match environment {
         Some(id) if known.contains_key(id) => id.to_owned(),
         Some(id) => {
             let message = format!("no successful visit of environment `{id}` in {}", folder.display());
-            return Err(CliError::user(message).hint(listed(known.keys())));
+            return Err(CliError::user(message).hint(format!("there are:\n  {}", listed())));
         }
         None if known.len() > 1 => {
             let message = format!("{} holds {} environments", folder.display(), known.len());
-            return Err(CliError::user(message).hint(format!("choose one with --environment; {}", listed(known.keys()))));
+            return Err(CliError::user(message).hint(format!("choose one with --environment:\n  {}", listed())));
         }
         None => known.into_keys().next().unwrap_or_default(),
     };
