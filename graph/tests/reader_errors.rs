@@ -213,13 +213,15 @@ fn folded_values_are_right() {
 #[test]
 fn unknown_operators_stay_by_name() {
     let mut m = model(&[2, 3], vec![], vec![node("Frobnicate", &["x"], &["u"]), node("Relu", &["u"], &["v"]), node("Relu", &["v"], &["y"])]);
-    m.graph.as_mut().unwrap().value_info.push(info("v", &[2, 9]));
+    m.graph.as_mut().unwrap().value_info.push(info("v", &[2, 9]).encode_to_vec());
     let graph = read(&m).unwrap();
     let unsupported: Vec<_> = graph.unsupported().collect();
     assert_eq!(unsupported, [("Frobnicate_0", "Frobnicate"), ("Relu_1", "Relu")]);
     assert!(graph.nodes()[1].op.attributes.text("reason").unwrap().contains("`u`"));
     assert_eq!(graph.nodes()[2].op.kind, OpKind::Relu);
     assert_eq!(graph.nodes()[2].op.outputs[0].shape[..], [2, 9]);
+    m.graph.as_mut().unwrap().value_info.push(vec![0xff]);
+    assert!(read(&m).unwrap_err().to_string().contains("the shapes it declares are damaged"));
 }
 
 #[test]

@@ -50,7 +50,8 @@ struct Reader<'a> {
     generated: HashSet<String>,
     /// Elements of values folded so far.
     folded: usize,
-    infos: Option<HashMap<&'a str, &'a ValueInfoProto>>,
+    /// What the file declares of values, once it was asked for.
+    infos: Option<HashMap<String, ValueInfoProto>>,
 }
 
 impl<'a> Reader<'a> {
@@ -259,7 +260,10 @@ impl<'a> Reader<'a> {
         for name in &graph.node[index].output {
             let tensor = tensors.next();
             if !name.is_empty() {
-                let tensor = tensor.or_else(|| self.declared(name));
+                let tensor = match tensor {
+                    None => self.declared(name)?,
+                    known => known,
+                };
                 outputs.push(self.add(name, tensor, source.clone())?);
             }
         }
@@ -280,7 +284,7 @@ impl<'a> Reader<'a> {
         let source = ValueSource::Node(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(output.len());
         for name in output.iter().filter(|o| !o.is_empty()) {
-            let tensor = self.declared(name);
+            let tensor = self.declared(name)?;
             outputs.push(self.add(name, tensor, source.clone())?);
         }
         let inputs = ids.iter().copied().flatten().collect();
@@ -290,10 +294,19 @@ impl<'a> Reader<'a> {
     }
 
     /// The tensor the file declares for a value.
-    fn declared(&mut self, name: &str) -> Option<TensorSpec> {
-        let graph = self.graph;
-        let infos = self.infos.get_or_insert_with(|| graph.value_info.iter().chain(&graph.output).map(|i| (i.name.as_str(), i)).collect());
-        dimensions::declared(infos.get(name)?, self.options)
+    fn declared(&mut self, name: &str) -> Result<Option<TensorSpec>, OnnxError> {
+        let infos = match self.infos.take() {
+            Some(infos) => infos,
+            None => self.read_infos()?,
+        };
+        let tensor = infos.get(name).and_then(|info| dimensions::declared(info, self.options));
+        self.infos = Some(infos);
+        Ok(tensor)
+    }
+
+    fn read_infos(&self) -> Result<HashMap<String, ValueInfoProto>, OnnxError> {
+        let between = self.graph.value_infos().map_err(|error| self.format(format!("the shapes it declares are damaged ({error})")))?;
+        Ok(between.into_iter().chain(self.graph.output.iter().cloned()).map(|info| (info.name.clone(), info)).collect())
     }
 
     /// The node's own name where it has one of its own, else operator and index.

@@ -8,7 +8,7 @@ use crate::{
     Attribute, Attributes, MemoryFormat, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Inputs of a dense convolution and channels of a depthwise one must be a multiple of this.
 const ALIGNMENT: usize = 4;

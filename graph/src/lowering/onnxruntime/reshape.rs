@@ -29,26 +29,30 @@ pub(super) enum Form {
 
 /// The positions in `long` that are left over when `short` is laid over it, as far to the front as can be; they must all have extent 1.
 pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> {
-    // `fits[i][j]`: whether short[i..] can be laid over long[j..].
-    let mut fits = vec![vec![false; long.len() + 1]; short.len() + 1];
-    fits[short.len()][long.len()] = true;
+    if long.len() <= short.len() {
+        return None;
+    }
+    // `fits[at(i, j)]`: whether short[i..] can be laid over long[j..].
+    let at = |i: usize, j: usize| i * (long.len() + 1) + j;
+    let mut fits = vec![false; at(short.len() + 1, 0)];
+    fits[at(short.len(), long.len())] = true;
     for j in (0..long.len()).rev() {
         for i in 0..=short.len() {
-            let matched = i < short.len() && short[i] == long[j] && fits[i + 1][j + 1];
-            fits[i][j] = matched || (long[j] == 1 && fits[i][j + 1]);
+            let matched = i < short.len() && short[i] == long[j] && fits[at(i + 1, j + 1)];
+            fits[at(i, j)] = matched || (long[j] == 1 && fits[at(i, j + 1)]);
         }
     }
     let (mut i, mut added) = (0, Vec::new());
     for j in 0..long.len() {
-        if long[j] == 1 && fits[i][j + 1] {
+        if long[j] == 1 && fits[at(i, j + 1)] {
             added.push(j);
-        } else if i < short.len() && short[i] == long[j] && fits[i + 1][j + 1] {
+        } else if i < short.len() && short[i] == long[j] && fits[at(i + 1, j + 1)] {
             i += 1;
         } else {
             return None;
         }
     }
-    (!added.is_empty()).then_some(added)
+    Some(added)
 }
 
 /// The ONNX operator that a reshape is: a graph built in memory is written with Reshape alone.

@@ -23,15 +23,18 @@ pub(super) fn fuse_gathers(graph: &mut Rewriter) -> bool {
     let mut values: Vec<ValueId> = Vec::new();
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
-        values.extend(node.inputs.iter().filter(|&&v| graph.producer(v).is_none()).filter(|v| !values.contains(v)).copied().collect::<Vec<_>>());
-        if let [output] = node.outputs[..] {
-            values.push(output);
+        let shared = |v: &&ValueId| graph.consumers(**v).len() > 1;
+        for value in node.inputs.iter().filter(shared) {
+            if graph.producer(*value).is_none() && !values.contains(value) {
+                values.push(*value);
+            }
+        }
+        if let [output] = &node.outputs[..] {
+            values.extend(Some(output).filter(shared));
         }
     }
     for value in values {
-        if graph.consumers(value).len() > 1 {
-            changed |= fuse_parts_of(graph, value).is_some();
-        }
+        changed |= fuse_parts_of(graph, value).is_some();
     }
     changed
 }

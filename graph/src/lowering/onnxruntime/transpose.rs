@@ -11,7 +11,7 @@ use crate::{
     Attribute, Attributes, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt};
 
 /// How a transpose passes through an operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,17 +103,17 @@ pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
     let leading = leading_to_transpose(graph, &order);
     let mut changed = false;
     for index in order {
-        let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
-        for (position, input) in inputs.into_iter().enumerate() {
-            let Some(transpose) = graph.producer_of(input, &OpKind::Transpose) else { continue };
-            let Some(perm) = permutation(graph, transpose) else { continue };
-            if process(graph, transpose, index, &perm, position, &leading, assigned) {
-                changed = true;
-                break;
-            }
-        }
+        let inputs = graph.node(index).map_or(0, |n| n.inputs.len());
+        changed |= (0..inputs).any(|position| turn(graph, index, position, &leading, assigned));
     }
     changed
+}
+
+/// Lets the transpose that provides an input pass, if there is one. Whether anything changed.
+fn turn(graph: &mut Rewriter, index: NodeIndex, position: usize, leading: &HashSet<ValueId>, assigned: bool) -> bool {
+    let input = graph.node(index).and_then(|n| n.inputs.get(position).copied());
+    let Some(transpose) = input.and_then(|input| graph.producer_of(input, &OpKind::Transpose)) else { return false };
+    permutation(graph, transpose).is_some_and(|perm| process(graph, transpose, index, &perm, position, leading, assigned))
 }
 
 /// Values from which a path of operators that let transposes through leads to a transpose.
