@@ -295,13 +295,11 @@ impl<'a> Reader<'a> {
 
     /// The tensor the file declares for a value.
     fn declared(&mut self, name: &str) -> Result<Option<TensorSpec>, OnnxError> {
-        let infos = match self.infos.take() {
-            Some(infos) => infos,
-            None => self.read_infos()?,
-        };
-        let tensor = infos.get(name).and_then(|info| dimensions::declared(info, self.options));
-        self.infos = Some(infos);
-        Ok(tensor)
+        if self.infos.is_none() {
+            self.infos = Some(self.read_infos()?);
+        }
+        let info = self.infos.as_ref().and_then(|infos| infos.get(name));
+        Ok(info.and_then(|info| dimensions::declared(info, self.options)))
     }
 
     fn read_infos(&self) -> Result<HashMap<String, ValueInfoProto>, OnnxError> {

@@ -5,9 +5,9 @@
 //! judged end to end.
 
 use super::{
-    Built, Network, OperatorSample, Template, between, draw, extremes,
+    Built, Network, OperatorSample, Template, between, binary, concat, draw, extremes,
     images::{activate, average_whole, conv, resized},
-    modes, permuted, pick, unary,
+    linear, longest_side, modes, permuted, pick, reshaped, transposed, unary,
 };
 use crate::Generator;
 use vitempo_graph::{Attributes, GraphError, OpKind, TensorSpec, ValueId};
@@ -42,19 +42,8 @@ pub fn blocks(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError
 const MOST: usize = 1 << 19;
 
 fn image(n: &mut Network, g: &mut Generator, c: usize) -> ValueId {
-    let most = ((MOST / c) as f64).sqrt() as usize;
-    let side = between(g, 4, most.clamp(7, 96));
+    let side = between(g, 4, longest_side(MOST, c).clamp(7, 96));
     n.b.input("x", TensorSpec::f32([1, c, side, side]))
-}
-
-pub(super) fn binary(n: &mut Network, kind: OpKind, a: ValueId, b: ValueId) -> Built {
-    let name = n.name();
-    n.b.binary(&name, kind, a, b)
-}
-
-fn concat(n: &mut Network, parts: &[ValueId], axis: usize) -> Built {
-    let name = n.name();
-    n.b.concat(&name, parts, axis)
 }
 
 fn shape(n: &Network, x: ValueId) -> Vec<usize> {
@@ -169,16 +158,6 @@ fn dense_block(n: &mut Network, g: &mut Generator) -> Built {
         x = concat(n, &[x, y], 1)?;
     }
     conv(n, x, c, 1, 1, 1)
-}
-
-pub(super) fn transposed(n: &mut Network, x: ValueId, perm: &[usize]) -> Built {
-    let name = n.name();
-    n.b.transpose(&name, x, perm)
-}
-
-pub(super) fn linear(n: &mut Network, x: ValueId, out: usize) -> Built {
-    let name = n.name();
-    n.b.linear(&name, x, out, true)
 }
 
 fn layer_norm(n: &mut Network, x: ValueId) -> Built {
@@ -316,8 +295,7 @@ fn classify(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
         let y = activate(n, g, y)?;
         return conv(n, y, classes, 1, 1, 1);
     }
-    let name = n.name();
-    let y = n.b.reshape(&name, pooled, &[1, whole[1]])?;
+    let y = reshaped(n, pooled, &[1, whole[1]])?;
     let y = if g.unit() < 0.3 { linear(n, y, hidden)? } else { y };
     linear(n, y, classes)
 }
@@ -331,8 +309,7 @@ fn transformer_block(n: &mut Network, g: &mut Generator) -> Built {
     let mut parts = Vec::new();
     for perm in [[0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]] {
         let part = linear(n, y, c)?;
-        let name = n.name();
-        let part = n.b.reshape(&name, part, &[1, tokens, heads, d])?;
+        let part = reshaped(n, part, &[1, tokens, heads, d])?;
         parts.push(transposed(n, part, &perm)?);
     }
     let [a, b, e] = [n.name(), n.name(), n.name()];
@@ -342,8 +319,7 @@ fn transformer_block(n: &mut Network, g: &mut Generator) -> Built {
     let weights = n.b.softmax(&b, scores, 3)?;
     let y = n.b.matmul(&e, weights, parts[2])?;
     let y = transposed(n, y, &[0, 2, 1, 3])?;
-    let name = n.name();
-    let y = n.b.reshape(&name, y, &[1, tokens, c])?;
+    let y = reshaped(n, y, &[1, tokens, c])?;
     let y = linear(n, y, c)?;
     let x = binary(n, OpKind::Add, x, y)?;
     let y = layer_norm(n, x)?;

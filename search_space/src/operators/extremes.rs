@@ -3,8 +3,8 @@
 
 use super::{
     Built, Network, Template, between, blocks, channels,
-    images::{activate, average_whole, conv, resized},
-    pick, unary, written,
+    images::{activate, average_whole, conv, interpolation, resized},
+    longest_side, pick, unary, written,
 };
 use crate::Generator;
 use vitempo_graph::{OpKind, TensorSpec};
@@ -19,13 +19,13 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
 ];
 
 /// Elements of a large image.
-const MOST: usize = 1 << 22;
+pub(super) const MOST: usize = 1 << 22;
 /// Multiply-accumulates of one convolution.
-const MOST_MACS: usize = 1 << 30;
+pub(super) const MOST_MACS: usize = 1 << 30;
 
 /// Height and width of an image of `c` channels that is large and not always square.
 fn large_sides(g: &mut Generator, c: usize) -> (usize, usize) {
-    let most = ((MOST / c) as f64).sqrt() as usize;
+    let most = longest_side(MOST, c);
     let h = between(g, 64.min(most), most.min(640));
     let w = (h as f64 * pick(g, &[1.0, 1.0, 0.75, 1.33])) as usize;
     (h, w)
@@ -48,11 +48,11 @@ fn large_image(n: &mut Network, g: &mut Generator) -> Built {
 
 fn large_resize(n: &mut Network, g: &mut Generator) -> Built {
     let (c, factor) = (pick(g, &[1usize, 8, 21, 32, 64, 150, 256]), pick(g, &[2usize, 2, 4, 8]));
-    let most = ((MOST / c) as f64).sqrt() as usize / factor;
+    let most = longest_side(MOST, c) / factor;
     let side = between(g, 7.min(most), most.min(160));
     let x = n.b.input("x", TensorSpec::f32([1, c, side, side]));
     let x = conv(n, x, c, 1, 1, 1)?;
-    let (mode, transformation) = pick(g, &[("nearest", "asymmetric"), ("linear", "pytorch_half_pixel"), ("linear", "half_pixel"), ("linear", "align_corners")]);
+    let (mode, transformation) = interpolation(g);
     let y = resized(n, x, c, side * factor, mode, transformation)?;
     conv(n, y, pick(g, &[1, 8, 16]), 1, 1, 1)
 }

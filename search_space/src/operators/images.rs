@@ -1,6 +1,6 @@
 //! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a layout of their own.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick, unary};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, longest_side, pick, unary};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -28,8 +28,7 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
 
 /// Side of an image with so many channels.
 fn side(g: &mut Generator, channels: usize) -> usize {
-    let most = ((MOST_ELEMENTS / channels.max(1)) as f64).sqrt() as usize;
-    between(g, 6, most.clamp(7, 160))
+    between(g, 6, longest_side(MOST_ELEMENTS, channels).clamp(7, 160))
 }
 
 fn image(n: &mut Network, g: &mut Generator, channels: usize) -> ValueId {
@@ -197,6 +196,11 @@ fn resize(n: &mut Network, g: &mut Generator) -> Built {
     let transformation = if mode == "nearest" { "asymmetric" } else { pick(g, &["half_pixel", "align_corners", "pytorch_half_pixel"]) };
     let y = resized(n, x, c, h * factor, mode, transformation)?;
     conv(n, y, c, 1, 1, 1)
+}
+
+/// How a resized image is interpolated: mode and transformation of coordinates.
+pub(super) fn interpolation(g: &mut Generator) -> (&'static str, &'static str) {
+    pick(g, &[("nearest", "asymmetric"), ("linear", "pytorch_half_pixel"), ("linear", "half_pixel"), ("linear", "align_corners")])
 }
 
 /// An image of `c` channels at another size; `mode` and `transformation` as the field names them.

@@ -81,6 +81,31 @@ fn unary(n: &mut Network, kind: OpKind, x: ValueId) -> Built {
     n.b.unary(&name, kind, x)
 }
 
+fn binary(n: &mut Network, kind: OpKind, a: ValueId, b: ValueId) -> Built {
+    let name = n.name();
+    n.b.binary(&name, kind, a, b)
+}
+
+fn linear(n: &mut Network, x: ValueId, out: usize) -> Built {
+    let name = n.name();
+    n.b.linear(&name, x, out, true)
+}
+
+fn concat(n: &mut Network, parts: &[ValueId], axis: usize) -> Built {
+    let name = n.name();
+    n.b.concat(&name, parts, axis)
+}
+
+fn transposed(n: &mut Network, x: ValueId, perm: &[usize]) -> Built {
+    let name = n.name();
+    n.b.transpose(&name, x, perm)
+}
+
+fn reshaped(n: &mut Network, x: ValueId, shape: &[usize]) -> Built {
+    let name = n.name();
+    n.b.reshape(&name, x, shape)
+}
+
 /// An input of this shape that was just written.
 fn written(n: &mut Network, shape: impl AsRef<[usize]>) -> Built {
     let x = n.b.input("x", TensorSpec::f32(shape));
@@ -109,6 +134,11 @@ fn between(g: &mut Generator, low: usize, high: usize) -> usize {
 fn channels(g: &mut Generator, high: usize) -> usize {
     let step = pick(g, &[8, 8, 16, 32, 4]);
     (between(g, 8, high) / step).max(1) * step
+}
+
+/// The longest side of a square image of so many elements and channels.
+fn longest_side(elements: usize, channels: usize) -> usize {
+    ((elements / channels.max(1)) as f64).sqrt() as usize
 }
 
 #[cfg(test)]

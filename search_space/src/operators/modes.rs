@@ -2,13 +2,11 @@
 //! sums over branches, softmax down a long column, heads whose tokens come last, attention without softmax.
 
 use super::{
-    Built, Network, Template, between,
-    blocks::{binary, transposed},
-    channels, convolved,
+    Built, Network, Template, between, binary, channels, concat, convolved,
     images::{conv, resized},
     pick,
     rearrangements::cut,
-    unary, written,
+    transposed, unary, written,
 };
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec};
@@ -109,8 +107,7 @@ fn linear_attention(n: &mut Network, g: &mut Generator) -> Built {
     if g.unit() < 0.7 {
         let far = conv(n, near, all, pick(g, &[3, 5]), 1, all)?;
         let far = conv(n, far, all, 1, 1, 3 * heads)?;
-        let name = n.name();
-        (y, groups) = (n.b.concat(&name, &[near, far], 1)?, 2 * heads);
+        (y, groups) = (concat(n, &[near, far], 1)?, 2 * heads);
     }
     let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
     let y = n.b.reshape(&a, y, &[1, groups, 3 * d, side * side])?;

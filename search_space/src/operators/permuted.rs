@@ -1,14 +1,15 @@
 //! What reads a permuted tensor: an engine that only turned strides around must first lay it out anew, or walks it in strides.
 
 use super::{
-    Built, MOST_ELEMENTS, Network, Template, between,
-    blocks::{self, binary, linear, transposed},
-    channels,
-    images::{activate, conv, resized},
-    pick, unary, written,
+    Built, MOST_ELEMENTS, Network, Template, between, binary, blocks, channels, concat,
+    extremes::{MOST, MOST_MACS},
+    images::{activate, conv, interpolation, resized},
+    linear, longest_side, pick, reshaped,
+    tokens::normalized,
+    transposed, unary, written,
 };
 use crate::Generator;
-use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
+use vitempo_graph::{OpKind, TensorSpec};
 
 pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("permuted-linear", permuted_linear),
@@ -19,10 +20,6 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("permuted-norms", permuted_norms),
     ("narrow-attention", narrow_attention),
 ];
-
-/// Elements that images made of tokens have at most, and multiply-accumulates of a convolution over them.
-const MOST_OF_AN_IMAGE: usize = 1 << 22;
-const MOST_MACS: usize = 1 << 30;
 
 /// The orders in which attention and mixing over tokens, channels and windows leave four dimensions.
 const ORDERS: [[usize; 4]; 5] = [[0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2], [0, 3, 2, 1]];
@@ -42,8 +39,7 @@ fn drawn(g: &mut Generator) -> ([usize; 4], [usize; 4]) {
 
 fn permuted(n: &mut Network, shape: [usize; 4], order: [usize; 4]) -> Built {
     let x = written(n, shape)?;
-    let name = n.name();
-    n.b.transpose(&name, x, &order)
+    transposed(n, x, &order)
 }
 
 fn permuted_linear(n: &mut Network, g: &mut Generator) -> Built {
@@ -51,7 +47,7 @@ fn permuted_linear(n: &mut Network, g: &mut Generator) -> Built {
     let x = permuted(n, shape, order)?;
     let rows: usize = order[..3].iter().map(|axis| shape[*axis]).product();
     let (features, name) = (shape[order[3]], n.name());
-    let most = ((1usize << 30) / (rows * features)).min(4 * MOST_ELEMENTS / rows).clamp(2, 512);
+    let most = (MOST_MACS / (rows * features)).min(4 * MOST_ELEMENTS / rows).clamp(2, 512);
     let out = if g.unit() < 0.3 { features.min(most) } else { between(g, 2, most) };
     let y = n.b.linear(&name, x, out, g.unit() < 0.7)?;
     unary(n, OpKind::Abs, y)
@@ -63,19 +59,12 @@ fn permuted_reshape(n: &mut Network, g: &mut Generator) -> Built {
     let x = permuted(n, shape, order)?;
     let [_, a, b, c] = order.map(|axis| shape[axis]);
     let joined = if pick(g, &[0, 1]) == 0 { [1, a * b, c] } else { [1, a, b * c] };
-    let name = n.name();
-    let y = n.b.reshape(&name, x, &joined)?;
+    let y = reshaped(n, x, &joined)?;
     if g.unit() < 0.5 {
         return unary(n, OpKind::Abs, y);
     }
     let most = ((1usize << 28) / (a * b * c)).clamp(2, 256);
-    let name = n.name();
-    n.b.linear(&name, y, between(g, 2, most), true)
-}
-
-fn reshaped(n: &mut Network, x: ValueId, shape: &[usize]) -> Built {
-    let name = n.name();
-    n.b.reshape(&name, x, shape)
+    linear(n, y, between(g, 2, most))
 }
 
 /// An image of `c` channels whose tokens were computed one by one: its channels are neighbours in memory.
@@ -92,21 +81,11 @@ fn image_of_tokens(n: &mut Network, g: &mut Generator, input: &str, c: usize, si
     reshaped(n, x, &[1, c, side, side])
 }
 
-/// The longest side of an image of `c` channels, of which none is larger than an image may be.
-fn longest_side(c: usize) -> usize {
-    ((MOST_OF_AN_IMAGE / c) as f64).sqrt() as usize
-}
-
-/// How a resized image is interpolated.
-fn interpolation(g: &mut Generator) -> (&'static str, &'static str) {
-    pick(g, &[("nearest", "asymmetric"), ("linear", "pytorch_half_pixel"), ("linear", "half_pixel"), ("linear", "align_corners")])
-}
-
 /// An image made of tokens is resized or convolved.
 fn permuted_image(n: &mut Network, g: &mut Generator) -> Built {
     let c = channels(g, 512);
     let factor = pick(g, &[1usize, 2, 2, 4, 8]);
-    let most = (longest_side(c) / factor).max(4);
+    let most = (longest_side(MOST, c) / factor).max(4);
     let side = between(g, 4, most.clamp(7, 96).min(most));
     let x = image_of_tokens(n, g, "x", c, side)?;
     let macs_of_one = c * side * side;
@@ -127,16 +106,14 @@ fn permuted_image(n: &mut Network, g: &mut Generator) -> Built {
 /// Tokens of several resolutions, brought to one width and one resolution, joined and convolved: a decoder of segmentation.
 fn permuted_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let (c, levels) = (channels(g, 256), pick(g, &[2usize, 3, 4]));
-    let most = ((MOST_OF_AN_IMAGE / (levels * c)) as f64).sqrt() as usize;
-    let side = (between(g, 8, most.clamp(9, 128)) / 8).max(1) * 8;
+    let side = (between(g, 8, longest_side(MOST, levels * c).clamp(9, 128)) / 8).max(1) * 8;
     let (mode, transformation) = interpolation(g);
     let mut parts = Vec::new();
     for (level, input) in ["a", "b", "d", "e"].into_iter().enumerate().take(levels) {
         let x = image_of_tokens(n, g, input, c, side >> level)?;
         parts.push(resized(n, x, c, side, mode, transformation)?);
     }
-    let name = n.name();
-    let y = n.b.concat(&name, &parts, 1)?;
+    let y = concat(n, &parts, 1)?;
     let out = channels(g, (MOST_MACS / (levels * c * side * side)).clamp(8, 256));
     let y = conv(n, y, out, 1, 1, 1)?;
     let y = activate(n, g, y)?;
@@ -146,7 +123,7 @@ fn permuted_fusion(n: &mut Network, g: &mut Generator) -> Built {
 /// Linear layers over the windows of an image, whose order was only turned or laid out anew.
 fn permuted_windows(n: &mut Network, g: &mut Generator) -> Built {
     let (window, c) = (pick(g, &[4usize, 7, 7, 8, 12, 14, 16]), channels(g, 512));
-    let most = ((MOST_ELEMENTS / 4 / c) as f64).sqrt() as usize / window;
+    let most = longest_side(MOST_ELEMENTS / 4, c) / window;
     let [rows, columns] = [between(g, 1, most.clamp(1, 12)), between(g, 1, most.clamp(1, 12))];
     let x = n.b.input("x", TensorSpec::f32([1, rows * window, columns * window, c]));
     let x = if g.unit() < 0.5 { unary(n, OpKind::Abs, x)? } else { linear(n, x, c)? };
@@ -154,8 +131,8 @@ fn permuted_windows(n: &mut Network, g: &mut Generator) -> Built {
     let y = transposed(n, y, &[0, 1, 3, 2, 4, 5])?;
     let y = if g.unit() < 0.5 { y } else { reshaped(n, y, &[rows * columns, window * window, c])? };
     let out = (channels(g, 1024)).min((MOST_MACS / (rows * columns * window * window * c)).next_multiple_of(8));
-    let y = linear(n, y, if g.unit() < 0.4 { c } else { out })?;
-    let out = n.b.tensor(y).and_then(|t| t.shape.last().copied()).unwrap_or(c);
+    let out = if g.unit() < 0.4 { c } else { out };
+    let y = linear(n, y, out)?;
     let y = reshaped(n, y, &[1, rows, columns, window, window, out])?;
     let y = transposed(n, y, &[0, 1, 3, 2, 4, 5])?;
     let y = reshaped(n, y, &[1, rows * window, columns * window, out])?;
@@ -171,17 +148,6 @@ fn turned_heads(n: &mut Network, g: &mut Generator, input: &str, [tokens, heads,
     transposed(n, x, order)
 }
 
-/// A tensor divided by its norms along its last dimension.
-fn normalized(n: &mut Network, x: ValueId) -> Built {
-    let shape: Vec<i64> = n.b.tensor(x).map(|t| t.shape.iter().map(|&s| s as i64).collect()).unwrap_or_default();
-    let [a, b, e] = [n.name(), n.name(), n.name()];
-    let axes = Attributes::new().with_ints("axes", vec![shape.len() as i64 - 1]).with_int("keepdims", 1);
-    let y = n.b.op(&a, OpKind::ReduceL2, axes, &[x])?;
-    let y = n.b.op(&b, OpKind::Clip, Attributes::new().with("min", Attribute::Float(1e-12)), &[y])?;
-    let y = n.b.op(&e, OpKind::Expand, Attributes::new().with_ints("shape", shape), &[y])?;
-    binary(n, OpKind::Div, x, y)
-}
-
 /// Cosines between queries and keys, or between the channels of both, sharpened by a factor for each head.
 fn permuted_norms(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, d) = (between(g, 1, 16), pick(g, &[16usize, 24, 32, 32, 48, 64]));
@@ -190,7 +156,7 @@ fn permuted_norms(n: &mut Network, g: &mut Generator) -> Built {
     let mut cosines = Vec::new();
     for input in ["q", "k"] {
         let x = turned_heads(n, g, input, size, &order)?;
-        cosines.push(normalized(n, x)?);
+        cosines.push(normalized(n, x, 3)?);
     }
     let keys = transposed(n, cosines[1], &[0, 1, 3, 2])?;
     let [a, b] = [n.name(), n.name()];

@@ -1,6 +1,6 @@
 //! Operators that only move elements: permutations of any kind, rolls, shuffles, strided cuts, gathers, padding and masks.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, convolved, pick, unary, written};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, convolved, longest_side, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, ConstantData, GraphError, OpKind, Precision, TensorSpec, ValueId};
 
@@ -22,7 +22,7 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
 /// `[1, H, W, C]`, H and W even.
 fn image_of_tokens(n: &mut Network, g: &mut Generator) -> Result<(ValueId, [usize; 4]), GraphError> {
     let c = channels(g, 512);
-    let most = ((MOST_ELEMENTS / c) as f64).sqrt() as usize / 2;
+    let most = longest_side(MOST_ELEMENTS, c) / 2;
     let side = 2 * between(g, 3, most.clamp(4, 48));
     let shape = [1, side, side, c];
     Ok((written(n, shape)?, shape))
@@ -130,7 +130,7 @@ fn space_to_depth(n: &mut Network, g: &mut Generator) -> Built {
 /// Normalisation over the channels of an image: there and back by permutations.
 fn image_layer_norm(n: &mut Network, g: &mut Generator) -> Built {
     let c = channels(g, 768);
-    let side = between(g, 6, (((MOST_ELEMENTS / c) as f64).sqrt() as usize).clamp(7, 64));
+    let side = between(g, 6, longest_side(MOST_ELEMENTS, c).clamp(7, 64));
     let x = convolved(n, [1, c, side, side])?;
     let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
     let y = n.b.transpose(&a, x, &[0, 2, 3, 1])?;

@@ -1,6 +1,6 @@
 //! Operators on tokens `[1, N, C]`, and on heads of tokens `[1, heads, N, d]`.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, pick, unary};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, unary};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -234,18 +234,22 @@ fn reduction(n: &mut Network, g: &mut Generator) -> Built {
     unary(n, OpKind::Abs, y)
 }
 
-/// `x / max(|x|, eps)`: norm, clip, expand, divide.
 fn l2_norm(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, d, count) = (between(g, 1, 12), 8 * between(g, 1, 12), between(g, 16, 2048));
     let shape = [1, heads, d, count];
     let x = n.b.input("x", TensorSpec::f32(shape));
     let x = unary(n, OpKind::Abs, x)?;
-    let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
-    let axes = Attributes::new().with_ints("axes", vec![pick(g, &[3, 3, 2])]).with_int("keepdims", 1);
-    let y = n.b.op(&a, OpKind::ReduceL2, axes, &[x])?;
+    normalized(n, x, pick(g, &[3, 3, 2]))
+}
+
+/// `x / max(|x|, eps)` along one dimension: norm, clip, expand, divide.
+pub(super) fn normalized(n: &mut Network, x: ValueId, axis: i64) -> Built {
+    let shape: Vec<i64> = n.b.tensor(x).map(|t| t.shape.iter().map(|&s| s as i64).collect()).unwrap_or_default();
+    let [a, b, e] = [n.name(), n.name(), n.name()];
+    let y = n.b.op(&a, OpKind::ReduceL2, Attributes::new().with_ints("axes", vec![axis]).with_int("keepdims", 1), &[x])?;
     let y = n.b.op(&b, OpKind::Clip, Attributes::new().with("min", Attribute::Float(1e-12)), &[y])?;
-    let y = n.b.op(&e, OpKind::Expand, Attributes::new().with_ints("shape", shape.map(|s| s as i64)), &[y])?;
-    n.b.binary(&f, OpKind::Div, x, y)
+    let y = n.b.op(&e, OpKind::Expand, Attributes::new().with_ints("shape", shape), &[y])?;
+    binary(n, OpKind::Div, x, y)
 }
 
 fn expand(n: &mut Network, g: &mut Generator) -> Built {
