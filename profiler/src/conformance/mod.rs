@@ -2,8 +2,8 @@
 //!
 //! Each engine runs a few small graphs ([`graphs`]) in a worker of its own. Weights and inputs are the same everywhere (one seed). Outputs are held
 //! against those of the embedded engine in single precision: the largest difference of an output as a share of its largest value must stay within
-//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken in, in the run where they fit best: both are taken
-//! together, so that load on the machine falls on both.
+//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken in, in the run where they fit best. A run in
+//! which something else had the processor proves nothing to the contrary.
 
 pub mod graphs;
 
@@ -17,12 +17,14 @@ use crate::{
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::atomic::AtomicBool, time::Duration};
-use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Status};
+use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Processor, Status};
 
 /// The engine whose outputs the others are held against.
 pub const TRUSTED: &str = "rten";
 /// Operator times as a share of the whole run.
 pub const WHOLE: RangeInclusive<f64> = 0.5..=1.5;
+/// The least share of a run in which an engine on a CPU computes; where it had less, something else had the processor.
+const BUSY: f64 = 0.8;
 /// How often a graph runs before operator times that do not add up count.
 const ATTEMPTS: usize = 3;
 /// Longest a graph may take; emulators of other processors are slow.
@@ -55,16 +57,22 @@ pub struct Case {
     pub apart: Option<f64>,
     /// What of it the precision explains.
     pub tolerance: f64,
-    /// Operator times as a share of the whole run; `None` where the engine does not time operators.
+    /// Operator times as a share of the whole run; `None` where the engine does not time operators, or all runs were disturbed.
     pub operators_share: Option<f64>,
+    /// Operator times did not add up in any run, and something else had the processor in all of them: not judged.
+    pub disturbed: bool,
     pub kernels: usize,
     /// Kernels whose operator is not known.
     pub unlabelled: usize,
     /// Why the engine does not conform.
     pub error: Option<String>,
-    /// The only thing wrong is that operator times do not add up, which load on the machine can cause.
-    #[serde(skip)]
-    disturbed: bool,
+}
+
+impl Case {
+    /// Nothing is known to be wrong but operator times, on which load on the machine falls.
+    fn deserves_another_run(&self) -> bool {
+        self.disturbed || self.operators_share.is_some_and(|share| !WHOLE.contains(&share))
+    }
 }
 
 /// The conformance suite.
@@ -124,7 +132,7 @@ impl<'a> Suite<'a> {
                 }
                 for graph in &self.graphs {
                     let attempt = || self.case(backend, &options, graph, offered.operator_timing);
-                    let case = (1..ATTEMPTS).fold(attempt(), |case, _| if case.disturbed { attempt() } else { case });
+                    let case = (1..ATTEMPTS).fold(attempt(), |case, _| if case.deserves_another_run() { attempt() } else { case });
                     done(&case);
                     cases.push(case);
                 }
@@ -144,18 +152,16 @@ impl<'a> Suite<'a> {
             apart: None,
             tolerance: tolerance(precision),
             operators_share: None,
+            disturbed: false,
             kernels: 0,
             unlabelled: 0,
             error: None,
-            disturbed: false,
         };
         let mut judge = || -> Result<(), String> {
             let visit = self.visit(backend, options, graph, timed)?;
             case.kernels = visit.operators.len();
             case.unlabelled = visit.operators.iter().filter(|o| matches!(o.op.kind, OpKind::Unsupported(_))).count();
             case.executed = Executed::of(&visit.operators);
-            let share = timed.then(|| operators_share(&visit)).flatten();
-            case.operators_share = share;
             if !visit.outputs.is_empty() {
                 let expected = self.expected.get(graph.name()).map(Vec::as_slice).unwrap_or_default();
                 let (apart, output) = difference(expected, &visit.outputs)?;
@@ -169,12 +175,13 @@ impl<'a> Suite<'a> {
             {
                 return Err(format!("kernel `{node}` {reason}"));
             }
-            match share {
-                Some(share) if !WHOLE.contains(&share) => {
-                    case.disturbed = true;
-                    Err(format!("operator times add up to {share:.2} of the run"))
-                }
-                None if timed => Err("no operator was timed".to_owned()),
+            if timed && visit.operators.is_empty() {
+                return Err("no operator was timed".to_owned());
+            }
+            case.operators_share = timed.then(|| operators_share(&visit, options.processor)).flatten();
+            case.disturbed = timed && case.operators_share.is_none();
+            match case.operators_share {
+                Some(share) if !WHOLE.contains(&share) => Err(format!("operator times add up to {share:.2} of the run")),
                 _ => Ok(()),
             }
         };
@@ -207,11 +214,17 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Of the profiled runs, the share nearest to one.
-fn operators_share(visit: &Visit) -> Option<f64> {
+/// Of the profiled runs, the share nearest to one. Where no run adds up, only those count that had the processor; `None` where there was no such run.
+fn operators_share(visit: &Visit, processor: Processor) -> Option<f64> {
+    let runs = &visit.e2e_profiled;
     let sum = |run: usize| visit.operators.iter().filter_map(|o| o.samples.wall_ns.get(run)).map(|&ns| ns as f64).sum::<f64>();
-    let shares = visit.e2e_profiled.wall_ns.iter().enumerate().map(|(run, &wall)| sum(run) / (wall as f64).max(1.0));
-    shares.filter(|_| !visit.operators.is_empty()).min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+    let shares: Vec<f64> = runs.wall_ns.iter().enumerate().map(|(run, &wall)| sum(run) / (wall as f64).max(1.0)).collect();
+    let had_it = |run: usize| processor != Processor::Cpu || runs.cpu_ns.get(run).is_none_or(|&cpu| cpu as f64 >= BUSY * runs.wall_ns[run] as f64);
+    let nearest = |of: &dyn Fn(usize) -> bool| {
+        let chosen = shares.iter().enumerate().filter(|(run, _)| of(*run)).map(|(_, &share)| share);
+        chosen.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+    };
+    nearest(&|_| true).filter(|share| WHOLE.contains(share)).or_else(|| nearest(&had_it))
 }
 
 /// The largest difference between outputs, as a share of the largest value of that output, and the output's name.
@@ -240,9 +253,35 @@ pub fn difference(expected: &[OutputValues], found: &[OutputValues]) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo_graph::{Attributes, Measurement, OpSpec, Samples, TensorSpec};
 
     fn output(shape: &[usize], values: &[f32]) -> Vec<OutputValues> {
         vec![OutputValues { name: "y".into(), shape: shape.to_vec(), values: values.to_vec() }]
+    }
+
+    #[test]
+    fn runs_that_did_not_have_the_processor_prove_nothing() {
+        let op = OpSpec { kind: OpKind::Relu, attributes: Attributes::new(), inputs: Vec::new(), outputs: vec![TensorSpec::f32([4])] };
+        let samples = |wall_ns, cpu_ns| Samples { wall_ns, cpu_ns };
+        let kernel = Measurement {
+            op: op.into(),
+            node: String::new(),
+            kernel: String::new(),
+            samples: samples(vec![80; 3], Vec::new()),
+            memory_bytes: None,
+            status: Status::Ok,
+        };
+        let visit = |wall_ns: &[u64], cpu_ns: &[u64]| Visit {
+            e2e_profiled: samples(wall_ns.to_vec(), cpu_ns.to_vec()),
+            operators: vec![kernel.clone()],
+            ..Visit::default()
+        };
+        let short = [200, 400, 250];
+        assert_eq!(operators_share(&visit(&short, &[100, 400, 200]), Processor::Cpu), Some(0.32));
+        assert_eq!(operators_share(&visit(&short, &[100, 200, 100]), Processor::Cpu), None);
+        assert_eq!(operators_share(&visit(&short, &[100, 200, 100]), Processor::Npu), Some(0.4), "a CPU waits for others");
+        assert_eq!(operators_share(&visit(&short, &[]), Processor::Cpu), Some(0.4), "where the system does not tell");
+        assert_eq!(operators_share(&visit(&[100, 400, 250], &[50, 200, 100]), Processor::Cpu), Some(0.8), "what adds up does, disturbed or not");
     }
 
     #[test]

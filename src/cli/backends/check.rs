@@ -20,7 +20,8 @@ use vitempo_profiler::{
 /// Example: vitempo backends check --lowering models/ --backend onnxruntime --format json
 ///
 /// Without --lowering: small graphs run on every engine found, in every precision and memory format it offers; outputs must equal those of the embedded
-/// engine within what the precision explains, and operator times must add up to the whole.
+/// engine within what the precision explains, and operator times must add up to the whole. Where they do not because something
+/// else had the processor, they are not judged, and a note says so.
 ///
 /// With it: the models run with operator timing, and what ran is compared with the kernels that lowering predicts.
 ///
@@ -81,9 +82,12 @@ pub fn run(args: &CheckArgs) -> CliResult {
         cases.extend(suite.run(backend, &offered, |case| bar.set_message(format!("{} {} {}", case.backend, case.precision, case.graph))));
         bar.finish_and_clear();
     }
-    let failed = cases.iter().filter(|c| c.error.is_some()).count();
-    let all = cases.len();
+    let count = |of: fn(&Case) -> bool| cases.iter().filter(|c| of(c)).count();
+    let (all, failed, disturbed) = (cases.len(), count(|c| c.error.is_some()), count(|c| c.disturbed));
     output::print(&Cases(cases), args.format)?;
+    if disturbed > 0 {
+        progress::say(format!("note: the machine was busy; operator times of {disturbed} of {all} checks were not judged"));
+    }
     if interrupted.load(Ordering::Relaxed) {
         return Err(CliError::user("interrupted: some engines were not checked"));
     }
