@@ -162,6 +162,7 @@ impl<'a> Suite<'a> {
             case.kernels = visit.operators.len();
             case.unlabelled = visit.operators.iter().filter(|o| matches!(o.op.kind, OpKind::Unsupported(_))).count();
             case.executed = Executed::of(&visit.operators);
+            case.operators_share = timed.then(|| operators_share(&visit, options.processor)).flatten();
             if !visit.outputs.is_empty() {
                 let expected = self.expected.get(graph.name()).map(Vec::as_slice).unwrap_or_default();
                 let (apart, output) = difference(expected, &visit.outputs)?;
@@ -178,7 +179,6 @@ impl<'a> Suite<'a> {
             if timed && visit.operators.is_empty() {
                 return Err("no operator was timed".to_owned());
             }
-            case.operators_share = timed.then(|| operators_share(&visit, options.processor)).flatten();
             case.disturbed = timed && case.operators_share.is_none();
             match case.operators_share {
                 Some(share) if !WHOLE.contains(&share) => Err(format!("operator times add up to {share:.2} of the run")),
@@ -214,17 +214,14 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Of the profiled runs, the share nearest to one. Where no run adds up, only those count that had the processor; `None` where there was no such run.
+/// Of the profiled runs that add up or had the processor, the share nearest to one; `None` where there is no such run.
 fn operators_share(visit: &Visit, processor: Processor) -> Option<f64> {
     let runs = &visit.e2e_profiled;
     let sum = |run: usize| visit.operators.iter().filter_map(|o| o.samples.wall_ns.get(run)).map(|&ns| ns as f64).sum::<f64>();
-    let shares: Vec<f64> = runs.wall_ns.iter().enumerate().map(|(run, &wall)| sum(run) / (wall as f64).max(1.0)).collect();
+    let shares = runs.wall_ns.iter().enumerate().map(|(run, &wall)| (run, sum(run) / (wall as f64).max(1.0)));
     let had_it = |run: usize| processor != Processor::Cpu || runs.cpu_ns.get(run).is_none_or(|&cpu| cpu as f64 >= BUSY * runs.wall_ns[run] as f64);
-    let nearest = |of: &dyn Fn(usize) -> bool| {
-        let chosen = shares.iter().enumerate().filter(|(run, _)| of(*run)).map(|(_, &share)| share);
-        chosen.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
-    };
-    nearest(&|_| true).filter(|share| WHOLE.contains(share)).or_else(|| nearest(&had_it))
+    let telling = shares.filter(|(run, share)| WHOLE.contains(share) || had_it(*run)).map(|(_, share)| share);
+    telling.filter(|_| !visit.operators.is_empty()).min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
 }
 
 /// The largest difference between outputs, as a share of the largest value of that output, and the output's name.
