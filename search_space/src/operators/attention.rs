@@ -1,6 +1,6 @@
 //! Attention in its variants: windows, heads that talk, shared keys, masks, softmax over any dimension.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, pick, unary, written};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, linear, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{OpKind, TensorSpec};
 
@@ -76,6 +76,5 @@ fn gate(n: &mut Network, g: &mut Generator) -> Built {
     let parts = n.b.op_many(&b, OpKind::Split, vitempo_graph::Attributes::new().with_int("axis", 2).with_ints("split", vec![hidden as i64; 2]), &[y])?;
     let gate = if g.unit() < 0.5 { n.b.silu("gate", parts[0])? } else { n.b.gelu_erf("gate", parts[0])? };
     let y = n.b.binary(&e, OpKind::Mul, gate, parts[1])?;
-    let name = n.name();
-    n.b.linear(&name, y, c, true)
+    linear(n, y, c)
 }

@@ -1,6 +1,6 @@
 //! Convolutions beyond the usual: wide, dilated, one-sided, one-dimensional, with several outputs a channel, added to a residual; other activations.
 
-use super::{Built, Network, Template, between, channels, convolved, pick, unary, written};
+use super::{Built, Network, Template, between, binary, channels, convolved, pick, unary, written};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -85,8 +85,7 @@ fn residual(n: &mut Network, g: &mut Generator) -> Built {
     let y = conv(n, x, c, kernel)?;
     let y = unary(n, OpKind::Relu, y)?;
     let y = conv(n, y, c, kernel)?;
-    let name = n.name();
-    let y = n.b.binary(&name, OpKind::Add, y, x)?;
+    let y = binary(n, OpKind::Add, y, x)?;
     let y = unary(n, OpKind::Relu, y)?;
     conv(n, y, c, 1)
 }
@@ -132,8 +131,7 @@ fn rare_activation(n: &mut Network, g: &mut Generator) -> Built {
         _ => {
             let y = n.b.unary(&name, OpKind::Softplus, x)?;
             let y = unary(n, OpKind::Tanh, y)?;
-            let name = n.name();
-            n.b.binary(&name, OpKind::Mul, x, y)?
+            binary(n, OpKind::Mul, x, y)?
         }
     };
     conv(n, y, c, 1)

@@ -1,6 +1,6 @@
 //! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a layout of their own.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, longest_side, pick, unary};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, binary, channels, longest_side, pick, unary};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -166,8 +166,7 @@ fn squeeze_excite(n: &mut Network, g: &mut Generator) -> Built {
     let y = unary(n, OpKind::Relu, y)?;
     let y = conv(n, y, c, 1, 1, 1)?;
     let gate = unary(n, pick(g, &[Gate::Sigmoid, Gate::Hard]).kind(), y)?;
-    let name = n.name();
-    let y = n.b.binary(&name, OpKind::Mul, x, gate)?;
+    let y = binary(n, OpKind::Mul, x, gate)?;
     conv(n, y, c, 1, 1, 1)
 }
 
@@ -239,8 +238,7 @@ fn arithmetic(n: &mut Network, g: &mut Generator) -> Built {
         1 => n.b.weight("scale", TensorSpec::f32([1, c, 1, 1])),
         _ => n.b.scalar("number", x, 1.5)?,
     };
-    let name = n.name();
-    let y = n.b.binary(&name, kind, x, other)?;
+    let y = binary(n, kind, x, other)?;
     unary(n, OpKind::Sigmoid, y)
 }
 
@@ -266,8 +264,7 @@ fn split(n: &mut Network, g: &mut Generator) -> Built {
     let pieces = n.b.op_many(&name, OpKind::Split, attributes, &[x])?;
     let mut sum = pieces[0];
     for &piece in &pieces[1..] {
-        let name = n.name();
-        sum = n.b.binary(&name, OpKind::Add, sum, piece)?;
+        sum = binary(n, OpKind::Add, sum, piece)?;
     }
     conv(n, sum, c, 1, 1, 1)
 }

@@ -6,7 +6,7 @@ use super::{
     images::{conv, resized},
     pick,
     rearrangements::cut,
-    transposed, unary, written,
+    reshaped, transposed, unary, written,
 };
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec};
@@ -65,8 +65,7 @@ fn branch_sum(n: &mut Network, g: &mut Generator) -> Built {
     let y = unary(n, OpKind::Relu, x)?;
     let mut parts = Vec::new();
     for part in [x, y] {
-        let name = n.name();
-        parts.push(n.b.reshape(&name, part, &[1, 1, c, side, side])?);
+        parts.push(reshaped(n, part, &[1, 1, c, side, side])?);
     }
     let [a, b] = [n.name(), n.name()];
     let y = n.b.concat(&a, &parts, 1)?;
@@ -91,8 +90,7 @@ fn tokens_last(n: &mut Network, g: &mut Generator) -> Built {
     let (count, heads, d) = (between(g, 49, 1024), between(g, 1, 12), pick(g, &[16usize, 32, 32, 48, 64]));
     let parts = pick(g, &[1usize, 2, 3, 3]);
     let x = written(n, [1, count, parts, heads, d])?;
-    let name = n.name();
-    let y = n.b.transpose(&name, x, &[2, 0, 3, 4, 1])?;
+    let y = transposed(n, x, &[2, 0, 3, 4, 1])?;
     unary(n, OpKind::Abs, y)
 }
 

@@ -1,6 +1,6 @@
 //! Operators that only move elements: permutations of any kind, rolls, shuffles, strided cuts, gathers, padding and masks.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, convolved, longest_side, pick, unary, written};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, concat, convolved, longest_side, pick, transposed, unary, written};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, ConstantData, GraphError, OpKind, Precision, TensorSpec, ValueId};
 
@@ -43,8 +43,7 @@ fn any_permutation(n: &mut Network, g: &mut Generator) -> Built {
         left /= *extent;
     }
     let x = written(n, shape)?;
-    let name = n.name();
-    let y = n.b.transpose(&name, x, &perm)?;
+    let y = transposed(n, x, &perm)?;
     unary(n, OpKind::Abs, y)
 }
 
@@ -67,8 +66,7 @@ fn patch_merging(n: &mut Network, g: &mut Generator) -> Built {
     for (row, column) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
         parts.push(cut(n, x, &[(1, row, h, 2), (2, column, w, 2)])?);
     }
-    let name = n.name();
-    let y = n.b.concat(&name, &parts, 3)?;
+    let y = concat(n, &parts, 3)?;
     unary(n, OpKind::Abs, y)
 }
 
@@ -78,8 +76,7 @@ fn roll(n: &mut Network, g: &mut Generator) -> Built {
     for axis in [1, 2] {
         let by = between(g, 1, shape[axis] / 2);
         let (head, tail) = (cut(n, x, &[(axis, 0, by, 1)])?, cut(n, x, &[(axis, by, shape[axis], 1)])?);
-        let name = n.name();
-        x = n.b.concat(&name, &[tail, head], axis)?;
+        x = concat(n, &[tail, head], axis)?;
     }
     unary(n, OpKind::Abs, x)
 }
@@ -178,7 +175,6 @@ fn token_concat(n: &mut Network, g: &mut Generator) -> Built {
     for _ in 0..pick(g, &[1, 1, 2, 3]) {
         parts.push(unary(n, OpKind::Neg, x)?);
     }
-    let name = n.name();
-    let y = n.b.concat(&name, &parts, pick(g, &[1, 2]))?;
+    let y = concat(n, &parts, pick(g, &[1, 2]))?;
     unary(n, OpKind::Abs, y)
 }

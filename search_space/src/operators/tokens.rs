@@ -1,6 +1,6 @@
 //! Operators on tokens `[1, N, C]`, and on heads of tokens `[1, heads, N, d]`.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, unary};
+use super::{Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, transposed, unary};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -177,8 +177,7 @@ fn arithmetic(n: &mut Network, g: &mut Generator) -> Built {
         }
         _ => n.b.scalar("number", x, 1.5)?,
     };
-    let name = n.name();
-    let y = n.b.binary(&name, kind, x, other)?;
+    let y = binary(n, kind, x, other)?;
     unary(n, OpKind::Abs, y)
 }
 
@@ -207,8 +206,7 @@ fn permutation(n: &mut Network, g: &mut Generator) -> Built {
     }
     let x = n.b.input("x", TensorSpec::f32(shape));
     let x = unary(n, OpKind::Abs, x)?;
-    let name = n.name();
-    let y = n.b.transpose(&name, x, perm)?;
+    let y = transposed(n, x, perm)?;
     unary(n, OpKind::Abs, y)
 }
 
