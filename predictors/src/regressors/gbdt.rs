@@ -99,4 +99,24 @@ mod tests {
             assert!(error < if n > 100 { 0.02 } else { 0.2 }, "{n} rows: {error}");
         }
     }
+
+    /// With OpenMP this crashes: one thread's `num_threads` is every other's, between making its buffers and filling them too.
+    #[test]
+    fn lightgbm_trains_on_several_threads_at_once() {
+        const COLUMNS: usize = 40;
+        const ROWS: usize = 1500;
+        let x: Vec<f64> = (0..ROWS * COLUMNS).map(|i| f64::from(i * 48271 % 1021 < 60) * (i % 7) as f64).collect();
+        let y: Vec<f32> = (0..ROWS).map(|i| (i % 13) as f32).collect();
+        let parameters = json!({ "num_iterations": 2, "num_threads": 1, "verbosity": -1, "force_row_wise": true });
+        let model = || {
+            let dataset = Dataset::from_slice(&x, &y, COLUMNS as i32, true).expect("data");
+            Booster::train(dataset, &parameters).and_then(|booster| booster.save_string()).expect("trains")
+        };
+        let alone = model();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..100).for_each(|_| assert!(model() == alone)));
+            }
+        });
+    }
 }
