@@ -103,9 +103,7 @@ impl Graph {
     /// [`GraphError`] for a cycle, a value that nothing provides, or one provided twice.
     pub fn new(name: impl Into<String>, mut values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Result<Self, GraphError> {
         let producer = producers(&values, &nodes)?;
-        let order = topological_order(&values, &nodes, &producer)?;
-        let mut slots: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
-        let nodes: Vec<Node> = order.into_iter().filter_map(|i| slots[i].take()).collect();
+        let nodes = if is_sorted(&values, &nodes, &producer)? { nodes } else { sort(nodes, &producer)? };
         for (index, node) in nodes.iter().enumerate() {
             for output in &node.outputs {
                 values[output.0 as usize].source = ValueSource::Node(index as u32);
@@ -229,18 +227,25 @@ impl Node {
     /// A node whose [`OpSpec`] is put together from the values it reads and provides.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: OpKind, attributes: Attributes, values: &[Value], inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
-        let op = OpSpec { kind, attributes, inputs: Vec::with_capacity(inputs.len()), outputs: Vec::with_capacity(outputs.len()) };
-        let mut node = Self { name: name.into(), op, written: None, inputs, outputs };
+        let mut node = Self::in_parts(name, kind, attributes, inputs, outputs);
         node.put_together(values);
         node
+    }
+
+    /// A node whose [`OpSpec`] has no tensors before it is [put together](Self::put_together).
+    pub(crate) fn in_parts(name: impl Into<String>, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
+        let op = OpSpec { kind, attributes, inputs: Vec::new(), outputs: Vec::new() };
+        Self { name: name.into(), op, written: None, inputs, outputs }
     }
 
     /// Takes the tensors of its [`OpSpec`] anew from the values it reads and provides. How a file spelled it is forgotten.
     pub(crate) fn put_together(&mut self, values: &[Value]) {
         let operand = |v: &Value| v.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(v.source, ValueSource::Constant(_)) });
         self.op.inputs.clear();
+        self.op.inputs.reserve_exact(self.inputs.len());
         self.op.inputs.extend(self.inputs.iter().filter_map(|id| operand(&values[id.0 as usize])));
         self.op.outputs.clear();
+        self.op.outputs.reserve_exact(self.outputs.len());
         self.op.outputs.extend(self.outputs.iter().filter_map(|id| values[id.0 as usize].tensor.clone()));
         self.written = None;
     }
@@ -259,7 +264,8 @@ fn producers(values: &[Value], nodes: &[Node]) -> Result<Vec<Option<usize>>, Gra
     Ok(producer)
 }
 
-fn topological_order(values: &[Value], nodes: &[Node], producer: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
+/// Whether each node comes after those it reads from.
+fn is_sorted(values: &[Value], nodes: &[Node], producer: &[Option<usize>]) -> Result<bool, GraphError> {
     let mut sorted = true;
     for (index, node) in nodes.iter().enumerate() {
         for input in &node.inputs {
@@ -273,10 +279,10 @@ fn topological_order(values: &[Value], nodes: &[Node], producer: &[Option<usize>
             }
         }
     }
-    if sorted { Ok((0..nodes.len()).collect()) } else { sort(nodes, producer) }
+    Ok(sorted)
 }
 
-fn sort(nodes: &[Node], producer: &[Option<usize>]) -> Result<Vec<usize>, GraphError> {
+fn sort(nodes: Vec<Node>, producer: &[Option<usize>]) -> Result<Vec<Node>, GraphError> {
     let mut waits = vec![0usize; nodes.len()];
     let mut readers = vec![Vec::new(); nodes.len()];
     for (index, node) in nodes.iter().enumerate() {
@@ -300,5 +306,6 @@ fn sort(nodes: &[Node], producer: &[Option<usize>]) -> Result<Vec<usize>, GraphE
         let stuck = (0..nodes.len()).find(|&i| waits[i] > 0).unwrap_or(0);
         return Err(GraphError::Cycle { node: nodes[stuck].name.clone() });
     }
-    Ok(order)
+    let mut slots: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+    Ok(order.into_iter().filter_map(|i| slots[i].take()).collect())
 }

@@ -335,10 +335,22 @@ impl Attributes {
         self.with(name, Attribute::Ints(Ints::from_slice(value.as_ref())))
     }
 
+    /// The attribute of that name. There are a few at most: they are looked at one after the other.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Attribute> {
+        self.0.iter().find(|(key, _)| key.as_str() == name).map(|(_, value)| value)
+    }
+
+    /// Whether there is an attribute of that name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
     /// The integer of that name.
     #[must_use]
     pub fn int(&self, name: &str) -> Option<i64> {
-        match self.0.get(name)? {
+        match self.get(name)? {
             Attribute::Int(v) => Some(*v),
             _ => None,
         }
@@ -347,7 +359,7 @@ impl Attributes {
     /// The number of that name, integers included.
     #[must_use]
     pub fn float(&self, name: &str) -> Option<f64> {
-        match self.0.get(name)? {
+        match self.get(name)? {
             Attribute::Float(v) => Some(*v),
             Attribute::Int(v) => Some(*v as f64),
             _ => None,
@@ -357,7 +369,7 @@ impl Attributes {
     /// The text of that name.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.0.get(name)? {
+        match self.get(name)? {
             Attribute::Text(v) => Some(v),
             _ => None,
         }
@@ -366,7 +378,7 @@ impl Attributes {
     /// The integers of that name; empty when there are none.
     #[must_use]
     pub fn ints(&self, name: &str) -> &[i64] {
-        match self.0.get(name) {
+        match self.get(name) {
             Some(Attribute::Ints(v)) => v,
             _ => &[],
         }

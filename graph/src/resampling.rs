@@ -22,7 +22,7 @@ impl Sampling {
             return Err("an antialiased resize is not known".to_owned());
         }
         let text = |name: &str, default: &str| a.text(name).unwrap_or(default).to_owned();
-        let scales = match a.0.get("scales") {
+        let scales = match a.get("scales") {
             Some(Attribute::Floats(v)) => v.clone(),
             _ => Vec::new(),
         };

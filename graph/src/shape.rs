@@ -141,7 +141,7 @@ fn dimension(value: i128) -> Result<usize, String> {
 
 /// The non-negative integers of attribute `name`; an error when it is not there.
 fn sizes(a: &Attributes, name: &str) -> Result<Shape, String> {
-    match a.0.get(name) {
+    match a.get(name) {
         Some(Attribute::Ints(v)) => v.iter().map(|&d| dimension(i128::from(d))).collect(),
         _ => Err(format!("attribute `{name}` is missing or not a list of integers")),
     }

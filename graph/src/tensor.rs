@@ -101,7 +101,7 @@ impl fmt::Display for MemoryFormat {
 pub type Shape = SmallVec<[usize; 4]>;
 
 /// Shape, element type and memory format of one tensor.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TensorSpec {
     /// Extent of each dimension, in elements; empty for a scalar.
     pub shape: Shape,
@@ -110,6 +110,13 @@ pub struct TensorSpec {
     /// Order of the elements in memory.
     #[serde(default, skip_serializing_if = "is_channels_first")]
     pub format: MemoryFormat,
+}
+
+impl Clone for TensorSpec {
+    /// As derived, but all dimensions at once.
+    fn clone(&self) -> Self {
+        Self { shape: SmallVec::from_slice(&self.shape), ..*self }
+    }
 }
 
 fn is_channels_first(format: &MemoryFormat) -> bool {

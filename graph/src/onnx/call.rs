@@ -2,12 +2,12 @@
 
 use super::onnxruntime_domain::Mapped;
 use super::payload::Limits;
-use super::proto::{AttributeProto, NodeProto};
+use super::view::{AttributeView, NodeView};
 use crate::{Attribute, Attributes, ConstantData, OpKind, TensorSpec, Value, ValueSource};
 
 /// A node and what it reads.
 pub(super) struct Call<'a> {
-    pub node: &'a NodeProto,
+    pub node: &'a NodeView<'a>,
     pub opset: i64,
     /// Parallel to `node.input`; `None` for an omitted optional input. Every tensor is known.
     pub inputs: &'a [Option<&'a Value>],
@@ -55,20 +55,20 @@ impl<'a> Call<'a> {
         self.constant.get(index).copied().unwrap_or(false)
     }
 
-    pub fn attribute(&self, name: &str) -> Option<&'a AttributeProto> {
+    pub fn attribute(&self, name: &str) -> Option<&'a AttributeView<'a>> {
         self.node.attribute.iter().find(|a| a.name == name)
     }
 
     pub fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i())
+        self.attribute(name).map(|a| a.i)
     }
 
     pub fn float(&self, name: &str) -> Option<f64> {
-        self.attribute(name).map(|a| f64::from(a.f()))
+        self.attribute(name).map(|a| f64::from(a.f))
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {
-        self.attribute(name).and_then(|a| std::str::from_utf8(&a.s).ok())
+        self.attribute(name).and_then(|a| std::str::from_utf8(a.s).ok())
     }
 
     /// The attributes of these names that the node has, as they are. A `*` in front marks floats, a `$` text, a `#` lists of integers.
@@ -78,10 +78,10 @@ impl<'a> Call<'a> {
             let name = marked.trim_start_matches(['*', '$', '#']);
             let Some(a) = self.attribute(name) else { continue };
             let value = match marked.as_bytes().first() {
-                Some(b'*') => Attribute::Float(f64::from(a.f())),
-                Some(b'$') => Attribute::Text(String::from_utf8_lossy(&a.s).into_owned()),
+                Some(b'*') => Attribute::Float(f64::from(a.f)),
+                Some(b'$') => Attribute::Text(String::from_utf8_lossy(a.s).into_owned()),
                 Some(b'#') => Attribute::Ints(a.ints.as_slice().into()),
-                _ => Attribute::Int(a.i()),
+                _ => Attribute::Int(a.i),
             };
             attributes.set(name, value);
         }

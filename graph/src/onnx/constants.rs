@@ -4,7 +4,7 @@
 //! longer in the [`Graph`], and its values are nowhere: [`Constants::computed`] gives the graph that computes it, for the engine to run once.
 
 use super::proto::{DimensionProto, GraphProto, ModelProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto};
-use super::{OnnxError, ReadOptions, payload, prune::prune, reader};
+use super::{OnnxError, ReadOptions, payload, prune::prune};
 use crate::{Graph, GraphError, Precision, TensorSpec, ValueId};
 use prost::Message;
 use std::{
@@ -43,7 +43,7 @@ impl Constants {
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<(TensorSpec, Cow<'_, [u8]>)> {
         let tensor = self.tensor(name)?;
-        let spec = payload::spec(tensor).ok().flatten()?;
+        let spec = payload::spec(&tensor.into()).ok().flatten()?;
         let bytes = if tensor.raw_data.is_empty() { Cow::Owned(typed(tensor, spec.precision)) } else { Cow::Borrowed(tensor.raw_data.as_slice()) };
         (bytes.len() as u64 == spec.size_bytes()).then_some((spec, bytes))
     }
@@ -74,7 +74,7 @@ impl Constants {
         graph.node = nodes.into_iter().map(|index| self.graph.node[index].clone()).collect();
         graph.input.extend(self.graph.input.iter().filter(|i| seen.contains(i.name.as_str()) && !self.initializers.contains_key(&i.name)).cloned());
         let model = ModelProto { graph: Some(graph), ..self.model.clone() };
-        let read = reader::read(Path::new(name), name, &model, &ReadOptions::default(), payload::Limits::COMPUTED)?;
+        let read = super::read(Path::new(name), name, &model.encode_to_vec(), &ReadOptions::default(), payload::Limits::COMPUTED)?;
         only_inputs_that_are_read(read).map_err(|source| OnnxError::Graph { path: name.into(), source })
     }
 

@@ -1,6 +1,6 @@
 //! Declared shapes: of the model's inputs, where every dimension must be known, and of values behind unsupported operators.
 
-use super::proto::{DimensionProto, TensorTypeProto, ValueInfoProto};
+use super::view::{DimensionView, TensorTypeView, ValueInfoView};
 use super::{OnnxError, ReadOptions, payload};
 use crate::{TensorSpec, shape};
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`OnnxError::Dynamic`] for a dimension without a value, [`OnnxError::Format`] for an input that is no tensor.
-pub(super) fn input(path: &Path, info: &ValueInfoProto, options: &ReadOptions) -> Result<TensorSpec, OnnxError> {
-    let name = &info.name;
+pub(super) fn input(path: &Path, info: &ValueInfoView<'_>, options: &ReadOptions) -> Result<TensorSpec, OnnxError> {
+    let name = info.name;
     let wrong = |reason: String| OnnxError::Format { path: path.to_owned(), reason: format!("input `{name}` {reason}") };
     let tensor = tensor_type(info).ok_or_else(|| wrong("is no tensor".to_owned()))?;
     let precision = payload::precision(tensor.elem_type).ok_or_else(|| wrong(format!("has element type {}, which is not supported", tensor.elem_type)))?;
@@ -29,28 +29,28 @@ pub(super) fn input(path: &Path, info: &ValueInfoProto, options: &ReadOptions) -
 }
 
 /// The tensor a value was declared to be, if every dimension is known.
-pub(super) fn declared(info: &ValueInfoProto, options: &ReadOptions) -> Option<TensorSpec> {
+pub(super) fn declared(info: &ValueInfoView<'_>, options: &ReadOptions) -> Option<TensorSpec> {
     let tensor = tensor_type(info)?;
     let dims = tensor.shape.as_ref()?.dim.iter().enumerate().map(|(index, dim)| match dim.dim_value {
         Some(v) => usize::try_from(v).ok(),
-        None => given(&info.name, index, dim, options),
+        None => given(info.name, index, dim, options),
     });
     let dims: Vec<usize> = dims.collect::<Option<_>>()?;
     shape::check(&dims).ok()?;
     Some(TensorSpec::new(dims, payload::precision(tensor.elem_type)?))
 }
 
-fn tensor_type(info: &ValueInfoProto) -> Option<&TensorTypeProto> {
+fn tensor_type<'a>(info: &'a ValueInfoView<'a>) -> Option<&'a TensorTypeView<'a>> {
     info.r#type.as_ref()?.tensor_type.as_ref()
 }
 
 /// The caller's value for a dimension: by its symbol, or by `input:index`.
-fn given(input: &str, index: usize, dim: &DimensionProto, options: &ReadOptions) -> Option<usize> {
-    let by_symbol = dim.dim_param.as_ref().and_then(|symbol| options.dimensions.get(symbol));
+fn given(input: &str, index: usize, dim: &DimensionView<'_>, options: &ReadOptions) -> Option<usize> {
+    let by_symbol = dim.dim_param.and_then(|symbol| options.dimensions.get(symbol));
     by_symbol.or_else(|| options.dimensions.get(&format!("{input}:{index}"))).copied().filter(|&v| v > 0)
 }
 
-fn dynamic(path: &Path, input: &str, index: usize, dim: &DimensionProto) -> OnnxError {
-    let symbol = dim.dim_param.clone().filter(|s| !s.is_empty()).unwrap_or_else(|| format!("{input}:{index}"));
+fn dynamic(path: &Path, input: &str, index: usize, dim: &DimensionView<'_>) -> OnnxError {
+    let symbol = dim.dim_param.filter(|s| !s.is_empty()).map_or_else(|| format!("{input}:{index}"), str::to_owned);
     OnnxError::Dynamic { path: path.to_owned(), input: input.to_owned(), index, symbol }
 }

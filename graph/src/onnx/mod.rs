@@ -1,8 +1,8 @@
 //! ONNX in and out.
 //!
-//! Reading: [`read_file`] decodes (`proto`), takes shapes and small values of initializers (`payload`) and of inputs (`dimensions`), maps each node to
-//! an [`crate::OpKind`] (`operators`, `onnxruntime_domain`), infers its outputs ([`crate::shape`]), folds what is known beforehand (`fold`), and drops
-//! what nothing needs (`prune`). An operator that is not known stays as `Unsupported`, by name.
+//! Reading: [`read_file`] looks at the file's messages (`view`), takes shapes and small values of initializers (`payload`) and of inputs
+//! (`dimensions`), maps each node to an [`crate::OpKind`] (`operators`, `onnxruntime_domain`), infers its outputs ([`crate::shape`]), folds what is
+//! known beforehand (`fold`), and drops what nothing needs (`prune`). An operator that is not known stays as `Unsupported`, by name.
 
 mod call;
 mod constants;
@@ -17,7 +17,9 @@ pub mod proto;
 mod prune;
 pub(crate) mod quantized;
 mod reader;
+mod view;
 mod weights;
+mod wire;
 mod writer;
 
 pub use constants::Constants;
@@ -27,7 +29,6 @@ pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 
 use crate::{Graph, GraphError, TensorSpec};
 use payload::Limits;
-use prost::Message;
 use std::path::{Path, PathBuf};
 
 /// Why a file could not be read or written.
@@ -95,7 +96,7 @@ pub(crate) fn seeded_weight(name: &str, tensor: &TensorSpec, seed: u64) -> Vec<f
 
 fn read(path: &Path, name: &str, bytes: &[u8], options: &ReadOptions, limits: Limits) -> Result<Graph, OnnxError> {
     let foreign = |reason: String| OnnxError::NotOnnx { path: path.to_owned(), reason };
-    let model = proto::ModelProto::decode(bytes).map_err(|error| match foreign::looks_like(bytes) {
+    let model: view::ModelView<'_> = view::decode(bytes).map_err(|error| match foreign::looks_like(bytes) {
         Some(what) => foreign(format!("this looks like {what}")),
         None => foreign(format!("the file is damaged or truncated ({error})")),
     })?;

@@ -3,8 +3,8 @@
 //! They become the operators that [`crate::lowering::onnxruntime`] forecasts for the same kernels, attribute by attribute. Shapes of blocked
 //! tensors have their channels padded to the block of this machine; such a model is to be read on the kind of machine that saved it.
 
-use super::proto::NodeProto;
 use super::quantized;
+use super::view::NodeView;
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, TensorSpec, Value, ValueSource, lowering::onnxruntime, shape};
 
 /// What a node of a foreign domain is in vitempo's terms.
@@ -22,9 +22,9 @@ pub(super) struct Mapped {
 
 /// Maps one node. `inputs` are parallel to `node.input`, `None` for an omitted optional input; the payload of a small constant is in its
 /// [`crate::ValueSource`]. All inputs that are there have a known tensor. `None`: not known here; the node is then unsupported, by name.
-pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped> {
+pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapped> {
     let call = Call { node, inputs };
-    match (node.domain.as_str(), node.op_type.as_str()) {
+    match (node.domain, node.op_type) {
         ("com.microsoft.nchwc", op) => call.blocked(op),
         ("com.microsoft", op) => call.fused(op).or_else(|| quantized::map(node, inputs)),
         _ => None,
@@ -32,17 +32,17 @@ pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped>
 }
 
 struct Call<'a> {
-    node: &'a NodeProto,
+    node: &'a NodeView<'a>,
     inputs: &'a [Option<&'a Value>],
 }
 
 impl Call<'_> {
     fn int(&self, name: &str) -> Option<i64> {
-        self.node.attribute.iter().find(|a| a.name == name).map(|a| a.i())
+        self.node.attribute.iter().find(|a| a.name == name).map(|a| a.i)
     }
 
     fn float(&self, name: &str) -> Option<f64> {
-        self.node.attribute.iter().find(|a| a.name == name).map(|a| f64::from(a.f()))
+        self.node.attribute.iter().find(|a| a.name == name).map(|a| f64::from(a.f))
     }
 
     fn ints(&self, name: &str) -> &[i64] {
@@ -51,7 +51,7 @@ impl Call<'_> {
 
     fn text(&self, name: &str) -> Option<String> {
         let attribute = self.node.attribute.iter().find(|a| a.name == name)?;
-        String::from_utf8(attribute.s.clone()).ok()
+        std::str::from_utf8(attribute.s).ok().map(str::to_owned)
     }
 
     fn tensor(&self, index: usize) -> Option<&TensorSpec> {

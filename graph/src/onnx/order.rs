@@ -1,6 +1,6 @@
 //! Topological order of a file's nodes, for files that do not keep it.
 
-use super::proto::GraphProto;
+use super::view::GraphView;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -9,13 +9,13 @@ use std::collections::{BinaryHeap, HashMap};
 ///
 /// # Errors
 /// The index of a node on a cycle.
-pub(super) fn topological(graph: &GraphProto) -> Result<Vec<usize>, usize> {
-    let outputs = graph.node.iter().enumerate().flat_map(|(i, n)| n.output.iter().filter(|o| !o.is_empty()).map(move |o| (o.as_str(), i)));
+pub(super) fn topological(graph: &GraphView<'_>) -> Result<Vec<usize>, usize> {
+    let outputs = graph.node.iter().enumerate().flat_map(|(i, n)| n.output.iter().filter(|o| !o.is_empty()).map(move |&o| (o, i)));
     let producer: HashMap<&str, usize> = outputs.collect();
     let mut waits = vec![0usize; graph.node.len()];
     let mut readers = vec![Vec::new(); graph.node.len()];
     for (index, node) in graph.node.iter().enumerate() {
-        for &from in node.input.iter().filter_map(|name| producer.get(name.as_str())) {
+        for &from in node.input.iter().filter_map(|name| producer.get(name)) {
             waits[index] += 1;
             readers[from].push(index);
         }

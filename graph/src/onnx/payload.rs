@@ -1,6 +1,6 @@
 //! Initializers: shape and element type always, the values themselves where they are few and in the file.
 
-use super::proto::TensorProto;
+use super::{proto::TensorProto, view::TensorView};
 use crate::{ConstantData, Precision, TensorSpec, shape};
 
 /// How much of the constants a reader looks at.
@@ -46,7 +46,7 @@ pub(super) fn precision(data_type: i32) -> Option<Precision> {
 ///
 /// # Errors
 /// A sentence about a shape that cannot be.
-pub(super) fn spec(tensor: &TensorProto) -> Result<Option<TensorSpec>, String> {
+pub(super) fn spec(tensor: &TensorView<'_>) -> Result<Option<TensorSpec>, String> {
     let dims: Result<Vec<usize>, _> = tensor.dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("it has a dimension of {d}"))).collect();
     let dims = dims?;
     shape::check(&dims)?;
@@ -57,11 +57,11 @@ pub(super) fn spec(tensor: &TensorProto) -> Result<Option<TensorSpec>, String> {
 ///
 /// # Errors
 /// A sentence when there are too few or too many of them.
-pub(super) fn values(tensor: &TensorProto, spec: &TensorSpec, most: u64) -> Result<Option<ConstantData>, String> {
-    if spec.elements() > most || tensor.data_location == 1 || !tensor.external_data.is_empty() {
+pub(super) fn values(tensor: &TensorView<'_>, spec: &TensorSpec, most: u64) -> Result<Option<ConstantData>, String> {
+    if spec.elements() > most || tensor.external {
         return Ok(None);
     }
-    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(&tensor.raw_data, spec)? };
+    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(tensor.raw_data, spec)? };
     match length(&data) as u64 {
         n if n == spec.elements() => Ok(Some(data)),
         0 => Ok(None),
@@ -74,8 +74,9 @@ pub(super) fn values(tensor: &TensorProto, spec: &TensorSpec, most: u64) -> Resu
 /// # Errors
 /// A sentence when they are not there or too few.
 pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String> {
+    let tensor = &TensorView::from(tensor);
     let spec = spec(tensor)?.ok_or_else(|| format!("element type {} is not supported", tensor.data_type))?;
-    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(&tensor.raw_data, &spec)? };
+    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(tensor.raw_data, &spec)? };
     match length(&data) as u64 {
         n if n == spec.elements() => Ok(data),
         n => Err(format!("it holds {n} values, its shape wants {}", spec.elements())),
@@ -112,15 +113,15 @@ fn each<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> 
 }
 
 /// The typed fields an exporter may use instead of raw bytes.
-fn typed(tensor: &TensorProto, precision: Precision) -> ConstantData {
+fn typed(tensor: &TensorView<'_>, precision: Precision) -> ConstantData {
     let from_bits = |convert: fn(u16) -> f64| ConstantData::Floats(tensor.int32_data.iter().map(|&v| convert(v as u16)).collect());
     match precision {
-        Precision::F64 => ConstantData::Floats(tensor.double_data.clone()),
+        Precision::F64 => ConstantData::Floats(tensor.double_data.to_vec()),
         Precision::F32 => ConstantData::Floats(tensor.float_data.iter().map(|&v| f64::from(v)).collect()),
         Precision::F16 => from_bits(half),
         Precision::Bf16 => from_bits(brain),
         Precision::I64 | Precision::I32 if !tensor.uint64_data.is_empty() => ConstantData::Ints(tensor.uint64_data.iter().map(|&v| v as i64).collect()),
-        Precision::I64 => ConstantData::Ints(tensor.int64_data.clone()),
+        Precision::I64 => ConstantData::Ints(tensor.int64_data.to_vec()),
         _ => ConstantData::Ints(tensor.int32_data.iter().map(|&v| i64::from(v)).collect()),
     }
 }
@@ -160,7 +161,10 @@ mod tests {
         let tensor =
             |raw: &[u8], ints: &[i64]| TensorProto { dims: vec![2], data_type: 7, raw_data: raw.to_vec(), int64_data: ints.to_vec(), ..Default::default() };
         let raw: Vec<u8> = [5i64, -1].iter().flat_map(|v| v.to_le_bytes()).collect();
-        let read = |t: TensorProto| values(&t, &spec(&t).ok().flatten().ok_or("no spec")?, 4096);
+        let read = |t: TensorProto| {
+            let t = TensorView::from(&t);
+            values(&t, &spec(&t).ok().flatten().ok_or("no spec")?, 4096)
+        };
         assert_eq!(read(tensor(&raw, &[])), Ok(Some(ConstantData::Ints(vec![5, -1]))));
         assert_eq!(read(tensor(&[], &[7, 8])), Ok(Some(ConstantData::Ints(vec![7, 8]))));
         assert_eq!(read(tensor(&[], &[])), Ok(None));

@@ -66,19 +66,8 @@ pub struct GraphProto {
     pub input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
-    /// Each a [`ValueInfoProto`], left encoded: only values behind operators that vitempo does not know are looked up.
-    #[prost(bytes = "vec", repeated, tag = "13")]
-    pub value_info: Vec<Vec<u8>>,
-}
-
-impl GraphProto {
-    /// The decoded [`GraphProto::value_info`].
-    ///
-    /// # Errors
-    /// The decoder's, of the first that is damaged.
-    pub fn value_infos(&self) -> Result<Vec<ValueInfoProto>, prost::DecodeError> {
-        self.value_info.iter().map(|bytes| ValueInfoProto::decode(bytes.as_slice())).collect()
-    }
+    #[prost(message, repeated, tag = "13")]
+    pub value_info: Vec<ValueInfoProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -142,9 +131,8 @@ pub struct TensorProto {
     pub double_data: Vec<f64>,
     #[prost(uint64, repeated, tag = "11")]
     pub uint64_data: Vec<u64>,
-    /// Each a [`StringStringEntryProto`], left encoded: a graph only asks whether there are any.
-    #[prost(bytes = "vec", repeated, tag = "13")]
-    pub external_data: Vec<Vec<u8>>,
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<StringStringEntryProto>,
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }

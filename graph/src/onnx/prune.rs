@@ -11,24 +11,29 @@ pub(super) struct Pruned {
 }
 
 /// Keeps what the outputs need, unsupported operators with what they need, and all inputs; of float payloads those of at most `kept_floats`. `nodes` are in topological order.
-pub(super) fn prune(values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>, kept_floats: usize) -> Pruned {
+pub(super) fn prune(values: Vec<Value>, mut nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>, kept_floats: usize) -> Pruned {
     let mut needed = vec![false; values.len()];
     for id in outputs.iter().chain(&inputs) {
         needed[id.0 as usize] = true;
     }
-    let mut kept: Vec<Node> = Vec::with_capacity(nodes.len());
-    for mut node in nodes.into_iter().rev() {
-        drop_optional_outputs(&mut node, &values, &needed);
-        let wanted = node.outputs.iter().any(|o| needed[o.0 as usize]) || matches!(node.op.kind, OpKind::Unsupported(_));
-        if wanted {
+    let mut wanted = vec![false; nodes.len()];
+    for (node, wanted) in nodes.iter_mut().zip(&mut wanted).rev() {
+        drop_optional_outputs(node, &values, &needed);
+        *wanted = node.outputs.iter().any(|o| needed[o.0 as usize]) || matches!(node.op.kind, OpKind::Unsupported(_));
+        if *wanted {
             for id in node.inputs.iter().chain(&node.outputs) {
                 needed[id.0 as usize] = true;
             }
-            kept.push(node);
         }
     }
-    kept.reverse();
-    renumber(values, kept, inputs, outputs, &needed, kept_floats)
+    keep(&mut nodes, &wanted);
+    renumber(values, nodes, inputs, outputs, &needed, kept_floats)
+}
+
+/// Keeps the items with a mark.
+fn keep<T>(items: &mut Vec<T>, marks: &[bool]) {
+    let mut marks = marks.iter();
+    items.retain(|_| marks.next().is_some_and(|mark| *mark));
 }
 
 /// Outputs after the first that nobody reads are not computed (the mask of a Dropout), but for operators that always have several.
@@ -42,7 +47,7 @@ fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
     node.op.outputs = node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
 }
 
-fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool], kept_floats: usize) -> Pruned {
+fn renumber(mut values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool], kept_floats: usize) -> Pruned {
     let mut next = 0;
     let new: Vec<u32> = needed
         .iter()
@@ -59,7 +64,7 @@ fn renumber(values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, 
     }
     renew(&mut inputs);
     renew(&mut outputs);
-    let mut values: Vec<Value> = values.into_iter().zip(needed).filter(|(_, needed)| **needed).map(|(value, _)| value).collect();
+    keep(&mut values, needed);
     for value in &mut values {
         if let ValueSource::Constant(Some(ConstantData::Floats(v))) = &value.source
             && v.len() > kept_floats

@@ -5,17 +5,17 @@
 //! pooling that work channels last are said to: their tensors are written N, C, H, W with that memory format, as everywhere.
 
 use super::onnxruntime_domain::Mapped;
-use super::proto::NodeProto;
+use super::view::{AttributeView, NodeView};
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueSource, shape};
 
 /// Marks a mapped operator whose first input and output have their channels last.
 pub(crate) const LAST: &str = "channels_last";
 
 /// Maps one node; inputs as for [`super::onnxruntime_domain::map`]. `None`: not one of these.
-pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped> {
+pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapped> {
     let call = Call { node, inputs };
     let none = Attributes::new;
-    match node.op_type.as_str() {
+    match node.op_type {
         "QLinearConv" => call.mapped(OpKind::Conv, call.window(), &[0, 3, 8], call.precision(7)?, call.is_last()),
         "QLinearMatMul" => call.mapped(call.product(3)?, none(), &[0, 3], call.precision(7)?, false),
         "MatMulIntegerToFloat" => call.mapped(call.product(1)?, none(), &[0, 1, 6], call.precision(2)?, false),
@@ -28,7 +28,7 @@ pub(super) fn map(node: &NodeProto, inputs: &[Option<&Value>]) -> Option<Mapped>
         "QLinearMul" => call.mapped(OpKind::Mul, none(), &[0, 3], call.precision(0)?, false),
         "QLinearSigmoid" => call.mapped(OpKind::Sigmoid, none(), &[0], call.precision(0)?, false),
         "QLinearLeakyRelu" => {
-            let alpha = call.attribute("alpha").map_or(0.01, |a| f64::from(a.f()));
+            let alpha = call.attribute("alpha").map_or(0.01, |a| f64::from(a.f));
             call.mapped(OpKind::LeakyRelu, none().with("alpha", Attribute::Float(alpha)), &[0], call.precision(0)?, false)
         }
         "QLinearSoftmax" => call.mapped(OpKind::Softmax, none().with_int("axis", call.int("axis").unwrap_or(-1)), &[0], call.precision(0)?, false),
@@ -73,17 +73,17 @@ fn channels_last(tensor: &TensorSpec) -> TensorSpec {
 }
 
 struct Call<'a> {
-    node: &'a NodeProto,
+    node: &'a NodeView<'a>,
     inputs: &'a [Option<&'a Value>],
 }
 
 impl Call<'_> {
-    fn attribute(&self, name: &str) -> Option<&super::proto::AttributeProto> {
+    fn attribute(&self, name: &str) -> Option<&AttributeView<'_>> {
         self.node.attribute.iter().find(|a| a.name == name)
     }
 
     fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i())
+        self.attribute(name).map(|a| a.i)
     }
 
     fn is_last(&self) -> bool {
@@ -111,7 +111,7 @@ impl Call<'_> {
     }
 
     fn gemm(&self) -> Attributes {
-        let alpha = self.attribute("alpha").map_or(1.0, |a| f64::from(a.f()));
+        let alpha = self.attribute("alpha").map_or(1.0, |a| f64::from(a.f));
         let set = |name: &str| i64::from(self.int(name) == Some(1));
         Attributes::new().with("alpha", Attribute::Float(alpha)).with_int("trans_a", set("transA")).with_int("trans_b", set("transB"))
     }
@@ -129,7 +129,7 @@ impl Call<'_> {
             }
         }
         if let Some(auto) = self.attribute("auto_pad") {
-            attributes.set("auto_pad", Attribute::Text(String::from_utf8_lossy(&auto.s).into_owned()));
+            attributes.set("auto_pad", Attribute::Text(String::from_utf8_lossy(auto.s).into_owned()));
         }
         attributes
     }

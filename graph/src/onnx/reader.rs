@@ -1,13 +1,14 @@
 //! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything that is known beforehand folded away.
 
-use super::call::{Call, Mapping, Refusal};
+use super::call::{Call, Mapping, Outcome, Refusal};
 use super::fold::{self, Known};
 use super::onnxruntime_domain::{self, Mapped};
 use super::payload::Limits;
-use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use super::view::{self, GraphView, ModelView, NodeView, ValueInfoView};
 use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune, quantized};
-use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape};
+use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape};
 use foldhash::{HashMap, HashMapExt};
+use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -15,10 +16,10 @@ use std::path::Path;
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// Turns a decoded file into a graph named `name`.
-pub(super) fn read(path: &Path, name: &str, model: &ModelProto, options: &ReadOptions, limits: Limits) -> Result<Graph, OnnxError> {
+pub(super) fn read(path: &Path, name: &str, model: &ModelView<'_>, options: &ReadOptions, limits: Limits) -> Result<Graph, OnnxError> {
     let format = |reason: String| OnnxError::Format { path: path.to_owned(), reason };
     let graph = model.graph.as_ref().ok_or_else(|| format("the model has no graph".to_owned()))?;
-    let opset = model.opset_import.iter().find(|o| is_onnx(&o.domain)).map_or(*OPSETS.start(), |o| o.version);
+    let opset = model.opset_import.iter().find(|o| is_onnx(o.domain)).map_or(*OPSETS.start(), |o| o.version);
     if !OPSETS.contains(&opset) {
         return Err(format(format!("operator set {opset} is not supported, only {} to {}", OPSETS.start(), OPSETS.end())));
     }
@@ -37,7 +38,7 @@ fn is_onnx(domain: &str) -> bool {
 
 struct Reader<'a> {
     path: &'a Path,
-    graph: &'a GraphProto,
+    graph: &'a GraphView<'a>,
     opset: i64,
     options: &'a ReadOptions,
     limits: Limits,
@@ -51,16 +52,16 @@ struct Reader<'a> {
     /// Elements of values folded so far.
     folded: usize,
     /// What the file declares of values, once it was asked for.
-    infos: Option<HashMap<String, ValueInfoProto>>,
+    infos: Option<HashMap<&'a str, ValueInfoView<'a>>>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(path: &'a Path, graph: &'a GraphProto, opset: i64, options: &'a ReadOptions, limits: Limits) -> Self {
+    fn new(path: &'a Path, graph: &'a GraphView<'a>, opset: i64, options: &'a ReadOptions, limits: Limits) -> Self {
         let mut names = HashMap::with_capacity(graph.node.len());
         for node in graph.node.iter().filter(|n| !n.name.is_empty()) {
-            names.entry(node.name.as_str()).and_modify(|once| *once = false).or_insert(true);
+            names.entry(node.name).and_modify(|once| *once = false).or_insert(true);
         }
-        let count = graph.initializer.len() + graph.input.len() + graph.node.len();
+        let count = graph.initializer.len() + graph.input.len() + graph.node.iter().map(|n| n.output.len()).sum::<usize>();
         let (ids, values) = (HashMap::with_capacity(count), Vec::with_capacity(count));
         let nodes = Vec::with_capacity(graph.node.len());
         Self { path, graph, opset, options, limits, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), folded: 0, infos: None }
@@ -91,7 +92,7 @@ impl<'a> Reader<'a> {
                 Some(spec) => payload::values(tensor, spec, self.limits.elements).map_err(wrong)?,
                 None => None,
             };
-            self.add(&tensor.name, spec, ValueSource::Constant(data))?;
+            self.add(tensor.name, spec, ValueSource::Constant(data))?;
         }
         Ok(())
     }
@@ -100,11 +101,11 @@ impl<'a> Reader<'a> {
     fn inputs(&mut self) -> Result<(), OnnxError> {
         let initializers = self.ids.len();
         for info in &self.graph.input {
-            if self.ids.get(info.name.as_str()).is_some_and(|id| (id.0 as usize) < initializers) {
+            if self.ids.get(info.name).is_some_and(|id| (id.0 as usize) < initializers) {
                 continue;
             }
             let tensor = dimensions::input(self.path, info, self.options)?;
-            let id = self.add(&info.name, Some(tensor), ValueSource::Input)?;
+            let id = self.add(info.name, Some(tensor), ValueSource::Input)?;
             self.inputs.push(id);
         }
         Ok(())
@@ -114,9 +115,9 @@ impl<'a> Reader<'a> {
         if self.graph.output.is_empty() {
             return Err(self.format("the graph has no outputs".to_owned()));
         }
-        let one = |info: &ValueInfoProto| {
+        let one = |info: &ValueInfoView<'_>| {
             let dangling = || self.format(format!("output `{}` is provided by nothing", info.name));
-            self.ids.get(info.name.as_str()).copied().ok_or_else(dangling)
+            self.ids.get(info.name).copied().ok_or_else(dangling)
         };
         self.graph.output.iter().map(one).collect()
     }
@@ -149,38 +150,41 @@ impl<'a> Reader<'a> {
     }
 
     /// What a node reads, `None` for an omitted input; or the first input that nothing before it provides.
-    fn read(&self, index: usize) -> Result<Vec<Option<ValueId>>, &'a str> {
-        let id = |name: &'a String| if name.is_empty() { Ok(None) } else { self.ids.get(name.as_str()).map(|id| Some(*id)).ok_or(name.as_str()) };
+    fn read(&self, index: usize) -> Result<SmallVec<[Option<ValueId>; 4]>, &'a str> {
+        let id = |&name: &&'a str| if name.is_empty() { Ok(None) } else { self.ids.get(name).map(|id| Some(*id)).ok_or(name) };
         self.graph.node[index].input.iter().map(id).collect()
     }
 
     /// How messages name a node.
     fn label(&self, index: usize) -> String {
         let node = &self.graph.node[index];
-        if node.name.is_empty() { format!("{}_{index}", node.op_type) } else { node.name.clone() }
+        if node.name.is_empty() { format!("{}_{index}", node.op_type) } else { node.name.to_owned() }
     }
 
     fn node(&mut self, index: usize, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
-        let proto = &self.graph.node[index];
         let unknown = ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
         if let Some(value) = unknown {
             let reason = format!("the shape of its input `{}` is not known", value.name);
             return self.unsupported(index, ids, Some(reason));
         }
-        let inputs: Vec<Option<&Value>> = ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
-        let constant: Vec<bool> = ids.iter().map(|id| id.is_some_and(|id| self.is_weight(id))).collect();
-        let mapping = if is_onnx(&proto.domain) {
-            operators::map(&Call { node: proto, opset: self.opset, inputs: &inputs, constant: &constant, limits: self.limits })
-        } else {
-            Ok(onnxruntime_domain::map(proto, &inputs).map(Mapping::Operator))
-        };
-        match mapping {
+        match self.mapping(index, ids) {
             Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, ids),
             Ok(Some(Mapping::Constant(tensor, data))) => self.constants(index, vec![tensor], Some(vec![data])),
             Ok(None) => self.unsupported(index, ids, None),
             Err(Refusal::RunTime(reason)) => self.unsupported(index, ids, Some(reason)),
             Err(Refusal::Invalid(reason)) => Err(self.node_error(index, reason)),
             Err(Refusal::Absent(initializer)) => Err(OnnxError::AbsentValues { path: self.path.to_owned(), node: self.label(index), initializer }),
+        }
+    }
+
+    fn mapping(&self, index: usize, ids: &[Option<ValueId>]) -> Outcome {
+        let node = &self.graph.node[index];
+        let inputs: SmallVec<[Option<&Value>; 4]> = ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
+        let constant: SmallVec<[bool; 8]> = ids.iter().map(|id| id.is_some_and(|id| self.is_weight(id))).collect();
+        if is_onnx(node.domain) {
+            operators::map(&Call { node, opset: self.opset, inputs: &inputs, constant: &constant, limits: self.limits })
+        } else {
+            Ok(onnxruntime_domain::map(node, &inputs).map(Mapping::Operator))
         }
     }
 
@@ -207,7 +211,7 @@ impl<'a> Reader<'a> {
             let data = self.evaluated(&kind, &attributes, &operands, &outputs);
             return self.constants(index, outputs, data);
         }
-        self.push(index, kind, attributes, operands, outputs)
+        self.push(index, OpSpec { kind, attributes, inputs: specs, outputs }, operands)
     }
 
     /// A constant, or a quantised constant behind its DequantizeLinear.
@@ -252,10 +256,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn push(&mut self, index: usize, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, tensors: Vec<TensorSpec>) -> Result<(), OnnxError> {
+    fn push(&mut self, index: usize, mut op: OpSpec, inputs: Vec<ValueId>) -> Result<(), OnnxError> {
         let graph = self.graph;
         let source = ValueSource::Node(self.nodes.len() as u32);
-        let mut tensors = tensors.into_iter();
+        let mut tensors = std::mem::take(&mut op.outputs).into_iter();
         let mut outputs = Vec::with_capacity(1);
         for name in &graph.node[index].output {
             let tensor = tensors.next();
@@ -268,18 +272,17 @@ impl<'a> Reader<'a> {
             }
         }
         let name = self.node_name(index);
-        let written = written(&graph.node[index]);
-        let mut node = Node { written, ..Node::new(name, kind, attributes, &self.values, inputs, outputs) };
-        quantized::speak_channels_first(&mut node.op);
-        self.nodes.push(node);
+        op.outputs = outputs.iter().filter_map(|id| self.values[id.0 as usize].tensor.clone()).collect();
+        quantized::speak_channels_first(&mut op);
+        self.nodes.push(Node { name, op, written: written(&graph.node[index]), inputs, outputs });
         Ok(())
     }
 
     /// An operator vitempo cannot follow: it stays, by name, with the shapes the file declares.
     fn unsupported(&mut self, index: usize, ids: &[Option<ValueId>], reason: Option<String>) -> Result<(), OnnxError> {
         let graph = self.graph;
-        let NodeProto { op_type, domain, output, .. } = &graph.node[index];
-        let operator = if is_onnx(domain) { op_type.clone() } else { format!("{domain}:{op_type}") };
+        let NodeView { op_type, domain, output, .. } = &graph.node[index];
+        let operator = if is_onnx(domain) { (*op_type).to_owned() } else { format!("{domain}:{op_type}") };
         let attributes = reason.map_or_else(Attributes::new, |r| Attributes::new().with("reason", Attribute::Text(r)));
         let source = ValueSource::Node(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(output.len());
@@ -302,16 +305,17 @@ impl<'a> Reader<'a> {
         Ok(info.and_then(|info| dimensions::declared(info, self.options)))
     }
 
-    fn read_infos(&self) -> Result<HashMap<String, ValueInfoProto>, OnnxError> {
-        let between = self.graph.value_infos().map_err(|error| self.format(format!("the shapes it declares are damaged ({error})")))?;
-        Ok(between.into_iter().chain(self.graph.output.iter().cloned()).map(|info| (info.name.clone(), info)).collect())
+    fn read_infos(&self) -> Result<HashMap<&'a str, ValueInfoView<'a>>, OnnxError> {
+        let between: Result<Vec<ValueInfoView<'_>>, String> = self.graph.value_info.iter().map(|bytes| view::decode(bytes)).collect();
+        let between = between.map_err(|error| self.format(format!("the shapes it declares are damaged ({error})")))?;
+        Ok(between.into_iter().chain(self.graph.output.iter().cloned()).map(|info| (info.name, info)).collect())
     }
 
     /// The node's own name where it has one of its own, else operator and index.
     fn node_name(&mut self, index: usize) -> String {
         let proto = &self.graph.node[index];
-        if self.names.get(proto.name.as_str()) == Some(&true) {
-            return proto.name.clone();
+        if self.names.get(proto.name) == Some(&true) {
+            return proto.name.to_owned();
         }
         let mut name = format!("{}_{index}", proto.op_type);
         while self.names.contains_key(name.as_str()) || self.generated.contains(&name) {
@@ -322,13 +326,13 @@ impl<'a> Reader<'a> {
     }
 }
 /// How the file spells a reshape.
-fn written(node: &NodeProto) -> Option<Written> {
-    match node.op_type.as_str() {
+fn written(node: &NodeView<'_>) -> Option<Written> {
+    match node.op_type {
         "Squeeze" => Some(Written::Squeeze),
         "Unsqueeze" => Some(Written::Unsqueeze),
         "Flatten" => Some(Written::Flatten),
-        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i() != 0) => Some(Written::ReshapeAllowingZero),
-        "Pad" if node.input.get(2).is_some_and(String::is_empty) => Some(Written::PadWithEmptyValue),
+        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i != 0) => Some(Written::ReshapeAllowingZero),
+        "Pad" if node.input.get(2).is_some_and(|name| name.is_empty()) => Some(Written::PadWithEmptyValue),
         _ => None,
     }
 }

@@ -12,9 +12,8 @@
 
 pub(super) mod fill;
 mod tensors;
-mod wire;
 
-use super::OnnxError;
+use super::{OnnxError, wire};
 use crate::Precision;
 use fill::Distribution;
 use std::fs::File;

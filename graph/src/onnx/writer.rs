@@ -100,7 +100,7 @@ fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {
         name: graph.name().to_owned(),
         input: infos(graph, inputs),
         output: infos(graph, graph.outputs()),
-        value_info: infos(graph, &between(graph)).iter().map(Message::encode_to_vec).collect(),
+        value_info: infos(graph, &between(graph)),
         node: emitter.nodes,
         initializer,
         ..GraphProto::default()

@@ -1,9 +1,10 @@
 //! [`Rewriter`]: a graph while it is being rewritten. The one engine behind [`crate::patterns`] and [`crate::lowering`].
 //!
 //! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes keep their index until the end;
-//! a removed node leaves a hole. [`Rewriter::finish`] drops what nobody reads any more and puts the operators' specs together anew.
+//! a removed node leaves a hole. What tensors look like is told by the values; operators' specs have none until [`Rewriter::finish`], which drops what
+//! nobody reads any more and puts them together.
 
-use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId, ValueSource};
+use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, TensorSpec, Value, ValueId, ValueSource};
 use smallvec::SmallVec;
 use std::{cell::RefCell, cmp::Reverse, collections::BinaryHeap};
 
@@ -27,19 +28,24 @@ pub(crate) struct Rewriter {
 impl Rewriter {
     /// A copy of `graph`, open for changes.
     pub(crate) fn new(graph: &Graph) -> Self {
-        let values = graph.values().to_vec();
+        // Passes add as they remove: room for that from the start.
+        let room = |length: usize| 2 * length;
+        let count = graph.values().len();
+        let mut values = Vec::with_capacity(room(count));
+        values.extend_from_slice(graph.values());
         let mut rewriter = Self {
             name: graph.name().to_owned(),
-            producer: vec![None; values.len()],
-            consumers: vec![SmallVec::new(); values.len()],
+            producer: vec![None; count],
+            consumers: vec![SmallVec::new(); count],
             values,
-            nodes: Vec::with_capacity(graph.nodes().len()),
+            nodes: Vec::with_capacity(room(graph.nodes().len())),
             inputs: graph.inputs().to_vec(),
             outputs: graph.outputs().to_vec(),
             order: RefCell::new(None),
         };
-        for node in graph.nodes() {
-            rewriter.push(node.clone());
+        for Node { name, op, written, inputs, outputs } in graph.nodes() {
+            let node = Node::in_parts(name, op.kind.clone(), op.attributes.clone(), inputs.clone(), outputs.clone());
+            rewriter.push(Node { written: *written, ..node });
         }
         rewriter
     }
@@ -218,7 +224,7 @@ impl Rewriter {
 
     fn new_value(&mut self, name: &str, tensor: Option<TensorSpec>, source: ValueSource) -> ValueId {
         let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
-        self.values.push(Value { name: format!("{name}#{}", id.0), tensor, source });
+        self.values.push(Value { name: [name, "#", &id.0.to_string()].concat(), tensor, source });
         self.producer.push(None);
         self.consumers.push(SmallVec::new());
         id
@@ -234,8 +240,7 @@ impl Rewriter {
         for output in &outputs {
             self.values[output.0 as usize].source = ValueSource::Node(u32::MAX);
         }
-        let node = Node::new(name, kind, attributes, &self.values, inputs, outputs);
-        self.push(node)
+        self.push(Node::in_parts(name, kind, attributes, inputs, outputs))
     }
 
     /// Adds a node with one new output like `tensor`; returns the output.
@@ -269,11 +274,17 @@ impl Rewriter {
 
     /// Removes a node and then everything that only it needed.
     pub(crate) fn remove_with_inputs(&mut self, index: NodeIndex) {
+        self.remove_back_to(index, &[]);
+    }
+
+    /// Removes a node and then everything that only it needed, but for what provides the `kept` values.
+    fn remove_back_to(&mut self, index: NodeIndex, kept: &[ValueId]) {
         let mut doomed = vec![index];
         while let Some(index) = doomed.pop() {
             let Some(node) = self.remove(index) else { continue };
-            let orphans = node.inputs.iter().filter_map(|&v| self.producer(v));
-            doomed.extend(orphans.filter(|&p| self.node(p).is_some_and(|n| n.outputs.iter().all(|&v| self.uses(v) == 0))));
+            let providers = node.inputs.iter().filter_map(|&v| self.producer(v));
+            let unused = |v: &ValueId| self.uses(*v) == 0 && !kept.contains(v);
+            doomed.extend(providers.filter(|&p| self.node(p).is_some_and(|n| n.outputs.iter().all(unused))));
         }
     }
 
@@ -344,9 +355,7 @@ impl Rewriter {
     /// Replaces the nodes that compute `output` from the given inputs by one node; the inner nodes go where nobody else needs them.
     pub(crate) fn fuse(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, output: ValueId) -> Option<NodeIndex> {
         let last = self.producer(output)?;
-        let keep = self.add("", OpKind::Identity, Attributes::new(), inputs.clone(), Vec::new());
-        self.remove_with_inputs(last);
-        self.remove(keep);
+        self.remove_back_to(last, &inputs);
         Some(self.add(name, kind, attributes, inputs, vec![output]))
     }
 
@@ -354,15 +363,24 @@ impl Rewriter {
     ///
     /// # Errors
     /// [`GraphError`] when a pass left a cycle or a value without a provider.
-    pub(crate) fn finish(mut self) -> Result<Graph, GraphError> {
+    pub(crate) fn finish(self) -> Result<Graph, GraphError> {
+        self.finish_with(|_| {})
+    }
+
+    /// [`Rewriter::finish`], where `seal` has the last word about each operator.
+    ///
+    /// # Errors
+    /// As [`Rewriter::finish`].
+    pub(crate) fn finish_with(mut self, seal: impl Fn(&mut OpSpec)) -> Result<Graph, GraphError> {
         self.sweep();
+        let order = self.order();
         let mut used: Vec<bool> = vec![false; self.values.len()];
         let wanted = self.inputs.iter().chain(&self.outputs).chain(self.nodes.iter().flatten().flat_map(|n| n.inputs.iter().chain(&n.outputs)));
         for id in wanted {
             used[id.0 as usize] = true;
         }
         let mut number = vec![ValueId(0); self.values.len()];
-        let mut values = Vec::new();
+        let mut values = Vec::with_capacity(self.values.len());
         for (index, value) in self.values.into_iter().enumerate() {
             if used[index] {
                 number[index] = ValueId(values.len() as u32);
@@ -370,11 +388,14 @@ impl Rewriter {
             }
         }
         let renumber = |ids: &mut [ValueId]| ids.iter_mut().for_each(|id| *id = number[id.0 as usize]);
-        let mut nodes: Vec<Node> = self.nodes.into_iter().flatten().collect();
+        let mut nodes: Vec<Node> = order.into_iter().filter_map(|index| self.nodes[index].take()).collect();
+        // What is left is on a cycle.
+        nodes.extend(self.nodes.into_iter().flatten());
         for node in &mut nodes {
             renumber(&mut node.inputs);
             renumber(&mut node.outputs);
             node.put_together(&values);
+            seal(&mut node.op);
         }
         renumber(&mut self.inputs);
         renumber(&mut self.outputs);

@@ -92,7 +92,7 @@ pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
     if !floats || node.inputs.len() < 2 || (constant(0) && constant(1)) {
         return None;
     }
-    let set = |name: &str| op.attributes.0.contains_key(name);
+    let set = |name: &str| op.attributes.has(name);
     match op.kind {
         OpKind::Conv if constant(1) && !set("activation") && !set("residual") => Some(Some(WeightSite { operand: 1, axis: Some(0), bias: constant(2) })),
         OpKind::Linear if constant(1) && !["alpha", "beta", "trans_a", "activation"].into_iter().any(set) => {

@@ -53,7 +53,7 @@ fn front_axis(a: &mut Attributes, default: i64, rank: usize) -> Result<usize, St
 
 /// The target of a reshape, without `0` (keep that dimension, unless `allowzero`) and `-1` (whatever is left).
 fn resolve(a: &Attributes, x: &TensorSpec) -> Result<Ints, String> {
-    let Some(Attribute::Ints(given)) = a.0.get("shape") else { return Err("attribute `shape` is missing".to_owned()) };
+    let Some(Attribute::Ints(given)) = a.get("shape") else { return Err("attribute `shape` is missing".to_owned()) };
     let misfit = || format!("{} cannot become {given:?}", text(&x.shape));
     let elements = x.shape.iter().try_fold(1i128, |n, &d| n.checked_mul(d as i128)).ok_or_else(misfit)?;
     let count = |shape: &[i64]| shape.iter().try_fold(1i128, |n, &d| n.checked_mul(i128::from(d)));

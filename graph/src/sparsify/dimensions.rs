@@ -145,7 +145,7 @@ impl<'a> Dimensions<'a> {
         let Some(&kernel) = node.inputs.get(1) else { return self.fix_all(node) };
         let group = node.op.attributes.int("group").unwrap_or(1);
         let depthwise = usize::try_from(group).is_ok_and(|group| group == self.extent((x, 1)) && group == self.extent((kernel, 0)));
-        let fused = ["activation", "residual", "integer"].into_iter().any(|name| node.op.attributes.0.contains_key(name));
+        let fused = ["activation", "residual", "integer"].into_iter().any(|name| node.op.attributes.has(name));
         if fused || (group != 1 && !depthwise) {
             return self.fix_all(node);
         }
@@ -164,7 +164,7 @@ impl<'a> Dimensions<'a> {
     fn linear(&mut self, node: &Node, x: ValueId, y: ValueId) {
         let attributes = &node.op.attributes;
         let (Some(&weight), rank) = (node.inputs.get(1), self.rank(x)) else { return self.fix_all(node) };
-        let plain = !["trans_a", "activation", "integer"].into_iter().any(|name| attributes.0.contains_key(name));
+        let plain = !["trans_a", "activation", "integer"].into_iter().any(|name| attributes.has(name));
         if !plain || rank < 2 || self.rank(weight) != 2 || self.rank(y) != rank {
             return self.fix_all(node);
         }

@@ -137,7 +137,7 @@ fn torch_operations_are_read_from_their_features() {
         assert_eq!((row.op.kind.clone(), row.op.outputs[0].shape.to_vec()), (kind, shape), "{name}");
     }
     assert_eq!(visit.operators[0].op.attributes.int("group"), Some(64));
-    assert_eq!(visit.operators[7].op.attributes.0.get("trans_b"), Some(&Attribute::Int(1)));
+    assert_eq!(visit.operators[7].op.attributes.get("trans_b"), Some(&Attribute::Int(1)));
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl Pass<'_> {
     }
 
     fn takes_residual(&self, node: NodeIndex) -> bool {
-        let free = |n: &crate::Node| !n.op.attributes.0.contains_key("residual");
+        let free = |n: &crate::Node| !n.op.attributes.has("residual");
         convolution::activation(self.graph, node).is_none() && self.graph.node(node).is_some_and(|n| n.op.kind == OpKind::Conv && free(n))
     }
 

@@ -69,9 +69,9 @@ pub(super) fn per_channel(graph: &Rewriter, value: ValueId, image: ValueId) -> b
 pub(super) fn fold_paddings(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        let folds = graph.node(index).is_some_and(|n| {
-            matches!(n.op.kind, OpKind::Conv | OpKind::MaxPool | OpKind::AveragePool) && n.outputs.len() == 1 && n.op.attributes.0.contains_key("pads")
-        });
+        let folds = graph
+            .node(index)
+            .is_some_and(|n| matches!(n.op.kind, OpKind::Conv | OpKind::MaxPool | OpKind::AveragePool) && n.outputs.len() == 1 && n.op.attributes.has("pads"));
         changed |= folds && fold_padding(graph, index).is_some();
     }
     changed
@@ -168,7 +168,7 @@ fn fuse_residual(graph: &mut Rewriter, add: NodeIndex) -> bool {
     let unblocked = |graph: &Rewriter, v: ValueId| graph.tensor(v).is_some_and(|t| t.format == crate::MemoryFormat::ChannelsFirst && t.precision.is_float());
     for (conv_value, other) in [(*a, *b), (*b, *a)] {
         let Some(conv) = graph.producer_of(conv_value, &OpKind::Conv) else { continue };
-        let free = activation(graph, conv).is_none() && !graph.node(conv).is_some_and(|n| n.op.attributes.0.contains_key("residual"));
+        let free = activation(graph, conv).is_none() && !graph.node(conv).is_some_and(|n| n.op.attributes.has("residual"));
         let fits = graph.shape(conv_value) == graph.shape(other) && unblocked(graph, conv_value) && unblocked(graph, other);
         if !free || !fits || graph.only_consumer(conv_value) != Some(add) {
             continue;

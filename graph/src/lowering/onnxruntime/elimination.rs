@@ -2,7 +2,7 @@
 
 use super::reshape;
 use crate::{
-    Node, OpKind, Operand, ValueId,
+    Node, OpKind, TensorSpec, ValueId,
     lowering::elimination,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
@@ -54,13 +54,12 @@ pub(super) fn share(graph: &mut Rewriter) -> bool {
 
 /// Constants of one element with the same number and type count as one.
 fn shared_scalars(graph: &Rewriter) -> HashMap<ValueId, ValueId> {
-    let mut first: HashMap<(u64, Operand), ValueId> = HashMap::default();
+    let mut first: HashMap<(u64, &TensorSpec), ValueId> = HashMap::default();
     let mut map = HashMap::default();
     for index in graph.order() {
         for &value in graph.node(index).map(|n| n.inputs.as_slice()).unwrap_or_default() {
             let (Some(number), Some(tensor)) = (graph.scalar(value), graph.tensor(value)) else { continue };
-            let operand = Operand { tensor: tensor.clone(), constant: true };
-            map.insert(value, *first.entry((number.to_bits(), operand)).or_insert(value));
+            map.insert(value, *first.entry((number.to_bits(), tensor)).or_insert(value));
         }
     }
     map

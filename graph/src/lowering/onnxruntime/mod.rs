@@ -20,8 +20,8 @@ mod tests;
 mod transpose;
 
 use crate::{
-    Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, Operand, Precision, ValueId, images_channels_last,
-    patterns::rewriter::Rewriter, quantize, shape,
+    Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec, Precision, images_channels_last, patterns::rewriter::Rewriter,
+    quantize, shape,
 };
 use std::borrow::Cow;
 
@@ -122,8 +122,7 @@ fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
     if block.is_some() {
         convolution::fuse_residuals(graph);
     }
-    seal(graph);
-    let kernels = rewriter.finish()?;
+    let kernels = rewriter.finish_with(seal)?;
     if quantized { int8::spoken_channels_first(kernels) } else { Ok(kernels) }
 }
 
@@ -171,21 +170,13 @@ fn level_two(graph: &mut Rewriter) -> bool {
     run(graph, steps)
 }
 
-/// Brings all attributes into their canonical form and forgets what only the rules needed.
-fn seal(graph: &mut Rewriter) {
-    for index in graph.order() {
-        let Some(node) = graph.node(index) else { continue };
-        let (kind, mut attributes) = (node.op.kind.clone(), node.op.attributes.clone());
-        let operands: Vec<Operand> = node.inputs.iter().filter_map(|&v| operand(graph, v)).collect();
-        attributes.0.remove(activation::FUSED);
-        if matches!(kind, OpKind::Reshape | OpKind::Expand) {
-            attributes = reshape::target(graph, index);
-        }
-        let canonical = shape::canonical(&kind, attributes.clone(), &operands).unwrap_or(attributes);
-        graph.change(index, kind, canonical);
+/// Brings the attributes of a kernel into their canonical form and forgets what only the rules needed.
+fn seal(kernel: &mut OpSpec) {
+    kernel.attributes.0.remove(activation::FUSED);
+    if matches!(kernel.kind, OpKind::Reshape | OpKind::Expand) {
+        kernel.attributes = reshape::target(&kernel.outputs);
     }
-}
-
-fn operand(graph: &Rewriter, value: ValueId) -> Option<Operand> {
-    graph.tensor(value).cloned().map(|tensor| Operand { tensor, constant: graph.is_constant(value) })
+    if let Ok(canonical) = shape::canonical(&kernel.kind, kernel.attributes.clone(), &kernel.inputs) {
+        kernel.attributes = canonical;
+    }
 }

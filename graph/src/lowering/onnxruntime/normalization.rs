@@ -15,7 +15,7 @@ pub(super) fn fuse_residuals(graph: &mut Rewriter) -> bool {
 }
 
 fn fuse_residual(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
-    let node = graph.node(index).filter(|n| n.op.kind == OpKind::LayerNorm && !n.op.attributes.0.contains_key("residual"))?;
+    let node = graph.node(index).filter(|n| n.op.kind == OpKind::LayerNorm && !n.op.attributes.has("residual"))?;
     let (name, mut attributes) = (node.name.clone(), node.op.attributes.clone());
     let (sum, weights, output) = (*node.inputs.first()?, node.inputs[1..].to_vec(), *node.outputs.first()?);
     let add = graph.producer_of(sum, &OpKind::Add).filter(|_| graph.only_consumer(sum) == Some(index))?;

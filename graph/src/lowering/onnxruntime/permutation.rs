@@ -2,14 +2,8 @@
 
 /// The permutation of a `perm` attribute, when it is one.
 pub(super) fn valid(perm: &[i64]) -> Option<Vec<usize>> {
-    let perm: Vec<usize> = perm.iter().map(|&p| usize::try_from(p).ok()).collect::<Option<_>>()?;
-    let mut seen = vec![false; perm.len()];
-    for &p in &perm {
-        if std::mem::replace(seen.get_mut(p)?, true) {
-            return None;
-        }
-    }
-    Some(perm)
+    let all_there = (0..perm.len() as i64).all(|dimension| perm.contains(&dimension));
+    all_there.then(|| perm.iter().map(|&p| p as usize).collect())
 }
 
 /// The permutation that undoes `perm`.

@@ -34,9 +34,9 @@ fn fuse_one_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         graph.add(&name, OpKind::Linear, Attributes::new(), vec![x, weight, bias], vec![output]);
         return Some(());
     }
-    let flat = graph.add_with_output(&format!("{name}/in"), OpKind::Reshape, reshape::attributes(reshape::OF_GEMM, &[]), vec![x], Some(matrix(k)));
+    let flat = graph.add_with_output(&[&name, "/in"].concat(), OpKind::Reshape, reshape::attributes(reshape::OF_GEMM, &[]), vec![x], Some(matrix(k)));
     let gemm = graph.add_with_output(&name, OpKind::Linear, Attributes::new(), vec![flat, weight, bias], Some(matrix(n)));
-    graph.add(&format!("{name}/out"), OpKind::Reshape, reshape::attributes(reshape::OF_GEMM, &[]), vec![gemm], vec![output]);
+    graph.add(&[&name, "/out"].concat(), OpKind::Reshape, reshape::attributes(reshape::OF_GEMM, &[]), vec![gemm], vec![output]);
     Some(())
 }
 

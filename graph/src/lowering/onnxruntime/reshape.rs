@@ -4,7 +4,7 @@
 //! of those it made itself, the attribute [`ORIGIN`] tells which they are, of others what the file said ([`Written`]).
 
 use crate::{
-    Attribute, Attributes, Node, OpKind, Precision, Written,
+    Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
@@ -32,27 +32,18 @@ pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> 
     if long.len() <= short.len() {
         return None;
     }
-    // `fits[at(i, j)]`: whether short[i..] can be laid over long[j..].
-    let at = |i: usize, j: usize| i * (long.len() + 1) + j;
-    let mut fits = vec![false; at(short.len() + 1, 0)];
-    fits[at(short.len(), long.len())] = true;
-    for j in (0..long.len()).rev() {
-        for i in 0..=short.len() {
-            let matched = i < short.len() && short[i] == long[j] && fits[at(i + 1, j + 1)];
-            fits[at(i, j)] = matched || (long[j] == 1 && fits[at(i, j + 1)]);
+    let (mut i, mut j, mut added) = (0, 0, Vec::new());
+    loop {
+        let ones = |dims: &[usize]| dims.iter().take_while(|&&d| d == 1).count();
+        let (there, wanted) = (ones(&long[j..]), ones(&short[i..]));
+        added.extend(j..j + there.checked_sub(wanted)?);
+        (i, j) = (i + wanted, j + there);
+        match (short.get(i), long.get(j)) {
+            (None, None) => return Some(added),
+            (Some(a), Some(b)) if a == b => (i, j) = (i + 1, j + 1),
+            _ => return None,
         }
     }
-    let (mut i, mut added) = (0, Vec::new());
-    for j in 0..long.len() {
-        if long[j] == 1 && fits[at(i, j + 1)] {
-            added.push(j);
-        } else if i < short.len() && short[i] == long[j] && fits[at(i + 1, j + 1)] {
-            i += 1;
-        } else {
-            return None;
-        }
-    }
-    Some(added)
 }
 
 /// The ONNX operator that a reshape is: a graph built in memory is written with Reshape alone.
@@ -88,7 +79,7 @@ pub(super) fn attributes(origin: &str, axes: &[usize]) -> Attributes {
 
 /// Whether a Reshape has `allowzero`, which keeps it from being fused: PyTorch's newer exporter sets it on every one.
 fn allows_zero(graph: &Rewriter, index: NodeIndex) -> bool {
-    graph.node(index).is_some_and(|n| n.written == Some(Written::ReshapeAllowingZero) && !n.op.attributes.0.contains_key(ORIGIN))
+    graph.node(index).is_some_and(|n| n.written == Some(Written::ReshapeAllowingZero) && !n.op.attributes.has(ORIGIN))
 }
 
 /// Fuses a Reshape with the Reshapes, Squeezes and Unsqueezes that follow it one by one. Whether anything changed.
@@ -114,9 +105,9 @@ pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
 }
 
 /// The attributes of a reshape or broadcast as a kernel: the shape that comes out.
-pub(super) fn target(graph: &Rewriter, index: NodeIndex) -> Attributes {
-    let shape = graph.ends(index).map(|(_, output)| graph.shape(output).to_vec()).unwrap_or_default();
-    Attributes::new().with_ints("shape", shape.iter().map(|&d| d as i64).collect::<Vec<_>>())
+pub(super) fn target(outputs: &[TensorSpec]) -> Attributes {
+    let shape: &[usize] = outputs.first().map_or(&[], |output| &output.shape);
+    Attributes::new().with("shape", Attribute::Ints(shape.iter().map(|&d| d as i64).collect()))
 }
 
 #[cfg(test)]

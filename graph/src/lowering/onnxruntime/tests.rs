@@ -18,7 +18,7 @@ fn kernels(graph: &Graph) -> Vec<String> {
         let a = &n.op.attributes;
         let mut text = n.op.kind.name().to_owned();
         for name in ["activation", "residual", "alpha", "trans_b", "channels_last"] {
-            match a.0.get(name) {
+            match a.get(name) {
                 Some(Attribute::Text(t)) => text.push_str(&format!("/{t}")),
                 Some(_) => text.push_str(&format!("/{name}")),
                 None => {}

@@ -38,15 +38,14 @@ impl Handler {
     fn of(graph: &Rewriter, index: NodeIndex) -> Option<Self> {
         use OpKind as K;
         let node = graph.node(index)?;
-        let logical_not = node.op.attributes.text("op") == Some("Not");
         Some(match &node.op.kind {
             K::Cast | K::Exp | K::Identity | K::LeakyRelu | K::Log | K::Reciprocal | K::Relu | K::Sigmoid | K::Sqrt | K::Tanh | K::Abs | K::Neg | K::Erf => {
                 Self::Simple
             }
             K::HardSigmoid | K::HardSwish | K::Round | K::Softplus | K::Sin | K::Cos => Self::Simple,
             // A Gelu that is there before fusions is ONNX's own.
-            K::Gelu | K::GeluTanh if !node.op.attributes.0.contains_key("fused") => Self::Simple,
-            K::Logical if logical_not => Self::Simple,
+            K::Gelu | K::GeluTanh if !node.op.attributes.has("fused") => Self::Simple,
+            K::Logical if node.op.attributes.text("op") == Some("Not") => Self::Simple,
             K::Add | K::Max | K::Min | K::Mul | K::Sub | K::Div | K::Mod | K::PRelu | K::Compare | K::Pow | K::Where | K::Logical => Self::Broadcast,
             K::Quantize | K::Dequantize => Self::First,
             K::Clip | K::Pad | K::Split | K::Slice | K::Tile | K::Softmax | K::ArgMax => Self::First,
@@ -340,7 +339,7 @@ fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], 
             attributes.set(name, Attribute::Ints(moved.into()));
         }
     }
-    if let Some(Attribute::Floats(scales)) = attributes.0.get("scales").filter(|_| kind == OpKind::Resize) {
+    if let Some(Attribute::Floats(scales)) = attributes.get("scales").filter(|_| kind == OpKind::Resize) {
         let moved = perms::apply(&inverse, scales);
         attributes.set("scales", Attribute::Floats(moved));
     }

@@ -72,7 +72,7 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
     while let Some(next) = graph.only_consumer(output) {
         let node = graph.node(next)?;
         let end = *node.outputs.first()?;
-        if with_output && !bytes && node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.0.contains_key("activation") {
+        if with_output && !bytes && node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.has("activation") {
             output = end;
             break;
         }

@@ -54,10 +54,7 @@ fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
     let kind = graph.node(next)?.op.kind.clone();
-    if graph.node(next)?.op.attributes.0.contains_key(SHARED)
-        || !matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul)
-        || !scales_along(graph, next, output, 1)
-    {
+    if graph.node(next)?.op.attributes.has(SHARED) || !matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul) || !scales_along(graph, next, output, 1) {
         return None;
     }
     let first = graph.ends(next).is_some_and(|(x, _)| x == output);
@@ -131,8 +128,8 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     if graph.shape(a) != graph.shape(b) || graph.is_constant(a) || graph.is_constant(b) || a == b {
         return None;
     }
-    let plain = |n: &crate::Node| n.op.attributes.0.contains_key(QUANTIZED_FIRST) || !n.op.attributes.0.contains_key("activation");
-    let free = |n: &crate::Node| plain(n) && !n.op.attributes.0.contains_key("residual");
+    let plain = |n: &crate::Node| n.op.attributes.has(QUANTIZED_FIRST) || !n.op.attributes.has("activation");
+    let free = |n: &crate::Node| plain(n) && !n.op.attributes.has("residual");
     let conv = |v: ValueId| graph.producer_of(v, &OpKind::Conv).filter(|&i| graph.node(i).is_some_and(free));
     let (mut merged, mut peer) = match (conv(a), conv(b)) {
         (Some(_), Some(_)) if graph.uses(a) != 1 => (b, a),
@@ -201,7 +198,7 @@ fn leads_to(graph: &Rewriter, from: NodeIndex, to: NodeIndex) -> bool {
 fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
-    let node = graph.node(next).filter(|n| !n.op.attributes.0.contains_key(SHARED) && !n.op.attributes.0.contains_key(common::OWN))?;
+    let node = graph.node(next).filter(|n| !n.op.attributes.has(SHARED) && !n.op.attributes.has(common::OWN))?;
     // Behind a Quantize the convolution writes bytes: what computes on floats then is a kernel of its own.
     if graph.node(index).is_some_and(ends_quantized) && !is_quantize(graph, next) {
         return None;
@@ -217,7 +214,7 @@ pub(super) fn mark_left_sums(graph: &mut Rewriter) {
         let conv = |v: ValueId| {
             graph
                 .producer_of(v, &OpKind::Conv)
-                .is_some_and(|i| graph.only_consumer(v).is_some() && graph.node(i).is_some_and(|n| !n.op.attributes.0.contains_key("activation")))
+                .is_some_and(|i| graph.only_consumer(v).is_some() && graph.node(i).is_some_and(|n| !n.op.attributes.has("activation")))
         };
         if graph.is_constant(a) || graph.is_constant(b) || !(conv(a) || conv(b)) || graph.shape(a) != graph.shape(b) {
             continue;

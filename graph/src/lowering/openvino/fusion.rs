@@ -27,6 +27,6 @@ pub(super) fn fuse(graph: &mut Rewriter) {
 fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
-    let node = graph.node(next).filter(|n| !n.op.attributes.0.contains_key(OWN))?;
+    let node = graph.node(next).filter(|n| !n.op.attributes.has(OWN))?;
     (is_simple(&node.op.kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
 }

@@ -72,13 +72,13 @@ pub(super) const AROUND_ZERO: &str = "around_zero";
 
 /// Whether a value was quantised around 0, perhaps before something that moves it.
 pub(super) fn is_around_zero(graph: &Rewriter, value: ValueId) -> bool {
-    quantize_of(graph, value).and_then(|index| graph.node(index)).is_some_and(|n| n.op.attributes.0.contains_key(AROUND_ZERO))
+    quantize_of(graph, value).and_then(|index| graph.node(index)).is_some_and(|n| n.op.attributes.has(AROUND_ZERO))
 }
 
 /// Whether the last operator that a kernel took in is a Quantize.
 pub(super) fn ends_quantized(node: &Node) -> bool {
     let attributes = &node.op.attributes;
-    if attributes.0.contains_key(QUANTIZED_FIRST) && attributes.0.contains_key("residual") && attributes.text("activation") == Some(OpKind::Quantize.name()) {
+    if attributes.has(QUANTIZED_FIRST) && attributes.has("residual") && attributes.text("activation") == Some(OpKind::Quantize.name()) {
         return false;
     }
     let ends = |attribute: &str| node.op.attributes.text(attribute).is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()));

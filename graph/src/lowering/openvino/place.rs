@@ -23,7 +23,7 @@ pub(super) fn in_place(graph: &mut Rewriter) {
         let Some(&axis) = node.op.attributes.int("axis").as_ref() else { continue };
         let whole = match node.op.kind {
             OpKind::Split => node.inputs.first(),
-            OpKind::Gather if node.op.attributes.0.contains_key("index") => node.inputs.first(),
+            OpKind::Gather if node.op.attributes.has("index") => node.inputs.first(),
             OpKind::Concat => node.outputs.first(),
             _ => continue,
         };
@@ -39,7 +39,7 @@ pub(super) fn in_place(graph: &mut Rewriter) {
 
 /// Whether a node is no kernel.
 pub(super) fn is_view(node: &Node) -> bool {
-    node.op.kind == OpKind::Reshape || node.op.attributes.0.contains_key(VIEW)
+    node.op.kind == OpKind::Reshape || node.op.attributes.has(VIEW)
 }
 
 /// The graph without views: kernels read what the views show, in the shape they see it in.

@@ -192,6 +192,6 @@ fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<OpKind> {
     let next = graph.only_consumer(output)?;
     let axis = graph.shape(output).len().checked_sub(1)?;
     let kind = graph.node(next)?.op.kind.clone();
-    let fits = (is_simple(&kind) && kind != OpKind::PRelu && !graph.node(next)?.op.attributes.0.contains_key(OWN)) || scales_along(graph, next, output, axis);
+    let fits = (is_simple(&kind) && kind != OpKind::PRelu && !graph.node(next)?.op.attributes.has(OWN)) || scales_along(graph, next, output, axis);
     fits.then(|| absorb(graph, index, next)).flatten().map(|()| kind)
 }

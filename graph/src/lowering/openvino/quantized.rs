@@ -16,7 +16,7 @@ use std::collections::HashMap;
 const FROM_ZERO: &str = "from_zero";
 
 fn is_marked(graph: &Rewriter, index: NodeIndex, mark: &str) -> bool {
-    graph.node(index).is_some_and(|n| n.op.attributes.0.contains_key(mark))
+    graph.node(index).is_some_and(|n| n.op.attributes.has(mark))
 }
 
 /// Joins pairs around activations; those around weights are constants already.
@@ -228,7 +228,7 @@ pub(super) fn clean(graph: &mut Rewriter) {
 
 /// Where a convolution finds what it adds to its result: behind image, weights and bias.
 fn summand(graph: &Rewriter, index: NodeIndex) -> Option<(usize, ValueId)> {
-    let node = graph.node(index).filter(|n| n.op.attributes.0.contains_key("residual"))?;
+    let node = graph.node(index).filter(|n| n.op.attributes.has("residual"))?;
     let shape = graph.shape(*node.outputs.first()?);
     node.inputs.iter().copied().enumerate().skip(2).find(|&(_, v)| !graph.is_constant(v) && graph.shape(v) == shape)
 }
@@ -280,7 +280,7 @@ fn are_values(graph: &Rewriter, value: ValueId) -> bool {
     graph.consumers(value).iter().any(|&reader| {
         let Some(node) = graph.node(reader) else { return false };
         match node.op.kind {
-            OpKind::Attention => node.op.attributes.0.contains_key(AROUND_ZERO) && node.inputs.last() == Some(&value),
+            OpKind::Attention => node.op.attributes.has(AROUND_ZERO) && node.inputs.last() == Some(&value),
             _ => graph.ends(reader).is_some_and(|(_, moved)| are_values(graph, moved)),
         }
     })

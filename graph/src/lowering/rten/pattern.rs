@@ -190,7 +190,7 @@ pub(super) fn engine_name(op: &Op) -> &str {
         OpKind::Cast => "Cast",
         OpKind::MatMul => "MatMul",
         OpKind::Linear => {
-            let gemm = op.inputs.len() > 2 || ["trans_a", "trans_b", "alpha", "beta"].iter().any(|name| op.attributes.0.contains_key(*name));
+            let gemm = op.inputs.len() > 2 || ["trans_a", "trans_b", "alpha", "beta"].iter().any(|name| op.attributes.has(name));
             if gemm { "Gemm" } else { "MatMul" }
         }
         OpKind::Conv => "Conv",

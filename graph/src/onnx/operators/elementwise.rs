@@ -5,7 +5,7 @@ use super::super::payload;
 use crate::{Attribute, Attributes, ConstantData, OpKind, ValueSource};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    let op = call.node.op_type.as_str();
+    let op = call.node.op_type;
     if let Some(kind) = plain(op) {
         return operator(call, kind, Attributes::new(), 0..call.inputs.len());
     }
@@ -67,7 +67,7 @@ fn parameters(call: &Call<'_>, kind: OpKind, defaults: &[(&str, f64)]) -> Outcom
 
 /// Selu and Celu are kinds of Elu.
 fn activation(call: &Call<'_>, defaults: &[(&str, f64)]) -> Outcome {
-    let named = Attributes::new().with("op", Attribute::Text(call.node.op_type.clone()));
+    let named = Attributes::new().with("op", Attribute::Text(call.node.op_type.to_owned()));
     let attributes = defaults.iter().fold(named, |a, (name, default)| a.with(name, Attribute::Float(call.float(name).unwrap_or(*default))));
     operator(call, OpKind::Elu, attributes, [0])
 }
@@ -98,7 +98,7 @@ fn clip(call: &Call<'_>) -> Outcome {
 }
 
 fn cast(call: &Call<'_>) -> Outcome {
-    let to = match call.node.op_type.as_str() {
+    let to = match call.node.op_type {
         "CastLike" => call.tensor(1)?.precision,
         _ => {
             let to = call.int("to").unwrap_or(0);

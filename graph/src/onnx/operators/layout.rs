@@ -4,7 +4,7 @@ use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attributes, OpKind};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    match call.node.op_type.as_str() {
+    match call.node.op_type {
         "Transpose" => operator(call, OpKind::Transpose, call.attributes(&["#perm"]), [0]),
         "Reshape" => {
             let shape = call.ints_or_input("shape", 1)?.ok_or_else(|| missing("shape"))?;

@@ -4,7 +4,7 @@ use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attribute, OpKind};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    match call.node.op_type.as_str() {
+    match call.node.op_type {
         "MatMul" => operator(call, kind(call)?, call.attributes(&[]), [0, 1]),
         "Gemm" => {
             let mut attributes = call.attributes(&["*alpha", "*beta"]);

@@ -5,7 +5,7 @@ use super::super::quantized;
 use crate::{Attribute, OpKind, Precision};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    match call.node.op_type.as_str() {
+    match call.node.op_type {
         "QuantizeLinear" => {
             let mut attributes = call.attributes(&["axis"]);
             if call.input(2).is_none() && call.int("output_dtype").is_some_and(|t| t == 3) {

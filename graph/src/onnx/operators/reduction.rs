@@ -5,7 +5,7 @@ use crate::{Attribute, Attributes, OpKind};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
     let reduced = |kind| reduce(call, kind);
-    let op = call.node.op_type.as_str();
+    let op = call.node.op_type;
     match op {
         "ReduceMean" => reduced(OpKind::ReduceMean),
         "ReduceSum" => reduced(OpKind::ReduceSum),

@@ -4,7 +4,7 @@ use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attribute, Attributes, OpKind};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    match call.node.op_type.as_str() {
+    match call.node.op_type {
         "Pad" => pad(call),
         "Resize" => resize(call),
         "Upsample" => {

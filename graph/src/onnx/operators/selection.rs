@@ -4,7 +4,7 @@ use super::super::call::{Call, Outcome, Refusal, operator};
 use crate::{Attributes, ConstantData, OpKind, ValueSource};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    match call.node.op_type.as_str() {
+    match call.node.op_type {
         "Slice" => {
             let missing = |what: &str| Refusal::Invalid(format!("its input {what} is missing"));
             let mut attributes = Attributes::new();

@@ -5,7 +5,7 @@ use super::super::payload;
 use crate::{Attribute, ConstantData, OpKind, Precision, TensorSpec, shape};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    let (tensor, data) = match call.node.op_type.as_str() {
+    let (tensor, data) = match call.node.op_type {
         "Constant" => return constant(call),
         "Shape" => shape_of(call)?,
         "Size" => {
@@ -24,16 +24,16 @@ fn constant(call: &Call<'_>) -> Outcome {
     let ints = |v: Vec<i64>, shape: Vec<usize>| (TensorSpec::new(shape, Precision::I64), Some(ConstantData::Ints(v)));
     let floats = |v: Vec<f64>, shape: Vec<usize>| (TensorSpec::f32(shape), Some(ConstantData::Floats(v)));
     let Some(a) = call.node.attribute.first() else { return Err(Refusal::Invalid("it has no value".to_owned())) };
-    let (tensor, data) = match a.name.as_str() {
+    let (tensor, data) = match a.name {
         "value" => {
-            let tensor = a.t.as_ref().ok_or_else(|| Refusal::Invalid("it has no value".to_owned()))?;
+            let tensor = a.t.as_deref().ok_or_else(|| Refusal::Invalid("it has no value".to_owned()))?;
             let Some(spec) = payload::spec(tensor).map_err(Refusal::Invalid)? else { return Ok(None) };
             let data = payload::values(tensor, &spec, call.limits.elements).map_err(Refusal::Invalid)?;
             (spec, data)
         }
-        "value_int" => ints(vec![a.i()], vec![]),
+        "value_int" => ints(vec![a.i], vec![]),
         "value_ints" => ints(a.ints.clone(), vec![a.ints.len()]),
-        "value_float" => floats(vec![f64::from(a.f())], vec![]),
+        "value_float" => floats(vec![f64::from(a.f)], vec![]),
         "value_floats" => floats(a.floats.iter().map(|&v| f64::from(v)).collect(), vec![a.floats.len()]),
         _ => return Ok(None),
     };
@@ -59,7 +59,7 @@ fn filled(call: &Call<'_>) -> Result<Known, Refusal> {
     let dims = call.steer_ints(0, "shape")?.ok_or_else(|| Refusal::Invalid("its input shape is missing".to_owned()))?;
     let mut spec = TensorSpec::f32([]);
     let mut fill = ConstantData::Floats(vec![0.0]);
-    if let Some(value) = call.attribute("value").and_then(|a| a.t.as_ref()) {
+    if let Some(value) = call.attribute("value").and_then(|a| a.t.as_deref()) {
         let Some(one) = payload::spec(value).map_err(Refusal::Invalid)? else {
             return Err(Refusal::RunTime(format!("element type {} is not supported", value.data_type)));
         };

@@ -1,9 +1,9 @@
 //! Finds the external tensors of a file and plans what becomes of them.
 
 use super::fill::Distribution;
-use super::wire::{self, Field, FieldValue};
 use super::{Piece, Plan, too_large};
 use crate::Precision;
+use crate::onnx::wire::{self, Field, FieldValue, Fields};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         if depth > 3 * DEEPEST {
             return Err(format!("graphs are nested deeper than {DEEPEST}"));
         }
-        wire::fields(self.file, range)
+        Fields::new(self.file, range).collect()
     }
 
     fn text(&self, field: &Field) -> String {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
 
     /// A tensor with its data inside; `None` where it is already.
     fn tensor(&mut self, range: Range<usize>) -> Result<Option<Plan>, String> {
-        let fields = wire::fields(self.file, range)?;
+        let fields: Vec<Field> = Fields::new(self.file, range).collect::<Result<_, _>>()?;
         if !fields.iter().any(|f| f.number == 14 && matches!(f.value, FieldValue::Number(1))) {
             return Ok(None);
         }
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
             match &field.value {
                 FieldValue::Number(n) => dims.push(*n),
                 FieldValue::Bytes(range) => dims.extend(wire::packed(self.file, range.clone())?),
-                FieldValue::Fixed => return Err("its shape is damaged".to_owned()),
+                FieldValue::Fixed(_) => return Err("its shape is damaged".to_owned()),
             }
         }
         match dims.iter().find(|&&d| d > i64::MAX as u64) {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         let mut entries = HashMap::new();
         for field in fields.iter().filter(|f| f.number == 13) {
             let FieldValue::Bytes(range) = &field.value else { continue };
-            let pair = wire::fields(self.file, range.clone())?;
+            let pair: Vec<Field> = Fields::new(self.file, range.clone()).collect::<Result<_, _>>()?;
             let part = |number| pair.iter().find(|f| f.number == number).map_or(String::new(), |f| self.text(f));
             entries.insert(part(1), part(2));
         }

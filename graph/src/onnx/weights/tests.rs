@@ -3,7 +3,7 @@ use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, Stri
 use prost::Message as _;
 
 fn external(name: &str, dims: &[i64], data_type: i32, location: &str, offset: u64, length: u64) -> TensorProto {
-    let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value }.encode_to_vec();
+    let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
     let external_data = vec![entry("location", location.to_owned()), entry("offset", offset.to_string()), entry("length", length.to_string())];
     TensorProto { dims: dims.to_vec(), data_type, name: name.to_owned(), external_data, data_location: 1, ..TensorProto::default() }
 }

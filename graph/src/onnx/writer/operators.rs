@@ -47,7 +47,7 @@ impl Emitter {
                 Said => {}
                 Vector(at) | Scalar(at) | Number(at) | Scales(at) => {
                     // Sizes follow from scales, and ONNX takes only one of them.
-                    let doubled = op.kind == OpKind::Resize && name == "sizes" && op.attributes.0.contains_key("scales");
+                    let doubled = op.kind == OpKind::Resize && name == "sizes" && op.attributes.has("scales");
                     if !doubled && node.inputs.len() <= at {
                         self.steer(&mut inputs, at, steering(place, format!("{prefix}/{name}"), value, op)?);
                     }

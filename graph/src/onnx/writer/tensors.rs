@@ -3,7 +3,6 @@
 use crate::onnx::proto::{DimensionProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto};
 use crate::onnx::weights::fill::{self, Distribution};
 use crate::{ConstantData, Precision, TensorSpec, Value};
-use prost::Message as _;
 
 /// Weights of at most this many elements are always in the file.
 pub(super) const SMALL_ELEMENTS: u64 = 64;
@@ -46,7 +45,7 @@ pub(super) fn weight(value: &Value, payload: Option<&ConstantData>, distribution
             fill::append(&mut proto.raw_data, tensor.elements() as usize, tensor.precision, distribution, seed, &value.name);
         }
         None => {
-            let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value }.encode_to_vec();
+            let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
             let length = tensor.size_bytes();
             proto.external_data = vec![entry("location", WEIGHTS_FILE.to_owned()), entry("offset", offset.to_string()), entry("length", length.to_string())];
             proto.data_location = 1;

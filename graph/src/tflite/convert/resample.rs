@@ -17,7 +17,7 @@ impl Converter<'_> {
             return Ok(self.alias(x));
         }
         let (mode, coordinates) = (a.text("mode").unwrap_or("nearest"), a.text("coordinate_transformation_mode").unwrap_or("half_pixel"));
-        let scaled_otherwise = a.0.contains_key("scales");
+        let scaled_otherwise = a.has("scales");
         let image = from.len() == 4 && from[..2] == to[..2];
         if mode == "nearest" {
             return self.nearest(call, x, &to, image && !scaled_otherwise);

@@ -114,7 +114,7 @@ fn resize(site: Site<'_>) -> Result<Call, String> {
         _ => return Err(refused()),
     };
     let wanted = sizes[2..].to_vec();
-    let scales: Vec<Option<Arg<'static>>> = match site.attributes().0.get("scales") {
+    let scales: Vec<Option<Arg<'static>>> = match site.attributes().get("scales") {
         Some(vitempo_graph::Attribute::Floats(scales)) if scales.len() == shape.len() => scales[2..].iter().map(|&s| Some(Arg::Float(s))).collect(),
         _ => vec![None; spatial],
     };

@@ -1,0 +1,433 @@
+//! What the reader looks at in a file, borrowed from its bytes: neither names nor raw data are copied, and what nobody asks for is skipped. Field
+//! numbers are those of [`super::proto`].
+
+use super::proto::TensorProto;
+use super::wire::{FieldValue, Fields, packed};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// A file.
+#[derive(Debug, Default)]
+pub(super) struct ModelView<'a> {
+    pub graph: Option<GraphView<'a>>,
+    pub opset_import: Vec<OperatorSetView<'a>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct OperatorSetView<'a> {
+    pub domain: &'a str,
+    pub version: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct GraphView<'a> {
+    pub node: Vec<NodeView<'a>>,
+    pub initializer: Vec<TensorView<'a>>,
+    pub input: Vec<ValueInfoView<'a>>,
+    pub output: Vec<ValueInfoView<'a>>,
+    /// Each a [`ValueInfoView`], left encoded: only values behind operators that vitempo does not know are looked up.
+    pub value_info: Vec<&'a [u8]>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct NodeView<'a> {
+    pub input: Vec<&'a str>,
+    pub output: Vec<&'a str>,
+    pub name: &'a str,
+    pub op_type: &'a str,
+    pub domain: &'a str,
+    pub attribute: Vec<AttributeView<'a>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct AttributeView<'a> {
+    pub name: &'a str,
+    pub f: f32,
+    pub i: i64,
+    pub s: &'a [u8],
+    pub t: Option<Box<TensorView<'a>>>,
+    pub floats: Vec<f32>,
+    pub ints: Vec<i64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct TensorView<'a> {
+    pub dims: SmallVec<[i64; 4]>,
+    pub data_type: i32,
+    pub name: &'a str,
+    pub raw_data: &'a [u8],
+    pub float_data: Cow<'a, [f32]>,
+    pub int32_data: Cow<'a, [i32]>,
+    pub int64_data: Cow<'a, [i64]>,
+    pub double_data: Cow<'a, [f64]>,
+    pub uint64_data: Cow<'a, [u64]>,
+    /// Whether the data lies elsewhere.
+    pub external: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ValueInfoView<'a> {
+    pub name: &'a str,
+    pub r#type: Option<TypeView<'a>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct TypeView<'a> {
+    pub tensor_type: Option<TensorTypeView<'a>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct TensorTypeView<'a> {
+    pub elem_type: i32,
+    pub shape: Option<ShapeView<'a>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ShapeView<'a> {
+    pub dim: Vec<DimensionView<'a>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct DimensionView<'a> {
+    pub dim_value: Option<i64>,
+    pub dim_param: Option<&'a str>,
+}
+
+/// A message, read field by field.
+///
+/// # Errors
+/// A sentence that names the byte where it is damaged.
+pub(super) fn decode<'a, M: Message<'a>>(bytes: &'a [u8]) -> Result<M, String> {
+    let mut message = M::default();
+    merge(&mut message, Found { file: bytes, value: FieldValue::Bytes(0..bytes.len()) })?;
+    Ok(message)
+}
+
+/// A message that takes in one field after the other.
+pub(super) trait Message<'a>: Default {
+    /// Takes in the field with that number. Of fields that hold one value the last one counts, messages in them grow together.
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String>;
+}
+
+fn merge<'a, M: Message<'a>>(message: &mut M, found: Found<'a>) -> Result<(), String> {
+    let FieldValue::Bytes(range) = found.value else { return Err(found.damaged("message")) };
+    Fields::new(found.file, range).try_for_each(|field| {
+        let field = field?;
+        message.take(field.number, Found { file: found.file, value: field.value })
+    })
+}
+
+/// What a field holds.
+pub(super) struct Found<'a> {
+    file: &'a [u8],
+    value: FieldValue,
+}
+
+impl<'a> Found<'a> {
+    fn damaged(&self, expected: &str) -> String {
+        match &self.value {
+            FieldValue::Number(number) => format!("{number} where a {expected} should be"),
+            FieldValue::Bytes(range) | FieldValue::Fixed(range) => format!("no {expected} at byte {}", range.start),
+        }
+    }
+
+    fn number(self) -> Result<u64, String> {
+        match self.value {
+            FieldValue::Number(number) => Ok(number),
+            _ => Err(self.damaged("number")),
+        }
+    }
+
+    fn int(self) -> Result<i64, String> {
+        self.number().map(|number| number as i64)
+    }
+
+    fn small_int(self) -> Result<i32, String> {
+        self.number().map(|number| number as i32)
+    }
+
+    fn bytes(self) -> Result<&'a [u8], String> {
+        match self.value {
+            FieldValue::Bytes(range) => Ok(&self.file[range]),
+            _ => Err(self.damaged("list of bytes")),
+        }
+    }
+
+    fn text(self) -> Result<&'a str, String> {
+        let start = if let FieldValue::Bytes(range) = &self.value { range.start } else { 0 };
+        std::str::from_utf8(self.bytes()?).map_err(|error| format!("the text at byte {start} is none ({error})"))
+    }
+
+    fn float(self) -> Result<f32, String> {
+        let bytes = if let FieldValue::Fixed(range) = &self.value { self.file[range.clone()].try_into().ok() } else { None };
+        bytes.map(f32::from_le_bytes).ok_or_else(|| self.damaged("32-bit number"))
+    }
+
+    fn message<M: Message<'a>>(self) -> Result<M, String> {
+        let mut message = M::default();
+        merge(&mut message, self)?;
+        Ok(message)
+    }
+
+    /// Adds a number, or a packed list of them.
+    fn numbers<T>(self, list: &mut impl Extend<T>, of: fn(u64) -> T) -> Result<(), String> {
+        match self.value {
+            FieldValue::Number(number) => list.extend([of(number)]),
+            FieldValue::Bytes(range) => list.extend(packed(self.file, range)?.into_iter().map(of)),
+            FieldValue::Fixed(_) => return Err(self.damaged("number")),
+        }
+        Ok(())
+    }
+
+    /// Adds numbers of `N` bytes: one, or a packed list of them.
+    fn fixed<const N: usize, T>(self, list: &mut Vec<T>, of: fn([u8; N]) -> T) -> Result<(), String> {
+        let (FieldValue::Bytes(range) | FieldValue::Fixed(range)) = &self.value else { return Err(self.damaged("list of numbers")) };
+        let (numbers, rest) = self.file[range.clone()].as_chunks::<N>();
+        if !rest.is_empty() {
+            return Err(self.damaged("list of numbers"));
+        }
+        list.extend(numbers.iter().map(|&bytes| of(bytes)));
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for ModelView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            7 => merge(self.graph.get_or_insert_default(), found)?,
+            8 => self.opset_import.push(found.message()?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for OperatorSetView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.domain = found.text()?,
+            2 => self.version = found.int()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for GraphView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.node.push(found.message()?),
+            5 => self.initializer.push(found.message()?),
+            11 => self.input.push(found.message()?),
+            12 => self.output.push(found.message()?),
+            13 => self.value_info.push(found.bytes()?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for NodeView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.input.push(found.text()?),
+            2 => self.output.push(found.text()?),
+            3 => self.name = found.text()?,
+            4 => self.op_type = found.text()?,
+            5 => self.attribute.push(found.message()?),
+            7 => self.domain = found.text()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for AttributeView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.name = found.text()?,
+            2 => self.f = found.float()?,
+            3 => self.i = found.int()?,
+            4 => self.s = found.bytes()?,
+            5 => merge(self.t.get_or_insert_default().as_mut(), found)?,
+            7 => found.fixed(&mut self.floats, f32::from_le_bytes)?,
+            8 => found.numbers(&mut self.ints, |number| number as i64)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for TensorView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => found.numbers(&mut self.dims, |number| number as i64)?,
+            2 => self.data_type = found.small_int()?,
+            4 => found.fixed(self.float_data.to_mut(), f32::from_le_bytes)?,
+            5 => found.numbers(self.int32_data.to_mut(), |number| number as i32)?,
+            7 => found.numbers(self.int64_data.to_mut(), |number| number as i64)?,
+            8 => self.name = found.text()?,
+            9 => self.raw_data = found.bytes()?,
+            10 => found.fixed(self.double_data.to_mut(), f64::from_le_bytes)?,
+            11 => found.numbers(self.uint64_data.to_mut(), |number| number)?,
+            13 => self.external = true,
+            14 => self.external |= found.number()? == 1,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> From<&'a TensorProto> for TensorView<'a> {
+    fn from(tensor: &'a TensorProto) -> Self {
+        Self {
+            dims: tensor.dims.as_slice().into(),
+            data_type: tensor.data_type,
+            name: &tensor.name,
+            raw_data: &tensor.raw_data,
+            float_data: tensor.float_data.as_slice().into(),
+            int32_data: tensor.int32_data.as_slice().into(),
+            int64_data: tensor.int64_data.as_slice().into(),
+            double_data: tensor.double_data.as_slice().into(),
+            uint64_data: tensor.uint64_data.as_slice().into(),
+            external: tensor.data_location == 1 || !tensor.external_data.is_empty(),
+        }
+    }
+}
+
+impl<'a> Message<'a> for ValueInfoView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.name = found.text()?,
+            2 => merge(self.r#type.get_or_insert_default(), found)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for TypeView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        if number == 1 { merge(self.tensor_type.get_or_insert_default(), found) } else { Ok(()) }
+    }
+}
+
+impl<'a> Message<'a> for TensorTypeView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.elem_type = found.small_int()?,
+            2 => merge(self.shape.get_or_insert_default(), found)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for ShapeView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        if number == 1 {
+            self.dim.push(found.message()?);
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for DimensionView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+        match number {
+            1 => self.dim_value = Some(found.int()?),
+            2 => self.dim_param = Some(found.text()?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::onnx::proto::{AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+    use crate::onnx::proto::{TensorShapeProto, TensorTypeProto, TypeProto};
+    use prost::Message as _;
+
+    fn model() -> ModelProto {
+        let tensor = TensorProto {
+            dims: vec![2, 1],
+            data_type: 1,
+            float_data: vec![0.5, -1.5],
+            int32_data: vec![-3],
+            int64_data: vec![-4, 1 << 40],
+            double_data: vec![2.5],
+            uint64_data: vec![u64::MAX],
+            name: "w".to_owned(),
+            raw_data: vec![1, 2],
+            ..TensorProto::default()
+        };
+        let attribute = AttributeProto {
+            name: "a".to_owned(),
+            f: Some(1.25),
+            i: Some(-7),
+            s: b"text".to_vec(),
+            t: Some(tensor.clone()),
+            floats: vec![3.5],
+            ints: vec![-1, 300],
+            r#type: 7,
+            ..AttributeProto::default()
+        };
+        let node = NodeProto { input: vec!["x".to_owned(), String::new()], output: vec!["y".to_owned()], attribute: vec![attribute], ..NodeProto::default() };
+        let dim = vec![DimensionProto { dim_value: Some(3), dim_param: None }, DimensionProto { dim_value: None, dim_param: Some("n".to_owned()) }];
+        let tensor_type = Some(TensorTypeProto { elem_type: 1, shape: Some(TensorShapeProto { dim }) });
+        let info = ValueInfoProto { name: "x".to_owned(), r#type: Some(TypeProto { tensor_type }) };
+        let away = TensorProto { data_location: 1, ..TensorProto::default() };
+        let graph =
+            GraphProto { node: vec![node], initializer: vec![tensor, away], input: vec![info.clone()], value_info: vec![info], ..GraphProto::default() };
+        ModelProto { graph: Some(graph), opset_import: vec![OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() }], ..ModelProto::default() }
+    }
+
+    #[test]
+    fn a_view_shows_what_was_written() {
+        let bytes = model().encode_to_vec();
+        let model: ModelView<'_> = decode(&bytes).unwrap();
+        assert_eq!(model.opset_import[0].version, 17);
+        let graph = model.graph.unwrap();
+        let node = &graph.node[0];
+        assert_eq!((node.input.as_slice(), node.output.as_slice()), (&["x", ""][..], &["y"][..]));
+        let a = &node.attribute[0];
+        assert_eq!((a.name, a.f, a.i, a.s, a.floats.as_slice(), a.ints.as_slice()), ("a", 1.25, -7, &b"text"[..], &[3.5][..], &[-1, 300][..]));
+        for tensor in [&graph.initializer[0], a.t.as_ref().unwrap()] {
+            assert_eq!((tensor.dims.as_slice(), tensor.data_type, tensor.name, tensor.raw_data), (&[2, 1][..], 1, "w", &[1, 2][..]));
+            assert_eq!((&*tensor.float_data, &*tensor.double_data), (&[0.5, -1.5][..], &[2.5][..]));
+            assert_eq!((&*tensor.int32_data, &*tensor.int64_data, &*tensor.uint64_data), (&[-3][..], &[-4, 1 << 40][..], &[u64::MAX][..]));
+        }
+        assert_eq!([graph.initializer[0].external, graph.initializer[1].external], [false, true]);
+        for info in [graph.input[0].clone(), decode(graph.value_info[0]).unwrap()] {
+            let dims = info.r#type.unwrap().tensor_type.unwrap().shape.unwrap().dim;
+            assert_eq!((info.name, dims[0].dim_value, dims[1].dim_param), ("x", Some(3), Some("n")));
+        }
+    }
+
+    #[test]
+    fn a_list_may_be_packed_or_not() {
+        let ints: AttributeView<'_> = decode(&[0x42, 3, 1, 0x96, 1, 0x40, 7]).unwrap();
+        assert_eq!(ints.ints, [1, 150, 7]);
+        let floats: AttributeView<'_> = decode(&[0x3d, 0, 0, 0x80, 0x3f, 0x3a, 4, 0, 0, 0, 0x40]).unwrap();
+        assert_eq!(floats.floats, [1.0, 2.0]);
+    }
+
+    #[test]
+    fn damaged_messages_are_refused() {
+        let whole = model().encode_to_vec();
+        for length in 1..whole.len() {
+            _ = decode::<ModelView<'_>>(&whole[..length]);
+        }
+        for (bytes, says) in [(&[0x38, 1][..], "message"), (&[0x3a, 2, 0x0a, 5][..], "promises 5"), (&[0x3a, 4, 0x0a, 2, 0x0a, 9][..], "promises 9")] {
+            let reason = decode::<ModelView<'_>>(bytes).unwrap_err();
+            assert!(reason.contains(says), "{reason}");
+        }
+        assert!(decode::<NodeView<'_>>(&[0x0a, 1, 0xff]).unwrap_err().contains("text"));
+        assert!(decode::<NodeView<'_>>(&[0x08, 1]).unwrap_err().contains("bytes"));
+        assert!(decode::<AttributeView<'_>>(&[0x15, 0]).unwrap_err().contains("promises 4"));
+        assert!(decode::<AttributeView<'_>>(&[0x3a, 3, 0, 0, 0]).unwrap_err().contains("list of numbers"));
+    }
+}
