@@ -28,7 +28,7 @@ fn cut(model: &ModelProto, random: &mut StdRng) -> ModelProto {
     let made: Vec<String> = nodes.iter().flat_map(|n| n.output.clone()).collect();
     graph.initializer.retain(|t| read.contains(&t.name));
     let known: Vec<String> = graph.initializer.iter().map(|t| t.name.clone()).collect();
-    let infos: Vec<ValueInfoProto> = [graph.value_infos().unwrap(), graph.input.clone(), graph.output.clone()].concat();
+    let infos: Vec<ValueInfoProto> = [graph.value_info.clone(), graph.input.clone(), graph.output.clone()].concat();
     graph.input = infos.iter().filter(|i| read.contains(&i.name) && !made.contains(&i.name) && !known.contains(&i.name)).cloned().collect();
     graph.output = infos.iter().filter(|i| made.contains(&i.name)).cloned().collect();
     graph.value_info.clear();

@@ -23,7 +23,7 @@ fn models(folder: &Path) -> Vec<PathBuf> {
 
 fn declared(path: &Path) -> HashMap<String, Vec<usize>> {
     let graph = ModelProto::decode(std::fs::read(path).unwrap().as_slice()).unwrap().graph.unwrap();
-    let infos = graph.value_infos().unwrap().into_iter().chain(graph.output).chain(graph.input);
+    let infos = graph.value_info.into_iter().chain(graph.output).chain(graph.input);
     let shape = |info: vitempo_graph::onnx::proto::ValueInfoProto| {
         let dims = info.r#type?.tensor_type?.shape?.dim.into_iter().map(|d| usize::try_from(d.dim_value?).ok());
         Some((info.name, dims.collect::<Option<Vec<usize>>>()?))
