@@ -1,8 +1,12 @@
 //! How much memory an uploaded model would take decoded. Two bytes of a file can stand for hundreds in memory, so that is counted before anything is
-//! decoded: a walk along protobuf's wire format that keeps nothing.
+//! decoded: a walk along protobuf's wire format that keeps nothing. The sizes are those of [`proto`]; what the reader keeps of a file is smaller.
 
 use super::problem::Problem;
-use vitempo_graph::onnx::proto;
+use std::ops::Range;
+use vitempo_graph::onnx::{
+    proto,
+    wire::{Field, FieldValue, Fields},
+};
 
 /// Most memory for nodes, attributes, names and numbers, in bytes; a model of 100,000 nodes needs less. What weights take is bounded by the body's size.
 const MOST: usize = 256 << 20;
@@ -63,53 +67,28 @@ impl Message {
 /// 422 for a file that would take far more memory than it is long.
 pub fn check(file: &[u8]) -> Result<(), Problem> {
     let mut left = MOST;
-    walk(Message::Model, file, 0, &mut left)
+    walk(Message::Model, file, 0..file.len(), 0, &mut left)
 }
 
-fn walk(message: Message, mut rest: &[u8], depth: usize, left: &mut usize) -> Result<(), Problem> {
+fn walk(message: Message, file: &[u8], range: Range<usize>, depth: usize, left: &mut usize) -> Result<(), Problem> {
     if depth > DEEPEST {
         return Err(Problem::unprocessable("its graphs are nested too deeply for a model"));
     }
-    while let Some((number, wire)) = varint(&mut rest).map(|key| (key >> 3, key & 7)) {
-        let skipped = match wire {
-            0 => varint(&mut rest).map(|_| NUMBER),
-            1 => skip(&mut rest, 8).map(|_| NUMBER),
-            5 => skip(&mut rest, 4).map(|_| NUMBER),
-            2 => {
-                let Some(inner) = varint(&mut rest).and_then(|length| skip(&mut rest, usize::try_from(length).ok()?)) else { return Ok(()) };
-                match message.child(number) {
-                    Some((child, size)) => {
-                        walk(child, inner, depth + 1, left)?;
-                        Some(size)
-                    }
-                    None => Some(LIST + inner.len().saturating_mul(message.factor(number))),
+    for field in Fields::new(file, range) {
+        let Ok(Field { number, value, .. }) = field else { return Ok(()) };
+        let size = match value {
+            FieldValue::Number(_) | FieldValue::Fixed(_) => NUMBER,
+            FieldValue::Bytes(inner) => match message.child(number) {
+                Some((child, size)) => {
+                    walk(child, file, inner, depth + 1, left)?;
+                    size
                 }
-            }
-            _ => None,
+                None => LIST + inner.len().saturating_mul(message.factor(number)),
+            },
         };
-        let Some(size) = skipped else { return Ok(()) };
         *left = left.checked_sub(size).ok_or_else(|| Problem::unprocessable("it would take far more memory than a model of its length does"))?;
     }
     Ok(())
-}
-
-fn skip<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-    let (skipped, after) = rest.split_at_checked(length)?;
-    *rest = after;
-    Some(skipped)
-}
-
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, after) = rest.split_first()?;
-        *rest = after;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

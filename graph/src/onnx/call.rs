@@ -2,7 +2,7 @@
 
 use super::onnxruntime_domain::Mapped;
 use super::payload::Limits;
-use super::view::{AttributeView, NodeView};
+use super::view::NodeView;
 use crate::{Attribute, Attributes, ConstantData, OpKind, TensorSpec, Value, ValueSource};
 
 /// A node and what it reads.
@@ -55,28 +55,12 @@ impl<'a> Call<'a> {
         self.constant.get(index).copied().unwrap_or(false)
     }
 
-    pub fn attribute(&self, name: &str) -> Option<&'a AttributeView<'a>> {
-        self.node.attribute.iter().find(|a| a.name == name)
-    }
-
-    pub fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i)
-    }
-
-    pub fn float(&self, name: &str) -> Option<f64> {
-        self.attribute(name).map(|a| f64::from(a.f))
-    }
-
-    pub fn text(&self, name: &str) -> Option<&'a str> {
-        self.attribute(name).and_then(|a| std::str::from_utf8(a.s).ok())
-    }
-
     /// The attributes of these names that the node has, as they are. A `*` in front marks floats, a `$` text, a `#` lists of integers.
     pub fn attributes(&self, names: &[&str]) -> Attributes {
         let mut attributes = Attributes::new();
         for marked in names {
             let name = marked.trim_start_matches(['*', '$', '#']);
-            let Some(a) = self.attribute(name) else { continue };
+            let Some(a) = self.node.attribute(name) else { continue };
             let value = match marked.as_bytes().first() {
                 Some(b'*') => Attribute::Float(f64::from(a.f)),
                 Some(b'$') => Attribute::Text(String::from_utf8_lossy(a.s).into_owned()),
@@ -126,7 +110,7 @@ impl<'a> Call<'a> {
 
     /// A list of integers that older operator sets have as attribute `name`, newer ones as input `index`.
     pub fn ints_or_input(&self, name: &str, index: usize) -> Result<Option<Vec<i64>>, Refusal> {
-        match self.attribute(name) {
+        match self.node.attribute(name) {
             Some(a) => Ok(Some(a.ints.clone())),
             None => self.steer_ints(index, name),
         }
@@ -134,7 +118,7 @@ impl<'a> Call<'a> {
 
     /// A number that matters for the result only, not for a shape: an attribute or input `index`; `None` when it is not known.
     pub fn number(&self, name: &str, index: usize) -> Option<f64> {
-        self.float(name).or_else(|| match &self.input(index)?.source {
+        self.node.float(name).or_else(|| match &self.input(index)?.source {
             ValueSource::Constant(Some(ConstantData::Floats(v))) => v.first().copied(),
             ValueSource::Constant(Some(ConstantData::Ints(v))) => v.first().map(|&i| i as f64),
             _ => None,

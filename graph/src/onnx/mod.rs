@@ -19,7 +19,7 @@ pub(crate) mod quantized;
 mod reader;
 mod view;
 mod weights;
-mod wire;
+pub mod wire;
 mod writer;
 
 pub use constants::Constants;

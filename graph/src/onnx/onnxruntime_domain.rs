@@ -37,23 +37,6 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn int(&self, name: &str) -> Option<i64> {
-        self.node.attribute.iter().find(|a| a.name == name).map(|a| a.i)
-    }
-
-    fn float(&self, name: &str) -> Option<f64> {
-        self.node.attribute.iter().find(|a| a.name == name).map(|a| f64::from(a.f))
-    }
-
-    fn ints(&self, name: &str) -> &[i64] {
-        self.node.attribute.iter().find(|a| a.name == name).map_or(&[], |a| &a.ints)
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        let attribute = self.node.attribute.iter().find(|a| a.name == name)?;
-        std::str::from_utf8(attribute.s).ok().map(str::to_owned)
-    }
-
     fn tensor(&self, index: usize) -> Option<&TensorSpec> {
         self.inputs.get(index).copied().flatten()?.tensor.as_ref()
     }
@@ -87,7 +70,7 @@ impl Call<'_> {
             "MaxPool" | "AveragePool" => {
                 let mut attributes = self.window();
                 for name in ["ceil_mode", "count_include_pad"] {
-                    if let Some(value) = self.int(name).filter(|_| name == "ceil_mode" || op == "AveragePool") {
+                    if let Some(value) = self.node.int(name).filter(|_| name == "ceil_mode" || op == "AveragePool") {
                         attributes.set(name, Attribute::Int(value));
                     }
                 }
@@ -97,10 +80,10 @@ impl Call<'_> {
             "GlobalMaxPool" => self.with_blocked_output(self.operator(OpKind::GlobalMaxPool, Attributes::new(), vec![0])),
             "GlobalAveragePool" => self.with_blocked_output(self.operator(OpKind::GlobalAveragePool, Attributes::new(), vec![0])),
             "Upsample" => {
-                let scales = self.ints("scales").iter().map(|&s| s as f64).collect();
-                let mode = self.text("mode").unwrap_or_else(|| "nearest".to_owned());
-                let coordinates = self.text("coordinate_transformation_mode").unwrap_or_else(|| "asymmetric".to_owned());
-                let attributes = onnxruntime::upsample_attributes(&mode, &coordinates, scales);
+                let scales = self.node.ints("scales").iter().map(|&s| s as f64).collect();
+                let mode = self.node.text("mode").unwrap_or("nearest");
+                let coordinates = self.node.text("coordinate_transformation_mode").unwrap_or("asymmetric");
+                let attributes = onnxruntime::upsample_attributes(mode, coordinates, scales);
                 self.with_blocked_output(self.operator(OpKind::Resize, attributes, vec![0]))
             }
             "ReorderInput" | "ReorderOutput" => self.reorder(op == "ReorderInput"),
@@ -111,7 +94,7 @@ impl Call<'_> {
     /// A reorder to the blocked format or back; channels last are the last dimension on the other side.
     fn reorder(&self, to_blocked: bool) -> Option<Mapped> {
         let x = self.tensor(0)?;
-        let last = self.int("channels_last") == Some(1);
+        let last = self.node.int("channels_last") == Some(1);
         let attributes = if last { Attributes::new().with_int("channels_last", 1) } else { Attributes::new() };
         let mut dims = x.shape.clone();
         let output = if to_blocked {
@@ -123,7 +106,7 @@ impl Call<'_> {
             *channels = onnxruntime::padded(*channels, onnxruntime::host_block());
             TensorSpec::new(dims, x.precision).with_format(MemoryFormat::Blocked)
         } else {
-            *dims.get_mut(1)? = usize::try_from(self.int("channels")?).ok()?;
+            *dims.get_mut(1)? = usize::try_from(self.node.int("channels")?).ok()?;
             if last {
                 let channels = dims.remove(1);
                 dims.push(channels);
@@ -137,18 +120,18 @@ impl Call<'_> {
     fn window(&self) -> Attributes {
         let mut attributes = Attributes::new();
         for name in ["kernel_shape", "strides", "pads", "dilations"] {
-            if !self.ints(name).is_empty() {
-                attributes.set(name, Attribute::Ints(self.ints(name).into()));
+            if !self.node.ints(name).is_empty() {
+                attributes.set(name, Attribute::Ints(self.node.ints(name).into()));
             }
         }
-        if let Some(auto) = self.text("auto_pad") {
-            attributes.set("auto_pad", Attribute::Text(auto));
+        if let Some(auto) = self.node.text("auto_pad") {
+            attributes.set("auto_pad", Attribute::Text(auto.to_owned()));
         }
         attributes
     }
 
     fn activation(&self) -> Option<Attribute> {
-        let name = self.text("activation").filter(|n| !n.is_empty())?;
+        let name = self.node.text("activation").filter(|n| !n.is_empty())?;
         let mut words = String::with_capacity(name.len() + 2);
         for (i, letter) in name.chars().enumerate() {
             if letter.is_ascii_uppercase() && i > 0 {
@@ -161,7 +144,7 @@ impl Call<'_> {
 
     fn convolution(&self) -> Mapped {
         let mut attributes = self.window();
-        attributes.set("group", Attribute::Int(self.int("group").unwrap_or(1)));
+        attributes.set("group", Attribute::Int(self.node.int("group").unwrap_or(1)));
         if let Some(activation) = self.activation() {
             attributes.set("activation", activation);
         }
@@ -173,10 +156,10 @@ impl Call<'_> {
 
     fn product(&self, operands: std::ops::Range<usize>) -> Option<Mapped> {
         let linear = self.is_constant(1) && self.tensor(1)?.rank() == 2 && !self.is_constant(0);
-        let mut attributes = Attributes::new().with("alpha", Attribute::Float(self.float("alpha").unwrap_or(1.0)));
-        attributes.set("beta", Attribute::Float(self.float("beta").unwrap_or(1.0)));
+        let mut attributes = Attributes::new().with("alpha", Attribute::Float(self.node.float("alpha").unwrap_or(1.0)));
+        attributes.set("beta", Attribute::Float(self.node.float("beta").unwrap_or(1.0)));
         for (theirs, ours) in [("transA", "trans_a"), ("transB", "trans_b"), ("transBatchA", "trans_batch_a"), ("transBatchB", "trans_batch_b")] {
-            if self.int(theirs) == Some(1) {
+            if self.node.int(theirs) == Some(1) {
                 attributes.set(ours, Attribute::Int(1));
             }
         }
@@ -199,15 +182,17 @@ impl Call<'_> {
             "Gelu" | "BiasGelu" => biased(OpKind::Gelu),
             "FastGelu" => biased(OpKind::GeluTanh),
             "QuickGelu" => {
-                let alpha = self.float("alpha").unwrap_or(1.702);
+                let alpha = self.node.float("alpha").unwrap_or(1.702);
                 let attributes = Attributes::new().with("alpha", Attribute::Float(alpha));
                 Some(self.operator(OpKind::Silu, if alpha == 1.0 { Attributes::new() } else { attributes }, vec![0]))
             }
             "SkipLayerNormalization" => {
-                let attributes = Attributes::new().with("epsilon", Attribute::Float(self.float("epsilon")?)).with_int("residual", 1);
+                let attributes = Attributes::new().with("epsilon", Attribute::Float(self.node.float("epsilon")?)).with_int("residual", 1);
                 Some(self.operator(OpKind::LayerNorm, attributes, self.present(0..5)))
             }
-            "MultiHeadAttention" => Some(self.operator(OpKind::Attention, Attributes::new().with_int("heads", self.int("num_heads")?), self.present(0..3))),
+            "MultiHeadAttention" => {
+                Some(self.operator(OpKind::Attention, Attributes::new().with_int("heads", self.node.int("num_heads")?), self.present(0..3)))
+            }
             _ => None,
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn values(tensor: &TensorView<'_>, spec: &TensorSpec, most: u64) -> R
     if spec.elements() > most || tensor.external {
         return Ok(None);
     }
-    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(tensor.raw_data, spec)? };
+    let data = data(tensor, spec)?;
     match length(&data) as u64 {
         n if n == spec.elements() => Ok(Some(data)),
         0 => Ok(None),
@@ -76,11 +76,16 @@ pub(super) fn values(tensor: &TensorView<'_>, spec: &TensorSpec, most: u64) -> R
 pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String> {
     let tensor = &TensorView::from(tensor);
     let spec = spec(tensor)?.ok_or_else(|| format!("element type {} is not supported", tensor.data_type))?;
-    let data = if tensor.raw_data.is_empty() { typed(tensor, spec.precision) } else { raw(tensor.raw_data, &spec)? };
+    let data = data(tensor, &spec)?;
     match length(&data) as u64 {
         n if n == spec.elements() => Ok(data),
         n => Err(format!("it holds {n} values, its shape wants {}", spec.elements())),
     }
+}
+
+/// What a tensor holds, as raw bytes or typed.
+fn data(tensor: &TensorView<'_>, spec: &TensorSpec) -> Result<ConstantData, String> {
+    if tensor.raw_data.is_empty() { Ok(typed(tensor, spec.precision)) } else { raw(tensor.raw_data, spec) }
 }
 
 pub(super) fn length(data: &ConstantData) -> usize {

@@ -5,7 +5,7 @@
 //! pooling that work channels last are said to: their tensors are written N, C, H, W with that memory format, as everywhere.
 
 use super::onnxruntime_domain::Mapped;
-use super::view::{AttributeView, NodeView};
+use super::view::NodeView;
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueSource, shape};
 
 /// Marks a mapped operator whose first input and output have their channels last.
@@ -28,19 +28,19 @@ pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapp
         "QLinearMul" => call.mapped(OpKind::Mul, none(), &[0, 3], call.precision(0)?, false),
         "QLinearSigmoid" => call.mapped(OpKind::Sigmoid, none(), &[0], call.precision(0)?, false),
         "QLinearLeakyRelu" => {
-            let alpha = call.attribute("alpha").map_or(0.01, |a| f64::from(a.f));
+            let alpha = call.node.float("alpha").unwrap_or(0.01);
             call.mapped(OpKind::LeakyRelu, none().with("alpha", Attribute::Float(alpha)), &[0], call.precision(0)?, false)
         }
-        "QLinearSoftmax" => call.mapped(OpKind::Softmax, none().with_int("axis", call.int("axis").unwrap_or(-1)), &[0], call.precision(0)?, false),
+        "QLinearSoftmax" => call.mapped(OpKind::Softmax, none().with_int("axis", call.node.int("axis").unwrap_or(-1)), &[0], call.precision(0)?, false),
         "QLinearGlobalAveragePool" => call.mapped(OpKind::GlobalAveragePool, none(), &[0], call.precision(0)?, call.is_last()),
         "QLinearAveragePool" => {
-            let counted = call.window().with_int("count_include_pad", call.int("count_include_pad").unwrap_or(0));
+            let counted = call.window().with_int("count_include_pad", call.node.int("count_include_pad").unwrap_or(0));
             call.mapped(OpKind::AveragePool, counted, &[0], call.precision(0)?, call.is_last())
         }
         "NhwcMaxPool" => call.mapped(OpKind::MaxPool, call.window(), &[0], call.precision(0)?, true),
         "QLinearConcat" => {
             let parts: Vec<usize> = (2..inputs.len()).step_by(3).collect();
-            call.mapped(OpKind::Concat, none().with_int("axis", call.int("axis")?), &parts, call.precision(2)?, false)
+            call.mapped(OpKind::Concat, none().with_int("axis", call.node.int("axis")?), &parts, call.precision(2)?, false)
         }
         _ => None,
     }
@@ -78,16 +78,8 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn attribute(&self, name: &str) -> Option<&AttributeView<'_>> {
-        self.node.attribute.iter().find(|a| a.name == name)
-    }
-
-    fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|a| a.i)
-    }
-
     fn is_last(&self) -> bool {
-        self.int(LAST) == Some(1)
+        self.node.int(LAST) == Some(1)
     }
 
     fn value(&self, index: usize) -> Option<&Value> {
@@ -111,24 +103,24 @@ impl Call<'_> {
     }
 
     fn gemm(&self) -> Attributes {
-        let alpha = self.attribute("alpha").map_or(1.0, |a| f64::from(a.f));
-        let set = |name: &str| i64::from(self.int(name) == Some(1));
+        let alpha = self.node.float("alpha").unwrap_or(1.0);
+        let set = |name: &str| i64::from(self.node.int(name) == Some(1));
         Attributes::new().with("alpha", Attribute::Float(alpha)).with_int("trans_a", set("transA")).with_int("trans_b", set("transB"))
     }
 
     fn window(&self) -> Attributes {
         let mut attributes = Attributes::new();
         for name in ["kernel_shape", "strides", "pads", "dilations"] {
-            if let Some(list) = self.attribute(name).filter(|a| !a.ints.is_empty()) {
+            if let Some(list) = self.node.attribute(name).filter(|a| !a.ints.is_empty()) {
                 attributes.set(name, Attribute::Ints(list.ints.as_slice().into()));
             }
         }
         for name in ["group", "ceil_mode"] {
-            if let Some(value) = self.int(name) {
+            if let Some(value) = self.node.int(name) {
                 attributes.set(name, Attribute::Int(value));
             }
         }
-        if let Some(auto) = self.attribute("auto_pad") {
+        if let Some(auto) = self.node.attribute("auto_pad") {
             attributes.set("auto_pad", Attribute::Text(String::from_utf8_lossy(auto.s).into_owned()));
         }
         attributes

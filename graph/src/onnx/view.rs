@@ -93,6 +93,33 @@ pub(super) struct DimensionView<'a> {
     pub dim_param: Option<&'a str>,
 }
 
+impl<'a> NodeView<'a> {
+    /// The attribute of that name.
+    pub fn attribute(&self, name: &str) -> Option<&AttributeView<'a>> {
+        self.attribute.iter().find(|a| a.name == name)
+    }
+
+    /// The integer of that name.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.attribute(name).map(|a| a.i)
+    }
+
+    /// The number of that name.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        self.attribute(name).map(|a| f64::from(a.f))
+    }
+
+    /// The integers of that name; empty when there are none.
+    pub fn ints(&self, name: &str) -> &[i64] {
+        self.attribute(name).map_or(&[], |a| &a.ints)
+    }
+
+    /// The text of that name, when it is text.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.attribute(name).and_then(|a| std::str::from_utf8(a.s).ok())
+    }
+}
+
 /// A message, read field by field.
 ///
 /// # Errors
@@ -173,7 +200,11 @@ impl<'a> Found<'a> {
     fn numbers<T>(self, list: &mut impl Extend<T>, of: fn(u64) -> T) -> Result<(), String> {
         match self.value {
             FieldValue::Number(number) => list.extend([of(number)]),
-            FieldValue::Bytes(range) => list.extend(packed(self.file, range)?.into_iter().map(of)),
+            FieldValue::Bytes(range) => {
+                for number in packed(self.file, range) {
+                    list.extend([of(number?)]);
+                }
+            }
             FieldValue::Fixed(_) => return Err(self.damaged("number")),
         }
         Ok(())
@@ -383,6 +414,17 @@ mod tests {
         let graph =
             GraphProto { node: vec![node], initializer: vec![tensor, away], input: vec![info.clone()], value_info: vec![info], ..GraphProto::default() };
         ModelProto { graph: Some(graph), opset_import: vec![OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() }], ..ModelProto::default() }
+    }
+
+    /// `vitempo serve` bounds what an upload takes by the messages' sizes.
+    #[test]
+    fn a_view_is_no_larger_than_its_message() {
+        assert!(size_of::<NodeView<'_>>() <= size_of::<NodeProto>());
+        assert!(size_of::<AttributeView<'_>>() <= size_of::<AttributeProto>());
+        assert!(size_of::<TensorView<'_>>() <= size_of::<TensorProto>());
+        assert!(size_of::<ValueInfoView<'_>>() <= size_of::<ValueInfoProto>());
+        assert!(size_of::<DimensionView<'_>>() <= size_of::<DimensionProto>());
+        assert!(size_of::<OperatorSetView<'_>>() <= size_of::<OperatorSetIdProto>());
     }
 
     #[test]

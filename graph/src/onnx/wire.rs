@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// One field of a message.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub struct Field {
     /// Field number.
     pub number: u64,
     /// Where key and value lie in the file.
@@ -15,22 +15,31 @@ pub(super) struct Field {
 
 /// The value of a field: a number, or where its bytes lie in the file.
 #[derive(Clone, Debug)]
-pub(super) enum FieldValue {
+pub enum FieldValue {
+    /// A number.
     Number(u64),
+    /// Bytes, a text, a message or a packed list.
     Bytes(Range<usize>),
     /// Four or eight of them.
     Fixed(Range<usize>),
 }
 
-/// The fields of the message at `range` of `file`, one after the other.
-pub(super) struct Fields<'a> {
+/// The fields of a message, one after the other. An error is a sentence that names the byte, and the last item to ask for.
+pub struct Fields<'a> {
     file: &'a [u8],
     at: usize,
     end: usize,
 }
 
+/// All fields of the message at `range`.
+pub(super) fn fields(file: &[u8], range: Range<usize>) -> Result<Vec<Field>, String> {
+    Fields::new(file, range).collect()
+}
+
 impl<'a> Fields<'a> {
-    pub(super) fn new(file: &'a [u8], range: Range<usize>) -> Self {
+    /// Those of the message at `range` of `file`.
+    #[must_use]
+    pub fn new(file: &'a [u8], range: Range<usize>) -> Self {
         Self { file, at: range.start, end: range.end }
     }
 
@@ -102,14 +111,10 @@ fn long_varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64, String> {
     Err(format!("not ONNX, or damaged: an endless number before byte {at}"))
 }
 
-/// Packed numbers.
-pub(super) fn packed(file: &[u8], range: Range<usize>) -> Result<Vec<u64>, String> {
-    let mut at = range.start;
-    let mut numbers = Vec::new();
-    while at < range.end {
-        numbers.push(varint(file, &mut at, range.end)?);
-    }
-    Ok(numbers)
+/// Packed numbers; the first error is the last to ask for.
+pub(super) fn packed(file: &[u8], range: Range<usize>) -> impl Iterator<Item = Result<u64, String>> {
+    let Range { start: mut at, end } = range;
+    std::iter::from_fn(move || (at < end).then(|| varint(file, &mut at, end)))
 }
 
 /// Key and length of a field that holds bytes.
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn reads_each_wire_type() {
         let file = [0x08, 0x96, 0x01, 0x12, 2, 7, 8, 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8];
-        let Ok(fields) = Fields::new(&file, 0..file.len()).collect::<Result<Vec<_>, _>>() else { panic!("this is a message") };
+        let Ok(fields) = fields(&file, 0..file.len()) else { panic!("this is a message") };
         let numbers: Vec<u64> = fields.iter().map(|f| f.number).collect();
         assert_eq!(numbers, [1, 2, 3, 4]);
         assert!(matches!(fields[0].value, FieldValue::Number(150)));
@@ -146,7 +151,7 @@ mod tests {
             (&[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], "promises"),
         ];
         for (file, says) in cases {
-            let Err(reason) = Fields::new(file, 0..file.len()).collect::<Result<Vec<_>, _>>() else { panic!("{file:?} is damaged") };
+            let Err(reason) = fields(file, 0..file.len()) else { panic!("{file:?} is damaged") };
             assert!(reason.contains(says), "{reason}");
         }
     }

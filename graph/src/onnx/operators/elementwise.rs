@@ -23,7 +23,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "Elu" => parameters(call, OpKind::Elu, &[("alpha", 1.0)]),
         "Selu" => activation(call, &[("alpha", 1.673_263_2), ("gamma", 1.050_701)]),
         "Celu" => activation(call, &[("alpha", 1.0)]),
-        "Gelu" => operator(call, if call.text("approximate") == Some("tanh") { OpKind::GeluTanh } else { OpKind::Gelu }, Attributes::new(), [0]),
+        "Gelu" => operator(call, if call.node.text("approximate") == Some("tanh") { OpKind::GeluTanh } else { OpKind::Gelu }, Attributes::new(), [0]),
         _ => Ok(None),
     }
 }
@@ -61,14 +61,14 @@ fn plain(op: &str) -> Option<OpKind> {
 }
 
 fn parameters(call: &Call<'_>, kind: OpKind, defaults: &[(&str, f64)]) -> Outcome {
-    let attributes = defaults.iter().fold(Attributes::new(), |a, (name, default)| a.with(name, Attribute::Float(call.float(name).unwrap_or(*default))));
+    let attributes = defaults.iter().fold(Attributes::new(), |a, (name, default)| a.with(name, Attribute::Float(call.node.float(name).unwrap_or(*default))));
     operator(call, kind, attributes, [0])
 }
 
 /// Selu and Celu are kinds of Elu.
 fn activation(call: &Call<'_>, defaults: &[(&str, f64)]) -> Outcome {
     let named = Attributes::new().with("op", Attribute::Text(call.node.op_type.to_owned()));
-    let attributes = defaults.iter().fold(named, |a, (name, default)| a.with(name, Attribute::Float(call.float(name).unwrap_or(*default))));
+    let attributes = defaults.iter().fold(named, |a, (name, default)| a.with(name, Attribute::Float(call.node.float(name).unwrap_or(*default))));
     operator(call, OpKind::Elu, attributes, [0])
 }
 
@@ -101,7 +101,7 @@ fn cast(call: &Call<'_>) -> Outcome {
     let to = match call.node.op_type {
         "CastLike" => call.tensor(1)?.precision,
         _ => {
-            let to = call.int("to").unwrap_or(0);
+            let to = call.node.int("to").unwrap_or(0);
             let known = i32::try_from(to).ok().and_then(payload::precision);
             known.ok_or_else(|| Refusal::RunTime(format!("element type {to} is not supported")))?
         }

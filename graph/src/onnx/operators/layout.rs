@@ -47,7 +47,7 @@ fn axis(axis: i64, limit: usize) -> Result<usize, Refusal> {
 
 fn flattened(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
     let shape = &call.tensor(0)?.shape;
-    let given = call.int("axis").unwrap_or(1);
+    let given = call.node.int("axis").unwrap_or(1);
     let at = if given == shape.len() as i64 { shape.len() } else { axis(given, shape.len())? };
     let product = |dims: &[usize]| dims.iter().product::<usize>() as i64;
     Ok(vec![product(&shape[..at]), product(&shape[at..])])
@@ -90,7 +90,7 @@ fn split(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
         return Ok(parts);
     }
     let shape = &call.tensor(0)?.shape;
-    let extent = shape[axis(call.int("axis").unwrap_or(0), shape.len())?] as i64;
+    let extent = shape[axis(call.node.int("axis").unwrap_or(0), shape.len())?] as i64;
     let n = call.node.output.len() as i64;
     let uneven = || Refusal::Invalid(format!("{extent} cannot be split into {n} parts"));
     let chunk = if n > 0 { (extent + n - 1) / n } else { return Err(uneven()) };

@@ -8,7 +8,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type {
         "QuantizeLinear" => {
             let mut attributes = call.attributes(&["axis"]);
-            if call.input(2).is_none() && call.int("output_dtype").is_some_and(|t| t == 3) {
+            if call.input(2).is_none() && call.node.int("output_dtype").is_some_and(|t| t == 3) {
                 attributes.set("to", Attribute::Text(Precision::I8.name().to_owned()));
             }
             operator(call, OpKind::Quantize, attributes, 0..3)

@@ -18,7 +18,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
             operator(call, OpKind::ArgMax, attributes, [0])
         }
         "TopK" => {
-            let k = match call.int("k") {
+            let k = match call.node.int("k") {
                 Some(k) => k,
                 None => call.steer_int(1, "k")?.ok_or_else(|| Refusal::Invalid("its input k is missing".to_owned()))?,
             };
@@ -34,7 +34,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "BatchNormalization" => operator(call, OpKind::BatchNorm, call.attributes(&["*epsilon"]), 0..5),
         "InstanceNormalization" => operator(call, OpKind::InstanceNorm, call.attributes(&["*epsilon"]), 0..3),
         "GroupNormalization" => {
-            let attributes = call.attributes(&["*epsilon"]).with_int("groups", call.int("num_groups").unwrap_or(1));
+            let attributes = call.attributes(&["*epsilon"]).with_int("groups", call.node.int("num_groups").unwrap_or(1));
             operator(call, OpKind::GroupNorm, attributes, 0..3)
         }
         "LpNormalization" => operator(call, OpKind::LpNorm, call.attributes(&["axis", "p"]), [0]),
@@ -45,7 +45,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
 /// Without axes everything is reduced, or nothing when `noop_with_empty_axes` says so.
 fn reduce(call: &Call<'_>, kind: OpKind) -> Outcome {
     let axes = call.ints_or_input("axes", 1)?.unwrap_or_default();
-    if axes.is_empty() && call.int("noop_with_empty_axes").unwrap_or(0) != 0 {
+    if axes.is_empty() && call.node.int("noop_with_empty_axes").unwrap_or(0) != 0 {
         return operator(call, OpKind::Identity, Attributes::new(), [0]);
     }
     operator(call, kind, call.attributes(&["keepdims"]).with_ints("axes", axes), [0])
@@ -55,7 +55,7 @@ fn reduce(call: &Call<'_>, kind: OpKind) -> Outcome {
 fn softmax(call: &Call<'_>) -> Outcome {
     let shape = &call.tensor(0)?.shape;
     let old = call.opset < 13;
-    let axis = call.int("axis").unwrap_or(if old { 1 } else { -1 });
+    let axis = call.node.int("axis").unwrap_or(if old { 1 } else { -1 });
     let mut attributes = Attributes::new().with_int("axis", axis);
     if call.node.op_type == "LogSoftmax" {
         attributes.set("log", Attribute::Int(1));

@@ -8,14 +8,14 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "Pad" => pad(call),
         "Resize" => resize(call),
         "Upsample" => {
-            let scales = match call.attribute("scales") {
+            let scales = match call.node.attribute("scales") {
                 Some(a) => a.floats.iter().map(|&s| f64::from(s)).collect(),
                 None => call.steer_floats(1, "scales")?.unwrap_or_default(),
             };
             operator(call, OpKind::Resize, floored(call, true).with("scales", Attribute::Floats(scales)), [0])
         }
         "GridSample" => {
-            let mode = match call.text("mode") {
+            let mode = match call.node.text("mode") {
                 None | Some("bilinear") => "linear",
                 Some("bicubic") => "cubic",
                 Some(other) => other,
@@ -42,7 +42,7 @@ fn axes(given: Option<Vec<i64>>, rank: usize) -> Result<Vec<usize>, Refusal> {
 
 fn pad(call: &Call<'_>) -> Outcome {
     let rank = call.tensor(0)?.rank();
-    let name = if call.attribute("paddings").is_some() { "paddings" } else { "pads" };
+    let name = if call.node.attribute("paddings").is_some() { "paddings" } else { "pads" };
     let given = call.ints_or_input(name, 1)?.ok_or_else(|| Refusal::Invalid("its input pads is missing".to_owned()))?;
     let along = axes(call.steer_ints(3, "axes")?, rank)?;
     if given.len() != 2 * along.len() {
@@ -74,7 +74,7 @@ fn resize(call: &Call<'_>) -> Outcome {
     let old = call.opset < 11;
     let (scales, sizes) = if old { (1, usize::MAX) } else { (2, 3) };
     let shape = &call.tensor(0)?.shape;
-    let along = axes(call.attribute("axes").map(|a| a.ints.clone()), shape.len())?;
+    let along = axes(call.node.attribute("axes").map(|a| a.ints.clone()), shape.len())?;
     let misfit = |n: usize| Refusal::Invalid(format!("it has {n} sizes or scales, {} are needed", along.len()));
     let attributes = floored(call, old);
     if let Some(given) = call.steer_ints(sizes, "sizes")?.filter(|s| !s.is_empty()) {
@@ -102,7 +102,7 @@ fn resize(call: &Call<'_>) -> Outcome {
 /// Sizes after `keep_aspect_ratio_policy`: one scale for all axes, the smallest or the largest that was asked for.
 fn kept_ratio(call: &Call<'_>, shape: &[usize], along: &[usize], sizes: &[i64]) -> Vec<i64> {
     let ratios = along.iter().zip(sizes).map(|(&axis, &size)| size as f64 / shape[axis].max(1) as f64);
-    let scale = match call.text("keep_aspect_ratio_policy") {
+    let scale = match call.node.text("keep_aspect_ratio_policy") {
         Some("not_larger") => ratios.fold(f64::INFINITY, f64::min),
         Some("not_smaller") => ratios.fold(f64::NEG_INFINITY, f64::max),
         _ => return sizes.to_vec(),

@@ -21,7 +21,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "GatherND" => operator(call, OpKind::GatherNd, call.attributes(&["batch_dims"]), [0, 1]),
         "GatherElements" => operator(call, OpKind::GatherElements, call.attributes(&["axis"]), [0, 1]),
         "ScatterND" => operator(call, OpKind::ScatterNd, Attributes::new(), 0..3),
-        "Trilu" => operator(call, OpKind::Trilu, Attributes::new().with_int("upper", call.int("upper").unwrap_or(1)), [0]),
+        "Trilu" => operator(call, OpKind::Trilu, Attributes::new().with_int("upper", call.node.int("upper").unwrap_or(1)), [0]),
         _ => Ok(None),
     }
 }

@@ -47,7 +47,7 @@ fn shape_of(call: &Call<'_>) -> Result<Known, Refusal> {
     let shape = &call.tensor(0)?.shape;
     let rank = shape.len() as i64;
     let bound = |name: &str, default: i64| {
-        let v = call.int(name).unwrap_or(default);
+        let v = call.node.int(name).unwrap_or(default);
         (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize
     };
     let (start, end) = (bound("start", 0), bound("end", rank));
@@ -59,7 +59,7 @@ fn filled(call: &Call<'_>) -> Result<Known, Refusal> {
     let dims = call.steer_ints(0, "shape")?.ok_or_else(|| Refusal::Invalid("its input shape is missing".to_owned()))?;
     let mut spec = TensorSpec::f32([]);
     let mut fill = ConstantData::Floats(vec![0.0]);
-    if let Some(value) = call.attribute("value").and_then(|a| a.t.as_deref()) {
+    if let Some(value) = call.node.attribute("value").and_then(|a| a.t.as_deref()) {
         let Some(one) = payload::spec(value).map_err(Refusal::Invalid)? else {
             return Err(Refusal::RunTime(format!("element type {} is not supported", value.data_type)));
         };

@@ -3,7 +3,7 @@
 use super::fill::Distribution;
 use super::{Piece, Plan, too_large};
 use crate::Precision;
-use crate::onnx::wire::{self, Field, FieldValue, Fields};
+use crate::onnx::wire::{self, Field, FieldValue};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         if depth > 3 * DEEPEST {
             return Err(format!("graphs are nested deeper than {DEEPEST}"));
         }
-        Fields::new(self.file, range).collect()
+        wire::fields(self.file, range)
     }
 
     fn text(&self, field: &Field) -> String {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
 
     /// A tensor with its data inside; `None` where it is already.
     fn tensor(&mut self, range: Range<usize>) -> Result<Option<Plan>, String> {
-        let fields: Vec<Field> = Fields::new(self.file, range).collect::<Result<_, _>>()?;
+        let fields = wire::fields(self.file, range)?;
         if !fields.iter().any(|f| f.number == 14 && matches!(f.value, FieldValue::Number(1))) {
             return Ok(None);
         }
@@ -158,7 +158,11 @@ impl<'a> Reader<'a> {
         for field in fields.iter().filter(|f| f.number == 1) {
             match &field.value {
                 FieldValue::Number(n) => dims.push(*n),
-                FieldValue::Bytes(range) => dims.extend(wire::packed(self.file, range.clone())?),
+                FieldValue::Bytes(range) => {
+                    for number in wire::packed(self.file, range.clone()) {
+                        dims.push(number?);
+                    }
+                }
                 FieldValue::Fixed(_) => return Err("its shape is damaged".to_owned()),
             }
         }
@@ -172,7 +176,7 @@ impl<'a> Reader<'a> {
         let mut entries = HashMap::new();
         for field in fields.iter().filter(|f| f.number == 13) {
             let FieldValue::Bytes(range) = &field.value else { continue };
-            let pair: Vec<Field> = Fields::new(self.file, range.clone()).collect::<Result<_, _>>()?;
+            let pair = wire::fields(self.file, range.clone())?;
             let part = |number| pair.iter().find(|f| f.number == number).map_or(String::new(), |f| self.text(f));
             entries.insert(part(1), part(2));
         }
