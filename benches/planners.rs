@@ -1,4 +1,5 @@
-//! How fast planners and simulator are: `cargo bench --bench planners`. Medians; models are random, of the sizes named. petgraph solves the same cuts.
+//! How fast planners and simulator are: `cargo bench --bench planners`. Medians; models are random,
+//! of the sizes named. petgraph solves the same cuts.
 
 mod timing;
 
@@ -16,11 +17,16 @@ use vitempo::planners::{
 fn main() {
     let mut rng = StdRng::seed_from_u64(1);
     println!("Split of a graph between device and server (budget for 350 operators: 1 ms)");
-    println!("{:>10} {:>12} {:>12} {:>12} {:>8}", "operators", "cut", "plan", "petgraph cut", "ratio");
+    println!(
+        "{:>10} {:>12} {:>12} {:>12} {:>8}",
+        "operators", "cut", "plan", "petgraph cut", "ratio"
+    );
     for (operators, skips) in [(20, 0.3), (150, 0.1), (350, 0.3), (430, 0.9), (1000, 0.3)] {
         split(&random_costs(&mut rng, operators, 2, skips));
     }
-    println!("\nPipeline over heterogeneous processors, cuts and order (budget for 200 on 4: 5 ms)");
+    println!(
+        "\nPipeline over heterogeneous processors, cuts and order (budget for 200 on 4: 5 ms)"
+    );
     println!("{:>10} {:>12} {:>12} {:>16}", "operators", "processors", "best", "latency bounded");
     for (operators, processors) in [(100, 2), (200, 3), (200, 4), (200, 6)] {
         pipeline(&random_costs(&mut rng, operators, processors, 0.2));
@@ -31,18 +37,34 @@ fn main() {
     }
 }
 
-/// A spine with skips; sizes fall along it; the server is 8 to 14 times faster than the device, further processors up to 3 times slower or faster.
+/// A spine with skips; sizes fall along it; the server is 8 to 14 times faster than the device,
+/// further processors up to 3 times slower or faster.
 fn random_costs(rng: &mut StdRng, operators: usize, processors: usize, skips: f64) -> Costs {
-    let speed: Vec<f64> = (0..processors).map(|p| if p == 0 { 1.0 } else { rng.random_range(0.3..3.0) }).collect();
+    let speed: Vec<f64> =
+        (0..processors).map(|p| if p == 0 { 1.0 } else { rng.random_range(0.3..3.0) }).collect();
     let mut node = |index: usize| {
         let ns = rng.random_range(100_000..1_000_000) as f64;
         let server = ns / rng.random_range(8.0..14.0);
-        let mut own = |p: usize| if processors == 2 && p == 1 { server } else { ns / speed[p] * rng.random_range(0.7..1.4) };
-        let latency_ns = (0..processors).map(|p| Some(Interval::within(own(p) as u64, 0.05))).collect();
-        NodeCosts { name: format!("n{index}"), latency_ns, energy_nj: vec![None; processors], memory_bytes: 0 }
+        let mut own = |p: usize| {
+            if processors == 2 && p == 1 {
+                server
+            } else {
+                ns / speed[p] * rng.random_range(0.7..1.4)
+            }
+        };
+        let latency_ns =
+            (0..processors).map(|p| Some(Interval::within(own(p) as u64, 0.05))).collect();
+        NodeCosts {
+            name: format!("n{index}"),
+            latency_ns,
+            energy_nj: vec![None; processors],
+            memory_bytes: 0,
+        }
     };
     let nodes: Vec<NodeCosts> = (0..operators).map(&mut node).collect();
-    let size = |index: usize, rng: &mut StdRng| (30e6 * (1.0 - 0.9 * index as f64 / operators as f64) * rng.random_range(0.2..1.2)) as u64;
+    let size = |index: usize, rng: &mut StdRng| {
+        (30e6 * (1.0 - 0.9 * index as f64 / operators as f64) * rng.random_range(0.2..1.2)) as u64
+    };
     let tensor = |index: usize, rng: &mut StdRng| TensorCosts {
         name: format!("t{index}"),
         size_bytes: size(index, rng),
@@ -59,7 +81,9 @@ fn random_costs(rng: &mut StdRng, operators: usize, processors: usize, skips: f6
         }
     }
     let link = Link { transmit_w: 1.0, ..Link::of_bandwidth(1_000_000_000) };
-    let links: BTreeMap<_, _> = (0..processors).flat_map(|a| (0..processors).filter(move |&b| a != b).map(move |b| ((a, b), link))).collect();
+    let links: BTreeMap<_, _> = (0..processors)
+        .flat_map(|a| (0..processors).filter(move |&b| a != b).map(move |b| ((a, b), link)))
+        .collect();
     let names = (0..processors).map(|p| ProcessorCosts::named(format!("p{p}"))).collect();
     Costs::new("random", names, links, nodes, tensors, vec![]).expect("costs that fit")
 }
@@ -70,11 +94,21 @@ fn split(costs: &Costs) {
     let best = problem.best(&objective).expect("a split");
     let network = network(costs);
     let (flow, _) = dinics(&network.0, network.1, network.2);
-    assert_eq!(flow, problem.value(Criterion::Latency, &best.on_device), "petgraph finds the same latency");
+    assert_eq!(
+        flow,
+        problem.value(Criterion::Latency, &best.on_device),
+        "petgraph finds the same latency"
+    );
     let cut = median_us(51, || drop(black_box(problem.cut(Criterion::Latency))));
-    let plan = median_us(51, || drop(black_box(Split::new(costs, 0, 1).expect("a problem").best(&objective))));
+    let plan = median_us(51, || {
+        drop(black_box(Split::new(costs, 0, 1).expect("a problem").best(&objective)))
+    });
     let peer = median_us(11, || drop(black_box(dinics(&network.0, network.1, network.2))));
-    println!("{:>10} {cut:>9.0} us {plan:>9.0} us {peer:>9.0} us {:>8.1}", costs.nodes().len(), peer / cut);
+    println!(
+        "{:>10} {cut:>9.0} us {plan:>9.0} us {peer:>9.0} us {:>8.1}",
+        costs.nodes().len(),
+        peer / cut
+    );
 }
 
 type Network = (DiGraph<(), u64>, petgraph::graph::NodeIndex, petgraph::graph::NodeIndex);
@@ -89,7 +123,10 @@ fn network(costs: &Costs) -> Network {
     let link = costs.link(0, 1).expect("a link");
     let back = |node: usize| -> u64 {
         let results = costs.tensors().iter().filter(|t| t.output && t.producer == Some(node));
-        results.filter_map(|t| costs.link(1, 0).and_then(|l| l.transfer_ns(t.size_bytes))).map(Interval::point).sum()
+        results
+            .filter_map(|t| costs.link(1, 0).and_then(|l| l.transfer_ns(t.size_bytes)))
+            .map(Interval::point)
+            .sum()
     };
     for (index, node) in costs.nodes().iter().enumerate() {
         graph.add_edge(source, vertices[index], ns(node.latency_ns[1]) + back(index));
@@ -111,25 +148,47 @@ fn network(costs: &Costs) -> Network {
 
 fn pipeline(costs: &Costs) {
     let problem = Pipeline::new(costs, 0).expect("a problem");
-    let best = problem.best(PipelineObjective::Throughput { latency_at_most: None }).expect("a pipeline");
-    let shortest = problem.best(PipelineObjective::Latency { period_at_most: None }).expect("a pipeline");
-    let bound = (best.plan.predicted.latency_ns.point() + shortest.plan.predicted.latency_ns.point()) / 2;
-    let unbounded = median_us(11, || drop(black_box(problem.cuts(PipelineObjective::Throughput { latency_at_most: None }))));
-    let bounded = median_us(5, || drop(black_box(problem.cuts(PipelineObjective::Throughput { latency_at_most: Some(bound) }))));
-    println!("{:>10} {:>12} {unbounded:>9.0} us {bounded:>13.0} us", costs.nodes().len(), costs.processors().len());
+    let best =
+        problem.best(PipelineObjective::Throughput { latency_at_most: None }).expect("a pipeline");
+    let shortest =
+        problem.best(PipelineObjective::Latency { period_at_most: None }).expect("a pipeline");
+    let bound =
+        (best.plan.predicted.latency_ns.point() + shortest.plan.predicted.latency_ns.point()) / 2;
+    let unbounded = median_us(11, || {
+        drop(black_box(problem.cuts(PipelineObjective::Throughput { latency_at_most: None })))
+    });
+    let bounded = median_us(5, || {
+        drop(black_box(
+            problem.cuts(PipelineObjective::Throughput { latency_at_most: Some(bound) }),
+        ))
+    });
+    println!(
+        "{:>10} {:>12} {unbounded:>9.0} us {bounded:>13.0} us",
+        costs.nodes().len(),
+        costs.processors().len()
+    );
 }
 
 fn simulation(name: &str, cv: f64) {
-    let task = |processor, us: u64| Task { processor, compute_ns: us * 1000, cv, ..Task::default() };
+    let task =
+        |processor, us: u64| Task { processor, compute_ns: us * 1000, cv, ..Task::default() };
     let stage = |name: &str, steps| StageModel { name: name.to_owned(), queue: 1, steps };
-    let stages = vec![stage("encoder", vec![vec![task(0, 900)]]), stage("decoders", vec![vec![task(1, 500), task(2, 700)]])];
+    let stages = vec![
+        stage("encoder", vec![vec![task(0, 900)]]),
+        stage("decoders", vec![vec![task(1, 500), task(2, 700)]]),
+    ];
     let processors = ["npu", "cpu", "gpu"].map(ProcessorModel::named).to_vec();
-    let scenario = Scenario::new(processors, vec![Stream::new("frames", Source::Closed, stages)], 600_000_000_000);
+    let scenario = Scenario::new(
+        processors,
+        vec![Stream::new("frames", Source::Closed, stages)],
+        600_000_000_000,
+    );
     let start = Instant::now();
     let outcome = simulate(&scenario, 1).expect("an outcome");
     let seconds = start.elapsed().as_secs_f64();
     println!(
-        "{name:>14}: {:.1} million events a second ({} events, {:.0} s simulated in {seconds:.2} s)",
+        "{name:>14}: {:.1} million events a second ({} events, {:.0} s simulated in {seconds:.2} \
+        s)",
         outcome.events as f64 / seconds / 1e6,
         outcome.events,
         600.0

@@ -1,11 +1,14 @@
 //! A whole search space asked for latencies, on one core: `cargo bench --bench queries`.
 //!
-//! From the encoding as text to the latency with its interval: with tables that are there, with tables that are made on the way, and by making each
-//! graph and lowering it, which is the peer the others are compared with. Then ONNX files, and candidates of a search; at the end each figure that has a
-//! target, beside it. The bundle is the one that ships for ONNX Runtime on one thread, or that of `cargo bench --bench queries -- BUNDLE.vtb`. How fast its
-//! trees are beside LightGBM's own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
+//! From the encoding as text to the latency with its interval: with tables that are there, with
+//! tables that are made on the way, and by making each graph and lowering it, which is the peer the
+//! others are compared with. Then ONNX files, and candidates of a search; at the end each figure
+//! that has a target, beside it. The bundle is the one that ships for ONNX Runtime on one thread,
+//! or that of `cargo bench --bench queries -- BUNDLE.vtb`. How fast its trees are beside LightGBM's
+//! own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
 //!
-//! Times are CPU times of this thread where the system tells them (Linux), so that other programs do not count; those of single files are wall times.
+//! Times are CPU times of this thread where the system tells them (Linux), so that other programs
+//! do not count; those of single files are wall times.
 
 #![allow(clippy::unwrap_used)]
 
@@ -60,9 +63,13 @@ impl Figure {
 
     fn print(&self) {
         let Self { what, measured, unit, target, at_most } = self;
-        let (factor, bound) = if *at_most { (target / measured, "at most") } else { (measured / target, "at least") };
+        let (factor, bound) =
+            if *at_most { (target / measured, "at most") } else { (measured / target, "at least") };
         let verdict = if factor >= 1.0 { "met" } else { "missed" };
-        println!("{what:64} {measured:>12.3} {unit:10} {bound} {target:<8} {verdict}, by a factor of {factor:.2}");
+        println!(
+            "{what:64} {measured:>12.3} {unit:10} {bound} {target:<8} {verdict}, by a factor of \
+            {factor:.2}"
+        );
     }
 }
 
@@ -72,7 +79,10 @@ fn root() -> &'static Path {
 
 fn bundle() -> PredictorBundle {
     let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    PredictorBundle::load(&named.map_or_else(|| root().join("bundles/epyc-onnxruntime-f32-1t.vtb"), PathBuf::from)).unwrap()
+    PredictorBundle::load(
+        &named.map_or_else(|| root().join("bundles/epyc-onnxruntime-f32-1t.vtb"), PathBuf::from),
+    )
+    .unwrap()
 }
 
 /// CPU time of this thread, s.
@@ -95,7 +105,12 @@ fn median_ms(repeats: usize, run: impl FnMut()) -> f64 {
 
 /// One line: the way, time of one, how many a second, and how many times as fast as the peer.
 fn line(way: &str, each_s: f64, peer_s: f64) {
-    println!("{way:44} {:>10.3} us {:>12.0} a second {:>8.0} times as fast", each_s * 1e6, 1.0 / each_s, peer_s / each_s);
+    println!(
+        "{way:44} {:>10.3} us {:>12.0} a second {:>8.0} times as fast",
+        each_s * 1e6,
+        1.0 / each_s,
+        peer_s / each_s
+    );
 }
 
 fn spaces(bundle: &PredictorBundle) -> [Figure; 2] {
@@ -103,51 +118,104 @@ fn spaces(bundle: &PredictorBundle) -> [Figure; 2] {
     let architectures = space.sample_many(ENCODINGS, 1).unwrap();
     let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
     let graph = |a: &Architecture| bundle.predict(&a.to_graph().unwrap()).unwrap().latency;
-    let by_graph = seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a)))) / GRAPHS as f64;
+    let by_graph = seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a))))
+        / GRAPHS as f64;
     println!("\n{ENCODINGS} sampled hybrid vision transformers, {}", bundle.environment.describe());
     line("each by its graph", by_graph, by_graph);
-    let graphs: Vec<Graph> = architectures[..GRAPHS].iter().map(|a| a.to_graph().unwrap()).collect();
+    let graphs: Vec<Graph> =
+        architectures[..GRAPHS].iter().map(|a| a.to_graph().unwrap()).collect();
     let batch = seconds(|| drop(black_box(bundle.predict_batch(&graphs).unwrap()))) / GRAPHS as f64;
     line("graphs that are there, in one batch", batch, by_graph);
     drop(graphs);
     let mut tables = Tables::of(&space, bundle);
     let cold = seconds(|| drop(black_box(tables.predict_encodings(&encodings).unwrap())));
     line("encodings, tables made on the way", cold / ENCODINGS as f64, by_graph);
-    let again = |tables: &mut Tables<_>| seconds(|| drop(black_box(tables.predict_encodings(&encodings).unwrap())));
+    let again = |tables: &mut Tables<_>| {
+        seconds(|| drop(black_box(tables.predict_encodings(&encodings).unwrap())))
+    };
     let warm = median((0..REPEATS).map(|_| again(&mut tables)).collect());
     line("encodings, tables there", warm / ENCODINGS as f64, by_graph);
-    let values = median((0..REPEATS).map(|_| seconds(|| drop(black_box(tables.predict_batch(&architectures).unwrap())))).collect());
+    let values = median(
+        (0..REPEATS)
+            .map(|_| seconds(|| drop(black_box(tables.predict_batch(&architectures).unwrap()))))
+            .collect(),
+    );
     line("architectures, tables there", values / ENCODINGS as f64, by_graph);
-    let decoding = median((0..REPEATS).map(|_| seconds(|| encodings.iter().for_each(|e| _ = black_box(space.decode(e).unwrap())))).collect());
+    let decoding = median(
+        (0..REPEATS)
+            .map(|_| {
+                seconds(|| encodings.iter().for_each(|e| _ = black_box(space.decode(e).unwrap())))
+            })
+            .collect(),
+    );
     line("of it reading the encodings", decoding / ENCODINGS as f64, by_graph);
     println!("{:?}", tables.statistics());
-    let unseen: Vec<String> = space.sample_many(ENCODINGS + 100_000, 1).unwrap()[ENCODINGS..].iter().map(Architecture::encode).collect();
+    let unseen: Vec<String> = space.sample_many(ENCODINGS + 100_000, 1).unwrap()[ENCODINGS..]
+        .iter()
+        .map(Architecture::encode)
+        .collect();
     let new = seconds(|| drop(black_box(tables.predict_encodings(&unseen).unwrap())));
     line("100000 encodings that were not asked before", new / unseen.len() as f64, by_graph);
     [
-        Figure::at_most(2.0, "s", format!("{ENCODINGS} encodings to intervals, tables there"), warm),
-        Figure::at_most(20.0, "s", format!("{ENCODINGS} encodings to intervals, no tables before"), cold),
+        Figure::at_most(
+            2.0,
+            "s",
+            format!("{ENCODINGS} encodings to intervals, tables there"),
+            warm,
+        ),
+        Figure::at_most(
+            20.0,
+            "s",
+            format!("{ENCODINGS} encodings to intervals, no tables before"),
+            cold,
+        ),
     ]
 }
 
 fn files(bundle: &PredictorBundle) -> Vec<Figure> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for entry in std::fs::read_dir(root().join("tests/models")).unwrap().flatten().filter(|e| e.path().extension().is_some_and(|e| e == "onnx")) {
-        files.push((entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).unwrap()));
+    for entry in std::fs::read_dir(root().join("tests/models"))
+        .unwrap()
+        .flatten()
+        .filter(|e| e.path().extension().is_some_and(|e| e == "onnx"))
+    {
+        files.push((
+            entry.file_name().to_string_lossy().into_owned(),
+            std::fs::read(entry.path()).unwrap(),
+        ));
     }
     files.sort();
     let space = Space::named("hybrid-vit").unwrap();
-    let write = |a: &Architecture| onnx::to_bytes(&a.to_graph().unwrap(), &onnx::WriteOptions { weights: onnx::WeightFill::Omitted }).unwrap();
+    let write = |a: &Architecture| {
+        onnx::to_bytes(
+            &a.to_graph().unwrap(),
+            &onnx::WriteOptions { weights: onnx::WeightFill::Omitted },
+        )
+        .unwrap()
+    };
     let sampled: Vec<Vec<u8>> = space.sample_many(100, 3).unwrap().iter().map(write).collect();
-    let read = |bytes: &[u8]| onnx::read_bytes("model", bytes, &onnx::ReadOptions::default()).unwrap();
+    let read =
+        |bytes: &[u8]| onnx::read_bytes("model", bytes, &onnx::ReadOptions::default()).unwrap();
     let predict = |graph: &Graph| drop(black_box(bundle.predict(graph).unwrap()));
-    // Forests are compiled when they are first asked, and operators are remembered: the first time is told of models whose forests are there.
+    // Forests are compiled when they are first asked, and operators are remembered: the first time
+    // is told of models whose forests are there.
     space.sample_many(50, 4).unwrap().iter().for_each(|a| predict(&a.to_graph().unwrap()));
-    let first = seconds(|| sampled.iter().for_each(|bytes| predict(&read(bytes)))) * 1e3 / sampled.len() as f64;
+    let first = seconds(|| sampled.iter().for_each(|bytes| predict(&read(bytes)))) * 1e3
+        / sampled.len() as f64;
     println!("\nONNX files in memory, without weights");
     let mut figures = vec![
-        Figure::at_most(1.0, "ms", "one of 100 sampled ONNX files to interval, the first time", first),
-        Figure::at_least(PUBLISHED_MS, "times", format!("as fast as the {PUBLISHED_MS} ms published for nn-Meter and NNLQP"), PUBLISHED_MS / first),
+        Figure::at_most(
+            1.0,
+            "ms",
+            "one of 100 sampled ONNX files to interval, the first time",
+            first,
+        ),
+        Figure::at_least(
+            PUBLISHED_MS,
+            "times",
+            format!("as fast as the {PUBLISHED_MS} ms published for nn-Meter and NNLQP"),
+            PUBLISHED_MS / first,
+        ),
     ];
     for (name, bytes) in &files {
         let whole = median_ms(21, || predict(&read(bytes)));
@@ -155,11 +223,18 @@ fn files(bundle: &PredictorBundle) -> Vec<Figure> {
         println!("{name:44} {whole:>10.3} ms, of it reading {reading:.3} ms");
         figures.push(Figure::at_most(1.0, "ms", format!("{name} to interval, again"), whole));
     }
-    let each = |run: &dyn Fn(&Vec<u8>)| median_ms(7, || sampled.iter().for_each(run)) / sampled.len() as f64;
-    let (whole, reading) = (each(&|bytes| predict(&read(bytes))), each(&|bytes| drop(black_box(read(bytes)))));
-    println!("{:44} {whole:>10.3} ms, of it reading {reading:.3} ms; the first time {first:.3} ms", "one of 100 sampled hybrid ViTs");
+    let each = |run: &dyn Fn(&Vec<u8>)| {
+        median_ms(7, || sampled.iter().for_each(run)) / sampled.len() as f64
+    };
+    let (whole, reading) =
+        (each(&|bytes| predict(&read(bytes))), each(&|bytes| drop(black_box(read(bytes)))));
+    println!(
+        "{:44} {whole:>10.3} ms, of it reading {reading:.3} ms; the first time {first:.3} ms",
+        "one of 100 sampled hybrid ViTs"
+    );
     let graphs: Vec<Graph> = sampled.iter().map(|bytes| read(bytes)).collect();
-    let batch = median_ms(7, || drop(black_box(bundle.predict_batch(&graphs).unwrap()))) / graphs.len() as f64;
+    let batch = median_ms(7, || drop(black_box(bundle.predict_batch(&graphs).unwrap())))
+        / graphs.len() as f64;
     println!("{:44} {batch:>10.3} ms", "their graphs in one batch");
     figures
 }
@@ -167,18 +242,35 @@ fn files(bundle: &PredictorBundle) -> Vec<Figure> {
 fn searches(bundle: &PredictorBundle) -> Vec<Figure> {
     let space = Space::named("hybrid-vit").unwrap();
     let sample = space.sample_many(1000, 2).unwrap();
-    let mut times: Vec<f64> = Tables::of(&space, bundle).predict_batch(&sample).unwrap().iter().map(|l| l.point.ns()).collect();
+    let mut times: Vec<f64> = Tables::of(&space, bundle)
+        .predict_batch(&sample)
+        .unwrap()
+        .iter()
+        .map(|l| l.point.ns())
+        .collect();
     times.sort_by(f64::total_cmp);
     let devices = [Device { bundle, ceiling: Some(Latency::from_ns(times[times.len() / 2])) }];
-    println!("\nsearch of {CANDIDATES} candidates, a ceiling at the median latency, FLOPs for a score, tables made on the way");
+    println!(
+        "\nsearch of {CANDIDATES} candidates, a ceiling at the median latency, FLOPs for a score, \
+        tables made on the way"
+    );
     let mut figures = Vec::new();
     for population in [200, 1000] {
         let options = Options { candidates: CANDIDATES, population, seed: 1, upper: false };
         let mut objective = StandIn::new(&space, Measure::Flops);
-        let time = seconds(|| drop(black_box(search(&space, &devices, &mut objective, options, &mut |_| true).unwrap())));
+        let time = seconds(|| {
+            drop(black_box(
+                search(&space, &devices, &mut objective, options, &mut |_| true).unwrap(),
+            ))
+        });
         let rate = CANDIDATES as f64 / time;
         println!("generations of {population:<5} {rate:>10.0} candidates a second");
-        figures.push(Figure::at_least(100_000.0, "a second", format!("candidates searched in generations of {population}"), rate));
+        figures.push(Figure::at_least(
+            100_000.0,
+            "a second",
+            format!("candidates searched in generations of {population}"),
+            rate,
+        ));
     }
     figures
 }

@@ -1,5 +1,6 @@
-//! How fast the service answers beside the library itself, in one run: `cargo bench --bench serve [-- BUNDLE.vtb]`. Server and clients share this
-//! machine's processors. Without a bundle it is the one that ships for ONNX Runtime on one thread. The last column is the service's rate over that
+//! How fast the service answers beside the library itself, in one run: `cargo bench --bench serve
+//! [-- BUNDLE.vtb]`. Server and clients share this machine's processors. Without a bundle it is the
+//! one that ships for ONNX Runtime on one thread. The last column is the service's rate over that
 //! of the library's tables on as many threads as there are processors.
 
 use std::{
@@ -28,12 +29,22 @@ const LONG: Duration = Duration::from_secs(5);
 
 fn main() -> Outcome<()> {
     let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let bundle = PathBuf::from(named.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/bundles/epyc-onnxruntime-f32-1t.vtb").to_owned()));
+    let bundle = PathBuf::from(named.unwrap_or_else(|| {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/bundles/epyc-onnxruntime-f32-1t.vtb").to_owned()
+    }));
     let space = Space::named("hybrid-vit")?;
-    let encodings: Vec<String> = space.sample_many(ENCODINGS, 7)?.iter().map(|a| a.encode()).collect();
+    let encodings: Vec<String> =
+        space.sample_many(ENCODINGS, 7)?.iter().map(|a| a.encode()).collect();
     let loaded = PredictorBundle::load(&bundle)?;
-    println!("{}, {} processors\n", loaded.environment.describe(), thread::available_parallelism()?);
-    println!("{:<36} {:>14} {:>10} {:>10} {:>10} {:>10}", "", "encodings/s", "requests/s", "p50, ms", "p99, ms", "x library");
+    println!(
+        "{}, {} processors\n",
+        loaded.environment.describe(),
+        thread::available_parallelism()?
+    );
+    println!(
+        "{:<36} {:>14} {:>10} {:>10} {:>10} {:>10}",
+        "", "encodings/s", "requests/s", "p50, ms", "p99, ms", "x library"
+    );
     one_by_one(&loaded, &space, &encodings)?;
     let mut best = 0.0;
     for (name, ask) in [("one by one", one_by_one as Library), ("tables", with_tables as Library)] {
@@ -111,13 +122,20 @@ fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
 }
 
 /// So many clients ask as fast as they are answered, each for `batch` encodings at a time.
-fn saturate(address: SocketAddr, encodings: &[String], clients: usize, batch: usize, library: f64) -> Outcome<()> {
+fn saturate(
+    address: SocketAddr,
+    encodings: &[String],
+    clients: usize,
+    batch: usize,
+    library: f64,
+) -> Outcome<()> {
     client(address, &encodings[..batch.min(encodings.len())], batch, Duration::ZERO)?;
     let begun = Instant::now();
     let waits = thread::scope(|scope| {
         let ask = |number: usize| {
             let from = number * encodings.len() / clients;
-            let own: Vec<String> = encodings.iter().cycle().skip(from).take(encodings.len()).cloned().collect();
+            let own: Vec<String> =
+                encodings.iter().cycle().skip(from).take(encodings.len()).cloned().collect();
             scope.spawn(move || client(address, &own, batch, LONG))
         };
         let running: Vec<_> = (0..clients).map(ask).collect();
@@ -130,15 +148,28 @@ fn saturate(address: SocketAddr, encodings: &[String], clients: usize, batch: us
     let seconds = begun.elapsed().as_secs_f64();
     let mut ms: Vec<f64> = waits.iter().map(|wait| wait.as_secs_f64() * 1e3).collect();
     ms.sort_by(f64::total_cmp);
-    let quantile = |share: f64| ms.get(((ms.len() as f64 * share) as usize).min(ms.len() - 1)).copied().unwrap_or(f64::NAN);
-    let (requests, name) = (ms.len() as f64 / seconds, format!("service, {clients} clients, {batch} a request"));
+    let quantile = |share: f64| {
+        ms.get(((ms.len() as f64 * share) as usize).min(ms.len() - 1)).copied().unwrap_or(f64::NAN)
+    };
+    let (requests, name) =
+        (ms.len() as f64 / seconds, format!("service, {clients} clients, {batch} a request"));
     let rate = requests * batch as f64;
-    println!("{name:<36} {rate:>14.0} {requests:>10.0} {:>10.2} {:>10.2} {:>10.3}", quantile(0.5), quantile(0.99), rate / library);
+    println!(
+        "{name:<36} {rate:>14.0} {requests:>10.0} {:>10.2} {:>10.2} {:>10.3}",
+        quantile(0.5),
+        quantile(0.99),
+        rate / library
+    );
     Ok(())
 }
 
 /// One connection; how long each answer took. At least one request is made.
-fn client(address: SocketAddr, encodings: &[String], batch: usize, long: Duration) -> Outcome<Vec<Duration>> {
+fn client(
+    address: SocketAddr,
+    encodings: &[String],
+    batch: usize,
+    long: Duration,
+) -> Outcome<Vec<Duration>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -146,7 +177,11 @@ fn client(address: SocketAddr, encodings: &[String], batch: usize, long: Duratio
     for chunk in encodings.chunks(batch).cycle() {
         let body = serde_json::json!({"encodings": chunk}).to_string();
         let asked = Instant::now();
-        let head = format!("POST /predict HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "POST /predict HTTP/1.1\r\nHost: bench\r\nContent-Type: \
+            application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
         stream.write_all((head + &body).as_bytes())?;
         answer(&mut reader)?;
         waits.push(asked.elapsed());

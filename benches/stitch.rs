@@ -1,5 +1,5 @@
-//! How fast stitched variants are chosen, counted and preloaded: `cargo bench --bench stitch`. Medians; zoos are random.
-//! Enumeration computes the same where it can.
+//! How fast stitched variants are chosen, counted and preloaded: `cargo bench --bench stitch`.
+//! Medians; zoos are random. Enumeration computes the same where it can.
 
 mod timing;
 
@@ -9,7 +9,8 @@ use timing::median_us;
 use vitempo::planners::{
     cost::Interval,
     stitch::{
-        Accuracy, Additive, Monotone, Optimiser, Order, Reading, Slo, Subgraph, Task, Zoo, each_variant,
+        Accuracy, Additive, Monotone, Optimiser, Order, Reading, Slo, Subgraph, Task, Zoo,
+        each_variant,
         hotness::{Lattice, counted, hotness},
         orders::each_once,
         preload::{Loaded, exact, round_robin},
@@ -28,8 +29,14 @@ enum Kind {
 }
 
 fn main() {
-    println!("Best order and variants of 4 tasks on 25 objectives (budgets: 1 ms for 10^3 variants and all orders, 10 ms an order for 100^8)");
-    println!("{:<34} {:>8} {:>12} {:>12} {:>9}", "variants", "orders", "exact", "enumeration", "ratio");
+    println!(
+        "Best order and variants of 4 tasks on 25 objectives (budgets: 1 ms for 10^3 variants and \
+        all orders, 10 ms an order for 100^8)"
+    );
+    println!(
+        "{:<34} {:>8} {:>12} {:>12} {:>9}",
+        "variants", "orders", "exact", "enumeration", "ratio"
+    );
     choosing("10^3, sums of drops", Kind::Scattered, 10, 3, 6);
     choosing("10^3, monotone", Kind::Monotone, 10, 3, 6);
     choosing("100^3, sums of drops", Kind::Scattered, 100, 3, 1);
@@ -48,40 +55,60 @@ fn main() {
 fn zoo(kind: Kind, tasks: usize, variants: usize, positions: usize) -> (Zoo, Vec<Vec<Slo>>) {
     let mut rng = StdRng::seed_from_u64(1);
     let mut task = |index: usize| {
-        let ns: Vec<Vec<u64>> = (0..positions).map(|_| (0..variants).map(|_| rng.random_range(1_000_000..10_000_000)).collect()).collect();
+        let ns: Vec<Vec<u64>> = (0..positions)
+            .map(|_| (0..variants).map(|_| rng.random_range(1_000_000..10_000_000)).collect())
+            .collect();
         let mut drop = |ns: &u64| {
             let share = (10_000_000 - ns) as f64 / 9e6;
-            let factor = if matches!(kind, Kind::OnACurve) { 1.0 } else { rng.random_range(0.3..1.3) };
+            let factor =
+                if matches!(kind, Kind::OnACurve) { 1.0 } else { rng.random_range(0.3..1.3) };
             (share * share * factor * 2000.0 / positions as f64) as u32
         };
-        let drops: Vec<Vec<u32>> = ns.iter().map(|row| row.iter().map(&mut drop).collect()).collect();
+        let drops: Vec<Vec<u32>> =
+            ns.iter().map(|row| row.iter().map(&mut drop).collect()).collect();
         let accuracy: Arc<dyn Accuracy> = match kind {
             Kind::Monotone => {
-                let estimate = |x: &[u32]| (x.iter().sum::<u32>() / x.len() as u32 + x.iter().min().copied().unwrap_or(0)) / 2;
+                let estimate = |x: &[u32]| {
+                    (x.iter().sum::<u32>() / x.len() as u32 + x.iter().min().copied().unwrap_or(0))
+                        / 2
+                };
                 let originals = (0..variants).map(|_| rng.random_range(7000..9000)).collect();
-                Arc::new(Monotone::new(originals, positions, Arc::new(estimate)).expect("accuracies"))
+                Arc::new(
+                    Monotone::new(originals, positions, Arc::new(estimate)).expect("accuracies"),
+                )
             }
             _ => Arc::new(Additive::new(9000, drops).expect("accuracies")),
         };
         let mut subgraph = |ns: &u64| Subgraph {
-            latency_ns: (0..positions).map(|_| Some(Interval::exact(ns * rng.random_range(90..110) / 100))).collect(),
+            latency_ns: (0..positions)
+                .map(|_| Some(Interval::exact(ns * rng.random_range(90..110) / 100)))
+                .collect(),
             memory_bytes: rng.random_range(1_000_000..9_000_000),
             boundary_bytes: 0,
         };
         let subgraphs = ns.iter().map(|row| row.iter().map(&mut subgraph).collect()).collect();
-        Task { name: format!("task {index}"), variants: (0..variants).map(|v| v.to_string()).collect(), subgraphs, accuracy }
+        Task {
+            name: format!("task {index}"),
+            variants: (0..variants).map(|v| v.to_string()).collect(),
+            subgraphs,
+            accuracy,
+        }
     };
     let tasks: Vec<Task> = (0..tasks).map(&mut task).collect();
-    let zoo = Zoo::new((0..positions).map(|p| p.to_string()).collect(), BTreeMap::new(), tasks).expect("a zoo");
+    let zoo = Zoo::new((0..positions).map(|p| p.to_string()).collect(), BTreeMap::new(), tasks)
+        .expect("a zoo");
     let fixed = Order::new((0..positions).collect());
-    let grids: Vec<Vec<Slo>> = (0..zoo.tasks().len()).map(|task| Ranges::of_originals(&zoo, task, &fixed).expect("ranges").grid()).collect();
+    let grids: Vec<Vec<Slo>> = (0..zoo.tasks().len())
+        .map(|task| Ranges::of_originals(&zoo, task, &fixed).expect("ranges").grid())
+        .collect();
     let configurations = shared(&grids);
     (zoo, configurations)
 }
 
 fn choosing(name: &str, kind: Kind, variants: usize, positions: usize, orders: usize) {
     let (zoo, configurations) = zoo(kind, 4, variants, positions);
-    let orders: Vec<Order> = each_once(positions, positions).expect("orders").into_iter().take(orders).collect();
+    let orders: Vec<Order> =
+        each_once(positions, positions).expect("orders").into_iter().take(orders).collect();
     let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
     let best = optimiser.best(&configurations).expect("an order");
     let exact = median_us(21, || drop(black_box(optimiser.best(&configurations))));
@@ -94,19 +121,26 @@ fn choosing(name: &str, kind: Kind, variants: usize, positions: usize, orders: u
     println!("{name:<34} {:>8} {exact:>9.0} us {enumeration:>12} {ratio:>9}", orders.len());
 }
 
-/// Objectives missed in the best order of each configuration, by looking at every stitched variant once in each order.
+/// Objectives missed in the best order of each configuration, by looking at every stitched variant
+/// once in each order.
 fn enumerated(zoo: &Zoo, orders: &[Order], configurations: &[Vec<Slo>]) -> usize {
     let missed = |order: &Order| {
         let mut fastest = vec![vec![u64::MAX; zoo.tasks().len()]; configurations.len()];
         for task in 0..zoo.tasks().len() {
             let visit = |_: &[usize], ns: u64, bp: u32| {
-                for (of, _) in fastest.iter_mut().zip(configurations).filter(|(_, slos)| bp >= slos[task].accuracy_bp) {
+                for (of, _) in fastest
+                    .iter_mut()
+                    .zip(configurations)
+                    .filter(|(_, slos)| bp >= slos[task].accuracy_bp)
+                {
                     of[task] = of[task].min(ns);
                 }
             };
             each_variant(zoo, task, order, visit).expect("few variants");
         }
-        let misses = |(ns, slos): (Vec<u64>, &Vec<Slo>)| ns.iter().zip(slos).filter(|(ns, slo)| **ns > slo.latency_ns).count();
+        let misses = |(ns, slos): (Vec<u64>, &Vec<Slo>)| {
+            ns.iter().zip(slos).filter(|(ns, slo)| **ns > slo.latency_ns).count()
+        };
         fastest.into_iter().zip(configurations).map(misses).collect::<Vec<usize>>()
     };
     let each: Vec<Vec<usize>> = orders.iter().map(missed).collect();
@@ -117,7 +151,9 @@ fn as_printed() {
     let (zoo, configurations) = zoo(Kind::Scattered, 4, 10, 3);
     let orders = each_once(3, 3).expect("orders");
     let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
-    let us = median_us(11, || drop(black_box(optimiser.as_printed(&configurations, Reading::Algorithm))));
+    let us = median_us(11, || {
+        drop(black_box(optimiser.as_printed(&configurations, Reading::Algorithm)))
+    });
     println!("{:<34} {:>8} {us:>9.0} us", "10^3, algorithm 1 as printed", orders.len());
 }
 
@@ -126,7 +162,11 @@ fn counting(name: &str, variants: usize, positions: usize) {
     let order = Order::new((0..positions).collect());
     let slos: Vec<Slo> = configurations.iter().map(|slos| slos[0]).collect();
     let us = median_us(3, || {
-        drop(black_box(if positions > 3 { counted(&zoo, 0, &order, &slos, Lattice::default()) } else { hotness(&zoo, 0, &order, &slos) }));
+        drop(black_box(if positions > 3 {
+            counted(&zoo, 0, &order, &slos, Lattice::default())
+        } else {
+            hotness(&zoo, 0, &order, &slos)
+        }));
     });
     println!("{name:<34} {us:>9.0} us");
 }
@@ -135,15 +175,26 @@ fn preloading() {
     let (zoo, configurations) = zoo(Kind::Scattered, 4, 10, 3);
     let order = Order::new(vec![0, 1, 2]);
     let own = |task: usize| configurations.iter().map(|slos| slos[task]).collect::<Vec<_>>();
-    let hotness: Vec<_> = (0..4).map(|task| hotness(&zoo, task, &order, &own(task)).expect("few variants")).collect();
+    let hotness: Vec<_> =
+        (0..4).map(|task| hotness(&zoo, task, &order, &own(task)).expect("few variants")).collect();
     let full = Loaded::everything(&zoo);
     let most = full.keeps(&zoo, &order, &configurations).expect("a number");
-    println!("{:<10} {:>12} {:>12} {:>12} {:>12}   of {most}", "memory", "round-robin", "exact", "at most", "time");
+    println!(
+        "{:<10} {:>12} {:>12} {:>12} {:>12}   of {most}",
+        "memory", "round-robin", "exact", "at most", "time"
+    );
     for percent in [5, 15, 30, 55] {
         let budget = full.memory_bytes() * percent / 100;
-        let greedy = round_robin(&zoo, &hotness, budget).keeps(&zoo, &order, &configurations).expect("a number");
+        let greedy = round_robin(&zoo, &hotness, budget)
+            .keeps(&zoo, &order, &configurations)
+            .expect("a number");
         let found = exact(&zoo, &order, &configurations, budget).expect("few variants");
         let us = median_us(3, || drop(black_box(exact(&zoo, &order, &configurations, budget))));
-        println!("{:<10} {greedy:>12} {:>12} {:>12} {us:>9.0} us", format!("{percent} %"), found.keeps, found.at_most);
+        println!(
+            "{:<10} {greedy:>12} {:>12} {:>12} {us:>9.0} us",
+            format!("{percent} %"),
+            found.keeps,
+            found.at_most
+        );
     }
 }

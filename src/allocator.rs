@@ -1,7 +1,8 @@
 //! What the binary takes memory from: mimalloc, but in workers the system's own allocator.
 //!
-//! Reading and lowering a model makes thousands of small objects, and mimalloc makes them faster. Workers run engines, and one written in Rust would be
-//! measured with whatever allocator the binary has: there it stays what it was, and what Rust programs have unless they choose another.
+//! Reading and lowering a model makes thousands of small objects, and mimalloc makes them faster.
+//! Workers run engines, and one written in Rust would be measured with whatever allocator the
+//! binary has: there it stays what it was, and what Rust programs have unless they choose another.
 
 use mimalloc::MiMalloc;
 use std::{
@@ -18,7 +19,8 @@ struct Allocator;
 const UNDECIDED: u8 = 0;
 const FAST: u8 = 1;
 const SYSTEM: u8 = 2;
-/// Decided by the first allocation, before `main`; memory never goes from one allocator to the other.
+/// Decided by the first allocation, before `main`; memory never goes from one allocator to the
+/// other.
 static CHOICE: AtomicU8 = AtomicU8::new(UNDECIDED);
 
 fn choice() -> u8 {
@@ -41,16 +43,34 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller's.
-        unsafe { if choice() == FAST { MiMalloc.alloc_zeroed(layout) } else { System.alloc_zeroed(layout) } }
+        unsafe {
+            if choice() == FAST {
+                MiMalloc.alloc_zeroed(layout)
+            } else {
+                System.alloc_zeroed(layout)
+            }
+        }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: as the caller's.
-        unsafe { if choice() == FAST { MiMalloc.dealloc(memory, layout) } else { System.dealloc(memory, layout) } }
+        unsafe {
+            if choice() == FAST {
+                MiMalloc.dealloc(memory, layout)
+            } else {
+                System.dealloc(memory, layout)
+            }
+        }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller's.
-        unsafe { if choice() == FAST { MiMalloc.realloc(memory, layout, size) } else { System.realloc(memory, layout, size) } }
+        unsafe {
+            if choice() == FAST {
+                MiMalloc.realloc(memory, layout, size)
+            } else {
+                System.realloc(memory, layout, size)
+            }
+        }
     }
 }

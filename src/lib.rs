@@ -1,4 +1,5 @@
-//! vitempo: how long will this vision model take on that device, how sure are we, and where should each part of it run?
+//! vitempo: how long will this vision model take on that device, how sure are we, and where should
+//! each part of it run?
 //!
 //! The facade over the workspace's crates. Read a model, load a bundle, ask:
 //!

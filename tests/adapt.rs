@@ -1,4 +1,5 @@
-//! A device from a few end-to-end latencies, on the command line; and, where published latencies lie beside the repository, how well that works.
+//! A device from a few end-to-end latencies, on the command line; and, where published latencies
+//! lie beside the repository, how well that works.
 
 use serde_json::Value;
 use std::{
@@ -7,7 +8,12 @@ use std::{
 };
 
 fn vitempo(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).current_dir(folder).env("NO_COLOR", "1").output().expect("vitempo starts")
+    Command::new(env!("CARGO_BIN_EXE_vitempo"))
+        .args(args)
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("vitempo starts")
 }
 
 fn json(folder: &Path, args: &[&str]) -> Value {
@@ -35,24 +41,59 @@ fn a_csv_becomes_a_bundle_that_forecasts() {
     let folder = tempfile::tempdir().expect("a folder");
     let csv = "model,latency_us\nedgenext_xx_small,10753\nmobilevit_xxs,17000\nmobilevit_xxs,17100\nmobilevit_xxs,90000\n";
     std::fs::write(folder.path().join("board.csv"), csv).expect("a file");
-    let adapt = ["adapt", "--measured", "board.csv", "--models", &models(), "--framework", "rten", "--out", "board.vtb", "--suggest", "5", "--format", "json"];
+    let adapt = [
+        "adapt",
+        "--measured",
+        "board.csv",
+        "--models",
+        &models(),
+        "--framework",
+        "rten",
+        "--out",
+        "board.vtb",
+        "--suggest",
+        "5",
+        "--format",
+        "json",
+    ];
     let made = json(folder.path(), &adapt);
     assert_eq!(made["measured"][1]["latency_ns"], 17.1e6, "the median of a model's samples");
-    assert_eq!(made["suggested"], serde_json::json!(["vit_tiny_patch16_224"]), "the only model that was not measured");
-    let forecasts = json(folder.path(), &["predict", &models(), "--bundle", "board.vtb", "--format", "json"]);
+    assert_eq!(
+        made["suggested"],
+        serde_json::json!(["vit_tiny_patch16_224"]),
+        "the only model that was not measured"
+    );
+    let forecasts =
+        json(folder.path(), &["predict", &models(), "--bundle", "board.vtb", "--format", "json"]);
     for forecast in forecasts.as_array().expect("a list") {
         let latency = |key: &str| forecast["latency_ns"][key].as_f64().expect("a number");
-        assert!(0.0 < latency("lower") && latency("lower") < latency("point") && latency("point") < latency("upper"), "{forecast}");
+        assert!(
+            0.0 < latency("lower")
+                && latency("lower") < latency("point")
+                && latency("point") < latency("upper"),
+            "{forecast}"
+        );
         if forecast["model"] == "edgenext_xx_small" {
-            assert!((latency("point") / 10.753e6).ln().abs() < 0.3, "a measured model is forecast near what was measured: {forecast}");
+            assert!(
+                (latency("point") / 10.753e6).ln().abs() < 0.3,
+                "a measured model is forecast near what was measured: {forecast}"
+            );
         }
     }
     let inspected = json(folder.path(), &["bundle", "inspect", "board.vtb", "--format", "json"]);
-    assert_eq!((&inspected["method"], &inspected["origin"]), (&"adapted".into(), &"measured".into()));
+    assert_eq!(
+        (&inspected["method"], &inspected["origin"]),
+        (&"adapted".into(), &"measured".into())
+    );
     let again = vitempo(folder.path(), &adapt);
     assert!(again.status.success());
-    let refused = vitempo(folder.path(), &["serve", "--bundle", "board.vtb", "--listen", "127.0.0.1:0"]);
-    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("adapted from end-to-end latencies"));
+    let refused =
+        vitempo(folder.path(), &["serve", "--bundle", "board.vtb", "--listen", "127.0.0.1:0"]);
+    assert!(
+        !refused.status.success()
+            && String::from_utf8_lossy(&refused.stderr)
+                .contains("adapted from end-to-end latencies")
+    );
 }
 
 #[test]
@@ -60,7 +101,14 @@ fn the_same_input_gives_the_same_bytes() {
     let folder = tempfile::tempdir().expect("a folder");
     let csv = format!("{}/latencies.csv", models());
     for out in ["a.vtb", "b.vtb"] {
-        assert!(vitempo(folder.path(), &["adapt", "--measured", &csv, "--models", &models(), "--out", out]).status.success());
+        assert!(
+            vitempo(
+                folder.path(),
+                &["adapt", "--measured", &csv, "--models", &models(), "--out", out]
+            )
+            .status
+            .success()
+        );
     }
     let bytes = |name: &str| std::fs::read(folder.path().join(name)).expect("a bundle");
     assert_eq!(bytes("a.vtb"), bytes("b.vtb"));
@@ -69,7 +117,9 @@ fn the_same_input_gives_the_same_bytes() {
     damaged[last] ^= 1;
     std::fs::write(folder.path().join("c.vtb"), damaged).expect("a file");
     let refused = vitempo(folder.path(), &["predict", &models(), "--bundle", "c.vtb"]);
-    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("c.vtb"));
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("c.vtb")
+    );
 }
 
 #[test]
@@ -86,10 +136,16 @@ fn errors_name_file_line_and_what_to_do() {
     ];
     for (csv, expected) in cases {
         std::fs::write(folder.path().join("board.csv"), csv).expect("a file");
-        let output = vitempo(folder.path(), &["adapt", "--measured", "board.csv", "--models", &models(), "--out", "board.vtb"]);
+        let output = vitempo(
+            folder.path(),
+            &["adapt", "--measured", "board.csv", "--models", &models(), "--out", "board.vtb"],
+        );
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{csv}: {stderr}");
-        assert!(stderr.contains("board.csv") && stderr.contains(expected) && stderr.contains("hint:"), "{csv}: {stderr}");
+        assert!(
+            stderr.contains("board.csv") && stderr.contains(expected) && stderr.contains("hint:"),
+            "{csv}: {stderr}"
+        );
         assert!(!folder.path().join("board.vtb").exists());
     }
 }
@@ -99,8 +155,17 @@ fn phones_are_forecast_from_ten_models() {
     let Some(data) = published() else { return };
     let data = data.display().to_string();
     let folder = tempfile::tempdir().expect("a folder");
-    let rows = json(folder.path(), &["adapt", "published", &data, "--only", "phones", "--seeds", "1", "--format", "json"]);
-    let row = |measure: &str| rows.as_array().expect("a list").iter().find(|r| r["measure"].as_str().is_some_and(|m| m.contains(measure))).expect("a row");
+    let rows = json(
+        folder.path(),
+        &["adapt", "published", &data, "--only", "phones", "--seeds", "1", "--format", "json"],
+    );
+    let row = |measure: &str| {
+        rows.as_array()
+            .expect("a list")
+            .iter()
+            .find(|r| r["measure"].as_str().is_some_and(|m| m.contains(measure)))
+            .expect("a row")
+    };
     let number = |measure: &str| row(measure)["score"].as_f64().expect("a number");
     assert!(number("MAPE") < 10.0, "{} %", number("MAPE"));
     assert!((75.0..=100.0).contains(&number("coverage")), "{} %", number("coverage"));
@@ -111,15 +176,28 @@ fn published_snapdragon_latencies_become_a_dataset() {
     let Some(data) = published() else { return };
     let data = data.display().to_string();
     let folder = tempfile::tempdir().expect("a folder");
-    assert!(vitempo(folder.path(), &["dataset", "import", "ai-hub", &data, "--out", "snapdragon"]).status.success());
+    assert!(
+        vitempo(folder.path(), &["dataset", "import", "ai-hub", &data, "--out", "snapdragon"])
+            .status
+            .success()
+    );
     let report = vitempo(folder.path(), &["dataset", "validate", "snapdragon"]);
-    assert!(report.status.success(), "{}{}", String::from_utf8_lossy(&report.stdout), String::from_utf8_lossy(&report.stderr));
-    let rows = vitempo(folder.path(), &["dataset", "export", "snapdragon", "--table", "model_measurements", "--format", "json"]);
+    assert!(
+        report.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&report.stdout),
+        String::from_utf8_lossy(&report.stderr)
+    );
+    let rows = vitempo(
+        folder.path(),
+        &["dataset", "export", "snapdragon", "--table", "model_measurements", "--format", "json"],
+    );
     let rows: Value = serde_json::from_slice(&rows.stdout).expect("JSON");
     let rows = rows.as_array().expect("a list");
     assert!(rows.len() > 1000);
     assert!(
-        rows.iter().all(|r| r["origin"] == "imported" && r["source"].as_str().is_some_and(|s| s.contains("BSD-3-Clause"))),
+        rows.iter().all(|r| r["origin"] == "imported"
+            && r["source"].as_str().is_some_and(|s| s.contains("BSD-3-Clause"))),
         "source and licence in every row"
     );
 }

@@ -1,4 +1,5 @@
-//! The program as a user sees it: what it prints, what it refuses and how, and the whole line on the null engine, interrupted and resumed.
+//! The program as a user sees it: what it prints, what it refuses and how, and the whole line on
+//! the null engine, interrupted and resumed.
 
 mod program;
 
@@ -55,20 +56,30 @@ fn every_verb_explains_itself_with_an_example() {
 #[test]
 fn inspect_counts_what_a_real_model_is_made_of() {
     let model = &json(&["inspect", &shipped("vit_tiny_patch16_224")])[0];
-    // MACs and parameters as the model's source counts them; the file has four scalar constants more.
+    // MACs and parameters as the model's source counts them; the file has four scalar constants
+    // more.
     assert_eq!(model["macs"], 1_253_683_200u64);
     assert_eq!(model["params"], 5_717_416u64 + 4);
     assert_eq!(model["inputs"][0]["shape"], serde_json::json!([1, 3, 224, 224]));
     assert_eq!(model["unsupported"], serde_json::json!([]));
-    insta::assert_snapshot!("inspect-kinds", serde_json::to_string_pretty(&model["kinds"]).expect("text"));
+    insta::assert_snapshot!(
+        "inspect-kinds",
+        serde_json::to_string_pretty(&model["kinds"]).expect("text")
+    );
 }
 
 #[test]
 fn inspect_shows_kernels_of_a_framework() {
     let model = &json(&["inspect", &shipped("vit_tiny_patch16_224"), "--framework", "rten"])[0];
     let kernels = model["kernels"].as_array().expect("kernels");
-    assert!(kernels.iter().any(|k| k["kind"] == "gelu") && kernels.iter().any(|k| k["kind"] == "layer_norm"));
-    assert!(refused(&["inspect", &shipped("mobilevit_xxs"), "--framework", "abacus"]).contains("abacus"));
+    assert!(
+        kernels.iter().any(|k| k["kind"] == "gelu")
+            && kernels.iter().any(|k| k["kind"] == "layer_norm")
+    );
+    assert!(
+        refused(&["inspect", &shipped("mobilevit_xxs"), "--framework", "abacus"])
+            .contains("abacus")
+    );
 }
 
 #[test]
@@ -78,7 +89,9 @@ fn the_same_seed_samples_the_same_bytes() {
         ok(&["sample", "--count", "3", "--seed", "11", "--no-weights", "--out", &folder.path(out)]);
     }
     for name in ["index.csv", "hybrid-vit-s11-000.onnx", "hybrid-vit-s11-002.onnx"] {
-        let read = |out: &str| std::fs::read(PathBuf::from(folder.path(out)).join(name)).expect("a sampled file");
+        let read = |out: &str| {
+            std::fs::read(PathBuf::from(folder.path(out)).join(name)).expect("a sampled file")
+        };
         assert_eq!(read("a"), read("b"), "{name}");
     }
 }
@@ -87,11 +100,24 @@ fn the_same_seed_samples_the_same_bytes() {
 fn sampling_again_keeps_what_was_sampled_before() {
     let folder = Folder::new();
     for seed in ["1", "2", "1"] {
-        ok(&["sample", "--count", "2", "--seed", seed, "--no-weights", "--out", &folder.path("both")]);
+        ok(&[
+            "sample",
+            "--count",
+            "2",
+            "--seed",
+            seed,
+            "--no-weights",
+            "--out",
+            &folder.path("both"),
+        ]);
     }
-    let index = std::fs::read_to_string(PathBuf::from(folder.path("both")).join("index.csv")).expect("the index");
+    let index = std::fs::read_to_string(PathBuf::from(folder.path("both")).join("index.csv"))
+        .expect("the index");
     let names: Vec<&str> = index.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
-    assert_eq!(names, ["hybrid-vit-s1-000", "hybrid-vit-s1-001", "hybrid-vit-s2-000", "hybrid-vit-s2-001"]);
+    assert_eq!(
+        names,
+        ["hybrid-vit-s1-000", "hybrid-vit-s1-001", "hybrid-vit-s2-000", "hybrid-vit-s2-001"]
+    );
     assert!(refused(&["evaluate", "x.vtb", "--on", "d", "--max-mape", "-1"]).contains("-1"));
 }
 
@@ -114,7 +140,19 @@ fn bad_input_is_refused_by_name() {
         (&["sample", "--count", "0", "--out", &data], "--count"),
         (&["sample", "--count", "1", "--out", "/proc/nowhere"], "/proc/nowhere"),
         (&["profile", &shipped("mobilevit_xxs"), "--backend", "abacus", "--out", &data], "abacus"),
-        (&["profile", &shipped("mobilevit_xxs"), "--backend", "onnxruntime", "--library", &page, "--out", &data], "page.onnx"),
+        (
+            &[
+                "profile",
+                &shipped("mobilevit_xxs"),
+                "--backend",
+                "onnxruntime",
+                "--library",
+                &page,
+                "--out",
+                &data,
+            ],
+            "page.onnx",
+        ),
         (&["profile", &shipped("mobilevit_xxs"), "--cores", "4096", "--out", &data], "4096"),
         (&["profile", &shipped("mobilevit_xxs"), "--precision", "f16", "--out", &data], "f16"),
         (&["dataset", "inspect", &data], "nothing-here"),
@@ -136,7 +174,11 @@ fn bad_input_is_refused_by_name() {
 
 #[test]
 fn unknown_flags_and_values_exit_with_1() {
-    for args in [&["predict", "--nope"][..], &["profile", "m.onnx", "--out", "d", "--budget", "soon"], &["train", "d", "--method", "magic", "--out", "x"]] {
+    for args in [
+        &["predict", "--nope"][..],
+        &["profile", "m.onnx", "--out", "d", "--budget", "soon"],
+        &["train", "d", "--method", "magic", "--out", "x"],
+    ] {
         assert_eq!(vitempo(args).status.code(), Some(1), "{args:?}");
     }
 }
@@ -156,39 +198,70 @@ fn the_whole_line_runs_and_resumes() {
     let again = profile_null(&folder, "14");
     assert_eq!((&again["measured"], &again["skipped"]), (&2.into(), &13.into()));
     let inspected = json(&["dataset", "inspect", &data]);
-    assert_eq!((&inspected["synthetic_models"], &inspected["real_models"]), (&14.into(), &1.into()));
+    assert_eq!(
+        (&inspected["synthetic_models"], &inspected["real_models"]),
+        (&14.into(), &1.into())
+    );
     let bundle = folder.path("null.vtb");
     ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
     let judged = json(&["evaluate", &bundle, "--on", &data]);
-    assert!(judged["e2e"]["mape"].is_number() && judged["sets"]["real"]["e2e"]["models"] == 1, "{judged}");
-    let forecast = &json(&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle, "--breakdown"])[0];
+    assert!(
+        judged["e2e"]["mape"].is_number() && judged["sets"]["real"]["e2e"]["models"] == 1,
+        "{judged}"
+    );
+    let forecast =
+        &json(&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle, "--breakdown"])[0];
     let latency = &forecast["latency_ns"];
-    assert!(latency["lower"].as_f64() <= latency["point"].as_f64() && latency["point"].as_f64() <= latency["upper"].as_f64());
-    assert_eq!(forecast["operators"].as_array().map(Vec::len), forecast["coverage"]["operators"].as_u64().map(|n| n as usize));
-    assert!(refused_with_output(&["evaluate", &bundle, "--on", &data, "--max-mape", "0"]).contains("--max-mape"));
+    assert!(
+        latency["lower"].as_f64() <= latency["point"].as_f64()
+            && latency["point"].as_f64() <= latency["upper"].as_f64()
+    );
+    assert_eq!(
+        forecast["operators"].as_array().map(Vec::len),
+        forecast["coverage"]["operators"].as_u64().map(|n| n as usize)
+    );
+    assert!(
+        refused_with_output(&["evaluate", &bundle, "--on", &data, "--max-mape", "0"])
+            .contains("--max-mape")
+    );
 }
 
 #[test]
 fn a_report_trains_once_and_comes_out_the_same_again() {
     let folder = Folder::new();
     profile_null(&folder, "24");
-    let (data, out, bundles) = (folder.path("data"), folder.path("report"), folder.path("report-bundles"));
+    let (data, out, bundles) =
+        (folder.path("data"), folder.path("report"), folder.path("report-bundles"));
     let report = |only: &str| json(&["report", &data, "--only", only, "--out", &out]);
     let page = || std::fs::read_to_string(Path::new(&out).join("index.html")).expect("the page");
     let trained = || -> Vec<(PathBuf, std::time::SystemTime)> {
         let files = std::fs::read_dir(&bundles).expect("the kept bundles").flatten();
-        files.map(|f| (f.path(), f.metadata().and_then(|m| m.modified()).expect("its time"))).collect()
+        files
+            .map(|f| (f.path(), f.metadata().and_then(|m| m.modified()).expect("its time")))
+            .collect()
     };
     let first = report("accuracy,latency");
-    assert!(first["sections"][1]["figures"].as_u64() >= Some(2) && first["sections"][0]["missing"] == serde_json::json!([]), "{first}");
+    assert!(
+        first["sections"][1]["figures"].as_u64() >= Some(2)
+            && first["sections"][0]["missing"] == serde_json::json!([]),
+        "{first}"
+    );
     let (before, kept) = (page(), trained());
     assert_eq!(kept.len(), 1, "one environment with few models has one bundle");
     assert_eq!((report("accuracy,latency"), page(), trained()), (first, before, kept));
     let missing = report("quantization");
-    assert!(missing["sections"][0]["missing"][0].as_str().is_some_and(|text| text.contains("--precision int8")), "{missing}");
+    assert!(
+        missing["sections"][0]["missing"][0]
+            .as_str()
+            .is_some_and(|text| text.contains("--precision int8")),
+        "{missing}"
+    );
     std::fs::write(kept_path(&bundles), b"cut short").expect("a damaged bundle");
     report("accuracy");
-    assert!(std::fs::metadata(kept_path(&bundles)).is_ok_and(|m| m.len() > 1000), "a damaged bundle is trained again");
+    assert!(
+        std::fs::metadata(kept_path(&bundles)).is_ok_and(|m| m.len() > 1000),
+        "a damaged bundle is trained again"
+    );
     folder.file("data/remarks.toml", "latency = \"Slower than thought.\"");
     report("latency");
     assert!(page().contains("<p>Slower than thought.</p>"));
@@ -215,13 +288,31 @@ fn operators_on_their_own_are_training_data_without_an_end_to_end_time() {
     let (networks, data) = (folder.path("operators"), folder.path("data"));
     ok(&["sample", "--space", "operators", "--count", "37", "--no-weights", "--out", &networks]);
     assert_eq!(json(&["profile", &networks, "--backend", "null", "--out", &data])["measured"], 37);
-    let gaps = json(&["profile", &shipped("edgenext_xx_small"), "--ops", "reduce_l2,expand", "--backend", "null", "--out", &data]);
-    assert!(gaps["measured"].as_u64() >= Some(2) && gaps["failed"] == serde_json::json!([]), "{gaps}");
+    let gaps = json(&[
+        "profile",
+        &shipped("edgenext_xx_small"),
+        "--ops",
+        "reduce_l2,expand",
+        "--backend",
+        "null",
+        "--out",
+        &data,
+    ]);
+    assert!(
+        gaps["measured"].as_u64() >= Some(2) && gaps["failed"] == serde_json::json!([]),
+        "{gaps}"
+    );
     let inspected = json(&["dataset", "inspect", &data]);
     assert_eq!((&inspected["synthetic_models"], &inspected["real_models"]), (&0.into(), &0.into()));
-    assert!(inspected["single_operators"].as_u64() >= Some(39) && inspected["kinds"]["reduce_l2"]["rows"].as_u64() >= Some(1));
+    assert!(
+        inspected["single_operators"].as_u64() >= Some(39)
+            && inspected["kinds"]["reduce_l2"]["rows"].as_u64() >= Some(1)
+    );
     assert_eq!(json(&["dataset", "validate", &data])["valid"], true);
-    assert!(refused(&["profile", &shipped("edgenext_xx_small"), "--ops", "juggle", "--out", &data]).contains("juggle"));
+    assert!(
+        refused(&["profile", &shipped("edgenext_xx_small"), "--ops", "juggle", "--out", &data])
+            .contains("juggle")
+    );
     assert!(refused(&["train", &data, "--out", &folder.path("none.vtb")]).contains("data"));
 }
 
@@ -231,11 +322,19 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     let (models, data) = (folder.path("models"), folder.path("data"));
     ok(&["sample", "--count", "40", "--seed", "5", "--no-weights", "--out", &models]);
     let args = ["profile", &models, "--backend", "null", "--rounds", "3", "--out", &data];
-    let mut sweep = Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("vitempo starts");
+    let mut sweep = Command::new(env!("CARGO_BIN_EXE_vitempo"))
+        .args(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("vitempo starts");
     let journal = Path::new(&data).join("journal");
     let visits = || -> usize {
         let files = std::fs::read_dir(&journal).into_iter().flatten().flatten();
-        files.filter_map(|f| std::fs::read_to_string(f.path()).ok()).map(|t| t.matches("\"e2e_profiled\"").count()).sum()
+        files
+            .filter_map(|f| std::fs::read_to_string(f.path()).ok())
+            .map(|t| t.matches("\"e2e_profiled\"").count())
+            .sum()
     };
     for _ in 0..600 {
         if visits() >= 10 || sweep.try_wait().expect("its state").is_some() {
@@ -249,7 +348,11 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     assert!(kept >= 10, "the sweep had ended before it was killed, or never began: {kept} visits");
     let after = json(&args);
     let skipped = after["skipped"].as_u64().expect("a number") as usize;
-    assert!(skipped + 1 >= kept && skipped + after["measured"].as_u64().expect("a number") as usize == 120, "{kept} visits before, then {after}");
+    assert!(
+        skipped + 1 >= kept
+            && skipped + after["measured"].as_u64().expect("a number") as usize == 120,
+        "{kept} visits before, then {after}"
+    );
 }
 
 #[test]
@@ -262,27 +365,52 @@ fn a_search_keeps_its_front_and_measures_some_of_it() {
     let found = json(&[&search[..], &["--out", &out, "--no-weights", "--verify", "3"]].concat());
     let front = found["front"].as_array().expect("a front");
     assert_eq!((&found["candidates"], &found["space"]), (&300.into(), &"hybrid-vit".into()));
-    assert!(found["objective"]["stand_in"].as_str().is_some_and(|s| s.contains("stand in")), "{found}");
-    let models = std::fs::read_dir(&out).expect("the folder").flatten().filter(|f| f.path().extension().is_some_and(|e| e == "onnx")).count();
+    assert!(
+        found["objective"]["stand_in"].as_str().is_some_and(|s| s.contains("stand in")),
+        "{found}"
+    );
+    let models = std::fs::read_dir(&out)
+        .expect("the folder")
+        .flatten()
+        .filter(|f| f.path().extension().is_some_and(|e| e == "onnx"))
+        .count();
     assert!(!front.is_empty() && models == front.len());
     let measured = found["verified"][0]["models"].as_array().map_or(0, Vec::len);
     assert_eq!(measured, front.len().min(3));
     for name in ["front.csv", "front.json", "front.svg", "index.csv"] {
-        assert!(std::fs::metadata(Path::new(&out).join(name)).is_ok_and(|m| m.len() > 50), "{name}");
+        assert!(
+            std::fs::metadata(Path::new(&out).join(name)).is_ok_and(|m| m.len() > 50),
+            "{name}"
+        );
     }
     assert_eq!(json(&search)["front"], found["front"], "the same front again");
-    // The front's own scores, searched again, are the front; a model of it is forecast as the search did.
-    let listed = json(&["search", "--bundle", &bundle, "--objective", "csv", &format!("{out}/front.csv")]);
+    // The front's own scores, searched again, are the front; a model of it is forecast as the
+    // search did.
+    let listed =
+        json(&["search", "--bundle", &bundle, "--objective", "csv", &format!("{out}/front.csv")]);
     let encodings = |front: &serde_json::Value| -> Vec<String> {
-        front.as_array().into_iter().flatten().filter_map(|m| m["encoding"].as_str().map(str::to_owned)).collect()
+        front
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|m| m["encoding"].as_str().map(str::to_owned))
+            .collect()
     };
     assert_eq!(encodings(&listed["front"]), encodings(&found["front"]));
-    let predicted = &json(&["predict", &format!("{out}/hybrid-vit-front-000.onnx"), "--bundle", &bundle])[0]["latency_ns"];
+    let predicted = &json(&[
+        "predict",
+        &format!("{out}/hybrid-vit-front-000.onnx"),
+        "--bundle",
+        &bundle,
+    ])[0]["latency_ns"];
     let point = |latency: &serde_json::Value| latency["point"].as_f64().expect("a number");
     let (a, b) = (point(predicted), point(&front[0]["latencies"][0]["latency_ns"]));
     assert!((a - b).abs() <= 1e-12 * a, "{a} and {b}");
     let table = ok(&[&search[..], &["--max-latency", "10s", "--objective", "parameters"]].concat());
-    assert!(table.contains("at most 10.0 s") && table.contains("a stand-in: parameters"), "{table}");
+    assert!(
+        table.contains("at most 10.0 s") && table.contains("a stand-in: parameters"),
+        "{table}"
+    );
     for (args, says) in [
         (&["--max-latency", "1ns"][..], "keeps to the ceiling"),
         (&["--max-latency", "5ms", "--max-latency", "6ms"], "--max-latency"),
@@ -316,13 +444,25 @@ fn plans_from_a_costs_file_say_what_they_are_worth() {
     assert_eq!(split[0]["stages"][0]["nodes"], serde_json::json!(["stem"]));
     // 4 ms on the phone, 8 ms over the link, 3.1 ms on the server, 0.1 ms back.
     assert_eq!(split[0]["predicted"]["latency_ns"], 15_200_000);
-    assert_eq!((&split[0]["optimal"]["gap"], &split[0]["evidence"]), (&serde_json::json!(0.0), &serde_json::json!("cost_model")));
+    assert_eq!(
+        (&split[0]["optimal"]["gap"], &split[0]["evidence"]),
+        (&serde_json::json!(0.0), &serde_json::json!("cost_model"))
+    );
     let table = ok(&["plan", "split", "--costs", &costs]);
-    assert!(table.contains("-> server  1 tensor ") && table.contains("proven best: least latency"), "{table}");
+    assert!(
+        table.contains("-> server  1 tensor ") && table.contains("proven best: least latency"),
+        "{table}"
+    );
     let ranges = json(&["plan", "split", "--costs", &costs, "--over-bandwidth"]);
-    assert_eq!((ranges[0]["stages"].as_array().map(Vec::len), &ranges[0]["from_bytes_per_s"]), (Some(1), &serde_json::json!(0.0)));
+    assert_eq!(
+        (ranges[0]["stages"].as_array().map(Vec::len), &ranges[0]["from_bytes_per_s"]),
+        (Some(1), &serde_json::json!(0.0))
+    );
     // One split is both the fastest and the most frugal: a heading and one row.
-    assert_eq!(ok(&["plan", "split", "--costs", &costs, "--pareto", "--format", "csv"]).lines().count(), 2);
+    assert_eq!(
+        ok(&["plan", "split", "--costs", &costs, "--pareto", "--format", "csv"]).lines().count(),
+        2
+    );
     let picture = folder.path("split.svg");
     ok(&["plan", "split", "--costs", &costs, "--svg", &picture]);
     assert!(std::fs::read_to_string(picture).is_ok_and(|svg| svg.ends_with("</svg>\n")));
@@ -335,10 +475,19 @@ fn plans_from_a_costs_file_say_what_they_are_worth() {
 fn plans_that_cannot_be_are_refused() {
     let folder = Folder::new();
     let costs = folder.file("costs.json", COSTS);
-    assert!(refused(&["plan", "split", "--costs", &costs, "--max-latency", "1ms"]).contains("no split keeps latency at most 1.00 ms"));
-    assert!(refused(&["plan", "split", "--costs", &costs, "--confine", "pixels"]).contains("hint: its inputs are image"));
+    assert!(
+        refused(&["plan", "split", "--costs", &costs, "--max-latency", "1ms"])
+            .contains("no split keeps latency at most 1.00 ms")
+    );
+    assert!(
+        refused(&["plan", "split", "--costs", &costs, "--confine", "pixels"])
+            .contains("hint: its inputs are image")
+    );
     let torn = folder.file("torn.json", &COSTS.as_bytes()[..400]);
     assert!(refused(&["plan", "split", "--costs", &torn]).contains("torn.json: not a costs file"));
     let unknown = folder.file("unknown.json", COSTS.replace("\"stem\"]", "\"stam\"]"));
-    assert!(refused(&["plan", "pipeline", "--costs", &unknown]).contains("tensor `image` names node `stam`"));
+    assert!(
+        refused(&["plan", "pipeline", "--costs", &unknown])
+            .contains("tensor `image` names node `stam`")
+    );
 }

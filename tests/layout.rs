@@ -1,4 +1,5 @@
-//! The house rules that a compiler does not hold: which crate may import which, and that heavy dependencies stay in one room.
+//! The house rules that a compiler does not hold: which crate may import which, and that heavy
+//! dependencies stay in one room.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,7 +14,15 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("aria", &[], &[]),
     (
         ".",
-        &["vitempo-graph", "vitempo-search-space", "vitempo-profiler", "vitempo-datasets", "vitempo-predictors", "vitempo-planners", "vitempo-aria"],
+        &[
+            "vitempo-graph",
+            "vitempo-search-space",
+            "vitempo-profiler",
+            "vitempo-datasets",
+            "vitempo-predictors",
+            "vitempo-planners",
+            "vitempo-aria",
+        ],
         &["axum", "clap", "hyper"],
     ),
 ];
@@ -28,7 +37,9 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
         if line.starts_with('[') {
             inside = matches!(line, "[dependencies]" | "[dev-dependencies]");
         } else if inside && !line.starts_with('#') {
-            names.extend(line.split(['.', ' ', '=']).next().filter(|n| !n.is_empty()).map(str::to_owned));
+            names.extend(
+                line.split(['.', ' ', '=']).next().filter(|n| !n.is_empty()).map(str::to_owned),
+            );
         }
     }
     names
@@ -37,9 +48,14 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
 #[test]
 fn crates_import_only_what_the_architecture_allows() {
     for (folder, allowed, _) in ROOMS {
-        let ours: BTreeSet<String> = dependencies(folder).into_iter().filter(|n| n.starts_with("vitempo-")).collect();
+        let ours: BTreeSet<String> =
+            dependencies(folder).into_iter().filter(|n| n.starts_with("vitempo-")).collect();
         let allowed: BTreeSet<String> = allowed.iter().map(|&n| n.to_owned()).collect();
-        assert!(ours.is_subset(&allowed), "{folder} imports {:?}", ours.difference(&allowed).collect::<Vec<_>>());
+        assert!(
+            ours.is_subset(&allowed),
+            "{folder} imports {:?}",
+            ours.difference(&allowed).collect::<Vec<_>>()
+        );
     }
 }
 
@@ -60,7 +76,9 @@ fn heavy_dependencies_stay_in_one_room() {
 
 #[test]
 fn every_workspace_member_has_a_room() {
-    let manifest = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("the workspace's manifest");
+    let manifest =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
+            .expect("the workspace's manifest");
     let members = manifest.lines().find(|l| l.starts_with("members")).expect("a members line");
     for member in members.split('"').skip(1).step_by(2) {
         assert!(ROOMS.iter().any(|r| r.0 == member), "{member} is not in the table above");

@@ -1,5 +1,5 @@
-//! Plans that are carried out: halves on real engines, placements and pipelines on pinned ones, power traces taken apart. What comes out is checked, never how
-//! long it took.
+//! Plans that are carried out: halves on real engines, placements and pipelines on pinned ones,
+//! power traces taken apart. What comes out is checked, never how long it took.
 
 mod program;
 
@@ -7,10 +7,14 @@ use program::{Folder, json, ok, refused, shipped, vitempo};
 use std::path::Path;
 use vitempo::{
     graph::onnx::{self, ReadOptions},
-    profiler::{Availability, Backend, Model, ModelSource, OutputValues, RunOptions, backends, conformance, inputs},
+    profiler::{
+        Availability, Backend, Model, ModelSource, OutputValues, RunOptions, backends, conformance,
+        inputs,
+    },
 };
 
-/// JSON of a command that needs a core for each processor; `None`, with a word, where there are too few.
+/// JSON of a command that needs a core for each processor; `None`, with a word, where there are too
+/// few.
 fn on_own_cores(args: &[&str]) -> Option<serde_json::Value> {
     let output = vitempo(&[args, &["--format", "json"]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -24,7 +28,8 @@ fn on_own_cores(args: &[&str]) -> Option<serde_json::Value> {
 
 /// Predictors of the null engine: every operator takes next to nothing.
 fn null_bundle(folder: &Folder) -> String {
-    let (models, data, bundle) = (folder.path("models"), folder.path("data"), folder.path("null.vtb"));
+    let (models, data, bundle) =
+        (folder.path("models"), folder.path("data"), folder.path("null.vtb"));
     ok(&["sample", "--count", "12", "--seed", "3", "--no-weights", "--out", &models]);
     ok(&["profile", &models, "--backend", "null", "--out", &data]);
     ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
@@ -33,21 +38,29 @@ fn null_bundle(folder: &Folder) -> String {
 
 /// Engines that can be handed values, of those found here; the embedded one always is.
 fn engines() -> Vec<Box<dyn Backend>> {
-    let here = |name: &&str| match backends::by_name(name).expect("compiled in").probe(&RunOptions::default()) {
+    let here = |name: &&str| match backends::by_name(name)
+        .expect("compiled in")
+        .probe(&RunOptions::default())
+    {
         Availability::Available(_) => true,
         Availability::Unavailable { reason, .. } => {
             eprintln!("skipped: {name} is not here: {reason}");
             false
         }
     };
-    ["rten", "onnxruntime"].into_iter().filter(here).map(|name| backends::by_name(name).expect("compiled in")).collect()
+    ["rten", "onnxruntime"]
+        .into_iter()
+        .filter(here)
+        .map(|name| backends::by_name(name).expect("compiled in"))
+        .collect()
 }
 
 /// What a file computes from these values.
 fn outputs(engine: &dyn Backend, file: &str, given: &[OutputValues]) -> Vec<OutputValues> {
     let file = Path::new(file);
     let graph = onnx::read_file(file, &ReadOptions::default()).expect("a graph");
-    let model = Model { name: graph.name().to_owned(), graph, source: ModelSource::File(file.to_owned()) };
+    let model =
+        Model { name: graph.name().to_owned(), graph, source: ModelSource::File(file.to_owned()) };
     let mut session = engine.load(&model, &RunOptions::default()).expect("it loads");
     session.feed(&given.iter().collect::<Vec<_>>()).expect("the values fit");
     session.outputs().expect("it runs")
@@ -60,13 +73,16 @@ fn halves_of_real_models_compute_what_the_whole_computes() {
     let halves = folder.path("halves");
     for name in ["mobilevit_xxs", "vit_tiny_patch16_224", "edgenext_xx_small"] {
         let whole = folder.path(&format!("{name}.onnx"));
-        std::fs::write(&whole, onnx::materialize(Path::new(&shipped(name)), 7).expect("weights")).expect("a file");
-        let costs = ["--device-bundle", &bundle, "--server-bundle", &bundle, "--bandwidth", "1Gbit/s"];
+        std::fs::write(&whole, onnx::materialize(Path::new(&shipped(name)), 7).expect("weights"))
+            .expect("a file");
+        let costs =
+            ["--device-bundle", &bundle, "--server-bundle", &bundle, "--bandwidth", "1Gbit/s"];
         // The input stays on the device, and the device has room for a part of the weights only.
         let bounds = ["--confine", "input", "--max-memory", "2MB", "--out", &halves];
         let plan = json(&[&["plan", "split", &whole], &costs[..], &bounds[..]].concat());
         assert_eq!(plan[0]["stages"].as_array().map(Vec::len), Some(2), "{name} is split");
-        let [device, server] = ["device", "server"].map(|half| folder.path(&format!("halves/{name}.{half}.onnx")));
+        let [device, server] =
+            ["device", "server"].map(|half| folder.path(&format!("halves/{name}.{half}.onnx")));
         let graph = onnx::read_file(Path::new(&whole), &ReadOptions::default()).expect("a graph");
         let options = RunOptions::default();
         let given = inputs::of_graph(&graph, options.inputs, options.seed).expect("inputs");
@@ -74,11 +90,21 @@ fn halves_of_real_models_compute_what_the_whole_computes() {
             let expected = outputs(engine.as_ref(), &whole, &given);
             let between = [given.clone(), outputs(engine.as_ref(), &device, &given)].concat();
             let results = [between.clone(), outputs(engine.as_ref(), &server, &between)].concat();
-            let result = |e: &OutputValues| results.iter().find(|r| r.name == e.name).cloned().unwrap_or_else(|| panic!("{name}: no output `{}`", e.name));
+            let result = |e: &OutputValues| {
+                results
+                    .iter()
+                    .find(|r| r.name == e.name)
+                    .cloned()
+                    .unwrap_or_else(|| panic!("{name}: no output `{}`", e.name))
+            };
             let found: Vec<OutputValues> = expected.iter().map(result).collect();
-            let (apart, output) = conformance::difference(&expected, &found).expect("the same outputs");
+            let (apart, output) =
+                conformance::difference(&expected, &found).expect("the same outputs");
             assert!(apart < 1e-4, "{name} on {}: `{output}` is {apart:.1e} apart", engine.name());
-            assert!(expected.iter().all(|e| e.values.iter().any(|v| *v != e.values[0])), "{name} computes something");
+            assert!(
+                expected.iter().all(|e| e.values.iter().any(|v| *v != e.values[0])),
+                "{name} computes something"
+            );
         }
     }
 }
@@ -86,22 +112,64 @@ fn halves_of_real_models_compute_what_the_whole_computes() {
 #[test]
 fn every_placement_of_a_real_model_runs_and_computes_the_same() {
     let model = shipped("mobilevit_xxs");
-    let multitask = ["plan", "multitask", &model, "--encoder", "/stages/stages.3", "--live", "a=rten", "--live", "b=rten", "--frames", "3"];
+    let multitask = [
+        "plan",
+        "multitask",
+        &model,
+        "--encoder",
+        "/stages/stages.3",
+        "--live",
+        "a=rten",
+        "--live",
+        "b=rten",
+        "--frames",
+        "3",
+    ];
     let Some(plan) = on_own_cores(&multitask) else { return };
     let placements = plan["placements"].as_array().expect("placements");
-    assert_eq!((placements.len(), plan["parts"].as_array().map(Vec::len)), (8, Some(2)), "2 parts on 2 processors, sequential and pipelined: {plan}");
+    assert_eq!(
+        (placements.len(), plan["parts"].as_array().map(Vec::len)),
+        (8, Some(2)),
+        "2 parts on 2 processors, sequential and pipelined: {plan}"
+    );
     for placement in placements {
-        assert_eq!((&placement["live"]["frames"], &placement["live"]["evidence"]), (&3.into(), &"live".into()));
+        assert_eq!(
+            (&placement["live"]["frames"], &placement["live"]["evidence"]),
+            (&3.into(), &"live".into())
+        );
         assert!(placement["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{placement}");
-        assert!(placement["simulated"]["period_ns"].as_f64() > Some(0.0) && placement["forecast"]["evidence"] == "cost_model");
+        assert!(
+            placement["simulated"]["period_ns"].as_f64() > Some(0.0)
+                && placement["forecast"]["evidence"] == "cost_model"
+        );
     }
-    // The chosen one comes first; a pipeline's forecast is never worse than the same placement in sequence.
-    let forecast = |p: &serde_json::Value| p["forecast"]["period_ns"]["point"].as_u64().or(p["forecast"]["period_ns"].as_u64()).expect("a period");
+    // The chosen one comes first; a pipeline's forecast is never worse than the same placement in
+    // sequence.
+    let forecast = |p: &serde_json::Value| {
+        p["forecast"]["period_ns"]["point"]
+            .as_u64()
+            .or(p["forecast"]["period_ns"].as_u64())
+            .expect("a period")
+    };
     assert!(placements.iter().map(forecast).is_sorted());
     assert!(plan["live_regret"].as_f64().is_some_and(|regret| regret >= 0.0), "{plan}");
     assert_eq!(plan["slowdown_side_by_side"].as_array().map(Vec::len), Some(2));
-    assert!(refused(&["plan", "multitask", &model, "--live", "a=rten"]).contains("hint: give --encoder PREFIX"));
-    assert!(refused(&["plan", "multitask", &model, "--encoder", "/stages/stages.3", "--live", "a=abacus"]).contains("no backend is called `abacus`"));
+    assert!(
+        refused(&["plan", "multitask", &model, "--live", "a=rten"])
+            .contains("hint: give --encoder PREFIX")
+    );
+    assert!(
+        refused(&[
+            "plan",
+            "multitask",
+            &model,
+            "--encoder",
+            "/stages/stages.3",
+            "--live",
+            "a=abacus"
+        ])
+        .contains("no backend is called `abacus`")
+    );
 }
 
 #[test]
@@ -110,12 +178,23 @@ fn a_pipeline_runs_for_real_and_a_placement_is_forecast_by_bundles() {
     let (bundle, model) = (null_bundle(&folder), shipped("vit_tiny_patch16_224"));
     let [a, b] = ["a", "b"].map(|name| format!("{name}={bundle}"));
     let processors = ["--processor", &a, "--processor", &b, "--bandwidth", "9000GB/s"];
-    let tasks = json(&[&["plan", "multitask", &model, "--encoder", "/blocks/blocks.5"], &processors[..]].concat());
+    let tasks = json(
+        &[&["plan", "multitask", &model, "--encoder", "/blocks/blocks.5"], &processors[..]]
+            .concat(),
+    );
     assert_eq!(tasks["placements"].as_array().map(Vec::len), Some(8));
     assert!(tasks["placements"][0]["live"].is_null() && tasks["live_regret"].is_null());
     let live = ["--live", "a=rten", "--live", "b=rten", "--frames", "2"];
-    let Some(plan) = on_own_cores(&[&["plan", "pipeline", &model], &processors[..], &live[..]].concat()) else { return };
-    assert_eq!((plan[0]["stages"].as_array().map(Vec::len), &plan[0]["live"]["frames"]), (Some(2), &2.into()), "{plan}");
+    let Some(plan) =
+        on_own_cores(&[&["plan", "pipeline", &model], &processors[..], &live[..]].concat())
+    else {
+        return;
+    };
+    assert_eq!(
+        (plan[0]["stages"].as_array().map(Vec::len), &plan[0]["live"]["frames"]),
+        (Some(2), &2.into()),
+        "{plan}"
+    );
     assert!(plan[0]["live"]["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{plan}");
     let missing = refused(&[&["plan", "pipeline", &model], &processors[..], &live[..2]].concat());
     assert!(missing.contains("has no engine") && missing.contains("hint: add --live"), "{missing}");
@@ -125,34 +204,92 @@ fn a_pipeline_runs_for_real_and_a_placement_is_forecast_by_bundles() {
 fn a_dissection_finds_what_the_study_printed() {
     let folder = Folder::new();
     let out = folder.path("trace");
-    let told = ok(&["energy", "simulate", "--governor", "performance", "--frames", "40", "--out", &out]);
-    assert!(told.starts_with("simulated, not measured") && told.contains("--base-power 755.8mW --preview-power 3527.3mW"), "{told}");
+    let told =
+        ok(&["energy", "simulate", "--governor", "performance", "--frames", "40", "--out", &out]);
+    assert!(
+        told.starts_with("simulated, not measured")
+            && told.contains("--base-power 755.8mW --preview-power 3527.3mW"),
+        "{told}"
+    );
     let [trace, log] = ["trace/trace.csv", "trace/log.csv"].map(|name| folder.path(name));
-    assert!(std::fs::read_to_string(&trace).is_ok_and(|text| text.starts_with("# simulated, not measured")));
-    let dissect = ["energy", "dissect", &trace, &log, "--base-power", "755.8mW", "--preview-power", "3527.3mW"];
+    assert!(
+        std::fs::read_to_string(&trace)
+            .is_ok_and(|text| text.starts_with("# simulated, not measured"))
+    );
+    let dissect = [
+        "energy",
+        "dissect",
+        &trace,
+        &log,
+        "--base-power",
+        "755.8mW",
+        "--preview-power",
+        "3527.3mW",
+    ];
     let found = json(&dissect);
-    assert!(found["frames"].as_u64().is_some_and(|frames| frames > 20) && found["left_out"].as_u64() > Some(0), "{found}");
+    assert!(
+        found["frames"].as_u64().is_some_and(|frames| frames > 20)
+            && found["left_out"].as_u64() > Some(0),
+        "{found}"
+    );
     // Table II, performance.
-    let joules = |phase: &str| found["phases"].as_array().and_then(|p| p.iter().find(|p| p["phase"] == phase)?["joules"].as_f64()).expect("a phase");
+    let joules = |phase: &str| {
+        found["phases"]
+            .as_array()
+            .and_then(|p| p.iter().find(|p| p["phase"] == phase)?["joules"].as_f64())
+            .expect("a phase")
+    };
     for (phase, printed) in [("conversion", 0.983), ("inference", 1.028), ("others", 0.123)] {
-        assert!((joules(phase) - printed).abs() < 0.02, "{phase}: {} instead of {printed}", joules(phase));
+        assert!(
+            (joules(phase) - printed).abs() < 0.02,
+            "{phase}: {} instead of {printed}",
+            joules(phase)
+        );
     }
-    assert!(ok(&dissect).contains("camera and preview") && ok(&[&dissect[..], &["--format", "csv"]].concat()).lines().count() == 7);
+    assert!(
+        ok(&dissect).contains("camera and preview")
+            && ok(&[&dissect[..], &["--format", "csv"]].concat()).lines().count() == 7
+    );
     let silent = refused(&[&dissect[..], &["--cooling-off", "5min"]].concat());
     assert!(silent.contains("no frame is left"), "{silent}");
-    assert!(refused(&["energy", "dissect", &log, &trace, "--base-power", "1W", "--preview-power", "2W"]).contains("log.csv: has no column time_s"));
-    assert!(refused(&["energy", "simulate", "--governor", "turbo", "--out", &out]).contains("turbo"));
+    assert!(
+        refused(&[
+            "energy",
+            "dissect",
+            &log,
+            &trace,
+            "--base-power",
+            "1W",
+            "--preview-power",
+            "2W"
+        ])
+        .contains("log.csv: has no column time_s")
+    );
+    assert!(
+        refused(&["energy", "simulate", "--governor", "turbo", "--out", &out]).contains("turbo")
+    );
 }
 
 #[test]
 fn tables_are_recomputed_and_contradictions_marked() {
     let all = json(&["energy", "tables"]);
-    let names: Vec<&str> = all["tables"].as_array().expect("tables").iter().filter_map(|t| t["name"].as_str()).collect();
-    assert_eq!(names, ["table I", "table II", "table III", "table V", "table VI", "table VII", "table VIII"]);
+    let names: Vec<&str> = all["tables"]
+        .as_array()
+        .expect("tables")
+        .iter()
+        .filter_map(|t| t["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["table I", "table II", "table III", "table V", "table VI", "table VII", "table VIII"]
+    );
     let text = ok(&["energy", "tables", "--table", "vi"]);
     assert!(text.contains("*43.4") && text.contains("43.345, but 43.4 is printed"), "{text}");
     assert!(!ok(&["energy", "tables", "--table", "V"]).contains("is printed"));
-    assert!(refused(&["energy", "tables", "--table", "IV"]).contains("it has I, II, III, V, VI, VII, VIII"));
+    assert!(
+        refused(&["energy", "tables", "--table", "IV"])
+            .contains("it has I, II, III, V, VI, VII, VIII")
+    );
 }
 
 #[test]
@@ -160,22 +297,41 @@ fn offloading_is_weighed_over_energy_latency_and_accuracy() {
     let folder = Folder::new();
     let best = |args: &[&str]| {
         let plan = json(&[&["plan", "offload"], args].concat());
-        let chosen = plan["choices"].as_array().and_then(|c| c.iter().find(|c| c["best"] == true).cloned()).expect("a best choice");
-        (chosen["place"].as_str().unwrap_or_default().to_owned(), chosen["setting"].as_str().unwrap_or_default().to_owned(), plan)
+        let chosen = plan["choices"]
+            .as_array()
+            .and_then(|c| c.iter().find(|c| c["best"] == true).cloned())
+            .expect("a best choice");
+        (
+            chosen["place"].as_str().unwrap_or_default().to_owned(),
+            chosen["setting"].as_str().unwrap_or_default().to_owned(),
+            plan,
+        )
     };
     let (place, governor, plan) = best(&["--study"]);
-    assert_eq!((place.as_str(), governor.as_str(), &plan["evidence"]), ("remote", "userspace", &"paper_table".into()));
+    assert_eq!(
+        (place.as_str(), governor.as_str(), &plan["evidence"]),
+        ("remote", "userspace", &"paper_table".into())
+    );
     assert_eq!(best(&["--study", "--minimise", "latency"]).1, "performance");
-    assert!(refused(&["plan", "offload", "--study", "--min-accuracy", "60"]).contains("the most accurate has 51.5 %"));
+    assert!(
+        refused(&["plan", "offload", "--study", "--min-accuracy", "60"])
+            .contains("the most accurate has 51.5 %")
+    );
     // Twice as far from the server, and local is the frugal place.
     let device = r#"{"conversion": 1.03, "others_s": 0.05, "conversion_power": {"a_w_per_ghz": 0.33, "b_w_per_ghz3": 0.09},
         "inference_power": {"a_w_per_ghz": 0.35, "b_w_per_ghz3": 0.09}, "communication_w": 1.1, "local_base": {"fixed_w": 0.6}, "remote_base": {"fixed_w": 0.7},
         "camera": {"fixed_w": 2.0}, "round_trip_s": 0.1, "bandwidth_bytes_per_s": 1e6,
         "local": [{"size_px": 300, "accuracy": 19.3, "inference": 1.0}], "remote": [{"size_px": 320, "accuracy": 51.5, "inference": 0.19, "sent_bytes": 30000}]}"#;
     let device = folder.file("device.json", device);
-    let weigh = |bandwidth: &'static str| best(&["--device", &device, "--frequency", "1.5,2.65", "--bandwidth", bandwidth]);
+    let weigh = |bandwidth: &'static str| {
+        best(&["--device", &device, "--frequency", "1.5,2.65", "--bandwidth", bandwidth])
+    };
     assert_eq!((weigh("10Mbit/s").0.as_str(), weigh("100kbit/s").0.as_str()), ("remote", "local"));
-    assert!(weigh("10Mbit/s").2["note"].as_str().is_some_and(|note| note.contains("the server is better from")));
+    assert!(
+        weigh("10Mbit/s").2["note"]
+            .as_str()
+            .is_some_and(|note| note.contains("the server is better from"))
+    );
     assert_eq!(best(&["--device", "nexus6"]).2["evidence"], "cost_model");
     let choices =
         folder.file("choices.csv", "place,setting,size_px,camera_fps,latency_s,energy_j,accuracy\nlocal,fast,300,,1.0,5.0,20\nremote,fast,320,15,0.9,4.0,50\n");
@@ -185,13 +341,29 @@ fn offloading_is_weighed_over_energy_latency_and_accuracy() {
     assert!(refused(&["plan", "offload"]).contains("--study"));
 }
 
-/// A foundation model planned from forecasts: what is printed can be fed in again, and resolutions are those asked for.
+/// A foundation model planned from forecasts: what is printed can be fed in again, and resolutions
+/// are those asked for.
 #[test]
 fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
     let folder = Folder::new();
     let bundle = null_bundle(&folder);
     let encoder = shipped("vit_tiny_patch16_224");
-    let base = ["plan", "aria", "--encoder", &encoder, "--gpu", &bundle, "--npu", &bundle, "--level", "240x320", "--level", "400x656", "--region", "160x160"];
+    let base = [
+        "plan",
+        "aria",
+        "--encoder",
+        &encoder,
+        "--gpu",
+        &bundle,
+        "--npu",
+        &bundle,
+        "--level",
+        "240x320",
+        "--level",
+        "400x656",
+        "--region",
+        "160x160",
+    ];
     let plan = json(&[&base[..], &["--target", "33.3ms", "--rest", "10ms"]].concat());
     let levels = plan["plan"]["levels"].as_array().expect("levels");
     let patches: Vec<_> = levels.iter().map(|l| (l["rows"].as_u64(), l["cols"].as_u64())).collect();
@@ -206,7 +378,20 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
     assert!(tight.contains("Nothing fits") && tight.contains("a target of"), "{tight}");
     let error = refused(&[&base[..], &["--level", "8x8"]].concat());
     assert!(error.contains("holds no patch of 16 pixels"), "{error}");
-    let error = refused(&["plan", "aria", "--encoder", &shipped("mobilevit_xxs"), "--gpu", &bundle, "--npu", &bundle, "--patch", "16", "--level", "250x250"]);
+    let error = refused(&[
+        "plan",
+        "aria",
+        "--encoder",
+        &shipped("mobilevit_xxs"),
+        "--gpu",
+        &bundle,
+        "--npu",
+        &bundle,
+        "--patch",
+        "16",
+        "--level",
+        "250x250",
+    ]);
     assert!(error.contains("node"), "{error}");
     assert!(refused(&["plan", "aria"]).contains("nothing to plan"));
 }
@@ -220,7 +405,8 @@ fn aria_holds_its_deadline_over_a_trace() {
     let came = json(&["plan", "aria", "--simulate", &trace, "--out", &page]);
     let systems = came["systems"].as_array().expect("systems");
     let rate = |name: &str| {
-        let system = systems.iter().find(|s| s["system"] == name).unwrap_or_else(|| panic!("no {name}"));
+        let system =
+            systems.iter().find(|s| s["system"] == name).unwrap_or_else(|| panic!("no {name}"));
         system["in_time"].as_f64().unwrap_or(0.0) / system["executed"].as_f64().unwrap_or(1.0)
     };
     assert!(rate("aria") >= 0.999, "{}", rate("aria"));
@@ -229,7 +415,11 @@ fn aria_holds_its_deadline_over_a_trace() {
     for figure in ["7", "12", "15", "16", "17", "18", "19"] {
         assert!(text.contains(&format!("(figure {figure})")), "figure {figure}");
     }
-    assert!(text.contains("Depth RMSE, m") && text.contains("1.64 standard deviations") && text.contains("When heat and power are other than estimated"));
+    assert!(
+        text.contains("Depth RMSE, m")
+            && text.contains("1.64 standard deviations")
+            && text.contains("When heat and power are other than estimated")
+    );
     assert!(Path::new(&page).join("temperature.svg").is_file());
     let broken = folder.path("broken.csv");
     std::fs::write(&broken, "frame\n1\n").expect("a file");

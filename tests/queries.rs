@@ -1,4 +1,5 @@
-//! Tables over a search space: every answer is the graph's, whatever the engine, and nearly all come without a graph. And the search that asks them.
+//! Tables over a search space: every answer is the graph's, whatever the engine, and nearly all
+//! come without a graph. And the search that asks them.
 
 #![allow(clippy::result_large_err)]
 
@@ -24,20 +25,29 @@ fn space() -> Space {
 }
 
 fn one_by_one(bundle: &PredictorBundle, architectures: &[Architecture]) -> Vec<Prediction> {
-    architectures.iter().map(|a| bundle.predict(&a.to_graph().expect("a graph")).expect("a forecast").latency).collect()
+    architectures
+        .iter()
+        .map(|a| bundle.predict(&a.to_graph().expect("a graph")).expect("a forecast").latency)
+        .collect()
 }
 
 fn assert_same(tables: &[Prediction], graphs: &[Prediction], architectures: &[Architecture]) {
     assert_eq!(tables.len(), graphs.len());
     for ((t, g), architecture) in tables.iter().zip(graphs).zip(architectures) {
         for (t, g) in [(t.point, g.point), (t.lower, g.lower), (t.upper, g.upper)] {
-            assert!((t.ns() - g.ns()).abs() <= SUMS_DIFFER_BY * g.ns(), "{architecture}: {} by tables, {} by its graph", t.ns(), g.ns());
+            assert!(
+                (t.ns() - g.ns()).abs() <= SUMS_DIFFER_BY * g.ns(),
+                "{architecture}: {} by tables, {} by its graph",
+                t.ns(),
+                g.ns()
+            );
         }
         assert_eq!(t.level, g.level);
     }
 }
 
-/// Share of a sample that tables of this framework answer without a graph; every answer must be right.
+/// Share of a sample that tables of this framework answer without a graph; every answer must be
+/// right.
 fn share_by_tables(framework: &str, isa: &str, method: Method, count: usize) -> f64 {
     let bundle = simulated::bundle(&simulated::environment(framework, isa), method, 12);
     let architectures = space().sample_many(count, 99).expect("architectures");
@@ -67,7 +77,8 @@ fn answers_are_right_with_every_engine() {
 
 #[test]
 fn encodings_are_read_and_refused_by_name() {
-    let bundle = simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
+    let bundle =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
     let architectures = space().sample_many(20, 3).expect("architectures");
     let space = space();
     let mut tables = Tables::of(&space, &bundle);
@@ -75,22 +86,40 @@ fn encodings_are_read_and_refused_by_name() {
     let answers = tables.predict_encodings(&encodings).expect("forecasts");
     assert_same(&answers, &one_by_one(&bundle, &architectures), &architectures);
     let error = tables.predict_encodings(&["hv1-224x224-k9"]).expect_err("no architecture");
-    assert!(matches!(error, QueryError::Space(SpaceError::Encoding { .. } | SpaceError::Outside { .. })), "{error}");
+    assert!(
+        matches!(
+            error,
+            QueryError::Space(SpaceError::Encoding { .. } | SpaceError::Outside { .. })
+        ),
+        "{error}"
+    );
     assert_eq!(tables.predict_encodings::<&str>(&[]).expect("nothing"), []);
 }
 
 #[test]
 fn architectures_outside_of_the_space_and_deep_ones_are_right_too() {
-    let bundle = simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
-    let toml = Space::toml("hybrid-vit").expect("a text").replace("depths = [1]", "depths = [1, 2, 5]").replace("name = \"hybrid-vit\"", "name = \"deep\"");
+    let bundle =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
+    let toml = Space::toml("hybrid-vit")
+        .expect("a text")
+        .replace("depths = [1]", "depths = [1, 2, 5]")
+        .replace("name = \"hybrid-vit\"", "name = \"deep\"");
     let deep = Space::parse("deep", &toml).expect("a space");
     let architectures = deep.sample_many(400, 4).expect("architectures");
     let expected = one_by_one(&bundle, &architectures);
     let mut of_another = Tables::of(&deep, &bundle);
-    assert_same(&of_another.predict_batch(&architectures).expect("forecasts"), &expected, &architectures);
+    assert_same(
+        &of_another.predict_batch(&architectures).expect("forecasts"),
+        &expected,
+        &architectures,
+    );
     let space = space();
     let mut outside = Tables::of(&space, &bundle);
-    assert_same(&outside.predict_batch(&architectures[..40]).expect("forecasts"), &expected[..40], &architectures);
+    assert_same(
+        &outside.predict_batch(&architectures[..40]).expect("forecasts"),
+        &expected[..40],
+        &architectures,
+    );
 }
 
 fn options(candidates: u64) -> Options {
@@ -99,7 +128,8 @@ fn options(candidates: u64) -> Options {
 
 #[test]
 fn a_search_keeps_its_ceiling_beats_sampling_and_is_repeatable() {
-    let bundle = simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 12);
+    let bundle =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 12);
     let space = space();
     let sample = space.sample_many(3000, 1).expect("architectures");
     let latencies = Tables::of(&space, &bundle).predict_batch(&sample).expect("forecasts");
@@ -117,56 +147,116 @@ fn a_search_keeps_its_ceiling_beats_sampling_and_is_repeatable() {
     assert_eq!((outcome.candidates, steps), (3000, 50));
     assert!(!outcome.front.is_empty() && outcome.front.len() <= 60);
     for pair in outcome.front.windows(2) {
-        assert!(pair[0].score > pair[1].score && pair[0].latencies[0].point.ns() > pair[1].latencies[0].point.ns(), "no member dominates another");
+        assert!(
+            pair[0].score > pair[1].score
+                && pair[0].latencies[0].point.ns() > pair[1].latencies[0].point.ns(),
+            "no member dominates another"
+        );
     }
-    assert!(outcome.front.iter().all(|m| m.latencies[0].point.ns() <= ceiling && space.contains(&m.architecture).is_ok()));
+    assert!(
+        outcome.front.iter().all(
+            |m| m.latencies[0].point.ns() <= ceiling && space.contains(&m.architecture).is_ok()
+        )
+    );
     let flops = objective.scores(&sample).expect("FLOPs");
-    let sampled = flops.iter().zip(&latencies).filter(|(_, l)| l.point.ns() <= ceiling).map(|(f, _)| *f).fold(0.0, f64::max);
-    assert!(outcome.front[0].score > sampled, "evolution finds {:.3e}, sampling as many {sampled:.3e}", outcome.front[0].score);
-    let again = search(&space, &devices, &mut StandIn::new(&space, Measure::Flops), options(3000), &mut |_| true).expect("a front");
+    let sampled = flops
+        .iter()
+        .zip(&latencies)
+        .filter(|(_, l)| l.point.ns() <= ceiling)
+        .map(|(f, _)| *f)
+        .fold(0.0, f64::max);
+    assert!(
+        outcome.front[0].score > sampled,
+        "evolution finds {:.3e}, sampling as many {sampled:.3e}",
+        outcome.front[0].score
+    );
+    let again = search(
+        &space,
+        &devices,
+        &mut StandIn::new(&space, Measure::Flops),
+        options(3000),
+        &mut |_| true,
+    )
+    .expect("a front");
     assert_eq!(again, outcome);
 }
 
 #[test]
 fn ceilings_on_two_devices_hold_and_impossible_ones_are_refused() {
-    let bundles = ["onnxruntime", "rten"].map(|framework| simulated::bundle(&simulated::environment(framework, "avx512f"), Method::Lasso, 6));
+    let bundles = ["onnxruntime", "rten"].map(|framework| {
+        simulated::bundle(&simulated::environment(framework, "avx512f"), Method::Lasso, 6)
+    });
     let space = space();
     let sample = space.sample_many(200, 1).expect("architectures");
     let ceilings = bundles.each_ref().map(|bundle| {
-        let mut upper: Vec<f64> = Tables::of(&space, bundle).predict_batch(&sample).expect("forecasts").iter().map(|l| l.upper.ns()).collect();
+        let mut upper: Vec<f64> = Tables::of(&space, bundle)
+            .predict_batch(&sample)
+            .expect("forecasts")
+            .iter()
+            .map(|l| l.upper.ns())
+            .collect();
         upper.sort_by(f64::total_cmp);
         upper[100]
     });
-    let devices = [0, 1].map(|i| Device { bundle: &bundles[i], ceiling: Some(Latency::from_ns(ceilings[i])) });
+    let devices = [0, 1]
+        .map(|i| Device { bundle: &bundles[i], ceiling: Some(Latency::from_ns(ceilings[i])) });
     let run = |devices: &[Device<'_>]| {
         let options = Options { upper: true, ..options(600) };
-        search(&space, devices, &mut StandIn::new(&space, Measure::Parameters), options, &mut |_| true)
+        search(
+            &space,
+            devices,
+            &mut StandIn::new(&space, Measure::Parameters),
+            options,
+            &mut |_| true,
+        )
     };
     let outcome = run(&devices).expect("a front");
-    assert!(outcome.front.iter().all(|m| m.latencies.iter().zip(ceilings).all(|(l, ceiling)| l.upper.ns() <= ceiling)));
+    assert!(
+        outcome.front.iter().all(|m| m
+            .latencies
+            .iter()
+            .zip(ceilings)
+            .all(|(l, ceiling)| l.upper.ns() <= ceiling))
+    );
     let impossible = [Device { ceiling: Some(Duration::from_nanos(10).into()), ..devices[0] }];
-    assert!(matches!(run(&impossible), Err(SearchError::NothingFits { candidates: 600, factor, .. }) if factor > 100.0));
+    assert!(
+        matches!(run(&impossible), Err(SearchError::NothingFits { candidates: 600, factor, .. }) if factor > 100.0)
+    );
     assert!(matches!(run(&[]), Err(SearchError::Option { .. })));
-    let stopped = search(&space, &devices, &mut StandIn::new(&space, Measure::Flops), options(600), &mut |_| false);
+    let stopped = search(
+        &space,
+        &devices,
+        &mut StandIn::new(&space, Measure::Flops),
+        options(600),
+        &mut |_| false,
+    );
     assert!(matches!(stopped, Err(SearchError::Interrupted)));
 }
 
 #[test]
 fn scores_from_a_file_are_searched_completely() {
-    let bundle = simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
+    let bundle =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
     let (space, folder) = (space(), tempfile::tempdir().expect("a folder"));
     let architectures = space.sample_many(500, 8).expect("architectures");
     let score = |index: usize| (index * 7919 % 500) as f64;
-    let rows: String = architectures.iter().enumerate().map(|(index, a)| format!("{a},{}\n", score(index))).collect();
+    let rows: String = architectures
+        .iter()
+        .enumerate()
+        .map(|(index, a)| format!("{a},{}\n", score(index)))
+        .collect();
     let path = folder.path().join("scores.csv");
     std::fs::write(&path, format!("encoding,score\n{rows}")).expect("a file");
     let devices = [Device { bundle: &bundle, ceiling: None }];
     let mut listed = Listed::read(&path, &space).expect("scores");
-    let outcome = search(&space, &devices, &mut listed, options(10), &mut |_| true).expect("a front");
+    let outcome =
+        search(&space, &devices, &mut listed, options(10), &mut |_| true).expect("a front");
     assert_eq!(outcome.candidates, 500, "all rows, whatever --candidates says");
     let latencies = one_by_one(&bundle, &architectures);
-    let dominated = |i: usize| (0..500).any(|j| score(j) > score(i) && latencies[j].point < latencies[i].point);
-    let mut expected: Vec<&Architecture> = (0..500).filter(|&i| !dominated(i)).map(|i| &architectures[i]).collect();
+    let dominated =
+        |i: usize| (0..500).any(|j| score(j) > score(i) && latencies[j].point < latencies[i].point);
+    let mut expected: Vec<&Architecture> =
+        (0..500).filter(|&i| !dominated(i)).map(|i| &architectures[i]).collect();
     let mut found: Vec<&Architecture> = outcome.front.iter().map(|m| &m.architecture).collect();
     expected.sort();
     found.sort();

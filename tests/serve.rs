@@ -1,4 +1,5 @@
-//! `vitempo serve` as clients see it: the real program on a free port, asked well and badly. Nothing here measures time.
+//! `vitempo serve` as clients see it: the real program on a free port, asked well and badly.
+//! Nothing here measures time.
 
 use std::{
     fs::{self, File},
@@ -15,7 +16,12 @@ use std::{
 };
 
 fn vitempo(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).env("NO_COLOR", "1").env_remove("VITEMPO_TOKEN").output().expect("vitempo starts")
+    Command::new(env!("CARGO_BIN_EXE_vitempo"))
+        .args(args)
+        .env("NO_COLOR", "1")
+        .env_remove("VITEMPO_TOKEN")
+        .output()
+        .expect("vitempo starts")
 }
 
 fn ok(args: &[&str]) -> String {
@@ -25,7 +31,8 @@ fn ok(args: &[&str]) -> String {
 }
 
 fn json(text: impl AsRef<[u8]>) -> serde_json::Value {
-    serde_json::from_slice(text.as_ref()).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(text.as_ref())))
+    serde_json::from_slice(text.as_ref())
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(text.as_ref())))
 }
 
 fn shipped(name: &str) -> PathBuf {
@@ -44,7 +51,18 @@ impl Trained {
         TRAINED.get_or_init(|| {
             let folder = tempfile::tempdir().expect("a folder");
             let path = |name: &str| folder.path().join(name).display().to_string();
-            let sampled = json(ok(&["sample", "--count", "12", "--seed", "3", "--no-weights", "--out", &path("models"), "--format", "json"]));
+            let sampled = json(ok(&[
+                "sample",
+                "--count",
+                "12",
+                "--seed",
+                "3",
+                "--no-weights",
+                "--out",
+                &path("models"),
+                "--format",
+                "json",
+            ]));
             ok(&["profile", &path("models"), "--backend", "null", "--out", &path("data")]);
             ok(&["train", &path("data"), "--method", "lasso", "--out", &path("null.vtb")]);
             let encoding = |row: &serde_json::Value| row["encoding"].as_str().map(str::to_owned);
@@ -77,7 +95,11 @@ impl Reply {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().filter_map(|line| line.split_once(": ")).find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.head
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 }
 
@@ -95,7 +117,9 @@ impl Running {
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).env_remove("VITEMPO_TOKEN");
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("vitempo starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+        BufReader::new(child.stdout.take().expect("its output"))
+            .read_line(&mut line)
+            .expect("a line");
         let address = line.trim().strip_prefix("listening on http://").map(str::to_owned);
         let running = Self { child, address: address.unwrap_or_default(), folder };
         assert!(!running.address.is_empty(), "it does not listen: {}", running.log());
@@ -116,8 +140,13 @@ impl Running {
     fn ask(&self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Reply {
         let mut stream = self.connect();
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
-        // A server that refuses early may close while the body is still being written; what it said is there all the same.
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: \
+            {}\r\n{headers}\r\n",
+            body.len()
+        );
+        // A server that refuses early may close while the body is still being written; what it said
+        // is there all the same.
         let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         read_reply(&mut stream).expect("a reply")
     }
@@ -127,17 +156,27 @@ impl Running {
     }
 
     fn predict(&self, document: &serde_json::Value) -> Reply {
-        self.ask("POST", "/predict", &["Content-Type: application/json"], document.to_string().as_bytes())
+        self.ask(
+            "POST",
+            "/predict",
+            &["Content-Type: application/json"],
+            document.to_string().as_bytes(),
+        )
     }
 
     /// Whether it still answers as it should.
     fn is_well(&self) -> bool {
         let asked = self.predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]}));
-        self.get("/healthz").status == 200 && asked.status == 200 && asked.json()["results"][0]["latency_ns"]["point"].is_number()
+        self.get("/healthz").status == 200
+            && asked.status == 200
+            && asked.json()["results"][0]["latency_ns"]["point"].is_number()
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill starts");
+        let sent = Command::new("kill")
+            .args([name, &self.child.id().to_string()])
+            .status()
+            .expect("kill starts");
         assert!(sent.success());
     }
 
@@ -183,9 +222,14 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - chunk.len()));
+        let bits =
+            chunk.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - chunk.len()));
         for digit in 0..4 {
-            text.push(if digit <= chunk.len() { char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]) } else { '=' });
+            text.push(if digit <= chunk.len() {
+                char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])
+            } else {
+                '='
+            });
         }
     }
     text
@@ -206,15 +250,29 @@ fn every_endpoint_answers() {
     for (result, encoding) in results.as_array().expect("results").iter().zip(encodings) {
         let latency = |name: &str| result["latency_ns"][name].as_f64().expect("a number");
         assert_eq!(result["model"], encoding.as_str());
-        assert!(latency("lower") <= latency("point") && latency("point") <= latency("upper") && latency("level") == 0.9);
+        assert!(
+            latency("lower") <= latency("point")
+                && latency("point") <= latency("upper")
+                && latency("level") == 0.9
+        );
         assert!(result["extrapolating"].is_boolean() && result.get("operators").is_none());
     }
     let page = String::from_utf8(server.get("/metrics").body).expect("text");
     let counted = |line: &str| page.lines().any(|l| l == line);
-    assert!(counted(&format!("vitempo_forecasts_total{{bundle=\"null\"}} {}", encodings.len())), "{page}");
-    assert!(counted("vitempo_http_requests_total{route=\"/predict\",method=\"POST\",status=\"200\"} 1"), "{page}");
+    assert!(
+        counted(&format!("vitempo_forecasts_total{{bundle=\"null\"}} {}", encodings.len())),
+        "{page}"
+    );
+    assert!(
+        counted("vitempo_http_requests_total{route=\"/predict\",method=\"POST\",status=\"200\"} 1"),
+        "{page}"
+    );
     let log = server.log();
-    let line = log.lines().map(json).find(|line| line["route"] == "/predict").expect("a line about the request");
+    let line = log
+        .lines()
+        .map(json)
+        .find(|line| line["route"] == "/predict")
+        .expect("a line about the request");
     assert_eq!((&line["event"], &line["status"]), (&"request".into(), &200.into()));
 }
 
@@ -224,9 +282,22 @@ fn uploads_are_forecast_as_files_are() {
     let model = shipped("mobilevit_xxs");
     let bytes = fs::read(&model).expect("a model");
     let bundle = Trained::get().bundle();
-    let args = ["predict", &model.display().to_string(), "--bundle", &bundle.display().to_string(), "--breakdown", "--format", "json"];
+    let args = [
+        "predict",
+        &model.display().to_string(),
+        "--bundle",
+        &bundle.display().to_string(),
+        "--breakdown",
+        "--format",
+        "json",
+    ];
     let expected = &json(ok(&args))[0];
-    let upload = server.ask("POST", "/predict?bundle=null&breakdown=true", &["Content-Type: application/x-onnx"], &bytes);
+    let upload = server.ask(
+        "POST",
+        "/predict?bundle=null&breakdown=true",
+        &["Content-Type: application/x-onnx"],
+        &bytes,
+    );
     assert_eq!(upload.status, 200);
     let listed = server.predict(&serde_json::json!({"models": [{"name": "mobilevit_xxs", "onnx": base64(&bytes)}], "breakdown": true}));
     for (reply, name) in [(upload, "model"), (listed, "mobilevit_xxs")] {
@@ -239,11 +310,20 @@ fn uploads_are_forecast_as_files_are() {
             assert_eq!(result["coverage"][member], expected["coverage"][member], "{member}");
         }
     }
-    let weightless = fs::read(Trained::get().folder.path().join("models/hybrid-vit-s3-000.onnx")).expect("a sampled model");
-    let named = &server.predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]})).json()["results"][0];
-    let read = &server.ask("POST", "/predict", &["Content-Type: application/octet-stream"], &weightless).json()["results"][0];
-    let point = |result: &serde_json::Value| result["latency_ns"]["point"].as_f64().expect("a number");
-    assert!((point(named) / point(read) - 1.0).abs() < 1e-9, "weights that are elsewhere are not needed");
+    let weightless = fs::read(Trained::get().folder.path().join("models/hybrid-vit-s3-000.onnx"))
+        .expect("a sampled model");
+    let named = &server
+        .predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]}))
+        .json()["results"][0];
+    let read = &server
+        .ask("POST", "/predict", &["Content-Type: application/octet-stream"], &weightless)
+        .json()["results"][0];
+    let point =
+        |result: &serde_json::Value| result["latency_ns"]["point"].as_f64().expect("a number");
+    assert!(
+        (point(named) / point(read) - 1.0).abs() < 1e-9,
+        "weights that are elsewhere are not needed"
+    );
 }
 
 /// Method, path, media type, body; status and field of the problem.
@@ -258,9 +338,30 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         ("POST", "/predict", "application/json", b"{\"encodings\": [", 400, ""),
         ("POST", "/predict", "application/json", b"\xff\xfe", 400, ""),
         ("POST", "/predict", "application/json", b"{\"encodings\": [1]}", 422, "encodings[0]"),
-        ("POST", "/predict", "application/json", b"{\"encodings\": [\"x\"], \"bundles\": [\"nobody\"]}", 404, "bundles[0]"),
-        ("POST", "/predict", "application/json", b"{\"encodings\": [\"x\"], \"space\": \"/etc/passwd\"}", 422, "space"),
-        ("POST", "/predict", "application/json", b"{\"encodings\": [\"x\"], \"bundles\": [\"../../etc/passwd\"]}", 404, "bundles[0]"),
+        (
+            "POST",
+            "/predict",
+            "application/json",
+            b"{\"encodings\": [\"x\"], \"bundles\": [\"nobody\"]}",
+            404,
+            "bundles[0]",
+        ),
+        (
+            "POST",
+            "/predict",
+            "application/json",
+            b"{\"encodings\": [\"x\"], \"space\": \"/etc/passwd\"}",
+            422,
+            "space",
+        ),
+        (
+            "POST",
+            "/predict",
+            "application/json",
+            b"{\"encodings\": [\"x\"], \"bundles\": [\"../../etc/passwd\"]}",
+            404,
+            "bundles[0]",
+        ),
         ("POST", "/predict", "application/json", many.as_bytes(), 413, ""),
         ("POST", "/predict?breakdown=perhaps", "application/json", b"{}", 400, "breakdown"),
         ("POST", "/predict", "text/plain", b"hello", 415, "Content-Type"),
@@ -272,15 +373,29 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
     for (method, path, media, body, status, field) in cases {
         let reply = server.ask(method, path, &[&format!("Content-Type: {media}")], body);
         let problem = reply.json();
-        assert_eq!((reply.status, reply.header("content-type")), (*status, Some("application/problem+json")), "{method} {path}: {problem}");
+        assert_eq!(
+            (reply.status, reply.header("content-type")),
+            (*status, Some("application/problem+json")),
+            "{method} {path}: {problem}"
+        );
         assert!(problem["status"] == *status && problem["detail"].is_string(), "{problem}");
         assert!(field.is_empty() || problem["field"] == *field, "{problem}");
     }
-    assert_eq!(server.ask("PUT", "/bundles", &[], b"").header("allow").map(|methods| methods.contains("GET")), Some(true));
+    assert_eq!(
+        server
+            .ask("PUT", "/bundles", &[], b"")
+            .header("allow")
+            .map(|methods| methods.contains("GET")),
+        Some(true)
+    );
     let mixed = server.predict(&serde_json::json!({"encodings": ["hv1-nonsense", encoding], "models": [{"name": "m", "onnx": "?"}]}));
     let results = mixed.json()["results"].clone();
     assert_eq!(mixed.status, 200);
-    assert!(results[0]["problem"]["detail"].as_str().is_some_and(|d| d.contains("nonsense")) && results[2]["problem"]["detail"].is_string(), "{results}");
+    assert!(
+        results[0]["problem"]["detail"].as_str().is_some_and(|d| d.contains("nonsense"))
+            && results[2]["problem"]["detail"].is_string(),
+        "{results}"
+    );
     assert!(results[1]["latency_ns"]["point"].is_number());
     assert!(server.is_well() && !server.log().contains("panic"), "{}", server.log());
 }
@@ -289,7 +404,9 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
 fn many_encodings_are_answered_as_each_alone_is() {
     let server = Running::start(&[]);
     let encodings = &Trained::get().encodings;
-    let ask = |encodings: &[&String]| server.predict(&serde_json::json!({"encodings": encodings})).json()["results"].clone();
+    let ask = |encodings: &[&String]| {
+        server.predict(&serde_json::json!({"encodings": encodings})).json()["results"].clone()
+    };
     let alone: Vec<_> = encodings.iter().map(|encoding| ask(&[encoding])[0].clone()).collect();
     // More than are asked by their graphs.
     let many = ask(&encodings.iter().cycle().take(2000).collect::<Vec<_>>());
@@ -297,7 +414,8 @@ fn many_encodings_are_answered_as_each_alone_is() {
     for (one, alone) in many.as_array().into_iter().flatten().zip(alone.iter().cycle()) {
         assert_eq!((&one["model"], &one["coverage"]), (&alone["model"], &alone["coverage"]));
         for end in ["point", "lower", "upper"] {
-            let [one, alone] = [one, alone].map(|result| result["latency_ns"][end].as_f64().expect("a number"));
+            let [one, alone] =
+                [one, alone].map(|result| result["latency_ns"][end].as_f64().expect("a number"));
             assert!((one - alone).abs() <= 1e-9 * alone, "{one} in a list, {alone} alone");
         }
     }
@@ -307,27 +425,50 @@ fn many_encodings_are_answered_as_each_alone_is() {
 fn bodies_that_are_too_large_slow_or_broken_off_cost_nothing_else() {
     let server = Running::start(&["--max-body", "64KiB", "--timeout", "1s"]);
     let big = vec![b' '; 1 << 20];
-    assert_eq!(server.ask("POST", "/predict", &["Content-Type: application/json"], &big).status, 413);
+    assert_eq!(
+        server.ask("POST", "/predict", &["Content-Type: application/json"], &big).status,
+        413
+    );
     let mut chunked = server.connect();
-    let head = b"POST /predict HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = b"POST /predict HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Type: \
+        application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     chunked.write_all(head).expect("sent");
     for _ in 0..5 {
-        let _ = chunked.write_all(b"8000\r\n").and_then(|()| chunked.write_all(&[b' '; 0x8000])).and_then(|()| chunked.write_all(b"\r\n"));
+        let _ = chunked
+            .write_all(b"8000\r\n")
+            .and_then(|()| chunked.write_all(&[b' '; 0x8000]))
+            .and_then(|()| chunked.write_all(b"\r\n"));
     }
     let _ = chunked.write_all(b"0\r\n\r\n");
     assert_eq!(read_reply(&mut chunked).map(|reply| reply.status), Some(413));
     let mut head = server.connect();
     head.write_all(b"GET /healthz HTTP/1.1\r\nHost: slow").expect("sent");
-    assert!(read_reply(&mut head).is_none_or(|reply| reply.status >= 400), "a head that never ends is given up");
+    assert!(
+        read_reply(&mut head).is_none_or(|reply| reply.status >= 400),
+        "a head that never ends is given up"
+    );
     let mut body = server.connect();
-    body.write_all(b"POST /predict HTTP/1.1\r\nHost: slow\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"enc").expect("sent");
+    body.write_all(
+        b"POST /predict HTTP/1.1\r\nHost: slow\r\nContent-Type: \
+        application/json\r\nContent-Length: 50\r\n\r\n{\"enc",
+    )
+    .expect("sent");
     assert_eq!(read_reply(&mut body).map(|reply| reply.status), Some(408));
     for _ in 0..20 {
         let mut aborted = server.connect();
-        aborted.write_all(b"POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: application/x-onnx\r\nContent-Length: 5000\r\n\r\n\x08\x07").expect("sent");
+        aborted
+            .write_all(
+                b"POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: \
+            application/x-onnx\r\nContent-Length: 5000\r\n\r\n\x08\x07",
+            )
+            .expect("sent");
         drop(aborted);
     }
-    for garbage in [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], b"GET\r\n\r\n", b"POST /predict HTTP/1.1\r\nContent-Length: -1\r\n\r\n"] {
+    for garbage in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"GET\r\n\r\n",
+        b"POST /predict HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ] {
         let mut stream = server.connect();
         let _ = stream.write_all(garbage).and_then(|()| stream.shutdown(Shutdown::Write));
         assert!(read_reply(&mut stream).is_none_or(|reply| reply.status == 400));
@@ -381,7 +522,10 @@ fn what_cannot_be_served_is_refused_at_the_start() {
         assert!(stderr.contains("error: ") && stderr.contains(says), "{args:?}: {stderr}");
     }
     let checked = json(ok(&["serve", "--bundle", &bundle, "--check", "--format", "json"]));
-    assert_eq!((&checked["bundles"][0]["name"], &checked["token"]), (&"null".into(), &false.into()));
+    assert_eq!(
+        (&checked["bundles"][0]["name"], &checked["token"]),
+        (&"null".into(), &false.into())
+    );
     assert_eq!(json(ok(&["serve", "--bundle", &bundle, "--openapi"]))["openapi"], "3.1.0");
 }
 
@@ -394,18 +538,32 @@ fn bundles_come_and_go_while_the_server_answers() {
     };
     let bundle = fs::read(Trained::get().bundle()).expect("the bundle");
     put("null.vtb", &bundle);
-    let server = Running::start_with(&["--bundle", &folder.path().display().to_string(), "--reload", "50ms"]);
+    let server = Running::start_with(&[
+        "--bundle",
+        &folder.path().display().to_string(),
+        "--reload",
+        "50ms",
+    ]);
     let names = || -> Vec<String> {
         let listed = server.get("/bundles").json()["bundles"].clone();
-        listed.as_array().expect("a list").iter().filter_map(|b| b["name"].as_str().map(str::to_owned)).collect()
+        listed
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|b| b["name"].as_str().map(str::to_owned))
+            .collect()
     };
     put("null.vtb", &bundle[..bundle.len() / 2]);
     server.wait_until("word of the broken bundle", || server.log().contains("bundle_refused"));
     assert!(names() == ["null"] && server.is_well(), "the bundle from before answers");
     put("other.vtb", &bundle);
     server.wait_until("the new bundle", || names() == ["null", "other"]);
-    let both = server.predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]})).json();
-    assert_eq!((&both["results"][0]["bundle"], &both["results"][1]["bundle"]), (&"null".into(), &"other".into()));
+    let both =
+        server.predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]})).json();
+    assert_eq!(
+        (&both["results"][0]["bundle"], &both["results"][1]["bundle"]),
+        (&"null".into(), &"other".into())
+    );
     fs::remove_file(folder.path().join("null.vtb")).expect("removed");
     server.wait_until("the end of the old one", || names() == ["other"]);
     assert!(server.is_well());
@@ -415,7 +573,8 @@ fn bundles_come_and_go_while_the_server_answers() {
 fn a_hangup_reads_bundles_anew() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::copy(Trained::get().bundle(), folder.path().join("one.vtb")).expect("a copy");
-    let server = Running::start_with(&["--bundle", &folder.path().display().to_string(), "--reload", "0"]);
+    let server =
+        Running::start_with(&["--bundle", &folder.path().display().to_string(), "--reload", "0"]);
     fs::copy(Trained::get().bundle(), folder.path().join("two.vtb")).expect("a copy");
     assert_eq!(server.get("/healthz").json()["bundles"], 1);
     server.signal("-HUP");
@@ -428,23 +587,41 @@ fn a_request_under_way_is_answered_before_the_end() {
     let body = serde_json::json!({"encodings": Trained::get().encodings}).to_string();
     let (first, rest) = body.split_at(body.len() / 2);
     let mut stream = server.connect();
-    let head = format!("POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
-    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(first.as_bytes())).expect("sent");
+    let head = format!(
+        "POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: \
+        {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(first.as_bytes()))
+        .expect("sent");
     server.wait_until("the request", || server.in_flight() == 1);
     server.signal("-TERM");
     server.wait_until("the end", || server.log().contains("\"stopping\""));
     stream.write_all(rest.as_bytes()).expect("sent");
     let reply = read_reply(&mut stream).expect("a reply");
-    assert_eq!((reply.status, reply.json()["results"].as_array().map(Vec::len)), (200, Some(Trained::get().encodings.len())));
+    assert_eq!(
+        (reply.status, reply.json()["results"].as_array().map(Vec::len)),
+        (200, Some(Trained::get().encodings.len()))
+    );
     assert!(server.child.wait().expect("its end").success());
-    assert!(server.log().contains("\"all_answered\":true") && TcpStream::connect(&server.address).is_err());
+    assert!(
+        server.log().contains("\"all_answered\":true")
+            && TcpStream::connect(&server.address).is_err()
+    );
 }
 
 #[test]
 fn a_client_that_never_finishes_does_not_keep_the_server_from_ending() {
     let mut server = Running::start(&["--grace", "100ms"]);
     let mut stream = server.connect();
-    stream.write_all(b"POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{").expect("sent");
+    stream
+        .write_all(
+            b"POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: \
+        application/json\r\nContent-Length: 9\r\n\r\n{",
+        )
+        .expect("sent");
     server.wait_until("the request", || server.in_flight() == 1);
     server.signal("-INT");
     assert!(server.child.wait().expect("its end").success());
@@ -465,7 +642,11 @@ fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
     let server = Running::start(&["--workers", "1", "--queue", "0", "--timeout", "10m"]);
     let encodings = &Trained::get().encodings;
     let long = serde_json::json!({"encodings": encodings.iter().cycle().take(100_000).collect::<Vec<_>>()}).to_string();
-    let head = format!("POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", long.len());
+    let head = format!(
+        "POST /predict HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: \
+        {}\r\n\r\n",
+        long.len()
+    );
     let one = serde_json::json!({"encodings": [encodings[0]]});
     let enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -475,8 +656,14 @@ fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
             while !enough.load(Ordering::Relaxed) {
                 let mut stream = server.connect();
                 stream.set_read_timeout(Some(Duration::from_millis(50))).expect("a socket");
-                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(long.as_bytes()));
-                while !enough.load(Ordering::Relaxed) && stream.read(&mut [0; 1 << 16]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock) {
+                let _ = stream
+                    .write_all(head.as_bytes())
+                    .and_then(|()| stream.write_all(long.as_bytes()));
+                while !enough.load(Ordering::Relaxed)
+                    && stream
+                        .read(&mut [0; 1 << 16])
+                        .is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+                {
                     std::thread::yield_now();
                 }
             }

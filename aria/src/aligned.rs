@@ -1,5 +1,6 @@
-//! [`Aligned`]: numbers that begin where a line of the cache does, so that no register of them lies in two lines; many of them in large pages, so that the
-//! processor need not look up where every few rows are.
+//! [`Aligned`]: numbers that begin where a line of the cache does, so that no register of them lies
+//! in two lines; many of them in large pages, so that the processor need not look up where every
+//! few rows are.
 
 use std::ops::{Deref, DerefMut};
 
@@ -25,7 +26,8 @@ impl<T: Copy + Default> Aligned<T> {
     pub fn zeros(count: usize) -> Self {
         let bytes = count * size_of::<T>();
         let page = if bytes < MANY { LINE } else { LARGE };
-        let (spare, whole) = (page / size_of::<T>() - 1, bytes.next_multiple_of(page) / size_of::<T>());
+        let (spare, whole) =
+            (page / size_of::<T>() - 1, bytes.next_multiple_of(page) / size_of::<T>());
         let mut values = vec![T::default(); whole + spare];
         if page == LARGE {
             ask_for_large_pages(&values);
@@ -48,8 +50,15 @@ fn ask_for_large_pages<T>(values: &[T]) {
     {
         let bytes = values.as_ptr_range();
         let start = bytes.start.map_addr(|address| address & !(SMALL - 1));
-        // SAFETY: a hint on pages that are there; what is in them stays. Where it is refused, nothing changes.
-        unsafe { libc::madvise(start.cast_mut().cast(), bytes.end.addr() - start.addr(), libc::MADV_HUGEPAGE) };
+        // SAFETY: a hint on pages that are there; what is in them stays. Where it is refused,
+        // nothing changes.
+        unsafe {
+            libc::madvise(
+                start.cast_mut().cast(),
+                bytes.end.addr() - start.addr(),
+                libc::MADV_HUGEPAGE,
+            )
+        };
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = values;

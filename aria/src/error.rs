@@ -24,7 +24,11 @@ pub enum AriaError {
 
 impl AriaError {
     /// A setting out of its range.
-    pub(crate) fn setting(name: &'static str, value: impl std::fmt::Display, must: &'static str) -> Self {
+    pub(crate) fn setting(
+        name: &'static str,
+        value: impl std::fmt::Display,
+        must: &'static str,
+    ) -> Self {
         Self::Setting { name, value: value.to_string(), must }
     }
 }

@@ -1,4 +1,5 @@
-//! [`FeatureMap`]: what an encoder says about each patch of a frame, as the decoder takes it: patches row by row, features of a patch side by side.
+//! [`FeatureMap`]: what an encoder says about each patch of a frame, as the decoder takes it:
+//! patches row by row, features of a patch side by side.
 
 use crate::{
     AriaError, Grid, Instructions, Window,
@@ -24,14 +25,24 @@ impl FeatureMap {
         if width == 0 || width > 1 << 16 {
             return Err(AriaError::setting("the number of features", width, "between 1 and 65536"));
         }
-        Ok(Self { grid, width, values: Aligned::zeros(grid.patches() * width), norms: vec![0.0; grid.patches()] })
+        Ok(Self {
+            grid,
+            width,
+            values: Aligned::zeros(grid.patches() * width),
+            norms: vec![0.0; grid.patches()],
+        })
     }
 
     /// An encoder's output: class and register tokens left out.
     ///
     /// # Errors
     /// When the number of values is not patches times `width`, or one is not finite.
-    pub fn from_values(instructions: Instructions, grid: Grid, width: usize, values: &[f32]) -> Result<Self, AriaError> {
+    pub fn from_values(
+        instructions: Instructions,
+        grid: Grid,
+        width: usize,
+        values: &[f32],
+    ) -> Result<Self, AriaError> {
         let mut map = Self::new(grid, width)?;
         map.set(instructions, values)?;
         Ok(map)
@@ -47,7 +58,8 @@ impl FeatureMap {
         self.finite()
     }
 
-    /// Takes an encoder's output as it is and gives back the room of what was there; lengths are the caller's to fill in.
+    /// Takes an encoder's output as it is and gives back the room of what was there; lengths are
+    /// the caller's to fill in.
     ///
     /// # Errors
     /// When the number of values is not patches times `width`. Then nothing has changed.
@@ -61,7 +73,15 @@ impl FeatureMap {
     /// Whether there are as many values as this map holds.
     fn takes(&self, values: &[f32]) -> Result<(), AriaError> {
         let fits = values.len() == self.values.len();
-        if fits { Ok(()) } else { Err(AriaError::Values { given: values.len(), patches: self.grid.patches(), width: self.width }) }
+        if fits {
+            Ok(())
+        } else {
+            Err(AriaError::Values {
+                given: values.len(),
+                patches: self.grid.patches(),
+                width: self.width,
+            })
+        }
     }
 
     /// Whether all of it is finite, as the lengths tell.
@@ -110,11 +130,17 @@ impl FeatureMap {
         (&mut self.values, &mut self.norms)
     }
 
-    /// Cosine similarity of each patch with the same patch of another map, written into `out`; 0 where one of the two is zero.
+    /// Cosine similarity of each patch with the same patch of another map, written into `out`; 0
+    /// where one of the two is zero.
     ///
     /// # Errors
     /// When the maps differ in shape.
-    pub fn similarities(&self, instructions: Instructions, other: &Self, out: &mut Vec<f32>) -> Result<(), AriaError> {
+    pub fn similarities(
+        &self,
+        instructions: Instructions,
+        other: &Self,
+        out: &mut Vec<f32>,
+    ) -> Result<(), AriaError> {
         self.same_shape(other)?;
         out.clear();
         out.resize(self.grid.patches(), 0.0);
@@ -130,11 +156,16 @@ impl FeatureMap {
             return Ok(());
         }
         let shape = |map: &Self| format!("{} of {} features", map.grid, map.width);
-        Err(AriaError::Shapes { what: "two maps of features", left: shape(self), right: shape(other) })
+        Err(AriaError::Shapes {
+            what: "two maps of features",
+            left: shape(self),
+            right: shape(other),
+        })
     }
 }
 
-/// Features of a part of a frame, as a region encoder puts them out; the patches have the numbers that they have in the frame.
+/// Features of a part of a frame, as a region encoder puts them out; the patches have the numbers
+/// that they have in the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     grid: Grid,
@@ -149,9 +180,20 @@ impl<'a> Part<'a> {
     ///
     /// # Errors
     /// As [`FeatureMap::from_values`].
-    pub fn new(instructions: Instructions, grid: Grid, window: Window, width: usize, values: &'a [f32], norms: &'a mut Vec<f32>) -> Result<Self, AriaError> {
+    pub fn new(
+        instructions: Instructions,
+        grid: Grid,
+        window: Window,
+        width: usize,
+        values: &'a [f32],
+        norms: &'a mut Vec<f32>,
+    ) -> Result<Self, AriaError> {
         if values.len() != window.patches() * width {
-            return Err(AriaError::Values { given: values.len(), patches: window.patches(), width });
+            return Err(AriaError::Values {
+                given: values.len(),
+                patches: window.patches(),
+                width,
+            });
         }
         norms.resize(window.patches(), 0.0);
         lengths(instructions, values, width, norms);
@@ -168,7 +210,10 @@ impl<'a> Part<'a> {
 }
 
 fn finite(norms: &[f32]) -> Result<(), AriaError> {
-    norms.iter().position(|norm| !norm.is_finite()).map_or(Ok(()), |patch| Err(AriaError::NotFinite { patch }))
+    norms
+        .iter()
+        .position(|norm| !norm.is_finite())
+        .map_or(Ok(()), |patch| Err(AriaError::NotFinite { patch }))
 }
 
 /// Cosine from an inner product and two lengths; 0 if a length is.
@@ -184,7 +229,8 @@ vectorised!(fn take(values: &[f32], width: usize, out: &mut [f32], norms: &mut [
 /// As [`Lanes`].
 #[inline(always)]
 unsafe fn take_rows<L: Lanes>(values: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
-    for ((row, out), norm) in values.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(norms) {
+    for ((row, out), norm) in values.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(norms)
+    {
         out.copy_from_slice(row);
         // SAFETY: as for this function.
         *norm = unsafe { dot::<L>(row, row) }.sqrt();
@@ -233,16 +279,25 @@ mod tests {
         for width in [1, 7, 16, 33, 384, 1000] {
             let (a, b) = (random(grid, width, 1), random(grid, width, 2));
             for instructions in Instructions::available() {
-                let map = |values| FeatureMap::from_values(instructions, grid, width, values).expect("a map");
+                let map = |values| {
+                    FeatureMap::from_values(instructions, grid, width, values).expect("a map")
+                };
                 let mut similarities = Vec::new();
-                map(&a).similarities(instructions, &map(&b), &mut similarities).expect("similarities");
+                map(&a)
+                    .similarities(instructions, &map(&b), &mut similarities)
+                    .expect("similarities");
                 for (patch, similarity) in similarities.iter().enumerate() {
                     let sum = |x: &[f32], y: &[f32]| -> f64 {
-                        let rows = x[patch * width..][..width].iter().zip(&y[patch * width..][..width]);
+                        let rows =
+                            x[patch * width..][..width].iter().zip(&y[patch * width..][..width]);
                         rows.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
                     };
                     let expected = sum(&a, &b) / (sum(&a, &a) * sum(&b, &b)).sqrt();
-                    assert!((f64::from(*similarity) - expected).abs() < f64::from(TOLERANCE), "{width} {}: {similarity} {expected}", instructions.name());
+                    assert!(
+                        (f64::from(*similarity) - expected).abs() < f64::from(TOLERANCE),
+                        "{width} {}: {similarity} {expected}",
+                        instructions.name()
+                    );
                 }
             }
         }
@@ -257,8 +312,14 @@ mod tests {
         map.similarities(best, &map, &mut similarities).expect("similarities");
         assert_eq!(similarities, [0.0, 1.0]);
         assert_eq!(map.norms(), [0.0, 5.0]);
-        assert_eq!(FeatureMap::from_values(best, grid, 2, &[0.0, f32::NAN, 1.0, 1.0]), Err(AriaError::NotFinite { patch: 0 }));
-        assert!(matches!(FeatureMap::from_values(best, grid, 2, &[0.0]), Err(AriaError::Values { given: 1, .. })));
+        assert_eq!(
+            FeatureMap::from_values(best, grid, 2, &[0.0, f32::NAN, 1.0, 1.0]),
+            Err(AriaError::NotFinite { patch: 0 })
+        );
+        assert!(matches!(
+            FeatureMap::from_values(best, grid, 2, &[0.0]),
+            Err(AriaError::Values { given: 1, .. })
+        ));
         let other = FeatureMap::new(grid, 3).expect("a map");
         assert!(map.similarities(best, &other, &mut similarities).is_err());
     }

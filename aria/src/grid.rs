@@ -1,7 +1,8 @@
 //! [`Grid`]: the patches of a frame; [`Window`]: a rectangle of them; [`PatchSet`]: any of them.
 //!
-//! Patches are numbered row by row, as encoders put out their tokens. Points are `[x, y]` in patches from the upper left corner of the frame: the centre of
-//! the patch in row `r` and column `c` is `[c + 0.5, r + 0.5]`.
+//! Patches are numbered row by row, as encoders put out their tokens. Points are `[x, y]` in
+//! patches from the upper left corner of the frame: the centre of the patch in row `r` and column
+//! `c` is `[c + 0.5, r + 0.5]`.
 
 use crate::AriaError;
 
@@ -22,7 +23,11 @@ impl Grid {
     /// When a side is 0 or more than [`Self::LONGEST`].
     pub fn new(rows: usize, cols: usize) -> Result<Self, AriaError> {
         let fits = |side| (1..=Self::LONGEST).contains(&side);
-        if fits(rows) && fits(cols) { Ok(Self { rows, cols }) } else { Err(AriaError::Grid { rows, cols }) }
+        if fits(rows) && fits(cols) {
+            Ok(Self { rows, cols })
+        } else {
+            Err(AriaError::Grid { rows, cols })
+        }
     }
 
     /// The whole patches of an image; what is left at the lower and right edges belongs to none.
@@ -94,7 +99,8 @@ impl Grid {
         self.holds(point).then(|| self.place_at(point)).map(|(row, col)| self.index(row, col))
     }
 
-    /// Row and column of the patch that holds a point, or of the nearest. One that is not a number is in the first.
+    /// Row and column of the patch that holds a point, or of the nearest. One that is not a number
+    /// is in the first.
     #[inline]
     pub(crate) fn place_at(self, [x, y]: [f32; 2]) -> (usize, usize) {
         // Sides fit into 32 bits, which are faster to convert to.
@@ -153,20 +159,27 @@ impl Window {
     /// Whether all of another window lies inside.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
-        self.row <= other.row && self.col <= other.col && other.end_row() <= self.end_row() && other.end_col() <= self.end_col()
+        self.row <= other.row
+            && self.col <= other.col
+            && other.end_row() <= self.end_row()
+            && other.end_col() <= self.end_col()
     }
 
     /// The window with so many more patches above, below, left and right, as far as the grid goes.
     #[must_use]
     pub fn grown(self, grid: Grid, [above, below, left, right]: [usize; 4]) -> Self {
         let (row, col) = (self.row.saturating_sub(above), self.col.saturating_sub(left));
-        let (end_row, end_col) = (self.end_row().saturating_add(below).min(grid.rows()), self.end_col().saturating_add(right).min(grid.cols()));
+        let (end_row, end_col) = (
+            self.end_row().saturating_add(below).min(grid.rows()),
+            self.end_col().saturating_add(right).min(grid.cols()),
+        );
         Self { row, col, rows: end_row.saturating_sub(row), cols: end_col.saturating_sub(col) }
     }
 
     /// Its patches by row and column.
     pub fn places(self) -> impl Iterator<Item = (usize, usize)> {
-        (self.row..self.end_row()).flat_map(move |row| (self.col..self.end_col()).map(move |col| (row, col)))
+        (self.row..self.end_row())
+            .flat_map(move |row| (self.col..self.end_col()).map(move |col| (row, col)))
     }
 }
 
@@ -198,7 +211,8 @@ impl PatchSet {
     pub(crate) fn refill(&mut self, mut is: impl FnMut(usize) -> bool) {
         let patches = self.grid.patches();
         for (first, word) in (0..patches).step_by(BITS).zip(&mut self.words) {
-            *word = (first..patches.min(first + BITS)).fold(0, |word, patch| word | u64::from(is(patch)) << (patch - first));
+            *word = (first..patches.min(first + BITS))
+                .fold(0, |word, patch| word | u64::from(is(patch)) << (patch - first));
         }
     }
 
@@ -217,7 +231,8 @@ impl PatchSet {
 
     /// Takes a patch in, if the grid has it.
     pub fn insert(&mut self, patch: usize) {
-        if let Some(word) = self.words.get_mut(patch / BITS).filter(|_| patch < self.grid.patches()) {
+        if let Some(word) = self.words.get_mut(patch / BITS).filter(|_| patch < self.grid.patches())
+        {
             *word |= 1 << (patch % BITS);
         }
     }
@@ -239,7 +254,8 @@ impl PatchSet {
 
     /// Takes in all patches of a window, as far as the grid goes.
     pub(crate) fn insert_all(&mut self, window: Window) {
-        (window.row..window.end_row().min(self.grid.rows())).for_each(|row| self.insert_run(row, window.col, window.end_col()));
+        (window.row..window.end_row().min(self.grid.rows()))
+            .for_each(|row| self.insert_run(row, window.col, window.end_col()));
     }
 
     /// Takes a patch out.
@@ -251,10 +267,9 @@ impl PatchSet {
 
     /// Takes in all patches.
     pub(crate) fn fill(&mut self) {
-        (0..self.grid.patches())
-            .step_by(BITS)
-            .zip(&mut self.words)
-            .for_each(|(first, word)| *word = u64::MAX >> (first + BITS).saturating_sub(self.grid.patches()));
+        (0..self.grid.patches()).step_by(BITS).zip(&mut self.words).for_each(|(first, word)| {
+            *word = u64::MAX >> (first + BITS).saturating_sub(self.grid.patches())
+        });
     }
 
     /// Takes out all patches.
@@ -284,8 +299,14 @@ impl PatchSet {
     /// The patches, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let without_lowest = |word: &u64| Some(word & (word - 1)).filter(|rest| *rest != 0);
-        let bits = move |word: u64| std::iter::successors(Some(word).filter(|word| *word != 0), without_lowest).map(|word| word.trailing_zeros() as usize);
-        self.words.iter().enumerate().flat_map(move |(index, word)| bits(*word).map(move |bit| index * BITS + bit))
+        let bits = move |word: u64| {
+            std::iter::successors(Some(word).filter(|word| *word != 0), without_lowest)
+                .map(|word| word.trailing_zeros() as usize)
+        };
+        self.words
+            .iter()
+            .enumerate()
+            .flat_map(move |(index, word)| bits(*word).map(move |bit| index * BITS + bit))
     }
 
     /// Their rows and columns, in order.
@@ -320,7 +341,12 @@ impl PatchSet {
             let [top, left, bottom, right] = bounds.unwrap_or([row, col, row, col]);
             bounds = Some([top.min(row), left.min(col), bottom.max(row), right.max(col)]);
         }
-        bounds.map(|[row, col, bottom, right]| Window { row, col, rows: bottom - row + 1, cols: right - col + 1 })
+        bounds.map(|[row, col, bottom, right]| Window {
+            row,
+            col,
+            rows: bottom - row + 1,
+            cols: right - col + 1,
+        })
     }
 }
 
@@ -333,7 +359,10 @@ mod tests {
         let grid = Grid::of_image(406, 658, 14).expect("a grid");
         assert_eq!((grid.rows(), grid.cols(), grid.patches()), (29, 47, 1363));
         assert_eq!(Grid::of_image(238, 322, 14).expect("a grid").patches(), 391);
-        assert_eq!(Grid::of_image(420, 671, 14).expect("a grid"), Grid::new(30, 47).expect("a grid"));
+        assert_eq!(
+            Grid::of_image(420, 671, 14).expect("a grid"),
+            Grid::new(30, 47).expect("a grid")
+        );
     }
 
     #[test]
@@ -359,7 +388,10 @@ mod tests {
     fn windows_grow_to_the_edge_and_no_further() {
         let grid = Grid::new(5, 6).expect("a grid");
         let window = Window { row: 1, col: 2, rows: 2, cols: 2 };
-        assert_eq!(window.grown(grid, [3, 1, 1, usize::MAX]), Window { row: 0, col: 1, rows: 4, cols: 5 });
+        assert_eq!(
+            window.grown(grid, [3, 1, 1, usize::MAX]),
+            Window { row: 0, col: 1, rows: 4, cols: 5 }
+        );
         assert!(grid.window().covers(window) && !window.covers(grid.window()));
         let set = PatchSet::of(grid, |patch| patch == 8 || patch == 15);
         assert_eq!(set.window(), Some(Window { row: 1, col: 2, rows: 2, cols: 2 }));
@@ -370,8 +402,14 @@ mod tests {
     fn sets_hold_what_was_put_in_and_nothing_beyond_the_grid() {
         let grid = Grid::new(29, 47).expect("a grid");
         let third = PatchSet::of(grid, |patch| patch % 3 == 0);
-        assert_eq!(third.iter().collect::<Vec<_>>(), (0..grid.patches()).step_by(3).collect::<Vec<_>>());
-        assert_eq!((third.count(), third.contains(1362), third.contains(1364), third.contains(1 << 40)), (455, true, false, false));
+        assert_eq!(
+            third.iter().collect::<Vec<_>>(),
+            (0..grid.patches()).step_by(3).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (third.count(), third.contains(1362), third.contains(1364), third.contains(1 << 40)),
+            (455, true, false, false)
+        );
         let mut set = third.clone();
         [1363, 1364, 1407, usize::MAX].into_iter().for_each(|patch| set.insert(patch));
         assert_eq!(set, third, "the grid has no such patches");
@@ -382,18 +420,31 @@ mod tests {
         set.extend(&even);
         assert_eq!(set.count(), even.count() + (3..grid.patches()).step_by(6).count());
         let window = Window { row: 27, col: 40, rows: 2, cols: 7 };
-        let inside = PatchSet::of(grid, |patch| patch % 3 == 0 && window.contains(grid.place(patch).0, grid.place(patch).1));
+        let inside = PatchSet::of(grid, |patch| {
+            patch % 3 == 0 && window.contains(grid.place(patch).0, grid.place(patch).1)
+        });
         assert_eq!(third.within(window), inside);
-        assert_eq!(third.within(Window { rows: 50, cols: 50, ..window }), inside, "there is nothing beyond the grid");
+        assert_eq!(
+            third.within(Window { rows: 50, cols: 50, ..window }),
+            inside,
+            "there is nothing beyond the grid"
+        );
         set.insert_all(window);
         set.insert_all(Window { row: usize::MAX, ..window });
         assert_eq!(
-            (set.shared(&PatchSet::of(grid, |patch| window.contains(grid.place(patch).0, grid.place(patch).1))), third.shared(&set)),
+            (
+                set.shared(&PatchSet::of(grid, |patch| window
+                    .contains(grid.place(patch).0, grid.place(patch).1))),
+                third.shared(&set)
+            ),
             (14, third.count())
         );
         set.fill();
         assert_eq!(set, PatchSet::of(grid, |_| true));
-        assert!(set.places().eq(grid.window().places()) && third.places().eq(third.iter().map(|patch| grid.place(patch))));
+        assert!(
+            set.places().eq(grid.window().places())
+                && third.places().eq(third.iter().map(|patch| grid.place(patch)))
+        );
         set.remove(0);
         set.clear();
         assert_eq!((set.count(), set.iter().next()), (0, None));

@@ -1,4 +1,5 @@
-//! Which patches moved? Equation (1): those whose features are no longer similar to what the camera's motion alone would show there.
+//! Which patches moved? Equation (1): those whose features are no longer similar to what the
+//! camera's motion alone would show there.
 
 use crate::{AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedWhole};
 
@@ -10,7 +11,8 @@ pub const THRESHOLD: f32 = 0.9;
 pub struct Identified {
     /// Patches below the threshold that the earlier frame showed: `P_Dyn`.
     pub dynamic: PatchSet,
-    /// Patches that the earlier frame did not show. Nothing is known of their motion, so they seed no region.
+    /// Patches that the earlier frame did not show. Nothing is known of their motion, so they seed
+    /// no region.
     pub unseen: PatchSet,
     /// Cosine similarity of each patch; -1 for unseen ones.
     pub similarities: Vec<f32>,
@@ -20,14 +22,20 @@ pub struct Identified {
 ///
 /// # Errors
 /// When shapes differ or the threshold is not between -1 and 1.
-pub fn identify(instructions: Instructions, warped: &Warped, current: &FeatureMap, threshold: f32) -> Result<Identified, AriaError> {
+pub fn identify(
+    instructions: Instructions,
+    warped: &Warped,
+    current: &FeatureMap,
+    threshold: f32,
+) -> Result<Identified, AriaError> {
     check(threshold)?;
     let mut similarities = Vec::new();
     warped.features.similarities(instructions, current, &mut similarities)?;
     Ok(below_threshold(&warped.unseen, similarities, threshold))
 }
 
-/// Warps a full frame into the next, fills in the lengths of that one's features, and compares the two: in one pass over the features.
+/// Warps a full frame into the next, fills in the lengths of that one's features, and compares the
+/// two: in one pass over the features.
 pub(crate) fn warp_and_identify(
     instructions: Instructions,
     warped: &mut WarpedWhole,
@@ -44,7 +52,11 @@ pub(crate) fn warp_and_identify(
 
 fn check(threshold: f32) -> Result<(), AriaError> {
     let fits = (-1.0..=1.0).contains(&threshold);
-    if fits { Ok(()) } else { Err(AriaError::setting("the threshold on cosine similarity", threshold, "between -1 and 1")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(AriaError::setting("the threshold on cosine similarity", threshold, "between -1 and 1"))
+    }
 }
 
 fn below_threshold(unseen: &PatchSet, mut similarities: Vec<f32>, threshold: f32) -> Identified {

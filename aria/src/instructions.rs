@@ -1,7 +1,9 @@
 //! [`Instructions`]: which vector instructions the kernels run with, chosen at run time.
 //!
-//! Kernels add up in as many lanes as a register has, with fused multiply-adds where there are some. So cosine similarities of two sets of instructions
-//! differ by rounding alone: by less than [`TOLERANCE`] for up to 4096 features. Portable code is compiled for the target's baseline (NEON on 64-bit Arm).
+//! Kernels add up in as many lanes as a register has, with fused multiply-adds where there are
+//! some. So cosine similarities of two sets of instructions differ by rounding alone: by less than
+//! [`TOLERANCE`] for up to 4096 features. Portable code is compiled for the target's baseline (NEON
+//! on 64-bit Arm).
 
 /// Most difference between the cosine similarities that two sets of instructions give.
 pub const TOLERANCE: f32 = 1e-5;
@@ -33,7 +35,12 @@ impl Instructions {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            all.extend((avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")).then_some(Self(Set::Avx512)));
+            all.extend(
+                (avx2
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw"))
+                .then_some(Self(Set::Avx512)),
+            );
             all.extend(avx2.then_some(Self(Set::Avx2)));
         }
         all.push(Self::PORTABLE);

@@ -1,4 +1,5 @@
-//! Sums over features: the loops that take time, written once over [`Lanes`] and compiled for each set of [`Instructions`](crate::Instructions).
+//! Sums over features: the loops that take time, written once over [`Lanes`] and compiled for each
+//! set of [`Instructions`](crate::Instructions).
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -9,7 +10,8 @@ pub(crate) const ROWS: usize = 4;
 /// Numbers in a line of the cache.
 const LINE: usize = 16;
 
-/// Has the line of the cache brought near that holds a number of some that are needed soon; where they end early, some other line, which does no harm.
+/// Has the line of the cache brought near that holds a number of some that are needed soon; where
+/// they end early, some other line, which does no harm.
 #[inline(always)]
 fn prefetch(numbers: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -30,7 +32,8 @@ pub(crate) fn prefetch_row(row: &[f32]) {
 /// A register of numbers.
 ///
 /// # Safety
-/// All functions: only where the processor has the instructions of the register, and pointers to at least `COUNT` numbers.
+/// All functions: only where the processor has the instructions of the register, and pointers to at
+/// least `COUNT` numbers.
 pub(crate) trait Lanes: Copy {
     const COUNT: usize;
     unsafe fn splat(value: f32) -> Self;
@@ -90,7 +93,10 @@ impl Lanes for __m512 {
     unsafe fn store_rounded(two: [Self; 2], to: *mut i16) {
         unsafe {
             for (half, numbers) in two.into_iter().enumerate() {
-                _mm256_storeu_si256(to.add(half * Self::COUNT).cast(), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(numbers)));
+                _mm256_storeu_si256(
+                    to.add(half * Self::COUNT).cast(),
+                    _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(numbers)),
+                );
             }
         }
     }
@@ -111,7 +117,10 @@ impl Lanes for __m512 {
         unsafe {
             let mut halves = [_mm256_setzero_si256(); 4];
             for (half, whole) in halves.iter_mut().zip(four) {
-                *half = _mm256_add_epi32(_mm512_castsi512_si256(*whole), _mm512_extracti64x4_epi64::<1>(*whole));
+                *half = _mm256_add_epi32(
+                    _mm512_castsi512_si256(*whole),
+                    _mm512_extracti64x4_epi64::<1>(*whole),
+                );
             }
             __m256::whole_totals(&halves)
         }
@@ -142,7 +151,8 @@ impl Lanes for __m256 {
         unsafe {
             let pairs = [_mm256_hadd_ps(four[0], four[1]), _mm256_hadd_ps(four[2], four[3])];
             let halves = _mm256_hadd_ps(pairs[0], pairs[1]);
-            let sums = _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+            let sums =
+                _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
             let mut out = [0.0; 4];
             _mm_storeu_ps(out.as_mut_ptr(), sums);
             out
@@ -175,7 +185,13 @@ impl Lanes for __m256 {
             let pairs = [_mm256_hadd_epi32(four[0], four[1]), _mm256_hadd_epi32(four[2], four[3])];
             let halves = _mm256_hadd_epi32(pairs[0], pairs[1]);
             let mut out = [0; 4];
-            _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves)));
+            _mm_storeu_si128(
+                out.as_mut_ptr().cast(),
+                _mm_add_epi32(
+                    _mm256_castsi256_si128(halves),
+                    _mm256_extracti128_si256::<1>(halves),
+                ),
+            );
             out
         }
     }
@@ -214,7 +230,12 @@ impl Lanes for __m128 {
     type Sums = __m128i;
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
-        unsafe { _mm_storeu_si128(to.cast(), _mm_packs_epi32(_mm_cvtps_epi32(first), _mm_cvtps_epi32(second))) }
+        unsafe {
+            _mm_storeu_si128(
+                to.cast(),
+                _mm_packs_epi32(_mm_cvtps_epi32(first), _mm_cvtps_epi32(second)),
+            )
+        }
     }
     #[inline(always)]
     unsafe fn load_whole(from: *const i16) -> __m128i {
@@ -235,7 +256,10 @@ impl Lanes for __m128 {
             _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
             let [a, b, c, d] = [a, b, c, d].map(|sums| _mm_castps_si128(sums));
             let mut out = [0; 4];
-            _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_add_epi32(_mm_add_epi32(a, c), _mm_add_epi32(b, d)));
+            _mm_storeu_si128(
+                out.as_mut_ptr().cast(),
+                _mm_add_epi32(_mm_add_epi32(a, c), _mm_add_epi32(b, d)),
+            );
             out
         }
     }
@@ -271,7 +295,13 @@ impl Lanes for Four {
     #[inline(always)]
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
         let fused = cfg!(target_arch = "aarch64");
-        Self(std::array::from_fn(|i| if fused { self.0[i].mul_add(by.0[i], plus.0[i]) } else { self.0[i] * by.0[i] + plus.0[i] }))
+        Self(std::array::from_fn(|i| {
+            if fused {
+                self.0[i].mul_add(by.0[i], plus.0[i])
+            } else {
+                self.0[i] * by.0[i] + plus.0[i]
+            }
+        }))
     }
     #[inline(always)]
     unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
@@ -286,7 +316,9 @@ impl Lanes for Four {
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
         let whole = |number: f32| number.round_ties_even() as i16;
-        unsafe { to.cast::<[[i16; 4]; 2]>().write_unaligned([first.0.map(whole), second.0.map(whole)]) }
+        unsafe {
+            to.cast::<[[i16; 4]; 2]>().write_unaligned([first.0.map(whole), second.0.map(whole)])
+        }
     }
     #[inline(always)]
     unsafe fn load_whole(from: *const i16) -> [i16; 8] {
@@ -307,7 +339,8 @@ impl Lanes for Four {
     }
 }
 
-/// `fn name(instructions, arguments...)`: runs `body::<Lanes>(arguments...)`, compiled for the instructions.
+/// `fn name(instructions, arguments...)`: runs `body::<Lanes>(arguments...)`, compiled for the
+/// instructions.
 macro_rules! vectorised {
     ($visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident) => {
         $visibility fn $name(instructions: $crate::Instructions, $($argument: $type),*) $(-> $out)? {
@@ -353,12 +386,14 @@ pub(crate) unsafe fn dot<L: Lanes>(a: &[f32], b: &[f32]) -> f32 {
         while at + 4 * L::COUNT <= whole {
             for (k, sum) in sums.iter_mut().enumerate() {
                 let from = at + k * L::COUNT;
-                *sum = L::load(a.as_ptr().add(from)).multiply_add(L::load(b.as_ptr().add(from)), *sum);
+                *sum =
+                    L::load(a.as_ptr().add(from)).multiply_add(L::load(b.as_ptr().add(from)), *sum);
             }
             at += 4 * L::COUNT;
         }
         while at < whole {
-            sums[0] = L::load(a.as_ptr().add(at)).multiply_add(L::load(b.as_ptr().add(at)), sums[0]);
+            sums[0] =
+                L::load(a.as_ptr().add(at)).multiply_add(L::load(b.as_ptr().add(at)), sums[0]);
             at += L::COUNT;
         }
         let [a, b, c, d] = L::totals(&sums);
@@ -370,12 +405,16 @@ pub(crate) unsafe fn dot<L: Lanes>(a: &[f32], b: &[f32]) -> f32 {
     sum
 }
 
-/// Inner products of `Q` queries with [`ROWS`] rows, as far as the shortest goes: each number loaded serves several products.
+/// Inner products of `Q` queries with [`ROWS`] rows, as far as the shortest goes: each number
+/// loaded serves several products.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: [&[f32]; ROWS]) -> [[f32; ROWS]; Q] {
+pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(
+    queries: [&[f32]; Q],
+    rows: [&[f32]; ROWS],
+) -> [[f32; ROWS]; Q] {
     let length = queries.iter().chain(&rows).map(|row| row.len()).min().unwrap_or(0);
     let whole = length - length % L::COUNT;
     // SAFETY: every load begins at least a register's length before the end of all rows.
@@ -406,21 +445,30 @@ pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(queries: [&[f32]; Q], rows: 
     }
     for (products, query) in products.iter_mut().zip(&queries) {
         for (product, row) in products.iter_mut().zip(&rows) {
-            *product += query[whole..length].iter().zip(&row[whole..length]).map(|(a, b)| a * b).sum::<f32>();
+            *product += query[whole..length]
+                .iter()
+                .zip(&row[whole..length])
+                .map(|(a, b)| a * b)
+                .sum::<f32>();
         }
     }
     products
 }
 
-/// Rows of whole numbers end with zeros, so that their length is a multiple of this and of what a register holds.
+/// Rows of whole numbers end with zeros, so that their length is a multiple of this and of what a
+/// register holds.
 pub(crate) const WHOLE: usize = 32;
 
-/// Inner products of `Q` queries with `R` rows, all of whole numbers and of one length. What lies beyond a multiple of [`WHOLE`] does not count.
+/// Inner products of `Q` queries with `R` rows, all of whole numbers and of one length. What lies
+/// beyond a multiple of [`WHOLE`] does not count.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(queries: [&[i16]; Q], rows: [&[i16]; R]) -> [[i32; R]; Q] {
+pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(
+    queries: [&[i16]; Q],
+    rows: [&[i16]; R],
+) -> [[i32; R]; Q] {
     let length = queries.iter().chain(&rows).map(|row| row.len()).min().unwrap_or(0);
     let whole = length - length % WHOLE;
     // SAFETY: every load begins at least a register's length before the end of all rows.
@@ -438,7 +486,9 @@ pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(querie
             at += 2 * L::COUNT;
         }
         let mut products = [[0; R]; Q];
-        for (products, sums) in products.as_flattened_mut().chunks_mut(4).zip(sums.as_flattened().chunks(4)) {
+        for (products, sums) in
+            products.as_flattened_mut().chunks_mut(4).zip(sums.as_flattened().chunks(4))
+        {
             let mut four = [L::no_sums(); 4];
             four[..sums.len()].copy_from_slice(sums);
             products.copy_from_slice(&L::whole_totals(&four)[..sums.len()]);
@@ -447,7 +497,8 @@ pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(querie
     }
 }
 
-/// Inner product of two rows of whole numbers and of one length. What lies beyond a multiple of [`WHOLE`] does not count.
+/// Inner product of two rows of whole numbers and of one length. What lies beyond a multiple of
+/// [`WHOLE`] does not count.
 ///
 /// # Safety
 /// As [`Lanes`].
@@ -457,8 +508,15 @@ pub(crate) unsafe fn whole_dot<L: Lanes>(a: &[i16], b: &[i16]) -> i32 {
     let mut sums = [unsafe { L::no_sums() }; 4];
     for at in (0..length - length % WHOLE).step_by(WHOLE) {
         for (k, from) in (at..at + WHOLE).step_by(2 * L::COUNT).enumerate() {
-            // SAFETY: every load begins at least a register's length before the end of both rows; a row of `WHOLE` has four registers at most.
-            unsafe { sums[k] = L::products(L::load_whole(a.as_ptr().add(from)), L::load_whole(b.as_ptr().add(from)), sums[k]) };
+            // SAFETY: every load begins at least a register's length before the end of both rows; a
+            // row of `WHOLE` has four registers at most.
+            unsafe {
+                sums[k] = L::products(
+                    L::load_whole(a.as_ptr().add(from)),
+                    L::load_whole(b.as_ptr().add(from)),
+                    sums[k],
+                )
+            };
         }
     }
     // SAFETY: as for this function.
@@ -473,12 +531,14 @@ pub(crate) unsafe fn whole_dot<L: Lanes>(a: &[i16], b: &[i16]) -> i32 {
 pub(crate) unsafe fn round<L: Lanes>(row: &[f32], by: f32, out: &mut [i16]) {
     let length = row.len().min(out.len());
     let whole = length - length % (2 * L::COUNT);
-    // SAFETY: every load and store begins at least two registers' length before the end of both rows.
+    // SAFETY: every load and store begins at least two registers' length before the end of both
+    // rows.
     unsafe {
         let (spread, nothing) = (L::splat(by), L::splat(0.0));
         let mut at = 0;
         while at < whole {
-            let two = [at, at + L::COUNT].map(|at| L::load(row.as_ptr().add(at)).multiply_add(spread, nothing));
+            let two = [at, at + L::COUNT]
+                .map(|at| L::load(row.as_ptr().add(at)).multiply_add(spread, nothing));
             L::store_rounded(two, out.as_mut_ptr().add(at));
             at += 2 * L::COUNT;
         }
@@ -531,7 +591,8 @@ impl Blend<'_> {
     }
 }
 
-/// `out` becomes the weighted sum of four rows, as far as the shortest goes. Returns its squared length.
+/// `out` becomes the weighted sum of four rows, as far as the shortest goes. Returns its squared
+/// length.
 ///
 /// # Safety
 /// As [`Lanes`].
@@ -569,16 +630,22 @@ pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
     square
 }
 
-/// `out` becomes the weighted sum of four rows, rounded, as far as the shortest goes. Returns the squared length of the sum, its inner product with `other`, and
-/// the squared length of that: what was computed is used while it is in registers.
+/// `out` becomes the weighted sum of four rows, rounded, as far as the shortest goes. Returns the
+/// squared length of the sum, its inner product with `other`, and the squared length of that: what
+/// was computed is used while it is in registers.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-pub(crate) unsafe fn blend_rounded<L: Lanes>(blend: Blend, out: &mut [i16], other: Option<&[f32]>) -> [f32; 3] {
+pub(crate) unsafe fn blend_rounded<L: Lanes>(
+    blend: Blend,
+    out: &mut [i16],
+    other: Option<&[f32]>,
+) -> [f32; 3] {
     let length = blend.length().min(out.len()).min(other.map_or(usize::MAX, <[f32]>::len));
     let whole = length - length % (2 * L::COUNT);
-    // SAFETY: every load and store begins at least two registers' length before the end of all rows.
+    // SAFETY: every load and store begins at least two registers' length before the end of all
+    // rows.
     let [mut square, mut product, mut others] = unsafe {
         let weights = blend.spread::<L>();
         // By kind, for each of two registers.
@@ -632,33 +699,57 @@ mod tests {
     fn plain_lanes_add_up() {
         let mut random = Random::new(1);
         for length in [0, 3, 4, 16, 21, 70] {
-            let rows: Vec<Vec<f32>> = (0..5).map(|_| (0..length).map(|_| random.normal() as f32).collect()).collect();
+            let rows: Vec<Vec<f32>> =
+                (0..5).map(|_| (0..length).map(|_| random.normal() as f32).collect()).collect();
             let expected = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
             let four = [&rows[1][..], &rows[2], &rows[3], &rows[4]];
             // SAFETY: plain lanes need nothing of the processor.
-            let (alone, products) = unsafe { (dot::<Four>(&rows[0], &rows[1]), dots::<Four, 1>([&rows[0]], four)) };
+            let (alone, products) =
+                unsafe { (dot::<Four>(&rows[0], &rows[1]), dots::<Four, 1>([&rows[0]], four)) };
             assert!((alone - expected(&rows[0], &rows[1])).abs() < 1e-4);
             for (product, row) in products[0].iter().zip(four) {
                 assert!((product - expected(&rows[0], row)).abs() < 1e-4);
             }
             let mut out = vec![0.0; length];
-            let mixed = |at: usize| 0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at];
+            let mixed = |at: usize| {
+                0.1 * four[0][at] + 0.2 * four[1][at] + 0.3 * four[2][at] + 0.4 * four[3][at]
+            };
             // SAFETY: as above.
-            let square = unsafe { blend::<Four>(Blend { rows: four, weights: [0.1, 0.2, 0.3, 0.4], ahead: &[] }, &mut out) };
+            let square = unsafe {
+                blend::<Four>(
+                    Blend { rows: four, weights: [0.1, 0.2, 0.3, 0.4], ahead: &[] },
+                    &mut out,
+                )
+            };
             assert!(out.iter().enumerate().all(|(at, value)| (value - mixed(at)).abs() < 1e-5));
             assert!((square - expected(&out, &out)).abs() < 1e-4);
             let mut whole = vec![0; length];
             // SAFETY: as above.
-            let [square, product, other] =
-                unsafe { blend_rounded::<Four>(Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0], ahead: &[] }, &mut whole, Some(&rows[0])) };
+            let [square, product, other] = unsafe {
+                blend_rounded::<Four>(
+                    Blend { rows: four, weights: [100.0, 200.0, 300.0, 400.0], ahead: &[] },
+                    &mut whole,
+                    Some(&rows[0]),
+                )
+            };
             assert!((other - expected(&rows[0], &rows[0])).abs() < 1e-4);
             assert!((product - 1e3 * expected(&out, &rows[0])).abs() < 0.1);
             assert!((square - 1e6 * expected(&out, &out)).abs() < 1e2);
-            assert!(whole.iter().zip(&out).all(|(whole, value)| (f32::from(*whole) - 1e3 * value).abs() < 0.51));
+            assert!(
+                whole
+                    .iter()
+                    .zip(&out)
+                    .all(|(whole, value)| (f32::from(*whole) - 1e3 * value).abs() < 0.51)
+            );
             let mut rounded = vec![0; length];
             // SAFETY: as above.
             unsafe { round::<Four>(&out, 1e3, &mut rounded) };
-            assert!(rounded.iter().zip(&out).all(|(whole, value)| (f32::from(*whole) - 1e3 * value).abs() < 0.51));
+            assert!(
+                rounded
+                    .iter()
+                    .zip(&out)
+                    .all(|(whole, value)| (f32::from(*whole) - 1e3 * value).abs() < 0.51)
+            );
         }
     }
 
@@ -666,11 +757,22 @@ mod tests {
     fn plain_lanes_multiply_whole_numbers() {
         let mut random = Random::new(2);
         for length in [0, WHOLE, 5 * WHOLE] {
-            let rows: Vec<Vec<i16>> = (0..5).map(|_| (0..length).map(|_| random.between(-3000.0, 3000.0) as i16).collect()).collect();
+            let rows: Vec<Vec<i16>> = (0..5)
+                .map(|_| (0..length).map(|_| random.between(-3000.0, 3000.0) as i16).collect())
+                .collect();
             // SAFETY: plain lanes need nothing of the processor.
-            let [products] = unsafe { whole_dots::<Four, 1, 4>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]]) };
+            let [products] = unsafe {
+                whole_dots::<Four, 1, 4>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]])
+            };
             for (product, row) in products.iter().zip(&rows[1..]) {
-                assert_eq!(*product, rows[0].iter().zip(row).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>());
+                assert_eq!(
+                    *product,
+                    rows[0]
+                        .iter()
+                        .zip(row)
+                        .map(|(a, b)| i32::from(*a) * i32::from(*b))
+                        .sum::<i32>()
+                );
             }
         }
     }

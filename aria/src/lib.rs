@@ -1,5 +1,7 @@
-//! A vision foundation model within a frame deadline, after ARIA (Jung et al., `MobiSys` 2025): full frames now and then on one processor, what moves in every
-//! frame on another, features warped and merged. This crate is what runs between the encoders and the decoder, on one core of a phone.
+//! A vision foundation model within a frame deadline, after ARIA (Jung et al., `MobiSys` 2025):
+//! full frames now and then on one processor, what moves in every frame on another, features warped
+//! and merged. This crate is what runs between the encoders and the decoder, on one core of a
+//! phone.
 //!
 //! | question | where |
 //! |---|---|

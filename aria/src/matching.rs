@@ -1,7 +1,9 @@
-//! Where was each dynamic patch before? Equation (2): the patch of the warped earlier frame whose features are most similar.
+//! Where was each dynamic patch before? Equation (2): the patch of the warped earlier frame whose
+//! features are most similar.
 //!
-//! Queries that are near each other are compared in pairs with four candidates at a time: each number loaded serves several products. Candidates go by once for
-//! up to sixteen queries, whose features stay in the nearest cache meanwhile. Ties go to the nearest candidate.
+//! Queries that are near each other are compared in pairs with four candidates at a time: each
+//! number loaded serves several products. Candidates go by once for up to sixteen queries, whose
+//! features stay in the nearest cache meanwhile. Ties go to the nearest candidate.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
@@ -55,7 +57,13 @@ impl Search {
 ///
 /// # Errors
 /// When shapes differ, or a patch is not in the grid.
-pub fn matches(instructions: Instructions, earlier: &FeatureMap, current: &FeatureMap, patches: &[usize], search: Search) -> Result<Vec<Match>, AriaError> {
+pub fn matches(
+    instructions: Instructions,
+    earlier: &FeatureMap,
+    current: &FeatureMap,
+    patches: &[usize],
+    search: Search,
+) -> Result<Vec<Match>, AriaError> {
     Ok(matches_and_votes(instructions, earlier, current, patches, search)?.0)
 }
 
@@ -76,28 +84,55 @@ pub fn matches_and_votes(
         return Err(AriaError::setting("a patch to match", patch, "one of the grid"));
     }
     let mut whole = Whole::new(grid, current.width());
-    let sought = Sought::new(instructions, grid, patches, |patch| (current.row(patch), current.norms()[patch]));
+    let sought = Sought::new(instructions, grid, patches, |patch| {
+        (current.row(patch), current.norms()[patch])
+    });
     let queries = sought.queries();
     let mut found: Vec<Match> = queries.iter().map(Query::unmatched).collect();
-    let votes = looked_for(instructions, &mut Candidates::new(&mut whole, Origin::Features(earlier)), &queries, search, &mut found);
+    let votes = looked_for(
+        instructions,
+        &mut Candidates::new(&mut whole, Origin::Features(earlier)),
+        &queries,
+        search,
+        &mut found,
+    );
     for Match { patch, source, similarity } in &mut found {
-        *similarity = cosine(product(instructions, earlier.row(*source), current.row(*patch)), earlier.norms()[*source], current.norms()[*patch]);
+        *similarity = cosine(
+            product(instructions, earlier.row(*source), current.row(*patch)),
+            earlier.norms()[*source],
+            current.norms()[*patch],
+        );
     }
     Ok((found, votes))
 }
 
-/// How well each displacement explains all queries; and the best match of each, if there is room for them.
-pub(crate) fn looked_for(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, best: &mut [Match]) -> Votes {
+/// How well each displacement explains all queries; and the best match of each, if there is room
+/// for them.
+pub(crate) fn looked_for(
+    instructions: Instructions,
+    earlier: &mut Candidates,
+    queries: &[Query],
+    search: Search,
+    best: &mut [Match],
+) -> Votes {
     let mut votes = Votes::new(earlier.grid(), search);
     search_all(instructions, earlier, queries, &mut votes, best);
     votes
 }
 
-/// The displacement that explains all queries best: what [`Votes::displacement`] of all says, for a fraction of the work. A displacement costs something, so that
-/// how well those next to none do bounds how far away a better one can be. Within that, every second one is tried, and then those around the best of these:
-/// neighbouring patches resemble each other, so that a peak shows from beside it. Where none reaches the similarity `least`, all within the bound are tried.
-/// Queries of one parity stand together.
-pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], search: Search, least: f32) -> Option<[f32; 2]> {
+/// The displacement that explains all queries best: what [`Votes::displacement`] of all says, for a
+/// fraction of the work. A displacement costs something, so that how well those next to none do
+/// bounds how far away a better one can be. Within that, every second one is tried, and then those
+/// around the best of these: neighbouring patches resemble each other, so that a peak shows from
+/// beside it. Where none reaches the similarity `least`, all within the bound are tried. Queries of
+/// one parity stand together.
+pub(crate) fn shared_displacement(
+    instructions: Instructions,
+    earlier: &mut Candidates,
+    queries: &[Query],
+    search: Search,
+    least: f32,
+) -> Option<[f32; 2]> {
     let mut shared = Shared { reach: search.reach(earlier.grid()), instructions, earlier, queries };
     if search == Search::Everywhere {
         return shared.votes(Sweep::all(shared.reach)).displacement();
@@ -106,7 +141,9 @@ pub(crate) fn shared_displacement(instructions: Instructions, earlier: &mut Cand
     let farthest = shared.farthest(&still);
     let close = shared.closest(still, farthest, least);
     // Beyond the farthest, the neighbours of a peak.
-    close.unwrap_or_else(|| shared.votes(Sweep::all((farthest + 1).min(shared.reach)))).displacement()
+    close
+        .unwrap_or_else(|| shared.votes(Sweep::all((farthest + 1).min(shared.reach))))
+        .displacement()
 }
 
 /// Peaks of the coarse sweep that are looked at closely.
@@ -160,14 +197,24 @@ impl Shared<'_, '_, '_> {
 
     /// Votes around the best displacement, if it reaches a similarity.
     fn closest(&mut self, still: Close, farthest: usize, least: f32) -> Option<Votes> {
-        let peaks = self.coarse(farthest).into_iter().flatten().filter(|(_, place)| *place != still.around);
+        let peaks =
+            self.coarse(farthest).into_iter().flatten().filter(|(_, place)| *place != still.around);
         let elsewhere: Vec<Close> = peaks.filter_map(|(_, place)| self.around(place)).collect();
-        let close = elsewhere.into_iter().chain([still]).filter(|close| close.mean >= least).max_by(|a, b| a.mean.total_cmp(&b.mean))?;
-        if close.best == close.around { Some(close.votes) } else { self.around(close.best).map(|close| close.votes) }
+        let close = elsewhere
+            .into_iter()
+            .chain([still])
+            .filter(|close| close.mean >= least)
+            .max_by(|a, b| a.mean.total_cmp(&b.mean))?;
+        if close.best == close.around {
+            Some(close.votes)
+        } else {
+            self.around(close.best).map(|close| close.votes)
+        }
     }
 }
 
-/// Displacements that are tried: from the first to the last down and across, every one, or every second, fourth, ...
+/// Displacements that are tried: from the first to the last down and across, every one, or every
+/// second, fourth, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sweep {
     pub rows: [isize; 2],
@@ -220,16 +267,27 @@ impl Sweep {
 
     /// Whether it has a displacement between its first and last.
     pub fn has(self, [rows, cols]: [isize; 2]) -> bool {
-        (self.rows[0]..=self.rows[1]).contains(&rows) && (self.cols[0]..=self.cols[1]).contains(&cols)
+        (self.rows[0]..=self.rows[1]).contains(&rows)
+            && (self.cols[0]..=self.cols[1]).contains(&cols)
     }
 
-    /// The first and last row and the first and last column of the grid from which these displacements lead to a place; `None` if there are none.
-    pub fn candidates(self, grid: Grid, row: usize, col: usize) -> Option<([usize; 2], [usize; 2])> {
-        Some((within(row, self.rows, self.step(), grid.rows())?, within(col, self.cols, self.step(), grid.cols())?))
+    /// The first and last row and the first and last column of the grid from which these
+    /// displacements lead to a place; `None` if there are none.
+    pub fn candidates(
+        self,
+        grid: Grid,
+        row: usize,
+        col: usize,
+    ) -> Option<([usize; 2], [usize; 2])> {
+        Some((
+            within(row, self.rows, self.step(), grid.rows())?,
+            within(col, self.cols, self.step(), grid.cols())?,
+        ))
     }
 }
 
-/// The first and last place along a side of the grid whose displacement to `at` is one of a sweep's.
+/// The first and last place along a side of the grid whose displacement to `at` is one of a
+/// sweep's.
 fn within(at: usize, [least, most]: [isize; 2], step: usize, sides: usize) -> Option<[usize; 2]> {
     let whole_steps = |outside: isize| (outside.max(0) as usize).next_multiple_of(step) as isize;
     let (from, to) = (at as isize - most, at as isize - least);
@@ -257,7 +315,12 @@ pub(crate) struct Sought<'a> {
 
 impl<'a> Sought<'a> {
     /// Patches, given the features and their length of each.
-    pub fn new<'b>(instructions: Instructions, grid: Grid, patches: &'a [usize], current: impl Fn(usize) -> (&'b [f32], f32)) -> Self {
+    pub fn new<'b>(
+        instructions: Instructions,
+        grid: Grid,
+        patches: &'a [usize],
+        current: impl Fn(usize) -> (&'b [f32], f32),
+    ) -> Self {
         let rows: Vec<_> = patches.iter().map(|patch| current(*patch)).collect();
         Self { grid, patches, features: Selection::of(instructions, &rows) }
     }
@@ -288,7 +351,8 @@ pub(crate) fn parity(row: usize, col: usize) -> usize {
     Sweep::COARSE * (row % Sweep::COARSE) + col % Sweep::COARSE
 }
 
-/// One or two queries that share most of their candidates, and the first and last row, first and last column of these.
+/// One or two queries that share most of their candidates, and the first and last row, first and
+/// last column of these.
 struct Pair {
     first: usize,
     count: usize,
@@ -298,7 +362,13 @@ struct Pair {
 
 impl Pair {
     /// `None` where all candidates lie outside of the grid.
-    fn new(grid: Grid, sweep: Sweep, queries: &[Query], first: usize, count: usize) -> Option<Self> {
+    fn new(
+        grid: Grid,
+        sweep: Sweep,
+        queries: &[Query],
+        first: usize,
+        count: usize,
+    ) -> Option<Self> {
         let mut pair = Self { first, count, rows: [usize::MAX, 0], cols: [usize::MAX, 0] };
         for Query { row, col, .. } in &queries[first..first + count] {
             let (rows, cols) = sweep.candidates(grid, *row, *col)?;
@@ -312,7 +382,8 @@ impl Pair {
     /// All queries, in pairs where two lie close to each other in a row.
     fn all(grid: Grid, sweep: Sweep, queries: &[Query]) -> Vec<Self> {
         let everywhere = sweep.cols[1] + 1 >= grid.cols().max(grid.rows()) as isize;
-        let near = |a: &Query, b: &Query| everywhere || (a.row == b.row && a.col.abs_diff(b.col) <= NEAR);
+        let near =
+            |a: &Query, b: &Query| everywhere || (a.row == b.row && a.col.abs_diff(b.col) <= NEAR);
         let (mut pairs, mut first) = (Vec::with_capacity(queries.len()), 0);
         while first < queries.len() {
             let two = queries.get(first + 1).is_some_and(|second| near(&queries[first], second));
@@ -329,7 +400,13 @@ impl Pair {
 const TOGETHER: usize = 16;
 
 /// Looks at all candidates of a sweep.
-fn search_all(instructions: Instructions, earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
+fn search_all(
+    instructions: Instructions,
+    earlier: &mut Candidates,
+    queries: &[Query],
+    votes: &mut Votes,
+    best: &mut [Match],
+) {
     queries.iter().for_each(|query| votes.count(earlier.grid(), query.patch));
     if best.is_empty() && votes.sweep().is_around() {
         search_neighbours(instructions, earlier, queries, votes);
@@ -346,17 +423,33 @@ vectorised!(fn search_neighbours(earlier: &mut Candidates, queries: &[Query], vo
 unsafe fn search_around<L: Lanes>(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes) {
     let (grid, sweep) = (earlier.grid(), votes.sweep());
     for query in queries {
-        let Some(([top, bottom], [left, right])) = sweep.candidates(grid, query.row, query.col) else { continue };
+        let Some(([top, bottom], [left, right])) = sweep.candidates(grid, query.row, query.col)
+        else {
+            continue;
+        };
         // What fills up three rows of three is compared and not counted.
-        let places: [usize; AROUND * AROUND] = std::array::from_fn(|n| grid.index((top + n / AROUND).min(bottom), (left + n % AROUND).min(right)));
+        let places: [usize; AROUND * AROUND] = std::array::from_fn(|n| {
+            grid.index((top + n / AROUND).min(bottom), (left + n % AROUND).min(right))
+        });
         // SAFETY: as for this function.
         let [products] = unsafe {
             places.iter().for_each(|place| earlier.make::<L>(*place));
-            whole_dots::<L, 1, { AROUND * AROUND }>([query.features], places.map(|place| earlier.whole().row(place)))
+            whole_dots::<L, 1, { AROUND * AROUND }>(
+                [query.features],
+                places.map(|place| earlier.whole().row(place)),
+            )
         };
-        for (row, (products, places)) in (top..=bottom).zip(products.chunks(AROUND).zip(places.chunks(AROUND))) {
-            let similarities: [f32; AROUND] = std::array::from_fn(|n| products[n] as f32 * (query.inverse * earlier.whole().inverse(places[n])));
-            votes.add(offset(query.row, row), offset(query.col, left), &similarities[..=right - left]);
+        for (row, (products, places)) in
+            (top..=bottom).zip(products.chunks(AROUND).zip(places.chunks(AROUND)))
+        {
+            let similarities: [f32; AROUND] = std::array::from_fn(|n| {
+                products[n] as f32 * (query.inverse * earlier.whole().inverse(places[n]))
+            });
+            votes.add(
+                offset(query.row, row),
+                offset(query.col, left),
+                &similarities[..=right - left],
+            );
         }
     }
 }
@@ -366,23 +459,41 @@ vectorised!(fn search_pairs(earlier: &mut Candidates, queries: &[Query], votes: 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn search_together<L: Lanes>(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) {
+unsafe fn search_together<L: Lanes>(
+    earlier: &mut Candidates,
+    queries: &[Query],
+    votes: &mut Votes,
+    best: &mut [Match],
+) {
     let (grid, sweep) = (earlier.grid(), votes.sweep());
     let step = sweep.step();
     let pairs = Pair::all(grid, sweep, queries);
     for pairs in pairs.chunks(TOGETHER / 2) {
-        let first = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
-        let last = |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
+        let first =
+            |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[0]).min().unwrap_or(1);
+        let last =
+            |of: fn(&Pair) -> [usize; 2]| pairs.iter().map(|pair| of(pair)[1]).max().unwrap_or(0);
         let rows = first(|pair| pair.rows)..=last(|pair| pair.rows);
         for row in rows.step_by(step) {
             for pair in pairs.iter().filter(|pair| pair.rows[0] <= row && row <= pair.rows[1]) {
-                for place in (pair.cols[0]..=pair.cols[1]).step_by(step).map(|col| grid.index(row, col)) {
+                for place in
+                    (pair.cols[0]..=pair.cols[1]).step_by(step).map(|col| grid.index(row, col))
+                {
                     earlier.prefetch(place + SOON * step);
                     // SAFETY: as for this function.
                     unsafe { earlier.make::<L>(place) };
                 }
                 // SAFETY: as for this function.
-                unsafe { search_row::<L>(earlier.whole(), row, &queries[pair.first..pair.first + pair.count], pair, votes, best) };
+                unsafe {
+                    search_row::<L>(
+                        earlier.whole(),
+                        row,
+                        &queries[pair.first..pair.first + pair.count],
+                        pair,
+                        votes,
+                        best,
+                    )
+                };
             }
         }
     }
@@ -393,22 +504,34 @@ unsafe fn search_together<L: Lanes>(earlier: &mut Candidates, queries: &[Query],
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn search_row<L: Lanes>(earlier: &Whole, row: usize, queries: &[Query], pair: &Pair, votes: &mut Votes, best: &mut [Match]) {
+unsafe fn search_row<L: Lanes>(
+    earlier: &Whole,
+    row: usize,
+    queries: &[Query],
+    pair: &Pair,
+    votes: &mut Votes,
+    best: &mut [Match],
+) {
     let (grid, sweep, step) = (earlier.grid(), votes.sweep(), votes.sweep().step());
     for col in (pair.cols[0]..=pair.cols[1]).step_by(step * ROWS) {
         // What fills up the last four is compared and not counted.
         let there = (((pair.cols[1] - col) >> sweep.doublings) + 1).min(ROWS);
-        let places: [usize; ROWS] = std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
+        let places: [usize; ROWS] =
+            std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
         let candidates = places.map(|place| earlier.row(place));
         let mut products = [[0; ROWS]; 2];
         // SAFETY: as for this function.
         match queries {
-            [a, b] => products = unsafe { whole_dots::<L, 2, ROWS>([a.features, b.features], candidates) },
+            [a, b] => {
+                products = unsafe { whole_dots::<L, 2, ROWS>([a.features, b.features], candidates) }
+            }
             [a] => [products[0]] = unsafe { whole_dots::<L, 1, ROWS>([a.features], candidates) },
             _ => {}
         }
         for (number, (query, products)) in queries.iter().zip(products).enumerate() {
-            let similarities: [f32; ROWS] = std::array::from_fn(|r| products[r] as f32 * (query.inverse * earlier.inverse(places[r])));
+            let similarities: [f32; ROWS] = std::array::from_fn(|r| {
+                products[r] as f32 * (query.inverse * earlier.inverse(places[r]))
+            });
             votes.add(offset(query.row, row), offset(query.col, col), &similarities[..there]);
             if let Some(best) = best.get_mut(pair.first + number) {
                 best.consider(grid, sweep.rows[1] as usize, &places[..there], &similarities);
@@ -421,11 +544,13 @@ impl Match {
     /// Takes the most similar of some candidates, the nearest among equals.
     fn consider(&mut self, grid: Grid, reach: usize, places: &[usize], similarities: &[f32]) {
         let (row, col) = grid.place(self.patch);
-        let away = |place: usize| [grid.place(place).0.abs_diff(row), grid.place(place).1.abs_diff(col)];
+        let away =
+            |place: usize| [grid.place(place).0.abs_diff(row), grid.place(place).1.abs_diff(col)];
         let far = |[rows, cols]: [usize; 2]| rows * rows + cols * cols;
         for (place, similarity) in places.iter().zip(similarities) {
             let within = away(*place).iter().all(|away| *away <= reach);
-            let better = *similarity > self.similarity || (*similarity == self.similarity && far(away(*place)) < far(away(self.source)));
+            let better = *similarity > self.similarity
+                || (*similarity == self.similarity && far(away(*place)) < far(away(self.source)));
             if within && better {
                 (self.source, self.similarity) = (*place, *similarity);
             }
@@ -441,7 +566,8 @@ mod tests {
     /// Random features, and the same ones moved by rows and columns with a little noise.
     fn moved(grid: Grid, width: usize, [rows, cols]: [isize; 2], seed: u64) -> [FeatureMap; 2] {
         let mut random = Random::new(seed);
-        let values: Vec<f32> = (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
+        let values: Vec<f32> =
+            (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
         let mut later = vec![0.0; values.len()];
         for patch in 0..grid.patches() {
             let (row, col) = grid.place(patch);
@@ -449,34 +575,62 @@ mod tests {
             let col = (col as isize - cols).rem_euclid(grid.cols() as isize) as usize;
             let from = grid.index(row, col) * width;
             for feature in 0..width {
-                later[patch * width + feature] = values[from + feature] + 0.1 * random.normal() as f32;
+                later[patch * width + feature] =
+                    values[from + feature] + 0.1 * random.normal() as f32;
             }
         }
-        [values, later].map(|values| FeatureMap::from_values(Instructions::best(), grid, width, &values).expect("a map"))
+        [values, later].map(|values| {
+            FeatureMap::from_values(Instructions::best(), grid, width, &values).expect("a map")
+        })
     }
 
     #[test]
     fn matches_are_the_most_similar_with_all_instructions() {
         let grid = Grid::new(7, 9).expect("a grid");
-        for (width, search) in [(24, Search::Everywhere), (24, Search::Within(2)), (17, Search::Within(0)), (384, Search::Within(3))] {
+        for (width, search) in [
+            (24, Search::Everywhere),
+            (24, Search::Within(2)),
+            (17, Search::Within(0)),
+            (384, Search::Within(3)),
+        ] {
             let [before, now] = moved(grid, width, [1, -2], 4);
             let mut random = Random::new(width as u64);
-            let patches: Vec<usize> = (0..grid.patches()).filter(|_| random.uniform() < 0.6).collect();
+            let patches: Vec<usize> =
+                (0..grid.patches()).filter(|_| random.uniform() < 0.6).collect();
             for instructions in Instructions::available() {
-                let found = matches(instructions, &before, &now, &patches, search).expect("matches");
+                let found =
+                    matches(instructions, &before, &now, &patches, search).expect("matches");
                 assert_eq!(found.len(), patches.len());
                 for m in found {
                     let similarity = |place: usize| -> f32 {
-                        let product: f32 = before.row(place).iter().zip(now.row(m.patch)).map(|(a, b)| a * b).sum();
+                        let product: f32 = before
+                            .row(place)
+                            .iter()
+                            .zip(now.row(m.patch))
+                            .map(|(a, b)| a * b)
+                            .sum();
                         product / (before.norms()[place] * now.norms()[m.patch])
                     };
                     let (row, col) = grid.place(m.patch);
                     let reach = |place: &usize| match search {
                         Search::Everywhere => true,
-                        Search::Within(radius) => grid.place(*place).0.abs_diff(row).max(grid.place(*place).1.abs_diff(col)) <= radius,
+                        Search::Within(radius) => {
+                            grid.place(*place)
+                                .0
+                                .abs_diff(row)
+                                .max(grid.place(*place).1.abs_diff(col))
+                                <= radius
+                        }
                     };
-                    let best = (0..grid.patches()).filter(reach).map(similarity).fold(f32::NEG_INFINITY, f32::max);
-                    assert!(reach(&m.source) && (m.similarity - best).abs() < TOLERANCE && (similarity(m.source) - best).abs() < TOLERANCE);
+                    let best = (0..grid.patches())
+                        .filter(reach)
+                        .map(similarity)
+                        .fold(f32::NEG_INFINITY, f32::max);
+                    assert!(
+                        reach(&m.source)
+                            && (m.similarity - best).abs() < TOLERANCE
+                            && (similarity(m.source) - best).abs() < TOLERANCE
+                    );
                 }
             }
         }
@@ -486,9 +640,14 @@ mod tests {
     fn smooth(map: &FeatureMap) -> FeatureMap {
         let grid = map.grid();
         let mean = |patch: usize| {
-            let window = Window { row: grid.place(patch).0, col: grid.place(patch).1, rows: 1, cols: 1 }.grown(grid, [1; 4]);
-            let rows: Vec<&[f32]> = window.places().map(|(row, col)| map.row(grid.index(row, col))).collect();
-            (0..map.width()).map(move |feature| rows.iter().map(|row| row[feature]).sum::<f32>()).collect::<Vec<f32>>()
+            let window =
+                Window { row: grid.place(patch).0, col: grid.place(patch).1, rows: 1, cols: 1 }
+                    .grown(grid, [1; 4]);
+            let rows: Vec<&[f32]> =
+                window.places().map(|(row, col)| map.row(grid.index(row, col))).collect();
+            (0..map.width())
+                .map(move |feature| rows.iter().map(|row| row[feature]).sum::<f32>())
+                .collect::<Vec<f32>>()
         };
         let values: Vec<f32> = (0..grid.patches()).flat_map(mean).collect();
         FeatureMap::from_values(Instructions::best(), grid, map.width(), &values).expect("a map")
@@ -497,28 +656,55 @@ mod tests {
     #[test]
     fn a_coarse_search_finds_what_a_full_one_finds() {
         let grid = Grid::new(22, 26).expect("a grid");
-        for (moves, search) in [([3, -5], Search::Within(8)), ([-2, 4], Search::Within(8)), ([7, 7], Search::Within(7)), ([1, 0], Search::Within(1))] {
+        for (moves, search) in [
+            ([3, -5], Search::Within(8)),
+            ([-2, 4], Search::Within(8)),
+            ([7, 7], Search::Within(7)),
+            ([1, 0], Search::Within(1)),
+        ] {
             for rough in [true, false] {
                 let maps = moved(grid, 48, moves, 6);
                 let [before, now] = if rough { maps } else { maps.map(|map| smooth(&map)) };
                 let patches = (9..13).flat_map(|row| (9..15).map(move |col| grid.index(row, col)));
                 let patches: Vec<usize> = patches.collect();
                 for instructions in Instructions::available() {
-                    let sought = Sought::new(instructions, grid, &patches, |patch| (now.row(patch), now.norms()[patch]));
+                    let sought = Sought::new(instructions, grid, &patches, |patch| {
+                        (now.row(patch), now.norms()[patch])
+                    });
                     let mut queries = sought.queries();
                     queries.sort_by_key(Query::parity);
                     let mut room = Whole::new(grid, before.width());
                     let mut before = Candidates::new(&mut room, Origin::Features(&before));
-                    let all = looked_for(instructions, &mut before, &queries, search, &mut []).displacement();
-                    let found = shared_displacement(instructions, &mut before, &queries, search, 0.5);
-                    let [[x, y], [right, down]] = [found, all].map(|place| place.expect("a displacement"));
-                    assert!((x - right).hypot(y - down) < 1e-3, "{moves:?} {x} {y}, {right} {down}");
+                    let all = looked_for(instructions, &mut before, &queries, search, &mut [])
+                        .displacement();
+                    let found =
+                        shared_displacement(instructions, &mut before, &queries, search, 0.5);
+                    let [[x, y], [right, down]] =
+                        [found, all].map(|place| place.expect("a displacement"));
+                    assert!(
+                        (x - right).hypot(y - down) < 1e-3,
+                        "{moves:?} {x} {y}, {right} {down}"
+                    );
                     assert!((x - moves[1] as f32).hypot(y - moves[0] as f32) < 0.5);
-                    let mut shared = Shared { instructions, earlier: &mut before, queries: &queries, reach: search.reach(grid) };
+                    let mut shared = Shared {
+                        instructions,
+                        earlier: &mut before,
+                        queries: &queries,
+                        reach: search.reach(grid),
+                    };
                     let still = shared.around([0; 2]).expect("votes");
                     let farthest = shared.farthest(&still);
-                    assert!(farthest >= shared.reach.min(moves[0].unsigned_abs().max(moves[1].unsigned_abs())), "{farthest}");
-                    assert!(rough || shared.closest(still, farthest, 0.5).is_some(), "smooth features need no full search");
+                    assert!(
+                        farthest
+                            >= shared
+                                .reach
+                                .min(moves[0].unsigned_abs().max(moves[1].unsigned_abs())),
+                        "{farthest}"
+                    );
+                    assert!(
+                        rough || shared.closest(still, farthest, 0.5).is_some(),
+                        "smooth features need no full search"
+                    );
                 }
             }
         }
@@ -528,15 +714,26 @@ mod tests {
     fn what_moved_is_found_where_it_was_and_ties_stay_near() {
         let grid = Grid::new(8, 8).expect("a grid");
         let [before, now] = moved(grid, 64, [2, 1], 8);
-        let patches: Vec<usize> = (0..grid.patches()).filter(|p| grid.place(*p).0 >= 2 && grid.place(*p).1 >= 1).collect();
-        for m in matches(Instructions::best(), &before, &now, &patches, Search::Everywhere).expect("matches") {
+        let patches: Vec<usize> = (0..grid.patches())
+            .filter(|p| grid.place(*p).0 >= 2 && grid.place(*p).1 >= 1)
+            .collect();
+        for m in matches(Instructions::best(), &before, &now, &patches, Search::Everywhere)
+            .expect("matches")
+        {
             assert_eq!(m.displacement(grid), [1.0, 2.0]);
         }
-        let flat = FeatureMap::from_values(Instructions::best(), grid, 2, &vec![1.0; 128]).expect("a map");
-        for m in matches(Instructions::best(), &flat, &flat, &patches, Search::Within(3)).expect("matches") {
+        let flat =
+            FeatureMap::from_values(Instructions::best(), grid, 2, &vec![1.0; 128]).expect("a map");
+        for m in matches(Instructions::best(), &flat, &flat, &patches, Search::Within(3))
+            .expect("matches")
+        {
             assert_eq!(m.displacement(grid), [0.0, 0.0]);
         }
         assert!(matches(Instructions::best(), &flat, &flat, &[64], Search::Everywhere).is_err());
-        assert!(matches(Instructions::best(), &flat, &flat, &[], Search::Everywhere).expect("none").is_empty());
+        assert!(
+            matches(Instructions::best(), &flat, &flat, &[], Search::Everywhere)
+                .expect("none")
+                .is_empty()
+        );
     }
 }

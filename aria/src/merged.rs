@@ -1,5 +1,6 @@
-//! [`Merged`]: the latest full frame warped to the current one and, on top of it, what was updated since. What lies below is kept as whole numbers, because later
-//! updates of the frame are compared with the full frame alone.
+//! [`Merged`]: the latest full frame warped to the current one and, on top of it, what was updated
+//! since. What lies below is kept as whole numbers, because later updates of the frame are compared
+//! with the full frame alone.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped,
@@ -13,27 +14,43 @@ pub(crate) struct Merged {
     warped: Warped,
     /// Patches that the full frame was not warped into, as something is on top of them.
     covered: PatchSet,
-    /// Of the full frame, all that something was put on top of since, and what was searched among so far.
+    /// Of the full frame, all that something was put on top of since, and what was searched among
+    /// so far.
     whole: Whole,
 }
 
 impl Merged {
     /// Room for features of a shape.
     pub fn new(grid: Grid, width: usize) -> Result<Self, AriaError> {
-        Ok(Self { warped: Warped::new(grid, width)?, covered: PatchSet::new(grid), whole: Whole::new(grid, width) })
+        Ok(Self {
+            warped: Warped::new(grid, width)?,
+            covered: PatchSet::new(grid),
+            whole: Whole::new(grid, width),
+        })
     }
 
     /// Learns where a full frame goes along a flow, and what it does not show, for [`Self::warp`].
     ///
     /// # Errors
     /// When shapes differ.
-    pub fn aim(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+    pub fn aim(
+        &mut self,
+        instructions: Instructions,
+        source: &FeatureMap,
+        flow: &PatchFlow,
+    ) -> Result<(), AriaError> {
         self.warped.aim(instructions, source, flow)
     }
 
-    /// A full frame as it was aimed. Something must be put on top of the patches in `covered`: they hold nothing. What lies below those that are in `near`, too,
-    /// will soon be asked for.
-    pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, covered: PatchSet, near: &PatchSet) {
+    /// A full frame as it was aimed. Something must be put on top of the patches in `covered`: they
+    /// hold nothing. What lies below those that are in `near`, too, will soon be asked for.
+    pub fn warp(
+        &mut self,
+        instructions: Instructions,
+        source: &FeatureMap,
+        covered: PatchSet,
+        near: &PatchSet,
+    ) {
         self.whole.clear();
         self.covered = covered;
         let covered = Covered { patches: &self.covered, made: near, whole: &mut self.whole };
@@ -55,10 +72,14 @@ impl Merged {
         &self.warped.unseen
     }
 
-    /// Without what is on top, to compare with and to search among; `source` is the full frame that was aimed.
+    /// Without what is on top, to compare with and to search among; `source` is the full frame that
+    /// was aimed.
     pub fn full_frame<'a>(&'a mut self, source: &'a FeatureMap) -> Candidates<'a> {
         let warp = Warp { source, samples: self.warped.samples() };
-        Candidates::new(&mut self.whole, Origin::Mixed { features: &self.warped.features, without: &self.covered, warp })
+        Candidates::new(
+            &mut self.whole,
+            Origin::Mixed { features: &self.warped.features, without: &self.covered, warp },
+        )
     }
 
     /// Keeps what lies below all that is covered, before the full frame goes.
@@ -81,20 +102,46 @@ mod tests {
         let gone = FeatureMap::new(grid, 2).expect("a map");
         for (near, settled) in [(0, false), (4, false), (0, true)] {
             merged.aim(best, &map, &PatchFlow::still(grid)).expect("a flow");
-            merged.warp(best, &map, PatchSet::of(grid, |patch| patch == 4), &PatchSet::of(grid, |patch| patch == near));
+            merged.warp(
+                best,
+                &map,
+                PatchSet::of(grid, |patch| patch == 4),
+                &PatchSet::of(grid, |patch| patch == near),
+            );
             if settled {
                 merged.settle(best, &map);
             }
             let full_frame = if settled { &gone } else { &map };
             merged.put(4, &[30.0, 40.0], 50.0);
             let on_top = [(1, &[6.0, 8.0][..], 10.0), (4, &[3.0, 4.0], 5.0)];
-            for (similarity, expected) in merged.full_frame(full_frame).similarities(best, &on_top).iter().zip([(12.0 + 24.0) / 10.0, (24.0 + 36.0) / 5.0]) {
-                assert!((similarity - expected / if expected > 10.0 { 8f32.hypot(9.0) } else { 2f32.hypot(3.0) }).abs() < 1e-4);
+            for (similarity, expected) in merged
+                .full_frame(full_frame)
+                .similarities(best, &on_top)
+                .iter()
+                .zip([(12.0 + 24.0) / 10.0, (24.0 + 36.0) / 5.0])
+            {
+                assert!(
+                    (similarity
+                        - expected
+                            / if expected > 10.0 { 8f32.hypot(9.0) } else { 2f32.hypot(3.0) })
+                    .abs()
+                        < 1e-4
+                );
             }
             on_top.iter().for_each(|(patch, features, norm)| merged.put(*patch, features, *norm));
-            assert_eq!((merged.features().row(4), merged.features().norms()[4], merged.features().row(1)), (&[3.0, 4.0][..], 5.0, &[6.0, 8.0][..]));
-            let rows: Vec<_> = (0..6).map(|patch| (patch, map.row(patch), map.norms()[patch])).collect();
-            assert!(merged.full_frame(full_frame).similarities(best, &rows).iter().all(|similarity| (similarity - 1.0).abs() < 1e-4));
+            assert_eq!(
+                (merged.features().row(4), merged.features().norms()[4], merged.features().row(1)),
+                (&[3.0, 4.0][..], 5.0, &[6.0, 8.0][..])
+            );
+            let rows: Vec<_> =
+                (0..6).map(|patch| (patch, map.row(patch), map.norms()[patch])).collect();
+            assert!(
+                merged
+                    .full_frame(full_frame)
+                    .similarities(best, &rows)
+                    .iter()
+                    .all(|similarity| (similarity - 1.0).abs() < 1e-4)
+            );
         }
     }
 }

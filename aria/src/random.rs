@@ -1,4 +1,5 @@
-//! [`Random`]: the same numbers for the same seed everywhere (Steele et al., SplitMix64, OOPSLA 2014), so that scenes and training need no crate for it.
+//! [`Random`]: the same numbers for the same seed everywhere (Steele et al., SplitMix64, OOPSLA
+//! 2014), so that scenes and training need no crate for it.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
-//! Regions: dynamic patches that touch each other, filled up to their convex hull (section 4.2.1), so that the inside of what moves is updated too.
+//! Regions: dynamic patches that touch each other, filled up to their convex hull (section 4.2.1),
+//! so that the inside of what moves is updated too.
 //!
-//! Patches touch at sides and corners. A region takes the patches whose centre lies in the hull of its patches' corners; where hulls overlap, the region
-//! with more dynamic patches has them.
+//! Patches touch at sides and corners. A region takes the patches whose centre lies in the hull of
+//! its patches' corners; where hulls overlap, the region with more dynamic patches has them.
 
 use crate::{Grid, PatchSet};
 
@@ -34,7 +35,8 @@ pub fn group(dynamic: &PatchSet, smallest: usize) -> Vec<Group> {
     components.into_iter().map(region).collect()
 }
 
-/// Patches of a row that lie side by side, and a run of the same component, itself or one before it.
+/// Patches of a row that lie side by side, and a run of the same component, itself or one before
+/// it.
 struct Run {
     row: usize,
     from: usize,
@@ -122,7 +124,10 @@ impl Outline {
 
     /// Takes in what another holds.
     pub fn extend(&mut self, other: &Self) {
-        self.ends.iter_mut().zip(&other.ends).for_each(|(a, b)| *a = [a[0].min(b[0]), a[1].max(b[1])]);
+        self.ends
+            .iter_mut()
+            .zip(&other.ends)
+            .for_each(|(a, b)| *a = [a[0].min(b[0]), a[1].max(b[1])]);
     }
 
     /// The patches whose centre lies in the convex hull of the corners, the border included.
@@ -134,7 +139,9 @@ impl Outline {
 fn fill(grid: Grid, ends: &[[u32; 2]]) -> PatchSet {
     // Only the first and last corner of each line can be on the hull.
     let some = ends.iter().enumerate().filter(|(_, [left, right])| left < right);
-    let lines: Vec<_> = some.map(|(line, [left, right])| (2 * line as i64, 2 * i64::from(*left), 2 * i64::from(*right))).collect();
+    let lines: Vec<_> = some
+        .map(|(line, [left, right])| (2 * line as i64, 2 * i64::from(*left), 2 * i64::from(*right)))
+        .collect();
     let left = chain(lines.iter().map(|&(y, left, _)| [left, y]), 1);
     let right = chain(lines.iter().map(|&(y, _, right)| [right, y]), -1);
     let mut filled = PatchSet::new(grid);
@@ -149,7 +156,8 @@ fn fill(grid: Grid, ends: &[[u32; 2]]) -> PatchSet {
     filled
 }
 
-/// The part of the convex hull that faces left (`side` 1) or right (-1), of points from top to bottom: Andrew's monotone chain.
+/// The part of the convex hull that faces left (`side` 1) or right (-1), of points from top to
+/// bottom: Andrew's monotone chain.
 fn chain(points: impl Iterator<Item = Corner>, side: i64) -> Vec<Corner> {
     let mut hull: Vec<Corner> = Vec::new();
     for point in points {
@@ -182,7 +190,8 @@ mod tests {
         Grid::new(29, 47).expect("a grid")
     }
 
-    /// In the hull if no edge between two corners has all corners on one side and the centre on the other.
+    /// In the hull if no edge between two corners has all corners on one side and the centre on the
+    /// other.
     fn by_definition(grid: Grid, patches: &[usize]) -> Vec<usize> {
         let mut corners: Vec<Corner> = Vec::new();
         for (row, col) in patches.iter().map(|p| grid.place(*p)) {
@@ -192,9 +201,15 @@ mod tests {
         }
         corners.sort_unstable();
         corners.dedup();
-        let side = |a: Corner, b: Corner, p: Corner| ((b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0])).signum();
-        let pairs = corners.iter().flat_map(|a| corners.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b);
-        let edges: Vec<_> = pairs.filter(|&(a, b)| corners.iter().all(|c| side(a, b, *c) >= 0)).collect();
+        let side = |a: Corner, b: Corner, p: Corner| {
+            ((b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0])).signum()
+        };
+        let pairs = corners
+            .iter()
+            .flat_map(|a| corners.iter().map(move |b| (*a, *b)))
+            .filter(|(a, b)| a != b);
+        let edges: Vec<_> =
+            pairs.filter(|&(a, b)| corners.iter().all(|c| side(a, b, *c) >= 0)).collect();
         let inside = |patch: &usize| {
             let (row, col) = grid.place(*patch);
             edges.iter().all(|&(a, b)| side(a, b, [2 * col as i64 + 1, 2 * row as i64 + 1]) >= 0)
@@ -208,14 +223,19 @@ mod tests {
         let small = Grid::new(9, 11).expect("a grid");
         for _ in 0..300 {
             let count = 1 + random.below(6);
-            let mut patches: Vec<usize> = (0..count).map(|_| random.below(small.patches())).collect();
+            let mut patches: Vec<usize> =
+                (0..count).map(|_| random.below(small.patches())).collect();
             patches.sort_unstable();
             patches.dedup();
             let (mut outline, mut half) = (Outline::new(small), Outline::new(small));
             patches.iter().step_by(2).for_each(|patch| outline.add(small.place(*patch)));
             patches.iter().skip(1).step_by(2).for_each(|patch| half.add(small.place(*patch)));
             outline.extend(&half);
-            assert_eq!(outline.filled().iter().collect::<Vec<_>>(), by_definition(small, &patches), "{patches:?}");
+            assert_eq!(
+                outline.filled().iter().collect::<Vec<_>>(),
+                by_definition(small, &patches),
+                "{patches:?}"
+            );
         }
     }
 
@@ -226,13 +246,21 @@ mod tests {
             let set = PatchSet::of(grid, |_| random.uniform() < 0.1 + 0.004 * f64::from(round));
             // The least patch that is reached from each by going from neighbour to neighbour.
             let mut least: Vec<usize> = (0..grid.patches()).collect();
-            let near = |a: usize, b: usize| grid.place(a).0.abs_diff(grid.place(b).0) <= 1 && grid.place(a).1.abs_diff(grid.place(b).1) <= 1;
-            let pairs: Vec<(usize, usize)> = set.iter().flat_map(|a| set.iter().filter(move |b| near(a, *b)).map(move |b| (a, b))).collect();
+            let near = |a: usize, b: usize| {
+                grid.place(a).0.abs_diff(grid.place(b).0) <= 1
+                    && grid.place(a).1.abs_diff(grid.place(b).1) <= 1
+            };
+            let pairs: Vec<(usize, usize)> = set
+                .iter()
+                .flat_map(|a| set.iter().filter(move |b| near(a, *b)).map(move |b| (a, b)))
+                .collect();
             while let Some((a, b)) = pairs.iter().find(|(a, b)| least[*b] < least[*a]) {
                 least[*a] = least[*b];
             }
             let firsts = set.iter().filter(|patch| least[*patch] == *patch);
-            let expected: Vec<Vec<usize>> = firsts.map(|first| set.iter().filter(|patch| least[*patch] == first).collect()).collect();
+            let expected: Vec<Vec<usize>> = firsts
+                .map(|first| set.iter().filter(|patch| least[*patch] == first).collect())
+                .collect();
             assert_eq!(components(&set), expected);
         }
     }
@@ -242,12 +270,15 @@ mod tests {
         let grid = grid();
         let outline = |patch: usize| {
             let (row, col) = grid.place(patch);
-            (3..=8).contains(&row) && (5..=12).contains(&col) && (row == 3 || row == 8 || col == 5 || col == 12)
+            (3..=8).contains(&row)
+                && (5..=12).contains(&col)
+                && (row == 3 || row == 8 || col == 5 || col == 12)
         };
         let groups = group(&PatchSet::of(grid, outline), 1);
         assert_eq!(groups.len(), 1);
         assert_eq!((groups[0].dynamic.len(), groups[0].filled.count()), (24, 48));
-        let stairs = PatchSet::of(grid, |patch| patch == grid.index(0, 0) || patch == grid.index(1, 1));
+        let stairs =
+            PatchSet::of(grid, |patch| patch == grid.index(0, 0) || patch == grid.index(1, 1));
         assert_eq!(group(&stairs, 1).len(), 1);
         assert_eq!(group(&stairs, 3).len(), 0);
         assert!(group(&PatchSet::new(grid), 1).is_empty());
@@ -266,7 +297,8 @@ mod tests {
             for (index, group) in groups.iter().enumerate() {
                 assert!(group.dynamic.iter().all(|patch| group.filled.contains(*patch)));
                 let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
-                // A hull never takes another group's filled patches; dynamic patches inside a larger hull belong to both.
+                // A hull never takes another group's filled patches; dynamic patches inside a
+                // larger hull belong to both.
                 for (_, other) in others {
                     let shared = group.filled.shared(&other.filled);
                     assert!(shared <= group.dynamic.len().min(other.dynamic.len()));

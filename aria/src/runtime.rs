@@ -1,8 +1,9 @@
 //! [`Runtime`]: the parts together, for an application that has two encoders and a decoder.
 //!
-//! Whenever the large encoder is done with a full frame: [`Runtime::full_frame`]. For every camera frame: [`Runtime::frame`] says which windows to run the
-//! region encoder on, [`Runtime::update`] takes what it put out, and [`Runtime::aligned`] goes to the decoder. Everything is as of the frame it was captured in:
-//! a full frame may arrive many frames late.
+//! Whenever the large encoder is done with a full frame: [`Runtime::full_frame`]. For every camera
+//! frame: [`Runtime::frame`] says which windows to run the region encoder on, [`Runtime::update`]
+//! takes what it put out, and [`Runtime::aligned`] goes to the decoder. Everything is as of the
+//! frame it was captured in: a full frame may arrive many frames late.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
@@ -39,7 +40,8 @@ impl Settings {
     /// The defaults for a grid, features and a region encoder.
     #[must_use]
     pub fn new(grid: Grid, width: usize, region_encoder: [usize; 2]) -> Self {
-        let (tracking, padding, priority) = (Tracking::default(), Padding::default(), Priority::default());
+        let (tracking, padding, priority) =
+            (Tracking::default(), Padding::default(), Priority::default());
         Self { grid, width, region_encoder, threshold: THRESHOLD, tracking, padding, priority }
     }
 }
@@ -170,51 +172,86 @@ impl<F: FlowEstimator> Runtime<F> {
         self.found.as_ref()
     }
 
-    /// Takes the features of a full frame that was captured as number `frame` from `pose`, and leaves in their place room for those of the next: nothing is
-    /// copied, and what is in that room means nothing.
+    /// Takes the features of a full frame that was captured as number `frame` from `pose`, and
+    /// leaves in their place room for those of the next: nothing is copied, and what is in that
+    /// room means nothing.
     ///
     /// # Errors
-    /// When it is not later than the last full frame, or `features` are not finite or too many or few. Then nothing has changed.
-    pub fn full_frame(&mut self, frame: u64, pose: &Pose, features: &mut Vec<f32>) -> Result<(), AriaError> {
+    /// When it is not later than the last full frame, or `features` are not finite or too many or
+    /// few. Then nothing has changed.
+    pub fn full_frame(
+        &mut self,
+        frame: u64,
+        pose: &Pose,
+        features: &mut Vec<f32>,
+    ) -> Result<(), AriaError> {
         let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
         let Some(latest) = &mut self.latest else {
-            self.latest = Some(Captured { frame, pose: *pose, features: FeatureMap::from_values(best, grid, width, features)? });
+            self.latest = Some(Captured {
+                frame,
+                pose: *pose,
+                features: FeatureMap::from_values(best, grid, width, features)?,
+            });
             return Ok(());
         };
         if frame <= latest.frame {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
-        let flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
+        let flow =
+            self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
         if latest.frame + self.since != self.frame {
             self.merged.settle(best, &self.next);
         }
         self.next.exchange(features)?;
-        let found = warp_and_identify(best, &mut self.earlier, &latest.features, &flow, &mut self.next, threshold);
+        let found = warp_and_identify(
+            best,
+            &mut self.earlier,
+            &latest.features,
+            &flow,
+            &mut self.next,
+            threshold,
+        );
         if found.is_err() {
             self.next.exchange(features)?;
         }
         let found = found?;
-        let arrival = Arrival { frame, frames: frame - latest.frame, flow: &flow, current: &self.next };
-        self.tracker.find_from(best, &mut self.earlier.candidates(&latest.features), arrival, &found);
+        let arrival =
+            Arrival { frame, frames: frame - latest.frame, flow: &flow, current: &self.next };
+        self.tracker.find_from(
+            best,
+            &mut self.earlier.candidates(&latest.features),
+            arrival,
+            &found,
+        );
         self.found = Some(found);
         (latest.frame, latest.pose) = (frame, *pose);
         std::mem::swap(&mut latest.features, &mut self.next);
         let regions = self.tracker.regions();
-        let stays = |kept: &mut Kept| kept.frame > frame && regions.iter().any(|region| region.id == kept.region);
+        let stays = |kept: &mut Kept| {
+            kept.frame > frame && regions.iter().any(|region| region.id == kept.region)
+        };
         self.spare.extend(self.kept.extract_if(.., |kept| !stays(kept)).map(|kept| kept.values));
         Ok(())
     }
 
-    /// Aligns the latest full frame to camera frame `frame`, seen from `pose`, and chooses at most `cycles` windows to update.
+    /// Aligns the latest full frame to camera frame `frame`, seen from `pose`, and chooses at most
+    /// `cycles` windows to update.
     ///
     /// # Errors
-    /// Before the first full frame, and for a frame before the one that the latest full frame was captured in.
-    pub fn frame(&mut self, frame: u64, pose: &Pose, cycles: usize) -> Result<FramePlan, AriaError> {
+    /// Before the first full frame, and for a frame before the one that the latest full frame was
+    /// captured in.
+    pub fn frame(
+        &mut self,
+        frame: u64,
+        pose: &Pose,
+        cycles: usize,
+    ) -> Result<FramePlan, AriaError> {
         let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
         if frame < latest.frame {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
-        self.flow = self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
+        self.flow =
+            self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
         self.merged.aim(self.instructions, &latest.features, &self.flow)?;
         (self.frame, self.since) = (frame, frame - latest.frame);
         let mut requests = Vec::new();
@@ -234,14 +271,17 @@ impl<F: FlowEstimator> Runtime<F> {
         Ok(FramePlan { cycles, asked: requests.len() })
     }
 
-    /// What the latest full frame did not show, one request for each part of the frame that the region encoder's input covers.
+    /// What the latest full frame did not show, one request for each part of the frame that the
+    /// region encoder's input covers.
     fn ask_for_borders(&mut self, requests: &mut Vec<Request>) {
         let grid = self.settings.grid;
         let [rows, cols] = self.settings.region_encoder;
         if self.merged.unseen().count() == 0 {
             return;
         }
-        let corners = (0..grid.rows()).step_by(rows).flat_map(|row| (0..grid.cols()).step_by(cols).map(move |col| (row, col)));
+        let corners = (0..grid.rows())
+            .step_by(rows)
+            .flat_map(|row| (0..grid.cols()).step_by(cols).map(move |col| (row, col)));
         for (number, (row, col)) in corners.enumerate() {
             let unseen = self.merged.unseen().within(Window { row, col, rows, cols });
             if let Some(window) = self.settings.padding.window(&unseen, [0.0; 2], 0.0) {
@@ -252,16 +292,28 @@ impl<F: FlowEstimator> Runtime<F> {
         }
     }
 
-    /// Warps the full frame, and moves what is kept of regions to where they are now; of a patch that was updated more than once, the latest.
+    /// Warps the full frame, and moves what is kept of regions to where they are now; of a patch
+    /// that was updated more than once, the latest.
     fn warp_and_paste(&mut self, cycles: &[Cycle]) {
         let Some(latest) = &self.latest else { return };
         let (grid, width) = (self.settings.grid, self.settings.width);
         let (mut covered, mut pasted) = (PatchSet::new(grid), Vec::new());
         for kept in self.kept.iter().rev() {
-            let Some(centre) = self.asked.iter().find(|asked| asked.region == kept.region).and_then(|asked| asked.centre) else { continue };
+            let Some(centre) = self
+                .asked
+                .iter()
+                .find(|asked| asked.region == kept.region)
+                .and_then(|asked| asked.centre)
+            else {
+                continue;
+            };
             let shift = [centre[0] - kept.centre[0], centre[1] - kept.centre[1]].map(f32::round);
-            for (([x, y], norm), features) in kept.patches.iter().zip(kept.values.chunks_exact(width)) {
-                if let Some(patch) = grid.at([x + shift[0], y + shift[1]]).filter(|patch| !covered.contains(*patch)) {
+            for (([x, y], norm), features) in
+                kept.patches.iter().zip(kept.values.chunks_exact(width))
+            {
+                if let Some(patch) =
+                    grid.at([x + shift[0], y + shift[1]]).filter(|patch| !covered.contains(*patch))
+                {
                     covered.insert(patch);
                     pasted.push((patch, features, *norm));
                 }
@@ -279,8 +331,9 @@ impl<F: FlowEstimator> Runtime<F> {
         }
     }
 
-    /// Merges what the region encoder put out for a cycle of the current frame: `cycle.window` row by row. Only what is stale is replaced, not the padding.
-    /// Velocities of the cycle's regions are taken anew.
+    /// Merges what the region encoder put out for a cycle of the current frame: `cycle.window` row
+    /// by row. Only what is stale is replaced, not the padding. Velocities of the cycle's regions
+    /// are taken anew.
     ///
     /// # Errors
     /// When `features` are not finite or too many or few.
@@ -288,16 +341,30 @@ impl<F: FlowEstimator> Runtime<F> {
         let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
         let window = cycle.window;
         if !grid.window().covers(window) {
-            return Err(AriaError::Shapes { what: "a cycle and the frame", left: format!("{window:?}"), right: grid.to_string() });
+            return Err(AriaError::Shapes {
+                what: "a cycle and the frame",
+                left: format!("{window:?}"),
+                right: grid.to_string(),
+            });
         }
         let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
-        // A newer full frame may have arrived since the current frame; what it replaced is still there.
-        let full_frame = if latest.frame + self.since == self.frame { &latest.features } else { &self.next };
+        // A newer full frame may have arrived since the current frame; what it replaced is still
+        // there.
+        let full_frame =
+            if latest.frame + self.since == self.frame { &latest.features } else { &self.next };
         let part = Part::new(best, grid, window, width, features, &mut self.norms)?;
-        let served: Vec<&Asked> = self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
+        let served: Vec<&Asked> =
+            self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
         for asked in &served {
             let now = asked.now.within(window);
-            self.tracker.refresh(best, asked.region, [&now, &asked.stale], &mut self.merged.full_frame(full_frame), &part, self.since);
+            self.tracker.refresh(
+                best,
+                asked.region,
+                [&now, &asked.stale],
+                &mut self.merged.full_frame(full_frame),
+                &part,
+                self.since,
+            );
         }
         for asked in &served {
             let (mut patches, mut values) = (Vec::new(), self.spare.pop().unwrap_or_default());
@@ -307,7 +374,8 @@ impl<F: FlowEstimator> Runtime<F> {
             let similarities = self.merged.full_frame(full_frame).similarities(best, &stale);
             values.reserve(if asked.centre.is_some() { stale.len() * width } else { 0 });
             for ((patch, row, norm), similarity) in stale.into_iter().zip(similarities) {
-                // Borders are seen where they are, and what is as the full frame says needs no keeping.
+                // Borders are seen where they are, and what is as the full frame says needs no
+                // keeping.
                 if asked.centre.is_some() && similarity < threshold {
                     patches.push((grid.centre(patch), norm));
                     values.extend_from_slice(row);
@@ -324,7 +392,13 @@ impl<F: FlowEstimator> Runtime<F> {
             {
                 self.spare.push(self.kept.remove(oldest).values);
             }
-            self.kept.push(Kept { region: asked.region, frame: self.frame, centre, patches, values });
+            self.kept.push(Kept {
+                region: asked.region,
+                frame: self.frame,
+                centre,
+                patches,
+                values,
+            });
         }
         Ok(())
     }
@@ -345,6 +419,9 @@ impl<F: FlowEstimator> Runtime<F> {
 /// Mean of the patches' centres.
 fn centre(patches: &PatchSet) -> Option<[f32; 2]> {
     let count = patches.count();
-    let sum = patches.places().map(|(row, col)| [col as f32 + 0.5, row as f32 + 0.5]).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
+    let sum = patches
+        .places()
+        .map(|(row, col)| [col as f32 + 0.5, row as f32 + 0.5])
+        .fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
     (count > 0).then(|| sum.map(|s| s / count as f32))
 }

@@ -1,11 +1,15 @@
-//! [`Tracker`]: where are the dynamic regions now? Found at each full frame, moved along at every frame between (section 4.2.2).
+//! [`Tracker`]: where are the dynamic regions now? Found at each full frame, moved along at every
+//! frame between (section 4.2.2).
 //!
-//! A region's velocity is how far its patches went over the frames between the two full frames. Displacements are what is left when the camera's motion is
-//! taken out, so a region goes where the flow takes its patches, and then along its velocity.
+//! A region's velocity is how far its patches went over the frames between the two full frames.
+//! Displacements are what is left when the camera's motion is taken out, so a region goes where the
+//! flow takes its patches, and then along its velocity.
 //!
-//! Patches that show what was hidden before also differ, and the most similar patch of the earlier frame says nothing of their motion. So a mean of matches
-//! counts only those that are similar enough and whose source lies in the region: what moved has left its place, and that place is in the region too. Smaller
-//! motions than a patch escape it; the displacement that all patches share does not need them whole.
+//! Patches that show what was hidden before also differ, and the most similar patch of the earlier
+//! frame says nothing of their motion. So a mean of matches counts only those that are similar
+//! enough and whose source lies in the region: what moved has left its place, and that place is in
+//! the region too. Smaller motions than a patch escape it; the displacement that all patches share
+//! does not need them whole.
 
 use crate::{
     AriaError, FeatureMap, Grid, Identified, Instructions, PatchFlow, PatchSet, Window,
@@ -41,14 +45,16 @@ impl Region {
         frame.saturating_sub(self.frame) as f32
     }
 
-    /// Its patches `frames` later, when the camera's motion since is `flow`; holes that rounding leaves are filled.
+    /// Its patches `frames` later, when the camera's motion since is `flow`; holes that rounding
+    /// leaves are filled.
     #[must_use]
     pub fn at(&self, flow: &PatchFlow, frames: f32) -> PatchSet {
         let [now] = self.outlines(flow, [frames]);
         now.filled()
     }
 
-    /// The same, and with the way it went in the last `back` frames of these: what it hid there is seen again.
+    /// The same, and with the way it went in the last `back` frames of these: what it hid there is
+    /// seen again.
     #[must_use]
     pub fn now_and_swept(&self, flow: &PatchFlow, frames: f32, back: f32) -> (PatchSet, PatchSet) {
         let [now, then] = self.outlines(flow, [frames, frames - back]);
@@ -93,9 +99,11 @@ pub struct Tracking {
     pub search: Search,
     /// How velocities are taken.
     pub velocity: Velocity,
-    /// Most patches of a region that are looked for, evenly chosen: its motion does not need them all.
+    /// Most patches of a region that are looked for, evenly chosen: its motion does not need them
+    /// all.
     pub most: usize,
-    /// The cosine similarity from which a match, or what a displacement makes of all of them, says something of the motion.
+    /// The cosine similarity from which a match, or what a displacement makes of all of them, says
+    /// something of the motion.
     pub least_similarity: f32,
     /// What a new velocity from a region's own update counts, between 0 and 1.
     pub refresh: f32,
@@ -103,12 +111,20 @@ pub struct Tracking {
 
 impl Default for Tracking {
     fn default() -> Self {
-        Self { smallest: 1, search: Search::Within(8), velocity: Velocity::Shared, most: 16, least_similarity: 0.5, refresh: 0.5 }
+        Self {
+            smallest: 1,
+            search: Search::Within(8),
+            velocity: Velocity::Shared,
+            most: 16,
+            least_similarity: 0.5,
+            refresh: 0.5,
+        }
     }
 }
 
 impl Tracking {
-    /// How far patches of a region went, in patches, given the features and their length of each; `swept` is where the region has been.
+    /// How far patches of a region went, in patches, given the features and their length of each;
+    /// `swept` is where the region has been.
     fn displacement<'a>(
         &self,
         instructions: Instructions,
@@ -122,16 +138,26 @@ impl Tracking {
         let sought = Sought::new(instructions, grid, &chosen, current);
         let queries = sought.queries();
         if self.velocity == Velocity::Shared {
-            return shared_displacement(instructions, earlier, &queries, self.search, self.least_similarity);
+            return shared_displacement(
+                instructions,
+                earlier,
+                &queries,
+                self.search,
+                self.least_similarity,
+            );
         }
         let mut matched: Vec<Match> = queries.iter().map(Query::unmatched).collect();
         looked_for(instructions, earlier, &queries, self.search, &mut matched);
         matched.retain(|m| m.similarity >= self.least_similarity && swept.contains(m.source));
-        let sum = matched.iter().map(|m| m.displacement(grid)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
+        let sum = matched
+            .iter()
+            .map(|m| m.displacement(grid))
+            .fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
         (!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32))
     }
 
-    /// At most so many of the patches, as many as possible of one parity, and of each parity in pairs: these share their candidates.
+    /// At most so many of the patches, as many as possible of one parity, and of each parity in
+    /// pairs: these share their candidates.
     fn chosen(&self, grid: Grid, patches: &[usize]) -> Vec<usize> {
         let mut classes: [Vec<usize>; 4] = Default::default();
         for patch in patches {
@@ -147,7 +173,9 @@ impl Tracking {
                 chosen.extend_from_slice(class);
             } else {
                 let (pairs, wanted) = (class.len() / 2, wanted / 2);
-                chosen.extend((0..wanted).flat_map(|n| class.iter().skip(2 * (n * pairs / wanted)).take(2)));
+                chosen.extend(
+                    (0..wanted).flat_map(|n| class.iter().skip(2 * (n * pairs / wanted)).take(2)),
+                );
                 break;
             }
         }
@@ -170,7 +198,11 @@ impl Tracker {
     /// When the weight of a refreshed velocity is not between 0 and 1.
     pub fn new(tracking: Tracking) -> Result<Self, AriaError> {
         if !(0.0..=1.0).contains(&tracking.refresh) {
-            return Err(AriaError::setting("the weight of a refreshed velocity", tracking.refresh, "between 0 and 1"));
+            return Err(AriaError::setting(
+                "the weight of a refreshed velocity",
+                tracking.refresh,
+                "between 0 and 1",
+            ));
         }
         Ok(Self { tracking, regions: Vec::new(), next: 0 })
     }
@@ -181,11 +213,18 @@ impl Tracker {
         &self.regions
     }
 
-    /// Finds the regions of full frame `frame`, `frames` after the one that was `warped` into it by `flow`.
+    /// Finds the regions of full frame `frame`, `frames` after the one that was `warped` into it by
+    /// `flow`.
     ///
     /// # Errors
     /// When shapes differ or no frame lies between the two.
-    pub fn find(&mut self, instructions: Instructions, frame: u64, full: FullFrames, found: &Identified) -> Result<(), AriaError> {
+    pub fn find(
+        &mut self,
+        instructions: Instructions,
+        frame: u64,
+        full: FullFrames,
+        found: &Identified,
+    ) -> Result<(), AriaError> {
         let FullFrames { warped, current, flow, frames } = full;
         if frames == 0 {
             return Err(AriaError::Order { frame, latest: frame });
@@ -198,14 +237,30 @@ impl Tracker {
     }
 
     /// The same, given the warped features of the earlier frame to search among.
-    pub(crate) fn find_from(&mut self, instructions: Instructions, earlier: &mut Candidates, now: Arrival, found: &Identified) {
+    pub(crate) fn find_from(
+        &mut self,
+        instructions: Instructions,
+        earlier: &mut Candidates,
+        now: Arrival,
+        found: &Identified,
+    ) {
         let Arrival { frame, frames, flow, current } = now;
         let features = |patch: usize| (current.row(patch), current.norms()[patch]);
-        let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(flow, region.age(frame)))).collect();
+        let mut free: Vec<(u64, PatchSet)> = self
+            .regions
+            .iter()
+            .map(|region| (region.id, region.at(flow, region.age(frame))))
+            .collect();
         let mut regions = Vec::new();
         for group in group(&found.dynamic, self.tracking.smallest) {
             let id = self.identity(&mut free, &group.filled);
-            let moved = self.tracking.displacement(instructions, earlier, features, &group.dynamic, &group.filled);
+            let moved = self.tracking.displacement(
+                instructions,
+                earlier,
+                features,
+                &group.dynamic,
+                &group.filled,
+            );
             let velocity = moved.unwrap_or([0.0; 2]).map(|d| d / frames as f32);
             regions.push(Region { id, patches: group.filled, velocity, frame });
         }
@@ -224,15 +279,37 @@ impl Tracker {
         }
     }
 
-    /// Takes a region's velocity anew from its own update: the patches `now` of the current frame are looked for in the full frame of `frames` before, warped to
-    /// now. Sources in `swept`, where the region has been since, count. An id that is gone is none of ours: the update came too late.
-    pub(crate) fn refresh(&mut self, instructions: Instructions, id: u64, [now, swept]: [&PatchSet; 2], earlier: &mut Candidates, current: &Part, frames: u64) {
+    /// Takes a region's velocity anew from its own update: the patches `now` of the current frame
+    /// are looked for in the full frame of `frames` before, warped to now. Sources in `swept`,
+    /// where the region has been since, count. An id that is gone is none of ours: the update came
+    /// too late.
+    pub(crate) fn refresh(
+        &mut self,
+        instructions: Instructions,
+        id: u64,
+        [now, swept]: [&PatchSet; 2],
+        earlier: &mut Candidates,
+        current: &Part,
+        frames: u64,
+    ) {
         let refresh = self.tracking.refresh;
-        let Some(region) = self.regions.iter_mut().find(|region| region.id == id).filter(|_| frames > 0) else { return };
+        let Some(region) =
+            self.regions.iter_mut().find(|region| region.id == id).filter(|_| frames > 0)
+        else {
+            return;
+        };
         let asked: Vec<usize> = now.iter().collect();
-        if let Some(moved) = self.tracking.displacement(instructions, earlier, |patch| current.row(patch), &asked, swept) {
+        if let Some(moved) = self.tracking.displacement(
+            instructions,
+            earlier,
+            |patch| current.row(patch),
+            &asked,
+            swept,
+        ) {
             let seen = moved.map(|d| d / frames as f32);
-            region.velocity = std::array::from_fn(|i| region.velocity[i] + refresh * (seen[i] - region.velocity[i]));
+            region.velocity = std::array::from_fn(|i| {
+                region.velocity[i] + refresh * (seen[i] - region.velocity[i])
+            });
         }
     }
 }
@@ -250,7 +327,8 @@ pub struct FullFrames<'a> {
     pub frames: u64,
 }
 
-/// A full frame that arrived: its number, how many lie between it and the one before, the flow from that, and its features.
+/// A full frame that arrived: its number, how many lie between it and the one before, the flow from
+/// that, and its features.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival<'a> {
     pub frame: u64,
@@ -275,11 +353,17 @@ impl Default for Padding {
 }
 
 impl Padding {
-    /// The region's window and the way it went since it was last updated, `frames` ago: what it left is seen for the first time. `None` once it left the frame.
+    /// The region's window and the way it went since it was last updated, `frames` ago: what it
+    /// left is seen for the first time. `None` once it left the frame.
     #[must_use]
     pub fn window(&self, patches: &PatchSet, velocity: [f32; 2], frames: f32) -> Option<Window> {
         let margin = |v: f32, frames: f32| (v.max(0.0) * frames).ceil() as usize;
-        let sides = |v: f32| [margin(v, frames).saturating_add(margin(-v, self.frames_ahead)), margin(-v, frames).saturating_add(margin(v, self.frames_ahead))];
+        let sides = |v: f32| {
+            [
+                margin(v, frames).saturating_add(margin(-v, self.frames_ahead)),
+                margin(-v, frames).saturating_add(margin(v, self.frames_ahead)),
+            ]
+        };
         let ([left, right], [above, below]) = (sides(velocity[0]), sides(velocity[1]));
         let padded = [above, below, left, right].map(|margin| margin.saturating_add(self.around));
         Some(patches.window()?.grown(patches.grid(), padded))
@@ -300,7 +384,8 @@ mod tests {
         let region = set(grid, Window { row: 10, col: 20, rows: 3, cols: 4 });
         let still = Padding::default().window(&region, [0.0, 0.0], 4.0);
         assert_eq!(still, Some(Window { row: 9, col: 19, rows: 5, cols: 6 }));
-        // Rightwards half a patch a frame, four frames since it was seen: two columns behind, one ahead.
+        // Rightwards half a patch a frame, four frames since it was seen: two columns behind, one
+        // ahead.
         let right = Padding::default().window(&region, [0.5, 0.0], 4.0);
         assert_eq!(right, Some(Window { row: 9, col: 17, rows: 5, cols: 9 }));
         let up = Padding::default().window(&region, [0.0, -0.3], 2.0);
@@ -313,10 +398,19 @@ mod tests {
     #[test]
     fn regions_follow_their_velocity_and_the_camera() {
         let grid = Grid::new(12, 20).expect("a grid");
-        let region = Region { id: 0, patches: set(grid, Window { row: 4, col: 5, rows: 3, cols: 4 }), velocity: [0.5, -0.25], frame: 0 };
-        assert_eq!(region.at(&PatchFlow::still(grid), 4.0), set(grid, Window { row: 3, col: 7, rows: 3, cols: 4 }));
+        let region = Region {
+            id: 0,
+            patches: set(grid, Window { row: 4, col: 5, rows: 3, cols: 4 }),
+            velocity: [0.5, -0.25],
+            frame: 0,
+        };
+        assert_eq!(
+            region.at(&PatchFlow::still(grid), 4.0),
+            set(grid, Window { row: 3, col: 7, rows: 3, cols: 4 })
+        );
         // The camera turns right: everything moves left by 3.
-        let flow = PatchFlow::of(grid, |patch| Some([grid.centre(patch)[0] + 3.0, grid.centre(patch)[1]]));
+        let flow =
+            PatchFlow::of(grid, |patch| Some([grid.centre(patch)[0] + 3.0, grid.centre(patch)[1]]));
         assert_eq!(region.at(&flow, 4.0), set(grid, Window { row: 3, col: 4, rows: 3, cols: 4 }));
         assert_eq!(region.at(&PatchFlow::still(grid), 100.0).count(), 0, "it left the frame");
     }
@@ -327,7 +421,11 @@ mod tests {
         let grid = Grid::new(8, 10).expect("a grid");
         let chosen = |tracking: Tracking, patches: Vec<usize>| tracking.chosen(grid, &patches);
         assert_eq!(chosen(tracking, (0..80).collect()), [0, 2, 22, 24, 44, 46], "one parity");
-        assert_eq!(chosen(tracking, vec![0, 1, 2, 3, 10, 12, 14]), [10, 12, 14, 0, 2], "the larger class first");
+        assert_eq!(
+            chosen(tracking, vec![0, 1, 2, 3, 10, 12, 14]),
+            [10, 12, 14, 0, 2],
+            "the larger class first"
+        );
         assert_eq!(chosen(tracking, vec![0, 1, 10, 11]), [0, 1, 10, 11]);
         assert_eq!(chosen(Tracking { most: 0, ..tracking }, (0..80).collect()), [0, 2]);
     }
@@ -338,13 +436,15 @@ mod tests {
         let grid = Grid::new(10, 16).expect("a grid");
         let width = 64;
         let mut random = crate::random::Random::new(2);
-        let background: Vec<f32> = (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
+        let background: Vec<f32> =
+            (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
         let block: Vec<f32> = (0..4 * 4 * width).map(|_| random.normal() as f32).collect();
         let frame = |col: usize| {
             let mut values = background.clone();
             for (row, offset) in (3..7).flat_map(|row| (0..4).map(move |offset| (row, offset))) {
                 let from = ((row - 3) * 4 + offset) * width;
-                values[grid.index(row, col + offset) * width..][..width].copy_from_slice(&block[from..from + width]);
+                values[grid.index(row, col + offset) * width..][..width]
+                    .copy_from_slice(&block[from..from + width]);
             }
             FeatureMap::from_values(Instructions::best(), grid, width, &values).expect("a map")
         };
@@ -355,13 +455,18 @@ mod tests {
             let [before, current] = cols.map(frame);
             let mut warped = crate::Warped::new(grid, width).expect("room");
             warped.warp(best, &before, &flow).expect("a warp");
-            let found = crate::identify(best, &warped, &current, crate::THRESHOLD).expect("patches");
-            let full = FullFrames { warped: &warped.features, current: &current, flow: &flow, frames: 4 };
+            let found =
+                crate::identify(best, &warped, &current, crate::THRESHOLD).expect("patches");
+            let full =
+                FullFrames { warped: &warped.features, current: &current, flow: &flow, frames: 4 };
             tracker.find(best, 4 * (number as u64 + 1), full, &found).expect("regions");
             let [region] = tracker.regions() else { panic!("{} regions", tracker.regions().len()) };
             let [x, y] = region.velocity;
             assert!((x - 0.5).abs() < 0.02 && y.abs() < 0.02, "{x} {y}");
-            assert_eq!(region.patches.window(), Some(Window { row: 3, col: cols[0], rows: 4, cols: 6 }));
+            assert_eq!(
+                region.patches.window(),
+                Some(Window { row: 3, col: cols[0], rows: 4, cols: 6 })
+            );
             ids.push(region.id);
         }
         assert_eq!(ids, [0, 0]);

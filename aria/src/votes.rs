@@ -1,10 +1,12 @@
-//! [`Votes`]: how well each displacement explains a whole region. One patch's best match is a whole number of patches away and often wrong, at edges and where
-//! little is to be seen; the similarities of all patches of a region, added up by displacement, have their peak where the region came from, and a parabola
-//! through the peak and its neighbours gives the fraction.
+//! [`Votes`]: how well each displacement explains a whole region. One patch's best match is a whole
+//! number of patches away and often wrong, at edges and where little is to be seen; the
+//! similarities of all patches of a region, added up by displacement, have their peak where the
+//! region came from, and a parabola through the peak and its neighbours gives the fraction.
 
 use crate::{Grid, Search, lanes::ROWS, matching::Sweep};
 
-/// What a displacement of one patch costs, in similarity of one patch; its square counts. So many patches overrule it easily, and a few do not go far by chance.
+/// What a displacement of one patch costs, in similarity of one patch; its square counts. So many
+/// patches overrule it easily, and a few do not go far by chance.
 const DOUBT: f32 = 0.1;
 
 /// The most that two patches can be similar, with what rounding adds.
@@ -14,8 +16,9 @@ const MOST: f32 = 1.001;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Votes {
     sweep: Sweep,
-    /// Sums of similarities, by where the earlier patch lies: rows from the farthest up, in each from the farthest left. Beyond both ends of a row there is
-    /// room that is never looked at, so that some neighbours can be added at once of which only a part is within the sweep.
+    /// Sums of similarities, by where the earlier patch lies: rows from the farthest up, in each
+    /// from the farthest left. Beyond both ends of a row there is room that is never looked at, so
+    /// that some neighbours can be added at once of which only a part is within the sweep.
     sums: Vec<f32>,
     /// How many were added up.
     counts: Vec<f32>,
@@ -53,20 +56,29 @@ impl Votes {
     pub(crate) fn count(&mut self, grid: Grid, patch: usize) {
         self.patches += 1.0;
         let (row, col) = grid.place(patch);
-        let Some(([top, bottom], [left, right])) = self.sweep.candidates(grid, row, col) else { return };
-        let (Some(first), Some(last)) = (self.index(offset(row, top), offset(col, left)), self.index(offset(row, bottom), offset(col, right))) else { return };
+        let Some(([top, bottom], [left, right])) = self.sweep.candidates(grid, row, col) else {
+            return;
+        };
+        let (Some(first), Some(last)) = (
+            self.index(offset(row, top), offset(col, left)),
+            self.index(offset(row, bottom), offset(col, right)),
+        ) else {
+            return;
+        };
         let length = last % self.stride + 1 - first % self.stride;
         for cells in self.counts[first..=last].chunks_mut(self.stride) {
             cells[..length].iter_mut().for_each(|count| *count += 1.0);
         }
     }
 
-    /// Similarities of a patch to neighbours of the sweep in a row, the first of which lies `rows` above it and `cols` to the left. One of them at least is
-    /// within the sweep.
+    /// Similarities of a patch to neighbours of the sweep in a row, the first of which lies `rows`
+    /// above it and `cols` to the left. One of them at least is within the sweep.
     #[inline(always)]
     pub(crate) fn add(&mut self, rows: isize, cols: isize, similarities: &[f32]) {
         let first = self.index(rows, cols);
-        if let Some(sums) = first.and_then(|first| self.sums.get_mut(first..first + similarities.len())) {
+        if let Some(sums) =
+            first.and_then(|first| self.sums.get_mut(first..first + similarities.len()))
+        {
             sums.iter_mut().zip(similarities).for_each(|(sum, similarity)| *sum += similarity);
         }
     }
@@ -74,31 +86,44 @@ impl Votes {
     #[inline(always)]
     fn index(&self, rows: isize, cols: isize) -> Option<usize> {
         let ([least, most], [_, farthest]) = (self.sweep.rows, self.sweep.cols);
-        let row = usize::try_from(most - rows).ok().filter(|_| rows >= least)? >> self.sweep.doublings;
-        let col = usize::try_from(farthest - cols + (ROOM << self.sweep.doublings) as isize).ok()? >> self.sweep.doublings;
+        let row =
+            usize::try_from(most - rows).ok().filter(|_| rows >= least)? >> self.sweep.doublings;
+        let col = usize::try_from(farthest - cols + (ROOM << self.sweep.doublings) as isize)
+            .ok()?
+            >> self.sweep.doublings;
         (col < self.stride).then(|| row * self.stride + col)
     }
 
-    /// Mean similarity, less what the displacement costs, at a displacement at which most of the region lay in the earlier frame.
+    /// Mean similarity, less what the displacement costs, at a displacement at which most of the
+    /// region lay in the earlier frame.
     fn mean(&self, [rows, cols]: [isize; 2]) -> Option<f32> {
         let here = self.index(rows, cols).filter(|_| self.sweep.has([rows, cols]))?;
         let count = self.counts[here];
         let far = (rows * rows + cols * cols) as f32;
-        (count > 0.0 && 2.0 * count >= self.patches).then(|| (self.sums[here] - DOUBT * far) / count)
+        (count > 0.0 && 2.0 * count >= self.patches)
+            .then(|| (self.sums[here] - DOUBT * far) / count)
     }
 
-    /// How many rows or columns away displacements can be whose mean is higher than this: farther ones cost more than they can be similar.
+    /// How many rows or columns away displacements can be whose mean is higher than this: farther
+    /// ones cost more than they can be similar.
     pub(crate) fn farthest(&self, mean: f32) -> usize {
         ((MOST - mean).max(0.0) * self.patches / DOUBT).sqrt() as usize
     }
 
-    /// The displacements (down and across) with the highest means, the highest first, the nearest among equals.
+    /// The displacements (down and across) with the highest means, the highest first, the nearest
+    /// among equals.
     pub(crate) fn peaks<const N: usize>(&self) -> [Option<Peak>; N] {
         let mut best: [Option<Peak>; N] = [None; N];
-        for place in self.sweep.down().flat_map(|rows| self.sweep.across().map(move |cols| [rows, cols])) {
+        for place in
+            self.sweep.down().flat_map(|rows| self.sweep.across().map(move |cols| [rows, cols]))
+        {
             let Some(mean) = self.mean(place) else { continue };
             let far = |[rows, cols]: [isize; 2]| rows * rows + cols * cols;
-            let below = |peak: &Option<Peak>| peak.is_none_or(|(most, other)| mean > most || (mean == most && far(place) < far(other)));
+            let below = |peak: &Option<Peak>| {
+                peak.is_none_or(|(most, other)| {
+                    mean > most || (mean == most && far(place) < far(other))
+                })
+            };
             if let Some(rank) = best.iter().position(below) {
                 best[rank..].rotate_right(1);
                 best[rank] = Some((mean, place));
@@ -107,7 +132,8 @@ impl Votes {
         best
     }
 
-    /// The displacement to the right and down that explains the region best, in patches, the nearest among equals; `None` without any vote.
+    /// The displacement to the right and down that explains the region best, in patches, the
+    /// nearest among equals; `None` without any vote.
     #[must_use]
     pub fn displacement(&self) -> Option<[f32; 2]> {
         let [best] = self.peaks();
@@ -127,7 +153,8 @@ pub(crate) fn offset(patch: usize, candidate: usize) -> isize {
     patch as isize - candidate as isize
 }
 
-/// Where a parabola through three values at -1, 0 and 1 has its peak, if the middle one is the highest.
+/// Where a parabola through three values at -1, 0 and 1 has its peak, if the middle one is the
+/// highest.
 fn fraction(before: Option<f32>, peak: f32, after: Option<f32>) -> f32 {
     let (Some(before), Some(after)) = (before, after) else { return 0.0 };
     let bend = before - 2.0 * peak + after;
@@ -157,7 +184,9 @@ mod tests {
         let mut votes = Votes::new(grid, Search::Within(3));
         assert_eq!(votes.displacement(), None);
         for _ in 0..400 {
-            vote(&mut votes, grid, |rows, cols| 1.0 - 0.05 * ((cols as f32 - 1.3).powi(2) + (rows as f32 + 0.6).powi(2)));
+            vote(&mut votes, grid, |rows, cols| {
+                1.0 - 0.05 * ((cols as f32 - 1.3).powi(2) + (rows as f32 + 0.6).powi(2))
+            });
         }
         // Out of reach.
         votes.add(9, 0, &[1e6]);
@@ -172,7 +201,9 @@ mod tests {
         let moved = |patches: usize| {
             let grid = Grid::new(19, 19).expect("a grid");
             let mut votes = Votes::new(grid, Search::Within(8));
-            (0..patches).for_each(|_| vote(&mut votes, grid, |rows, cols| if (rows, cols) == (0, 6) { 0.9 } else { 0.7 }));
+            (0..patches).for_each(|_| {
+                vote(&mut votes, grid, |rows, cols| if (rows, cols) == (0, 6) { 0.9 } else { 0.7 })
+            });
             votes.displacement()
         };
         assert_eq!(moved(2), Some([0.0, 0.0]));
@@ -188,9 +219,20 @@ mod tests {
             let farthest = votes.farthest(mean) as isize;
             let better = |place: [isize; 2]| votes.mean(place).is_some_and(|found| found > mean);
             let beyond = |[rows, cols]: [isize; 2]| rows.abs() > farthest || cols.abs() > farthest;
-            let places = || votes.sweep().down().flat_map(|rows| votes.sweep().across().map(move |cols| [rows, cols]));
-            assert!(places().filter(|place| beyond(*place)).all(|place| !better(place)), "{patches} {mean}");
-            assert!(farthest > 8 || farthest == 0 || better([farthest, 0]), "{patches} {mean}: no farther than needed");
+            let places = || {
+                votes
+                    .sweep()
+                    .down()
+                    .flat_map(|rows| votes.sweep().across().map(move |cols| [rows, cols]))
+            };
+            assert!(
+                places().filter(|place| beyond(*place)).all(|place| !better(place)),
+                "{patches} {mean}"
+            );
+            assert!(
+                farthest > 8 || farthest == 0 || better([farthest, 0]),
+                "{patches} {mean}: no farther than needed"
+            );
         }
     }
 
@@ -202,6 +244,10 @@ mod tests {
         votes.count(grid, grid.index(0, 0));
         assert_eq!(votes.counts.iter().sum::<f32>(), 30.0);
         assert!(votes.mean([0, 0]).is_some() && votes.mean([-4, -5]).is_some());
-        assert!(votes.mean([1, 0]).is_none() && votes.mean([0, 1]).is_none() && votes.mean([-5, 0]).is_none());
+        assert!(
+            votes.mean([1, 0]).is_none()
+                && votes.mean([0, 1]).is_none()
+                && votes.mean([-5, 0]).is_none()
+        );
     }
 }

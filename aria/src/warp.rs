@@ -1,4 +1,5 @@
-//! [`Warped`]: features of an earlier frame where the current one would show them (section 4.3.1): bilinear between the four patches around the flow's source.
+//! [`Warped`]: features of an earlier frame where the current one would show them (section 4.3.1):
+//! bilinear between the four patches around the flow's source.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
@@ -7,7 +8,8 @@ use crate::{
     whole::{Candidates, Origin, Whole, inverse_of, scale},
 };
 
-/// Features moved along a flow, and the patches that the earlier frame did not show: they hold what was nearest to them.
+/// Features moved along a flow, and the patches that the earlier frame did not show: they hold what
+/// was nearest to them.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Warped {
@@ -23,7 +25,8 @@ pub(crate) struct Sample {
     pub weights: [f32; 4],
 }
 
-/// What each patch is made of: the upper left of four patches, and how far it is from there to the one on the right and to the one below.
+/// What each patch is made of: the upper left of four patches, and how far it is from there to the
+/// one on the right and to the one below.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Samples {
     grid: Grid,
@@ -39,7 +42,8 @@ pub(crate) struct Warp<'a> {
     pub samples: &'a Samples,
 }
 
-/// Patches that something else will be put on, and those of them that are made nevertheless, as whole numbers.
+/// Patches that something else will be put on, and those of them that are made nevertheless, as
+/// whole numbers.
 pub(crate) struct Covered<'a> {
     pub patches: &'a PatchSet,
     pub made: &'a PatchSet,
@@ -52,14 +56,23 @@ impl Warped {
     /// # Errors
     /// When `width` is 0.
     pub fn new(grid: Grid, width: usize) -> Result<Self, AriaError> {
-        Ok(Self { features: FeatureMap::new(grid, width)?, unseen: PatchSet::new(grid), samples: Samples::still(grid) })
+        Ok(Self {
+            features: FeatureMap::new(grid, width)?,
+            unseen: PatchSet::new(grid),
+            samples: Samples::still(grid),
+        })
     }
 
     /// Moves `source` along `flow` into this room; no memory is allocated.
     ///
     /// # Errors
     /// When shapes differ.
-    pub fn warp(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+    pub fn warp(
+        &mut self,
+        instructions: Instructions,
+        source: &FeatureMap,
+        flow: &PatchFlow,
+    ) -> Result<(), AriaError> {
         self.aim(instructions, source, flow)?;
         self.blend(instructions, source, None);
         Ok(())
@@ -69,13 +82,23 @@ impl Warped {
     ///
     /// # Errors
     /// When shapes differ.
-    pub(crate) fn aim(&mut self, instructions: Instructions, source: &FeatureMap, flow: &PatchFlow) -> Result<(), AriaError> {
+    pub(crate) fn aim(
+        &mut self,
+        instructions: Instructions,
+        source: &FeatureMap,
+        flow: &PatchFlow,
+    ) -> Result<(), AriaError> {
         self.features.same_shape(source)?;
         self.samples.aim(instructions, flow, &mut self.unseen)
     }
 
     /// Moves `source` there. What is covered stays as it was here.
-    pub(crate) fn blend(&mut self, instructions: Instructions, source: &FeatureMap, covered: Option<Covered>) {
+    pub(crate) fn blend(
+        &mut self,
+        instructions: Instructions,
+        source: &FeatureMap,
+        covered: Option<Covered>,
+    ) {
         let (values, norms) = self.features.parts_mut();
         blend_rows(instructions, Warp { source, samples: &self.samples }, values, norms, covered);
     }
@@ -86,7 +109,8 @@ impl Warped {
     }
 }
 
-/// Features moved along a flow as whole numbers, and the patches that the earlier frame did not show.
+/// Features moved along a flow as whole numbers, and the patches that the earlier frame did not
+/// show.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WarpedWhole {
     pub whole: Whole,
@@ -97,11 +121,15 @@ pub(crate) struct WarpedWhole {
 impl WarpedWhole {
     /// Room for features of a shape.
     pub fn new(grid: Grid, width: usize) -> Self {
-        Self { whole: Whole::new(grid, width), unseen: PatchSet::new(grid), samples: Samples::still(grid) }
+        Self {
+            whole: Whole::new(grid, width),
+            unseen: PatchSet::new(grid),
+            samples: Samples::still(grid),
+        }
     }
 
-    /// Moves `source` along `flow` into this room, in one pass with the lengths of the features of `current`, and cosine similarities of what comes out with the
-    /// same patches of that.
+    /// Moves `source` along `flow` into this room, in one pass with the lengths of the features of
+    /// `current`, and cosine similarities of what comes out with the same patches of that.
     ///
     /// # Errors
     /// When shapes differ, and when a value of `current` is not finite.
@@ -121,7 +149,14 @@ impl WarpedWhole {
         let (out, inverses) = self.whole.parts_mut();
         let (others, norms) = current.parts_mut();
         let compared = Compared { others, norms, similarities };
-        blend_rows_compared(instructions, Warp { source, samples: &self.samples }, out, stride, inverses, compared);
+        blend_rows_compared(
+            instructions,
+            Warp { source, samples: &self.samples },
+            out,
+            stride,
+            inverses,
+            compared,
+        );
         current.finite()
     }
 
@@ -135,17 +170,31 @@ impl Samples {
     /// Each patch is made of itself.
     fn still(grid: Grid) -> Self {
         let patches = grid.patches();
-        Self { grid, corners: (0..patches as u32).collect(), across: vec![0.0; patches], down: vec![0.0; patches] }
+        Self {
+            grid,
+            corners: (0..patches as u32).collect(),
+            across: vec![0.0; patches],
+            down: vec![0.0; patches],
+        }
     }
 
     /// Where a flow comes from, and where it comes from outside.
     ///
     /// # Errors
     /// When the flow has another shape.
-    fn aim(&mut self, instructions: Instructions, flow: &PatchFlow, unseen: &mut PatchSet) -> Result<(), AriaError> {
+    fn aim(
+        &mut self,
+        instructions: Instructions,
+        flow: &PatchFlow,
+        unseen: &mut PatchSet,
+    ) -> Result<(), AriaError> {
         let (grid, points) = (self.grid, flow.sources());
         if flow.grid() != grid {
-            return Err(AriaError::Shapes { what: "flow and features", left: flow.grid().to_string(), right: grid.to_string() });
+            return Err(AriaError::Shapes {
+                what: "flow and features",
+                left: flow.grid().to_string(),
+                right: grid.to_string(),
+            });
         }
         unseen.refill(|patch| !grid.holds(points[patch]));
         take_apart(instructions, self, points);
@@ -155,11 +204,21 @@ impl Samples {
     /// What a patch is made of; none of one that the grid lacks.
     #[inline(always)]
     fn get(&self, patch: usize) -> Option<Sample> {
-        let (corner, across, down) = (*self.corners.get(patch)?, *self.across.get(patch)?, *self.down.get(patch)?);
+        let (corner, across, down) =
+            (*self.corners.get(patch)?, *self.across.get(patch)?, *self.down.get(patch)?);
         let (cols, last) = (self.grid.cols() as u32, self.grid.patches() as u32 - 1);
         // What lies beyond the last row or column counts nothing: any other may stand for it.
-        let patches = [corner, corner + 1, corner + cols, corner + cols + 1].map(|patch| patch.min(last));
-        Some(Sample { patches, weights: [(1.0 - down) * (1.0 - across), (1.0 - down) * across, down * (1.0 - across), down * across] })
+        let patches =
+            [corner, corner + 1, corner + cols, corner + cols + 1].map(|patch| patch.min(last));
+        Some(Sample {
+            patches,
+            weights: [
+                (1.0 - down) * (1.0 - across),
+                (1.0 - down) * across,
+                down * (1.0 - across),
+                down * across,
+            ],
+        })
     }
 }
 
@@ -168,7 +227,10 @@ vectorised!(fn take_apart(samples: &mut Samples, points: &[[f32; 2]]) = take_apa
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn take_apart_each<L: Lanes>(Samples { grid, corners, across, down }: &mut Samples, points: &[[f32; 2]]) {
+unsafe fn take_apart_each<L: Lanes>(
+    Samples { grid, corners, across, down }: &mut Samples,
+    points: &[[f32; 2]],
+) {
     let (rows, cols) = (grid.rows() as f32, grid.cols() as f32);
     for (((corner, across), down), [x, y]) in corners.iter_mut().zip(across).zip(down).zip(points) {
         let within = |x: f32, sides: f32| (x - 0.5).max(0.0).min(sides - 1.0);
@@ -204,8 +266,14 @@ impl Sample {
     pub fn around(grid: Grid, [x, y]: [f32; 2]) -> Self {
         let (left, right, across) = between(x, grid.cols());
         let (top, bottom, down) = between(y, grid.rows());
-        let patches = [(top, left), (top, right), (bottom, left), (bottom, right)].map(|(row, col)| grid.index(row, col) as u32);
-        let weights = [(1.0 - down) * (1.0 - across), (1.0 - down) * across, down * (1.0 - across), down * across];
+        let patches = [(top, left), (top, right), (bottom, left), (bottom, right)]
+            .map(|(row, col)| grid.index(row, col) as u32);
+        let weights = [
+            (1.0 - down) * (1.0 - across),
+            (1.0 - down) * across,
+            down * (1.0 - across),
+            down * across,
+        ];
         Self { patches, weights }
     }
 
@@ -247,17 +315,32 @@ impl Sample {
     /// The most that what is made of them can be long.
     #[inline(always)]
     fn longest(&self, source: &FeatureMap) -> f32 {
-        self.patches.iter().zip(self.weights).map(|(patch, weight)| weight * source.norms()[*patch as usize]).sum()
+        self.patches
+            .iter()
+            .zip(self.weights)
+            .map(|(patch, weight)| weight * source.norms()[*patch as usize])
+            .sum()
     }
 
-    /// What is made of them as whole numbers. Returns its length, its inner product with `other`, and the squared length of that.
+    /// What is made of them as whole numbers. Returns its length, its inner product with `other`,
+    /// and the squared length of that.
     ///
     /// # Safety
     /// As [`Lanes`].
     #[inline(always)]
-    unsafe fn round<L: Lanes>(&self, source: &FeatureMap, ahead: &[f32], out: &mut [i16], other: Option<&[f32]>) -> [f32; 3] {
+    unsafe fn round<L: Lanes>(
+        &self,
+        source: &FeatureMap,
+        ahead: &[f32],
+        out: &mut [i16],
+        other: Option<&[f32]>,
+    ) -> [f32; 3] {
         let (by, _) = scale(self.longest(source));
-        let scaled = Blend { rows: self.rows(source), weights: self.weights.map(|weight| weight * by), ahead };
+        let scaled = Blend {
+            rows: self.rows(source),
+            weights: self.weights.map(|weight| weight * by),
+            ahead,
+        };
         // SAFETY: as for this function.
         let [square, product, other] = unsafe { blend_rounded::<L>(scaled, out, other) };
         [square.sqrt(), product, other]
@@ -267,11 +350,20 @@ impl Sample {
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each<L: Lanes>(warp: Warp, out: &mut [f32], norms: &mut [f32], mut covered: Option<Covered>) {
+unsafe fn blend_each<L: Lanes>(
+    warp: Warp,
+    out: &mut [f32],
+    norms: &mut [f32],
+    mut covered: Option<Covered>,
+) {
     let Warp { source, samples } = warp;
     for (number, (out, norm)) in out.chunks_exact_mut(source.width()).zip(norms).enumerate() {
-        let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else { break };
-        if let Some(Covered { made, whole, .. }) = covered.as_mut().filter(|covered| covered.patches.contains(number)) {
+        let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else {
+            break;
+        };
+        if let Some(Covered { made, whole, .. }) =
+            covered.as_mut().filter(|covered| covered.patches.contains(number))
+        {
             if made.contains(number) {
                 // SAFETY: as for this function.
                 whole.fill(number, |out| unsafe { sample.round::<L>(source, ahead, out, None)[0] });
@@ -287,14 +379,28 @@ unsafe fn blend_each<L: Lanes>(warp: Warp, out: &mut [f32], norms: &mut [f32], m
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn blend_each_compared<L: Lanes>(warp: Warp, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) {
+unsafe fn blend_each_compared<L: Lanes>(
+    warp: Warp,
+    out: &mut [i16],
+    stride: usize,
+    inverses: &mut [f32],
+    compared: Compared,
+) {
     let Warp { source, samples } = warp;
-    let others = compared.others.chunks_exact(source.width()).zip(compared.norms.iter_mut().zip(compared.similarities));
+    let others = compared
+        .others
+        .chunks_exact(source.width())
+        .zip(compared.norms.iter_mut().zip(compared.similarities));
     let blended = out.chunks_exact_mut(stride).zip(inverses);
-    for (number, ((out, inverse), (other, (other_norm, similarity)))) in blended.zip(others).enumerate() {
-        let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else { break };
+    for (number, ((out, inverse), (other, (other_norm, similarity)))) in
+        blended.zip(others).enumerate()
+    {
+        let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else {
+            break;
+        };
         // SAFETY: as for this function.
-        let [norm, product, other_square] = unsafe { sample.round::<L>(source, ahead, out, Some(other)) };
+        let [norm, product, other_square] =
+            unsafe { sample.round::<L>(source, ahead, out, Some(other)) };
         *inverse = inverse_of(norm);
         *other_norm = other_square.sqrt();
         *similarity = cosine(product, norm, *other_norm);
@@ -311,10 +417,14 @@ mod tests {
         let grid = Grid::new(6, 9).expect("a grid");
         let mut random = Random::new(3);
         for width in [5, 16, 40, 384] {
-            let values: Vec<f32> = (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
-            let flow = PatchFlow::of(grid, |_| Some([random.between(-1.0, 10.0) as f32, random.between(-1.0, 7.0) as f32]));
+            let values: Vec<f32> =
+                (0..grid.patches() * width).map(|_| random.normal() as f32).collect();
+            let flow = PatchFlow::of(grid, |_| {
+                Some([random.between(-1.0, 10.0) as f32, random.between(-1.0, 7.0) as f32])
+            });
             for instructions in Instructions::available() {
-                let map = FeatureMap::from_values(instructions, grid, width, &values).expect("a map");
+                let map =
+                    FeatureMap::from_values(instructions, grid, width, &values).expect("a map");
                 let mut warped = Warped::new(grid, width).expect("room");
                 warped.warp(instructions, &map, &flow).expect("a warp");
                 for (patch, point) in flow.sources().iter().enumerate() {
@@ -322,9 +432,14 @@ mod tests {
                     let y = (point[1] - 0.5).clamp(0.0, 5.0);
                     let mut squares = 0.0;
                     for feature in 0..width {
-                        let at = |row: f32, col: f32| map.row(grid.index(row as usize, col as usize))[feature];
-                        let along = |row: f32| at(row, x.floor()) * (1.0 - x.fract()) + at(row, x.ceil()) * x.fract();
-                        let expected = along(y.floor()) * (1.0 - y.fract()) + along(y.ceil()) * y.fract();
+                        let at = |row: f32, col: f32| {
+                            map.row(grid.index(row as usize, col as usize))[feature]
+                        };
+                        let along = |row: f32| {
+                            at(row, x.floor()) * (1.0 - x.fract()) + at(row, x.ceil()) * x.fract()
+                        };
+                        let expected =
+                            along(y.floor()) * (1.0 - y.fract()) + along(y.ceil()) * y.fract();
                         assert!((warped.features.row(patch)[feature] - expected).abs() < 1e-5);
                         squares += expected * expected;
                     }
@@ -340,35 +455,68 @@ mod tests {
         let grid = Grid::new(5, 8).expect("a grid");
         let mut random = Random::new(4);
         for width in [7, 48, 384] {
-            let mut values = || -> Vec<f32> { (0..grid.patches() * width).map(|_| random.normal() as f32).collect() };
+            let mut values = || -> Vec<f32> {
+                (0..grid.patches() * width).map(|_| random.normal() as f32).collect()
+            };
             let (before, mut now) = (values(), values());
-            let flow = PatchFlow::of(grid, |_| Some([random.between(-1.0, 9.0) as f32, random.between(-1.0, 6.0) as f32]));
+            let flow = PatchFlow::of(grid, |_| {
+                Some([random.between(-1.0, 9.0) as f32, random.between(-1.0, 6.0) as f32])
+            });
             for instructions in Instructions::available() {
-                let map = |values: &[f32]| FeatureMap::from_values(instructions, grid, width, values).expect("a map");
+                let map = |values: &[f32]| {
+                    FeatureMap::from_values(instructions, grid, width, values).expect("a map")
+                };
                 let (source, current) = (map(&before), map(&now));
-                let (mut alone, mut together) = (Warped::new(grid, width).expect("room"), WarpedWhole::new(grid, width));
+                let (mut alone, mut together) =
+                    (Warped::new(grid, width).expect("room"), WarpedWhole::new(grid, width));
                 let mut taken = FeatureMap::new(grid, width).expect("room");
                 taken.exchange(&mut now.clone()).expect("values");
                 let (mut similarities, mut expected) = (Vec::new(), Vec::new());
                 alone.warp(instructions, &source, &flow).expect("a warp");
-                together.warp_compared(instructions, &source, &flow, &mut taken, &mut similarities).expect("a warp");
-                alone.features.similarities(instructions, &current, &mut expected).expect("similarities");
+                together
+                    .warp_compared(instructions, &source, &flow, &mut taken, &mut similarities)
+                    .expect("a warp");
+                alone
+                    .features
+                    .similarities(instructions, &current, &mut expected)
+                    .expect("similarities");
                 assert_eq!((&together.unseen, taken.values()), (&alone.unseen, current.values()));
-                let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < crate::TOLERANCE * b.abs().max(1.0));
+                let near = |a: &[f32], b: &[f32]| {
+                    a.iter()
+                        .zip(b)
+                        .all(|(a, b)| (a - b).abs() < crate::TOLERANCE * b.abs().max(1.0))
+                };
                 assert!(near(taken.norms(), current.norms()) && near(&similarities, &expected));
                 for patch in 0..grid.patches() {
                     let norm = alone.features.norms()[patch];
-                    let whole = together.whole.row(patch).iter().map(|value| f32::from(*value) * together.whole.inverse(patch) * norm);
-                    let off = whole.zip(alone.features.row(patch)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    let whole = together
+                        .whole
+                        .row(patch)
+                        .iter()
+                        .map(|value| f32::from(*value) * together.whole.inverse(patch) * norm);
+                    let off = whole
+                        .zip(alone.features.row(patch))
+                        .map(|(a, b)| (a - b).abs())
+                        .fold(0.0, f32::max);
                     assert!(off < 1e-4 * norm, "{width} {patch}: {off}");
                 }
             }
             now[3 * width] = f32::INFINITY;
-            let (best, source) = (Instructions::best(), FeatureMap::from_values(Instructions::best(), grid, width, &before).expect("a map"));
-            let (mut warped, mut taken) = (WarpedWhole::new(grid, width), FeatureMap::new(grid, width).expect("room"));
-            assert!(matches!(taken.exchange(&mut now[1..].to_vec()), Err(AriaError::Values { .. })));
+            let (best, source) = (
+                Instructions::best(),
+                FeatureMap::from_values(Instructions::best(), grid, width, &before).expect("a map"),
+            );
+            let (mut warped, mut taken) =
+                (WarpedWhole::new(grid, width), FeatureMap::new(grid, width).expect("room"));
+            assert!(matches!(
+                taken.exchange(&mut now[1..].to_vec()),
+                Err(AriaError::Values { .. })
+            ));
             taken.exchange(&mut now).expect("values");
-            assert_eq!(warped.warp_compared(best, &source, &flow, &mut taken, &mut Vec::new()), Err(AriaError::NotFinite { patch: 3 }));
+            assert_eq!(
+                warped.warp_compared(best, &source, &flow, &mut taken, &mut Vec::new()),
+                Err(AriaError::NotFinite { patch: 3 })
+            );
         }
     }
 
@@ -376,15 +524,29 @@ mod tests {
     fn samples_of_a_flow_are_those_of_its_points() {
         let grid = Grid::new(7, 11).expect("a grid");
         let mut random = Random::new(5);
-        let flow = PatchFlow::of(grid, |patch| (patch % 10 > 0).then(|| [random.between(-2.0, 13.0) as f32, random.between(-2.0, 9.0) as f32]));
+        let flow = PatchFlow::of(grid, |patch| {
+            (patch % 10 > 0)
+                .then(|| [random.between(-2.0, 13.0) as f32, random.between(-2.0, 9.0) as f32])
+        });
         for instructions in Instructions::available() {
             let (mut samples, mut unseen) = (Samples::still(grid), PatchSet::new(grid));
             samples.aim(instructions, &flow, &mut unseen).expect("a flow");
             for (patch, point) in flow.sources().iter().enumerate() {
-                let (sample, expected) = (samples.get(patch).expect("a sample"), Sample::around(grid, *point));
-                assert_eq!((sample.weights, unseen.contains(patch)), (expected.weights, !grid.holds(*point)));
-                let counting = sample.weights.iter().zip(sample.patches.iter().zip(expected.patches)).filter(|(weight, _)| **weight > 0.0);
-                assert!(counting.clone().count() > 0 && counting.clone().all(|(_, (a, b))| *a == b), "{point:?}");
+                let (sample, expected) =
+                    (samples.get(patch).expect("a sample"), Sample::around(grid, *point));
+                assert_eq!(
+                    (sample.weights, unseen.contains(patch)),
+                    (expected.weights, !grid.holds(*point))
+                );
+                let counting = sample
+                    .weights
+                    .iter()
+                    .zip(sample.patches.iter().zip(expected.patches))
+                    .filter(|(weight, _)| **weight > 0.0);
+                assert!(
+                    counting.clone().count() > 0 && counting.clone().all(|(_, (a, b))| *a == b),
+                    "{point:?}"
+                );
             }
             assert!(samples.get(grid.patches()).is_none());
         }
@@ -400,6 +562,8 @@ mod tests {
         warped.warp(best, &map, &PatchFlow::still(grid)).expect("a warp");
         assert_eq!(warped.features.values(), map.values());
         assert_eq!(warped.unseen.count(), 0);
-        assert!(warped.warp(best, &map, &PatchFlow::still(Grid::new(3, 3).expect("a grid"))).is_err());
+        assert!(
+            warped.warp(best, &map, &PatchFlow::still(Grid::new(3, 3).expect("a grid"))).is_err()
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! [`Whole`]: features as whole numbers of 16 bits, for searches: half as much to load as of f32, and twice as many products at once. Every row has its own scale, as
-//! long as there is room for, so that cosines err by some 1e-5.
+//! [`Whole`]: features as whole numbers of 16 bits, for searches: half as much to load as of f32,
+//! and twice as many products at once. Every row has its own scale, as long as there is room for,
+//! so that cosines err by some 1e-5.
 
 use crate::{
     FeatureMap, Grid, Instructions, PatchSet,
@@ -8,7 +9,8 @@ use crate::{
     warp::Warp,
 };
 
-/// The length of a row of whole numbers. Sums of products of two rows fit into 32 bits then, with what rounding adds.
+/// The length of a row of whole numbers. Sums of products of two rows fit into 32 bits then, with
+/// what rounding adds.
 pub(crate) const LONGEST: f32 = 32_000.0;
 
 /// One row of whole numbers per patch; some may not be there yet.
@@ -25,7 +27,12 @@ impl Whole {
     /// Room; no row is there.
     pub fn new(grid: Grid, width: usize) -> Self {
         let stride = stride(width);
-        Self { stride, values: Aligned::zeros(grid.patches() * stride), inverses: vec![0.0; grid.patches()], there: PatchSet::new(grid) }
+        Self {
+            stride,
+            values: Aligned::zeros(grid.patches() * stride),
+            inverses: vec![0.0; grid.patches()],
+            there: PatchSet::new(grid),
+        }
     }
 
     /// The patches.
@@ -66,7 +73,8 @@ impl Whole {
     /// Has the row of a patch made by what returns its length.
     #[inline(always)]
     pub fn fill(&mut self, patch: usize, make: impl FnOnce(&mut [i16]) -> f32) {
-        self.inverses[patch] = inverse_of(make(&mut self.values[patch * self.stride..][..self.stride]));
+        self.inverses[patch] =
+            inverse_of(make(&mut self.values[patch * self.stride..][..self.stride]));
         self.there.insert(patch);
     }
 
@@ -88,7 +96,8 @@ fn stride(width: usize) -> usize {
     width.next_multiple_of(WHOLE)
 }
 
-/// What features of a length are multiplied with, and one over the length that results: both 0 for none.
+/// What features of a length are multiplied with, and one over the length that results: both 0 for
+/// none.
 #[inline(always)]
 pub(crate) fn scale(norm: f32) -> (f32, f32) {
     if norm > 0.0 { (LONGEST / norm, 1.0 / LONGEST) } else { (0.0, 0.0) }
@@ -154,7 +163,9 @@ impl<'a> Candidates<'a> {
         unsafe {
             match self.origin.of(patch) {
                 Origin::Warp(warp) => warp.make::<L>(patch, self.whole),
-                Origin::Features(features) | Origin::Mixed { features, .. } => self.whole.put::<L>(patch, features.row(patch), features.norms()[patch]),
+                Origin::Features(features) | Origin::Mixed { features, .. } => {
+                    self.whole.put::<L>(patch, features.row(patch), features.norms()[patch])
+                }
             }
         }
     }
@@ -181,8 +192,13 @@ impl<'a> Candidates<'a> {
         self.whole
     }
 
-    /// Cosine similarities of features to those of their patches here, given patches, features and the length of these. The rows of the patches are there afterwards.
-    pub fn similarities(&mut self, instructions: Instructions, others: &[(usize, &[f32], f32)]) -> Vec<f32> {
+    /// Cosine similarities of features to those of their patches here, given patches, features and
+    /// the length of these. The rows of the patches are there afterwards.
+    pub fn similarities(
+        &mut self,
+        instructions: Instructions,
+        others: &[(usize, &[f32], f32)],
+    ) -> Vec<f32> {
         let mut similarities = vec![0.0; others.len()];
         compare(instructions, self, others, &mut similarities);
         similarities
@@ -204,7 +220,11 @@ vectorised!(fn compare(candidates: &mut Candidates, others: &[(usize, &[f32], f3
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn compare_each<L: Lanes>(candidates: &mut Candidates, others: &[(usize, &[f32], f32)], out: &mut [f32]) {
+unsafe fn compare_each<L: Lanes>(
+    candidates: &mut Candidates,
+    others: &[(usize, &[f32], f32)],
+    out: &mut [f32],
+) {
     let mut rounded = vec![0; candidates.whole.stride];
     for ((patch, features, norm), out) in others.iter().zip(out) {
         let (by, inverse) = scale(*norm);
@@ -229,7 +249,8 @@ impl Selection {
     /// From features of one width and their lengths.
     pub fn of(instructions: Instructions, rows: &[(&[f32], f32)]) -> Self {
         let stride = rows.first().map_or(0, |(row, _)| stride(row.len()));
-        let (mut values, scales) = (vec![0; rows.len() * stride], rows.iter().map(|(_, norm)| scale(*norm)));
+        let (mut values, scales) =
+            (vec![0; rows.len() * stride], rows.iter().map(|(_, norm)| scale(*norm)));
         round_all(instructions, rows, &mut values, stride);
         Self { stride, values, inverses: scales.map(|(_, inverse)| inverse).collect() }
     }

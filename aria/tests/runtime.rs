@@ -1,5 +1,6 @@
-//! An application in a rendered scene: full frames arrive an interval late, one cycle runs in every frame, and what goes to the decoder is compared with the
-//! features that an encoder of full frames would have given for the current one.
+//! An application in a rendered scene: full frames arrive an interval late, one cycle runs in every
+//! frame, and what goes to the decoder is compared with the features that an encoder of full frames
+//! would have given for the current one.
 
 use vitempo_aria::{
     AriaError, CameraFlow, FeatureMap, Grid, Instructions, PatchSet, Runtime, Settings, Structure,
@@ -9,7 +10,8 @@ use vitempo_aria::{
 const WIDTH: usize = 128;
 const INTERVAL: u64 = 4;
 
-/// 1 - cosine similarity to the truth over the patches that moved since the full frame, and over the rest: sums and counts.
+/// 1 - cosine similarity to the truth over the patches that moved since the full frame, and over
+/// the rest: sums and counts.
 #[derive(Debug, Default)]
 struct Error {
     moving: f64,
@@ -21,7 +23,9 @@ struct Error {
 impl Error {
     fn count(&mut self, given: &FeatureMap, real: &FeatureMap, moving: &PatchSet) {
         let mut similarities = Vec::new();
-        given.similarities(Instructions::best(), real, &mut similarities).expect("maps of one shape");
+        given
+            .similarities(Instructions::best(), real, &mut similarities)
+            .expect("maps of one shape");
         for (patch, similarity) in similarities.iter().enumerate() {
             let error = f64::from(1.0 - similarity);
             if moving.contains(patch) {
@@ -35,11 +39,15 @@ impl Error {
     }
 
     fn means(&self) -> [f64; 2] {
-        [self.moving / self.moving_patches.max(1) as f64, self.rest / self.rest_patches.max(1) as f64]
+        [
+            self.moving / self.moving_patches.max(1) as f64,
+            self.rest / self.rest_patches.max(1) as f64,
+        ]
     }
 }
 
-/// Runs 40 frames with so many cycles in each; the region encoder sees what a full one would. Also what one would have without warping.
+/// Runs 40 frames with so many cycles in each; the region encoder sees what a full one would. Also
+/// what one would have without warping.
 fn run(kind: Kind, cycles: usize) -> [Error; 2] {
     let grid = Grid::new(17, 23).expect("a grid");
     let scene = Scene::new(kind, 21, grid, 8).expect("a scene");
@@ -49,7 +57,13 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
     let frames: Vec<_> = (0..40)
         .map(|frame| {
             let picture = scene.picture(frame);
-            let features = FeatureMap::from_values(Instructions::best(), grid, WIDTH, &encoder.encode(scene.camera(), &picture)).expect("features");
+            let features = FeatureMap::from_values(
+                Instructions::best(),
+                grid,
+                WIDTH,
+                &encoder.encode(scene.camera(), &picture),
+            )
+            .expect("features");
             (picture, features)
         })
         .collect();
@@ -58,8 +72,12 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
         let (picture, real) = &frames[frame as usize];
         if frame % INTERVAL == 0 && frame >= INTERVAL {
             let (full, features) = &frames[(frame - INTERVAL) as usize];
-            runtime.full_frame(full.frame, &full.pose, &mut features.values().to_vec()).expect("a full frame");
-            runtime.estimator_mut().set_structure(Structure::Depth(scene.camera().depths_of_patches(full)));
+            runtime
+                .full_frame(full.frame, &full.pose, &mut features.values().to_vec())
+                .expect("a full frame");
+            runtime
+                .estimator_mut()
+                .set_structure(Structure::Depth(scene.camera().depths_of_patches(full)));
         }
         if frame < 3 * INTERVAL {
             continue;
@@ -67,7 +85,11 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
         let plan = runtime.frame(frame, &picture.pose, cycles).expect("a plan");
         assert!(plan.cycles.len() <= cycles);
         for cycle in &plan.cycles {
-            let window: Vec<f32> = cycle.window.places().flat_map(|(row, col)| real.row(grid.index(row, col)).to_vec()).collect();
+            let window: Vec<f32> = cycle
+                .window
+                .places()
+                .flat_map(|(row, col)| real.row(grid.index(row, col)).to_vec())
+                .collect();
             runtime.update(cycle, &window).expect("an update");
         }
         let (full, features) = &frames[(frame - frame % INTERVAL - INTERVAL) as usize];
@@ -75,7 +97,12 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
         aligned.count(runtime.aligned(), real, &truth.moving);
         stale.count(features, real, &truth.moving);
     }
-    println!("{:>12}, {cycles} cycles: {:.4?} aligned, {:.4?} as they were (moving, rest)", kind.name(), aligned.means(), stale.means());
+    println!(
+        "{:>12}, {cycles} cycles: {:.4?} aligned, {:.4?} as they were (moving, rest)",
+        kind.name(),
+        aligned.means(),
+        stale.means()
+    );
     [aligned, stale]
 }
 
@@ -95,14 +122,21 @@ fn cycles_lower_the_error_where_things_move_and_warping_elsewhere() {
 #[test]
 fn what_comes_in_the_wrong_order_or_shape_is_an_error() {
     let grid = Grid::new(5, 6).expect("a grid");
-    let flow = CameraFlow::new(vitempo_aria::Intrinsics::with_field_of_view(grid, 1.0).expect("a lens"), Structure::Distant);
-    let mut runtime = Runtime::new(Settings::new(grid, 8, [3, 3]), flow.clone()).expect("a runtime");
+    let flow = CameraFlow::new(
+        vitempo_aria::Intrinsics::with_field_of_view(grid, 1.0).expect("a lens"),
+        Structure::Distant,
+    );
+    let mut runtime =
+        Runtime::new(Settings::new(grid, 8, [3, 3]), flow.clone()).expect("a runtime");
     let pose = vitempo_aria::Pose::default();
     let mut features = vec![1.0; 30 * 8];
     assert_eq!(runtime.frame(0, &pose, 1), Err(AriaError::NoFullFrame));
     runtime.full_frame(5, &pose, &mut features).expect("the first");
     assert!(matches!(runtime.full_frame(5, &pose, &mut features), Err(AriaError::Order { .. })));
-    assert!(matches!(runtime.full_frame(6, &pose, &mut features[1..].to_vec()), Err(AriaError::Values { .. })));
+    assert!(matches!(
+        runtime.full_frame(6, &pose, &mut features[1..].to_vec()),
+        Err(AriaError::Values { .. })
+    ));
     let mut rubbish = vec![f32::NAN; 30 * 8];
     assert_eq!(runtime.full_frame(6, &pose, &mut rubbish), Err(AriaError::NotFinite { patch: 0 }));
     assert!(rubbish.iter().all(|value| value.is_nan()), "what was refused is the caller's");

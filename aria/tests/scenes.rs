@@ -1,8 +1,10 @@
-//! Identification, tracking and warping in rendered scenes, against the truth and against what one would do without them.
+//! Identification, tracking and warping in rendered scenes, against the truth and against what one
+//! would do without them.
 //!
-//! Scenes of four kinds, two seeds each; 17 x 23 patches of 14 pixels; features of the stand-in encoder. The seeds are others than those
-//! that the prior on displacements was chosen with. Bounds are looser than what comes out, and would
-//! not hold for a runtime that found nothing, found everything, or left regions and features where they were.
+//! Scenes of four kinds, two seeds each; 17 x 23 patches of 14 pixels; features of the stand-in
+//! encoder. The seeds are others than those that the prior on displacements was chosen with. Bounds
+//! are looser than what comes out, and would not hold for a runtime that found nothing, found
+//! everything, or left regions and features where they were.
 
 use vitempo_aria::{
     CameraFlow, FlowEstimator, Grid, Instructions, PatchFlow, Structure, THRESHOLD, Warped,
@@ -16,11 +18,16 @@ fn judged(kind: Kind) -> Vec<Judgement> {
     let grid = Grid::of_image(238, 322, 14).expect("a grid");
     let encoder = StandIn::new(WIDTH, 1);
     let scenes = [31, 32].map(|seed| Scene::new(kind, seed, grid, 14).expect("a scene"));
-    let judgements: Vec<Judgement> = scenes.iter().map(|scene| judge(scene, &encoder, 9, 4, THRESHOLD).expect("figures")).collect();
+    let judgements: Vec<Judgement> = scenes
+        .iter()
+        .map(|scene| judge(scene, &encoder, 9, 4, THRESHOLD).expect("figures"))
+        .collect();
     for (judgement, seed) in judgements.iter().zip([31, 32]) {
-        let Judgement { dynamic, regions, blocks, tracking, tracking_by_means, warping } = judgement;
+        let Judgement { dynamic, regions, blocks, tracking, tracking_by_means, warping } =
+            judgement;
         println!(
-            "{:>12} {seed}: dynamic {:.2}/{:.2}, regions {:.2}/{:.2}, blocks {:.2}/{:.2} (precision/recall, {} moved); tracking {:.2} (means {:.2}) of {:.2} patches \
+            "{:>12} {seed}: dynamic {:.2}/{:.2}, regions {:.2}/{:.2}, blocks {:.2}/{:.2} \
+            (precision/recall, {} moved); tracking {:.2} (means {:.2}) of {:.2} patches \
              ({}); warping {:.4} none, {:.4} distant, {:.4} depth ({})",
             kind.name(),
             dynamic.precision(),
@@ -48,8 +55,14 @@ fn hold(judgements: &[Judgement]) {
     for Judgement { dynamic, regions, tracking, tracking_by_means, warping, .. } in judgements {
         assert!(dynamic.precision() > 0.5 && dynamic.recall() > 0.45, "equation (1)");
         assert!(regions.recall() > dynamic.recall() + 0.05 && regions.precision() > 0.4, "hulls");
-        assert!(tracking.positions > 20 && tracking.tracked() < 0.75 * tracking.still(), "tracking against standing still");
-        assert!(tracking.tracked() < 0.9 * tracking_by_means.tracked(), "tracking against means of matches");
+        assert!(
+            tracking.positions > 20 && tracking.tracked() < 0.75 * tracking.still(),
+            "tracking against standing still"
+        );
+        assert!(
+            tracking.tracked() < 0.9 * tracking_by_means.tracked(),
+            "tracking against means of matches"
+        );
         assert!(warping.depth() <= warping.unwarped(), "warping");
     }
 }
@@ -65,8 +78,13 @@ fn slow() {
 fn fast() {
     let judgements = judged(Kind::Fast);
     hold(&judgements);
-    assert!(judgements.iter().all(|j| j.regions.recall() > 0.85 && j.regions.recall() > j.blocks.recall()));
-    assert!(judgements.iter().all(|j| j.warping.depth() < 0.95 * j.warping.distant() && j.warping.distant() < 0.6 * j.warping.unwarped()));
+    assert!(
+        judgements
+            .iter()
+            .all(|j| j.regions.recall() > 0.85 && j.regions.recall() > j.blocks.recall())
+    );
+    assert!(judgements.iter().all(|j| j.warping.depth() < 0.95 * j.warping.distant()
+        && j.warping.distant() < 0.6 * j.warping.unwarped()));
 }
 
 /// Many things that move: block matching does about as well.
@@ -74,7 +92,9 @@ fn fast() {
 fn crowded() {
     let judgements = judged(Kind::Crowded);
     hold(&judgements);
-    assert!(judgements.iter().all(|j| j.regions.f1() > 0.7 && j.regions.f1() > j.blocks.f1() - 0.12));
+    assert!(
+        judgements.iter().all(|j| j.regions.f1() > 0.7 && j.regions.f1() > j.blocks.f1() - 0.12)
+    );
 }
 
 #[test]
@@ -85,7 +105,8 @@ fn abrupt_turns() {
     assert!(judgements.iter().all(|j| j.warping.distant() < 0.3 * j.warping.unwarped()));
 }
 
-/// Trained on scenes of a kind, tried on others of that kind: 1 - cosine similarity of warped features, over all patches that were in view.
+/// Trained on scenes of a kind, tried on others of that kind: 1 - cosine similarity of warped
+/// features, over all patches that were in view.
 #[test]
 fn learned_flow() {
     let grid = Grid::of_image(136, 184, 8).expect("a grid");
@@ -93,13 +114,17 @@ fn learned_flow() {
     let scene = |seed: u64| Scene::new(Kind::Fast, seed, grid, 8).expect("a scene");
     let pairs = |seeds: std::ops::Range<u64>| -> Vec<Pair> {
         let of = |seed: u64| (0..6).map(move |n| (seed, 17 * n));
-        seeds.flat_map(of).map(|(seed, from)| scene(seed).pair(&encoder, from, from + 4).expect("a pair")).collect()
+        seeds
+            .flat_map(of)
+            .map(|(seed, from)| scene(seed).pair(&encoder, from, from + 4).expect("a pair"))
+            .collect()
     };
     let (known, new) = (pairs(100..120), pairs(200..205));
     let intrinsics = scene(100).camera().intrinsics;
     let learned = Training::default().train(intrinsics, &known).expect("a flow");
     let distant = CameraFlow::new(intrinsics, Structure::Distant);
-    let [learned, distant, unwarped] = [Some(&learned as &dyn FlowEstimator), Some(&distant), None].map(|flow| error(&new, flow));
+    let [learned, distant, unwarped] =
+        [Some(&learned as &dyn FlowEstimator), Some(&distant), None].map(|flow| error(&new, flow));
     println!("learned {learned:.4}, distant {distant:.4}, unwarped {unwarped:.4}");
     assert!(learned < distant && distant < unwarped);
 }
@@ -108,11 +133,17 @@ fn error(pairs: &[Pair], flow: Option<&dyn FlowEstimator>) -> f64 {
     let (mut sum, mut count) = (0.0, 0);
     for pair in pairs {
         let grid = pair.before.grid();
-        let flow = flow.map_or_else(|| PatchFlow::still(grid), |flow| flow.flow(&pair.before, &pair.motion).expect("a flow"));
+        let flow = flow.map_or_else(
+            || PatchFlow::still(grid),
+            |flow| flow.flow(&pair.before, &pair.motion).expect("a flow"),
+        );
         let mut warped = Warped::new(grid, pair.before.width()).expect("room");
         let mut similarities = Vec::new();
         warped.warp(Instructions::best(), &pair.before, &flow).expect("a warp");
-        warped.features.similarities(Instructions::best(), &pair.now, &mut similarities).expect("similarities");
+        warped
+            .features
+            .similarities(Instructions::best(), &pair.now, &mut similarities)
+            .expect("similarities");
         for patch in (0..grid.patches()).filter(|patch| !warped.unseen.contains(*patch)) {
             sum += f64::from(1.0 - similarities[patch]);
             count += 1;
@@ -121,8 +152,9 @@ fn error(pairs: &[Pair], flow: Option<&dyn FlowEstimator>) -> f64 {
     sum / f64::from(count)
 }
 
-/// Depth and labels of the stand-in model in all kinds of scenes: a full frame every fourth frame, one cycle in each. Sizes
-/// are to the frame as in the plans for the paper's phone: block matching leaves ARIA-base time for smaller regions.
+/// Depth and labels of the stand-in model in all kinds of scenes: a full frame every fourth frame,
+/// one cycle in each. Sizes are to the frame as in the plans for the paper's phone: block matching
+/// leaves ARIA-base time for smaller regions.
 #[test]
 fn the_whole() {
     let grid = Grid::new(17, 23).expect("a grid");
@@ -139,11 +171,25 @@ fn the_whole() {
     let mut all = vec![Score::default(); ways.len()];
     for kind in Kind::ALL {
         let scene = Scene::new(kind, 41, grid, 6).expect("a scene");
-        all.iter_mut().zip(whole(&scene, &model, 32, &ways).expect("scores")).for_each(|(all, score)| all.add(&score));
+        all.iter_mut()
+            .zip(whole(&scene, &model, 32, &ways).expect("scores"))
+            .for_each(|(all, score)| all.add(&score));
     }
-    ways.iter().zip(&all).for_each(|(way, score)| println!("{way:?}: depth RMSE {:.3} m, label mIoU {:.3}", score.depth_rmse_m(), score.label_miou()));
-    let [low, middle, fresh, stale, base, aria, more] = all[..] else { panic!("{} scores", all.len()) };
-    let better = |a: Score, b: Score| a.depth_rmse_m() < b.depth_rmse_m() && a.label_miou() > b.label_miou();
+    ways.iter().zip(&all).for_each(|(way, score)| {
+        println!(
+            "{way:?}: depth RMSE {:.3} m, label mIoU {:.3}",
+            score.depth_rmse_m(),
+            score.label_miou()
+        )
+    });
+    let [low, middle, fresh, stale, base, aria, more] = all[..] else {
+        panic!("{} scores", all.len())
+    };
+    let better =
+        |a: Score, b: Score| a.depth_rmse_m() < b.depth_rmse_m() && a.label_miou() > b.label_miou();
     assert!(better(fresh, middle) && better(middle, low), "error against resolution");
-    assert!(better(aria, stale) && better(aria, base) && better(more, aria) && better(fresh, more), "the parts of the runtime");
+    assert!(
+        better(aria, stale) && better(aria, base) && better(more, aria) && better(fresh, more),
+        "the parts of the runtime"
+    );
 }

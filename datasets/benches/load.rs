@@ -1,13 +1,15 @@
-//! How long reading and writing a dataset takes, against reading the bytes of its files: 300 models x 150 operators x 2 rounds x 20 samples.
+//! How long reading and writing a dataset takes, against reading the bytes of its files: 300 models
+//! x 150 operators x 2 rounds x 20 samples.
 //!
-//! Run with `cargo bench -p vitempo-datasets`. Prints times of this machine; the ratios are what can be compared.
+//! Run with `cargo bench -p vitempo-datasets`. Prints times of this machine; the ratios are what
+//! can be compared.
 #![allow(clippy::unwrap_used)]
 
 use std::{collections::BTreeMap, fs, time::Instant};
 use vitempo_datasets::{Dataset, Store, Tolerances, validate};
 use vitempo_graph::{
-    Attributes, Environment, Graph, Measurement, ModelIdentity, ModelProfile, Node, OpKind, Origin, Precision, Processor, Protocol, Samples, Status,
-    TensorSpec, Value, ValueId, ValueSource,
+    Attributes, Environment, Graph, Measurement, ModelIdentity, ModelProfile, Node, OpKind, Origin,
+    Precision, Processor, Protocol, Samples, Status, TensorSpec, Value, ValueId, ValueSource,
 };
 
 const MODELS: usize = 300;
@@ -16,24 +18,49 @@ const ROUNDS: usize = 2;
 const REPEATS: usize = 20;
 
 fn graph(index: usize) -> Graph {
-    let mut values = vec![Value { name: "input".into(), tensor: Some(TensorSpec::f32([1, 8, 32, 32])), source: ValueSource::Input }];
+    let mut values = vec![Value {
+        name: "input".into(),
+        tensor: Some(TensorSpec::f32([1, 8, 32, 32])),
+        source: ValueSource::Input,
+    }];
     let mut nodes = Vec::new();
     for i in 0..OPERATORS {
         let input = ValueId(values.len() as u32 - 1);
         let weight = TensorSpec::f32([8 + index % 40, 8 + i / 3, 3, 3]);
-        values.push(Value { name: format!("/blocks.{i}/conv/weight"), tensor: Some(weight), source: ValueSource::Constant(None) });
+        values.push(Value {
+            name: format!("/blocks.{i}/conv/weight"),
+            tensor: Some(weight),
+            source: ValueSource::Constant(None),
+        });
         let output = TensorSpec::f32([1, 8 + index % 40, 32, 32]);
-        values.push(Value { name: format!("/blocks.{i}/conv/Conv_output_0"), tensor: Some(output), source: ValueSource::Node(i as u32) });
-        let attributes = Attributes::new().with_ints("kernel_shape", [3, 3]).with_ints("strides", [1, 1]).with_ints("pads", [1, 1, 1, 1]).with_int("group", 1);
+        values.push(Value {
+            name: format!("/blocks.{i}/conv/Conv_output_0"),
+            tensor: Some(output),
+            source: ValueSource::Node(i as u32),
+        });
+        let attributes = Attributes::new()
+            .with_ints("kernel_shape", [3, 3])
+            .with_ints("strides", [1, 1])
+            .with_ints("pads", [1, 1, 1, 1])
+            .with_int("group", 1);
         let last = values.len() as u32 - 1;
-        nodes.push(Node::new(format!("/blocks.{i}/conv/Conv"), OpKind::Conv, attributes, &values, vec![input, ValueId(last - 1)], vec![ValueId(last)]));
+        nodes.push(Node::new(
+            format!("/blocks.{i}/conv/Conv"),
+            OpKind::Conv,
+            attributes,
+            &values,
+            vec![input, ValueId(last - 1)],
+            vec![ValueId(last)],
+        ));
     }
     let last = ValueId(values.len() as u32 - 1);
     Graph::new(format!("model_{index:04}"), values, nodes, vec![ValueId(0)], vec![last]).unwrap()
 }
 
 fn samples(seed: u64) -> Samples {
-    let wall_ns: Vec<u64> = (0..REPEATS as u64).map(|r| 200_000 + (seed * 2_654_435_761 + r * 40_503) % 30_000).collect();
+    let wall_ns: Vec<u64> = (0..REPEATS as u64)
+        .map(|r| 200_000 + (seed * 2_654_435_761 + r * 40_503) % 30_000)
+        .collect();
     Samples { cpu_ns: wall_ns.iter().map(|t| t - t % 977).collect(), wall_ns }
 }
 
@@ -118,7 +145,14 @@ fn main() {
     for table in vitempo_datasets::table_names() {
         println!("{table:<34} {:>8.1} KiB", size(&format!("{table}.parquet")) as f64 / 1024.0);
     }
-    let bytes = || fs::read_dir(folder.path()).unwrap().flatten().filter_map(|e| fs::read(e.path()).ok()).map(|b| b.len()).sum::<usize>();
+    let bytes = || {
+        fs::read_dir(folder.path())
+            .unwrap()
+            .flatten()
+            .filter_map(|e| fs::read(e.path()).ok())
+            .map(|b| b.len())
+            .sum::<usize>()
+    };
     timed("read the bytes of all files", bytes);
     let dataset = timed("load from the tables", || Dataset::load(folder.path()).unwrap());
     timed("validate", || validate(folder.path(), &Tolerances::default()).unwrap());

@@ -1,4 +1,5 @@
-//! Joins the rows of all tables into visits: [`Assembly`], and [`Known`], which refuses what contradicts itself.
+//! Joins the rows of all tables into visits: [`Assembly`], and [`Known`], which refuses what
+//! contradicts itself.
 
 use crate::{
     Dataset, DatasetError, VisitKey, Warning, parquet,
@@ -31,23 +32,45 @@ impl Tables {
     pub(crate) fn read(folder: &Path) -> Result<Self, DatasetError> {
         Ok(Self {
             visits: model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, folder)?)?,
-            operator_visits: OperatorVisits::new(parquet::read(&operator_measurements::SCHEMA, folder)?)?,
+            operator_visits: OperatorVisits::new(parquet::read(
+                &operator_measurements::SCHEMA,
+                folder,
+            )?)?,
             models: models::rows(&parquet::read(&models::SCHEMA, folder)?)?,
             operators: operators::rows(&parquet::read(&operators::SCHEMA, folder)?)?,
             environments: environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?,
         })
     }
 
-    /// The visits of the environments that are wanted, what they refer to, and the models of these other architectures.
-    pub(crate) fn read_environment(folder: &Path, wanted: &dyn Fn(&str) -> bool, others: &HashSet<&str>) -> Result<Self, DatasetError> {
-        let visits = parquet::read_where(&model_measurements::SCHEMA, folder, ("environment_id", wanted))?;
-        let operators = parquet::read_where(&operator_measurements::SCHEMA, folder, ("environment_id", wanted))?;
-        let architectures: HashSet<&str> = visits.distinct("architecture").iter().map(AsRef::as_ref).collect();
+    /// The visits of the environments that are wanted, what they refer to, and the models of these
+    /// other architectures.
+    pub(crate) fn read_environment(
+        folder: &Path,
+        wanted: &dyn Fn(&str) -> bool,
+        others: &HashSet<&str>,
+    ) -> Result<Self, DatasetError> {
+        let visits =
+            parquet::read_where(&model_measurements::SCHEMA, folder, ("environment_id", wanted))?;
+        let operators = parquet::read_where(
+            &operator_measurements::SCHEMA,
+            folder,
+            ("environment_id", wanted),
+        )?;
+        let architectures: HashSet<&str> =
+            visits.distinct("architecture").iter().map(AsRef::as_ref).collect();
         let op_ids: HashSet<&str> = operators.distinct("op_id").iter().map(AsRef::as_ref).collect();
         Ok(Self {
             visits: model_measurements::rows(&visits)?,
-            models: models::rows(&parquet::read_where(&models::SCHEMA, folder, ("architecture", &|a| architectures.contains(a) || others.contains(a)))?)?,
-            operators: operators::rows(&parquet::read_where(&operators::SCHEMA, folder, ("op_id", &|id| op_ids.contains(id)))?)?,
+            models: models::rows(&parquet::read_where(
+                &models::SCHEMA,
+                folder,
+                ("architecture", &|a| architectures.contains(a) || others.contains(a)),
+            )?)?,
+            operators: operators::rows(&parquet::read_where(
+                &operators::SCHEMA,
+                folder,
+                ("op_id", &|id| op_ids.contains(id)),
+            )?)?,
             environments: environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?,
             operator_visits: OperatorVisits::new(operators)?,
         })
@@ -85,10 +108,17 @@ impl Known {
         DatasetError::Conflict { path: self.folder.clone(), what: what.to_string() }
     }
 
-    pub(crate) fn add_model(&mut self, dataset: &mut Dataset, identity: ModelIdentity, graph: Option<Graph>) -> Result<(), DatasetError> {
+    pub(crate) fn add_model(
+        &mut self,
+        dataset: &mut Dataset,
+        identity: ModelIdentity,
+        graph: Option<Graph>,
+    ) -> Result<(), DatasetError> {
         match self.models.entry((identity.architecture.clone(), identity.name.clone())) {
             hash_map::Entry::Occupied(known) if *known.get() != identity => {
-                return Err(self.conflict(format!("model `{}` ({})", identity.name, identity.architecture)));
+                return Err(
+                    self.conflict(format!("model `{}` ({})", identity.name, identity.architecture))
+                );
             }
             hash_map::Entry::Occupied(_) => {}
             hash_map::Entry::Vacant(place) => {
@@ -102,11 +132,18 @@ impl Known {
         Ok(())
     }
 
-    pub(crate) fn add_visit(&mut self, dataset: &mut Dataset, profile: ModelProfile) -> Result<(), DatasetError> {
+    pub(crate) fn add_visit(
+        &mut self,
+        dataset: &mut Dataset,
+        profile: ModelProfile,
+    ) -> Result<(), DatasetError> {
         match self.visits.entry(VisitKey::from(&profile)) {
             hash_map::Entry::Occupied(known) => match dataset.profiles.get(*known.get()) {
                 Some(same) if *same == profile => Ok(()),
-                _ => Err(DatasetError::Conflict { path: self.folder.clone(), what: known.key().to_string() }),
+                _ => Err(DatasetError::Conflict {
+                    path: self.folder.clone(),
+                    what: known.key().to_string(),
+                }),
             },
             hash_map::Entry::Vacant(place) => {
                 place.insert(dataset.profiles.len());
@@ -129,18 +166,30 @@ pub(crate) struct Assembly {
 
 impl Assembly {
     /// The visits and models to go through, and what joins them.
-    pub(crate) fn new(folder: &Path, tables: Tables) -> Result<(Vec<VisitRow>, Vec<ModelRow>, Self), DatasetError> {
+    pub(crate) fn new(
+        folder: &Path,
+        tables: Tables,
+    ) -> Result<(Vec<VisitRow>, Vec<ModelRow>, Self), DatasetError> {
         let mut places = HashMap::new();
         for (place, visit) in tables.operator_visits.visits.iter().enumerate() {
             if places.insert(visit.key.clone(), place).is_some() {
                 let path = folder.join(operator_measurements::SCHEMA.file_name());
                 let reason = format!("{} is in two places of the table", visit.key);
-                return Err(DatasetError::Row { path, row: visit.first, column: "round".to_owned(), reason });
+                return Err(DatasetError::Row {
+                    path,
+                    row: visit.first,
+                    column: "round".to_owned(),
+                    reason,
+                });
             }
         }
         let assembly = Self {
             folder: folder.to_owned(),
-            environments: tables.environments.into_iter().map(|row| ((row.id, row.variant), row.environment)).collect(),
+            environments: tables
+                .environments
+                .into_iter()
+                .map(|row| ((row.id, row.variant), row.environment))
+                .collect(),
             operators: tables.operators.into_iter().map(|row| (row.op_id, row.op)).collect(),
             rows: tables.operator_visits,
             places,
@@ -148,23 +197,43 @@ impl Assembly {
         Ok((tables.visits, tables.models, assembly))
     }
 
-    pub(crate) fn profile(&mut self, row: VisitRow, known: &Known) -> Result<ModelProfile, DatasetError> {
+    pub(crate) fn profile(
+        &mut self,
+        row: VisitRow,
+        known: &Known,
+    ) -> Result<ModelProfile, DatasetError> {
         let broken = |column: &str, reason: String| DatasetError::Row {
             path: self.folder.join(model_measurements::SCHEMA.file_name()),
             row: row.number,
             column: column.to_owned(),
             reason,
         };
-        let environment = self.environments.get(&(row.key.environment_id.clone(), row.environment_variant.clone()));
-        let environment = environment.cloned().ok_or_else(|| broken("environment_id", "environments.parquet has no such environment".to_owned()))?;
-        let model = known.models.get(&(row.key.architecture.clone(), row.key.model.clone())).cloned();
-        let model = model.ok_or_else(|| broken("model", "models.parquet has no such model".to_owned()))?;
+        let environment = self
+            .environments
+            .get(&(row.key.environment_id.clone(), row.environment_variant.clone()));
+        let environment = environment.cloned().ok_or_else(|| {
+            broken("environment_id", "environments.parquet has no such environment".to_owned())
+        })?;
+        let model =
+            known.models.get(&(row.key.architecture.clone(), row.key.model.clone())).cloned();
+        let model =
+            model.ok_or_else(|| broken("model", "models.parquet has no such model".to_owned()))?;
         let place = self.places.get(&row.key).copied();
-        let found = place.and_then(|place| self.rows.visits.get(place)).map_or(0, |visit| visit.len());
+        let found =
+            place.and_then(|place| self.rows.visits.get(place)).map_or(0, |visit| visit.len());
         if found as u64 != row.operators {
-            return Err(broken("operators", format!("{} has {found} rows in operator_measurements.parquet, not {}", row.key, row.operators)));
+            return Err(broken(
+                "operators",
+                format!(
+                    "{} has {found} rows in operator_measurements.parquet, not {}",
+                    row.key, row.operators
+                ),
+            ));
         }
-        let operators = place.map(|place| self.measurements(place, row.origin)).transpose()?.unwrap_or_default();
+        let operators = place
+            .map(|place| self.measurements(place, row.origin))
+            .transpose()?
+            .unwrap_or_default();
         self.places.remove(&row.key);
         Ok(ModelProfile {
             model,
@@ -191,15 +260,22 @@ impl Assembly {
         let path = || self.folder.join(operator_measurements::SCHEMA.file_name());
         let mut measurements = Vec::with_capacity(visit.len());
         for (position, row) in self.rows.rows(visit).enumerate() {
-            let broken =
-                |column: &str, reason: &str| DatasetError::Row { path: path(), row: row.number(), column: column.to_owned(), reason: reason.to_owned() };
+            let broken = |column: &str, reason: &str| DatasetError::Row {
+                path: path(),
+                row: row.number(),
+                column: column.to_owned(),
+                reason: reason.to_owned(),
+            };
             if row.position() != position as u64 {
                 return Err(broken("position", "rows of this visit are missing or out of order"));
             }
             if row.origin()? != origin {
                 return Err(broken("origin", "it is not that of its visit"));
             }
-            let op = self.operators.get(row.op_id()).ok_or_else(|| broken("op_id", "operators.parquet has no such operator"))?;
+            let op = self
+                .operators
+                .get(row.op_id())
+                .ok_or_else(|| broken("op_id", "operators.parquet has no such operator"))?;
             measurements.push(row.measurement(Arc::clone(op))?);
         }
         Ok(measurements)
@@ -207,7 +283,13 @@ impl Assembly {
 
     pub(crate) fn report_orphans(self, dataset: &mut Dataset, known: &Known) {
         let path = self.folder.join(operator_measurements::SCHEMA.file_name());
-        let orphans = self.rows.visits.iter().filter(|visit| self.places.contains_key(&visit.key) && !known.visits.contains_key(&visit.key));
-        dataset.warnings.extend(orphans.map(|visit| Warning::Orphans { path: path.clone(), row: visit.first, rows: visit.len() }));
+        let orphans = self.rows.visits.iter().filter(|visit| {
+            self.places.contains_key(&visit.key) && !known.visits.contains_key(&visit.key)
+        });
+        dataset.warnings.extend(orphans.map(|visit| Warning::Orphans {
+            path: path.clone(),
+            row: visit.first,
+            rows: visit.len(),
+        }));
     }
 }

@@ -176,26 +176,55 @@ impl Table {
     }
 
     /// An error about one cell.
-    pub(crate) fn row_error(&self, row: usize, column: &str, reason: impl Into<String>) -> DatasetError {
-        DatasetError::Row { path: self.path.clone(), row: self.number(row), column: column.to_owned(), reason: reason.into() }
+    pub(crate) fn row_error(
+        &self,
+        row: usize,
+        column: &str,
+        reason: impl Into<String>,
+    ) -> DatasetError {
+        DatasetError::Row {
+            path: self.path.clone(),
+            row: self.number(row),
+            column: column.to_owned(),
+            reason: reason.into(),
+        }
     }
 
     /// A cell that holds JSON.
-    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<T, DatasetError> {
-        serde_json::from_str(self.text(name, row)).map_err(|e| self.row_error(row, name, e.to_string()))
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        row: usize,
+    ) -> Result<T, DatasetError> {
+        serde_json::from_str(self.text(name, row))
+            .map_err(|e| self.row_error(row, name, e.to_string()))
     }
 
     /// A cell that holds one of serde's plain names, e.g. `measured`.
-    pub(crate) fn name<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<T, DatasetError> {
+    pub(crate) fn name<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        row: usize,
+    ) -> Result<T, DatasetError> {
         self.named(name, row, self.text(name, row))
     }
 
     /// The same of a cell that may be null.
-    pub(crate) fn optional_name<T: serde::de::DeserializeOwned>(&self, name: &str, row: usize) -> Result<Option<T>, DatasetError> {
+    pub(crate) fn optional_name<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        row: usize,
+    ) -> Result<Option<T>, DatasetError> {
         self.optional_text(name, row).map(|text| self.named(name, row, text)).transpose()
     }
 
-    fn named<T: serde::de::DeserializeOwned>(&self, column: &str, row: usize, text: &str) -> Result<T, DatasetError> {
-        serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|e| self.row_error(row, column, e.to_string()))
+    fn named<T: serde::de::DeserializeOwned>(
+        &self,
+        column: &str,
+        row: usize,
+        text: &str,
+    ) -> Result<T, DatasetError> {
+        serde_json::from_value(serde_json::Value::String(text.to_owned()))
+            .map_err(|e| self.row_error(row, column, e.to_string()))
     }
 }

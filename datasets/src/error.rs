@@ -1,4 +1,5 @@
-//! [`DatasetError`]: what can be wrong with a dataset, in which file and row, and what to do about it.
+//! [`DatasetError`]: what can be wrong with a dataset, in which file and row, and what to do about
+//! it.
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -10,17 +11,24 @@ pub enum DatasetError {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{path} is not a dataset: {reason}")]
     NotADataset { path: PathBuf, reason: String },
-    #[error("{path} has schema version {found}, this vitempo understands version {understood}: {advice}")]
+    #[error(
+        "{path} has schema version {found}, this vitempo understands version {understood}: {advice}"
+    )]
     Version { path: PathBuf, found: u64, understood: u64, advice: &'static str },
     #[error("{path} is missing; restore it, or measure again into another folder")]
     MissingTable { path: PathBuf },
     #[error("{path} is not a table of a vitempo dataset: {reason}")]
     Foreign { path: PathBuf, reason: String },
-    #[error("{path} is damaged: {reason}; restore it from a copy, or measure again into another folder")]
+    #[error(
+        "{path} is damaged: {reason}; restore it from a copy, or measure again into another folder"
+    )]
     Damaged { path: PathBuf, reason: String },
     #[error("{path}, row {row}, column `{column}`: {reason}")]
     Row { path: PathBuf, row: usize, column: String, reason: String },
-    #[error("{path}, line {line}: {reason}; this visit cannot be read, remove the line to go on without it")]
+    #[error(
+        "{path}, line {line}: {reason}; this visit cannot be read, remove the line to go on \
+        without it"
+    )]
     Journal { path: PathBuf, line: usize, reason: String },
     #[error("{path} is being written by process {pid}; wait for it, or choose another folder")]
     Locked { path: PathBuf, pid: String },
@@ -28,7 +36,10 @@ pub enum DatasetError {
     Conflict { path: PathBuf, what: String },
     #[error("{what} cannot be stored: {reason}")]
     Unstorable { what: String, reason: String },
-    #[error("{path} has no successful measurement ({failed} failed); run `vitempo profile` into it first")]
+    #[error(
+        "{path} has no successful measurement ({failed} failed); run `vitempo profile` into it \
+        first"
+    )]
     Empty { path: PathBuf, failed: usize },
     #[error("cannot split {path}: {reason}")]
     Split { path: PathBuf, reason: String },

@@ -1,4 +1,5 @@
-//! [`export`]: one table, journal included, as CSV or JSON for other programs. Lists are separated by spaces in CSV and are arrays in JSON.
+//! [`export`]: one table, journal included, as CSV or JSON for other programs. Lists are separated
+//! by spaces in CSV and are arrays in JSON.
 
 use crate::{
     Dataset, DatasetError,
@@ -24,14 +25,24 @@ pub enum ExportFormat {
 /// Writes one table to `out`.
 ///
 /// # Errors
-/// [`DatasetError::NoSuchTable`]; as [`Dataset::load`]; [`DatasetError::Io`] when `out` cannot be written.
-pub fn export(folder: &Path, table: &str, format: ExportFormat, out: &mut dyn Write) -> Result<(), DatasetError> {
-    let unknown = || DatasetError::NoSuchTable { name: table.to_owned(), known: table_names().join(", ") };
+/// [`DatasetError::NoSuchTable`]; as [`Dataset::load`]; [`DatasetError::Io`] when `out` cannot be
+/// written.
+pub fn export(
+    folder: &Path,
+    table: &str,
+    format: ExportFormat,
+    out: &mut dyn Write,
+) -> Result<(), DatasetError> {
+    let unknown =
+        || DatasetError::NoSuchTable { name: table.to_owned(), known: table_names().join(", ") };
     if !table_names().contains(&table) {
         return Err(unknown());
     }
     let dataset = Dataset::load(folder)?;
-    let found = tables_of(folder, &dataset)?.into_iter().find(|t| t.schema.name == table).ok_or_else(unknown)?;
+    let found = tables_of(folder, &dataset)?
+        .into_iter()
+        .find(|t| t.schema.name == table)
+        .ok_or_else(unknown)?;
     let written = match format {
         ExportFormat::Csv => write_csv(&found, out),
         ExportFormat::Json => write_json(&found, out),
@@ -43,7 +54,8 @@ fn write_csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let names: Vec<&str> = table.schema.columns.iter().map(|(name, _)| *name).collect();
     writeln!(out, "{}", names.join(","))?;
     for row in 0..table.rows() {
-        let fields: Vec<String> = table.columns.iter().map(|column| csv_field(column, row)).collect();
+        let fields: Vec<String> =
+            table.columns.iter().map(|column| csv_field(column, row)).collect();
         writeln!(out, "{}", fields.join(","))?;
     }
     Ok(())
@@ -51,19 +63,29 @@ fn write_csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 fn csv_field(column: &Column, row: usize) -> String {
     let text = match column {
-        Column::Text(values) | Column::OptionalText(values) => values.get(row).map(|text| text.to_string()).unwrap_or_default(),
+        Column::Text(values) | Column::OptionalText(values) => {
+            values.get(row).map(|text| text.to_string()).unwrap_or_default()
+        }
         Column::Integer(values) => values[row].to_string(),
         Column::OptionalInteger(values) => values[row].map(|v| v.to_string()).unwrap_or_default(),
-        Column::IntegerList(lists) => lists.get(row).iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+        Column::IntegerList(lists) => {
+            lists.get(row).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+        }
     };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
 }
 
 fn write_json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"[")?;
     for row in 0..table.rows() {
         let cells = table.schema.columns.iter().zip(&table.columns);
-        let object: Map<String, Value> = cells.map(|((name, _), column)| ((*name).to_owned(), json_value(column, row))).collect();
+        let object: Map<String, Value> = cells
+            .map(|((name, _), column)| ((*name).to_owned(), json_value(column, row)))
+            .collect();
         out.write_all(if row == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &object)?;
     }
@@ -72,7 +94,9 @@ fn write_json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 fn json_value(column: &Column, row: usize) -> Value {
     match column {
-        Column::Text(values) | Column::OptionalText(values) => values.get(row).map(|text| text.to_string()).into(),
+        Column::Text(values) | Column::OptionalText(values) => {
+            values.get(row).map(|text| text.to_string()).into()
+        }
         Column::Integer(values) => values[row].into(),
         Column::OptionalInteger(values) => values[row].into(),
         Column::IntegerList(lists) => lists.get(row).to_vec().into(),
@@ -96,12 +120,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (profiles, _) = stored(folder.path(), 3);
         for table in table_names() {
-            let rows: Vec<Map<String, Value>> = serde_json::from_str(&exported(folder.path(), table, ExportFormat::Json)).unwrap();
+            let rows: Vec<Map<String, Value>> =
+                serde_json::from_str(&exported(folder.path(), table, ExportFormat::Json)).unwrap();
             let csv = exported(folder.path(), table, ExportFormat::Csv);
             assert_eq!(csv.lines().count(), rows.len() + 1, "{table}");
             assert!(!rows.is_empty(), "{table}");
         }
-        let visits: Vec<Map<String, Value>> = serde_json::from_str(&exported(folder.path(), "model_measurements", ExportFormat::Json)).unwrap();
+        let visits: Vec<Map<String, Value>> = serde_json::from_str(&exported(
+            folder.path(),
+            "model_measurements",
+            ExportFormat::Json,
+        ))
+        .unwrap();
         assert_eq!(visits[1]["e2e_wall_ns"], serde_json::json!(profiles[1].e2e.wall_ns));
         let csv = exported(folder.path(), "operators", ExportFormat::Csv);
         assert!(csv.contains("\"{\"\"kind\"\":\"\"gelu\"\""), "{csv}");

@@ -1,4 +1,5 @@
-//! Files that are there whole or not at all: written beside their place, flushed to the disk, then renamed.
+//! Files that are there whole or not at all: written beside their place, flushed to the disk, then
+//! renamed.
 
 use crate::DatasetError;
 use std::{fs, io::Write, path::Path};
@@ -32,7 +33,9 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), DatasetError> {
         _ => Path::new("."),
     };
     if cfg!(unix) {
-        fs::File::open(parent).and_then(|folder| folder.sync_all()).map_err(DatasetError::io("flush", parent))?;
+        fs::File::open(parent)
+            .and_then(|folder| folder.sync_all())
+            .map_err(DatasetError::io("flush", parent))?;
     }
     Ok(())
 }

@@ -71,7 +71,8 @@ pub struct EnvironmentSummary {
     pub architectures: usize,
     /// Precision and memory format asked for, e.g. `f32, any format`.
     pub asked: String,
-    /// What ran, e.g. `f32, blocked`: successful visits of each; those that do not tell are left out.
+    /// What ran, e.g. `f32, blocked`: successful visits of each; those that do not tell are left
+    /// out.
     pub executed: BTreeMap<String, usize>,
     /// Most memory any visit took, where one told.
     pub peak_memory_bytes: Option<u64>,
@@ -97,7 +98,11 @@ pub struct KindSummary {
 pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
     let manifest = Manifest::read(folder)?;
     let dataset = Dataset::load(folder)?;
-    let in_journal = journal::read(folder)?.entries.iter().filter(|entry| matches!(entry, journal::Entry::Visit(_))).count();
+    let in_journal = journal::read(folder)?
+        .entries
+        .iter()
+        .filter(|entry| matches!(entry, journal::Entry::Visit(_)))
+        .count();
     let mut summary = Summary {
         path: folder.to_owned(),
         schema_version: manifest.schema_version,
@@ -119,8 +124,13 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
 fn count_models(summary: &mut Summary, dataset: &Dataset) {
     summary.single_operators = dataset.models.iter().filter(|model| model.is_operator()).count();
     summary.real_models = dataset.models.iter().filter(|model| model.space.is_none()).count();
-    summary.synthetic_models = dataset.models.len() - summary.real_models - summary.single_operators;
-    summary.models_without_graph = dataset.models.iter().filter(|model| !dataset.graphs.contains_key(&model.architecture)).count();
+    summary.synthetic_models =
+        dataset.models.len() - summary.real_models - summary.single_operators;
+    summary.models_without_graph = dataset
+        .models
+        .iter()
+        .filter(|model| !dataset.graphs.contains_key(&model.architecture))
+        .count();
 }
 
 fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
@@ -136,7 +146,10 @@ fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
     let format = profile.environment.memory_format.map_or("any format", MemoryFormat::name);
     environment.asked = format!("{}, {format}", profile.environment.precision);
     if let Some(executed) = profile.executed.filter(|_| profile.status == Status::Ok) {
-        *environment.executed.entry(format!("{}, {}", executed.precision, executed.memory_format)).or_default() += 1;
+        *environment
+            .executed
+            .entry(format!("{}, {}", executed.precision, executed.memory_format))
+            .or_default() += 1;
     }
     environment.peak_memory_bytes = environment.peak_memory_bytes.max(profile.peak_memory_bytes);
     environment.visits += 1;
@@ -157,14 +170,18 @@ fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
 }
 
 fn count_distinct(summary: &mut Summary, dataset: &Dataset) {
-    let operators: std::collections::HashSet<_> = dataset.profiles.iter().flat_map(|p| &p.operators).map(|m| &m.op).collect();
+    let operators: std::collections::HashSet<_> =
+        dataset.profiles.iter().flat_map(|p| &p.operators).map(|m| &m.op).collect();
     summary.distinct_operators = operators.len();
     for op in operators {
         summary.kinds.entry(String::from(op.kind.clone())).or_default().distinct += 1;
     }
     let mut architectures: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for profile in &dataset.profiles {
-        architectures.entry(profile.environment.id()).or_default().insert(&profile.model.architecture);
+        architectures
+            .entry(profile.environment.id())
+            .or_default()
+            .insert(&profile.model.architecture);
     }
     for (id, environment) in &mut summary.environments {
         environment.architectures = architectures.get(id).map_or(0, BTreeSet::len);
@@ -173,7 +190,10 @@ fn count_distinct(summary: &mut Summary, dataset: &Dataset) {
 
 fn sizes(folder: &Path) -> BTreeMap<String, u64> {
     let size = |path: &Path| fs::metadata(path).map(|m| m.len()).unwrap_or(0);
-    let mut sizes: BTreeMap<String, u64> = TABLES.iter().map(|table| (table.file_name(), size(&folder.join(table.file_name())))).collect();
+    let mut sizes: BTreeMap<String, u64> = TABLES
+        .iter()
+        .map(|table| (table.file_name(), size(&folder.join(table.file_name()))))
+        .collect();
     sizes.insert(SCHEMA_FILE.to_owned(), size(&folder.join(SCHEMA_FILE)));
     let segments = fs::read_dir(folder.join(journal::FOLDER)).into_iter().flatten().flatten();
     sizes.insert(journal::FOLDER.to_owned(), segments.map(|segment| size(&segment.path())).sum());
@@ -197,14 +217,23 @@ mod tests {
         append_all(&mut Store::open_or_create(folder.path()).unwrap(), &[extra], &graphs);
         let summary = inspect(folder.path()).unwrap();
         assert_eq!((summary.visits, summary.visits_in_journal), (41, 1));
-        assert_eq!((summary.synthetic_models, summary.real_models, summary.models_without_graph), (18, 2, 0));
+        assert_eq!(
+            (summary.synthetic_models, summary.real_models, summary.models_without_graph),
+            (18, 2, 0)
+        );
         assert_eq!(summary.failed, BTreeMap::from([("out of memory".to_owned(), 2)]));
         assert_eq!(summary.origins, BTreeMap::from([("simulated".to_owned(), 41)]));
         assert_eq!(summary.operator_rows, 38 * 6 + 6);
         assert_eq!(summary.samples, 38 * 5 * 8 + 3 * 8);
         let environment = summary.environments.values().next().unwrap();
-        assert_eq!((environment.visits, environment.failed, environment.architectures), (41, 2, 20));
-        assert_eq!((environment.asked.as_str(), environment.peak_memory_bytes), ("f32, any format", Some(1 << 20)));
+        assert_eq!(
+            (environment.visits, environment.failed, environment.architectures),
+            (41, 2, 20)
+        );
+        assert_eq!(
+            (environment.asked.as_str(), environment.peak_memory_bytes),
+            ("f32, any format", Some(1 << 20))
+        );
         assert_eq!(environment.executed, BTreeMap::from([("f32, channels_first".to_owned(), 39)]));
         assert_eq!(environment.sittings["tuesday"], BTreeSet::from([4]));
         assert_eq!(summary.kinds["gelu"].rows, 39 * 2);

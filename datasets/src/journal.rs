@@ -1,8 +1,10 @@
-//! The journal: what a sweep found since the last compaction, one line of JSON per visit or model, on the disk before the sweep goes on.
+//! The journal: what a sweep found since the last compaction, one line of JSON per visit or model,
+//! on the disk before the sweep goes on.
 //!
-//! A line is `{"digest":"<16 digits>","entry":<JSON>}` and a newline; the digest is that of the entry's bytes. Each writer starts a segment of its own,
-//! so that a line torn by a crash is always the last of its segment: it has no newline, is left out, and is reported as a [`Warning`].
-//! Any other line that cannot be read is an error.
+//! A line is `{"digest":"<16 digits>","entry":<JSON>}` and a newline; the digest is that of the
+//! entry's bytes. Each writer starts a segment of its own, so that a line torn by a crash is always
+//! the last of its segment: it has no newline, is left out, and is reported as a [`Warning`]. Any
+//! other line that cannot be read is an error.
 
 use crate::{DatasetError, Warning, files::sync_parent, tables::models::check_graph};
 use serde::{Deserialize, Serialize};
@@ -71,7 +73,8 @@ impl Journal {
     }
 }
 
-/// Reads all segments, oldest first. A segment that disappears meanwhile was folded into the tables.
+/// Reads all segments, oldest first. A segment that disappears meanwhile was folded into the
+/// tables.
 pub(crate) fn read(dataset: &Path) -> Result<Journal, DatasetError> {
     let mut journal = Journal::default();
     for path in segments(dataset)? {
@@ -93,7 +96,8 @@ fn segments(dataset: &Path) -> Result<Vec<PathBuf>, DatasetError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(DatasetError::Io { action: "read", path: folder, source }),
     };
-    let paths: Result<Vec<PathBuf>, io::Error> = entries.map(|entry| entry.map(|e| e.path())).collect();
+    let paths: Result<Vec<PathBuf>, io::Error> =
+        entries.map(|entry| entry.map(|e| e.path())).collect();
     let mut paths = paths.map_err(DatasetError::io("read", &folder))?;
     paths.retain(|path| path.extension().is_some_and(|e| e == ENDING));
     paths.sort();
@@ -104,18 +108,27 @@ fn read_segment(path: &Path, bytes: &[u8], journal: &mut Journal) -> Result<(), 
     for (index, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
         match line.strip_suffix(b"\n") {
             Some(line) => {
-                let entry = parse(line).map_err(|reason| DatasetError::Journal { path: path.to_owned(), line: index + 1, reason })?;
+                let entry = parse(line).map_err(|reason| DatasetError::Journal {
+                    path: path.to_owned(),
+                    line: index + 1,
+                    reason,
+                })?;
                 journal.entries.push(entry);
                 journal.places.push((journal.segments.len(), index + 1));
             }
-            None => journal.warnings.push(Warning::TornLine { path: path.to_owned(), line: index + 1, bytes: line.len() }),
+            None => journal.warnings.push(Warning::TornLine {
+                path: path.to_owned(),
+                line: index + 1,
+                bytes: line.len(),
+            }),
         }
     }
     Ok(())
 }
 
 fn parse(line: &[u8]) -> Result<Entry, String> {
-    let entry = checked(line).ok_or("it is not a whole journal line, or its digest does not match")?;
+    let entry =
+        checked(line).ok_or("it is not a whole journal line, or its digest does not match")?;
     let entry: Entry = serde_json::from_slice(entry).map_err(|e| e.to_string())?;
     if let Entry::Model(model) = &entry {
         check_graph(&model.graph)?;
@@ -146,7 +159,8 @@ impl Writer {
         Self { folder: dataset.join(FOLDER), segment: None }
     }
 
-    /// Writes one line and waits until it is on the disk. After an error nothing of the line remains.
+    /// Writes one line and waits until it is on the disk. After an error nothing of the line
+    /// remains.
     pub(crate) fn append(&mut self, entry: &EntryRef<'_>) -> Result<(), DatasetError> {
         let line = encode(entry)?;
         let (path, mut file, length) = match self.segment.take() {
@@ -159,7 +173,8 @@ impl Writer {
                 Ok(())
             }
             Err(source) => {
-                // If the torn line cannot be cut off, the next entry starts another segment and this one ends in a torn line.
+                // If the torn line cannot be cut off, the next entry starts another segment and
+                // this one ends in a torn line.
                 if file.set_len(length).is_ok() {
                     self.segment = Some((path.clone(), file, length));
                 }
@@ -176,16 +191,27 @@ impl Writer {
     fn start_segment(&self) -> Result<(PathBuf, File, u64), DatasetError> {
         fs::create_dir_all(&self.folder).map_err(DatasetError::io("create", &self.folder))?;
         let dataset = self.folder.parent().unwrap_or(Path::new("."));
-        let last = segments(dataset)?.iter().filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok()).max();
-        let path = self.folder.join(format!("{:06}.{ENDING}", last.map_or(1, |n| n.saturating_add(1))));
-        let file = fs::OpenOptions::new().append(true).create_new(true).open(&path).map_err(DatasetError::io("create", &path))?;
+        let last = segments(dataset)?
+            .iter()
+            .filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok())
+            .max();
+        let path =
+            self.folder.join(format!("{:06}.{ENDING}", last.map_or(1, |n| n.saturating_add(1))));
+        let file = fs::OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(DatasetError::io("create", &path))?;
         sync_parent(&path)?;
         Ok((path, file, 0))
     }
 }
 
 fn encode(entry: &EntryRef<'_>) -> Result<Vec<u8>, DatasetError> {
-    let json = serde_json::to_vec(entry).map_err(|e| DatasetError::Unstorable { what: "this visit".to_owned(), reason: e.to_string() })?;
+    let json = serde_json::to_vec(entry).map_err(|e| DatasetError::Unstorable {
+        what: "this visit".to_owned(),
+        reason: e.to_string(),
+    })?;
     let mut line = Vec::with_capacity(json.len() + 64);
     line.extend_from_slice(OPEN);
     line.extend_from_slice(digest(&json).as_bytes());
@@ -219,7 +245,8 @@ mod tests {
             let mut changed = whole.clone();
             changed[at] ^= 4;
             let mut journal = Journal::default();
-            let noticed = read_segment(&path, &changed, &mut journal).is_err() || !journal.warnings.is_empty();
+            let noticed = read_segment(&path, &changed, &mut journal).is_err()
+                || !journal.warnings.is_empty();
             assert!(noticed, "byte {at}");
         }
         let mut lines: Vec<&[u8]> = whole.split_inclusive(|&b| b == b'\n').collect();

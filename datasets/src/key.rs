@@ -32,6 +32,10 @@ impl From<&ModelProfile> for VisitKey {
 
 impl fmt::Display for VisitKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "visit {} of sitting `{}` to `{}` ({}) in {}", self.round, self.sitting, self.model, self.architecture, self.environment_id)
+        write!(
+            f,
+            "visit {} of sitting `{}` to `{}` ({}) in {}",
+            self.round, self.sitting, self.model, self.architecture, self.environment_id
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! Measurements on disk: written while a sweep runs, read for training, and checked before anyone believes them.
+//! Measurements on disk: written while a sweep runs, read for training, and checked before anyone
+//! believes them.
 //!
 //! A dataset is a folder:
 //!
@@ -12,10 +13,11 @@
 //! | `environments.parquet` | where it was measured |
 //! | `journal/*.jsonl` | visits not yet folded into the tables |
 //!
-//! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment alone, [`validate`] checks, [`inspect`] sums up, [`split`]
-//! divides by architecture, [`merge`] joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`],
-//! [`import_ai_hub`] and [`import_cells`] read what others published.
-//! Columns and units: `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet`.
+//! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment
+//! alone, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`]
+//! joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`],
+//! [`import_ai_hub`] and [`import_cells`] read what others published. Columns and units:
+//! `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet`.
 
 mod assembly;
 mod column;
@@ -44,7 +46,9 @@ mod simulated;
 pub use dataset::{Dataset, Warning};
 pub use error::DatasetError;
 pub use export::{ExportFormat, export};
-pub use import::mobile_ml_benchmark::{Family, FileFacts, Framework, Imported, import_mobile_ml_benchmark};
+pub use import::mobile_ml_benchmark::{
+    Family, FileFacts, Framework, Imported, import_mobile_ml_benchmark,
+};
 pub use import::published::{import_ai_hub, import_cells};
 pub use inspect::{Summary, inspect};
 pub use key::VisitKey;

@@ -1,4 +1,5 @@
-//! [`Lock`]: one writer per dataset. The operating system holds the lock, so that of a process that died is gone with it.
+//! [`Lock`]: one writer per dataset. The operating system holds the lock, so that of a process that
+//! died is gone with it.
 
 use crate::DatasetError;
 use std::{
@@ -20,13 +21,29 @@ impl Lock {
     /// Takes the lock of a dataset folder.
     pub(crate) fn take(folder: &Path) -> Result<Self, DatasetError> {
         let path = folder.join(LOCK_FILE);
-        let mut file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(DatasetError::io("open", &path))?;
+        let mut file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(DatasetError::io("open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DatasetError::Locked { path: folder.to_owned(), pid: holder(&mut file) }),
-            Err(TryLockError::Error(source)) => return Err(DatasetError::Io { action: "lock", path, source }),
+            Err(TryLockError::WouldBlock) => {
+                return Err(DatasetError::Locked {
+                    path: folder.to_owned(),
+                    pid: holder(&mut file),
+                });
+            }
+            Err(TryLockError::Error(source)) => {
+                return Err(DatasetError::Io { action: "lock", path, source });
+            }
         }
-        let note = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        let note = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
         note.map_err(DatasetError::io("write", &path))?;
         Ok(Self { _file: file })
     }
@@ -51,7 +68,10 @@ mod tests {
         fs::write(folder.path().join(LOCK_FILE), "4194999\n").unwrap();
         let first = Lock::take(folder.path()).unwrap();
         let refused = Lock::take(folder.path()).unwrap_err();
-        assert!(matches!(&refused, DatasetError::Locked { pid, .. } if *pid == std::process::id().to_string()), "{refused}");
+        assert!(
+            matches!(&refused, DatasetError::Locked { pid, .. } if *pid == std::process::id().to_string()),
+            "{refused}"
+        );
         drop(first);
         Lock::take(folder.path()).unwrap();
     }

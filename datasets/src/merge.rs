@@ -1,4 +1,5 @@
-//! [`merge`]: several datasets into a new one. A visit that is in two of them counts once; one that contradicts itself is an error.
+//! [`merge`]: several datasets into a new one. A visit that is in two of them counts once; one that
+//! contradicts itself is an error.
 
 use crate::{
     Dataset, DatasetError, Store,
@@ -7,11 +8,13 @@ use crate::{
 };
 use std::path::Path;
 
-/// Joins datasets, in the order given, into a new folder, and reports what had to be left out of them.
+/// Joins datasets, in the order given, into a new folder, and reports what had to be left out of
+/// them.
 ///
 /// # Errors
-/// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] when two say different things of one visit or model;
-/// [`DatasetError::NotADataset`] when `out` holds measurements already.
+/// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] when two say
+/// different things of one visit or model; [`DatasetError::NotADataset`] when `out` holds
+/// measurements already.
 pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
     let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };
     let (mut known, mut shared) = (Known::new(out), Shared::default());
@@ -45,7 +48,11 @@ mod tests {
 
     #[test]
     fn joins_and_counts_what_is_in_both_once() {
-        let (one, two, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (one, two, out) = (
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+        );
         let (profiles, graphs) = stored(one.path(), 4);
         let (larger, more_graphs) = sweep(6, 6, 5);
         let tuesday = other_sitting(&larger);
@@ -62,11 +69,18 @@ mod tests {
 
     #[test]
     fn refuses_contradictions() {
-        let (one, two, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (one, two, out) = (
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+        );
         let (profiles, graphs) = stored(one.path(), 2);
         let mut other = profiles[0].clone();
         other.e2e.wall_ns[0] += 1;
         append_all(&mut Store::open_or_create(two.path()).unwrap(), &[other], &graphs);
-        assert!(matches!(merge(&[one.path(), two.path()], out.path()), Err(DatasetError::Conflict { .. })));
+        assert!(matches!(
+            merge(&[one.path(), two.path()], out.path()),
+            Err(DatasetError::Conflict { .. })
+        ));
     }
 }

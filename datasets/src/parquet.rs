@@ -1,11 +1,13 @@
-//! [`Table`] to Parquet and back, through polars: zstd pages, statistics, and a digest over the whole file in its own metadata.
+//! [`Table`] to Parquet and back, through polars: zstd pages, statistics, and a digest over the
+//! whole file in its own metadata.
 //!
-//! The digest is written in two steps: the file is made with 64 zeros for a digest, then the BLAKE3 digest of these bytes takes the place of the zeros.
-//! A reader puts the zeros back and compares, so that any changed byte is found before polars sees it. polars panics on some malformed files;
+//! The digest is written in two steps: the file is made with 64 zeros for a digest, then the BLAKE3
+//! digest of these bytes takes the place of the zeros. A reader puts the zeros back and compares,
+//! so that any changed byte is found before polars sees it. polars panics on some malformed files;
 //! such a panic becomes an error all the same.
 //!
-//! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups without a row that is wanted, and [`Writer`] holds one
-//! group at a time.
+//! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups
+//! without a row that is wanted, and [`Writer`] holds one group at a time.
 
 mod choice;
 mod columns;
@@ -36,7 +38,8 @@ const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
 const DIGEST_LEN: usize = 64;
 /// Rows that are compressed together.
 pub(crate) const GROUP: usize = 1 << 17;
-/// Bytes of a page before it is compressed: graphs and operators resemble each other, and only within a page is that seen.
+/// Bytes of a page before it is compressed: graphs and operators resemble each other, and only
+/// within a page is that seen.
 const PAGE_BYTES: usize = 1 << 23;
 /// How hard zstd tries.
 const LEVEL: i32 = 12;
@@ -52,11 +55,19 @@ pub(crate) fn read(schema: &'static TableSchema, folder: &Path) -> Result<Table,
 }
 
 /// Reads some rows of a table.
-pub(crate) fn read_where(schema: &'static TableSchema, folder: &Path, wanted: Wanted<'_>) -> Result<Table, DatasetError> {
+pub(crate) fn read_where(
+    schema: &'static TableSchema,
+    folder: &Path,
+    wanted: Wanted<'_>,
+) -> Result<Table, DatasetError> {
     read_some(schema, folder, Some(wanted))
 }
 
-fn read_some(schema: &'static TableSchema, folder: &Path, wanted: Option<Wanted<'_>>) -> Result<Table, DatasetError> {
+fn read_some(
+    schema: &'static TableSchema,
+    folder: &Path,
+    wanted: Option<Wanted<'_>>,
+) -> Result<Table, DatasetError> {
     let path = folder.join(schema.file_name());
     let bytes = fs::read(&path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => DatasetError::MissingTable { path: path.clone() },
@@ -82,7 +93,9 @@ fn encoder<W: io::Write>(schema: &TableSchema, out: W) -> pl::ParquetWriter<W> {
         ("vitempo.schema_version".to_owned(), SCHEMA_VERSION.to_string()),
         ("vitempo.digest".to_owned(), placeholder),
     ]);
-    let writer = pl::ParquetWriter::new(out).with_compression(compression()).with_key_value_metadata(Some(metadata));
+    let writer = pl::ParquetWriter::new(out)
+        .with_compression(compression())
+        .with_key_value_metadata(Some(metadata));
     writer.with_row_group_size(Some(GROUP)).with_data_page_size(Some(PAGE_BYTES))
 }
 
@@ -95,7 +108,12 @@ fn unstorable(table: &Table, error: pl::PolarsError) -> DatasetError {
 }
 
 fn frame(table: &Table) -> pl::PolarsResult<pl::DataFrame> {
-    let columns = table.schema.columns.iter().zip(&table.columns).map(|((name, _), column)| columns::to_polars(name, column));
+    let columns = table
+        .schema
+        .columns
+        .iter()
+        .zip(&table.columns)
+        .map(|((name, _), column)| columns::to_polars(name, column));
     pl::DataFrame::new(table.rows(), columns.collect())
 }
 
@@ -138,18 +156,33 @@ fn verify(path: &Path, bytes: &mut [u8]) -> Result<(), DatasetError> {
 }
 
 /// The table in the bytes of a file.
-fn decode(schema: &'static TableSchema, folder: &Path, mut bytes: Vec<u8>, wanted: Option<Wanted<'_>>) -> Result<Table, DatasetError> {
+fn decode(
+    schema: &'static TableSchema,
+    folder: &Path,
+    mut bytes: Vec<u8>,
+    wanted: Option<Wanted<'_>>,
+) -> Result<Table, DatasetError> {
     let path = folder.join(schema.file_name());
     verify(&path, &mut bytes)?;
     std::panic::catch_unwind(AssertUnwindSafe(|| decode_verified(schema, &path, &bytes, wanted)))
         .unwrap_or_else(|_| Err(DatasetError::damaged(&path, "the Parquet reader gave up on it")))
 }
 
-fn decode_verified(schema: &'static TableSchema, path: &Path, bytes: &[u8], wanted: Option<Wanted<'_>>) -> Result<Table, DatasetError> {
+fn decode_verified(
+    schema: &'static TableSchema,
+    path: &Path,
+    bytes: &[u8],
+    wanted: Option<Wanted<'_>>,
+) -> Result<Table, DatasetError> {
     let broken = |e: pl::PolarsError| DatasetError::damaged(path, e.to_string());
     let mut reader = pl::ParquetReader::new(Cursor::new(bytes));
     let version = check_metadata(schema, path, &mut reader)?;
-    let names: Vec<String> = schema.columns.iter().map(|(name, _)| (*name).to_owned()).filter(|name| schema.has(name, version)).collect();
+    let names: Vec<String> = schema
+        .columns
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .filter(|name| schema.has(name, version))
+        .collect();
     let present = reader.schema().map_err(broken)?;
     for name in &names {
         if present.get(name).is_none() {
@@ -164,28 +197,53 @@ fn decode_verified(schema: &'static TableSchema, path: &Path, bytes: &[u8], want
     let chosen = choice.as_ref().map(Choice::rows);
     let rows = chosen.as_ref().map_or(metadata.num_rows, Vec::len);
     // One after the other: a column as polars has it takes far more memory than afterwards.
-    let columns = schema.columns.iter().map(|(name, kind)| match (!schema.has(name, version)).then(|| Column::nulls(*kind, rows)).flatten() {
-        Some(absent) => Ok(absent),
-        None => {
-            let mut reader = pl::ParquetReader::new(Cursor::new(bytes)).with_columns(Some(vec![(*name).to_owned()]));
-            reader.set_metadata(metadata.clone());
-            let frame = reader.with_slice(choice.as_ref().map(Choice::span)).set_rechunk(true).finish().map_err(broken)?;
-            columns::from_polars(path, frame.column(name).map_err(broken)?, name, *kind, choice.as_ref())
+    let columns = schema.columns.iter().map(|(name, kind)| {
+        match (!schema.has(name, version)).then(|| Column::nulls(*kind, rows)).flatten() {
+            Some(absent) => Ok(absent),
+            None => {
+                let mut reader = pl::ParquetReader::new(Cursor::new(bytes))
+                    .with_columns(Some(vec![(*name).to_owned()]));
+                reader.set_metadata(metadata.clone());
+                let frame = reader
+                    .with_slice(choice.as_ref().map(Choice::span))
+                    .set_rechunk(true)
+                    .finish()
+                    .map_err(broken)?;
+                columns::from_polars(
+                    path,
+                    frame.column(name).map_err(broken)?,
+                    name,
+                    *kind,
+                    choice.as_ref(),
+                )
+            }
         }
     });
     Ok(Table { schema, path: path.to_owned(), columns: columns.collect::<Result<_, _>>()?, chosen })
 }
 
 /// Checks whose table this is and gives its schema version.
-fn check_metadata(schema: &TableSchema, path: &Path, reader: &mut pl::ParquetReader<Cursor<&[u8]>>) -> Result<u64, DatasetError> {
+fn check_metadata(
+    schema: &TableSchema,
+    path: &Path,
+    reader: &mut pl::ParquetReader<Cursor<&[u8]>>,
+) -> Result<u64, DatasetError> {
     let metadata = reader.get_metadata().map_err(|e| DatasetError::damaged(path, e.to_string()))?;
     let pairs = metadata.key_value_metadata().as_deref().unwrap_or_default();
-    let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref()).unwrap_or_default();
+    let value = |key: &str| {
+        pairs
+            .iter()
+            .find(|pair| pair.key == key)
+            .and_then(|pair| pair.value.as_deref())
+            .unwrap_or_default()
+    };
     if value("vitempo.format") != FORMAT {
         return Err(DatasetError::foreign(path, "vitempo did not write this Parquet file"));
     }
     let version = value("vitempo.schema_version");
-    let version = version.parse().map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
+    let version = version
+        .parse()
+        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
     check_version(path, version)?;
     match value("vitempo.table") {
         name if name == schema.name => Ok(version),

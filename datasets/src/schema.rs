@@ -1,7 +1,8 @@
 //! The schema of a dataset: its version, its tables, and the columns of a table with their types.
 //!
-//! The version rises whenever a column is added, removed, or changes its meaning. Versions from [`OLDEST_VERSION`] on are read: what a table of an older
-//! version lacks is null in it. Only [`SCHEMA_VERSION`] is written.
+//! The version rises whenever a column is added, removed, or changes its meaning. Versions from
+//! [`OLDEST_VERSION`] on are read: what a table of an older version lacks is null in it. Only
+//! [`SCHEMA_VERSION`] is written.
 
 use crate::{DatasetError, files::write_whole, tables};
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,8 @@ impl TableSchema {
     }
 }
 
-/// All tables, in the order in which they are written: a row is there before any row that points to it.
+/// All tables, in the order in which they are written: a row is there before any row that points to
+/// it.
 pub(crate) const TABLES: [&TableSchema; 5] = [
     &tables::environments::SCHEMA,
     &tables::operators::SCHEMA,
@@ -80,11 +82,18 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     pub(crate) fn current() -> Self {
-        Self { format: FORMAT.to_owned(), schema_version: SCHEMA_VERSION, written_by: concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned() }
+        Self {
+            format: FORMAT.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            written_by: concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
     }
 
     pub(crate) fn write(&self, folder: &Path) -> Result<(), DatasetError> {
-        let json = serde_json::to_string_pretty(self).map_err(|e| DatasetError::Unstorable { what: SCHEMA_FILE.to_owned(), reason: e.to_string() })?;
+        let json = serde_json::to_string_pretty(self).map_err(|e| DatasetError::Unstorable {
+            what: SCHEMA_FILE.to_owned(),
+            reason: e.to_string(),
+        })?;
         write_whole(&folder.join(SCHEMA_FILE), format!("{json}\n").as_bytes())
     }
 
@@ -92,18 +101,27 @@ impl Manifest {
     pub(crate) fn read(folder: &Path) -> Result<Self, DatasetError> {
         let path = folder.join(SCHEMA_FILE);
         let bytes = fs::read(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound if folder.is_dir() => not_a_dataset(folder, "it has no schema.json"),
+            io::ErrorKind::NotFound if folder.is_dir() => {
+                not_a_dataset(folder, "it has no schema.json")
+            }
             io::ErrorKind::NotFound => not_a_dataset(folder, "there is no such folder"),
             io::ErrorKind::NotADirectory => not_a_dataset(folder, "it is a file, not a folder"),
             _ => DatasetError::Io { action: "read", path: path.clone(), source },
         })?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| not_a_dataset(folder, &format!("its schema.json is not JSON ({e})")))?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes)
+            .map_err(|e| not_a_dataset(folder, &format!("its schema.json is not JSON ({e})")))?;
         if value["format"] != FORMAT {
-            return Err(not_a_dataset(folder, &format!("its schema.json does not say `\"format\": \"{FORMAT}\"`")));
+            return Err(not_a_dataset(
+                folder,
+                &format!("its schema.json does not say `\"format\": \"{FORMAT}\"`"),
+            ));
         }
-        let found = value["schema_version"].as_u64().ok_or_else(|| not_a_dataset(folder, "its schema.json has no schema_version"))?;
+        let found = value["schema_version"]
+            .as_u64()
+            .ok_or_else(|| not_a_dataset(folder, "its schema.json has no schema_version"))?;
         check_version(&path, found)?;
-        serde_json::from_value(value).map_err(|e| not_a_dataset(folder, &format!("its schema.json is incomplete ({e})")))
+        serde_json::from_value(value)
+            .map_err(|e| not_a_dataset(folder, &format!("its schema.json is incomplete ({e})")))
     }
 }
 
@@ -116,8 +134,11 @@ pub(crate) fn check_version(path: &Path, found: u64) -> Result<(), DatasetError>
     if (OLDEST_VERSION..=SCHEMA_VERSION).contains(&found) {
         return Ok(());
     }
-    let advice =
-        if found > SCHEMA_VERSION { "a newer vitempo wrote it, use that one" } else { "an older vitempo wrote it, export it with that one or measure again" };
+    let advice = if found > SCHEMA_VERSION {
+        "a newer vitempo wrote it, use that one"
+    } else {
+        "an older vitempo wrote it, export it with that one or measure again"
+    };
     Err(DatasetError::Version { path: path.to_owned(), found, understood: SCHEMA_VERSION, advice })
 }
 
@@ -138,21 +159,36 @@ mod tests {
             ("", "not JSON"),
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
-            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 5}", "has schema version 5, this vitempo understands version 4: a newer vitempo wrote it"),
-            ("{\"format\": \"vitempo-dataset\", \"schema_version\": 0}", "an older vitempo wrote it"),
+            (
+                "{\"format\": \"vitempo-dataset\", \"schema_version\": 5}",
+                "has schema version 5, this vitempo understands version 4: a newer vitempo wrote \
+                it",
+            ),
+            (
+                "{\"format\": \"vitempo-dataset\", \"schema_version\": 0}",
+                "an older vitempo wrote it",
+            ),
             ("{\"format\": \"vitempo-dataset\", \"schema_version\": 1}", "incomplete"),
         ] {
             assert!(error(text).contains(says), "{}", error(text));
         }
         fs::remove_file(folder.path().join(SCHEMA_FILE)).unwrap();
-        assert!(Dataset::load(folder.path()).unwrap_err().to_string().contains("has no schema.json"));
-        assert!(Dataset::load(&folder.path().join("nowhere")).unwrap_err().to_string().contains("no such folder"));
+        assert!(
+            Dataset::load(folder.path()).unwrap_err().to_string().contains("has no schema.json")
+        );
+        assert!(
+            Dataset::load(&folder.path().join("nowhere"))
+                .unwrap_err()
+                .to_string()
+                .contains("no such folder")
+        );
     }
 
     #[test]
     fn a_dataset_of_an_older_version_grows_into_the_current_one() {
         let folder = tempfile::tempdir().unwrap();
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("measured/epyc-onnxruntime-f32-1t");
+        let shipped =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("measured/epyc-onnxruntime-f32-1t");
         for entry in fs::read_dir(&shipped).unwrap().flatten() {
             fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
         }
@@ -170,9 +206,14 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_table_and_column() {
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataset-schema.md")).unwrap();
+        let text = fs::read_to_string(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataset-schema.md"),
+        )
+        .unwrap();
         for table in TABLES {
-            let (_, section) = text.split_once(&format!("## {}.parquet", table.name)).unwrap_or_else(|| panic!("no section on {}", table.name));
+            let (_, section) = text
+                .split_once(&format!("## {}.parquet", table.name))
+                .unwrap_or_else(|| panic!("no section on {}", table.name));
             let section = section.split("\n## ").next().unwrap();
             for (column, kind) in table.columns {
                 let kind = match kind {
@@ -182,16 +223,26 @@ mod tests {
                     ColumnType::OptionalInteger => "u64 or null",
                     ColumnType::IntegerList => "list of u64",
                 };
-                assert!(section.contains(&format!("| `{column}` | {kind} |")), "{}: `{column}` | {kind}", table.name);
-                let line = section.lines().find(|line| line.starts_with(&format!("| `{column}` |"))).unwrap();
-                let told = line.split_once("since version ").map_or(1, |(_, version)| version.trim_end_matches(" |").parse().unwrap());
+                assert!(
+                    section.contains(&format!("| `{column}` | {kind} |")),
+                    "{}: `{column}` | {kind}",
+                    table.name
+                );
+                let line = section
+                    .lines()
+                    .find(|line| line.starts_with(&format!("| `{column}` |")))
+                    .unwrap();
+                let told = line
+                    .split_once("since version ")
+                    .map_or(1, |(_, version)| version.trim_end_matches(" |").parse().unwrap());
                 assert_eq!(told, table.since(column), "{}: `{column}`", table.name);
             }
             assert!(
                 table.added.iter().all(|(new, _)| table
                     .columns
                     .iter()
-                    .any(|(name, kind)| name == new && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
+                    .any(|(name, kind)| name == new
+                        && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
                 "{}",
                 table.name
             );

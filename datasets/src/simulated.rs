@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use vitempo_graph::{
-    Attribute, Attributes, Environment, Executed, Graph, Measurement, ModelIdentity, ModelProfile, Node, OpKind, Origin, Precision, Processor, Protocol,
-    Samples, Status, TensorSpec, Value, ValueId, ValueSource,
+    Attribute, Attributes, Environment, Executed, Graph, Measurement, ModelIdentity, ModelProfile,
+    Node, OpKind, Origin, Precision, Processor, Protocol, Samples, Status, TensorSpec, Value,
+    ValueId, ValueSource,
 };
 
 pub(crate) fn environment() -> Environment {
@@ -23,30 +24,58 @@ pub(crate) fn environment() -> Environment {
     }
 }
 
-/// A chain of `length` operators whose widths depend on `index`: another index is another architecture.
+/// A chain of `length` operators whose widths depend on `index`: another index is another
+/// architecture.
 pub(crate) fn graph(index: usize, length: usize) -> Graph {
     let width = |i: usize| 8 + (index * 7 + i * 3) % 64 + index / 64;
-    let mut values = vec![Value { name: "x".into(), tensor: Some(TensorSpec::f32([1, width(0)])), source: ValueSource::Input }];
+    let mut values = vec![Value {
+        name: "x".into(),
+        tensor: Some(TensorSpec::f32([1, width(0)])),
+        source: ValueSource::Input,
+    }];
     let mut nodes = Vec::new();
     for i in 0..length {
         let input = ValueId(values.len() as u32 - 1);
-        let shape = values[input.0 as usize].tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
+        let shape =
+            values[input.0 as usize].tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
         let name = format!("node_{i}");
         let mut inputs = vec![input];
         let (kind, attributes, columns) = match i % 3 {
             0 => {
-                values.push(Value { name: format!("w{i}"), tensor: Some(TensorSpec::f32([shape[1], width(i + 1)])), source: ValueSource::Constant(None) });
+                values.push(Value {
+                    name: format!("w{i}"),
+                    tensor: Some(TensorSpec::f32([shape[1], width(i + 1)])),
+                    source: ValueSource::Constant(None),
+                });
                 inputs.push(ValueId(values.len() as u32 - 1));
                 (OpKind::Linear, Attributes::new(), width(i + 1))
             }
             1 => (OpKind::Gelu, Attributes::new(), shape[1]),
-            _ => (OpKind::Clip, Attributes::new().with("min", Attribute::Float(f64::NEG_INFINITY)).with("max", Attribute::Float(0.1 + index as f64)), shape[1]),
+            _ => (
+                OpKind::Clip,
+                Attributes::new()
+                    .with("min", Attribute::Float(f64::NEG_INFINITY))
+                    .with("max", Attribute::Float(0.1 + index as f64)),
+                shape[1],
+            ),
         };
-        values.push(Value { name: format!("v{i}"), tensor: Some(TensorSpec::f32([1, columns])), source: ValueSource::Node(i as u32) });
-        nodes.push(Node::new(name, kind, attributes, &values, inputs, vec![ValueId(values.len() as u32 - 1)]));
+        values.push(Value {
+            name: format!("v{i}"),
+            tensor: Some(TensorSpec::f32([1, columns])),
+            source: ValueSource::Node(i as u32),
+        });
+        nodes.push(Node::new(
+            name,
+            kind,
+            attributes,
+            &values,
+            inputs,
+            vec![ValueId(values.len() as u32 - 1)],
+        ));
     }
     let last = ValueId(values.len() as u32 - 1);
-    Graph::new(format!("model_{index}"), values, nodes, vec![ValueId(0)], vec![last]).unwrap_or_else(|e| panic!("{e}"))
+    Graph::new(format!("model_{index}"), values, nodes, vec![ValueId(0)], vec![last])
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub(crate) fn identity(index: usize, graph: &Graph) -> ModelIdentity {
@@ -60,8 +89,16 @@ pub(crate) fn identity(index: usize, graph: &Graph) -> ModelIdentity {
 }
 
 /// One visit; its operators add up to its end-to-end time.
-pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, repeats: usize) -> ModelProfile {
-    let time = |node: usize, repeat: usize| 1_000 + (index * 31 + node * 17 + repeat * 5 + round) as u64 % 900;
+pub(crate) fn profile(
+    index: usize,
+    graph: &Graph,
+    sitting: &str,
+    round: usize,
+    repeats: usize,
+) -> ModelProfile {
+    let time = |node: usize, repeat: usize| {
+        1_000 + (index * 31 + node * 17 + repeat * 5 + round) as u64 % 900
+    };
     let operators: Vec<Measurement> = graph
         .nodes()
         .iter()
@@ -75,7 +112,8 @@ pub(crate) fn profile(index: usize, graph: &Graph, sitting: &str, round: usize, 
             status: Status::Ok,
         })
         .collect();
-    let total: Vec<u64> = (0..repeats).map(|r| (0..operators.len()).map(|n| time(n, r)).sum()).collect();
+    let total: Vec<u64> =
+        (0..repeats).map(|r| (0..operators.len()).map(|n| time(n, r)).sum()).collect();
     ModelProfile {
         model: identity(index, graph),
         environment: environment(),
@@ -110,7 +148,13 @@ fn samples(wall_ns: Vec<u64>) -> Samples {
 }
 
 /// A visit that failed.
-pub(crate) fn failed(index: usize, graph: &Graph, sitting: &str, round: usize, reason: &str) -> ModelProfile {
+pub(crate) fn failed(
+    index: usize,
+    graph: &Graph,
+    sitting: &str,
+    round: usize,
+    reason: &str,
+) -> ModelProfile {
     let profile = profile(index, graph, sitting, round, 0);
     ModelProfile {
         operators: Vec::new(),
@@ -124,20 +168,31 @@ pub(crate) fn failed(index: usize, graph: &Graph, sitting: &str, round: usize, r
 }
 
 /// `models` models visited in two rounds; every seventh failed in the second.
-pub(crate) fn sweep(models: usize, length: usize, repeats: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
+pub(crate) fn sweep(
+    models: usize,
+    length: usize,
+    repeats: usize,
+) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
     let graphs: Vec<Graph> = (0..models).map(|i| graph(i, length)).collect();
     let mut profiles = Vec::new();
     for round in 0..2 {
         for (i, graph) in graphs.iter().enumerate() {
             let fails = round == 1 && i % 7 == 6;
-            profiles.push(if fails { failed(i, graph, "monday", round, "out of memory") } else { profile(i, graph, "monday", round, repeats) });
+            profiles.push(if fails {
+                failed(i, graph, "monday", round, "out of memory")
+            } else {
+                profile(i, graph, "monday", round, repeats)
+            });
         }
     }
     (profiles, graphs.into_iter().map(|g| (g.architecture(), g)).collect())
 }
 
 /// A dataset in `folder` with that sweep, compacted.
-pub(crate) fn stored(folder: &std::path::Path, models: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
+pub(crate) fn stored(
+    folder: &std::path::Path,
+    models: usize,
+) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
     let (profiles, graphs) = sweep(models, 6, 5);
     let mut store = crate::Store::open_or_create(folder).unwrap_or_else(|e| panic!("{e}"));
     append_all(&mut store, &profiles, &graphs);
@@ -145,9 +200,15 @@ pub(crate) fn stored(folder: &std::path::Path, models: usize) -> (Vec<ModelProfi
     (profiles, graphs)
 }
 
-pub(crate) fn append_all(store: &mut crate::Store, profiles: &[ModelProfile], graphs: &BTreeMap<String, Graph>) {
+pub(crate) fn append_all(
+    store: &mut crate::Store,
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+) {
     for profile in profiles {
-        store.append_model(&profile.model, &graphs[&profile.model.architecture]).unwrap_or_else(|e| panic!("{e}"));
+        store
+            .append_model(&profile.model, &graphs[&profile.model.architecture])
+            .unwrap_or_else(|e| panic!("{e}"));
         store.append(profile).unwrap_or_else(|e| panic!("{e}"));
     }
 }

@@ -1,8 +1,10 @@
-//! [`split`]: divides a dataset by architecture into models to learn from and models to be judged by.
+//! [`split`]: divides a dataset by architecture into models to learn from and models to be judged
+//! by.
 //!
-//! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1): it depends on nothing else. With a test fraction f, those
-//! ranked below f are test, so that models added later move none of the others. Models that were not sampled from a space are real ones:
-//! they are held out always, apart.
+//! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1):
+//! it depends on nothing else. With a test fraction f, those ranked below f are test, so that
+//! models added later move none of the others. Models that were not sampled from a space are real
+//! ones: they are held out always, apart.
 
 use crate::{Dataset, DatasetError, files::write_whole};
 use serde::{Deserialize, Serialize};
@@ -50,38 +52,74 @@ pub struct Split {
 /// Splits the architectures that have a successful visit.
 ///
 /// # Errors
-/// [`DatasetError::Empty`] without a successful visit; [`DatasetError::Split`] when a list would be empty, or the size asks for more than there is.
+/// [`DatasetError::Empty`] without a successful visit; [`DatasetError::Split`] when a list would be
+/// empty, or the size asks for more than there is.
 pub fn split(dataset: &Dataset, size: SplitSize, seed: u64) -> Result<Split, DatasetError> {
     let refuse = |reason: String| DatasetError::Split { path: dataset.path.clone(), reason };
-    let (operators, models): (Vec<_>, Vec<_>) = dataset.successful()?.into_iter().partition(|p| p.model.is_operator());
+    let (operators, models): (Vec<_>, Vec<_>) =
+        dataset.successful()?.into_iter().partition(|p| p.model.is_operator());
     let mut real: BTreeMap<&str, bool> = BTreeMap::new();
     for profile in models {
         *real.entry(&profile.model.architecture).or_default() |= profile.model.space.is_none();
     }
-    let synthetic: Vec<&str> = real.iter().filter(|(_, real)| !**real).map(|(architecture, _)| *architecture).collect();
+    let synthetic: Vec<&str> =
+        real.iter().filter(|(_, real)| !**real).map(|(architecture, _)| *architecture).collect();
     let (train, test) = match size {
         SplitSize::TestFraction(fraction) if fraction > 0.0 && fraction < 1.0 => {
-            synthetic.iter().partition::<Vec<&str>, _>(|architecture| rank(seed, architecture) >= fraction)
+            synthetic
+                .iter()
+                .partition::<Vec<&str>, _>(|architecture| rank(seed, architecture) >= fraction)
         }
-        SplitSize::TestFraction(fraction) => return Err(refuse(format!("a test fraction of {fraction} is not between 0 and 1"))),
-        SplitSize::Counts { train, test } => by_counts(&synthetic, seed, train, test).map_err(refuse)?,
+        SplitSize::TestFraction(fraction) => {
+            return Err(refuse(format!("a test fraction of {fraction} is not between 0 and 1")));
+        }
+        SplitSize::Counts { train, test } => {
+            by_counts(&synthetic, seed, train, test).map_err(refuse)?
+        }
     };
     if train.is_empty() || test.is_empty() {
-        let reason =
-            format!("{} synthetic architectures give {} to train and {} to test; at least one of each is needed", synthetic.len(), train.len(), test.len());
+        let reason = format!(
+            "{} synthetic architectures give {} to train and {} to test; at least one of each is \
+            needed",
+            synthetic.len(),
+            train.len(),
+            test.len()
+        );
         return Err(refuse(reason));
     }
-    let operators: BTreeSet<&str> = operators.iter().map(|p| p.model.architecture.as_str()).filter(|a| !real.contains_key(a)).collect();
+    let operators: BTreeSet<&str> = operators
+        .iter()
+        .map(|p| p.model.architecture.as_str())
+        .filter(|a| !real.contains_key(a))
+        .collect();
     let train = train.into_iter().chain(operators).collect();
-    let real = real.iter().filter(|(_, real)| **real).map(|(architecture, _)| (*architecture).to_owned()).collect();
-    Ok(Split { format: SPLIT_FORMAT.to_owned(), schema_version: SPLIT_VERSION, seed, size, train: sorted(train), test: sorted(test), real })
+    let real = real
+        .iter()
+        .filter(|(_, real)| **real)
+        .map(|(architecture, _)| (*architecture).to_owned())
+        .collect();
+    Ok(Split {
+        format: SPLIT_FORMAT.to_owned(),
+        schema_version: SPLIT_VERSION,
+        seed,
+        size,
+        train: sorted(train),
+        test: sorted(test),
+        real,
+    })
 }
 
-fn by_counts<'a>(synthetic: &[&'a str], seed: u64, train: usize, test: usize) -> Result<(Vec<&'a str>, Vec<&'a str>), String> {
+fn by_counts<'a>(
+    synthetic: &[&'a str],
+    seed: u64,
+    train: usize,
+    test: usize,
+) -> Result<(Vec<&'a str>, Vec<&'a str>), String> {
     let wanted = train.saturating_add(test);
     if wanted > synthetic.len() {
         return Err(format!(
-            "{train} to train and {test} to test are {wanted}, but there are {} synthetic architectures with a successful visit",
+            "{train} to train and {test} to test are {wanted}, but there are {} synthetic \
+            architectures with a successful visit",
             synthetic.len()
         ));
     }
@@ -96,7 +134,8 @@ fn sorted(architectures: Vec<&str>) -> Vec<String> {
     owned
 }
 
-/// A number in [0, 1) that only the seed and the architecture decide: the upper 53 bits of the digest.
+/// A number in [0, 1) that only the seed and the architecture decide: the upper 53 bits of the
+/// digest.
 fn rank(seed: u64, architecture: &str) -> f64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes());
@@ -112,28 +151,44 @@ impl Split {
     /// # Errors
     /// [`DatasetError::Io`] with the path.
     pub fn save(&self, path: &Path) -> Result<(), DatasetError> {
-        let json = serde_json::to_string_pretty(self).map_err(|e| DatasetError::Unstorable { what: "the split".to_owned(), reason: e.to_string() })?;
+        let json = serde_json::to_string_pretty(self).map_err(|e| DatasetError::Unstorable {
+            what: "the split".to_owned(),
+            reason: e.to_string(),
+        })?;
         write_whole(path, format!("{json}\n").as_bytes())
     }
 
     /// Reads what [`Split::save`] wrote.
     ///
     /// # Errors
-    /// [`DatasetError`] naming the file: not a split, another version, or an architecture in two lists.
+    /// [`DatasetError`] naming the file: not a split, another version, or an architecture in two
+    /// lists.
     pub fn load(path: &Path) -> Result<Self, DatasetError> {
         let foreign = |reason: String| DatasetError::Split { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(DatasetError::io("read", path))?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| foreign(format!("the file is not JSON: {e}")))?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes)
+            .map_err(|e| foreign(format!("the file is not JSON: {e}")))?;
         if value["format"] != SPLIT_FORMAT {
             return Err(foreign(format!("the file does not say `\"format\": \"{SPLIT_FORMAT}\"`")));
         }
         match value["schema_version"].as_u64() {
             Some(SPLIT_VERSION) => {}
-            found => return Err(foreign(format!("the file has split version {found:?}, this vitempo understands {SPLIT_VERSION}; make the split again"))),
+            found => {
+                return Err(foreign(format!(
+                    "the file has split version {found:?}, this vitempo understands \
+                    {SPLIT_VERSION}; make the split again"
+                )));
+            }
         }
         let split: Self = serde_json::from_value(value).map_err(|e| foreign(e.to_string()))?;
         let mut seen = BTreeSet::new();
-        match split.train.iter().chain(&split.test).chain(&split.real).find(|architecture| !seen.insert(*architecture)) {
+        match split
+            .train
+            .iter()
+            .chain(&split.test)
+            .chain(&split.real)
+            .find(|architecture| !seen.insert(*architecture))
+        {
             Some(twice) => Err(foreign(format!("architecture {twice} is in it twice"))),
             None => Ok(split),
         }
@@ -158,8 +213,13 @@ mod tests {
             let one = split(&dataset, size, 7).unwrap();
             assert_eq!(one, split(&dataset, size, 7).unwrap());
             assert_ne!(one.test, split(&dataset, size, 8).unwrap().test);
-            let all: BTreeSet<&String> = one.train.iter().chain(&one.test).chain(&one.real).collect();
-            assert_eq!((all.len(), one.train.len() + one.test.len(), one.real.len()), (100, 90, 10), "{size:?}");
+            let all: BTreeSet<&String> =
+                one.train.iter().chain(&one.test).chain(&one.real).collect();
+            assert_eq!(
+                (all.len(), one.train.len() + one.test.len(), one.real.len()),
+                (100, 90, 10),
+                "{size:?}"
+            );
             assert!((9..=27).contains(&one.test.len()), "{size:?}: {}", one.test.len());
         }
     }
@@ -167,13 +227,21 @@ mod tests {
     #[test]
     fn single_operators_are_always_training_data() {
         let mut dataset = dataset(40);
-        let operators: Vec<String> = dataset.profiles.iter().step_by(4).map(|p| p.model.architecture.clone()).collect();
-        for profile in dataset.profiles.iter_mut().filter(|p| operators.contains(&p.model.architecture)) {
+        let operators: Vec<String> =
+            dataset.profiles.iter().step_by(4).map(|p| p.model.architecture.clone()).collect();
+        for profile in
+            dataset.profiles.iter_mut().filter(|p| operators.contains(&p.model.architecture))
+        {
             profile.model.space = Some(vitempo_graph::ModelIdentity::OPERATORS.to_owned());
         }
         for size in [SplitSize::TestFraction(0.5), SplitSize::Counts { train: 5, test: 20 }] {
             let split = split(&dataset, size, 1).unwrap();
-            assert!(operators.iter().all(|a| split.train.contains(a) && !split.test.contains(a) && !split.real.contains(a)), "{size:?}");
+            assert!(
+                operators.iter().all(|a| split.train.contains(a)
+                    && !split.test.contains(a)
+                    && !split.real.contains(a)),
+                "{size:?}"
+            );
         }
     }
 
@@ -182,13 +250,19 @@ mod tests {
         let (small, large) = (dataset(60), dataset(120));
         let before = split(&small, SplitSize::TestFraction(0.25), 3).unwrap();
         let after = split(&large, SplitSize::TestFraction(0.25), 3).unwrap();
-        assert!(before.train.iter().all(|a| after.train.contains(a)) && before.test.iter().all(|a| after.test.contains(a)));
+        assert!(
+            before.train.iter().all(|a| after.train.contains(a))
+                && before.test.iter().all(|a| after.test.contains(a))
+        );
     }
 
     #[test]
     fn refuses_sizes_that_cannot_be() {
         let empty = Dataset::default();
-        assert!(matches!(split(&empty, SplitSize::TestFraction(0.2), 0), Err(DatasetError::Empty { .. })));
+        assert!(matches!(
+            split(&empty, SplitSize::TestFraction(0.2), 0),
+            Err(DatasetError::Empty { .. })
+        ));
         for (models, size) in [
             (1, SplitSize::TestFraction(0.5)),
             (20, SplitSize::TestFraction(0.0)),
@@ -197,7 +271,10 @@ mod tests {
             (20, SplitSize::Counts { train: 18, test: 0 }),
             (20, SplitSize::Counts { train: usize::MAX, test: 2 }),
         ] {
-            assert!(matches!(split(&dataset(models), size, 0), Err(DatasetError::Split { .. })), "{models} {size:?}");
+            assert!(
+                matches!(split(&dataset(models), size, 0), Err(DatasetError::Split { .. })),
+                "{models} {size:?}"
+            );
         }
     }
 

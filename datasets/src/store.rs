@@ -1,7 +1,9 @@
-//! [`Store`]: writes a dataset. A sweep appends to the journal, and [`Store::compact`] folds the journal into the tables.
+//! [`Store`]: writes a dataset. A sweep appends to the journal, and [`Store::compact`] folds the
+//! journal into the tables.
 //!
-//! Tables are replaced one by one, each whole, rows before the rows that point to them, and the journal goes last: a crash anywhere in between leaves rows
-//! twice on the disk, never lost, and a reader takes rows with the same [`VisitKey`] once.
+//! Tables are replaced one by one, each whole, rows before the rows that point to them, and the
+//! journal goes last: a crash anywhere in between leaves rows twice on the disk, never lost, and a
+//! reader takes rows with the same [`VisitKey`] once.
 
 use crate::{
     Dataset, DatasetError, VisitKey, Warning,
@@ -52,7 +54,8 @@ impl Store {
     /// Opens a dataset folder, and makes it if it is not there or empty.
     ///
     /// # Errors
-    /// [`DatasetError`]: another process writes it, the folder holds something else, cannot be written, or has another schema version.
+    /// [`DatasetError`]: another process writes it, the folder holds something else, cannot be
+    /// written, or has another schema version.
     pub fn open_or_create(folder: &Path) -> Result<Self, DatasetError> {
         fs::create_dir_all(folder).map_err(DatasetError::io("create", folder))?;
         let fresh = is_fresh(folder)?;
@@ -61,7 +64,8 @@ impl Store {
         if fresh {
             create_tables(folder)?;
         }
-        // What is added to an older dataset is of the current version: a vitempo that does not know it must not read the folder any more.
+        // What is added to an older dataset is of the current version: a vitempo that does not know
+        // it must not read the folder any more.
         if version != Some(SCHEMA_VERSION) {
             Manifest::current().write(folder)?;
         }
@@ -83,13 +87,18 @@ impl Store {
     pub(crate) fn open_empty(folder: &Path, what: &str) -> Result<Self, DatasetError> {
         let store = Self::open_or_create(folder)?;
         if store.visits() > 0 {
-            return Err(DatasetError::NotADataset { path: folder.to_owned(), reason: format!("it holds measurements; {what} into a new folder") });
+            return Err(DatasetError::NotADataset {
+                path: folder.to_owned(),
+                reason: format!("it holds measurements; {what} into a new folder"),
+            });
         }
         Ok(store)
     }
 
     fn learn_tables(&mut self) -> Result<(), DatasetError> {
-        for row in model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, &self.folder)?)? {
+        for row in
+            model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, &self.folder)?)?
+        {
             self.visits.insert(row.key, row.status);
         }
         let table = parquet::read(&models::SCHEMA, &self.folder)?;
@@ -111,7 +120,8 @@ impl Store {
                 Entry::Model(model) => {
                     let identity = model.identity;
                     self.graphs.insert(identity.architecture.clone());
-                    self.models.insert((identity.architecture.clone(), identity.name.clone()), identity);
+                    self.models
+                        .insert((identity.architecture.clone(), identity.name.clone()), identity);
                 }
                 Entry::Visit(profile) => {
                     self.visits.insert(VisitKey::from(&*profile), profile.status);
@@ -129,7 +139,8 @@ impl Store {
         &self.folder
     }
 
-    /// What was left out of the journal when the dataset was opened: the visit a killed sweep was writing.
+    /// What was left out of the journal when the dataset was opened: the visit a killed sweep was
+    /// writing.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -141,15 +152,28 @@ impl Store {
         self.visits.len()
     }
 
-    /// Whether this model was visited in this environment and round, successfully or not: in `sitting`, or in any sitting if that is `None`.
+    /// Whether this model was visited in this environment and round, successfully or not: in
+    /// `sitting`, or in any sitting if that is `None`.
     #[must_use]
-    pub fn done(&self, environment_id: &str, model: &ModelIdentity, round: usize, sitting: Option<&str>) -> bool {
+    pub fn done(
+        &self,
+        environment_id: &str,
+        model: &ModelIdentity,
+        round: usize,
+        sitting: Option<&str>,
+    ) -> bool {
         self.status(environment_id, model, round, sitting).is_some()
     }
 
     /// How the visit that [`Store::done`] asks for ended: `Ok` if any did.
     #[must_use]
-    pub fn status(&self, environment_id: &str, model: &ModelIdentity, round: usize, sitting: Option<&str>) -> Option<&Status> {
+    pub fn status(
+        &self,
+        environment_id: &str,
+        model: &ModelIdentity,
+        round: usize,
+        sitting: Option<&str>,
+    ) -> Option<&Status> {
         let same = |key: &VisitKey| {
             key.round == round as u64
                 && key.architecture == model.architecture
@@ -157,7 +181,8 @@ impl Store {
                 && key.environment_id == environment_id
                 && sitting.is_none_or(|s| s == key.sitting)
         };
-        let mut found: Vec<&Status> = self.visits.iter().filter(|(key, _)| same(key)).map(|(_, status)| status).collect();
+        let mut found: Vec<&Status> =
+            self.visits.iter().filter(|(key, _)| same(key)).map(|(_, status)| status).collect();
         found.sort_by_key(|status| **status != Status::Ok);
         found.first().copied()
     }
@@ -165,30 +190,43 @@ impl Store {
     /// Stores a model's graph, once per architecture.
     ///
     /// # Errors
-    /// [`DatasetError::Conflict`] when the model is known with another space or encoding; [`DatasetError::Io`] when it cannot be written.
-    pub fn append_model(&mut self, identity: &ModelIdentity, graph: &Graph) -> Result<(), DatasetError> {
+    /// [`DatasetError::Conflict`] when the model is known with another space or encoding;
+    /// [`DatasetError::Io`] when it cannot be written.
+    pub fn append_model(
+        &mut self,
+        identity: &ModelIdentity,
+        graph: &Graph,
+    ) -> Result<(), DatasetError> {
         let known = self.check_identity(identity)?;
         if known && self.graphs.contains(&identity.architecture) {
             return Ok(());
         }
         self.writer.append(&EntryRef::Model { identity, graph })?;
         self.graphs.insert(identity.architecture.clone());
-        self.models.insert((identity.architecture.clone(), identity.name.clone()), identity.clone());
+        self.models
+            .insert((identity.architecture.clone(), identity.name.clone()), identity.clone());
         Ok(())
     }
 
     /// Stores one visit; when this returns, it is on the disk.
     ///
     /// # Errors
-    /// [`DatasetError::Conflict`] when this visit is stored already, [`DatasetError::Unstorable`] when its protocol holds a NaN, [`DatasetError::Io`] when it
-    /// cannot be written (the disk is full): nothing of it is stored then.
+    /// [`DatasetError::Conflict`] when this visit is stored already, [`DatasetError::Unstorable`]
+    /// when its protocol holds a NaN, [`DatasetError::Io`] when it cannot be written (the disk is
+    /// full): nothing of it is stored then.
     pub fn append(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
         let key = VisitKey::from(profile);
         if self.visits.contains_key(&key) {
-            return Err(DatasetError::Conflict { path: self.folder.clone(), what: key.to_string() });
+            return Err(DatasetError::Conflict {
+                path: self.folder.clone(),
+                what: key.to_string(),
+            });
         }
         if !profile.protocol.target_spread.is_finite() {
-            return Err(DatasetError::Unstorable { what: key.to_string(), reason: "`target_spread` of its protocol is not a finite number".to_owned() });
+            return Err(DatasetError::Unstorable {
+                what: key.to_string(),
+                reason: "`target_spread` of its protocol is not a finite number".to_owned(),
+            });
         }
         self.check_identity(&profile.model)?;
         self.writer.append(&EntryRef::Visit(profile))?;
@@ -199,9 +237,10 @@ impl Store {
 
     fn check_identity(&self, identity: &ModelIdentity) -> Result<bool, DatasetError> {
         match self.models.get(&(identity.architecture.clone(), identity.name.clone())) {
-            Some(known) if known != identity => {
-                Err(DatasetError::Conflict { path: self.folder.clone(), what: format!("model `{}` ({})", identity.name, identity.architecture) })
-            }
+            Some(known) if known != identity => Err(DatasetError::Conflict {
+                path: self.folder.clone(),
+                what: format!("model `{}` ({})", identity.name, identity.architecture),
+            }),
             known => Ok(known.is_some()),
         }
     }
@@ -221,19 +260,31 @@ impl Store {
             }
             self.writer.reset();
         }
-        Ok(Compaction { visits: self.visits.len(), models: self.models.len(), segments: journal.segments.len(), warnings: journal.warnings })
+        Ok(Compaction {
+            visits: self.visits.len(),
+            models: self.models.len(),
+            segments: journal.segments.len(),
+            warnings: journal.warnings,
+        })
     }
 }
 
-/// Whether a folder can become a dataset: nothing in it, or what the creation of a dataset leaves when it is cut short.
+/// Whether a folder can become a dataset: nothing in it, or what the creation of a dataset leaves
+/// when it is cut short.
 fn is_fresh(folder: &Path) -> Result<bool, DatasetError> {
     let mut foreign = None;
     for entry in fs::read_dir(folder).map_err(DatasetError::io("read", folder))? {
-        let name = entry.map_err(DatasetError::io("read", folder))?.file_name().to_string_lossy().into_owned();
+        let name = entry
+            .map_err(DatasetError::io("read", folder))?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
         if name == SCHEMA_FILE {
             return Ok(false);
         }
-        let ours = name == LOCK_FILE || name.ends_with(UNFINISHED) || TABLES.iter().any(|table| table.file_name() == name);
+        let ours = name == LOCK_FILE
+            || name.ends_with(UNFINISHED)
+            || TABLES.iter().any(|table| table.file_name() == name);
         if !ours {
             foreign = Some(name);
         }
@@ -241,7 +292,8 @@ fn is_fresh(folder: &Path) -> Result<bool, DatasetError> {
     match foreign {
         None => Ok(true),
         Some(name) => {
-            let reason = format!("it has no schema.json but holds `{name}`; choose an empty folder");
+            let reason =
+                format!("it has no schema.json but holds `{name}`; choose an empty folder");
             Err(DatasetError::NotADataset { path: folder.to_owned(), reason })
         }
     }
@@ -267,7 +319,8 @@ pub(crate) fn tables_of(folder: &Path, dataset: &Dataset) -> Result<Vec<Table>, 
     for profile in &dataset.profiles {
         visits.add(profile, &mut operator_rows)?;
     }
-    let [environments, operators, models, model_rows] = visits.tables(&dataset.models, &dataset.graphs)?;
+    let [environments, operators, models, model_rows] =
+        visits.tables(&dataset.models, &dataset.graphs)?;
     Ok(vec![environments, operators, models, operator_rows, model_rows])
 }
 

@@ -1,4 +1,5 @@
-//! [`Texts`]: a column of text in memory. Each distinct text is held once and a row is its number: a million rows name a handful of environments.
+//! [`Texts`]: a column of text in memory. Each distinct text is held once and a row is its number:
+//! a million rows name a handful of environments.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -28,7 +29,11 @@ impl Texts {
     fn number(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return NONE };
         match self.rows.last() {
-            Some(&last) if self.distinct.get(last as usize).is_some_and(|known| **known == *text) => last,
+            Some(&last)
+                if self.distinct.get(last as usize).is_some_and(|known| **known == *text) =>
+            {
+                last
+            }
             _ => self.numbers.get(text).copied().unwrap_or_else(|| self.add(text)),
         }
     }
@@ -81,7 +86,10 @@ mod tests {
         texts.iter().for_each(|text| column.push(*text));
         assert_eq!(column.iter().collect::<Vec<_>>(), texts);
         assert_eq!((column.len(), column.distinct().len()), (7, 3));
-        assert_eq!((column.get(3).map(AsRef::as_ref), column.get(2), column.get(9)), (Some("b"), None, None));
+        assert_eq!(
+            (column.get(3).map(AsRef::as_ref), column.get(2), column.get(9)),
+            (Some("b"), None, None)
+        );
         assert_eq!(Texts::nulls(2).iter().collect::<Vec<_>>(), [None, None]);
     }
 }

@@ -1,8 +1,11 @@
-//! Compares forecast kernels with those OpenVINO executed: `compare_openvino MODELS EXECUTED [NAME...]`; in bfloat16 when `BF16` is set.
+//! Compares forecast kernels with those OpenVINO executed: `compare_openvino MODELS EXECUTED
+//! [NAME...]`; in bfloat16 when `BF16` is set.
 //!
-//! `MODELS` holds ONNX files (or is the file of all names beginning so), `EXECUTED` one JSON file per model of the same name: the executed graph's nodes with
-//! `name`, `type`, `orig`, `status`, `time` (us), `inputs` (`node`, `shape`) and `outputs` (`shape`). Prints the share of time whose
-//! kernels were forecast with the right kind and shapes; for models named, the differences too, the longest first.
+//! `MODELS` holds ONNX files (or is the file of all names beginning so), `EXECUTED` one JSON file
+//! per model of the same name: the executed graph's nodes with `name`, `type`, `orig`, `status`,
+//! `time` (us), `inputs` (`node`, `shape`) and `outputs` (`shape`). Prints the share of time whose
+//! kernels were forecast with the right kind and shapes; for models named, the differences too, the
+//! longest first.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -23,7 +26,8 @@ fn main() -> Result<(), Failure> {
         return Err("usage: compare_openvino MODELS EXECUTED [NAME...]".into());
     };
     let names: Vec<String> = arguments.collect();
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&models)?.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&models)?.filter_map(|e| e.ok().map(|e| e.path())).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "onnx"));
     files.sort();
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
@@ -48,7 +52,13 @@ fn main() -> Result<(), Failure> {
 }
 
 fn shape(value: &Value) -> Vec<usize> {
-    value["shape"].as_array().into_iter().flatten().filter_map(Value::as_u64).map(|d| d as usize).collect()
+    value["shape"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
+        .map(|d| d as usize)
+        .collect()
 }
 
 fn text<'a>(node: &'a Value, field: &str) -> &'a str {
@@ -60,16 +70,27 @@ fn constants(nodes: &[Value]) -> HashSet<&str> {
     let mut constant = HashSet::new();
     for node in nodes {
         let inputs = node["inputs"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if text(node, "type") == "Const" || (!inputs.is_empty() && inputs.iter().all(|i| constant.contains(text(i, "node")))) {
+        if text(node, "type") == "Const"
+            || (!inputs.is_empty() && inputs.iter().all(|i| constant.contains(text(i, "node"))))
+        {
             constant.insert(text(node, "name"));
         }
     }
     constant
 }
 
-fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f64>, verbose: bool) -> Result<f64, Failure> {
+fn report(
+    name: &str,
+    model: &Path,
+    truth: &Path,
+    sums: &mut BTreeMap<String, f64>,
+    verbose: bool,
+) -> Result<f64, Failure> {
     let graph = read_file(model, &ReadOptions::default())?;
-    let lowered = openvino::lower(&graph, Settings { bf16: std::env::var_os("BF16").is_some(), ..Settings::default() })?;
+    let lowered = openvino::lower(
+        &graph,
+        Settings { bf16: std::env::var_os("BF16").is_some(), ..Settings::default() },
+    )?;
     let names = Names::of(&graph);
     let json: Value = serde_json::from_slice(&std::fs::read(truth)?)?;
     let nodes = json["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -79,10 +100,14 @@ fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f6
         open.entry(key(&node.op)).or_default().push(node.name.clone());
     }
     let (mut all, mut matched, mut missed) = (0.0, 0.0, Vec::new());
-    for node in nodes.iter().filter(|n| text(n, "status").ends_with("EXECUTED") && text(n, "type") != "Const") {
+    for node in nodes
+        .iter()
+        .filter(|n| text(n, "status").ends_with("EXECUTED") && text(n, "type") != "Const")
+    {
         let time = node["time"].as_f64().unwrap_or_default();
         let inputs = node["inputs"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut read: Vec<_> = inputs.iter().filter(|i| !constant.contains(text(i, "node"))).map(shape).collect();
+        let mut read: Vec<_> =
+            inputs.iter().filter(|i| !constant.contains(text(i, "node"))).map(shape).collect();
         read.sort();
         let kind = names.kind(text(node, "type"), text(node, "name"), text(node, "orig"));
         let wrote = node["outputs"].as_array().into_iter().flatten().map(shape).collect();
@@ -98,11 +123,19 @@ fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f6
         *sums.entry(format!("{} {name}", key.0)).or_default() += time / all;
     }
     let extra: usize = open.values().map(Vec::len).sum();
-    println!("{name}: {:.2} %, {} missed, {extra} not run, of {}", 100.0 * share, missed.len(), lowered.nodes().len());
+    println!(
+        "{name}: {:.2} %, {} missed, {extra} not run, of {}",
+        100.0 * share,
+        missed.len(),
+        lowered.nodes().len()
+    );
     if verbose {
         missed.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (time, (kind, read, wrote), originals) in missed.iter().take(40) {
-            println!("  missed {:.2} % {kind} {read:?} -> {wrote:?} {originals}", 100.0 * time / all);
+            println!(
+                "  missed {:.2} % {kind} {read:?} -> {wrote:?} {originals}",
+                100.0 * time / all
+            );
         }
         let mut extra: Vec<_> = open.into_iter().filter(|(_, n)| !n.is_empty()).collect();
         extra.sort_by_key(|(_, n)| n[0].clone());
@@ -116,6 +149,10 @@ fn report(name: &str, model: &Path, truth: &Path, sums: &mut BTreeMap<String, f6
 fn key(op: &OpSpec) -> Key {
     let mut read: Vec<_> = op.activations().map(|t| t.shape.to_vec()).collect();
     read.sort();
-    let kind = if matches!(op.kind, OpKind::Identity | OpKind::Cast) { OpKind::Reorder } else { op.kind.clone() };
+    let kind = if matches!(op.kind, OpKind::Identity | OpKind::Cast) {
+        OpKind::Reorder
+    } else {
+        op.kind.clone()
+    };
     (kind.name().to_owned(), read, op.outputs.iter().map(|t| t.shape.to_vec()).collect())
 }

@@ -1,11 +1,14 @@
-//! Writes a model in another precision: `quantize_onnx qdq|qdq-results|integer|half MODEL.onnx OUT.onnx`. Weights the file lacks are seeded.
+//! Writes a model in another precision: `quantize_onnx qdq|qdq-results|integer|half MODEL.onnx
+//! OUT.onnx`. Weights the file lacks are seeded.
 
 use std::{error::Error, path::Path};
 use vitempo_graph::{onnx, quantize::Conversion};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [conversion, from, to] = arguments.as_slice() else { return Err("usage: quantize_onnx qdq|qdq-results|integer|half MODEL.onnx OUT.onnx".into()) };
+    let [conversion, from, to] = arguments.as_slice() else {
+        return Err("usage: quantize_onnx qdq|qdq-results|integer|half MODEL.onnx OUT.onnx".into());
+    };
     let conversion = match conversion.as_str() {
         "qdq" => Conversion::Qdq,
         "qdq-results" => Conversion::QdqResults,

@@ -1,8 +1,12 @@
-//! [`GraphBuilder`]: puts a [`Graph`] together operator by operator; shapes are inferred on the way. Whole layers are in [`layers`].
+//! [`GraphBuilder`]: puts a [`Graph`] together operator by operator; shapes are inferred on the
+//! way. Whole layers are in [`layers`].
 
 mod layers;
 
-use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId, ValueSource, shape};
+use crate::{
+    Attributes, ConstantData, Graph, GraphError, Node, OpKind, Operand, TensorSpec, Value, ValueId,
+    ValueSource, shape,
+};
 
 /// Collects values and nodes until [`GraphBuilder::finish`].
 #[derive(Debug)]
@@ -20,7 +24,12 @@ impl GraphBuilder {
         Self { name: name.into(), values: Vec::new(), nodes: Vec::new(), inputs: Vec::new() }
     }
 
-    fn push(&mut self, name: impl Into<String>, tensor: TensorSpec, source: ValueSource) -> ValueId {
+    fn push(
+        &mut self,
+        name: impl Into<String>,
+        tensor: TensorSpec,
+        source: ValueSource,
+    ) -> ValueId {
         self.values.push(Value { name: name.into(), tensor: Some(tensor), source });
         ValueId(self.values.len() as u32 - 1)
     }
@@ -38,7 +47,12 @@ impl GraphBuilder {
     }
 
     /// A small constant with its payload.
-    pub fn constant(&mut self, name: impl Into<String>, tensor: TensorSpec, data: ConstantData) -> ValueId {
+    pub fn constant(
+        &mut self,
+        name: impl Into<String>,
+        tensor: TensorSpec,
+        data: ConstantData,
+    ) -> ValueId {
         self.push(name, tensor, ValueSource::Constant(Some(data)))
     }
 
@@ -48,25 +62,45 @@ impl GraphBuilder {
         self.values.get(id.0 as usize)?.tensor.as_ref()
     }
 
-    /// One operator with one output, called `NAME_out`; attributes become canonical (see [`shape::canonical`]).
+    /// One operator with one output, called `NAME_out`; attributes become canonical (see
+    /// [`shape::canonical`]).
     ///
     /// # Errors
     /// [`GraphError::Node`] when its inputs do not fit it.
-    pub fn op(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
+    pub fn op(
+        &mut self,
+        name: &str,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: &[ValueId],
+    ) -> Result<ValueId, GraphError> {
         let outputs = self.op_many(name, kind, attributes, inputs)?;
-        outputs.first().copied().ok_or_else(|| GraphError::Node { node: name.to_owned(), reason: "it has no output".to_owned() })
+        outputs.first().copied().ok_or_else(|| GraphError::Node {
+            node: name.to_owned(),
+            reason: "it has no output".to_owned(),
+        })
     }
 
-    /// One operator with all its outputs, called `NAME_out0`, `NAME_out1`... where there are several.
+    /// One operator with all its outputs, called `NAME_out0`, `NAME_out1`... where there are
+    /// several.
     ///
     /// # Errors
     /// [`GraphError::Node`] when its inputs do not fit it.
-    pub fn op_many(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: &[ValueId]) -> Result<Vec<ValueId>, GraphError> {
+    pub fn op_many(
+        &mut self,
+        name: &str,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: &[ValueId],
+    ) -> Result<Vec<ValueId>, GraphError> {
         let operands: Vec<Operand> = inputs
             .iter()
             .filter_map(|id| {
                 let value = &self.values[id.0 as usize];
-                value.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(value.source, ValueSource::Constant(_)) })
+                value.tensor.clone().map(|tensor| Operand {
+                    tensor,
+                    constant: matches!(value.source, ValueSource::Constant(_)),
+                })
             })
             .collect();
         let refuse = |reason| GraphError::Node { node: name.to_owned(), reason };
@@ -77,9 +111,22 @@ impl GraphBuilder {
         let outputs: Vec<ValueId> = tensors
             .into_iter()
             .enumerate()
-            .map(|(i, tensor)| self.push(if single { format!("{name}_out") } else { format!("{name}_out{i}") }, tensor, ValueSource::Node(node)))
+            .map(|(i, tensor)| {
+                self.push(
+                    if single { format!("{name}_out") } else { format!("{name}_out{i}") },
+                    tensor,
+                    ValueSource::Node(node),
+                )
+            })
             .collect();
-        self.nodes.push(Node::new(name, kind, attributes, &self.values, inputs.to_vec(), outputs.clone()));
+        self.nodes.push(Node::new(
+            name,
+            kind,
+            attributes,
+            &self.values,
+            inputs.to_vec(),
+            outputs.clone(),
+        ));
         Ok(outputs)
     }
 

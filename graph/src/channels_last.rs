@@ -2,7 +2,8 @@
 
 use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
 
-/// The graph with every input N, C, H, W replaced by one N, H, W, C of the same name and a transposition behind it.
+/// The graph with every input N, C, H, W replaced by one N, H, W, C of the same name and a
+/// transposition behind it.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
@@ -15,7 +16,11 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
         let Value { name, tensor: Some(tensor), .. } = graph.value(input).clone() else { continue };
         let &[n, c, h, w] = tensor.shape.as_slice() else { continue };
         let inside = ValueId(values.len() as u32);
-        values.push(Value { name: format!("{name}/channels_first"), tensor: Some(tensor.clone()), source: ValueSource::Node(0) });
+        values.push(Value {
+            name: format!("{name}/channels_first"),
+            tensor: Some(tensor.clone()),
+            source: ValueSource::Node(0),
+        });
         let mut outside = tensor;
         outside.shape = [n, h, w, c].into();
         values[input.0 as usize].tensor = Some(outside);
@@ -23,12 +28,23 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
             *id = inside;
         }
         let perm = Attributes::new().with_ints("perm", [0, 3, 1, 2]);
-        transpositions.push(Node::new(format!("{name}/transpose"), OpKind::Transpose, perm, &values, vec![input], vec![inside]));
+        transpositions.push(Node::new(
+            format!("{name}/transpose"),
+            OpKind::Transpose,
+            perm,
+            &values,
+            vec![input],
+            vec![inside],
+        ));
         moved.push((input, inside));
     }
     // The graph is written anew: how a file spelled its operators is over.
     nodes.iter_mut().for_each(|node| node.written = None);
-    let outputs = graph.outputs().iter().map(|id| moved.iter().find(|(from, _)| from == id).map_or(*id, |(_, to)| *to)).collect();
+    let outputs = graph
+        .outputs()
+        .iter()
+        .map(|id| moved.iter().find(|(from, _)| from == id).map_or(*id, |(_, to)| *to))
+        .collect();
     transpositions.append(&mut nodes);
     Graph::new(graph.name(), values, transpositions, graph.inputs().to_vec(), outputs)
 }
@@ -49,8 +65,14 @@ mod tests {
         let plain = b.finish(vec![y, z]).unwrap();
         let graph = images_channels_last(&plain).unwrap();
         let shape = |id: &ValueId| graph.value(*id).tensor.clone().unwrap().shape.to_vec();
-        assert_eq!(graph.inputs().iter().map(shape).collect::<Vec<_>>(), [vec![1, 8, 6, 3], vec![1, 4, 4]]);
-        assert_eq!(graph.nodes()[0].op.outputs, plain.nodes()[0].op.inputs[..1].iter().map(|o| o.tensor.clone()).collect::<Vec<_>>());
+        assert_eq!(
+            graph.inputs().iter().map(shape).collect::<Vec<_>>(),
+            [vec![1, 8, 6, 3], vec![1, 4, 4]]
+        );
+        assert_eq!(
+            graph.nodes()[0].op.outputs,
+            plain.nodes()[0].op.inputs[..1].iter().map(|o| o.tensor.clone()).collect::<Vec<_>>()
+        );
         assert_eq!(graph.nodes()[1].op, plain.nodes()[0].op);
         assert_eq!(graph.nodes().len(), 3);
     }

@@ -1,4 +1,5 @@
-//! [`Environment`]: where a measurement was taken. Latencies of different environments are never mixed.
+//! [`Environment`]: where a measurement was taken. Latencies of different environments are never
+//! mixed.
 
 use crate::{MemoryFormat, Precision};
 use serde::{Deserialize, Serialize};
@@ -55,8 +56,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// A stable, readable identifier: device, framework, version, processor, threads, precision and eight digits of the digest of all fields
-    /// that make latencies comparable (everything but the operating system's release and the exact cores).
+    /// A stable, readable identifier: device, framework, version, processor, threads, precision and
+    /// eight digits of the digest of all fields that make latencies comparable (everything but the
+    /// operating system's release and the exact cores).
     #[must_use]
     pub fn id(&self) -> String {
         let mut identity = format!(
@@ -90,15 +92,26 @@ impl Environment {
     /// One line for people: `onnxruntime 1.31.1, AMD EPYC, cpu, 1 thread, f32`.
     #[must_use]
     pub fn describe(&self) -> String {
-        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
-        let format = self.memory_format.map(|f| format!(", {}", f.name().replace('_', " "))).unwrap_or_default();
-        format!("{} {}, {}, {}, {threads}, {}{format}", self.framework, self.framework_version, self.device, self.processor, self.precision)
+        let threads = if self.threads == 1 {
+            "1 thread".to_owned()
+        } else {
+            format!("{} threads", self.threads)
+        };
+        let format = self
+            .memory_format
+            .map(|f| format!(", {}", f.name().replace('_', " ")))
+            .unwrap_or_default();
+        format!(
+            "{} {}, {}, {}, {threads}, {}{format}",
+            self.framework, self.framework_version, self.device, self.processor, self.precision
+        )
     }
 }
 
 fn slug(text: &str) -> String {
     let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
     words.join("-")
 }
 
@@ -127,7 +140,10 @@ mod tests {
     fn id_is_readable_and_tells_environments_apart() {
         let one = epyc();
         assert!(one.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-"));
-        assert_eq!(one.id(), Environment { os: "Linux 6.2".into(), cores: vec![0], ..one.clone() }.id());
+        assert_eq!(
+            one.id(),
+            Environment { os: "Linux 6.2".into(), cores: vec![0], ..one.clone() }.id()
+        );
         assert_ne!(one.id(), Environment { threads: 2, ..one.clone() }.id());
         let last = Environment { memory_format: Some(MemoryFormat::ChannelsLast), ..one.clone() };
         assert!(last.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-channels-last-"));

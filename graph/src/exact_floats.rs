@@ -1,7 +1,9 @@
-//! Floats in JSON without loss: JSON has no infinities and no NaN, but models do (masks of minus infinity, clips without a bound).
+//! Floats in JSON without loss: JSON has no infinities and no NaN, but models do (masks of minus
+//! infinity, clips without a bound).
 //!
-//! Finite floats are JSON numbers; the others are the texts `inf`, `-inf` and `nan`. Used with `#[serde(with = "exact_floats")]` for lists,
-//! and by the JSON of [`crate::Attribute`], which wraps them in an object so that they stay apart from texts.
+//! Finite floats are JSON numbers; the others are the texts `inf`, `-inf` and `nan`. Used with
+//! `#[serde(with = "exact_floats")]` for lists, and by the JSON of [`crate::Attribute`], which
+//! wraps them in an object so that they stay apart from texts.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -46,7 +48,9 @@ pub(crate) fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<
 }
 
 /// Reads a list.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Exact>::deserialize(deserializer)?;
     values.into_iter().map(|v| f64::try_from(v).map_err(D::Error::custom)).collect()
 }
@@ -58,15 +62,32 @@ mod tests {
 
     #[test]
     fn every_float_survives_json() {
-        let floats = [0.1, -0.0, 1.0, 9.999_999_747_378_752e-6, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let floats = [
+            0.1,
+            -0.0,
+            1.0,
+            9.999_999_747_378_752e-6,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
         let mut attributes: Vec<Attribute> = floats.iter().map(|&v| Attribute::Float(v)).collect();
-        attributes.extend([Attribute::Floats(floats.to_vec()), Attribute::Int(-3), Attribute::Text("inf".into()), Attribute::Ints([1, 2].as_slice().into())]);
+        attributes.extend([
+            Attribute::Floats(floats.to_vec()),
+            Attribute::Int(-3),
+            Attribute::Text("inf".into()),
+            Attribute::Ints([1, 2].as_slice().into()),
+        ]);
         for attribute in attributes {
             let json = serde_json::to_string(&attribute).unwrap();
             assert_eq!(serde_json::from_str::<Attribute>(&json).unwrap(), attribute, "{json}");
         }
         let json = serde_json::to_string(&ConstantData::Floats(floats.to_vec())).unwrap();
-        let ConstantData::Floats(back) = serde_json::from_str(&json).unwrap() else { panic!("{json}") };
+        let ConstantData::Floats(back) = serde_json::from_str(&json).unwrap() else {
+            panic!("{json}")
+        };
         assert!(back.iter().zip(&floats).all(|(a, b)| a.to_bits() == b.to_bits()), "{json}");
         assert!(serde_json::from_str::<ConstantData>("{\"Floats\":[\"big\"]}").is_err());
     }

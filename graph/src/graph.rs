@@ -1,4 +1,5 @@
-//! [`Graph`]: an immutable, acyclic graph of operators in topological order. Weights are described, not held.
+//! [`Graph`]: an immutable, acyclic graph of operators in topological order. Weights are described,
+//! not held.
 
 use crate::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 use serde::{Deserialize, Serialize};
@@ -38,8 +39,8 @@ pub struct Value {
     pub source: ValueSource,
 }
 
-/// The ONNX operator that a node was read from, where its kind stands for several: they compute and cost the same, but an engine's optimizer treats
-/// them differently.
+/// The ONNX operator that a node was read from, where its kind stands for several: they compute and
+/// cost the same, but an engine's optimizer treats them differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Written {
@@ -65,7 +66,8 @@ pub struct Node {
     /// How the file spelled it; `None` where there is one way, or no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
-    /// The values behind `op.inputs`, in the same order (all of them, also where the tensor is unknown).
+    /// The values behind `op.inputs`, in the same order (all of them, also where the tensor is
+    /// unknown).
     pub inputs: Vec<ValueId>,
     /// The values it provides.
     pub outputs: Vec<ValueId>,
@@ -96,14 +98,22 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Puts a graph together. `nodes` may come in any order; they are sorted topologically (stable: the given order is kept where it can be),
-    /// and the `source` of every value a node provides is set to that node.
+    /// Puts a graph together. `nodes` may come in any order; they are sorted topologically (stable:
+    /// the given order is kept where it can be), and the `source` of every value a node provides is
+    /// set to that node.
     ///
     /// # Errors
     /// [`GraphError`] for a cycle, a value that nothing provides, or one provided twice.
-    pub fn new(name: impl Into<String>, mut values: Vec<Value>, nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Result<Self, GraphError> {
+    pub fn new(
+        name: impl Into<String>,
+        mut values: Vec<Value>,
+        nodes: Vec<Node>,
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) -> Result<Self, GraphError> {
         let producer = producers(&values, &nodes)?;
-        let nodes = if is_sorted(&values, &nodes, &producer)? { nodes } else { sort(nodes, &producer)? };
+        let nodes =
+            if is_sorted(&values, &nodes, &producer)? { nodes } else { sort(nodes, &producer)? };
         for (index, node) in nodes.iter().enumerate() {
             for output in &node.outputs {
                 values[output.0 as usize].source = ValueSource::Node(index as u32);
@@ -200,7 +210,8 @@ impl Graph {
         kinds
     }
 
-    /// Digest of structure, attributes and shapes; names and weights do not count. 16 hexadecimal digits.
+    /// Digest of structure, attributes and shapes; names and weights do not count. 16 hexadecimal
+    /// digits.
     #[must_use]
     pub fn architecture(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -226,27 +237,48 @@ impl Graph {
 impl Node {
     /// A node whose [`OpSpec`] is put together from the values it reads and provides.
     #[must_use]
-    pub fn new(name: impl Into<String>, kind: OpKind, attributes: Attributes, values: &[Value], inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        kind: OpKind,
+        attributes: Attributes,
+        values: &[Value],
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) -> Self {
         let mut node = Self::in_parts(name, kind, attributes, inputs, outputs);
         node.put_together(values);
         node
     }
 
     /// A node whose [`OpSpec`] has no tensors before it is [put together](Self::put_together).
-    pub(crate) fn in_parts(name: impl Into<String>, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Self {
+    pub(crate) fn in_parts(
+        name: impl Into<String>,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) -> Self {
         let op = OpSpec { kind, attributes, inputs: Vec::new(), outputs: Vec::new() };
         Self { name: name.into(), op, written: None, inputs, outputs }
     }
 
-    /// Takes the tensors of its [`OpSpec`] anew from the values it reads and provides. How a file spelled it is forgotten.
+    /// Takes the tensors of its [`OpSpec`] anew from the values it reads and provides. How a file
+    /// spelled it is forgotten.
     pub(crate) fn put_together(&mut self, values: &[Value]) {
-        let operand = |v: &Value| v.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(v.source, ValueSource::Constant(_)) });
+        let operand = |v: &Value| {
+            v.tensor.clone().map(|tensor| Operand {
+                tensor,
+                constant: matches!(v.source, ValueSource::Constant(_)),
+            })
+        };
         self.op.inputs.clear();
         self.op.inputs.reserve_exact(self.inputs.len());
         self.op.inputs.extend(self.inputs.iter().filter_map(|id| operand(&values[id.0 as usize])));
         self.op.outputs.clear();
         self.op.outputs.reserve_exact(self.outputs.len());
-        self.op.outputs.extend(self.outputs.iter().filter_map(|id| values[id.0 as usize].tensor.clone()));
+        self.op
+            .outputs
+            .extend(self.outputs.iter().filter_map(|id| values[id.0 as usize].tensor.clone()));
         self.written = None;
     }
 }
@@ -257,7 +289,9 @@ fn producers(values: &[Value], nodes: &[Node]) -> Result<Vec<Option<usize>>, Gra
         for output in &node.outputs {
             let slot = &mut producer[output.0 as usize];
             if slot.replace(index).is_some() {
-                return Err(GraphError::Duplicate { value: values[output.0 as usize].name.clone() });
+                return Err(GraphError::Duplicate {
+                    value: values[output.0 as usize].name.clone(),
+                });
             }
         }
     }
@@ -265,7 +299,11 @@ fn producers(values: &[Value], nodes: &[Node]) -> Result<Vec<Option<usize>>, Gra
 }
 
 /// Whether each node comes after those it reads from.
-fn is_sorted(values: &[Value], nodes: &[Node], producer: &[Option<usize>]) -> Result<bool, GraphError> {
+fn is_sorted(
+    values: &[Value],
+    nodes: &[Node],
+    producer: &[Option<usize>],
+) -> Result<bool, GraphError> {
     let mut sorted = true;
     for (index, node) in nodes.iter().enumerate() {
         for input in &node.inputs {
@@ -273,7 +311,10 @@ fn is_sorted(values: &[Value], nodes: &[Node], producer: &[Option<usize>]) -> Re
             match producer[input.0 as usize] {
                 Some(from) => sorted &= from < index,
                 None if matches!(value.source, ValueSource::Node(_)) => {
-                    return Err(GraphError::Dangling { node: node.name.clone(), value: value.name.clone() });
+                    return Err(GraphError::Dangling {
+                        node: node.name.clone(),
+                        value: value.name.clone(),
+                    });
                 }
                 None => {}
             }
@@ -291,7 +332,8 @@ fn sort(nodes: Vec<Node>, producer: &[Option<usize>]) -> Result<Vec<Node>, Graph
             readers[from].push(index);
         }
     }
-    let mut ready: std::collections::BinaryHeap<_> = (0..nodes.len()).filter(|&i| waits[i] == 0).map(std::cmp::Reverse).collect();
+    let mut ready: std::collections::BinaryHeap<_> =
+        (0..nodes.len()).filter(|&i| waits[i] == 0).map(std::cmp::Reverse).collect();
     let mut order = Vec::with_capacity(nodes.len());
     while let Some(std::cmp::Reverse(index)) = ready.pop() {
         order.push(index);

@@ -80,7 +80,13 @@ mod tests {
 
     #[test]
     fn reads_well_in_every_unit() {
-        for (ns, text) in [(0.0, "0.00 ns"), (512.0, "512 ns"), (1_530.0, "1.53 us"), (68_400_000.0, "68.4 ms"), (2.5e9, "2.50 s")] {
+        for (ns, text) in [
+            (0.0, "0.00 ns"),
+            (512.0, "512 ns"),
+            (1_530.0, "1.53 us"),
+            (68_400_000.0, "68.4 ms"),
+            (2.5e9, "2.50 s"),
+        ] {
             assert_eq!(Latency::from_ns(ns).to_string(), text);
         }
     }

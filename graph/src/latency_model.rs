@@ -1,4 +1,5 @@
-//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it, planners consume it, tests use a table.
+//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it,
+//! planners consume it, tests use a table.
 
 use crate::{Environment, Graph, Latency, OpKind, OpSpec};
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,8 @@ pub struct OperatorPrediction {
 pub struct GraphPrediction {
     /// End to end.
     pub latency: Prediction,
-    /// One row per operator that the framework will run; their sum and the overhead make up the point forecast.
+    /// One row per operator that the framework will run; their sum and the overhead make up the
+    /// point forecast.
     pub operators: Vec<OperatorPrediction>,
     /// What is added to the sum over operators.
     pub overhead: Latency,
@@ -79,7 +81,8 @@ pub trait LatencyModel {
     ///
     /// # Errors
     /// [`PredictionError::NoPredictor`] when the operator can be neither predicted nor estimated.
-    fn predict_operator(&self, op: &OpSpec) -> Result<(Latency, PredictionSource), PredictionError>;
+    fn predict_operator(&self, op: &OpSpec)
+    -> Result<(Latency, PredictionSource), PredictionError>;
 
     /// A whole model as its file has it; lowering to the framework's kernels happens inside.
     ///

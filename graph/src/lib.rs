@@ -42,8 +42,13 @@ pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
 pub use latency::Latency;
-pub use latency_model::{GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError, PredictionSource};
-pub use measurement::{Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
+pub use latency_model::{
+    GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError,
+    PredictionSource,
+};
+pub use measurement::{
+    Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status,
+};
 pub use op::{Attribute, Attributes, Ints, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;
 pub use resized::{ResizeError, resized};

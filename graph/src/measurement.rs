@@ -1,6 +1,8 @@
-//! What was measured: [`Measurement`] is one operator, [`ModelProfile`] one run of the protocol over one model.
+//! What was measured: [`Measurement`] is one operator, [`ModelProfile`] one run of the protocol
+//! over one model.
 //!
-//! All times are nanoseconds. Raw samples are kept; summaries are computed from them and never stored instead of them.
+//! All times are nanoseconds. Raw samples are kept; summaries are computed from them and never
+//! stored instead of them.
 
 use crate::{Environment, MemoryFormat, OpSpec, Precision};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -28,7 +30,8 @@ pub enum Status {
     Failed(String),
 }
 
-/// Samples of one quantity: wall-clock time and, where it is known, CPU time of the threads that computed.
+/// Samples of one quantity: wall-clock time and, where it is known, CPU time of the threads that
+/// computed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// Wall-clock time of each repeat, ns, in the order taken.
@@ -47,7 +50,8 @@ pub struct Protocol {
     pub min_repeats: usize,
     /// Most end-to-end samples per visit.
     pub max_repeats: usize,
-    /// Sampling of a visit stops once the relative half-width of the 95 % interval of the median is below this.
+    /// Sampling of a visit stops once the relative half-width of the 95 % interval of the median is
+    /// below this.
     pub target_spread: f64,
     /// Visits per model: the sweep goes round all models that often.
     pub rounds: usize,
@@ -57,7 +61,8 @@ pub struct Protocol {
     pub input_distribution: String,
 }
 
-/// One operator that ran, measured in place inside a model's run (`model` and `node` are set) or on its own.
+/// One operator that ran, measured in place inside a model's run (`model` and `node` are set) or on
+/// its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// What ran; shared by the measurements of equal operators where they were read together.
@@ -76,12 +81,15 @@ pub struct Measurement {
     pub status: Status,
 }
 
-/// What a run really used, whatever was asked for: precision and memory format of the operators that took the most time.
+/// What a run really used, whatever was asked for: precision and memory format of the operators
+/// that took the most time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executed {
-    /// Precision in which most of the time of convolutions and matrix products (of everything, where there are none) was spent.
+    /// Precision in which most of the time of convolutions and matrix products (of everything,
+    /// where there are none) was spent.
     pub precision: Precision,
-    /// Memory format in which most of the time of convolutions and pooling was spent; channels first where there are none.
+    /// Memory format in which most of the time of convolutions and pooling was spent; channels
+    /// first where there are none.
     pub memory_format: MemoryFormat,
 }
 
@@ -90,7 +98,8 @@ pub struct Executed {
 pub struct ModelIdentity {
     /// Name for people: the file's stem.
     pub name: String,
-    /// Digest of the graph (structure and shapes, not weights): equal architectures have equal digests.
+    /// Digest of the graph (structure and shapes, not weights): equal architectures have equal
+    /// digests.
     pub architecture: String,
     /// Search space it was sampled from; `None` for a real model.
     pub space: Option<String>,
@@ -113,14 +122,16 @@ pub struct ModelProfile {
     pub started_unix_ms: u64,
     /// Where these numbers come from.
     pub origin: Origin,
-    /// Of imported numbers: who published them and under which licence, e.g. `https://example.org/data, MIT`.
+    /// Of imported numbers: who published them and under which licence, e.g.
+    /// `https://example.org/data, MIT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// How they were taken.
     pub protocol: Protocol,
     /// End-to-end samples, profiling off.
     pub e2e: Samples,
-    /// End-to-end samples of the runs in which operators were timed: their difference from `e2e` is what profiling costs.
+    /// End-to-end samples of the runs in which operators were timed: their difference from `e2e` is
+    /// what profiling costs.
     pub e2e_profiled: Samples,
     /// Samples of the reference workload run next to this visit; empty where there is none.
     #[serde(default)]
@@ -130,10 +141,12 @@ pub struct ModelProfile {
     /// What really ran; `None` where no operator was timed.
     #[serde(default)]
     pub executed: Option<Executed>,
-    /// Most memory the worker had resident during the visit beyond what it had before loading the model, bytes; `None` where the system does not tell.
+    /// Most memory the worker had resident during the visit beyond what it had before loading the
+    /// model, bytes; `None` where the system does not tell.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
-    /// Energy of one end-to-end sample, their mean, uJ; of the whole processor package or GPU board. `None` where the machine does not count it.
+    /// Energy of one end-to-end sample, their mean, uJ; of the whole processor package or GPU
+    /// board. `None` where the machine does not count it.
     #[serde(default)]
     pub energy_per_inference_uj: Option<u64>,
     /// Usable or not.
@@ -152,12 +165,15 @@ impl Executed {
     /// Of these operators, each counted with its median time; `None` when none was timed.
     #[must_use]
     pub fn of<'a>(operators: impl IntoIterator<Item = &'a Measurement>) -> Option<Self> {
-        let timed: Vec<(&OpSpec, f64)> = operators.into_iter().filter_map(|m| Some((&*m.op, m.samples.median_ns()?))).collect();
+        let timed: Vec<(&OpSpec, f64)> =
+            operators.into_iter().filter_map(|m| Some((&*m.op, m.samples.median_ns()?))).collect();
         let products = timed.iter().filter(|(op, _)| op.kind.is_product());
         let windows = timed.iter().filter(|(op, _)| op.kind.is_window());
         let by_time = |(op, ns): &(&OpSpec, f64)| (op.precision_computed(), *ns);
-        let precision = most_time(products.map(by_time)).or_else(|| most_time(timed.iter().map(by_time)))?;
-        let memory_format = most_time(windows.map(|(op, ns)| (op.format(), *ns))).unwrap_or_default();
+        let precision =
+            most_time(products.map(by_time)).or_else(|| most_time(timed.iter().map(by_time)))?;
+        let memory_format =
+            most_time(windows.map(|(op, ns)| (op.format(), *ns))).unwrap_or_default();
         Some(Self { precision, memory_format })
     }
 }
@@ -170,7 +186,8 @@ fn most_time<T: Ord + Copy>(timed: impl Iterator<Item = (T, f64)>) -> Option<T> 
 }
 
 impl ModelIdentity {
-    /// The space of small networks around single operators: always training data, never judged end to end.
+    /// The space of small networks around single operators: always training data, never judged end
+    /// to end.
     pub const OPERATORS: &'static str = "operators";
 
     /// Whether this is a network around a single operator.
@@ -214,9 +231,21 @@ mod tests {
     fn what_ran_is_where_the_time_went() {
         let timed = |kind: OpKind, precision, format, ns| {
             let tensor = TensorSpec::new([1, 8, 4, 4], precision).with_format(format);
-            let op = OpSpec { kind, attributes: Default::default(), inputs: vec![Operand { tensor: tensor.clone(), constant: false }], outputs: vec![tensor] };
+            let op = OpSpec {
+                kind,
+                attributes: Default::default(),
+                inputs: vec![Operand { tensor: tensor.clone(), constant: false }],
+                outputs: vec![tensor],
+            };
             let samples = Samples { wall_ns: vec![ns], cpu_ns: Vec::new() };
-            Measurement { op: op.into(), node: String::new(), kernel: String::new(), samples, memory_bytes: None, status: Status::Ok }
+            Measurement {
+                op: op.into(),
+                node: String::new(),
+                kernel: String::new(),
+                samples,
+                memory_bytes: None,
+                status: Status::Ok,
+            }
         };
         use MemoryFormat::{Blocked, ChannelsFirst};
         let conv = timed(OpKind::Conv, Precision::I8, Blocked, 50);

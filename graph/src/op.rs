@@ -1,10 +1,12 @@
 //! One operator: its kind, attributes, and the tensors that go in and come out.
 //!
-//! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s are the same row of a dataset.
-//! Inputs that only steer an operator (the `starts` of a Slice, the `sizes` of a Resize) are attributes here, not inputs.
+//! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s
+//! are the same row of a dataset. Inputs that only steer an operator (the `starts` of a Slice, the
+//! `sizes` of a Resize) are attributes here, not inputs.
 //!
-//! Attributes are canonical ([`crate::shape::canonical`]): those named below are always written out and resolved (axes counted from the front and
-//! sorted, `shape` without -1, explicit `pads`); those marked "if set" are left out at their default.
+//! Attributes are canonical ([`crate::shape::canonical`]): those named below are always written out
+//! and resolved (axes counted from the front and sorted, `shape` without -1, explicit `pads`);
+//! those marked "if set" are left out at their default.
 
 use crate::{Precision, TensorSpec, exact_floats::Exact};
 use compact_str::CompactString;
@@ -15,13 +17,15 @@ use std::{borrow::Cow, fmt};
 
 macro_rules! op_kinds {
     ($($variant:ident $name:literal $doc:literal,)*) => {
-        /// What an operator computes. Frameworks' fused kernels carry the kind of their dominant part and say the rest in attributes.
+        /// What an operator computes. Frameworks' fused kernels carry the kind of their dominant
+        /// part and say the rest in attributes.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(into = "String", from = "String")]
         pub enum OpKind {
             $(#[doc = $doc] $variant,)*
-            /// An operator vitempo does not know, under the name its framework gives it (`domain:name` outside of ONNX's own domain); attribute `reason`
-            /// where the operator is known but its shapes are not.
+            /// An operator vitempo does not know, under the name its framework gives it
+            /// (`domain:name` outside of ONNX's own domain); attribute `reason` where the operator
+            /// is known but its shapes are not.
             Unsupported(String),
         }
 
@@ -29,7 +33,8 @@ macro_rules! op_kinds {
             /// Every kind but `Unsupported`.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name in files, flags and tables. Of an unsupported operator: the framework's own name.
+            /// The name in files, flags and tables. Of an unsupported operator: the framework's own
+            /// name.
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
@@ -56,24 +61,36 @@ macro_rules! op_kinds {
 }
 
 op_kinds! {
-    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: `kernel_shape`, `strides`, `pads` (begins, then ends), `dilations`, `group`; fused: `activation`, `residual`; `integer` = 1: integers in, 32-bit sums out, zero points as last inputs.",
-    ConvTranspose "conv_transpose" "Transposed convolution; attributes as `conv` and `output_padding`.",
-    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and Gemm. If set: `trans_a`, `trans_b`, `alpha`, `beta`, `integer` (as `conv`).",
-    MatMul "matmul" "Matrix product of two computed tensors, batched. If set (Gemm, fused kernels): `trans_a`, `trans_b`, `trans_batch_a`, `trans_batch_b`, `alpha`, `beta`, `integer` (as `conv`).",
+    Conv "conv" "Convolution, 1-D to 3-D, dense, grouped or depthwise. Attributes: \
+        `kernel_shape`, `strides`, `pads` (begins, then ends), `dilations`, `group`; fused: \
+        `activation`, `residual`; `integer` = 1: integers in, 32-bit sums out, zero points as \
+        last inputs.",
+    ConvTranspose "conv_transpose" "Transposed convolution; attributes as `conv` and \
+        `output_padding`.",
+    Linear "linear" "Matrix product with a constant right side: inputs x, weight `[in, out]` \
+        (`trans_b` = 1: `[out, in]`) and, if present, bias. ONNX MatMul with a constant, and \
+        Gemm. If set: `trans_a`, `trans_b`, `alpha`, `beta`, `integer` (as `conv`).",
+    MatMul "matmul" "Matrix product of two computed tensors, batched. If set (Gemm, fused \
+        kernels): `trans_a`, `trans_b`, `trans_batch_a`, `trans_batch_b`, `alpha`, `beta`, \
+        `integer` (as `conv`).",
     Einsum "einsum" "Einstein summation; attribute `equation`.",
-    Attention "attention" "Scaled dot-product attention as one kernel; inputs q, k, v; attribute `heads`.",
+    Attention "attention" "Scaled dot-product attention as one kernel; inputs q, k, v; attribute \
+        `heads`.",
     Add "add" "Elementwise, with broadcasting.",
     Sub "sub" "Elementwise, with broadcasting.",
     Mul "mul" "Elementwise, with broadcasting.",
     Div "div" "Elementwise, with broadcasting.",
-    Pow "pow" "Elementwise, with broadcasting; attribute `exponent` instead of the second input when that is a constant scalar.",
+    Pow "pow" "Elementwise, with broadcasting; attribute `exponent` instead of the second input \
+        when that is a constant scalar.",
     Min "min" "Elementwise, with broadcasting.",
     Max "max" "Elementwise, with broadcasting.",
     Mod "mod" "Elementwise, with broadcasting.",
-    Compare "compare" "Elementwise comparison; attribute `op` (Equal, Greater, Less, GreaterOrEqual, LessOrEqual).",
+    Compare "compare" "Elementwise comparison; attribute `op` (Equal, Greater, Less, \
+        GreaterOrEqual, LessOrEqual).",
     Logical "logical" "And, Or, Xor, Not; attribute `op`.",
     Where "where" "Elementwise choice, with broadcasting.",
-    Elementwise "elementwise" "One kernel for elementwise operators, one or a chain: attribute `ops`, their kinds in order, joined by `+`, as far as the framework tells.",
+    Elementwise "elementwise" "One kernel for elementwise operators, one or a chain: attribute \
+        `ops`, their kinds in order, joined by `+`, as far as the framework tells.",
     Relu "relu" "max(x, 0).",
     LeakyRelu "leaky_relu" "Attribute `alpha`.",
     PRelu "prelu" "Inputs x, slope.",
@@ -98,15 +115,20 @@ op_kinds! {
     Sin "sin" "Elementwise.",
     Cos "cos" "Elementwise.",
     Round "round" "Floor, Ceil, Round, Sign; attribute `op`.",
-    Softmax "softmax" "Attribute `axis` (counted from the front); LogSoftmax has `log` = 1; `coerce` = 1 where all dimensions from `axis` on are normalised together (operator sets before 13).",
-    LayerNorm "layer_norm" "Inputs x, scale, bias; attributes `axis`, `epsilon`; fused: `residual`.",
+    Softmax "softmax" "Attribute `axis` (counted from the front); LogSoftmax has `log` = 1; \
+        `coerce` = 1 where all dimensions from `axis` on are normalised together (operator sets \
+        before 13).",
+    LayerNorm "layer_norm" "Inputs x, scale, bias; attributes `axis`, `epsilon`; fused: \
+        `residual`.",
     RmsNorm "rms_norm" "Inputs x, scale; attributes `axis`, `epsilon`.",
     BatchNorm "batch_norm" "Inputs x, scale, bias, mean, variance; attribute `epsilon`.",
     InstanceNorm "instance_norm" "Inputs x, scale, bias; attribute `epsilon`.",
     GroupNorm "group_norm" "Inputs x, scale, bias; attributes `groups`, `epsilon`.",
     LpNorm "lp_norm" "x / |x|_p along `axis`; if set: `p` (not 2).",
-    MaxPool "max_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`; if set: `dilations`.",
-    AveragePool "average_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`, `count_include_pad`; if set: `dilations`.",
+    MaxPool "max_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`; if set: \
+        `dilations`.",
+    AveragePool "average_pool" "Attributes `kernel_shape`, `strides`, `pads`, `ceil_mode`, \
+        `count_include_pad`; if set: `dilations`.",
     GlobalAveragePool "global_average_pool" "Mean over all spatial dimensions.",
     GlobalMaxPool "global_max_pool" "Maximum over all spatial dimensions.",
     ReduceMean "reduce_mean" "Attributes `axes`, `keepdims`.",
@@ -119,24 +141,33 @@ op_kinds! {
     TopK "top_k" "Attributes `k`, `axis`.",
     CumSum "cum_sum" "Attribute `axis`.",
     Transpose "transpose" "Attribute `perm`.",
-    Reshape "reshape" "Reshape, Flatten, Squeeze, Unsqueeze; attribute `shape`, the output's, without -1 and 0.",
+    Reshape "reshape" "Reshape, Flatten, Squeeze, Unsqueeze; attribute `shape`, the output's, \
+        without -1 and 0.",
     Concat "concat" "Attribute `axis`.",
     Split "split" "Attributes `axis`, `split`.",
-    Slice "slice" "Attributes `starts`, `ends`, `axes`, `steps`, clamped to the input; a negative step over the first element ends at -(extent + 1).",
-    Gather "gather" "Attribute `axis`; `index` instead of the second input when that is a constant scalar.",
+    Slice "slice" "Attributes `starts`, `ends`, `axes`, `steps`, clamped to the input; a negative \
+        step over the first element ends at -(extent + 1).",
+    Gather "gather" "Attribute `axis`; `index` instead of the second input when that is a \
+        constant scalar.",
     GatherNd "gather_nd" "Attribute `batch_dims`.",
     GatherElements "gather_elements" "Attribute `axis`.",
     ScatterNd "scatter_nd" "Inputs data, indices, updates.",
     Expand "expand" "Broadcast; attribute `shape`, the output's.",
     Tile "tile" "Attribute `repeats`.",
     Pad "pad" "Attributes `pads` (of all dimensions: begins, then ends), `mode`; if set: `value`.",
-    Resize "resize" "Attributes `mode`, `coordinate_transformation_mode`, `sizes` (of all dimensions); `nearest_mode` of nearest, `cubic_coeff_a` of cubic; `scales` (floats) only where they are not sizes / input shape; if set: `antialias`.",
+    Resize "resize" "Attributes `mode`, `coordinate_transformation_mode`, `sizes` (of all \
+        dimensions); `nearest_mode` of nearest, `cubic_coeff_a` of cubic; `scales` (floats) only \
+        where they are not sizes / input shape; if set: `antialias`.",
     GridSample "grid_sample" "Attributes `mode`, `padding_mode`, `align_corners`.",
     DepthToSpace "depth_to_space" "Attributes `blocksize`, `mode`.",
     SpaceToDepth "space_to_depth" "Attribute `blocksize`.",
-    Quantize "quantize" "Float to 8 bits: round(x / scale) + zero point, clipped. Inputs x, scale and, if present, zero point; attribute `to`: the output's precision; `axis` where slices have scales of their own.",
-    Dequantize "dequantize" "(x - zero point) * scale. Inputs x, scale and, if present, zero point; `axis` where slices have scales of their own.",
-    DynamicQuantize "dynamic_quantize" "Float to `u8` with scale and zero point from the values met; outputs: the quantised tensor, scale, zero point.",
+    Quantize "quantize" "Float to 8 bits: round(x / scale) + zero point, clipped. Inputs x, scale \
+        and, if present, zero point; attribute `to`: the output's precision; `axis` where slices \
+        have scales of their own.",
+    Dequantize "dequantize" "(x - zero point) * scale. Inputs x, scale and, if present, zero \
+        point; `axis` where slices have scales of their own.",
+    DynamicQuantize "dynamic_quantize" "Float to `u8` with scale and zero point from the values \
+        met; outputs: the quantised tensor, scale, zero point.",
     Cast "cast" "Attribute `to`: the output's precision by name, e.g. `f32`.",
     Identity "identity" "A copy or nothing; Dropout at inference.",
     Reorder "reorder" "Change of memory format, as a framework inserts it.",
@@ -151,13 +182,29 @@ impl OpKind {
     /// Convolutions and matrix products: where the arithmetic is.
     #[must_use]
     pub fn is_product(&self) -> bool {
-        matches!(self, Self::Conv | Self::ConvTranspose | Self::Linear | Self::MatMul | Self::Einsum | Self::Attention)
+        matches!(
+            self,
+            Self::Conv
+                | Self::ConvTranspose
+                | Self::Linear
+                | Self::MatMul
+                | Self::Einsum
+                | Self::Attention
+        )
     }
 
     /// Operators that slide a window over an image: those whose speed depends on the memory format.
     #[must_use]
     pub fn is_window(&self) -> bool {
-        matches!(self, Self::Conv | Self::ConvTranspose | Self::MaxPool | Self::AveragePool | Self::GlobalAveragePool | Self::GlobalMaxPool)
+        matches!(
+            self,
+            Self::Conv
+                | Self::ConvTranspose
+                | Self::MaxPool
+                | Self::AveragePool
+                | Self::GlobalAveragePool
+                | Self::GlobalMaxPool
+        )
     }
 }
 
@@ -179,7 +226,9 @@ impl From<&OpKind> for Cow<'static, str> {
 
 impl From<String> for OpKind {
     fn from(name: String) -> Self {
-        Self::known(&name).unwrap_or_else(|| Self::Unsupported(name.strip_prefix("unsupported:").map_or(name.clone(), str::to_owned)))
+        Self::known(&name).unwrap_or_else(|| {
+            Self::Unsupported(name.strip_prefix("unsupported:").map_or(name.clone(), str::to_owned))
+        })
     }
 }
 
@@ -225,8 +274,12 @@ impl From<Attribute> for AttributeJson {
             Attribute::Float(v) => Self::NonFinite { float: v.into() },
             Attribute::Text(v) => Self::Text(v),
             Attribute::Ints(v) => Self::Ints(v),
-            Attribute::Floats(v) if !v.is_empty() && v.iter().all(|f| f.is_finite()) => Self::Floats(v),
-            Attribute::Floats(v) => Self::NonFiniteList { floats: v.into_iter().map(Exact::from).collect() },
+            Attribute::Floats(v) if !v.is_empty() && v.iter().all(|f| f.is_finite()) => {
+                Self::Floats(v)
+            }
+            Attribute::Floats(v) => {
+                Self::NonFiniteList { floats: v.into_iter().map(Exact::from).collect() }
+            }
         }
     }
 }
@@ -242,7 +295,9 @@ impl TryFrom<AttributeJson> for Attribute {
             AttributeJson::Ints(v) => Self::Ints(v),
             AttributeJson::Floats(v) => Self::Floats(v),
             AttributeJson::NonFinite { float } => Self::Float(float.try_into()?),
-            AttributeJson::NonFiniteList { floats } => Self::Floats(floats.into_iter().map(f64::try_from).collect::<Result<_, _>>()?),
+            AttributeJson::NonFiniteList { floats } => {
+                Self::Floats(floats.into_iter().map(f64::try_from).collect::<Result<_, _>>()?)
+            }
         })
     }
 }
@@ -269,7 +324,9 @@ impl PartialEq for Attribute {
             (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
             (Self::Text(a), Self::Text(b)) => a == b,
             (Self::Ints(a), Self::Ints(b)) => a == b,
-            (Self::Floats(a), Self::Floats(b)) => a.iter().map(|f| f.to_bits()).eq(b.iter().map(|f| f.to_bits())),
+            (Self::Floats(a), Self::Floats(b)) => {
+                a.iter().map(|f| f.to_bits()).eq(b.iter().map(|f| f.to_bits()))
+            }
             _ => false,
         }
     }
@@ -431,7 +488,8 @@ impl OpSpec {
         self.activations().next().map(|t| t.format).unwrap_or_default()
     }
 
-    /// Element type this operator computes in: that of its first computed input, or of its first output where it has none.
+    /// Element type this operator computes in: that of its first computed input, or of its first
+    /// output where it has none.
     #[must_use]
     pub fn precision_computed(&self) -> Precision {
         self.activations().next().map_or_else(|| self.precision(), |t| t.precision)
@@ -450,7 +508,8 @@ impl OpSpec {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// A stable identifier: the first 16 hexadecimal digits of the BLAKE3 digest of [`OpSpec::to_json`].
+    /// A stable identifier: the first 16 hexadecimal digits of the BLAKE3 digest of
+    /// [`OpSpec::to_json`].
     #[must_use]
     pub fn id(&self) -> String {
         blake3::hash(self.to_json().as_bytes()).to_hex()[..16].to_owned()

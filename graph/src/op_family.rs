@@ -1,4 +1,5 @@
-//! [`OpFamily`]: operator kinds in the groups in which latency is broken down, close to those of the mobile ViT study's figure 4.
+//! [`OpFamily`]: operator kinds in the groups in which latency is broken down, close to those of
+//! the mobile ViT study's figure 4.
 
 use crate::OpKind;
 use std::fmt;
@@ -68,18 +69,74 @@ impl OpKind {
         match self {
             K::Conv | K::ConvTranspose => OpFamily::Convolution,
             K::Linear | K::MatMul | K::Einsum | K::Attention => OpFamily::MatrixProduct,
-            K::Relu | K::LeakyRelu | K::PRelu | K::Elu | K::Clip | K::Sigmoid | K::HardSigmoid | K::HardSwish | K::Silu => OpFamily::Activation,
-            K::Gelu | K::GeluTanh | K::Mish | K::Softplus | K::Tanh | K::Erf => OpFamily::Activation,
-            K::Softmax | K::LayerNorm | K::RmsNorm | K::BatchNorm | K::InstanceNorm | K::GroupNorm | K::LpNorm => OpFamily::Normalization,
-            K::Add | K::Sub | K::Mul | K::Div | K::Pow | K::Min | K::Max | K::Mod | K::Compare | K::Logical | K::Where | K::Elementwise => {
-                OpFamily::Elementwise
+            K::Relu
+            | K::LeakyRelu
+            | K::PRelu
+            | K::Elu
+            | K::Clip
+            | K::Sigmoid
+            | K::HardSigmoid
+            | K::HardSwish
+            | K::Silu => OpFamily::Activation,
+            K::Gelu | K::GeluTanh | K::Mish | K::Softplus | K::Tanh | K::Erf => {
+                OpFamily::Activation
             }
-            K::Exp | K::Log | K::Sqrt | K::Reciprocal | K::Neg | K::Abs | K::Sin | K::Cos | K::Round => OpFamily::Elementwise,
-            K::MaxPool | K::AveragePool | K::GlobalAveragePool | K::GlobalMaxPool => OpFamily::Pooling,
-            K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => OpFamily::Pooling,
-            K::Transpose | K::Reshape | K::Concat | K::Split | K::Slice | K::Gather | K::GatherNd | K::GatherElements => OpFamily::Movement,
-            K::ScatterNd | K::Expand | K::Tile | K::Pad | K::Resize | K::GridSample | K::DepthToSpace | K::SpaceToDepth => OpFamily::Movement,
-            K::Cast | K::Reorder | K::Quantize | K::Dequantize | K::DynamicQuantize => OpFamily::Conversion,
+            K::Softmax
+            | K::LayerNorm
+            | K::RmsNorm
+            | K::BatchNorm
+            | K::InstanceNorm
+            | K::GroupNorm
+            | K::LpNorm => OpFamily::Normalization,
+            K::Add
+            | K::Sub
+            | K::Mul
+            | K::Div
+            | K::Pow
+            | K::Min
+            | K::Max
+            | K::Mod
+            | K::Compare
+            | K::Logical
+            | K::Where
+            | K::Elementwise => OpFamily::Elementwise,
+            K::Exp
+            | K::Log
+            | K::Sqrt
+            | K::Reciprocal
+            | K::Neg
+            | K::Abs
+            | K::Sin
+            | K::Cos
+            | K::Round => OpFamily::Elementwise,
+            K::MaxPool | K::AveragePool | K::GlobalAveragePool | K::GlobalMaxPool => {
+                OpFamily::Pooling
+            }
+            K::ReduceMean
+            | K::ReduceSum
+            | K::ReduceMax
+            | K::ReduceMin
+            | K::ReduceL2
+            | K::ReduceProd => OpFamily::Pooling,
+            K::Transpose
+            | K::Reshape
+            | K::Concat
+            | K::Split
+            | K::Slice
+            | K::Gather
+            | K::GatherNd
+            | K::GatherElements => OpFamily::Movement,
+            K::ScatterNd
+            | K::Expand
+            | K::Tile
+            | K::Pad
+            | K::Resize
+            | K::GridSample
+            | K::DepthToSpace
+            | K::SpaceToDepth => OpFamily::Movement,
+            K::Cast | K::Reorder | K::Quantize | K::Dequantize | K::DynamicQuantize => {
+                OpFamily::Conversion
+            }
             _ => OpFamily::Other,
         }
     }
@@ -91,9 +148,27 @@ mod tests {
 
     #[test]
     fn few_kinds_belong_nowhere() {
-        let other: Vec<&str> = OpKind::ALL.iter().filter(|k| k.family() == OpFamily::Other).map(OpKind::name).collect();
-        assert_eq!(other, ["arg_max", "top_k", "cum_sum", "identity", "shape", "constant_of_shape", "range", "non_zero", "trilu"]);
-        let families: std::collections::BTreeSet<OpFamily> = OpKind::ALL.iter().map(OpKind::family).collect();
+        let other: Vec<&str> = OpKind::ALL
+            .iter()
+            .filter(|k| k.family() == OpFamily::Other)
+            .map(OpKind::name)
+            .collect();
+        assert_eq!(
+            other,
+            [
+                "arg_max",
+                "top_k",
+                "cum_sum",
+                "identity",
+                "shape",
+                "constant_of_shape",
+                "range",
+                "non_zero",
+                "trilu"
+            ]
+        );
+        let families: std::collections::BTreeSet<OpFamily> =
+            OpKind::ALL.iter().map(OpKind::family).collect();
         assert_eq!(families.len(), OpFamily::ALL.len());
     }
 }

@@ -1,5 +1,6 @@
-//! Which inputs an output of ONNX's Resize is made of: an index, or weights that sum up. Formulas of the operator's specification; the cubic kernel is
-//! that of Keys (1981). Dimensions are sampled one after the other.
+//! Which inputs an output of ONNX's Resize is made of: an index, or weights that sum up. Formulas
+//! of the operator's specification; the cubic kernel is that of Keys (1981). Dimensions are sampled
+//! one after the other.
 
 use crate::{Attribute, Attributes};
 
@@ -72,7 +73,9 @@ impl Sampling {
             let whole = x.floor();
             let taps: Vec<(f64, f64)> = match self.mode.as_str() {
                 "linear" => vec![(whole, 1.0 - (x - whole)), (whole + 1.0, x - whole)],
-                "cubic" => (-1..=2).map(|t| (whole + f64::from(t), cubic(x - whole - f64::from(t), self.cubic))).collect(),
+                "cubic" => (-1..=2)
+                    .map(|t| (whole + f64::from(t), cubic(x - whole - f64::from(t), self.cubic)))
+                    .collect(),
                 mode => return Err(format!("a resize by `{mode}` is not known")),
             };
             for (at, weight) in taps {
@@ -101,17 +104,41 @@ mod tests {
 
     fn sampling(mode: &str, coordinates: &str) -> Sampling {
         let text = |t: &str| Attribute::Text(t.to_owned());
-        Sampling::of(&Attributes::new().with("mode", text(mode)).with("coordinate_transformation_mode", text(coordinates))).unwrap()
+        Sampling::of(
+            &Attributes::new()
+                .with("mode", text(mode))
+                .with("coordinate_transformation_mode", text(coordinates)),
+        )
+        .unwrap()
     }
 
     #[test]
     fn weights_of_each_mode() {
-        assert_eq!(sampling("linear", "half_pixel").matrix(0, 2, 4).unwrap(), [1.0, 0.0, 0.75, 0.25, 0.25, 0.75, 0.0, 1.0]);
-        assert_eq!(sampling("linear", "align_corners").matrix(0, 2, 3).unwrap(), [1.0, 0.0, 0.5, 0.5, 0.0, 1.0]);
+        assert_eq!(
+            sampling("linear", "half_pixel").matrix(0, 2, 4).unwrap(),
+            [1.0, 0.0, 0.75, 0.25, 0.25, 0.75, 0.0, 1.0]
+        );
+        assert_eq!(
+            sampling("linear", "align_corners").matrix(0, 2, 3).unwrap(),
+            [1.0, 0.0, 0.5, 0.5, 0.0, 1.0]
+        );
         let cubic = sampling("cubic", "half_pixel").matrix(0, 4, 8).unwrap();
-        assert!(cubic.chunks(4).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-6), "{cubic:?}");
-        assert_eq!((0..4).map(|i| sampling("nearest", "half_pixel").nearest(0, i, 2, 4)).collect::<Vec<_>>(), [0, 0, 1, 1]);
-        assert_eq!((0..2).map(|i| sampling("nearest", "asymmetric").nearest(0, i, 4, 2)).collect::<Vec<_>>(), [0, 2]);
+        assert!(
+            cubic.chunks(4).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-6),
+            "{cubic:?}"
+        );
+        assert_eq!(
+            (0..4)
+                .map(|i| sampling("nearest", "half_pixel").nearest(0, i, 2, 4))
+                .collect::<Vec<_>>(),
+            [0, 0, 1, 1]
+        );
+        assert_eq!(
+            (0..2)
+                .map(|i| sampling("nearest", "asymmetric").nearest(0, i, 4, 2))
+                .collect::<Vec<_>>(),
+            [0, 2]
+        );
         assert!(sampling("magic", "half_pixel").matrix(0, 2, 4).is_err());
     }
 }

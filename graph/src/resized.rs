@@ -1,14 +1,20 @@
-//! [`resized`]: the same model for inputs of another size, e.g. a vision transformer exported for 224 x 224 at 406 x 658.
+//! [`resized`]: the same model for inputs of another size, e.g. a vision transformer exported for
+//! 224 x 224 at 406 x 658.
 //!
-//! Exporters write an image's size into the file: into the targets of reshapes and resizes, the ends of slices, and position embeddings. Every dimension is
-//! followed through the graph as a product of extents, each with its old and its new value and the side of the image it comes from; so a reshape of 29 x 47
-//! patches into 1363 tokens can be undone behind a hundred operators. Constants that are added to (or multiplied with) something of the image's size are
-//! interpolated by whoever runs the model; here they get the new shape and lose their payload. What cannot be followed is an error, never a guess.
+//! Exporters write an image's size into the file: into the targets of reshapes and resizes, the
+//! ends of slices, and position embeddings. Every dimension is followed through the graph as a
+//! product of extents, each with its old and its new value and the side of the image it comes from;
+//! so a reshape of 29 x 47 patches into 1363 tokens can be undone behind a hundred operators.
+//! Constants that are added to (or multiplied with) something of the image's size are interpolated
+//! by whoever runs the model; here they get the new shape and lose their payload. What cannot be
+//! followed is an error, never a guess.
 
 mod attributes;
 mod extent;
 
-use crate::{Graph, GraphError, Node, OpKind, Operand, Shape, TensorSpec, Value, ValueId, ValueSource, shape};
+use crate::{
+    Graph, GraphError, Node, OpKind, Operand, Shape, TensorSpec, Value, ValueId, ValueSource, shape,
+};
 use extent::{Dimension, Extent, Known, Side};
 
 /// Why a model cannot have another size.
@@ -25,29 +31,56 @@ pub enum ResizeError {
     Graph(#[from] GraphError),
 }
 
-/// The graph with inputs of these shapes, in the order of [`Graph::inputs`]. `patches`: rows and columns of patches before and after, where the inputs do not
-/// show them (tokens in one row).
+/// The graph with inputs of these shapes, in the order of [`Graph::inputs`]. `patches`: rows and
+/// columns of patches before and after, where the inputs do not show them (tokens in one row).
 ///
 /// # Errors
 /// [`ResizeError`] naming the input or the node that does not work at the new size.
-pub fn resized(graph: &Graph, shapes: &[Vec<usize>], patches: &[[(usize, usize); 2]]) -> Result<Graph, ResizeError> {
+pub fn resized(
+    graph: &Graph,
+    shapes: &[Vec<usize>],
+    patches: &[[(usize, usize); 2]],
+) -> Result<Graph, ResizeError> {
     let model = || graph.name().to_owned();
     if shapes.len() != graph.inputs().len() {
-        return Err(ResizeError::Inputs { model: model(), given: shapes.len(), inputs: graph.inputs().len() });
+        return Err(ResizeError::Inputs {
+            model: model(),
+            given: shapes.len(),
+            inputs: graph.inputs().len(),
+        });
     }
-    let mut work = Work { graph, values: graph.values().to_vec(), dimensions: vec![None; graph.values().len()], known: Known::default() };
+    let mut work = Work {
+        graph,
+        values: graph.values().to_vec(),
+        dimensions: vec![None; graph.values().len()],
+        known: Known::default(),
+    };
     for &[rows, cols] in patches {
-        work.known.sides(Extent::new(rows.0, rows.1, Some(Side::Height)), Extent::new(cols.0, cols.1, Some(Side::Width)));
+        work.known.sides(
+            Extent::new(rows.0, rows.1, Some(Side::Height)),
+            Extent::new(cols.0, cols.1, Some(Side::Width)),
+        );
     }
     for (&id, shape) in graph.inputs().iter().zip(shapes) {
         work.input(id, shape)?;
     }
     let mut nodes = Vec::with_capacity(graph.nodes().len());
     for node in graph.nodes() {
-        let refuse = |reason| ResizeError::Node { model: model(), node: node.name.clone(), kind: node.op.kind.to_string(), reason };
+        let refuse = |reason| ResizeError::Node {
+            model: model(),
+            node: node.name.clone(),
+            kind: node.op.kind.to_string(),
+            reason,
+        };
         nodes.push(work.node(node).map_err(refuse)?);
     }
-    Ok(Graph::new(graph.name(), work.values, nodes, graph.inputs().to_vec(), graph.outputs().to_vec())?)
+    Ok(Graph::new(
+        graph.name(),
+        work.values,
+        nodes,
+        graph.inputs().to_vec(),
+        graph.outputs().to_vec(),
+    )?)
 }
 
 struct Work<'a> {
@@ -62,9 +95,15 @@ impl Work<'_> {
     fn input(&mut self, id: ValueId, shape: &[usize]) -> Result<(), ResizeError> {
         let value = &mut self.values[id.0 as usize];
         let old = value.tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
-        let tensor = value.tensor.as_mut().filter(|t| t.shape.len() == shape.len() && !shape.contains(&0));
+        let tensor =
+            value.tensor.as_mut().filter(|t| t.shape.len() == shape.len() && !shape.contains(&0));
         let Some(tensor) = tensor else {
-            return Err(ResizeError::Input { model: self.graph.name().to_owned(), input: value.name.clone(), old: old.to_vec(), new: shape.to_vec() });
+            return Err(ResizeError::Input {
+                model: self.graph.name().to_owned(),
+                input: value.name.clone(),
+                old: old.to_vec(),
+                new: shape.to_vec(),
+            });
         };
         tensor.shape = shape.into();
         let rank = shape.len();
@@ -73,8 +112,12 @@ impl Work<'_> {
             1 if rank == 4 => Some(Side::Width),
             _ => None,
         };
-        let dimensions: Vec<Dimension> =
-            old.iter().zip(shape).enumerate().map(|(axis, (&o, &n))| self.known.dimension(Extent::new(o, n, side(axis)))).collect();
+        let dimensions: Vec<Dimension> = old
+            .iter()
+            .zip(shape)
+            .enumerate()
+            .map(|(axis, (&o, &n))| self.known.dimension(Extent::new(o, n, side(axis))))
+            .collect();
         if let [.., height, width] = &dimensions[..]
             && rank == 4
         {
@@ -85,28 +128,37 @@ impl Work<'_> {
     }
 
     fn node(&mut self, node: &Node) -> Result<Node, String> {
-        let inputs: Vec<Option<&[Dimension]>> = node.inputs.iter().map(|id| self.dimensions[id.0 as usize].as_deref()).collect();
+        let inputs: Vec<Option<&[Dimension]>> =
+            node.inputs.iter().map(|id| self.dimensions[id.0 as usize].as_deref()).collect();
         let known_all = node.inputs.iter().all(|id| self.values[id.0 as usize].tensor.is_some());
         if !known_all || matches!(node.op.kind, OpKind::Unsupported(_)) {
             return Err("vitempo does not know its shapes".to_owned());
         }
-        let empty = |id: &&ValueId| self.graph.value(**id).tensor.as_ref().is_some_and(|t| t.shape.contains(&0));
+        let empty = |id: &&ValueId| {
+            self.graph.value(**id).tensor.as_ref().is_some_and(|t| t.shape.contains(&0))
+        };
         if let Some(&id) = node.inputs.iter().chain(&node.outputs).find(empty) {
             return Err(format!("`{}` has a dimension of 0", self.graph.value(id).name));
         }
         let mut attributes = node.op.attributes.clone();
         let adapted = attributes::adapt(&node.op, &mut attributes, &inputs, &self.known)?;
         self.fit_constants(node)?;
-        let operands: Vec<Operand> = node.inputs.iter().filter_map(|id| self.operand(*id)).collect();
+        let operands: Vec<Operand> =
+            node.inputs.iter().filter_map(|id| self.operand(*id)).collect();
         let attributes = shape::canonical(&node.op.kind, attributes, &operands)?;
         let tensors = shape::infer(&node.op.kind, &attributes, &operands)?;
         if tensors.len() < node.outputs.len() {
             return Err(format!("{} outputs, {} are known", node.outputs.len(), tensors.len()));
         }
         for (index, (&id, tensor)) in node.outputs.iter().zip(tensors).enumerate() {
-            let old = self.graph.value(id).tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
+            let old =
+                self.graph.value(id).tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
             if old.len() != tensor.shape.len() {
-                return Err(format!("its output had {} dimensions and would have {}", old.len(), tensor.shape.len()));
+                return Err(format!(
+                    "its output had {} dimensions and would have {}",
+                    old.len(),
+                    tensor.shape.len()
+                ));
             }
             let dimensions = match &adapted {
                 Some(dimensions) if index == 0 => {
@@ -120,21 +172,33 @@ impl Work<'_> {
         }
         Ok(Node {
             written: node.written,
-            ..Node::new(node.name.clone(), node.op.kind.clone(), attributes, &self.values, node.inputs.clone(), node.outputs.clone())
+            ..Node::new(
+                node.name.clone(),
+                node.op.kind.clone(),
+                attributes,
+                &self.values,
+                node.inputs.clone(),
+                node.outputs.clone(),
+            )
         })
     }
 
     fn operand(&self, id: ValueId) -> Option<Operand> {
         let value = &self.values[id.0 as usize];
-        Some(Operand { tensor: value.tensor.clone()?, constant: matches!(value.source, ValueSource::Constant(_)) })
+        Some(Operand {
+            tensor: value.tensor.clone()?,
+            constant: matches!(value.source, ValueSource::Constant(_)),
+        })
     }
 
-    /// Gives constants that are broadcast with something of the image's size the new extent: position embeddings, masks.
+    /// Gives constants that are broadcast with something of the image's size the new extent:
+    /// position embeddings, masks.
     fn fit_constants(&mut self, node: &Node) -> Result<(), String> {
         if !shape::is_broadcast(&node.op.kind) && node.op.kind != OpKind::PRelu {
             return Ok(());
         }
-        let computed: Vec<(Shape, Shape)> = node.inputs.iter().filter_map(|id| self.change(*id)).collect();
+        let computed: Vec<(Shape, Shape)> =
+            node.inputs.iter().filter_map(|id| self.change(*id)).collect();
         for &id in &node.inputs {
             let ValueSource::Constant(_) = self.values[id.0 as usize].source else { continue };
             let Some(tensor) = self.graph.value(id).tensor.clone() else { continue };
@@ -142,8 +206,13 @@ impl Work<'_> {
             let rank = shape.len();
             for (axis, extent) in shape.iter_mut().enumerate().filter(|(_, extent)| **extent > 1) {
                 let from_end = rank - axis;
-                let changed = computed.iter().filter(|(old, _)| old.len() >= from_end).map(|(old, new)| (old[old.len() - from_end], new[new.len() - from_end]));
-                if let Some((_, new)) = changed.clone().find(|(old, new)| old == extent && new != old) {
+                let changed = computed
+                    .iter()
+                    .filter(|(old, _)| old.len() >= from_end)
+                    .map(|(old, new)| (old[old.len() - from_end], new[new.len() - from_end]));
+                if let Some((_, new)) =
+                    changed.clone().find(|(old, new)| old == extent && new != old)
+                {
                     *extent = new;
                 }
             }
@@ -152,14 +221,22 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn reshape_constant(&mut self, id: ValueId, old: &TensorSpec, shape: &Shape) -> Result<(), String> {
+    fn reshape_constant(
+        &mut self,
+        id: ValueId,
+        old: &TensorSpec,
+        shape: &Shape,
+    ) -> Result<(), String> {
         let value = &mut self.values[id.0 as usize];
         let now = value.tensor.as_ref().map(|t| t.shape.clone()).unwrap_or_default();
         if now == *shape {
             return Ok(());
         }
         if now != old.shape {
-            return Err(format!("constant `{}` would need two sizes, {now:?} and {shape:?}", value.name));
+            return Err(format!(
+                "constant `{}` would need two sizes, {now:?} and {shape:?}",
+                value.name
+            ));
         }
         value.tensor = Some(TensorSpec { shape: shape.clone(), ..old.clone() });
         value.source = ValueSource::Constant(None);
@@ -169,20 +246,26 @@ impl Work<'_> {
     /// Old and new shape of a value that depends on an input.
     fn change(&self, id: ValueId) -> Option<(Shape, Shape)> {
         self.dimensions[id.0 as usize].as_ref()?;
-        Some((self.graph.value(id).tensor.as_ref()?.shape.clone(), self.values[id.0 as usize].tensor.as_ref()?.shape.clone()))
+        Some((
+            self.graph.value(id).tensor.as_ref()?.shape.clone(),
+            self.values[id.0 as usize].tensor.as_ref()?.shape.clone(),
+        ))
     }
 
     /// Dimensions of an output: those of an input where one changed in the same way, else new ones.
     fn followed(&mut self, node: &Node, old: &[usize], new: &[usize]) -> Vec<Dimension> {
         let rank = old.len();
-        let inputs: Vec<&[Dimension]> = node.inputs.iter().filter_map(|id| self.dimensions[id.0 as usize].as_deref()).collect();
+        let inputs: Vec<&[Dimension]> =
+            node.inputs.iter().filter_map(|id| self.dimensions[id.0 as usize].as_deref()).collect();
         let one = |axis: usize| {
             let (o, n) = (old[axis], new[axis]);
             if o == n {
                 return Dimension::of(Extent::new(o, n, None));
             }
             // First the same axis, counted from the end, then any.
-            let same_axis = inputs.iter().filter_map(|dims| dims.len().checked_sub(rank - axis).and_then(|at| dims.get(at)));
+            let same_axis = inputs
+                .iter()
+                .filter_map(|dims| dims.len().checked_sub(rank - axis).and_then(|at| dims.get(at)));
             let all = same_axis.clone().chain(inputs.iter().copied().flatten());
             if let Some(found) = all.clone().find(|d| d.whole().old == o && d.whole().new == n) {
                 return found.clone();

@@ -1,9 +1,13 @@
-//! Shape inference: the outputs of an operator from its kind, attributes and inputs, and the canonical form of its attributes.
+//! Shape inference: the outputs of an operator from its kind, attributes and inputs, and the
+//! canonical form of its attributes.
 //!
-//! Shapes are in elements and channels first (N, C, H, W), whatever the memory format. Formulas are those of the ONNX operator specification.
-//! Two operators that compute the same have the same attributes after [`canonical`]: what an operator's entry in [`OpKind`] lists is always
-//! written out, resolved (axes counted from the front and sorted, no `auto_pad`, no `-1`); switches that are off (`trans_a`, `trans_b`, `alpha` = 1,
-//! `beta` = 1, `log`, `antialias`, those of fused kernels) are left out; single floats have the precision of 32 bits. All arithmetic is checked: absurd shapes are errors.
+//! Shapes are in elements and channels first (N, C, H, W), whatever the memory format. Formulas are
+//! those of the ONNX operator specification. Two operators that compute the same have the same
+//! attributes after [`canonical`]: what an operator's entry in [`OpKind`] lists is always written
+//! out, resolved (axes counted from the front and sorted, no `auto_pad`, no `-1`); switches that
+//! are off (`trans_a`, `trans_b`, `alpha` = 1, `beta` = 1, `log`, `antialias`, those of fused
+//! kernels) are left out; single floats have the precision of 32 bits. All arithmetic is checked:
+//! absurd shapes are errors.
 
 mod elementwise;
 mod layout;
@@ -23,19 +27,29 @@ pub const MAX_ELEMENTS: u64 = 1 << 40;
 /// The largest number of dimensions a tensor may have.
 pub const MAX_RANK: usize = 32;
 
-/// The tensors an operator provides. The attributes need not be canonical. The memory format is that of the first computed input.
+/// The tensors an operator provides. The attributes need not be canonical. The memory format is
+/// that of the first computed input.
 ///
 /// # Errors
 /// A sentence saying what does not fit.
-pub fn infer(kind: &OpKind, attributes: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub fn infer(
+    kind: &OpKind,
+    attributes: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     infer_canonical(kind, &canonical(kind, attributes.clone(), inputs)?, inputs)
 }
 
-/// The canonical attributes of an operator: defaults written out, everything resolved against its inputs.
+/// The canonical attributes of an operator: defaults written out, everything resolved against its
+/// inputs.
 ///
 /// # Errors
 /// A sentence saying what does not fit.
-pub fn canonical(kind: &OpKind, mut attributes: Attributes, inputs: &[Operand]) -> Result<Attributes, String> {
+pub fn canonical(
+    kind: &OpKind,
+    mut attributes: Attributes,
+    inputs: &[Operand],
+) -> Result<Attributes, String> {
     let a = &mut attributes;
     for (_, value) in a.0.iter_mut() {
         if let Attribute::Float(v) = value {
@@ -43,7 +57,9 @@ pub fn canonical(kind: &OpKind, mut attributes: Attributes, inputs: &[Operand]) 
         }
     }
     match kind {
-        OpKind::Conv | OpKind::ConvTranspose | OpKind::MaxPool | OpKind::AveragePool => window::canonical(kind, a, inputs)?,
+        OpKind::Conv | OpKind::ConvTranspose | OpKind::MaxPool | OpKind::AveragePool => {
+            window::canonical(kind, a, inputs)?
+        }
         OpKind::Linear | OpKind::MatMul => product::canonical(a),
         OpKind::Softmax
         | OpKind::LayerNorm
@@ -61,22 +77,37 @@ pub fn canonical(kind: &OpKind, mut attributes: Attributes, inputs: &[Operand]) 
         | OpKind::ArgMax
         | OpKind::TopK
         | OpKind::CumSum => reduction::canonical(kind, a, inputs)?,
-        OpKind::Transpose | OpKind::Reshape | OpKind::Concat | OpKind::Split | OpKind::Expand => layout::canonical(kind, a, inputs)?,
-        OpKind::Slice | OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements => selection::canonical(kind, a, inputs)?,
+        OpKind::Transpose | OpKind::Reshape | OpKind::Concat | OpKind::Split | OpKind::Expand => {
+            layout::canonical(kind, a, inputs)?
+        }
+        OpKind::Slice | OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements => {
+            selection::canonical(kind, a, inputs)?
+        }
         OpKind::Quantize | OpKind::Dequantize => quantization::canonical(kind, a, inputs)?,
-        OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace => resample::canonical(kind, a, inputs)?,
+        OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace => {
+            resample::canonical(kind, a, inputs)?
+        }
         _ => {}
     }
     Ok(attributes)
 }
 
 /// [`infer`] for attributes that are canonical.
-pub(crate) fn infer_canonical(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(crate) fn infer_canonical(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let mut outputs = match kind {
-        OpKind::Conv | OpKind::ConvTranspose | OpKind::MaxPool | OpKind::AveragePool | OpKind::GlobalAveragePool | OpKind::GlobalMaxPool => {
-            window::infer(kind, a, inputs)?
+        OpKind::Conv
+        | OpKind::ConvTranspose
+        | OpKind::MaxPool
+        | OpKind::AveragePool
+        | OpKind::GlobalAveragePool
+        | OpKind::GlobalMaxPool => window::infer(kind, a, inputs)?,
+        OpKind::Linear | OpKind::MatMul | OpKind::Einsum | OpKind::Attention => {
+            product::infer(kind, a, inputs)?
         }
-        OpKind::Linear | OpKind::MatMul | OpKind::Einsum | OpKind::Attention => product::infer(kind, a, inputs)?,
         OpKind::ReduceMean
         | OpKind::ReduceSum
         | OpKind::ReduceMax
@@ -85,13 +116,32 @@ pub(crate) fn infer_canonical(kind: &OpKind, a: &Attributes, inputs: &[Operand])
         | OpKind::ReduceProd
         | OpKind::ArgMax
         | OpKind::TopK => reduction::infer(kind, a, inputs)?,
-        OpKind::Transpose | OpKind::Reshape | OpKind::Concat | OpKind::Split | OpKind::Expand | OpKind::Tile => layout::infer(kind, a, inputs)?,
-        OpKind::Slice | OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements | OpKind::ScatterNd => selection::infer(kind, a, inputs)?,
-        OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace | OpKind::SpaceToDepth => resample::infer(kind, a, inputs)?,
-        OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => quantization::infer(kind, a, inputs)?,
-        OpKind::ConstantOfShape => vec![TensorSpec::new(sizes(a, "shape")?, precision(a)?.unwrap_or(Precision::F32))],
+        OpKind::Transpose
+        | OpKind::Reshape
+        | OpKind::Concat
+        | OpKind::Split
+        | OpKind::Expand
+        | OpKind::Tile => layout::infer(kind, a, inputs)?,
+        OpKind::Slice
+        | OpKind::Gather
+        | OpKind::GatherNd
+        | OpKind::GatherElements
+        | OpKind::ScatterNd => selection::infer(kind, a, inputs)?,
+        OpKind::Pad
+        | OpKind::Resize
+        | OpKind::GridSample
+        | OpKind::DepthToSpace
+        | OpKind::SpaceToDepth => resample::infer(kind, a, inputs)?,
+        OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => {
+            quantization::infer(kind, a, inputs)?
+        }
+        OpKind::ConstantOfShape => {
+            vec![TensorSpec::new(sizes(a, "shape")?, precision(a)?.unwrap_or(Precision::F32))]
+        }
         OpKind::Shape => vec![TensorSpec::new([operand(inputs, 0)?.rank()], Precision::I64)],
-        OpKind::Range | OpKind::NonZero => return Err("the shape of its output depends on the values of its inputs".to_owned()),
+        OpKind::Range | OpKind::NonZero => {
+            return Err("the shape of its output depends on the values of its inputs".to_owned());
+        }
         OpKind::Unsupported(_) => return Err("vitempo does not know this operator".to_owned()),
         _ => elementwise::infer(kind, a, inputs)?,
     };
@@ -101,7 +151,10 @@ pub(crate) fn infer_canonical(kind: &OpKind, a: &Attributes, inputs: &[Operand])
         if a.int("integer") == Some(1) {
             output.precision = Precision::I32;
         }
-        if output.format == MemoryFormat::ChannelsFirst && output.rank() > 2 && *kind != OpKind::Reorder {
+        if output.format == MemoryFormat::ChannelsFirst
+            && output.rank() > 2
+            && *kind != OpKind::Reorder
+        {
             output.format = format;
         }
     }
@@ -113,8 +166,12 @@ pub(crate) fn check(shape: &[usize]) -> Result<(), String> {
     if shape.len() > MAX_RANK {
         return Err(format!("a tensor of {} dimensions is beyond {MAX_RANK}", shape.len()));
     }
-    let elements = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1) as u64).filter(|&n| n <= MAX_ELEMENTS));
-    elements.map(|_| ()).ok_or_else(|| format!("a tensor of shape {} has more than 2^40 elements", text(shape)))
+    let elements = shape
+        .iter()
+        .try_fold(1u64, |n, &d| n.checked_mul(d.max(1) as u64).filter(|&n| n <= MAX_ELEMENTS));
+    elements
+        .map(|_| ())
+        .ok_or_else(|| format!("a tensor of shape {} has more than 2^40 elements", text(shape)))
 }
 
 fn operand(inputs: &[Operand], index: usize) -> Result<&TensorSpec, String> {
@@ -129,7 +186,10 @@ fn like(tensor: &TensorSpec, shape: impl AsRef<[usize]>) -> TensorSpec {
 /// `axis` counted from the front.
 fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     let from_front = if axis < 0 { i128::from(axis) + rank as i128 } else { i128::from(axis) };
-    usize::try_from(from_front).ok().filter(|&a| a < rank).ok_or_else(|| format!("axis {axis} is outside of a tensor of {rank} dimensions"))
+    usize::try_from(from_front)
+        .ok()
+        .filter(|&a| a < rank)
+        .ok_or_else(|| format!("axis {axis} is outside of a tensor of {rank} dimensions"))
 }
 
 fn dimension(value: i128) -> Result<usize, String> {
@@ -150,7 +210,11 @@ fn sizes(a: &Attributes, name: &str) -> Result<Shape, String> {
 /// The element type in attribute `to`.
 fn precision(a: &Attributes) -> Result<Option<Precision>, String> {
     let Some(name) = a.text("to") else { return Ok(None) };
-    Precision::ALL.into_iter().find(|p| p.name() == name).map(Some).ok_or_else(|| format!("`{name}` is no element type"))
+    Precision::ALL
+        .into_iter()
+        .find(|p| p.name() == name)
+        .map(Some)
+        .ok_or_else(|| format!("`{name}` is no element type"))
 }
 
 /// Removes attribute `name` where it has its default.
@@ -173,7 +237,11 @@ fn default_text(a: &mut Attributes, name: &str, default: &str) {
 }
 
 fn text(shape: &[usize]) -> String {
-    if shape.is_empty() { "scalar".to_owned() } else { shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x") }
+    if shape.is_empty() {
+        "scalar".to_owned()
+    } else {
+        shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,18 @@ pub enum Precision {
 
 impl Precision {
     /// Every element type.
-    pub const ALL: [Self; 10] = [Self::F64, Self::F32, Self::F16, Self::Bf16, Self::I64, Self::I32, Self::I16, Self::I8, Self::U8, Self::Bool];
+    pub const ALL: [Self; 10] = [
+        Self::F64,
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::I64,
+        Self::I32,
+        Self::I16,
+        Self::I8,
+        Self::U8,
+        Self::Bool,
+    ];
 
     /// Size of one element in bytes.
     #[must_use]
@@ -67,7 +78,9 @@ impl fmt::Display for Precision {
 }
 
 /// Order of a tensor's elements in memory. Shapes are always written channels first (N, C, H, W).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryFormat {
     /// N, C, H, W; also any tensor that is not an image, row by row.
@@ -127,7 +140,11 @@ impl TensorSpec {
     /// A tensor in the default memory format.
     #[must_use]
     pub fn new(shape: impl AsRef<[usize]>, precision: Precision) -> Self {
-        Self { shape: SmallVec::from_slice(shape.as_ref()), precision, format: MemoryFormat::ChannelsFirst }
+        Self {
+            shape: SmallVec::from_slice(shape.as_ref()),
+            precision,
+            format: MemoryFormat::ChannelsFirst,
+        }
     }
 
     /// A 32-bit float tensor in the default memory format.
@@ -176,7 +193,12 @@ impl fmt::Display for TensorSpec {
     /// `1x3x224x224 f32`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape: Vec<String> = self.shape.iter().map(usize::to_string).collect();
-        write!(f, "{} {}", if shape.is_empty() { "scalar".to_owned() } else { shape.join("x") }, self.precision)?;
+        write!(
+            f,
+            "{} {}",
+            if shape.is_empty() { "scalar".to_owned() } else { shape.join("x") },
+            self.precision
+        )?;
         if self.format != MemoryFormat::ChannelsFirst {
             write!(f, " {}", self.format)?;
         }

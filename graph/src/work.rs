@@ -1,7 +1,9 @@
-//! [`Work`]: FLOPs, bytes and parameters of operators and graphs. The one place where they are counted.
+//! [`Work`]: FLOPs, bytes and parameters of operators and graphs. The one place where they are
+//! counted.
 //!
-//! MACs are those of convolutions, matrix products, Einsum and attention (`macs`). FLOPs are two per MAC plus a fixed number per element for
-//! everything else (`elementwise`); moving data is none. Every sum and product saturates: absurd shapes give `u64::MAX`, never a panic.
+//! MACs are those of convolutions, matrix products, Einsum and attention (`macs`). FLOPs are two
+//! per MAC plus a fixed number per element for everything else (`elementwise`); moving data is
+//! none. Every sum and product saturates: absurd shapes give `u64::MAX`, never a panic.
 
 mod elementwise;
 mod macs;
@@ -18,11 +20,13 @@ pub struct Work {
     pub macs: u64,
     /// Floating-point operations: two per MAC, and those of all other operators.
     pub flops: u64,
-    /// Bytes read: every input once, weights included; of what Slice and Gather pick from, only what they pick. Reshape and Identity read nothing.
+    /// Bytes read: every input once, weights included; of what Slice and Gather pick from, only
+    /// what they pick. Reshape and Identity read nothing.
     pub bytes_read: u64,
     /// Bytes written: every output once. Reshape and Identity write nothing.
     pub bytes_written: u64,
-    /// Elements of weights: floating-point constants, and quantised ones; scales and zero points are none.
+    /// Elements of weights: floating-point constants, and quantised ones; scales and zero points
+    /// are none.
     pub params: u64,
 }
 
@@ -36,25 +40,32 @@ impl Work {
         }
     }
 
-    /// The work of one operator. Of an unsupported one: the bytes of its known tensors, and no FLOPs.
+    /// The work of one operator. Of an unsupported one: the bytes of its known tensors, and no
+    /// FLOPs.
     #[must_use]
     pub fn of_operator(op: &OpSpec) -> Self {
         let macs = macs::macs(op);
         let flops = macs.saturating_mul(2).saturating_add(elementwise::flops(op));
-        let weights = op.inputs.iter().enumerate().filter(|(index, w)| w.constant && is_parameter(&op.kind, *index, &w.tensor));
+        let weights = op
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(|(index, w)| w.constant && is_parameter(&op.kind, *index, &w.tensor));
         let params = total(weights.map(|(_, w)| w.tensor.elements()));
         let (bytes_read, bytes_written) = bytes(op);
         Self { macs, flops, bytes_read, bytes_written, params }
     }
 
-    /// The work of a graph: the sum over its operators; a weight read by several counts once as parameters.
+    /// The work of a graph: the sum over its operators; a weight read by several counts once as
+    /// parameters.
     #[must_use]
     pub fn of_graph(graph: &Graph) -> Self {
         let sum: Self = graph.nodes().iter().map(|node| Self::of_operator(&node.op)).sum();
         let mut weights = BTreeMap::new();
         for node in graph.nodes() {
             for (index, id) in node.inputs.iter().enumerate() {
-                if let Value { tensor: Some(tensor), source: ValueSource::Constant(_), .. } = graph.value(*id)
+                if let Value { tensor: Some(tensor), source: ValueSource::Constant(_), .. } =
+                    graph.value(*id)
                     && is_parameter(&node.op.kind, index, tensor)
                 {
                     weights.insert(id, tensor.elements());
@@ -81,7 +92,10 @@ impl Sum for Work {
 fn is_parameter(kind: &OpKind, index: usize, tensor: &TensorSpec) -> bool {
     match kind {
         OpKind::Quantize | OpKind::Dequantize => index == 0,
-        kind => tensor.precision.is_float() || (kind.is_product() && matches!(index, 1 | 2) && tensor.elements() > 1),
+        kind => {
+            tensor.precision.is_float()
+                || (kind.is_product() && matches!(index, 1 | 2) && tensor.elements() > 1)
+        }
     }
 }
 
@@ -111,15 +125,28 @@ mod tests {
     use crate::{Attributes, GraphBuilder, Operand, Precision};
 
     fn op(kind: OpKind, inputs: &[(&[usize], bool)], output: &[usize]) -> OpSpec {
-        let inputs = inputs.iter().map(|&(shape, constant)| Operand { tensor: TensorSpec::f32(shape), constant }).collect();
-        OpSpec { kind, attributes: Attributes::new(), inputs, outputs: vec![TensorSpec::f32(output)] }
+        let inputs = inputs
+            .iter()
+            .map(|&(shape, constant)| Operand { tensor: TensorSpec::f32(shape), constant })
+            .collect();
+        OpSpec {
+            kind,
+            attributes: Attributes::new(),
+            inputs,
+            outputs: vec![TensorSpec::f32(output)],
+        }
     }
 
     #[test]
     fn bytes_and_parameters() {
         // (operator, bytes read, bytes written, parameters)
         let cases = [
-            (op(OpKind::Linear, &[(&[4, 8], false), (&[8, 16], true), (&[16], true)], &[4, 16]), 4 * (32 + 128 + 16), 256, 144),
+            (
+                op(OpKind::Linear, &[(&[4, 8], false), (&[8, 16], true), (&[16], true)], &[4, 16]),
+                4 * (32 + 128 + 16),
+                256,
+                144,
+            ),
             (op(OpKind::Add, &[(&[2, 3], false), (&[3], true)], &[2, 3]), 36, 24, 3),
             (op(OpKind::Reshape, &[(&[2, 3], false)], &[6]), 0, 0, 0),
             (op(OpKind::Identity, &[(&[2, 3], false)], &[2, 3]), 0, 0, 0),
@@ -129,7 +156,12 @@ mod tests {
         ];
         for (op, read, written, params) in cases {
             let work = Work::of_operator(&op);
-            assert_eq!((work.bytes_read, work.bytes_written, work.params), (read, written, params), "{}", op.kind);
+            assert_eq!(
+                (work.bytes_read, work.bytes_written, work.params),
+                (read, written, params),
+                "{}",
+                op.kind
+            );
         }
     }
 
@@ -145,8 +177,16 @@ mod tests {
     fn absurd_shapes_saturate() {
         let huge: &[usize] = &[usize::MAX, usize::MAX, 3, 3];
         for kind in OpKind::ALL {
-            let work = Work::of_operator(&op(kind.clone(), &[(huge, false), (huge, true), (huge, true)], huge));
-            assert!(work.bytes_written == u64::MAX || matches!(kind, OpKind::Reshape | OpKind::Identity), "{kind}");
+            let work = Work::of_operator(&op(
+                kind.clone(),
+                &[(huge, false), (huge, true), (huge, true)],
+                huge,
+            ));
+            assert!(
+                work.bytes_written == u64::MAX
+                    || matches!(kind, OpKind::Reshape | OpKind::Identity),
+                "{kind}"
+            );
             let _ = Work::of_operator(&op(kind.clone(), &[], &[]));
             let _ = Work::of_operator(&op(kind.clone(), &[(&[], false)], &[]));
             assert!(work.arithmetic_intensity().is_finite());
@@ -159,10 +199,23 @@ mod tests {
         let x = values.input("x", TensorSpec::f32([2, 8]));
         let weight = values.weight("w", TensorSpec::f32([8]));
         let _unread = values.weight("unread", TensorSpec::f32([100]));
-        let Ok(once) = values.binary("once", OpKind::Mul, x, weight) else { panic!("Mul broadcasts") };
-        let Ok(twice) = values.binary("twice", OpKind::Mul, once, weight) else { panic!("Mul broadcasts") };
+        let Ok(once) = values.binary("once", OpKind::Mul, x, weight) else {
+            panic!("Mul broadcasts")
+        };
+        let Ok(twice) = values.binary("twice", OpKind::Mul, once, weight) else {
+            panic!("Mul broadcasts")
+        };
         let Ok(graph) = values.finish(vec![twice]) else { panic!("a chain is a graph") };
         let work = Work::of_graph(&graph);
-        assert_eq!(work, Work { macs: 0, flops: 32, bytes_read: 2 * (64 + 32), bytes_written: 2 * 64, params: 8 });
+        assert_eq!(
+            work,
+            Work {
+                macs: 0,
+                flops: 32,
+                bytes_read: 2 * (64 + 32),
+                bytes_written: 2 * 64,
+                params: 8
+            }
+        );
     }
 }

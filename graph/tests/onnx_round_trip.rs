@@ -1,13 +1,22 @@
-//! Graphs written as ONNX and read again are the same graphs: random chains of layers, and real models.
+//! Graphs written as ONNX and read again are the same graphs: random chains of layers, and real
+//! models.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use std::path::Path;
 use vitempo_graph::onnx::{ReadOptions, WriteOptions, read_bytes, read_file, to_bytes};
-use vitempo_graph::{Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId, Work};
+use vitempo_graph::{
+    Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId, Work,
+};
 
 /// One step of a random network; what does not fit the shape at hand is adapted or left out.
-fn step(b: &mut GraphBuilder, name: &str, x: ValueId, choice: u8, size: usize) -> Result<ValueId, GraphError> {
+fn step(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    choice: u8,
+    size: usize,
+) -> Result<ValueId, GraphError> {
     let shape = b.tensor(x).unwrap().shape.clone();
     let image = shape.len() == 4;
     match (choice, image) {
@@ -16,7 +25,8 @@ fn step(b: &mut GraphBuilder, name: &str, x: ValueId, choice: u8, size: usize) -
         (2, true) => b.batch_norm(name, x),
         (3, true) => b.global_average_pool(name, x),
         (4, true) => {
-            let tokens = b.reshape(&format!("{name}.flatten"), x, &[1, shape[1], shape[2] * shape[3]])?;
+            let tokens =
+                b.reshape(&format!("{name}.flatten"), x, &[1, shape[1], shape[2] * shape[3]])?;
             b.transpose(name, tokens, &[0, 2, 1])
         }
         (5, true) => b.concat(name, &[x, x], 1),
@@ -31,14 +41,26 @@ fn step(b: &mut GraphBuilder, name: &str, x: ValueId, choice: u8, size: usize) -
         (5, false) => b.reduce_mean(name, x, &[1], true),
         (6, _) => b.gelu_erf(name, x),
         (7, _) => b.silu(name, x),
-        (8, _) => b.unary(name, [OpKind::Relu, OpKind::HardSwish, OpKind::Gelu, OpKind::GeluTanh, OpKind::Tanh][size % 5].clone(), x),
+        (8, _) => b.unary(
+            name,
+            [OpKind::Relu, OpKind::HardSwish, OpKind::Gelu, OpKind::GeluTanh, OpKind::Tanh]
+                [size % 5]
+                .clone(),
+            x,
+        ),
         (9, _) => b.binary(name, OpKind::Add, x, x),
         (10, _) => {
-            let attributes = Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(size as f64 / 3.0));
+            let attributes = Attributes::new()
+                .with("min", Attribute::Float(0.0))
+                .with("max", Attribute::Float(size as f64 / 3.0));
             b.op(name, OpKind::Clip, attributes, &[x])
         }
         _ => {
-            let slice = Attributes::new().with_ints("starts", [-1]).with_ints("ends", [i64::MAX]).with_ints("axes", [1]).with_ints("steps", [1]);
+            let slice = Attributes::new()
+                .with_ints("starts", [-1])
+                .with_ints("ends", [i64::MAX])
+                .with_ints("axes", [1])
+                .with_ints("steps", [1]);
             b.op(name, OpKind::Slice, slice, &[x])
         }
     }
@@ -54,7 +76,8 @@ fn network(steps: &[(u8, usize)]) -> Graph {
 }
 
 fn assert_same(graph: &Graph, read: &Graph) {
-    let operators = |g: &Graph| g.nodes().iter().map(|n| (n.name.clone(), n.op.clone())).collect::<Vec<_>>();
+    let operators =
+        |g: &Graph| g.nodes().iter().map(|n| (n.name.clone(), n.op.clone())).collect::<Vec<_>>();
     assert_eq!(operators(graph), operators(read), "{}", graph.name());
     assert_eq!(graph.architecture(), read.architecture(), "{}", graph.name());
     assert_eq!(Work::of_graph(graph), Work::of_graph(read), "{}", graph.name());
@@ -78,7 +101,8 @@ proptest! {
 #[test]
 fn real_models() {
     for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/models/{name}.onnx"));
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/models/{name}.onnx"));
         let graph = read_file(&path, &ReadOptions::default()).unwrap();
         let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
         assert_same(&graph, &read_bytes(name, &written, &ReadOptions::default()).unwrap());

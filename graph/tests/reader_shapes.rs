@@ -1,5 +1,6 @@
-//! Shapes the reader infers against those the files declare, value by value: the models that ship with the project always, and every model under
-//! the folder that `VITEMPO_ZOO` names, where it is set.
+//! Shapes the reader infers against those the files declare, value by value: the models that ship
+//! with the project always, and every model under the folder that `VITEMPO_ZOO` names, where it is
+//! set.
 #![allow(clippy::unwrap_used)]
 
 use prost::Message;
@@ -25,7 +26,13 @@ fn declared(path: &Path) -> HashMap<String, Vec<usize>> {
     let graph = ModelProto::decode(std::fs::read(path).unwrap().as_slice()).unwrap().graph.unwrap();
     let infos = graph.value_info.into_iter().chain(graph.output).chain(graph.input);
     let shape = |info: vitempo_graph::onnx::proto::ValueInfoProto| {
-        let dims = info.r#type?.tensor_type?.shape?.dim.into_iter().map(|d| usize::try_from(d.dim_value?).ok());
+        let dims = info
+            .r#type?
+            .tensor_type?
+            .shape?
+            .dim
+            .into_iter()
+            .map(|d| usize::try_from(d.dim_value?).ok());
         Some((info.name, dims.collect::<Option<Vec<usize>>>()?))
     };
     infos.filter_map(shape).collect()
@@ -39,13 +46,20 @@ fn check(path: &Path) -> usize {
     let declared = declared(path);
     let mut compared = 0;
     for value in graph.values() {
-        let inferred = value.tensor.as_ref().unwrap_or_else(|| panic!("{}: no shape for {}", path.display(), value.name));
+        let inferred = value
+            .tensor
+            .as_ref()
+            .unwrap_or_else(|| panic!("{}: no shape for {}", path.display(), value.name));
         if let Some(shape) = declared.get(&value.name) {
             assert_eq!(inferred.shape[..], shape[..], "{}: {}", path.display(), value.name);
             compared += 1;
         }
     }
-    assert!(compared > graph.nodes().len() / 2, "{}: only {compared} values were declared", path.display());
+    assert!(
+        compared > graph.nodes().len() / 2,
+        "{}: only {compared} values were declared",
+        path.display()
+    );
     compared
 }
 

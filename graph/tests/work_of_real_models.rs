@@ -1,6 +1,7 @@
 //! MACs and parameters of real models against figures counted by another program.
 //!
-//! With `VITEMPO_ZOO` naming a folder that has an `index.csv` (columns name, set, .., params, macs) and the models as `SET/NAME.onnx`, all of them are compared.
+//! With `VITEMPO_ZOO` naming a folder that has an `index.csv` (columns name, set, .., params, macs)
+//! and the models as `SET/NAME.onnx`, all of them are compared.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -33,11 +34,15 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("maxvit_pico_rw_256", BIAS_TABLES),
     ("swinv2_tiny_window8_256", BIAS_TABLES),
     ("tiny_vit_5m_224", BIAS_TABLES),
-    ("edgenext_xx_small", "its position encoding, computed from 3120 parameters, is written out for all 1024 tokens"),
+    (
+        "edgenext_xx_small",
+        "its position encoding, computed from 3120 parameters, is written out for all 1024 tokens",
+    ),
     ("repvit_m1", "its second, distillation classifier is merged into the first"),
 ];
 /// Each head's small table of relative position biases is spread over all pairs of positions.
-const BIAS_TABLES: &str = "exporters spread the tables of relative position biases over all pairs of tokens";
+const BIAS_TABLES: &str =
+    "exporters spread the tables of relative position biases over all pairs of tokens";
 
 #[test]
 fn models_that_ship() {
@@ -51,8 +56,15 @@ fn models_that_ship() {
     for (name, macs, params, tolerance) in cases {
         let work = work(&folder.join(format!("{name}.onnx")));
         assert_eq!(work.macs, macs, "{name}");
-        assert!(off(work.params, params) < tolerance, "{name}: {} parameters, not {params}", work.params);
-        assert!(work.flops > 2 * work.macs && work.bytes_read > 4 * work.params, "{name}: {work:?}");
+        assert!(
+            off(work.params, params) < tolerance,
+            "{name}: {} parameters, not {params}",
+            work.params
+        );
+        assert!(
+            work.flops > 2 * work.macs && work.bytes_read > 4 * work.params,
+            "{name}: {work:?}"
+        );
     }
 }
 
@@ -75,7 +87,13 @@ fn models_of_the_zoo() {
         let work = work(&known.path);
         let name = known.path.file_stem().unwrap().to_string_lossy().into_owned();
         let (macs, params) = (off(work.macs, known.macs), off(work.params, known.params));
-        println!("{name:35} MACs {:14} off by {:.3} %, parameters {:10} off by {:.3} %", work.macs, 100.0 * macs, work.params, 100.0 * params);
+        println!(
+            "{name:35} MACs {:14} off by {:.3} %, parameters {:10} off by {:.3} %",
+            work.macs,
+            100.0 * macs,
+            work.params,
+            100.0 * params
+        );
         exact += usize::from(work.macs == known.macs);
         if macs > 0.02 {
             far_macs.push(name.clone());
@@ -88,5 +106,8 @@ fn models_of_the_zoo() {
     }
     println!("MACs of {exact} of {} models are exact", models.len());
     assert!(far_macs.len() * 20 <= models.len(), "MACs off by more than 2 %: {far_macs:?}");
-    assert!(far_params.is_empty(), "parameters off by more than 2 % without a reason: {far_params:?}");
+    assert!(
+        far_params.is_empty(),
+        "parameters off by more than 2 % without a reason: {far_params:?}"
+    );
 }

@@ -1,5 +1,7 @@
-//! Generated images: a striped disc on a plain ground, stripes in one of four directions and in one of four colours: 16 classes in all. Place, size, shades, width
-//! of the stripes and noise are drawn at random; directions and colours are blurred by as much, and a smaller plain disc lies somewhere.
+//! Generated images: a striped disc on a plain ground, stripes in one of four directions and in one
+//! of four colours: 16 classes in all. Place, size, shades, width of the stripes and noise are
+//! drawn at random; directions and colours are blurred by as much, and a smaller plain disc lies
+//! somewhere.
 
 use rand::{RngExt, rngs::StdRng};
 use std::f32::consts::PI;
@@ -34,7 +36,9 @@ pub fn draw(random: &mut StdRng) -> Labelled {
     let ground: [f32; CHANNELS] = std::array::from_fn(|_| random.random_range(-0.6..-0.1));
     // Red, green, blue or white.
     let pure = |channel: usize| f32::from(u8::from(colour == 3 || colour == channel));
-    let tint: [f32; CHANNELS] = std::array::from_fn(|channel| ground[channel] + 0.2 + 0.7 * pure(channel) + random.random_range(-TINGE..TINGE));
+    let tint: [f32; CHANNELS] = std::array::from_fn(|channel| {
+        ground[channel] + 0.2 + 0.7 * pure(channel) + random.random_range(-TINGE..TINGE)
+    });
     let spot = [0, 1].map(|_| random.random_range(0.0..size));
     let spot_radius = random.random_range(1.5..3.5);
     let mut pixels = vec![0.0; CHANNELS * SIZE * SIZE];
@@ -43,9 +47,12 @@ pub fn draw(random: &mut StdRng) -> Labelled {
         let (x, y) = (at[0] - centre[0], at[1] - centre[1]);
         let wave = ((x * slant.cos() + y * slant.sin()) * 2.0 * PI / period + phase).sin();
         let on_spot = (at[0] - spot[0]).hypot(at[1] - spot[1]) < spot_radius;
-        let share = if x.hypot(y) < radius { 0.5 + 0.5 * wave } else { 0.5 * f32::from(u8::from(on_spot)) };
+        let share =
+            if x.hypot(y) < radius { 0.5 + 0.5 * wave } else { 0.5 * f32::from(u8::from(on_spot)) };
         for channel in 0..CHANNELS {
-            pixels[channel * SIZE * SIZE + index] = ground[channel] + share * (tint[channel] - ground[channel]) + NOISE * normal(random);
+            pixels[channel * SIZE * SIZE + index] = ground[channel]
+                + share * (tint[channel] - ground[channel])
+                + NOISE * normal(random);
         }
     }
     Labelled { pixels, class }

@@ -1,4 +1,5 @@
-//! Arrays as NumPy's `.npy` files, version 1.0: a magic string, a header that says type and shape, then the elements, little endian.
+//! Arrays as NumPy's `.npy` files, version 1.0: a magic string, a header that says type and shape,
+//! then the elements, little endian.
 
 use std::{io::Write, path::Path};
 
@@ -16,7 +17,10 @@ pub fn write_i64(path: &Path, values: &[i64]) -> std::io::Result<()> {
 
 fn write(path: &Path, kind: &str, shape: &[usize], bytes: &[u8]) -> std::io::Result<()> {
     let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
-    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}", extents.trim_end());
+    let mut header = format!(
+        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
+        extents.trim_end()
+    );
     // With the magic string and its length the header ends on a multiple of 64.
     let padding = (10 + header.len() + 1).next_multiple_of(64) - (10 + header.len() + 1);
     header.extend(std::iter::repeat_n(' ', padding).chain(['\n']));

@@ -18,7 +18,8 @@ const WARMUP: usize = 200;
 pub struct Parameters(BTreeMap<String, Var>);
 
 impl Parameters {
-    /// Seeded values for every weight of a graph: scales 1, biases 0, matrices normal with variance 1 / inputs.
+    /// Seeded values for every weight of a graph: scales 1, biases 0, matrices normal with variance
+    /// 1 / inputs.
     fn new(graph: &Graph, seed: u64) -> Result<Self> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut weights = BTreeMap::new();
@@ -28,16 +29,31 @@ impl Parameters {
             let deviation = if name == "positions" { 0.02 } else { (1.0 / inputs as f64).sqrt() };
             let values: Vec<f32> = match shape.len() {
                 1 => vec![f32::from(u8::from(name.ends_with("weight"))); count],
-                _ => (0..count).map(|_| (deviation * (0..12).map(|_| random.random::<f64>() - 0.5).sum::<f64>()) as f32).collect(),
+                _ => (0..count)
+                    .map(|_| {
+                        (deviation * (0..12).map(|_| random.random::<f64>() - 0.5).sum::<f64>())
+                            as f32
+                    })
+                    .collect(),
             };
-            weights.insert(name.to_owned(), Var::from_tensor(&Tensor::from_vec(values, shape, &Device::Cpu)?)?);
+            weights.insert(
+                name.to_owned(),
+                Var::from_tensor(&Tensor::from_vec(values, shape, &Device::Cpu)?)?,
+            );
         }
         Ok(Self(weights))
     }
 
     fn logits(&self, pixels: &Tensor) -> Result<Tensor> {
-        let missing = |name: &str| candle_core::Error::Msg(format!("the graph has no weight `{name}`"));
-        model::logits(pixels, &|name| self.0.get(name).map(|var| var.as_tensor().clone()).ok_or_else(|| missing(name)))
+        let missing = |name: &str| {
+            candle_core::Error::Msg(format!(
+                "the graph has no weight \
+            `{name}`"
+            ))
+        };
+        model::logits(pixels, &|name| {
+            self.0.get(name).map(|var| var.as_tensor().clone()).ok_or_else(|| missing(name))
+        })
     }
 
     /// The graph with these values.
@@ -46,11 +62,18 @@ impl Parameters {
         for value in &mut values {
             if let Some(var) = self.0.get(&value.name) {
                 let floats: Vec<f32> = var.as_tensor().flatten_all()?.to_vec1()?;
-                value.source = ValueSource::Constant(Some(ConstantData::Floats(floats.into_iter().map(f64::from).collect())));
+                value.source = ValueSource::Constant(Some(ConstantData::Floats(
+                    floats.into_iter().map(f64::from).collect(),
+                )));
             }
         }
-        let filled: std::result::Result<Graph, GraphError> =
-            Graph::new(graph.name(), values, graph.nodes().to_vec(), graph.inputs().to_vec(), graph.outputs().to_vec());
+        let filled: std::result::Result<Graph, GraphError> = Graph::new(
+            graph.name(),
+            values,
+            graph.nodes().to_vec(),
+            graph.inputs().to_vec(),
+            graph.outputs().to_vec(),
+        );
         Ok(filled?)
     }
 }
@@ -71,7 +94,8 @@ pub fn train(graph: &Graph, steps: usize, seed: u64) -> Result<Parameters> {
     for step in 0..steps {
         let progress = step as f64 / steps as f64;
         let warm = ((step + 1) as f64 / WARMUP as f64).min(1.0);
-        optimizer.set_learning_rate(RATE * warm * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()));
+        optimizer
+            .set_learning_rate(RATE * warm * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()));
         let drawn: Vec<Labelled> = (0..BATCH).map(|_| images::draw(&mut random)).collect();
         let (pixels, classes) = tensors(&drawn)?;
         let loss = loss::cross_entropy(&parameters.logits(&pixels)?, &classes)?;
@@ -88,7 +112,10 @@ pub fn train(graph: &Graph, steps: usize, seed: u64) -> Result<Parameters> {
 fn tensors(drawn: &[Labelled]) -> Result<(Tensor, Tensor)> {
     let pixels: Vec<f32> = drawn.iter().flat_map(|image| image.pixels.iter().copied()).collect();
     let classes: Vec<u32> = drawn.iter().map(|image| u32::from(image.class)).collect();
-    Ok((Tensor::from_vec(pixels, (drawn.len(), CHANNELS, SIZE, SIZE), &Device::Cpu)?, Tensor::from_vec(classes, drawn.len(), &Device::Cpu)?))
+    Ok((
+        Tensor::from_vec(pixels, (drawn.len(), CHANNELS, SIZE, SIZE), &Device::Cpu)?,
+        Tensor::from_vec(classes, drawn.len(), &Device::Cpu)?,
+    ))
 }
 
 /// Share of images whose class gets the largest logit.

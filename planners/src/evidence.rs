@@ -1,4 +1,5 @@
-//! [`Evidence`]: how strong a figure is. Every figure that is printed says its level; figures of different levels are not compared silently.
+//! [`Evidence`]: how strong a figure is. Every figure that is printed says its level; figures of
+//! different levels are not compared silently.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Where should each part of a model run? Plain functions from costs to plans, and the simulator that judges plans.
+//! Where should each part of a model run? Plain functions from costs to plans, and the simulator
+//! that judges plans.
 //!
 //! | question | where |
 //! |---|---|
@@ -14,7 +15,8 @@
 //! | what does that look like? | [`picture`] |
 //! | which of a paper's figures come out, and which contradict each other? | [`papers`] |
 //!
-//! Planners take costs, not models: no file is read and nothing is predicted here. Every figure carries its level of [`Evidence`].
+//! Planners take costs, not models: no file is read and nothing is predicted here. Every figure
+//! carries its level of [`Evidence`].
 
 pub mod aria;
 pub mod cost;

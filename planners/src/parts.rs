@@ -1,6 +1,8 @@
-//! The parts of a divided model as graphs of their own: run in their order, they compute what the whole computes.
+//! The parts of a divided model as graphs of their own: run in their order, they compute what the
+//! whole computes.
 //!
-//! Values keep their names, so that what one part provides is what another asks for. Weights that several parts read are in all of them.
+//! Values keep their names, so that what one part provides is what another asks for. Weights that
+//! several parts read are in all of them.
 
 use std::collections::BTreeSet;
 use vitempo_graph::{Graph, GraphError, Node, Value, ValueId, ValueSource};
@@ -15,7 +17,10 @@ pub enum PartsError {
     NotDivided { model: String, part: String },
     #[error("model `{model}`: no node is in the part `{part}`")]
     Empty { model: String, part: String },
-    #[error("node `{node}` of the part `{part}` reads `{value}`, which the later part `{later}` provides: nothing may flow back")]
+    #[error(
+        "node `{node}` of the part `{part}` reads `{value}`, which the later part `{later}` \
+        provides: nothing may flow back"
+    )]
     FlowsBack { node: String, part: String, value: String, later: String },
     #[error("model `{model}`: a node is in part {part}, but there are {count}")]
     Unknown { model: String, part: usize, count: usize },
@@ -23,8 +28,9 @@ pub enum PartsError {
     Graph(#[from] GraphError),
 }
 
-/// One graph per name; `part_of` has the index of its part for every node. Outputs of a part are what other parts need, then results of the model; its inputs
-/// are what earlier parts provide, then inputs of the model. Inputs that are results, too, pass through the last part.
+/// One graph per name; `part_of` has the index of its part for every node. Outputs of a part are
+/// what other parts need, then results of the model; its inputs are what earlier parts provide,
+/// then inputs of the model. Inputs that are results, too, pass through the last part.
 ///
 /// # Errors
 /// [`PartsError`] when something would flow back, or a part is empty.
@@ -37,12 +43,20 @@ fn check(graph: &Graph, part_of: &[usize], names: &[&str]) -> Result<(), PartsEr
     let model = || graph.name().to_owned();
     let nodes = graph.nodes();
     if part_of.len() != nodes.len() {
-        return Err(PartsError::Length { model: model(), given: part_of.len(), nodes: nodes.len() });
+        return Err(PartsError::Length {
+            model: model(),
+            given: part_of.len(),
+            nodes: nodes.len(),
+        });
     }
     if let Some(&part) = part_of.iter().find(|&&part| part >= names.len()) {
         return Err(PartsError::Unknown { model: model(), part, count: names.len() });
     }
-    if let Some(only) = names.iter().enumerate().find(|(part, _)| names.len() > 1 && part_of.iter().all(|p| p == part)) {
+    if let Some(only) = names
+        .iter()
+        .enumerate()
+        .find(|(part, _)| names.len() > 1 && part_of.iter().all(|p| p == part))
+    {
         return Err(PartsError::NotDivided { model: model(), part: (*only.1).to_owned() });
     }
     if let Some((_, name)) = names.iter().enumerate().find(|(part, _)| !part_of.contains(part)) {
@@ -52,7 +66,12 @@ fn check(graph: &Graph, part_of: &[usize], names: &[&str]) -> Result<(), PartsEr
         for &id in &node.inputs {
             if let Some(later) = provider(graph, part_of, id).filter(|&provider| provider > part) {
                 let (part, later) = (names[part].to_owned(), names[later].to_owned());
-                return Err(PartsError::FlowsBack { node: node.name.clone(), part, value: graph.value(id).name.clone(), later });
+                return Err(PartsError::FlowsBack {
+                    node: node.name.clone(),
+                    part,
+                    value: graph.value(id).name.clone(),
+                    later,
+                });
             }
         }
     }
@@ -68,24 +87,57 @@ fn provider(graph: &Graph, part_of: &[usize], id: ValueId) -> Option<usize> {
 }
 
 fn one(graph: &Graph, part_of: &[usize], names: &[&str], part: usize) -> Result<Graph, PartsError> {
-    let nodes = |wanted: &dyn Fn(usize) -> bool| graph.nodes().iter().zip(part_of).filter(|(_, p)| wanted(**p)).map(|(node, _)| node).collect::<Vec<_>>();
+    let nodes = |wanted: &dyn Fn(usize) -> bool| {
+        graph
+            .nodes()
+            .iter()
+            .zip(part_of)
+            .filter(|(_, p)| wanted(**p))
+            .map(|(node, _)| node)
+            .collect::<Vec<_>>()
+    };
     let own = nodes(&|p| p == part);
     let read: BTreeSet<ValueId> = own.iter().flat_map(|n| n.inputs.iter().copied()).collect();
     let provided = |id: &ValueId| provider(graph, part_of, *id) == Some(part);
-    let needed: BTreeSet<ValueId> = nodes(&|p| p != part).iter().flat_map(|n| n.inputs.iter().copied()).filter(provided).collect();
+    let needed: BTreeSet<ValueId> = nodes(&|p| p != part)
+        .iter()
+        .flat_map(|n| n.inputs.iter().copied())
+        .filter(provided)
+        .collect();
     let last = part + 1 == names.len();
     let passes = |id: &ValueId| last && graph.inputs().contains(id);
-    let results = graph.outputs().iter().filter(|&&id| (provided(&id) && !needed.contains(&id)) || passes(&id)).copied();
+    let results = graph
+        .outputs()
+        .iter()
+        .filter(|&&id| (provided(&id) && !needed.contains(&id)) || passes(&id))
+        .copied();
     let outputs = needed.iter().copied().chain(results).collect();
-    let received = read.iter().filter(|&&id| provider(graph, part_of, id).is_some_and(|p| p != part)).copied();
-    let given = graph.inputs().iter().filter(|&&id| read.contains(&id) || (last && graph.outputs().contains(&id))).copied();
+    let received =
+        read.iter().filter(|&&id| provider(graph, part_of, id).is_some_and(|p| p != part)).copied();
+    let given = graph
+        .inputs()
+        .iter()
+        .filter(|&&id| read.contains(&id) || (last && graph.outputs().contains(&id)))
+        .copied();
     let inputs = received.chain(given).collect();
     Ok(subgraph(graph, names[part], own.into_iter().cloned().collect(), inputs, outputs)?)
 }
 
 /// These nodes with only the values they touch, numbered anew.
-fn subgraph(graph: &Graph, part: &str, mut nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> Result<Graph, GraphError> {
-    let touched: BTreeSet<ValueId> = nodes.iter().flat_map(|n| n.inputs.iter().chain(&n.outputs)).chain(&inputs).chain(&outputs).copied().collect();
+fn subgraph(
+    graph: &Graph,
+    part: &str,
+    mut nodes: Vec<Node>,
+    inputs: Vec<ValueId>,
+    outputs: Vec<ValueId>,
+) -> Result<Graph, GraphError> {
+    let touched: BTreeSet<ValueId> = nodes
+        .iter()
+        .flat_map(|n| n.inputs.iter().chain(&n.outputs))
+        .chain(&inputs)
+        .chain(&outputs)
+        .copied()
+        .collect();
     let touched: Vec<ValueId> = touched.into_iter().collect();
     let renumber = |id: &ValueId| ValueId(touched.partition_point(|t| t < id) as u32);
     let as_input: BTreeSet<ValueId> = inputs.iter().copied().collect();
@@ -100,7 +152,13 @@ fn subgraph(graph: &Graph, part: &str, mut nodes: Vec<Node>, inputs: Vec<ValueId
         node.outputs = node.outputs.iter().map(renumber).collect();
     }
     let name = format!("{}.{part}", graph.name());
-    Graph::new(name, values, nodes, inputs.iter().map(renumber).collect(), outputs.iter().map(renumber).collect())
+    Graph::new(
+        name,
+        values,
+        nodes,
+        inputs.iter().map(renumber).collect(),
+        outputs.iter().map(renumber).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -132,15 +190,21 @@ mod tests {
         assert_eq!(names(device, device.outputs()), ["a_out", "b_out"]);
         assert_eq!(names(server, server.inputs()), ["a_out", "b_out"]);
         assert_eq!(names(server, server.outputs()), ["d_out"]);
-        let weights = |g: &Graph| g.values().iter().filter(|v| matches!(v.source, ValueSource::Constant(_))).count();
+        let weights = |g: &Graph| {
+            g.values().iter().filter(|v| matches!(v.source, ValueSource::Constant(_))).count()
+        };
         assert_eq!((weights(device), weights(server)), (1, 1));
     }
 
     #[test]
     fn values_reach_parts_beyond_the_next() {
         let divided = parts(&forked(), &[0, 1, 2, 3], &["p", "q", "r", "s"]).expect("four parts");
-        let ends: Vec<_> = divided.iter().map(|g| (names(g, g.inputs()).join(" "), names(g, g.outputs()).join(" "))).collect();
-        let expected = [("x", "a_out"), ("a_out", "b_out"), ("a_out", "c_out"), ("b_out c_out", "d_out")];
+        let ends: Vec<_> = divided
+            .iter()
+            .map(|g| (names(g, g.inputs()).join(" "), names(g, g.outputs()).join(" ")))
+            .collect();
+        let expected =
+            [("x", "a_out"), ("a_out", "b_out"), ("a_out", "c_out"), ("b_out c_out", "d_out")];
         assert_eq!(ends, expected.map(|(i, o)| (i.to_owned(), o.to_owned())));
     }
 
@@ -148,21 +212,33 @@ mod tests {
     fn parts_survive_their_files() {
         for part in parts(&forked(), &[0, 1, 1, 1], &["device", "server"]).expect("two parts") {
             let bytes = onnx::to_bytes(&part, &WriteOptions::seeded(7)).expect("ONNX");
-            let read = onnx::read_bytes(part.name(), &bytes, &ReadOptions::default()).expect("a graph");
+            let read =
+                onnx::read_bytes(part.name(), &bytes, &ReadOptions::default()).expect("a graph");
             assert_eq!(read.architecture(), part.architecture());
-            assert_eq!((names(&read, read.inputs()), names(&read, read.outputs())), (names(&part, part.inputs()), names(&part, part.outputs())));
+            assert_eq!(
+                (names(&read, read.inputs()), names(&read, read.outputs())),
+                (names(&part, part.inputs()), names(&part, part.outputs()))
+            );
         }
     }
 
     #[test]
     fn what_flows_back_and_what_is_whole_is_refused() {
-        let message = |part_of: &[usize]| parts(&forked(), part_of, &["device", "server"]).map_or_else(|e| e.to_string(), |_| "accepted".to_owned());
-        let back = "node `d` of the part `device` reads `b_out`, which the later part `server` provides: nothing may flow back";
+        let message = |part_of: &[usize]| {
+            parts(&forked(), part_of, &["device", "server"])
+                .map_or_else(|e| e.to_string(), |_| "accepted".to_owned())
+        };
+        let back = "node `d` of the part `device` reads `b_out`, which the later part `server` \
+            provides: nothing may flow back";
         assert_eq!(message(&[0, 1, 0, 0]), back);
-        assert_eq!(message(&[0; 4]), "model `forked` is not divided: all its nodes are in the part `device`");
+        assert_eq!(
+            message(&[0; 4]),
+            "model `forked` is not divided: all its nodes are in the part `device`"
+        );
         assert_eq!(message(&[0]), "1 places for the 4 nodes of model `forked`");
         assert_eq!(message(&[0, 0, 1, 7]), "model `forked`: a node is in part 7, but there are 2");
-        let empty = parts(&forked(), &[0, 0, 1, 1], &["p", "q", "r"]).map_or_else(|e| e.to_string(), |_| String::new());
+        let empty = parts(&forked(), &[0, 0, 1, 1], &["p", "q", "r"])
+            .map_or_else(|e| e.to_string(), |_| String::new());
         assert_eq!(empty, "model `forked`: no node is in the part `r`");
     }
 }

@@ -1,8 +1,11 @@
-//! Compiled forests beside the libraries that trained them, on one core, as ratios measured in one run: `cargo bench -p vitempo-predictors --bench forest`.
+//! Compiled forests beside the libraries that trained them, on one core, as ratios measured in one
+//! run: `cargo bench -p vitempo-predictors --bench forest`.
 //!
-//! 500 LightGBM trees of 31 leaves and 100 smartcore trees of depth 16, on 20 features: widths, small whole numbers and sizes over six decades.
-//! Contenders take turns, round after round, on the thread's CPU clock; printed are medians over the rounds with the quartiles, and what each should
-//! reach. Where `VITEMPO_BENCH_PYTHON` names a Python that has lleaves or treelite, these take part.
+//! 500 LightGBM trees of 31 leaves and 100 smartcore trees of depth 16, on 20 features: widths,
+//! small whole numbers and sizes over six decades. Contenders take turns, round after round, on the
+//! thread's CPU clock; printed are medians over the rounds with the quartiles, and what each should
+//! reach. Where `VITEMPO_BENCH_PYTHON` names a Python that has lleaves or treelite, these take
+//! part.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +59,8 @@ impl Numbers {
 /// Logarithm of a latency: work over a rate that depends on alignment, memory and noise.
 fn target(row: &[f64], random: &mut Numbers) -> f64 {
     let work = row[0] * row[1] * row[8] * row[9] * (1.0 + 0.3 * (row[2] / 64.0).min(2.0));
-    (work + row[14] * row[15].sqrt() * 0.1 + row[16] * 3.0 + 500.0).ln() + 0.05 * (random.uniform() + random.uniform() - 1.0)
+    (work + row[14] * row[15].sqrt() * 0.1 + row[16] * 3.0 + 500.0).ln()
+        + 0.05 * (random.uniform() + random.uniform() - 1.0)
 }
 
 /// What is timed.
@@ -76,12 +80,26 @@ struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     fn new(name: &str, rows: usize, run: impl FnMut() + 'a) -> Self {
-        Self { name: name.to_owned(), rows, runner: Runner::Here(Box::new(run)), goal: None, ns_per_row: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            rows,
+            runner: Runner::Here(Box::new(run)),
+            goal: None,
+            ns_per_row: Vec::new(),
+        }
     }
 
     fn peers(peers: Option<&'a Peers>, rows: usize) -> impl Iterator<Item = Self> {
-        let peer = move |peers: &'a Peers, name: &String| Self { name: name.clone(), rows, runner: Runner::Peer(peers), goal: None, ns_per_row: Vec::new() };
-        peers.into_iter().flat_map(move |peers| peers.names.iter().map(move |name| peer(peers, name)))
+        let peer = move |peers: &'a Peers, name: &String| Self {
+            name: name.clone(),
+            rows,
+            runner: Runner::Peer(peers),
+            goal: None,
+            ns_per_row: Vec::new(),
+        };
+        peers
+            .into_iter()
+            .flat_map(move |peers| peers.names.iter().map(move |name| peer(peers, name)))
     }
 
     fn measure(&mut self) {
@@ -127,12 +145,18 @@ fn compare(title: &str, mut contenders: Vec<Contender<'_>>) {
     for Contender { name, goal, ns_per_row, .. } in contenders {
         let ratios = peer.iter().zip(&ns_per_row).map(|(peer, own)| peer / own).collect();
         let ([low, median, high], [slow, ratio, fast]) = (quartiles(ns_per_row), quartiles(ratios));
-        let goal = goal.map_or_else(String::new, |goal| format!("  target {goal}: {}", if ratio >= goal { "met" } else { "missed" }));
-        println!("{name:28} {median:10.0} {low:10.0} {high:10.0}   {ratio:6.1} ({slow:.1} to {fast:.1}){goal}");
+        let goal = goal.map_or_else(String::new, |goal| {
+            format!("  target {goal}: {}", if ratio >= goal { "met" } else { "missed" })
+        });
+        println!(
+            "{name:28} {median:10.0} {low:10.0} {high:10.0}   {ratio:6.1} ({slow:.1} to \
+            {fast:.1}){goal}"
+        );
     }
 }
 
-/// A compiled forest, and how many times as fast as the library that trained it it should be: in batches, and row by row.
+/// A compiled forest, and how many times as fast as the library that trained it it should be: in
+/// batches, and row by row.
 struct Compiled {
     name: String,
     forest: CompiledForest,
@@ -161,7 +185,9 @@ fn in_turn<'a>(rows: &'a [f64], mut run: impl FnMut(&[f64]) + 'a) -> impl FnMut(
 fn batches<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>> {
     let batch = |Compiled { name, forest, goals }: &'a Compiled| {
         let mut out = vec![0.0; rows.len() / FEATURES];
-        let contender = Contender::new(name, out.len(), move || forest.predict_batch(black_box(rows), &mut out).unwrap());
+        let contender = Contender::new(name, out.len(), move || {
+            forest.predict_batch(black_box(rows), &mut out).unwrap()
+        });
         Contender { goal: Some(goals[0]), ..contender }
     };
     forests.iter().map(batch).collect()
@@ -169,7 +195,8 @@ fn batches<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>> {
 
 fn one_by_one<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>> {
     let one = |Compiled { name, forest, goals }: &'a Compiled| {
-        let contender = Contender::new(name, 1, in_turn(rows, move |row| _ = black_box(forest.predict(row))));
+        let contender =
+            Contender::new(name, 1, in_turn(rows, move |row| _ = black_box(forest.predict(row))));
         Contender { goal: Some(goals[1]), ..contender }
     };
     forests.iter().map(one).collect()
@@ -181,16 +208,23 @@ fn check(peers: &Peers, forest: &CompiledForest, rows: &[f64]) {
     let mut ours = vec![0.0; 512];
     forest.predict_batch(rows, &mut ours).unwrap();
     for name in &peers.names {
-        let differences = peers.forecasts(name, ours.len()).into_iter().zip(&ours).map(|(theirs, ours)| (theirs / ours - 1.0).abs());
+        let differences = peers
+            .forecasts(name, ours.len())
+            .into_iter()
+            .zip(&ours)
+            .map(|(theirs, ours)| (theirs / ours - 1.0).abs());
         println!("{name}: forecasts differ by up to {:.1e}", differences.fold(0.0, f64::max));
     }
 }
 
 fn boosted_trees(x: &[f64], y: &[f64], rows: &[f64]) {
     let labels: Vec<f32> = y.iter().map(|y| *y as f32).collect();
-    let parameters =
-        json!({ "objective": "regression", "num_iterations": 500, "num_leaves": 31, "learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 1 });
-    let mut booster = Booster::train(Dataset::from_slice(x, &labels, FEATURES as i32, true).unwrap(), &parameters).unwrap();
+    let parameters = json!({ "objective": "regression", "num_iterations": 500, "num_leaves": 31, "learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 1 });
+    let mut booster = Booster::train(
+        Dataset::from_slice(x, &labels, FEATURES as i32, true).unwrap(),
+        &parameters,
+    )
+    .unwrap();
     booster.single_row_fast_init::<f64>(Some(&json!({ "num_threads": 1 }))).unwrap();
     let text = booster.save_string().unwrap();
     let forest = CompiledForest::from_lightgbm(&text).unwrap();
@@ -199,28 +233,62 @@ fn boosted_trees(x: &[f64], y: &[f64], rows: &[f64]) {
     let forests = with_each_instructions(&forest);
     for batch in [ROWS, 512, 64] {
         let rows = &rows[..batch * FEATURES];
-        let theirs = || drop(black_box(booster.predict_with_params(black_box(rows), FEATURES as i32, true, "num_threads=1").unwrap()));
-        let theirs = [Contender::new("LightGBM", batch, theirs)].into_iter().chain(Contender::peers(peers.as_ref(), batch));
+        let theirs = || {
+            drop(black_box(
+                booster
+                    .predict_with_params(black_box(rows), FEATURES as i32, true, "num_threads=1")
+                    .unwrap(),
+            ))
+        };
+        let theirs = [Contender::new("LightGBM", batch, theirs)]
+            .into_iter()
+            .chain(Contender::peers(peers.as_ref(), batch));
         let contenders = theirs.chain(batches(&forests, rows)).collect();
-        compare(&format!("{} boosted trees of 31 leaves, {batch} rows at a time", forest.len()), contenders);
+        compare(
+            &format!("{} boosted trees of 31 leaves, {batch} rows at a time", forest.len()),
+            contenders,
+        );
     }
-    let theirs = Contender::new("LightGBM, one row, fast", 1, in_turn(rows, |row| drop(black_box(booster.predict_single_row_fast(row).unwrap()))));
+    let theirs = Contender::new(
+        "LightGBM, one row, fast",
+        1,
+        in_turn(rows, |row| drop(black_box(booster.predict_single_row_fast(row).unwrap()))),
+    );
     let theirs = [theirs].into_iter().chain(Contender::peers(peers.as_ref(), 1));
-    compare(&format!("{} boosted trees of 31 leaves, one row at a time", forest.len()), theirs.chain(one_by_one(&forests, rows)).collect());
+    compare(
+        &format!("{} boosted trees of 31 leaves, one row at a time", forest.len()),
+        theirs.chain(one_by_one(&forests, rows)).collect(),
+    );
 }
 
 fn random_forest(x: &[f64], y: &[f64], rows: &[f64]) {
-    let matrix = |x: &[f64]| DenseMatrix::new(x.len() / FEATURES, FEATURES, x.to_vec(), false).unwrap();
-    let parameters = RandomForestRegressorParameters::default().with_n_trees(100).with_max_depth(16).with_m(7).with_seed(1);
+    let matrix =
+        |x: &[f64]| DenseMatrix::new(x.len() / FEATURES, FEATURES, x.to_vec(), false).unwrap();
+    let parameters = RandomForestRegressorParameters::default()
+        .with_n_trees(100)
+        .with_max_depth(16)
+        .with_m(7)
+        .with_seed(1);
     let trained = RandomForestRegressor::fit(&matrix(x), &y.to_vec(), parameters).unwrap();
     let forest = CompiledForest::from_smartcore(&trained, FEATURES).unwrap();
     let forests = [Compiled { name: "compiled".to_owned(), forest, goals: [5.0; 2] }];
     let rows = &rows[..1024 * FEATURES];
     let all = matrix(rows);
-    let theirs = Contender::new("smartcore", 1024, || drop(black_box(trained.predict(&all).unwrap())));
-    compare("random forest of 100 trees, 1024 rows at a time", [theirs].into_iter().chain(batches(&forests, rows)).collect());
-    let theirs = Contender::new("smartcore", 1, in_turn(rows, |row| drop(black_box(trained.predict(&matrix(row)).unwrap()))));
-    compare("random forest of 100 trees, one row at a time", [theirs].into_iter().chain(one_by_one(&forests, rows)).collect());
+    let theirs =
+        Contender::new("smartcore", 1024, || drop(black_box(trained.predict(&all).unwrap())));
+    compare(
+        "random forest of 100 trees, 1024 rows at a time",
+        [theirs].into_iter().chain(batches(&forests, rows)).collect(),
+    );
+    let theirs = Contender::new(
+        "smartcore",
+        1,
+        in_turn(rows, |row| drop(black_box(trained.predict(&matrix(row)).unwrap()))),
+    );
+    compare(
+        "random forest of 100 trees, one row at a time",
+        [theirs].into_iter().chain(one_by_one(&forests, rows)).collect(),
+    );
 }
 
 fn main() {

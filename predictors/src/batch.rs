@@ -1,7 +1,8 @@
-//! Many forecasts at once: distinct operators are forecast together, by predictor, through the compiled forests' batch evaluation.
+//! Many forecasts at once: distinct operators are forecast together, by predictor, through the
+//! compiled forests' batch evaluation.
 //!
-//! Latencies in ns. Every number is the one that forecasting alone gives: compiled forests return the same bits whatever the size of the batch, and
-//! sums run over the kernels in the same order.
+//! Latencies in ns. Every number is the one that forecasting alone gives: compiled forests return
+//! the same bits whatever the size of the batch, and sums run over the kernels in the same order.
 
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
@@ -9,12 +10,20 @@ use crate::{
     forecast::Tally,
 };
 use foldhash::{HashMap, HashMapExt};
-use vitempo_graph::{Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction, PredictionError, PredictionSource};
+use vitempo_graph::{
+    Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction, PredictionError,
+    PredictionSource,
+};
 
 /// Graphs whose kernels are held at the same time.
 const GRAPHS: usize = 64;
 /// Stands where a forecast is yet to come.
-const NOTHING: Estimate = Estimate { latency_ns: 0.0, source: PredictionSource::Fallback, extrapolating: true, log_error: 0.0 };
+const NOTHING: Estimate = Estimate {
+    latency_ns: 0.0,
+    source: PredictionSource::Fallback,
+    extrapolating: true,
+    log_error: 0.0,
+};
 
 /// Operators to be forecast together. Each is read when it is added, and none is kept.
 #[derive(Debug)]
@@ -28,7 +37,8 @@ pub struct Batch<'p> {
     last: usize,
 }
 
-/// Operators of one key: where their forecasts go, and their features one row after the other. Without a predictor they are forecast when they are added.
+/// Operators of one key: where their forecasts go, and their features one row after the other.
+/// Without a predictor they are forecast when they are added.
 #[derive(Debug)]
 struct Rows<'p> {
     key: PredictorKey,
@@ -63,13 +73,19 @@ impl<'p> Batch<'p> {
             self.last = self.known.get(&key).copied().unwrap_or(self.rows.len());
             if self.last == self.rows.len() {
                 self.known.insert(key.clone(), self.last);
-                self.rows.push(Rows { predictor: self.predictors.keys.get(&key), key, places: Vec::new(), x: Vec::new() });
+                self.rows.push(Rows {
+                    predictor: self.predictors.keys.get(&key),
+                    key,
+                    places: Vec::new(),
+                    x: Vec::new(),
+                });
             }
         }
         self.last
     }
 
-    /// The forecasts, in the order in which operators were added; exactly those of [`Predictors::estimate`].
+    /// The forecasts, in the order in which operators were added; exactly those of
+    /// [`Predictors::estimate`].
     #[must_use]
     pub fn estimates(self) -> Vec<Estimate> {
         let mut estimates = self.estimates;
@@ -84,7 +100,8 @@ impl<'p> Batch<'p> {
 }
 
 impl Predictors {
-    /// Forecasts of operators as the framework runs them in a model of that footprint, in their order; exactly those of [`Predictors::estimate`].
+    /// Forecasts of operators as the framework runs them in a model of that footprint, in their
+    /// order; exactly those of [`Predictors::estimate`].
     #[must_use]
     pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
         let mut batch = Batch::new(self);
@@ -94,14 +111,21 @@ impl Predictors {
 
     /// What stands in for a predictor: the baseline of the kind, of its kin, or the roofline.
     pub(crate) fn fallback(&self, op: &OpSpec, key: &PredictorKey, features: &[f64]) -> Estimate {
-        let known = self.fallbacks.kinds.get(&*key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
+        let known =
+            self.fallbacks.kinds.get(&*key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
         let latency_ns = known.unwrap_or(&self.fallbacks.roofline).predict(features);
-        Estimate { latency_ns, source: PredictionSource::Fallback, extrapolating: true, log_error: self.fallbacks.typical_log_error }
+        Estimate {
+            latency_ns,
+            source: PredictionSource::Fallback,
+            extrapolating: true,
+            log_error: self.fallbacks.typical_log_error,
+        }
     }
 }
 
 impl PredictorBundle {
-    /// Forecasts for kernels in a model of that footprint, and what they rest on, remembered by operator; exactly those of [`PredictorBundle::estimate`].
+    /// Forecasts for kernels in a model of that footprint, and what they rest on, remembered by
+    /// operator; exactly those of [`PredictorBundle::estimate`].
     #[must_use]
     pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
         self.estimate_each(&ops.iter().map(|op| (*op, footprint)).collect::<Vec<_>>())
@@ -112,7 +136,8 @@ impl PredictorBundle {
         let recalled = self.recall(kernels);
         let mut batch = Batch::new(&self.predictors);
         let (mut fresh, mut places) = (Vec::new(), HashMap::new());
-        for (kernel, _) in kernels.iter().zip(&recalled).filter(|(_, estimate)| estimate.is_none()) {
+        for (kernel, _) in kernels.iter().zip(&recalled).filter(|(_, estimate)| estimate.is_none())
+        {
             places.entry(*kernel).or_insert_with(|| {
                 batch.push(kernel.0, kernel.1);
                 fresh.push(*kernel);
@@ -128,11 +153,15 @@ impl PredictorBundle {
         all
     }
 
-    /// End-to-end forecasts for models as their files have them, in their order; exactly those of `predict`.
+    /// End-to-end forecasts for models as their files have them, in their order; exactly those of
+    /// `predict`.
     ///
     /// # Errors
     /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
-    pub fn predict_batch<'g>(&self, graphs: impl IntoIterator<Item = &'g Graph>) -> Result<Vec<Prediction>, PredictionError> {
+    pub fn predict_batch<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+    ) -> Result<Vec<Prediction>, PredictionError> {
         self.predict_together(graphs, |_, estimates| self.end_to_end(&tally(estimates)))
     }
 
@@ -140,26 +169,43 @@ impl PredictorBundle {
     ///
     /// # Errors
     /// As [`PredictorBundle::predict_batch`].
-    pub fn predict_each<'g>(&self, graphs: impl IntoIterator<Item = &'g Graph>) -> Result<Vec<GraphPrediction>, PredictionError> {
+    pub fn predict_each<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+    ) -> Result<Vec<GraphPrediction>, PredictionError> {
         self.predict_together(graphs, |lowered, estimates| self.explained(lowered, estimates))
     }
 
     /// What `say` makes of each lowered graph and its estimates; a number of graphs at a time.
-    fn predict_together<'g, T>(&self, graphs: impl IntoIterator<Item = &'g Graph>, say: impl Fn(&Graph, &[Estimate]) -> T) -> Result<Vec<T>, PredictionError> {
+    fn predict_together<'g, T>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+        say: impl Fn(&Graph, &[Estimate]) -> T,
+    ) -> Result<Vec<T>, PredictionError> {
         let mut graphs = graphs.into_iter();
         let mut said = Vec::new();
         loop {
-            let lowered = graphs.by_ref().take(GRAPHS).map(|graph| self.lower(graph)).collect::<Result<Vec<Graph>, _>>()?;
+            let lowered = graphs
+                .by_ref()
+                .take(GRAPHS)
+                .map(|graph| self.lower(graph))
+                .collect::<Result<Vec<Graph>, _>>()?;
             if lowered.is_empty() {
                 return Ok(said);
             }
-            said.extend(lowered.iter().zip(self.together(&lowered)).map(|(graph, estimates)| say(graph, &estimates)));
+            said.extend(
+                lowered
+                    .iter()
+                    .zip(self.together(&lowered))
+                    .map(|(graph, estimates)| say(graph, &estimates)),
+            );
         }
     }
 
     /// Estimates of the kernels of lowered graphs, graph by graph, all in one batch.
     fn together(&self, lowered: &[Graph]) -> Vec<Vec<Estimate>> {
-        let kernels: Vec<(&OpSpec, Footprint)> = lowered.iter().flat_map(|graph| self.in_their_footprints(graph)).collect();
+        let kernels: Vec<(&OpSpec, Footprint)> =
+            lowered.iter().flat_map(|graph| self.in_their_footprints(graph)).collect();
         let mut estimates = self.estimate_each(&kernels).into_iter();
         lowered.iter().map(|graph| estimates.by_ref().take(graph.nodes().len()).collect()).collect()
     }
@@ -170,9 +216,19 @@ impl PredictorBundle {
         let latency = self.end_to_end(&tally);
         let operators = lowered.nodes().iter().zip(estimates).map(|(node, estimate)| {
             let &Estimate { latency_ns, source, extrapolating, .. } = estimate;
-            OperatorPrediction { name: node.name.clone(), kind: node.op.kind.clone(), latency_ns: Latency::from_ns(latency_ns), source, extrapolating }
+            OperatorPrediction {
+                name: node.name.clone(),
+                kind: node.op.kind.clone(),
+                latency_ns: Latency::from_ns(latency_ns),
+                source,
+                extrapolating,
+            }
         });
-        GraphPrediction { latency, operators: operators.collect(), overhead: Latency::from_ns(latency.point.ns() - tally.sum_ns) }
+        GraphPrediction {
+            latency,
+            operators: operators.collect(),
+            overhead: Latency::from_ns(latency.point.ns() - tally.sum_ns),
+        }
     }
 
     /// The forecast of a model whose kernels come to `tally`.

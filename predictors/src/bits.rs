@@ -14,12 +14,20 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 pub(crate) mod by_column {
     use super::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(values: &[(usize, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        values: &[(usize, f64)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         values.iter().map(|(i, v)| (*i, v.to_bits())).collect::<Vec<_>>().serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(usize, f64)>, D::Error> {
-        Ok(Vec::<(usize, u64)>::deserialize(deserializer)?.into_iter().map(|(i, v)| (i, f64::from_bits(v))).collect())
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(usize, f64)>, D::Error> {
+        Ok(Vec::<(usize, u64)>::deserialize(deserializer)?
+            .into_iter()
+            .map(|(i, v)| (i, f64::from_bits(v)))
+            .collect())
     }
 }
 
@@ -27,11 +35,23 @@ pub(crate) mod by_column {
 pub(crate) mod ranges {
     use super::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(values: &[(f64, f64)], serializer: S) -> Result<S::Ok, S::Error> {
-        values.iter().map(|(a, b)| (a.to_bits(), b.to_bits())).collect::<Vec<_>>().serialize(serializer)
+    pub(crate) fn serialize<S: Serializer>(
+        values: &[(f64, f64)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        values
+            .iter()
+            .map(|(a, b)| (a.to_bits(), b.to_bits()))
+            .collect::<Vec<_>>()
+            .serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(f64, f64)>, D::Error> {
-        Ok(Vec::<(u64, u64)>::deserialize(deserializer)?.into_iter().map(|(a, b)| (f64::from_bits(a), f64::from_bits(b))).collect())
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(f64, f64)>, D::Error> {
+        Ok(Vec::<(u64, u64)>::deserialize(deserializer)?
+            .into_iter()
+            .map(|(a, b)| (f64::from_bits(a), f64::from_bits(b)))
+            .collect())
     }
 }

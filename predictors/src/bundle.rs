@@ -1,10 +1,12 @@
 //! [`PredictorBundle`]: everything one environment's forecasts need, in one file.
 //!
-//! File: an [`envelope`](crate::envelope) around length (u64) and JSON of the head, then the trees of every key that has some, in the order of the keys.
-//! Written beside its place and moved there, so that it is there whole or not at all. Reading checks everything before anything is used.
+//! File: an [`envelope`](crate::envelope) around length (u64) and JSON of the head, then the trees
+//! of every key that has some, in the order of the keys. Written beside its place and moved there,
+//! so that it is there whole or not at all. Reading checks everything before anything is used.
 
 use crate::{
-    AdaptedBundle, Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method, PredictorError, PredictorKey, Predictors,
+    AdaptedBundle, Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method,
+    PredictorError, PredictorKey, Predictors,
     doubt::Sizes,
     envelope::{self, Envelope},
     features::{Family, FeatureSchema, Footprint},
@@ -79,7 +81,8 @@ pub struct PredictorBundle {
     pub provenance: Provenance,
     /// Metrics from cross-validation by architecture.
     pub held_out: Evaluation,
-    /// Metrics on models that come from no search space, none of them trained on; whoever trains fills this in.
+    /// Metrics on models that come from no search space, none of them trained on; whoever trains
+    /// fills this in.
     pub on_real: Option<Evaluation>,
     /// The regressors.
     pub predictors: Predictors,
@@ -106,7 +109,10 @@ struct Head {
 
 impl Head {
     fn drift(&self) -> Drift {
-        Drift { reference_ns: self.reference_ns_bits.map(f64::from_bits), exponent: self.drift_exponent }
+        Drift {
+            reference_ns: self.reference_ns_bits.map(f64::from_bits),
+            exponent: self.drift_exponent,
+        }
     }
 }
 
@@ -130,8 +136,22 @@ struct KeyHead {
 
 impl PredictorBundle {
     pub(crate) fn new(parts: Parts, predictors: Predictors, held_out: Evaluation) -> Self {
-        let Parts { environment, origin, method, schema, calibration, interval, drift, provenance } = parts;
-        Self { environment, origin, method, schema, calibration, interval, drift, provenance, held_out, on_real: None, predictors, memo: Mutex::default() }
+        let Parts { environment, origin, method, schema, calibration, interval, drift, provenance } =
+            parts;
+        Self {
+            environment,
+            origin,
+            method,
+            schema,
+            calibration,
+            interval,
+            drift,
+            provenance,
+            held_out,
+            on_real: None,
+            predictors,
+            memo: Mutex::default(),
+        }
     }
 
     /// The file's bytes; the same bundle always gives the same.
@@ -139,7 +159,8 @@ impl PredictorBundle {
     /// # Errors
     /// [`PredictorError::Encode`], which is a fault of ours.
     pub fn to_bytes(&self) -> Result<Vec<u8>, PredictorError> {
-        let json = serde_json::to_vec(&self.head()).map_err(|e| PredictorError::Encode(e.to_string()))?;
+        let json =
+            serde_json::to_vec(&self.head()).map_err(|e| PredictorError::Encode(e.to_string()))?;
         let mut plain = (json.len() as u64).to_le_bytes().to_vec();
         plain.extend_from_slice(&json);
         for predictor in self.predictors.keys.values() {
@@ -187,13 +208,16 @@ impl PredictorBundle {
     /// A sentence saying what does not fit.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         if AdaptedBundle::is_on(bytes) {
-            return Err("it was adapted from end-to-end latencies and has no regressors; `predict`, `plan` and `adapt --from` read it".to_owned());
+            return Err("it was adapted from end-to-end latencies and has no regressors; \
+                `predict`, `plan` and `adapt --from` read it"
+                .to_owned());
         }
         let plain = ENVELOPE.open(bytes)?;
         let (length, rest) = plain.split_first_chunk::<8>().ok_or("the body ends too early")?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|e| e.to_string())?;
         let (json, mut trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
-        let head: Head = serde_json::from_slice(json).map_err(|e| format!("its head cannot be read: {e}"))?;
+        let head: Head =
+            serde_json::from_slice(json).map_err(|e| format!("its head cannot be read: {e}"))?;
         check_head(&head)?;
         let drift = head.drift();
         let mut keys = BTreeMap::new();
@@ -214,7 +238,10 @@ impl PredictorBundle {
             drift,
             provenance: head.provenance,
         };
-        Ok(Self { on_real: head.on_real, ..Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out) })
+        Ok(Self {
+            on_real: head.on_real,
+            ..Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out)
+        })
     }
 
     /// Writes the file whole or not at all.
@@ -228,17 +255,22 @@ impl PredictorBundle {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is not a usable bundle.
+    /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is not a
+    /// usable bundle.
     pub fn load(path: &Path) -> Result<Self, PredictorError> {
         let bytes = envelope::read(path)?;
-        Self::from_bytes(&bytes).map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
+        Self::from_bytes(&bytes)
+            .map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
     }
 }
 
 fn check_head(head: &Head) -> Result<(), String> {
     let ours = FeatureSchema::current();
     if head.schema != ours {
-        return Err(format!("its features (schema {}) are not those of this program (schema {}): train it again", head.schema.version, ours.version));
+        return Err(format!(
+            "its features (schema {}) are not those of this program (schema {}): train it again",
+            head.schema.version, ours.version
+        ));
     }
     let fallbacks = &head.fallbacks;
     let widest = Family::ALL.iter().map(|f| f.width()).max().unwrap_or(0);
@@ -260,13 +292,34 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
         (false, None) => Fitted::BaselineOnly,
     };
     let law_fits = fitted.law().is_none_or(|law| law.is_valid(columns));
-    let bounds = head.log_bounds.first().copied().filter(|(a, b)| a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0);
+    let bounds = head.log_bounds.first().copied().filter(|(a, b)| {
+        a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0
+    });
     let doubt_fits = head.doubt.is_valid() && (0.0..=1.0).contains(&head.trust);
     let family_fits = Family::of(&head.key.kind.to_string().into()) == head.family;
     match bounds {
-        Some(log_bounds) if law_fits && doubt_fits && family_fits && head.baseline.is_valid(columns) && head.ranges.len() == columns => {
+        Some(log_bounds)
+            if law_fits
+                && doubt_fits
+                && family_fits
+                && head.baseline.is_valid(columns)
+                && head.ranges.len() == columns =>
+        {
             let KeyHead { key, family, rows, baseline, ranges, sizes, trust, doubt, .. } = head;
-            Ok((key, KeyPredictor { family, rows, baseline, fitted, ranges, log_bounds, sizes, trust, doubt }))
+            Ok((
+                key,
+                KeyPredictor {
+                    family,
+                    rows,
+                    baseline,
+                    fitted,
+                    ranges,
+                    log_bounds,
+                    sizes,
+                    trust,
+                    doubt,
+                },
+            ))
         }
         _ => Err(format!("{}: a number of its regressor makes no sense", head.key)),
     }

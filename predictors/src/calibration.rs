@@ -1,9 +1,13 @@
-//! [`Calibration`]: from the sum over kernels to the end-to-end latency: `scale x sum + per_kernel x kernels + constant`.
+//! [`Calibration`]: from the sum over kernels to the end-to-end latency: `scale x sum + per_kernel
+//! x kernels + constant`.
 //!
-//! Timing every kernel costs time that the bare run does not have, and running has a cost of its own. Both are properties of the engine, so they are
-//! told by kernels and whole runs that were *measured* in the same visits: the most probable terms under Laplace noise of the relative error and a
-//! Gaussian prior around the plain sum. The prior matters where models are few, noisy, or all many times as long as an engine's overhead: without it
-//! a term that explains a percent of long models is off by the whole latency of a short one. What held-out forecasts then miss in common is the scale.
+//! Timing every kernel costs time that the bare run does not have, and running has a cost of its
+//! own. Both are properties of the engine, so they are told by kernels and whole runs that were
+//! *measured* in the same visits: the most probable terms under Laplace noise of the relative error
+//! and a Gaussian prior around the plain sum. The prior matters where models are few, noisy, or all
+//! many times as long as an engine's overhead: without it a term that explains a percent of long
+//! models is off by the whole latency of a short one. What held-out forecasts then miss in common
+//! is the scale.
 
 use crate::{metrics, regressors::dot};
 use serde::{Deserialize, Serialize};
@@ -37,8 +41,9 @@ pub(crate) struct Point {
 
 /// Bounds of scale, ns per kernel and ns per run.
 const BOUNDS: [(f64, f64); 3] = [(0.5, 2.0), (-2e4, 2e4), (0.0, 1e6)];
-/// The plain sum, and how far from it each term is thought to lie before anything is measured: kernels' caches change by a few percent, engines'
-/// profilers and dispatch take microseconds a kernel, starting a run tens of microseconds.
+/// The plain sum, and how far from it each term is thought to lie before anything is measured:
+/// kernels' caches change by a few percent, engines' profilers and dispatch take microseconds a
+/// kernel, starting a run tens of microseconds.
 const PRIOR: [(f64, f64); 3] = [(1.0, 0.02), (0.0, 5e3), (0.0, 2e4)];
 /// Noise of the relative error is not thought smaller than this.
 const LEAST_NOISE: f64 = 1e-3;
@@ -55,7 +60,8 @@ impl Calibration {
     /// End-to-end latency in ns.
     #[must_use]
     pub fn end_to_end_ns(&self, sum_ns: f64, kernels: usize) -> f64 {
-        (self.scale * sum_ns + self.per_kernel_ns * kernels as f64 + self.constant_ns).max(LEAST_SHARE * sum_ns)
+        (self.scale * sum_ns + self.per_kernel_ns * kernels as f64 + self.constant_ns)
+            .max(LEAST_SHARE * sum_ns)
     }
 
     /// The overhead from measured kernels, the scale from forecast ones.
@@ -64,7 +70,10 @@ impl Calibration {
             return Self::IDENTITY;
         }
         let [_, per_kernel_ns, constant_ns] = most_probable(points);
-        let scales: Vec<f64> = points.iter().map(|p| (p.e2e_ns - per_kernel_ns * p.kernels as f64 - constant_ns) / p.forecast_ns).collect();
+        let scales: Vec<f64> = points
+            .iter()
+            .map(|p| (p.e2e_ns - per_kernel_ns * p.kernels as f64 - constant_ns) / p.forecast_ns)
+            .collect();
         let scale = metrics::median(&scales).unwrap_or(1.0).clamp(BOUNDS[0].0, BOUNDS[0].1);
         Self { scale, per_kernel_ns, constant_ns }
     }
@@ -76,12 +85,17 @@ impl Calibration {
     }
 }
 
-/// Scale, ns per kernel and ns per run between measured kernels and measured runs: coordinate descent on reweighted squares within [`BOUNDS`].
+/// Scale, ns per kernel and ns per run between measured kernels and measured runs: coordinate
+/// descent on reweighted squares within [`BOUNDS`].
 fn most_probable(points: &[Point]) -> [f64; 3] {
-    let rows: Vec<[f64; 3]> = points.iter().map(|p| [p.measured_ns / p.e2e_ns, p.kernels as f64 / p.e2e_ns, 1.0 / p.e2e_ns]).collect();
+    let rows: Vec<[f64; 3]> = points
+        .iter()
+        .map(|p| [p.measured_ns / p.e2e_ns, p.kernels as f64 / p.e2e_ns, 1.0 / p.e2e_ns])
+        .collect();
     let mut terms = PRIOR.map(|(mean, _)| mean);
     for _ in 0..ROUNDS {
-        let errors: Vec<f64> = rows.iter().map(|row| (1.0 - dot(&terms, row)).abs().max(LEAST_NOISE)).collect();
+        let errors: Vec<f64> =
+            rows.iter().map(|row| (1.0 - dot(&terms, row)).abs().max(LEAST_NOISE)).collect();
         let noise = errors.iter().sum::<f64>() / errors.len() as f64;
         for j in 0..terms.len() {
             let (mean, spread) = PRIOR[j];
@@ -101,7 +115,8 @@ fn most_probable(points: &[Point]) -> [f64; 3] {
 mod tests {
     use super::*;
 
-    /// Models of 5 to 50 ms whose runs differ from what `law` makes of their kernels by `noise` at most, in turn more and less.
+    /// Models of 5 to 50 ms whose runs differ from what `law` makes of their kernels by `noise` at
+    /// most, in turn more and less.
     fn points(noise: f64, law: impl Fn(f64, usize) -> f64) -> Vec<Point> {
         let point = |i: usize| {
             let (sum, kernels) = ((5 + i * 7 % 46) as f64 * 1e6, 50 + i * 13 % 97);
@@ -122,9 +137,13 @@ mod tests {
     fn finds_an_overhead_that_is_there_and_holds_far_below_the_models_it_was_fitted_to() {
         let law = |s: f64, k: usize| 0.98 * s - 4500.0 * k as f64;
         let fit = Calibration::fit(&points(0.03, law));
-        // The plain sum is 41 % off for the first, which takes a fifth of the shortest that was fitted to.
+        // The plain sum is 41 % off for the first, which takes a fifth of the shortest that was
+        // fitted to.
         for (sum, kernels, off) in [(1e6, 60, 0.2), (2e7, 100, 0.02), (3e8, 400, 0.02)] {
-            assert!((fit.end_to_end_ns(sum, kernels) / law(sum, kernels) - 1.0).abs() < off, "{fit:?}");
+            assert!(
+                (fit.end_to_end_ns(sum, kernels) / law(sum, kernels) - 1.0).abs() < off,
+                "{fit:?}"
+            );
         }
         assert!(fit.is_valid());
     }
@@ -132,7 +151,8 @@ mod tests {
     #[test]
     fn noise_does_not_make_up_an_overhead_that_short_models_would_pay() {
         for turn in 0..20 {
-            let noisy: Vec<Point> = points(0.3, |s, _| s).into_iter().cycle().skip(turn).take(40).collect();
+            let noisy: Vec<Point> =
+                points(0.3, |s, _| s).into_iter().cycle().skip(turn).take(40).collect();
             let fit = Calibration::fit(&noisy);
             assert!((fit.end_to_end_ns(1e6, 30) / 1e6 - 1.0).abs() < 0.35, "{fit:?}");
         }
@@ -140,7 +160,10 @@ mod tests {
 
     #[test]
     fn what_forecasts_miss_in_common_is_the_scale() {
-        let forecast: Vec<Point> = points(0.0, |s, _| s).into_iter().map(|p| Point { forecast_ns: 0.9 * p.forecast_ns, ..p }).collect();
+        let forecast: Vec<Point> = points(0.0, |s, _| s)
+            .into_iter()
+            .map(|p| Point { forecast_ns: 0.9 * p.forecast_ns, ..p })
+            .collect();
         let fit = Calibration::fit(&forecast);
         assert!((fit.end_to_end_ns(0.9e7, 100) / 1e7 - 1.0).abs() < 0.005, "{fit:?}");
     }

@@ -1,10 +1,13 @@
-//! How far off forecasts are expected to be: [`Sizes`] that whole models have run, and a [`Doubt`] for those and for all others.
+//! How far off forecasts are expected to be: [`Sizes`] that whole models have run, and a [`Doubt`]
+//! for those and for all others.
 //!
-//! A forecast of what whole models ran much alike is an interpolation between many rows; any other is not. Much alike: FLOPs and bytes of input, weights
-//! and output are the same to the half octave. A space has far fewer sizes than lie between its smallest operator and its largest.
+//! A forecast of what whole models ran much alike is an interpolation between many rows; any other
+//! is not. Much alike: FLOPs and bytes of input, weights and output are the same to the half
+//! octave. A space has far fewer sizes than lie between its smallest operator and its largest.
 //!
-//! Held-out rows of whole models tell the first error, networks around single operators, whose shapes are spread widely, the second. Both are means of
-//! `|ln(actual / forecast)|`. An interval is as wide as the doubts of its operators are large ([`Interval`](crate::Interval)).
+//! Held-out rows of whole models tell the first error, networks around single operators, whose
+//! shapes are spread widely, the second. Both are means of `|ln(actual / forecast)|`. An interval
+//! is as wide as the doubts of its operators are large ([`Interval`](crate::Interval)).
 
 use crate::{Estimate, PredictorKey, Predictors, TrainingRows, features::SIZES};
 use serde::{Deserialize, Serialize};
@@ -32,14 +35,17 @@ impl Sizes {
 }
 
 fn size(x: &[f64]) -> Size {
-    let half_octaves = |column: usize| x.get(column).map_or(0.0, |v| (2.0 * (v.max(0.0) + 1.0).log2()).round()) as u8;
+    let half_octaves = |column: usize| {
+        x.get(column).map_or(0.0, |v| (2.0 * (v.max(0.0) + 1.0).log2()).round()) as u8
+    };
     SIZES.map(half_octaves)
 }
 
 /// Expected errors of one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Mean of `|ln(actual / forecast)|` at sizes that whole models have, rows weighted by their time.
+    /// Mean of `|ln(actual / forecast)|` at sizes that whole models have, rows weighted by their
+    /// time.
     #[serde(with = "crate::bits")]
     pub near_log_error: f64,
     /// The same at any other size.
@@ -101,7 +107,11 @@ struct Found {
 }
 
 /// The doubts of every key of `predictors` from held-out forecasts, one per row.
-pub(crate) fn learn(predictors: &Predictors, rows: &TrainingRows, held_out: &[Estimate]) -> BTreeMap<PredictorKey, Doubt> {
+pub(crate) fn learn(
+    predictors: &Predictors,
+    rows: &TrainingRows,
+    held_out: &[Estimate],
+) -> BTreeMap<PredictorKey, Doubt> {
     let mut found: BTreeMap<PredictorKey, Found> = BTreeMap::new();
     for (row, estimate) in rows.rows.iter().zip(held_out) {
         let log_error = (row.latency_ns / estimate.latency_ns).ln().abs();
@@ -112,7 +122,8 @@ pub(crate) fn learn(predictors: &Predictors, rows: &TrainingRows, held_out: &[Es
             of.alone.add(log_error, row.weight);
         }
     }
-    let ratios: Vec<f64> = found.values().filter_map(|f| Some(f.alone.mean()? / f.in_models.mean()?)).collect();
+    let ratios: Vec<f64> =
+        found.values().filter_map(|f| Some(f.alone.mean()? / f.in_models.mean()?)).collect();
     let ratio = crate::metrics::median(&ratios).unwrap_or(USUAL_RATIO).max(1.0);
     let unknown = predictors.fallbacks.typical_log_error;
     let doubt = |of: &Found| {
@@ -135,8 +146,13 @@ mod tests {
     #[test]
     fn doubt_grows_with_the_distance_from_what_was_measured() {
         let doubt = Doubt { near_log_error: 0.02, far_log_error: 0.1 };
-        for (near, extrapolating, expected) in [(true, false, 0.02), (false, false, 0.1), (false, true, 0.2)] {
-            assert!((doubt.log_error(near, extrapolating) - expected).abs() < 1e-12, "{near} {extrapolating}");
+        for (near, extrapolating, expected) in
+            [(true, false, 0.02), (false, false, 0.1), (false, true, 0.2)]
+        {
+            assert!(
+                (doubt.log_error(near, extrapolating) - expected).abs() < 1e-12,
+                "{near} {extrapolating}"
+            );
         }
         assert!(doubt.is_valid() && !Doubt { far_log_error: f64::NAN, ..doubt }.is_valid());
     }
@@ -144,7 +160,11 @@ mod tests {
     #[test]
     fn sizes_are_known_to_the_half_octave() {
         let columns = 1 + SIZES.iter().max().unwrap();
-        let row = |flops: f64| (0..columns).map(|column| if column == SIZES[0] { flops } else { 1000.0 }).collect::<Vec<f64>>();
+        let row = |flops: f64| {
+            (0..columns)
+                .map(|column| if column == SIZES[0] { flops } else { 1000.0 })
+                .collect::<Vec<f64>>()
+        };
         let mut sizes = Sizes::default();
         [1e6, 1e8].iter().for_each(|flops| sizes.insert(&row(*flops)));
         for (flops, known) in [(1.1e6, true), (1e7, false), (1e8, true), (1e9, false)] {

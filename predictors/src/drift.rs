@@ -1,7 +1,9 @@
-//! [`Drift`]: how fast the machine was during a visit, told by the reference workload that ran next to it.
+//! [`Drift`]: how fast the machine was during a visit, told by the reference workload that ran next
+//! to it.
 //!
-//! A model slows down with the reference, but not in step: what neighbours take away differs by workload. So latencies are divided by
-//! (reference here / usual reference) ^ exponent, with the one exponent between 0 and 1 at which repeated visits to the same models agree best.
+//! A model slows down with the reference, but not in step: what neighbours take away differs by
+//! workload. So latencies are divided by (reference here / usual reference) ^ exponent, with the
+//! one exponent between 0 and 1 at which repeated visits to the same models agree best.
 
 use crate::{location, metrics};
 use std::collections::BTreeMap;
@@ -22,49 +24,76 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// From all visits. Without repeated visits nothing shows what the reference is worth, and nothing is corrected.
+    /// From all visits. Without repeated visits nothing shows what the reference is worth, and
+    /// nothing is corrected.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
-        let medians: Vec<f64> = profiles.iter().filter_map(|p| p.reference.median_ns()).filter(|m| *m > 0.0).collect();
+        let medians: Vec<f64> =
+            profiles.iter().filter_map(|p| p.reference.median_ns()).filter(|m| *m > 0.0).collect();
         let Some(usual) = metrics::median(&medians) else { return Self::default() };
         let pairs = pairs(profiles, usual);
-        let disagreement = |exponent: f64| pairs.iter().map(|(latency, reference)| (latency - exponent * reference).abs()).sum::<f64>();
+        let disagreement = |exponent: f64| {
+            pairs
+                .iter()
+                .map(|(latency, reference)| (latency - exponent * reference).abs())
+                .sum::<f64>()
+        };
         let exponents = (0..=STEPS).map(|step| step as f64 / STEPS as f64);
-        let best = exponents.min_by(|a, b| disagreement(*a).total_cmp(&disagreement(*b))).unwrap_or(0.0);
-        if best > 0.0 { Self { reference_ns: Some(usual), exponent: best } } else { Self::default() }
+        let best =
+            exponents.min_by(|a, b| disagreement(*a).total_cmp(&disagreement(*b))).unwrap_or(0.0);
+        if best > 0.0 {
+            Self { reference_ns: Some(usual), exponent: best }
+        } else {
+            Self::default()
+        }
     }
 
     /// By how much everything in this visit took longer than usual; 1 without a reference.
     #[must_use]
     pub fn factor(&self, profile: &ModelProfile) -> f64 {
-        self.reference_ns.and_then(|usual| relative(profile, usual)).map_or(1.0, |relative| relative.powf(self.exponent))
+        self.reference_ns
+            .and_then(|usual| relative(profile, usual))
+            .map_or(1.0, |relative| relative.powf(self.exponent))
     }
 
     /// Whether every number makes sense.
     pub(crate) fn is_valid(&self) -> bool {
-        self.reference_ns.is_none_or(|ns| ns.is_finite() && ns > 0.0) && (0.0..=1.0).contains(&self.exponent)
+        self.reference_ns.is_none_or(|ns| ns.is_finite() && ns > 0.0)
+            && (0.0..=1.0).contains(&self.exponent)
     }
 }
 
 /// The reference beside a visit relative to the usual one.
 fn relative(profile: &ModelProfile, usual: f64) -> Option<f64> {
-    profile.reference.median_ns().filter(|here| *here > 0.0).map(|here| (here / usual).clamp(1.0 / LARGEST, LARGEST))
+    profile
+        .reference
+        .median_ns()
+        .filter(|here| *here > 0.0)
+        .map(|here| (here / usual).clamp(1.0 / LARGEST, LARGEST))
 }
 
 /// When a visit started, and the logarithms of its latency and of the reference beside it.
 type Visit = (u64, f64, f64);
 
-/// Logarithms of how much longer a visit took than the one before to the same model, and of how much longer the reference beside it took.
+/// Logarithms of how much longer a visit took than the one before to the same model, and of how
+/// much longer the reference beside it took.
 fn pairs(profiles: &[ModelProfile], usual: f64) -> Vec<(f64, f64)> {
     let mut visits: BTreeMap<(&str, &str), Vec<Visit>> = BTreeMap::new();
     for p in profiles.iter().filter(|p| p.status == Status::Ok) {
         if let Some((ns, reference)) = location::end_to_end_ns(p).zip(relative(p, usual)) {
-            visits.entry((&p.model.name, &p.model.architecture)).or_default().push((p.started_unix_ms, ns.ln(), reference.ln()));
+            visits.entry((&p.model.name, &p.model.architecture)).or_default().push((
+                p.started_unix_ms,
+                ns.ln(),
+                reference.ln(),
+            ));
         }
     }
     let between = |mut visits: Vec<Visit>| {
         visits.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        visits.windows(2).map(|pair| (pair[1].1 - pair[0].1, pair[1].2 - pair[0].2)).collect::<Vec<_>>()
+        visits
+            .windows(2)
+            .map(|pair| (pair[1].1 - pair[0].1, pair[1].2 - pair[0].2))
+            .collect::<Vec<_>>()
     };
     visits.into_values().flat_map(between).collect()
 }

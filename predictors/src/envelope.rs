@@ -1,5 +1,6 @@
-//! The file around a bundle's body: magic (8 bytes), version (u32), length of the body (u64), length of the body unpacked (u64), BLAKE3 digest of all that
-//! and the body, body (zstd). Little endian. Reading checks everything before anything is used.
+//! The file around a bundle's body: magic (8 bytes), version (u32), length of the body (u64),
+//! length of the body unpacked (u64), BLAKE3 digest of all that and the body, body (zstd). Little
+//! endian. Reading checks everything before anything is used.
 
 use crate::PredictorError;
 use std::{
@@ -24,7 +25,8 @@ pub(crate) struct Envelope {
 impl Envelope {
     /// The file's bytes; the same body always gives the same.
     pub fn seal(self, plain: &[u8]) -> Result<Vec<u8>, PredictorError> {
-        let body = zstd::encode_all(plain, PACKING).map_err(|e| PredictorError::Encode(e.to_string()))?;
+        let body =
+            zstd::encode_all(plain, PACKING).map_err(|e| PredictorError::Encode(e.to_string()))?;
         let mut bytes = self.magic.to_vec();
         bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
@@ -40,20 +42,32 @@ impl Envelope {
         bytes.starts_with(self.magic)
     }
 
-    /// The unpacked body of a file with the right magic, version, lengths and digest; a sentence about what does not fit.
+    /// The unpacked body of a file with the right magic, version, lengths and digest; a sentence
+    /// about what does not fit.
     pub fn open(self, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        let (header, body) = bytes.split_at_checked(HEADER).ok_or("it is too short for a bundle")?;
-        let number = |from: usize| header.get(from..from + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let (header, body) =
+            bytes.split_at_checked(HEADER).ok_or("it is too short for a bundle")?;
+        let number = |from: usize| {
+            header.get(from..from + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        };
         if !self.is_on(header) {
             return Err("it is not a vitempo bundle".to_owned());
         }
-        let version = header.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
+        let version =
+            header.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
         if version != self.version {
-            return Err(format!("its format version is {version}, this program reads {}: train it again", self.version));
+            return Err(format!(
+                "its format version is {version}, this program reads {}: train it again",
+                self.version
+            ));
         }
         let (packed, plain) = (number(12), number(20));
         if packed != body.len() as u64 {
-            return Err(format!("its body has {} bytes instead of {packed}: it is truncated or has something appended", body.len()));
+            return Err(format!(
+                "its body has {} bytes instead of {packed}: it is truncated or has something \
+                appended",
+                body.len()
+            ));
         }
         if digest(&header[..28], body) != header[28..] {
             return Err("its checksum does not fit: it is damaged".to_owned());
@@ -63,7 +77,10 @@ impl Envelope {
         }
         let mut unpacked = Vec::new();
         let decoder = zstd::Decoder::new(body).map_err(|e| e.to_string())?;
-        decoder.take(plain + 1).read_to_end(&mut unpacked).map_err(|e| format!("it cannot be unpacked: {e}"))?;
+        decoder
+            .take(plain + 1)
+            .read_to_end(&mut unpacked)
+            .map_err(|e| format!("it cannot be unpacked: {e}"))?;
         if unpacked.len() as u64 != plain {
             return Err(format!("it does not unpack to {plain} bytes"));
         }

@@ -6,11 +6,20 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum PredictorError {
-    #[error("there are no usable operator rows: {profiles} profiles given, {skipped} rows skipped{reasons}")]
+    #[error(
+        "there are no usable operator rows: {profiles} profiles given, {skipped} rows \
+        skipped{reasons}"
+    )]
     NoRows { profiles: usize, skipped: usize, reasons: String },
-    #[error("only {found} distinct architectures with usable rows; at least {needed} are needed: profile more models")]
+    #[error(
+        "only {found} distinct architectures with usable rows; at least {needed} are needed: \
+        profile more models"
+    )]
     TooFewModels { found: usize, needed: usize },
-    #[error("profiles of different environments cannot train one bundle: {first} and {other} (model `{model}`)")]
+    #[error(
+        "profiles of different environments cannot train one bundle: {first} and {other} (model \
+        `{model}`)"
+    )]
     MixedEnvironments { first: String, other: String, model: String },
     #[error("measured, imported and simulated profiles cannot be mixed (model `{model}`)")]
     MixedOrigins { model: String },

@@ -1,7 +1,10 @@
-//! [`evaluate`]: how wrong a bundle is on measured models. Operators are judged on the kernels that were really executed; models end to end from their
-//! source graph through lowering (`e2e`) and from the executed kernels (`e2e_executed`), so that errors of lowering and of regressors can be told apart.
+//! [`evaluate`]: how wrong a bundle is on measured models. Operators are judged on the kernels that
+//! were really executed; models end to end from their source graph through lowering (`e2e`) and
+//! from the executed kernels (`e2e_executed`), so that errors of lowering and of regressors can be
+//! told apart.
 //!
-//! `mape`, `p90_ape` and `weighted_ape` are in percent, `within_*`, `*_share` and `interval_coverage` between 0 and 1, latencies in ns.
+//! `mape`, `p90_ape` and `weighted_ape` are in percent, `within_*`, `*_share` and
+//! `interval_coverage` between 0 and 1, latencies in ns.
 
 use crate::{
     Calibration, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
@@ -12,7 +15,9 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use vitempo_graph::{Environment, Graph, ModelProfile, OpKind, OpSpec, Origin, PredictionSource, lowering};
+use vitempo_graph::{
+    Environment, Graph, ModelProfile, OpKind, OpSpec, Origin, PredictionSource, lowering,
+};
 
 /// Errors on one operator kind or group of kinds; one row is one distinct operator in one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -115,7 +120,8 @@ pub struct Evaluation {
     pub operators: BTreeMap<String, KindMetrics>,
     /// The paper's groups: conv, linear, matmul, elementwise, pooling, normalization, activation.
     pub groups: BTreeMap<String, KindMetrics>,
-    /// From source graphs through lowering; `None` when no model has both a graph and an end-to-end measurement.
+    /// From source graphs through lowering; `None` when no model has both a graph and an end-to-end
+    /// measurement.
     pub e2e: Option<EndToEnd>,
     /// From executed kernels.
     pub e2e_executed: Option<EndToEnd>,
@@ -140,9 +146,17 @@ pub(crate) struct Kernel {
 /// Kernels of a graph in order of first appearance.
 pub(crate) type Kernels = Vec<Kernel>;
 
-/// The kernels of each model, where its graph is there (by name, else by architecture) and the framework has rules.
-pub(crate) fn lowered(rows: &TrainingRows, graphs: &BTreeMap<String, Graph>, environment: &Environment) -> Vec<Option<Kernels>> {
-    rows.models.iter().map(|m| kernels(graphs.get(&m.name).or_else(|| graphs.get(&m.architecture))?, environment)).collect()
+/// The kernels of each model, where its graph is there (by name, else by architecture) and the
+/// framework has rules.
+pub(crate) fn lowered(
+    rows: &TrainingRows,
+    graphs: &BTreeMap<String, Graph>,
+    environment: &Environment,
+) -> Vec<Option<Kernels>> {
+    rows.models
+        .iter()
+        .map(|m| kernels(graphs.get(&m.name).or_else(|| graphs.get(&m.architecture))?, environment))
+        .collect()
 }
 
 fn kernels(graph: &Graph, environment: &Environment) -> Option<Kernels> {
@@ -157,7 +171,12 @@ fn kernels(graph: &Graph, environment: &Environment) -> Option<Kernels> {
         }
     }
     let around = Surroundings::of(found.iter().copied(), &environment.framework);
-    Some(found.into_iter().map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) }).collect())
+    Some(
+        found
+            .into_iter()
+            .map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) })
+            .collect(),
+    )
 }
 
 /// Forecasts for every row and every model, by whichever predictor `estimate` chooses for a model.
@@ -168,15 +187,26 @@ pub(crate) struct Forecasts {
 }
 
 impl Forecasts {
-    pub(crate) fn new(rows: &TrainingRows, lowered: &[Option<Kernels>], estimate: &dyn Fn(usize, &OpSpec, Footprint) -> Estimate) -> Self {
-        let estimates: Vec<Estimate> = rows.rows.iter().map(|r| estimate(r.model, &r.op, r.footprint)).collect();
+    pub(crate) fn new(
+        rows: &TrainingRows,
+        lowered: &[Option<Kernels>],
+        estimate: &dyn Fn(usize, &OpSpec, Footprint) -> Estimate,
+    ) -> Self {
+        let estimates: Vec<Estimate> =
+            rows.rows.iter().map(|r| estimate(r.model, &r.op, r.footprint)).collect();
         let mut executed = vec![Total::default(); rows.models.len()];
         for (row, e) in rows.rows.iter().zip(&estimates) {
             executed[row.model].add(&row.op.kind, *e, row.count);
         }
         let total = |(model, kernels): (usize, &Option<Kernels>)| {
             let mut total = Total::default();
-            kernels.as_ref()?.iter().for_each(|kernel| total.add(&kernel.op.kind, estimate(model, &kernel.op, kernel.footprint), kernel.count));
+            kernels.as_ref()?.iter().for_each(|kernel| {
+                total.add(
+                    &kernel.op.kind,
+                    estimate(model, &kernel.op, kernel.footprint),
+                    kernel.count,
+                )
+            });
             Some(total)
         };
         Self { rows: estimates, executed, lowered: lowered.iter().enumerate().map(total).collect() }
@@ -193,15 +223,21 @@ pub(crate) struct EndToEndModel<'a> {
 /// Judges a bundle on profiles. Graphs are looked up by model name, else by architecture.
 ///
 /// # Errors
-/// [`PredictorError::OtherEnvironment`] when the profiles come from another environment than the bundle; as [`TrainingRows::from_profiles`].
-pub fn evaluate(bundle: &PredictorBundle, profiles: &[ModelProfile], graphs: &BTreeMap<String, Graph>) -> Result<Evaluation, PredictorError> {
+/// [`PredictorError::OtherEnvironment`] when the profiles come from another environment than the
+/// bundle; as [`TrainingRows::from_profiles`].
+pub fn evaluate(
+    bundle: &PredictorBundle,
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+) -> Result<Evaluation, PredictorError> {
     let id = bundle.environment.id();
     if let Some(other) = profiles.iter().map(|p| p.environment.id()).find(|other| *other != id) {
         return Err(PredictorError::OtherEnvironment { bundle: id, data: other });
     }
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
-    let forecasts = Forecasts::new(&rows, &lowered, &|_, op, footprint| bundle.estimate(op, footprint));
+    let forecasts =
+        Forecasts::new(&rows, &lowered, &|_, op, footprint| bundle.estimate(op, footprint));
     let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
     Ok(judge(&rows, &forecasts, model, bundle.method, id))
 }
@@ -211,7 +247,13 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-pub(crate) fn judge(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_>, method: Method, environment: String) -> Evaluation {
+pub(crate) fn judge(
+    rows: &TrainingRows,
+    forecasts: &Forecasts,
+    model: EndToEndModel<'_>,
+    method: Method,
+    environment: String,
+) -> Evaluation {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, row) in rows.rows.iter().enumerate() {
@@ -220,10 +262,15 @@ pub(crate) fn judge(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndM
             groups.entry(group.to_owned()).or_default().push(i);
         }
     }
-    let metrics = |by: BTreeMap<String, Vec<usize>>| by.into_iter().map(|(k, members)| (k, kind_metrics(rows, forecasts, &members))).collect();
-    let measured: Vec<usize> = (0..rows.models.len()).filter(|&m| rows.models[m].e2e_ns.is_some()).collect();
-    let models: Vec<ModelRow> = measured.iter().map(|&m| model_row(rows, forecasts, model, m)).collect();
-    let with_graph: Vec<&ModelRow> = models.iter().filter(|m| m.kernels_lowered.is_some()).collect();
+    let metrics = |by: BTreeMap<String, Vec<usize>>| {
+        by.into_iter().map(|(k, members)| (k, kind_metrics(rows, forecasts, &members))).collect()
+    };
+    let measured: Vec<usize> =
+        (0..rows.models.len()).filter(|&m| rows.models[m].e2e_ns.is_some()).collect();
+    let models: Vec<ModelRow> =
+        measured.iter().map(|&m| model_row(rows, forecasts, model, m)).collect();
+    let with_graph: Vec<&ModelRow> =
+        models.iter().filter(|m| m.kernels_lowered.is_some()).collect();
     Evaluation {
         method,
         environment,
@@ -231,7 +278,11 @@ pub(crate) fn judge(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndM
         operators: metrics(kinds),
         groups: metrics(groups),
         e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval),
-        e2e_executed: end_to_end(&models.iter().collect::<Vec<_>>(), |m| m.predicted_executed_ns, model.interval),
+        e2e_executed: end_to_end(
+            &models.iter().collect::<Vec<_>>(),
+            |m| m.predicted_executed_ns,
+            model.interval,
+        ),
         noise_floor: noise_floor(rows),
         skipped: skipped(rows, forecasts),
         models,
@@ -239,10 +290,17 @@ pub(crate) fn judge(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndM
 }
 
 fn skipped(rows: &TrainingRows, forecasts: &Forecasts) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = rows.skipped.iter().map(|Skipped { what, reason }| (what.clone(), reason.clone())).collect();
+    let mut all: Vec<(String, String)> = rows
+        .skipped
+        .iter()
+        .map(|Skipped { what, reason }| (what.clone(), reason.clone()))
+        .collect();
     for (model, lowered) in rows.models.iter().zip(&forecasts.lowered) {
         if lowered.is_none() {
-            all.push((model.name.clone(), "no graph, or no lowering rules: not part of e2e".to_owned()));
+            all.push((
+                model.name.clone(),
+                "no graph, or no lowering rules: not part of e2e".to_owned(),
+            ));
         }
         if model.e2e_ns.is_none() {
             all.push((model.name.clone(), "no end-to-end samples".to_owned()));
@@ -260,8 +318,18 @@ fn group(kind: &OpKind) -> Option<&'static str> {
         K::MatMul => "matmul",
         K::Add | K::Sub | K::Mul | K::Div | K::Pow => "elementwise",
         K::MaxPool | K::AveragePool | K::GlobalAveragePool | K::GlobalMaxPool => "pooling",
-        K::LayerNorm | K::BatchNorm | K::InstanceNorm | K::GroupNorm | K::RmsNorm => "normalization",
-        K::Relu | K::LeakyRelu | K::PRelu | K::Elu | K::Clip | K::Sigmoid | K::HardSigmoid | K::HardSwish | K::Silu => "activation",
+        K::LayerNorm | K::BatchNorm | K::InstanceNorm | K::GroupNorm | K::RmsNorm => {
+            "normalization"
+        }
+        K::Relu
+        | K::LeakyRelu
+        | K::PRelu
+        | K::Elu
+        | K::Clip
+        | K::Sigmoid
+        | K::HardSigmoid
+        | K::HardSwish
+        | K::Silu => "activation",
         K::Gelu | K::GeluTanh | K::Mish | K::Softplus | K::Tanh | K::Erf => "activation",
         _ => return None,
     })
@@ -270,9 +338,12 @@ fn group(kind: &OpKind) -> Option<&'static str> {
 fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -> KindMetrics {
     let actual: Vec<f64> = members.iter().map(|&i| rows.rows[i].latency_ns).collect();
     let predicted: Vec<f64> = members.iter().map(|&i| forecasts.rows[i].latency_ns).collect();
-    let times_count = |ns: &[f64]| -> Vec<f64> { ns.iter().zip(members).map(|(ns, &i)| ns * rows.rows[i].count as f64).collect() };
+    let times_count = |ns: &[f64]| -> Vec<f64> {
+        ns.iter().zip(members).map(|(ns, &i)| ns * rows.rows[i].count as f64).collect()
+    };
     let all: f64 = rows.rows.iter().map(|r| r.latency_ns * r.count as f64).sum();
-    let own: f64 = members.iter().map(|&i| rows.rows[i].latency_ns * rows.rows[i].count as f64).sum();
+    let own: f64 =
+        members.iter().map(|&i| rows.rows[i].latency_ns * rows.rows[i].count as f64).sum();
     KindMetrics {
         rows: members.len(),
         mape: rounded(mape(&actual, &predicted)),
@@ -280,25 +351,42 @@ fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -
         within_10pct: rounded(within(&actual, &predicted, 10.0)),
         weighted_ape: rounded(weighted_ape(&times_count(&actual), &times_count(&predicted))),
         time_share: rounded(if all > 0.0 { own / all } else { 0.0 }),
-        fallback_rows: members.iter().filter(|&&i| forecasts.rows[i].source == PredictionSource::Fallback).count(),
+        fallback_rows: members
+            .iter()
+            .filter(|&&i| forecasts.rows[i].source == PredictionSource::Fallback)
+            .count(),
     }
 }
 
-fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_>, index: usize) -> ModelRow {
+fn model_row(
+    rows: &TrainingRows,
+    forecasts: &Forecasts,
+    model: EndToEndModel<'_>,
+    index: usize,
+) -> ModelRow {
     let measured = &rows.models[index];
     let executed = &forecasts.executed[index];
     let total = forecasts.lowered[index].as_ref().unwrap_or(executed);
     let prediction = total.tally.end_to_end(model.calibration, model.interval);
-    let mut kinds: BTreeMap<&str, (f64, f64)> = total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
+    let mut kinds: BTreeMap<&str, (f64, f64)> =
+        total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
     let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
-    own.iter().for_each(|r| kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64);
-    let contribution =
-        |(kind, (actual, predicted)): (&str, (f64, f64))| Contribution { kind: kind.to_owned(), actual_ns: rounded(actual), predicted_ns: rounded(predicted) };
+    own.iter().for_each(|r| {
+        kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64
+    });
+    let contribution = |(kind, (actual, predicted)): (&str, (f64, f64))| Contribution {
+        kind: kind.to_owned(),
+        actual_ns: rounded(actual),
+        predicted_ns: rounded(predicted),
+    };
     let mut contributions: Vec<Contribution> = kinds.into_iter().map(contribution).collect();
-    contributions.sort_by(|a, b| (b.actual_ns - b.predicted_ns).abs().total_cmp(&(a.actual_ns - a.predicted_ns).abs()));
+    contributions.sort_by(|a, b| {
+        (b.actual_ns - b.predicted_ns).abs().total_cmp(&(a.actual_ns - a.predicted_ns).abs())
+    });
     contributions.truncate(CONTRIBUTIONS);
     let actual = measured.e2e_ns.unwrap_or(0.0);
-    let share = |ns: f64| rounded(if total.tally.sum_ns > 0.0 { ns / total.tally.sum_ns } else { 0.0 });
+    let share =
+        |ns: f64| rounded(if total.tally.sum_ns > 0.0 { ns / total.tally.sum_ns } else { 0.0 });
     ModelRow {
         name: measured.name.clone(),
         actual_ns: rounded(actual),
@@ -317,14 +405,26 @@ fn model_row(rows: &TrainingRows, forecasts: &Forecasts, model: EndToEndModel<'_
     }
 }
 
-/// The interval is the same relative to either forecast: doubts are those of the kernels according to lowering.
-fn end_to_end(models: &[&ModelRow], predicted: impl Fn(&ModelRow) -> f64, interval: &Interval) -> Option<EndToEnd> {
+/// The interval is the same relative to either forecast: doubts are those of the kernels according
+/// to lowering.
+fn end_to_end(
+    models: &[&ModelRow],
+    predicted: impl Fn(&ModelRow) -> f64,
+    interval: &Interval,
+) -> Option<EndToEnd> {
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
-    let bounds: Vec<(f64, f64)> = models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.doubt)).collect();
+    let bounds: Vec<(f64, f64)> =
+        models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.doubt)).collect();
     let plain: Vec<(f64, f64)> = predicted.iter().map(|p| interval.plain.around(*p, 1.0)).collect();
-    let covered = |bounds: &[(f64, f64)]| bounds.iter().zip(&actual).filter(|((low, high), a)| low <= *a && *a <= high).count() as f64 / models.len() as f64;
-    let width = |bounds: &[(f64, f64)]| bounds.iter().zip(&predicted).map(|((low, high), p)| (high - low) / p).sum::<f64>() / models.len() as f64;
+    let covered = |bounds: &[(f64, f64)]| {
+        bounds.iter().zip(&actual).filter(|((low, high), a)| low <= *a && *a <= high).count() as f64
+            / models.len() as f64
+    };
+    let width = |bounds: &[(f64, f64)]| {
+        bounds.iter().zip(&predicted).map(|((low, high), p)| (high - low) / p).sum::<f64>()
+            / models.len() as f64
+    };
     (!models.is_empty()).then(|| EndToEnd {
         models: models.len(),
         mape: rounded(mape(&actual, &predicted)),
@@ -342,7 +442,13 @@ fn end_to_end(models: &[&ModelRow], predicted: impl Fn(&ModelRow) -> f64, interv
 fn noise_floor(rows: &TrainingRows) -> Option<NoiseFloor> {
     let again: Vec<_> = rows.models.iter().filter(|m| m.visits.len() > 1).collect();
     let pairs: Vec<_> = again.iter().flat_map(|m| m.visits.windows(2)).collect();
-    let side = |i: usize, corrected: bool| pairs.iter().map(|p| if corrected { p[i].1 } else { p[i].0 }).collect::<Vec<f64>>();
+    let side = |i: usize, corrected: bool| {
+        pairs.iter().map(|p| if corrected { p[i].1 } else { p[i].0 }).collect::<Vec<f64>>()
+    };
     let between = |corrected| rounded(mape(&side(0, corrected), &side(1, corrected)));
-    (!again.is_empty()).then(|| NoiseFloor { models: again.len(), mape: between(true), mape_raw: between(false) })
+    (!again.is_empty()).then(|| NoiseFloor {
+        models: again.len(),
+        mape: between(true),
+        mape_raw: between(false),
+    })
 }

@@ -1,4 +1,5 @@
-//! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate per kernel -> sum -> end to end with an interval.
+//! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate
+//! per kernel -> sum -> end to end with an interval.
 
 use crate::{Calibration, Estimate, Interval, PredictorBundle, features::Footprint};
 use foldhash::HashMap;
@@ -6,7 +7,10 @@ use std::{
     collections::BTreeMap,
     sync::{MutexGuard, PoisonError},
 };
-use vitempo_graph::{Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, Prediction, PredictionError, PredictionSource, lowering};
+use vitempo_graph::{
+    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, Prediction,
+    PredictionError, PredictionSource, lowering,
+};
 
 /// Estimates remembered per bundle and footprint; more distinct operators are computed every time.
 const REMEMBERED: usize = 1 << 18;
@@ -49,7 +53,8 @@ impl Total {
     }
 }
 
-/// What the end-to-end forecast of a model needs of its kernels. It adds up, over kernels as over parts of a model.
+/// What the end-to-end forecast of a model needs of its kernels. It adds up, over kernels as over
+/// parts of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Latency of all kernels, ns.
@@ -65,14 +70,22 @@ impl Tally {
     #[must_use]
     pub fn with(self, estimate: Estimate, count: usize) -> Self {
         let ns = estimate.latency_ns * count as f64;
-        Self { sum_ns: self.sum_ns + ns, doubt_ns: self.doubt_ns + ns * estimate.log_error, kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX) }
+        Self {
+            sum_ns: self.sum_ns + ns,
+            doubt_ns: self.doubt_ns + ns * estimate.log_error,
+            kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX),
+        }
     }
 
     /// `other` several times more; less where `times` is negative.
     #[must_use]
     pub fn plus(self, other: &Self, times: i64) -> Self {
         let factor = times as f64;
-        Self { sum_ns: self.sum_ns + factor * other.sum_ns, doubt_ns: self.doubt_ns + factor * other.doubt_ns, kernels: self.kernels + times * other.kernels }
+        Self {
+            sum_ns: self.sum_ns + factor * other.sum_ns,
+            doubt_ns: self.doubt_ns + factor * other.doubt_ns,
+            kernels: self.kernels + times * other.kernels,
+        }
     }
 
     /// Number of kernels where parts were only ever added.
@@ -80,7 +93,8 @@ impl Tally {
         usize::try_from(self.kernels).unwrap_or(0)
     }
 
-    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without operators.
+    /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without
+    /// operators.
     pub(crate) fn doubt(&self) -> f64 {
         if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 }
     }
@@ -93,7 +107,12 @@ impl Tally {
     pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
         let point = self.point_ns(calibration);
         let (lower, upper) = interval.around(point, self.doubt());
-        Prediction { point: Latency::from_ns(point), lower: Latency::from_ns(lower), upper: Latency::from_ns(upper), level: interval.level }
+        Prediction {
+            point: Latency::from_ns(point),
+            lower: Latency::from_ns(lower),
+            upper: Latency::from_ns(upper),
+            level: interval.level,
+        }
     }
 }
 
@@ -110,13 +129,17 @@ impl PredictorBundle {
     }
 
     /// The kernels of a graph as the framework runs it, with what each notices of the model.
-    pub(crate) fn in_their_footprints<'g>(&self, lowered: &'g Graph) -> Vec<(&'g OpSpec, Footprint)> {
+    pub(crate) fn in_their_footprints<'g>(
+        &self,
+        lowered: &'g Graph,
+    ) -> Vec<(&'g OpSpec, Footprint)> {
         let kernels: Vec<&OpSpec> = lowered.nodes().iter().map(|node| &node.op).collect();
         let footprints = Footprint::of_each(&kernels, &self.environment.framework);
         kernels.into_iter().zip(footprints).collect()
     }
 
-    /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered by operator.
+    /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered
+    /// by operator.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
         if let Some(known) = self.memo().get(&footprint).and_then(|memo| memo.get(op)) {
@@ -142,7 +165,10 @@ impl PredictorBundle {
         recalled
     }
 
-    pub(crate) fn remember<'o>(&self, estimates: impl IntoIterator<Item = ((&'o OpSpec, Footprint), Estimate)>) {
+    pub(crate) fn remember<'o>(
+        &self,
+        estimates: impl IntoIterator<Item = ((&'o OpSpec, Footprint), Estimate)>,
+    ) {
         let mut memo = self.memo();
         for ((op, footprint), estimate) in estimates {
             let of_footprint = memo.entry(footprint).or_default();
@@ -153,7 +179,9 @@ impl PredictorBundle {
     }
 
     pub(crate) fn lower(&self, graph: &Graph) -> Result<Graph, PredictionError> {
-        lowering::lower(graph, &self.environment).ok_or_else(|| PredictionError::NoLowering { framework: self.environment.framework.clone() })
+        lowering::lower(graph, &self.environment).ok_or_else(|| PredictionError::NoLowering {
+            framework: self.environment.framework.clone(),
+        })
     }
 
     /// What a forecast of `graph` rests on.
@@ -184,7 +212,10 @@ impl LatencyModel for PredictorBundle {
         &self.environment
     }
 
-    fn predict_operator(&self, op: &OpSpec) -> Result<(Latency, PredictionSource), PredictionError> {
+    fn predict_operator(
+        &self,
+        op: &OpSpec,
+    ) -> Result<(Latency, PredictionSource), PredictionError> {
         let estimate = self.estimate(op, Footprint::LARGE);
         Ok((Latency::from_ns(estimate.latency_ns), estimate.source))
     }

@@ -1,8 +1,10 @@
 //! [`importance`]: which features decide the latency of these operators?
 //!
-//! Mean decrease of impurity: boosted trees are grown on the logarithm of latency, without a baseline, so that FLOPs can show what they explain. A feature's
-//! importance is the sum, over all splits on it, of how much the split lowers the weighted squared error, as a share of the sum over all features
-//! (Louppe, arXiv:1407.7502, section 6; figure 14 of the mobile ViT study shows it for convolutions). Features that say the same share what they explain.
+//! Mean decrease of impurity: boosted trees are grown on the logarithm of latency, without a
+//! baseline, so that FLOPs can show what they explain. A feature's importance is the sum, over all
+//! splits on it, of how much the split lowers the weighted squared error, as a share of the sum
+//! over all features (Louppe, arXiv:1407.7502, section 6; figure 14 of the mobile ViT study shows
+//! it for convolutions). Features that say the same share what they explain.
 
 use crate::{
     TrainingRow,
@@ -20,13 +22,18 @@ pub struct Importance {
     pub features: Vec<(&'static str, f64)>,
 }
 
-/// Importance of features for the latency of these rows, which share the columns of the first row's family; rows of other families are left out.
-/// `None` with fewer than eight rows, or where no feature explains anything.
+/// Importance of features for the latency of these rows, which share the columns of the first row's
+/// family; rows of other families are left out. `None` with fewer than eight rows, or where no
+/// feature explains anything.
 ///
 /// # Errors
 /// A sentence from the library underneath.
-pub fn importance<'a>(rows: impl IntoIterator<Item = &'a TrainingRow>, seed: u64) -> Result<Option<Importance>, String> {
-    let mut features: Vec<(FeatureVector, &TrainingRow)> = rows.into_iter().map(|r| (FeatureSchema::extract_within(&r.op, r.footprint), r)).collect();
+pub fn importance<'a>(
+    rows: impl IntoIterator<Item = &'a TrainingRow>,
+    seed: u64,
+) -> Result<Option<Importance>, String> {
+    let mut features: Vec<(FeatureVector, &TrainingRow)> =
+        rows.into_iter().map(|r| (FeatureSchema::extract_within(&r.op, r.footprint), r)).collect();
     let Some(family) = features.first().map(|f| f.0.family) else { return Ok(None) };
     features.retain(|(f, _)| f.family == family);
     if features.len() < FEWEST_ROWS {
@@ -38,14 +45,22 @@ pub fn importance<'a>(rows: impl IntoIterator<Item = &'a TrainingRow>, seed: u64
     let groups: Vec<usize> = features.iter().map(|(_, r)| r.model).collect();
     let logs: Vec<f64> = y_ns.iter().map(|ns| ns.ln()).collect();
     let typical_ns = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    let data = FitData { columns: family.width(), x: &x, y_ns: &y_ns, baseline_ns: &vec![typical_ns; y_ns.len()], weights: &weights, groups: &groups };
+    let data = FitData {
+        columns: family.width(),
+        x: &x,
+        y_ns: &y_ns,
+        baseline_ns: &vec![typical_ns; y_ns.len()],
+        weights: &weights,
+        groups: &groups,
+    };
     let trees = Gbdt::fit(&data, seed)?.into_trees();
     let decrease = trees.impurity_decrease(&data);
     let total: f64 = decrease.iter().sum();
     if total <= 0.0 {
         return Ok(None);
     }
-    let mut features: Vec<(&'static str, f64)> = family.columns().zip(decrease.iter().map(|d| d / total)).collect();
+    let mut features: Vec<(&'static str, f64)> =
+        family.columns().zip(decrease.iter().map(|d| d / total)).collect();
     features.sort_by(|a, b| b.1.total_cmp(&a.1));
     Ok(Some(Importance { rows: y_ns.len(), features }))
 }
@@ -58,7 +73,10 @@ mod tests {
 
     fn pooling(side: usize, channels: usize, latency_ns: f64) -> TrainingRow {
         let tensor = TensorSpec::f32([1, channels, side, side]);
-        let attributes = Attributes::new().with_ints("kernel_shape", vec![3, 3]).with_ints("strides", vec![1, 1]).with_ints("pads", vec![1; 4]);
+        let attributes = Attributes::new()
+            .with_ints("kernel_shape", vec![3, 3])
+            .with_ints("strides", vec![1, 1])
+            .with_ints("pads", vec![1; 4]);
         let inputs = vec![Operand { tensor: tensor.clone(), constant: false }];
         let op = OpSpec { kind: OpKind::MaxPool, attributes, inputs, outputs: vec![tensor] };
         TrainingRow { op, model: 0, footprint: Footprint::LARGE, count: 1, latency_ns, weight: 1.0 }
@@ -66,12 +84,26 @@ mod tests {
 
     #[test]
     fn what_decides_the_latency_comes_first() {
-        let rows: Vec<TrainingRow> = (0..400).map(|i| (4 + i % 20, 8 * (1 + i / 20))).map(|(s, c)| pooling(s, c, 1000.0 * (s as f64).powi(3))).collect();
+        let rows: Vec<TrainingRow> = (0..400)
+            .map(|i| (4 + i % 20, 8 * (1 + i / 20)))
+            .map(|(s, c)| pooling(s, c, 1000.0 * (s as f64).powi(3)))
+            .collect();
         let found = importance(&rows, 1).ok().flatten().expect("there are rows enough");
         assert_eq!(found.rows, 400);
         assert!((found.features.iter().map(|f| f.1).sum::<f64>() - 1.0).abs() < 1e-9);
         let (first, share) = found.features[0];
-        let sides = ["extent_last", "extent_second_last", "height", "width", "height_in", "width_in", "height_out", "width_out", "pixels_out", "output_rows"];
+        let sides = [
+            "extent_last",
+            "extent_second_last",
+            "height",
+            "width",
+            "height_in",
+            "width_in",
+            "height_out",
+            "width_out",
+            "pixels_out",
+            "output_rows",
+        ];
         assert!(sides.contains(&first) && share > 0.3, "{first} explains {share}");
     }
 

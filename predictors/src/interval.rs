@@ -1,10 +1,13 @@
-//! [`Interval`]: how far the truth may lie from a forecast, by split-conformal quantiles of `ln(actual / predicted) / doubt`.
+//! [`Interval`]: how far the truth may lie from a forecast, by split-conformal quantiles of
+//! `ln(actual / predicted) / doubt`.
 //!
-//! Scores come from models that were held out when their forecast was made. Dividing by what the model's operators are expected to be wrong by
-//! ([`doubt`](crate::doubt)) makes intervals wide where operators lie outside the training data, and leaves the guarantee as it is: a score is a score
-//! (Lei et al., arXiv:1604.04173, section 5.2). The simplest valid interval, as wide for every model, is kept beside it to be compared with.
-//! The lower and the upper quantile are taken separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too small for
-//! a rank, the most extreme score stands in, and coverage is not guaranteed.
+//! Scores come from models that were held out when their forecast was made. Dividing by what the
+//! model's operators are expected to be wrong by ([`doubt`](crate::doubt)) makes intervals wide
+//! where operators lie outside the training data, and leaves the guarantee as it is: a score is a
+//! score (Lei et al., arXiv:1604.04173, section 5.2). The simplest valid interval, as wide for
+//! every model, is kept beside it to be compared with. The lower and the upper quantile are taken
+//! separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too
+//! small for a rank, the most extreme score stands in, and coverage is not guaranteed.
 
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +96,12 @@ impl Interval {
         let logs: Vec<f64> = models.iter().map(HeldOut::log).collect();
         let scaled: Vec<f64> = models.iter().map(HeldOut::score).collect();
         let scores = logs.iter().filter(|log| log.is_finite()).count();
-        Self { level, scaled: Bounds::fit(scaled, level, UNKNOWN), plain: Bounds::fit(logs, level, UNKNOWN_LOG), scores }
+        Self {
+            level,
+            scaled: Bounds::fit(scaled, level, UNKNOWN),
+            plain: Bounds::fit(logs, level, UNKNOWN_LOG),
+            scores,
+        }
     }
 
     /// Lower and upper bound around a forecast of that doubt.
@@ -114,7 +122,10 @@ mod tests {
     use super::*;
 
     fn held_out(actual: &[f64], forecast: f64, doubt: f64) -> Vec<HeldOut> {
-        actual.iter().map(|&actual_ns| HeldOut { actual_ns, forecast_ns: forecast, doubt }).collect()
+        actual
+            .iter()
+            .map(|&actual_ns| HeldOut { actual_ns, forecast_ns: forecast, doubt })
+            .collect()
     }
 
     #[test]
@@ -122,10 +133,19 @@ mod tests {
         let actual: Vec<f64> = (1..=19).map(|i| (f64::from(i - 10) / 100.0).exp()).collect();
         let models = held_out(&actual, 1.0, 0.01);
         let fit = Interval::fit(&models, 0.9);
-        assert!((fit.plain.upper - 0.09).abs() < 1e-12 && (fit.plain.lower + 0.09).abs() < 1e-12, "rank ceil(20 x 0.95) = 19: the extremes");
-        assert!((fit.scaled.upper - 9.0).abs() < 1e-9 && (fit.scaled.lower + 9.0).abs() < 1e-9, "the same in units of doubt");
+        assert!(
+            (fit.plain.upper - 0.09).abs() < 1e-12 && (fit.plain.lower + 0.09).abs() < 1e-12,
+            "rank ceil(20 x 0.95) = 19: the extremes"
+        );
+        assert!(
+            (fit.scaled.upper - 9.0).abs() < 1e-9 && (fit.scaled.lower + 9.0).abs() < 1e-9,
+            "the same in units of doubt"
+        );
         let half = Interval::fit(&models, 0.5);
-        assert!((half.plain.upper - 0.05).abs() < 1e-12 && (half.plain.lower + 0.05).abs() < 1e-12, "rank ceil(20 x 0.75) = 15");
+        assert!(
+            (half.plain.upper - 0.05).abs() < 1e-12 && (half.plain.lower + 0.05).abs() < 1e-12,
+            "rank ceil(20 x 0.75) = 15"
+        );
     }
 
     #[test]
@@ -137,11 +157,22 @@ mod tests {
 
     #[test]
     fn covers_what_it_promises_on_exchangeable_scores() {
-        let draw = |i: u64| ((i.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 33) % 1000) as f64 / 5000.0;
+        let draw = |i: u64| {
+            ((i.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 33) % 1000) as f64
+                / 5000.0
+        };
         let doubt = |i: usize| if i.is_multiple_of(3) { 2.0 } else { 1.0 };
-        let forecasts: Vec<HeldOut> = (0..400).map(|i| HeldOut { actual_ns: (draw(i as u64) * doubt(i)).exp(), forecast_ns: 1.1, doubt: doubt(i) }).collect();
+        let forecasts: Vec<HeldOut> = (0..400)
+            .map(|i| HeldOut {
+                actual_ns: (draw(i as u64) * doubt(i)).exp(),
+                forecast_ns: 1.1,
+                doubt: doubt(i),
+            })
+            .collect();
         let fit = Interval::fit(&forecasts[..200], 0.9);
-        let inside = |f: &&HeldOut| fit.around(1.1, f.doubt).0 <= f.actual_ns && f.actual_ns <= fit.around(1.1, f.doubt).1;
+        let inside = |f: &&HeldOut| {
+            fit.around(1.1, f.doubt).0 <= f.actual_ns && f.actual_ns <= fit.around(1.1, f.doubt).1
+        };
         let held = forecasts[200..].iter().filter(inside).count();
         assert!((165..=198).contains(&held), "{held} of 200");
     }
@@ -149,6 +180,10 @@ mod tests {
     #[test]
     fn without_scores_it_is_wide_and_valid() {
         let fit = Interval::fit(&[], 0.9);
-        assert!(fit.is_valid() && fit.plain.around(10.0, 1.0) == (5.0, 20.0) && fit.around(10.0, 0.1).1 > 13.0);
+        assert!(
+            fit.is_valid()
+                && fit.plain.around(10.0, 1.0) == (5.0, 20.0)
+                && fit.around(10.0, 0.1).1 > 13.0
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Operator predictors that add up to a model's latency, and the bundles they ship in.
 //!
-//! `ModelProfile`s -> [`TrainingRows`] -> [`train()`] -> [`PredictorBundle`] -> forecasts through `vitempo_graph::LatencyModel`, judged by [`evaluate()`].
+//! `ModelProfile`s -> [`TrainingRows`] -> [`train()`] -> [`PredictorBundle`] -> forecasts through
+//! `vitempo_graph::LatencyModel`, judged by [`evaluate()`].
 //!
 //! | question | where |
 //! |---|---|
@@ -47,7 +48,9 @@ pub use calibration::Calibration;
 pub use doubt::Doubt;
 pub use drift::Drift;
 pub use error::PredictorError;
-pub use evaluate::{Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate};
+pub use evaluate::{
+    Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate,
+};
 pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey, Span};
 pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};

@@ -1,7 +1,10 @@
-//! What the samples of one visit say of a machine that nobody else uses: whoever shares it adds time and never takes any.
+//! What the samples of one visit say of a machine that nobody else uses: whoever shares it adds
+//! time and never takes any.
 //!
-//! End to end: the lower decile of the samples. Operators: the mean over the quieter third of the runs in which they were timed, the same runs for every
-//! operator of a model: choosing for each operator by itself would prefer the lower tick of a coarse timer. Latencies in ns; samples stay as they are.
+//! End to end: the lower decile of the samples. Operators: the mean over the quieter third of the
+//! runs in which they were timed, the same runs for every operator of a model: choosing for each
+//! operator by itself would prefer the lower tick of a coarse timer. Latencies in ns; samples stay
+//! as they are.
 
 use crate::metrics;
 use vitempo_graph::{Measurement, ModelProfile};
@@ -34,11 +37,15 @@ impl QuietRuns {
         Self { runs: wall.len(), chosen: order }
     }
 
-    /// Latency of one operator in those runs; of the middle half of its samples where they are not one for each run. `None` without samples.
+    /// Latency of one operator in those runs; of the middle half of its samples where they are not
+    /// one for each run. `None` without samples.
     pub(crate) fn operator_ns(&self, measurement: &Measurement) -> Option<f64> {
         let samples = &measurement.samples.wall_ns;
         if samples.len() == self.runs && !self.chosen.is_empty() {
-            return Some(self.chosen.iter().map(|&run| samples[run] as f64).sum::<f64>() / self.chosen.len() as f64);
+            return Some(
+                self.chosen.iter().map(|&run| samples[run] as f64).sum::<f64>()
+                    / self.chosen.len() as f64,
+            );
         }
         metrics::interquartile_mean(&samples.iter().map(|&ns| ns as f64).collect::<Vec<_>>())
     }

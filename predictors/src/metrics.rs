@@ -1,11 +1,18 @@
-//! How wrong forecasts are. Every function takes `(actual, predicted)` in that order; errors are relative to the actual value.
+//! How wrong forecasts are. Every function takes `(actual, predicted)` in that order; errors are
+//! relative to the actual value.
 //!
-//! [`mape`], [`p90_ape`] and [`weighted_ape`] are in percent; [`within`] is a share between 0 and 1. Pairs with an actual value that is not positive are left out.
-//! All are 0 without pairs, so that tables never show NaN: the number of pairs stands next to them.
+//! [`mape`], [`p90_ape`] and [`weighted_ape`] are in percent; [`within`] is a share between 0
+//! and 1. Pairs with an actual value that is not positive are left out. All are 0 without pairs, so
+//! that tables never show NaN: the number of pairs stands next to them.
 
 /// Absolute percentage errors, in percent.
 fn apes(actual: &[f64], predicted: &[f64]) -> Vec<f64> {
-    actual.iter().zip(predicted).filter(|(a, p)| **a > 0.0 && p.is_finite()).map(|(a, p)| 100.0 * (p - a).abs() / a).collect()
+    actual
+        .iter()
+        .zip(predicted)
+        .filter(|(a, p)| **a > 0.0 && p.is_finite())
+        .map(|(a, p)| 100.0 * (p - a).abs() / a)
+        .collect()
 }
 
 /// Mean absolute percentage error, in percent.
@@ -39,7 +46,8 @@ pub fn weighted_ape(actual: &[f64], predicted: &[f64]) -> f64 {
     if total > 0.0 { 100.0 * error / total } else { 0.0 }
 }
 
-/// Mean of the middle half of the values: robust against outliers, finer than a median of coarse timer ticks. `None` without values.
+/// Mean of the middle half of the values: robust against outliers, finer than a median of coarse
+/// timer ticks. `None` without values.
 #[must_use]
 pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
@@ -55,7 +63,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value that a share `at` of the values lie below, by linear interpolation between the two next to it; `None` without values.
+/// The value that a share `at` of the values lie below, by linear interpolation between the two
+/// next to it; `None` without values.
 #[must_use]
 pub fn quantile(values: &[f64], at: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
@@ -84,7 +93,10 @@ mod tests {
         assert!((mape(&[10.0], &[20.0]) - 100.0).abs() < 1e-12);
         assert!((mape(&[20.0], &[10.0]) - 50.0).abs() < 1e-12);
         assert!((mape(&[0.0, 10.0], &[5.0, 11.0]) - 10.0).abs() < 1e-12);
-        assert_eq!([mape(&[], &[]), p90_ape(&[], &[]), within(&[], &[], 5.0), weighted_ape(&[], &[])], [0.0; 4]);
+        assert_eq!(
+            [mape(&[], &[]), p90_ape(&[], &[]), within(&[], &[], 5.0), weighted_ape(&[], &[])],
+            [0.0; 4]
+        );
     }
 
     #[test]
@@ -100,8 +112,12 @@ mod tests {
         assert_eq!(interquartile_mean(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));
         assert_eq!(median(&[]), None);
-        assert_eq!([quantile(&[], 0.1), quantile(&[7.0], 0.1), quantile(&[10.0, 20.0], 0.1)], [None, Some(7.0), Some(11.0)]);
-        let tens: Vec<f64> = [3, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11].iter().map(|i| f64::from(i * 10)).collect();
+        assert_eq!(
+            [quantile(&[], 0.1), quantile(&[7.0], 0.1), quantile(&[10.0, 20.0], 0.1)],
+            [None, Some(7.0), Some(11.0)]
+        );
+        let tens: Vec<f64> =
+            [3, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11].iter().map(|i| f64::from(i * 10)).collect();
         assert_eq!(quantile(&tens, 0.1), Some(20.0));
     }
 }

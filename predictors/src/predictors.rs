@@ -1,7 +1,10 @@
-//! [`Predictors`]: the fitted regressors of one environment, and what stands in for kinds that have none.
+//! [`Predictors`]: the fitted regressors of one environment, and what stands in for kinds that have
+//! none.
 //!
-//! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the work-and-bytes baseline of its kind, of its kin (kinds that
-//! follow the same law), or by the roofline of the whole environment (ns per FLOP and per byte); all of these are marked as fallback.
+//! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the
+//! work-and-bytes baseline of its kind, of its kin (kinds that follow the same law), or by the
+//! roofline of the whole environment (ns per FLOP and per byte); all of these are marked as
+//! fallback.
 
 use crate::{
     Doubt, Method, PredictorKey, Skipped,
@@ -29,7 +32,8 @@ const ENOUGH_ROWS: usize = 500;
 const PRIOR_ROWS: f64 = 10.0;
 /// Features this far outside the range of the training rows count as extrapolating.
 const SLACK: f64 = 1.25;
-/// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every family.
+/// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
+/// family.
 const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
 
 /// The regressor of one key.
@@ -45,7 +49,8 @@ pub struct KeyPredictor {
     pub fitted: Fitted,
     /// Smallest and largest value of each column among the training rows.
     pub ranges: Vec<(f64, f64)>,
-    /// Smallest and largest forecast relative to the baseline seen in training, as logarithms; forecasts stay near them.
+    /// Smallest and largest forecast relative to the baseline seen in training, as logarithms;
+    /// forecasts stay near them.
     pub log_bounds: (f64, f64),
     /// Sizes that whole models have.
     pub sizes: Sizes,
@@ -131,8 +136,14 @@ pub(crate) struct FitSettings {
 }
 
 impl Predictors {
-    /// Fits one regressor per key; `models` are those that rows name. Keys whose regressor cannot be fitted keep their baseline and are reported.
-    pub(crate) fn fit(rows: &[&TrainingRow], models: &[Model], settings: FitSettings, done: &mut dyn FnMut(usize, usize)) -> (Self, Vec<Skipped>) {
+    /// Fits one regressor per key; `models` are those that rows name. Keys whose regressor cannot
+    /// be fitted keep their baseline and are reported.
+    pub(crate) fn fit(
+        rows: &[&TrainingRow],
+        models: &[Model],
+        settings: FitSettings,
+        done: &mut dyn FnMut(usize, usize),
+    ) -> (Self, Vec<Skipped>) {
         let mut tables: BTreeMap<PredictorKey, (Family, Table)> = BTreeMap::new();
         let mut kinds: BTreeMap<String, (Family, Table)> = BTreeMap::new();
         let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
@@ -142,14 +153,31 @@ impl Predictors {
             let key = PredictorKey::of(&row.op);
             let model = &models[row.model];
             everything.push(&features.values[..totals_width()], row, model);
-            let relatives = kindred.entry(kin(&row.op.kind).to_owned()).or_insert_with(|| (features.family, Table::default()));
+            let relatives = kindred
+                .entry(kin(&row.op.kind).to_owned())
+                .or_insert_with(|| (features.family, Table::default()));
             relatives.1.push(&features.values, row, model);
-            kinds.entry(key.kind.to_string()).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, model);
-            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(&features.values, row, model);
+            kinds
+                .entry(key.kind.to_string())
+                .or_insert_with(|| (features.family, Table::default()))
+                .1
+                .push(&features.values, row, model);
+            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(
+                &features.values,
+                row,
+                model,
+            );
         }
         let fallbacks = fallbacks(&kinds, &kindred, &everything);
-        let jobs: Vec<Job<'_>> =
-            tables.iter().map(|(key, (family, table))| Job { key, family: *family, table, kind: kinds.get(&*key.kind).map(|k| &k.1) }).collect();
+        let jobs: Vec<Job<'_>> = tables
+            .iter()
+            .map(|(key, (family, table))| Job {
+                key,
+                family: *family,
+                table,
+                kind: kinds.get(&*key.kind).map(|k| &k.1),
+            })
+            .collect();
         let (keys, skipped) = fit_all(&jobs, settings, done);
         (Self { keys, fallbacks }, skipped)
     }
@@ -168,7 +196,8 @@ impl Predictors {
         }
     }
 
-    /// Forecast of one operator as the framework runs it in a model of that footprint; always positive.
+    /// Forecast of one operator as the framework runs it in a model of that footprint; always
+    /// positive.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
         let features = FeatureSchema::extract_within(op, footprint);
@@ -179,12 +208,22 @@ impl Predictors {
         self.fallback(op, &key, &features.values)
     }
 
-    /// Latencies of one operator by the law alone and by trees alone, ns; `None` where it has no predictor.
-    pub(crate) fn by_law_and_by_trees(&self, op: &OpSpec, footprint: Footprint) -> Option<[f64; 2]> {
+    /// Latencies of one operator by the law alone and by trees alone, ns; `None` where it has no
+    /// predictor.
+    pub(crate) fn by_law_and_by_trees(
+        &self,
+        op: &OpSpec,
+        footprint: Footprint,
+    ) -> Option<[f64; 2]> {
         let predictor = self.keys.get(&PredictorKey::of(op))?;
         let features = FeatureSchema::extract_within(op, footprint);
         let baseline = predictor.baseline.predict(&features.values);
-        Some(predictor.fitted.by_law_and_by_trees(&features.values, baseline).map(|latency| predictor.bounded(latency, baseline)))
+        Some(
+            predictor
+                .fitted
+                .by_law_and_by_trees(&features.values, baseline)
+                .map(|latency| predictor.bounded(latency, baseline)),
+        )
     }
 }
 
@@ -195,7 +234,8 @@ impl KeyPredictor {
         self.trusting(x, self.trust(self.sizes.contain(x)))
     }
 
-    /// Latencies in ns of rows of features that lie one after the other, exactly those of [`KeyPredictor::predict`] and many times as fast.
+    /// Latencies in ns of rows of features that lie one after the other, exactly those of
+    /// [`KeyPredictor::predict`] and many times as fast.
     ///
     /// # Errors
     /// [`ForestError::Shape`] when `x` is not whole rows of the family's width.
@@ -213,8 +253,14 @@ impl KeyPredictor {
     pub(crate) fn estimates(&self, x: &[f64]) -> Vec<Estimate> {
         let rows = || x.chunks_exact(self.family.width());
         let near = self.near(x);
-        let Ok(latencies) = self.predict_near(x, &near) else { return rows().map(|row| self.estimate(row)).collect() };
-        rows().zip(near).zip(latencies).map(|((row, near), latency_ns)| self.resting(row, near, latency_ns)).collect()
+        let Ok(latencies) = self.predict_near(x, &near) else {
+            return rows().map(|row| self.estimate(row)).collect();
+        };
+        rows()
+            .zip(near)
+            .zip(latencies)
+            .map(|((row, near), latency_ns)| self.resting(row, near, latency_ns))
+            .collect()
     }
 
     /// Whether whole models have operators of each row's size.
@@ -224,15 +270,25 @@ impl KeyPredictor {
 
     fn predict_near(&self, x: &[f64], near: &[bool]) -> Result<Vec<f64>, ForestError> {
         let width = self.family.width();
-        let baselines: Vec<f64> = x.chunks_exact(width).map(|row| self.baseline.predict(row)).collect();
+        let baselines: Vec<f64> =
+            x.chunks_exact(width).map(|row| self.baseline.predict(row)).collect();
         let trust: Vec<f64> = near.iter().map(|near| self.trust(*near)).collect();
         let latencies = self.fitted.predict_batch(x, width, &baselines, &trust)?;
-        Ok(latencies.into_iter().zip(baselines).map(|(latency, baseline)| self.bounded(latency, baseline)).collect())
+        Ok(latencies
+            .into_iter()
+            .zip(baselines)
+            .map(|(latency, baseline)| self.bounded(latency, baseline))
+            .collect())
     }
 
     fn resting(&self, x: &[f64], near: bool, latency_ns: f64) -> Estimate {
         let extrapolating = self.extrapolates(x);
-        Estimate { latency_ns, source: PredictionSource::Model, extrapolating, log_error: self.doubt.log_error(near, extrapolating) }
+        Estimate {
+            latency_ns,
+            source: PredictionSource::Model,
+            extrapolating,
+            log_error: self.doubt.log_error(near, extrapolating),
+        }
     }
 
     /// How far trees are followed away from the law, whether or not whole models have the size.
@@ -247,7 +303,8 @@ impl KeyPredictor {
     }
 
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {
-        baseline_ns * (latency_ns / baseline_ns).ln().clamp(self.log_bounds.0, self.log_bounds.1).exp()
+        baseline_ns
+            * (latency_ns / baseline_ns).ln().clamp(self.log_bounds.0, self.log_bounds.1).exp()
     }
 
     /// Whether a column lies outside the training rows.
@@ -261,12 +318,29 @@ fn totals_width() -> usize {
     crate::features::TOTALS_WIDTH
 }
 
-fn fallbacks(kinds: &BTreeMap<String, (Family, Table)>, kindred: &BTreeMap<String, (Family, Table)>, everything: &Table) -> Fallbacks {
-    let fit =
-        |(kind, (family, t)): (&String, &(Family, Table))| (kind.clone(), Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights));
-    let columns: Vec<usize> = ROOFLINE.iter().filter_map(|name| Family::Movement.columns().position(|c| c == *name)).collect();
-    let roofline = Baseline::fit(&everything.x, totals_width(), &columns, &everything.y, &everything.weights);
-    let errors: Vec<f64> = everything.x.chunks_exact(totals_width()).zip(&everything.y).map(|(x, y)| (y / roofline.predict(x)).ln().abs()).collect();
+fn fallbacks(
+    kinds: &BTreeMap<String, (Family, Table)>,
+    kindred: &BTreeMap<String, (Family, Table)>,
+    everything: &Table,
+) -> Fallbacks {
+    let fit = |(kind, (family, t)): (&String, &(Family, Table))| {
+        (
+            kind.clone(),
+            Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights),
+        )
+    };
+    let columns: Vec<usize> = ROOFLINE
+        .iter()
+        .filter_map(|name| Family::Movement.columns().position(|c| c == *name))
+        .collect();
+    let roofline =
+        Baseline::fit(&everything.x, totals_width(), &columns, &everything.y, &everything.weights);
+    let errors: Vec<f64> = everything
+        .x
+        .chunks_exact(totals_width())
+        .zip(&everything.y)
+        .map(|(x, y)| (y / roofline.predict(x)).ln().abs())
+        .collect();
     Fallbacks {
         kinds: kinds.iter().map(fit).collect(),
         kin: kindred.iter().map(fit).collect(),
@@ -284,7 +358,11 @@ struct Job<'a> {
 }
 
 /// Fits every key on `threads` threads; the result does not depend on how many.
-fn fit_all(jobs: &[Job<'_>], settings: FitSettings, done: &mut dyn FnMut(usize, usize)) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
+fn fit_all(
+    jobs: &[Job<'_>],
+    settings: FitSettings,
+    done: &mut dyn FnMut(usize, usize),
+) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -317,29 +395,49 @@ fn fit_all(jobs: &[Job<'_>], settings: FitSettings, done: &mut dyn FnMut(usize, 
     (keys, skipped)
 }
 
-/// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its kind: its own rows outweigh that more the more there are.
+/// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its
+/// kind: its own rows outweigh that more the more there are.
 fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     let (columns, chosen) = (family.width(), family.baseline_columns());
-    let Some(kind) = kind.filter(|kind| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len()) else {
+    let Some(kind) =
+        kind.filter(|kind| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len())
+    else {
         return Baseline::fit(&table.x, columns, &chosen, &table.y, &table.weights);
     };
     let share = PRIOR_ROWS / kind.y.len() as f64;
-    let weights: Vec<f64> = table.weights.iter().copied().chain(kind.weights.iter().map(|w| w * share)).collect();
-    Baseline::fit(&[&table.x[..], &kind.x].concat(), columns, &chosen, &[&table.y[..], &kind.y].concat(), &weights)
+    let weights: Vec<f64> =
+        table.weights.iter().copied().chain(kind.weights.iter().map(|w| w * share)).collect();
+    Baseline::fit(
+        &[&table.x[..], &kind.x].concat(),
+        columns,
+        &chosen,
+        &[&table.y[..], &kind.y].concat(),
+        &weights,
+    )
 }
 
 fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String>) {
     let &Job { family, table, .. } = job;
     let columns = family.width();
     let baseline = baseline(job);
-    let baseline_ns: Vec<f64> = table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
-    let data = FitData { columns, x: &table.x, y_ns: &table.y, baseline_ns: &baseline_ns, weights: &table.weights, groups: &table.groups };
+    let baseline_ns: Vec<f64> =
+        table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
+    let data = FitData {
+        columns,
+        x: &table.x,
+        y_ns: &table.y,
+        baseline_ns: &baseline_ns,
+        weights: &table.weights,
+        groups: &table.groups,
+    };
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
         (Fitted::BaselineOnly, None)
     } else {
         match Fitted::fit(settings.method, &data, settings.seed) {
             Ok(fitted) => (fitted, None),
-            Err(reason) => (Fitted::BaselineOnly, Some(format!("{reason}; its baseline stands in"))),
+            Err(reason) => {
+                (Fitted::BaselineOnly, Some(format!("{reason}; its baseline stands in")))
+            }
         }
     };
     let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
@@ -347,7 +445,10 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
         row.iter().zip(&mut ranges).for_each(|(v, r)| *r = (r.0.min(*v), r.1.max(*v)));
     }
     let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
-    let log_bounds = (ratios.iter().copied().fold(0.0, f64::min) - 0.2, ratios.iter().copied().fold(0.0, f64::max) + 0.2);
+    let log_bounds = (
+        ratios.iter().copied().fold(0.0, f64::min) - 0.2,
+        ratios.iter().copied().fold(0.0, f64::max) + 0.2,
+    );
     (
         KeyPredictor {
             family,

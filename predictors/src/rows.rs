@@ -1,7 +1,8 @@
-//! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model; its latency in ns is corrected for drift.
+//! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model;
+//! its latency in ns is corrected for drift.
 //!
-//! One kernel in one visit is located by the visit's quieter runs (`location.rs`). Over equal kernels of a model: the mean. Over visits: the median.
-//! Raw samples stay untouched.
+//! One kernel in one visit is located by the visit's quieter runs (`location.rs`). Over equal
+//! kernels of a model: the mean. Over visits: the median. Raw samples stay untouched.
 
 use crate::{
     Drift, PredictorError,
@@ -13,11 +14,13 @@ use crate::{
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 
-/// Smallest latency a row may have, ns: operators that do nothing are measured as less than a timer's tick.
+/// Smallest latency a row may have, ns: operators that do nothing are measured as less than a
+/// timer's tick.
 pub const FLOOR_NS: f64 = 50.0;
 /// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
 const TICK_NS: f64 = 1000.0;
-/// A visit whose CPU share is below this part of the usual one was interfered with: others ran on its cores, and its samples are a mixture.
+/// A visit whose CPU share is below this part of the usual one was interfered with: others ran on
+/// its cores, and its samples are a mixture.
 const LEAST_CPU_SHARE: f64 = 0.85;
 
 /// One distinct operator in one model.
@@ -44,7 +47,8 @@ pub struct MeasuredModel {
     pub name: String,
     /// Digest of the graph; models of one architecture are never split by cross-validation.
     pub architecture: String,
-    /// Drift-corrected end-to-end latency, the median of all visits, ns; `None` when it was not measured.
+    /// Drift-corrected end-to-end latency, the median of all visits, ns; `None` when it was not
+    /// measured.
     pub e2e_ns: Option<f64>,
     /// End-to-end latency in each visit, ns, as measured and corrected, in the order of the visits.
     pub visits: Vec<(f64, f64)>,
@@ -80,7 +84,8 @@ impl TrainingRows {
     /// Rows of profiles; drift is measured among these profiles.
     ///
     /// # Errors
-    /// [`PredictorError::MixedEnvironments`], [`PredictorError::MixedOrigins`], [`PredictorError::NoRows`].
+    /// [`PredictorError::MixedEnvironments`], [`PredictorError::MixedOrigins`],
+    /// [`PredictorError::NoRows`].
     pub fn from_profiles(profiles: &[ModelProfile]) -> Result<Self, PredictorError> {
         Self::with_drift(profiles, Drift::of(profiles))
     }
@@ -97,22 +102,44 @@ impl TrainingRows {
         for profile in profiles {
             let share = cpu_share(profile);
             match &profile.status {
-                Status::Ok if share.zip(usual).is_some_and(|(share, usual)| share < LEAST_CPU_SHARE * usual) => {
-                    let reason = "interfered with: it had far less of its cores than the other visits".to_owned();
-                    skipped.push(Skipped { what: format!("{} / round {}", profile.model.name, profile.round), reason });
+                Status::Ok
+                    if share
+                        .zip(usual)
+                        .is_some_and(|(share, usual)| share < LEAST_CPU_SHARE * usual) =>
+                {
+                    let reason =
+                        "interfered with: it had far less of its cores than the other visits"
+                            .to_owned();
+                    skipped.push(Skipped {
+                        what: format!("{} / round {}", profile.model.name, profile.round),
+                        reason,
+                    });
                 }
-                Status::Failed(reason) => skipped.push(Skipped { what: profile.model.name.clone(), reason: reason.clone() }),
-                Status::Ok => visits.entry((&profile.model.name, &profile.model.architecture)).or_default().push(profile),
+                Status::Failed(reason) => skipped
+                    .push(Skipped { what: profile.model.name.clone(), reason: reason.clone() }),
+                Status::Ok => visits
+                    .entry((&profile.model.name, &profile.model.architecture))
+                    .or_default()
+                    .push(profile),
             }
         }
         let (mut rows, mut models) = (Vec::new(), Vec::new());
         for ((name, architecture), mut visits) in visits {
-            visits.sort_by(|a, b| (a.started_unix_ms, &a.sitting, a.round).cmp(&(b.started_unix_ms, &b.sitting, b.round)));
+            visits.sort_by(|a, b| {
+                (a.started_unix_ms, &a.sitting, a.round).cmp(&(
+                    b.started_unix_ms,
+                    &b.sitting,
+                    b.round,
+                ))
+            });
             let own = operators(&visits, drift, models.len(), &mut skipped);
             let e2e = end_to_end(&visits, drift);
             let corrected: Vec<f64> = e2e.iter().map(|(_, corrected)| *corrected).collect();
             if own.is_empty() && e2e.is_empty() {
-                skipped.push(Skipped { what: name.to_owned(), reason: "no samples at all".to_owned() });
+                skipped.push(Skipped {
+                    what: name.to_owned(),
+                    reason: "no samples at all".to_owned(),
+                });
                 continue;
             }
             rows.extend(own);
@@ -126,12 +153,17 @@ impl TrainingRows {
             });
         }
         if rows.is_empty() {
-            return Err(PredictorError::NoRows { profiles: profiles.len(), skipped: skipped.len(), reasons: reasons(&skipped) });
+            return Err(PredictorError::NoRows {
+                profiles: profiles.len(),
+                skipped: skipped.len(),
+                reasons: reasons(&skipped),
+            });
         }
         Ok(Self { rows, models, drift, skipped, origin })
     }
 
-    /// Whether a model was measured end to end; if not, it is a network around an operator or a few.
+    /// Whether a model was measured end to end; if not, it is a network around an operator or a
+    /// few.
     #[must_use]
     pub fn is_whole(&self, model: usize) -> bool {
         self.models.get(model).is_some_and(|m| m.e2e_ns.is_some())
@@ -153,7 +185,9 @@ impl TrainingRows {
         }
         for row in &self.rows {
             hasher.update(row.op.to_json().as_bytes()).update(&(row.model as u64).to_le_bytes());
-            hasher.update(&(row.count as u64).to_le_bytes()).update(&row.latency_ns.to_bits().to_le_bytes());
+            hasher
+                .update(&(row.count as u64).to_le_bytes())
+                .update(&row.latency_ns.to_bits().to_le_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }
@@ -173,7 +207,11 @@ fn check_same(profiles: &[ModelProfile]) -> Result<Origin, PredictorError> {
     for profile in profiles {
         let other = profile.environment.id();
         if other != id {
-            return Err(PredictorError::MixedEnvironments { first: id, other, model: profile.model.name.clone() });
+            return Err(PredictorError::MixedEnvironments {
+                first: id,
+                other,
+                model: profile.model.name.clone(),
+            });
         }
         if profile.origin != first.origin {
             return Err(PredictorError::MixedOrigins { model: profile.model.name.clone() });
@@ -192,7 +230,8 @@ fn reasons(skipped: &[Skipped]) -> String {
 }
 
 fn end_to_end(visits: &[&ModelProfile], drift: Drift) -> Vec<(f64, f64)> {
-    let located = |v: &&ModelProfile| location::end_to_end_ns(v).map(|ns| (ns, ns / drift.factor(v)));
+    let located =
+        |v: &&ModelProfile| location::end_to_end_ns(v).map(|ns| (ns, ns / drift.factor(v)));
     visits.iter().filter_map(located).collect()
 }
 
@@ -203,7 +242,12 @@ struct Tally {
     sum_ns: f64,
 }
 
-fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut Vec<Skipped>) -> Vec<TrainingRow> {
+fn operators(
+    visits: &[&ModelProfile],
+    drift: Drift,
+    model: usize,
+    skipped: &mut Vec<Skipped>,
+) -> Vec<TrainingRow> {
     let mut order: Vec<&OpSpec> = Vec::new();
     let mut found: HashMap<&OpSpec, (usize, Vec<f64>)> = HashMap::new();
     for visit in visits {
@@ -238,7 +282,9 @@ fn operators(visits: &[&ModelProfile], drift: Drift, model: usize, skipped: &mut
             entry.1.push(tally.sum_ns / tally.count as f64);
         }
     }
-    let around = visits.first().map(|visit| Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &visit.environment.framework));
+    let around = visits.first().map(|visit| {
+        Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &visit.environment.framework)
+    });
     let row = |op: &OpSpec| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);

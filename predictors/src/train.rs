@@ -1,10 +1,13 @@
 //! [`train`]: profiles in, a [`PredictorBundle`] out.
 //!
-//! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by regressors that never saw its architecture.
-//! 3. Doubts, the overhead and the interval are fitted to those held-out forecasts, which are also the bundle's held-out metrics. 4. Regressors on all rows.
+//! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by
+//!    regressors that never saw its architecture.
+//! 3. Doubts, the overhead and the interval are fitted to those held-out forecasts, which are also
+//!    the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, Predictors, Provenance, TrainingRows,
+    Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError,
+    Predictors, Provenance, TrainingRows,
     calibration::Point,
     doubt,
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
@@ -54,7 +57,8 @@ pub struct Progress {
 }
 
 fn check(options: &TrainOptions) -> Result<(), PredictorError> {
-    let wrong = |option, reason: &str| Err(PredictorError::Option { option, reason: reason.to_owned() });
+    let wrong =
+        |option, reason: &str| Err(PredictorError::Option { option, reason: reason.to_owned() });
     match options {
         o if !(o.level > 0.0 && o.level < 1.0) => wrong("level", "must lie between 0 and 1"),
         o if o.folds < 2 => wrong("folds", "must be at least 2"),
@@ -64,16 +68,21 @@ fn check(options: &TrainOptions) -> Result<(), PredictorError> {
 
 /// Fold of each model: architectures in an order that depends on the seed only, dealt out in turn.
 fn folds(rows: &TrainingRows, options: &TrainOptions) -> (Vec<usize>, usize) {
-    let rank = |architecture: &str| blake3::hash(format!("{}|{architecture}", options.seed).as_bytes()).to_hex().to_string();
-    let mut order: Vec<(String, &str)> = rows.models.iter().map(|m| (rank(&m.architecture), m.architecture.as_str())).collect();
+    let rank = |architecture: &str| {
+        blake3::hash(format!("{}|{architecture}", options.seed).as_bytes()).to_hex().to_string()
+    };
+    let mut order: Vec<(String, &str)> =
+        rows.models.iter().map(|m| (rank(&m.architecture), m.architecture.as_str())).collect();
     order.sort_unstable();
     order.dedup();
     let folds = options.folds.min(order.len()).max(1);
-    let of: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, (_, a))| (*a, i % folds)).collect();
+    let of: BTreeMap<&str, usize> =
+        order.iter().enumerate().map(|(i, (_, a))| (*a, i % folds)).collect();
     (rows.models.iter().map(|m| of[m.architecture.as_str()]).collect(), folds)
 }
 
-/// The architecture of each model, by number, and whether it is a whole one. Where none is, all count as whole.
+/// The architecture of each model, by number, and whether it is a whole one. Where none is, all
+/// count as whole.
 fn models(rows: &TrainingRows) -> Vec<Model> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let any_whole = (0..rows.models.len()).any(|model| rows.is_whole(model));
@@ -81,10 +90,18 @@ fn models(rows: &TrainingRows) -> Vec<Model> {
         let next = numbers.len();
         *numbers.entry(architecture).or_insert(next)
     };
-    rows.models.iter().enumerate().map(|(model, m)| Model { group: number(&m.architecture), whole: rows.is_whole(model) || !any_whole }).collect()
+    rows.models
+        .iter()
+        .enumerate()
+        .map(|(model, m)| Model {
+            group: number(&m.architecture),
+            whole: rows.is_whole(model) || !any_whole,
+        })
+        .collect()
 }
 
-/// Trains one bundle. `graphs` holds the models' source graphs by name or by architecture; a model without one counts by its executed kernels.
+/// Trains one bundle. `graphs` holds the models' source graphs by name or by architecture; a model
+/// without one counts by its executed kernels.
 ///
 /// # Errors
 /// [`PredictorError`] when profiles mix environments or origins, or are too few.
@@ -99,25 +116,36 @@ pub fn train(
     let rows = TrainingRows::from_profiles(profiles)?;
     let environment = profiles.first().map(|p| p.environment.clone()).ok_or_else(no_rows)?;
     if rows.architectures() < FEWEST_ARCHITECTURES {
-        return Err(PredictorError::TooFewModels { found: rows.architectures(), needed: FEWEST_ARCHITECTURES });
+        return Err(PredictorError::TooFewModels {
+            found: rows.architectures(),
+            needed: FEWEST_ARCHITECTURES,
+        });
     }
     let (fold_of, folds) = folds(&rows, options);
     let models = models(&rows);
     let settings = FitSettings { method, seed: options.seed, threads: options.threads };
     let mut fit = |number: usize, keep: &dyn Fn(usize) -> bool| {
         let chosen: Vec<_> = rows.rows.iter().filter(|r| keep(r.model)).collect();
-        let mut report = |done, regressors| progress(Progress { fit: number, fits: folds + 1, done, regressors });
+        let mut report = |done, regressors| {
+            progress(Progress { fit: number, fits: folds + 1, done, regressors })
+        };
         Predictors::fit(&chosen, &models, settings, &mut report)
     };
-    let mut held_out: Vec<Predictors> = (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
+    let mut held_out: Vec<Predictors> =
+        (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
-    let trusts = trust::learn(&rows, |row| held_out[fold_of[row.model]].by_law_and_by_trees(&row.op, row.footprint));
+    let trusts = trust::learn(&rows, |row| {
+        held_out[fold_of[row.model]].by_law_and_by_trees(&row.op, row.footprint)
+    });
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_trusts(&trusts));
-    let estimates: Vec<Estimate> = rows.rows.iter().map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.footprint)).collect();
+    let estimates: Vec<Estimate> =
+        rows.rows.iter().map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.footprint)).collect();
     let (lowered, measured) = (lowered(&rows, graphs, &environment), measured_sums(&rows));
     let mut doubts = doubt::learn(&predictors, &rows, &estimates);
     let judged = |held_out: &[Predictors]| {
-        let estimate = |model: usize, op: &OpSpec, footprint: Footprint| held_out[fold_of[model]].estimate(op, footprint);
+        let estimate = |model: usize, op: &OpSpec, footprint: Footprint| {
+            held_out[fold_of[model]].estimate(op, footprint)
+        };
         let forecasts = Forecasts::new(&rows, &lowered, &estimate);
         let calibration = calibrate(&rows, &measured, &forecasts);
         (Judged::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
@@ -141,7 +169,13 @@ pub fn train(
         architectures: rows.architectures(),
         rows: rows.rows.len(),
         skipped: rows.skipped.len(),
-        trained_on: rows.models.iter().map(|m| m.architecture.clone()).collect::<std::collections::BTreeSet<_>>().into_iter().collect(),
+        trained_on: rows
+            .models
+            .iter()
+            .map(|m| m.architecture.clone())
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect(),
     };
     let parts = crate::bundle::Parts {
         environment,
@@ -178,31 +212,49 @@ fn measured_sums(rows: &TrainingRows) -> Vec<f64> {
     sums
 }
 
-/// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of lowering.
+/// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of
+/// lowering.
 fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Calibration {
     let point = |((m, &measured_ns), Total { tally, .. }): ((&MeasuredModel, &f64), &Total)| {
         let e2e_ns = m.e2e_ns.filter(|_| tally.sum_ns > 0.0 && measured_ns > 0.0)?;
         Some(Point { measured_ns, forecast_ns: tally.sum_ns, kernels: tally.kernels(), e2e_ns })
     };
-    let points: Vec<_> = rows.models.iter().zip(measured).zip(&forecasts.executed).filter_map(point).collect();
+    let points: Vec<_> =
+        rows.models.iter().zip(measured).zip(&forecasts.executed).filter_map(point).collect();
     Calibration::fit(&points)
 }
 
-/// Held-out forecasts of whole models, end to end, and of networks of several operators, by the sum of their kernels.
+/// Held-out forecasts of whole models, end to end, and of networks of several operators, by the sum
+/// of their kernels.
 struct Judged {
     models: Vec<HeldOut>,
     networks: Vec<HeldOut>,
 }
 
 impl Judged {
-    fn new(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts, calibration: &Calibration) -> Self {
+    fn new(
+        rows: &TrainingRows,
+        measured: &[f64],
+        forecasts: &Forecasts,
+        calibration: &Calibration,
+    ) -> Self {
         let (mut models, mut networks) = (Vec::new(), Vec::new());
-        for (((model, &measured_ns), executed), lowered) in rows.models.iter().zip(measured).zip(&forecasts.executed).zip(&forecasts.lowered) {
+        for (((model, &measured_ns), executed), lowered) in
+            rows.models.iter().zip(measured).zip(&forecasts.executed).zip(&forecasts.lowered)
+        {
             let tally = &lowered.as_ref().unwrap_or(executed).tally;
             match model.e2e_ns {
-                Some(e2e) if tally.sum_ns > 0.0 => models.push(HeldOut { actual_ns: e2e, forecast_ns: tally.point_ns(calibration), doubt: tally.doubt() }),
+                Some(e2e) if tally.sum_ns > 0.0 => models.push(HeldOut {
+                    actual_ns: e2e,
+                    forecast_ns: tally.point_ns(calibration),
+                    doubt: tally.doubt(),
+                }),
                 None if executed.tally.sum_ns > 0.0 && executed.tally.kernels() >= SEVERAL => {
-                    networks.push(HeldOut { actual_ns: measured_ns, forecast_ns: executed.tally.sum_ns, doubt: executed.tally.doubt() });
+                    networks.push(HeldOut {
+                        actual_ns: measured_ns,
+                        forecast_ns: executed.tally.sum_ns,
+                        doubt: executed.tally.doubt(),
+                    });
                 }
                 _ => {}
             }
@@ -210,11 +262,16 @@ impl Judged {
         Self { models, networks }
     }
 
-    /// How much wider networks of several operators scatter, for their doubt, than whole models: in a model whose operators are known, errors of either
-    /// sign cancel out; operators of sizes that no model has are off together.
+    /// How much wider networks of several operators scatter, for their doubt, than whole models: in
+    /// a model whose operators are known, errors of either sign cancel out; operators of sizes that
+    /// no model has are off together.
     fn excess(&self, level: f64) -> f64 {
-        let width = |of: &[HeldOut]| metrics::quantile(&of.iter().map(|f| f.score().abs()).collect::<Vec<_>>(), level);
-        let excess = width(&self.networks).zip(width(&self.models)).map(|(networks, models)| networks / models);
+        let width = |of: &[HeldOut]| {
+            metrics::quantile(&of.iter().map(|f| f.score().abs()).collect::<Vec<_>>(), level)
+        };
+        let excess = width(&self.networks)
+            .zip(width(&self.models))
+            .map(|(networks, models)| networks / models);
         excess.filter(|e| e.is_finite()).map_or(1.0, |e| e.clamp(1.0, MOST_EXCESS))
     }
 }

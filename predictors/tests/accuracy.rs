@@ -5,12 +5,23 @@
 mod simulated;
 
 use std::collections::BTreeMap;
-use vitempo_graph::{Attributes, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec};
-use vitempo_predictors::{Drift, Method, PredictorBundle, TrainOptions, TrainingRows, evaluate, train};
+use vitempo_graph::{
+    Attributes, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec,
+};
+use vitempo_predictors::{
+    Drift, Method, PredictorBundle, TrainOptions, TrainingRows, evaluate, train,
+};
 
 fn trained(method: Method) -> PredictorBundle {
     let (profiles, graphs) = simulated::data(60, 1, 0.02);
-    train(&profiles, &graphs, method, &TrainOptions { folds: 3, ..TrainOptions::default() }, &mut |_| {}).unwrap()
+    train(
+        &profiles,
+        &graphs,
+        method,
+        &TrainOptions { folds: 3, ..TrainOptions::default() },
+        &mut |_| {},
+    )
+    .unwrap()
 }
 
 #[test]
@@ -26,9 +37,20 @@ fn held_out_models_are_forecast_far_better_than_by_their_mean() {
         let mean = actual.iter().sum::<f64>() / actual.len() as f64;
         let by_mean = vitempo_predictors::metrics::mape(&actual, &vec![mean; actual.len()]);
         assert!(e2e.mape * 5.0 < by_mean, "{method}: {} against {by_mean}", e2e.mape);
-        assert!(found.operators["conv"].mape < 3.0 * most, "{method}: {:?}", found.operators["conv"]);
-        assert_eq!(found.e2e_executed.as_ref().map(|e| e.mape), Some(e2e.mape), "the null framework runs graphs as they are");
-        assert!(e2e.interval_coverage > 0.6 && (e2e.interval_level - 0.9).abs() < 1e-9, "{method}: {e2e:?}");
+        assert!(
+            found.operators["conv"].mape < 3.0 * most,
+            "{method}: {:?}",
+            found.operators["conv"]
+        );
+        assert_eq!(
+            found.e2e_executed.as_ref().map(|e| e.mape),
+            Some(e2e.mape),
+            "the null framework runs graphs as they are"
+        );
+        assert!(
+            e2e.interval_coverage > 0.6 && (e2e.interval_level - 0.9).abs() < 1e-9,
+            "{method}: {e2e:?}"
+        );
         let held_out = bundle.held_out.e2e.as_ref().unwrap();
         assert!(held_out.mape < 1.5 * most && held_out.models == 60, "{method}: {held_out:?}");
     }
@@ -53,7 +75,12 @@ fn unknown_kinds_are_estimated_marked_and_never_free() {
     let bundle = trained(Method::Lasso);
     let x = TensorSpec::f32(vec![1, 64, 56, 56]);
     for kind in [OpKind::Resize, OpKind::Unsupported("Foo".into()), OpKind::MatMul] {
-        let op = OpSpec { kind, attributes: Attributes::new(), inputs: vec![Operand { tensor: x.clone(), constant: false }], outputs: vec![x.clone()] };
+        let op = OpSpec {
+            kind,
+            attributes: Attributes::new(),
+            inputs: vec![Operand { tensor: x.clone(), constant: false }],
+            outputs: vec![x.clone()],
+        };
         let (latency, source) = bundle.predict_operator(&op).unwrap();
         assert_eq!(source, PredictionSource::Fallback);
         assert!(latency.ns() > 1000.0 && latency.ns() < 1e8, "{latency}");
@@ -64,8 +91,16 @@ fn unknown_kinds_are_estimated_marked_and_never_free() {
     let sum: f64 = forecast.operators.iter().map(|o| o.latency_ns.ns()).sum();
     assert_eq!(forecast.operators.len(), graph.nodes().len());
     assert!((sum + forecast.overhead.ns() - forecast.latency.point.ns()).abs() < 1e-3);
-    assert!(forecast.latency.lower < forecast.latency.point && forecast.latency.point < forecast.latency.upper);
-    assert!(forecast.operators.iter().all(|o| o.latency_ns.ns() > 0.0 && o.source == PredictionSource::Model));
+    assert!(
+        forecast.latency.lower < forecast.latency.point
+            && forecast.latency.point < forecast.latency.upper
+    );
+    assert!(
+        forecast
+            .operators
+            .iter()
+            .all(|o| o.latency_ns.ns() > 0.0 && o.source == PredictionSource::Model)
+    );
     assert_eq!(bundle.coverage(graph).unwrap().fallback, 0);
 }
 

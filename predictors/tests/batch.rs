@@ -1,4 +1,5 @@
-//! Forecasts in batches: the bits of forecasts one by one, whatever the method, the order and what is remembered.
+//! Forecasts in batches: the bits of forecasts one by one, whatever the method, the order and what
+//! is remembered.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,14 @@ use vitempo_predictors::{Method, PredictorBundle, Tally, TrainOptions, train};
 
 fn bundle(method: Method) -> PredictorBundle {
     let (profiles, graphs) = simulated::data(12, 1, 0.02);
-    train(&profiles, &graphs, method, &TrainOptions { folds: 2, ..TrainOptions::default() }, &mut |_| {}).unwrap()
+    train(
+        &profiles,
+        &graphs,
+        method,
+        &TrainOptions { folds: 2, ..TrainOptions::default() },
+        &mut |_| {},
+    )
+    .unwrap()
 }
 
 /// A second copy that remembers nothing.
@@ -23,9 +31,16 @@ fn batches_forecast_what_single_calls_do() {
     let graphs: Vec<&Graph> = graphs.values().collect();
     for method in Method::ALL {
         let bundle = bundle(method);
-        let single: Vec<_> = graphs.iter().map(|graph| bundle.predict(graph).unwrap().latency).collect();
-        for (bundle, what) in [(&fresh(&bundle), "nothing remembered"), (&bundle, "everything remembered")] {
-            assert_eq!(bundle.predict_batch(graphs.iter().copied()).unwrap(), single, "{method}, {what}");
+        let single: Vec<_> =
+            graphs.iter().map(|graph| bundle.predict(graph).unwrap().latency).collect();
+        for (bundle, what) in
+            [(&fresh(&bundle), "nothing remembered"), (&bundle, "everything remembered")]
+        {
+            assert_eq!(
+                bundle.predict_batch(graphs.iter().copied()).unwrap(),
+                single,
+                "{method}, {what}"
+            );
         }
         let twice = fresh(&bundle);
         let backwards = twice.predict_batch(graphs.iter().rev().chain(&graphs).copied()).unwrap();
@@ -37,15 +52,22 @@ fn batches_forecast_what_single_calls_do() {
 fn operators_without_a_predictor_are_estimated_the_same_way() {
     let bundle = bundle(Method::Gbdt);
     let (_, graphs) = simulated::data(3, 50, 0.0);
-    let mut ops: Vec<OpSpec> = graphs.values().flat_map(|g| g.nodes().iter().map(|n| n.op.clone())).collect();
+    let mut ops: Vec<OpSpec> =
+        graphs.values().flat_map(|g| g.nodes().iter().map(|n| n.op.clone())).collect();
     ops.iter_mut().step_by(3).for_each(|op| op.kind = vitempo_graph::OpKind::GridSample);
-    ops.iter_mut().skip(1).step_by(5).for_each(|op| op.kind = vitempo_graph::OpKind::Unsupported("Foo".to_owned()));
+    ops.iter_mut()
+        .skip(1)
+        .step_by(5)
+        .for_each(|op| op.kind = vitempo_graph::OpKind::Unsupported("Foo".to_owned()));
     let ops: Vec<&OpSpec> = ops.iter().collect();
     let footprint = bundle.footprints(ops.iter().copied())[0];
     let batch = fresh(&bundle).estimate_batch(&ops, footprint);
     let single: Vec<_> = ops.iter().map(|op| bundle.predictors.estimate(op, footprint)).collect();
     assert_eq!(batch, single);
-    assert!(batch.iter().any(|e| e.source == PredictionSource::Fallback) && batch.iter().any(|e| e.source == PredictionSource::Model));
+    assert!(
+        batch.iter().any(|e| e.source == PredictionSource::Fallback)
+            && batch.iter().any(|e| e.source == PredictionSource::Model)
+    );
 }
 
 #[test]
@@ -55,8 +77,10 @@ fn tallies_add_up_and_take_away() {
     for graph in graphs.values() {
         let ops = bundle.kernels(graph).unwrap();
         let footprint = bundle.footprints(&ops)[0];
-        let whole =
-            bundle.estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint).into_iter().fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
+        let whole = bundle
+            .estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint)
+            .into_iter()
+            .fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
         assert_eq!(bundle.end_to_end(&whole), bundle.predict(graph).unwrap().latency);
         let doubled = whole.plus(&whole, 1);
         assert_eq!((doubled.kernels, doubled.sum_ns), (2 * whole.kernels, 2.0 * whole.sum_ns));

@@ -1,4 +1,5 @@
-//! Bundles: equal inputs give equal bytes, loading gives what was saved, and no damaged file does harm.
+//! Bundles: equal inputs give equal bytes, loading gives what was saved, and no damaged file does
+//! harm.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,11 +7,20 @@ mod simulated;
 
 use std::collections::BTreeMap;
 use vitempo_graph::{LatencyModel, ModelProfile, Origin, Status};
-use vitempo_predictors::{Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train};
+use vitempo_predictors::{
+    Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train,
+};
 
 fn bundle(method: Method, threads: usize) -> PredictorBundle {
     let (profiles, graphs) = simulated::data(12, 1, 0.02);
-    train(&profiles, &graphs, method, &TrainOptions { threads, folds: 2, ..TrainOptions::default() }, &mut |_| {}).unwrap()
+    train(
+        &profiles,
+        &graphs,
+        method,
+        &TrainOptions { threads, folds: 2, ..TrainOptions::default() },
+        &mut |_| {},
+    )
+    .unwrap()
 }
 
 #[test]
@@ -41,7 +51,8 @@ fn fix_checksum(bytes: &mut [u8]) {
     }
     let body = (bytes.len() - 60) as u64;
     bytes[12..20].copy_from_slice(&body.to_le_bytes());
-    let digest = *blake3::Hasher::new().update(&bytes[..28]).update(&bytes[60..]).finalize().as_bytes();
+    let digest =
+        *blake3::Hasher::new().update(&bytes[..28]).update(&bytes[60..]).finalize().as_bytes();
     bytes[28..60].copy_from_slice(&digest);
 }
 
@@ -67,7 +78,8 @@ fn thousands_of_damaged_files_are_refused_without_harm() {
     assert!(refused * 2 > tried, "{refused} of {tried}");
 }
 
-/// Damage behind the compression too: the plain body changed, packed again and given a right checksum.
+/// Damage behind the compression too: the plain body changed, packed again and given a right
+/// checksum.
 #[test]
 fn damage_inside_the_body_is_refused_or_gives_finite_forecasts() {
     let (_, graphs) = simulated::data(1, 50, 0.0);
@@ -77,14 +89,21 @@ fn damage_inside_the_body_is_refused_or_gives_finite_forecasts() {
         let mut random = simulated::Numbers(9);
         for round in 0..300 {
             let mut body = plain.clone();
-            let at = if round % 2 == 0 { random.between(0, plain.len() - 1) } else { random.between(0, 9000.min(plain.len() - 1)) };
+            let at = if round % 2 == 0 {
+                random.between(0, plain.len() - 1)
+            } else {
+                random.between(0, 9000.min(plain.len() - 1))
+            };
             body[at] ^= 1 << random.between(0, 7);
             let mut bad = good[..60].to_vec();
             bad.extend(zstd::encode_all(&body[..], 1).unwrap());
             fix_checksum(&mut bad);
             if let Ok(loaded) = PredictorBundle::from_bytes(&bad) {
                 for graph in graphs.values() {
-                    assert!(loaded.predict(graph).map_or(true, |p| p.latency.point.ns().is_finite()), "{method} {at}");
+                    assert!(
+                        loaded.predict(graph).map_or(true, |p| p.latency.point.ns().is_finite()),
+                        "{method} {at}"
+                    );
                 }
             }
         }
@@ -96,17 +115,29 @@ fn foreign_and_missing_files_say_what_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.vtb");
     for (bytes, reason) in [
-        (&b"PAR1 is not a bundle, but it is long enough to look at its first bytes and more"[..], "not a vitempo bundle"),
+        (
+            &b"PAR1 is not a bundle, but it is long enough to look at its first bytes and more"[..],
+            "not a vitempo bundle",
+        ),
         (b"", "too short"),
-        (b"VTBUNDLE\x63\0\0\0 and so on and so on and so on and so on and so on and so", "format version is 99"),
+        (
+            b"VTBUNDLE\x63\0\0\0 and so on and so on and so on and so on and so on and so",
+            "format version is 99",
+        ),
     ] {
         std::fs::write(&path, bytes).unwrap();
         let error = PredictorBundle::load(&path).unwrap_err().to_string();
         assert!(error.contains(reason) && error.contains("x.vtb"), "{error}");
     }
-    assert!(matches!(PredictorBundle::load(&folder.path().join("no")), Err(PredictorError::Io { .. })));
+    assert!(matches!(
+        PredictorBundle::load(&folder.path().join("no")),
+        Err(PredictorError::Io { .. })
+    ));
     let unwritable = folder.path().join("no/such/folder/x.vtb");
-    assert!(matches!(bundle(Method::Lasso, 1).save(&unwritable), Err(PredictorError::Io { action: "write", .. })));
+    assert!(matches!(
+        bundle(Method::Lasso, 1).save(&unwritable),
+        Err(PredictorError::Io { action: "write", .. })
+    ));
 }
 
 type Change = fn(&mut Vec<ModelProfile>);
@@ -130,12 +161,20 @@ fn unusable_data_is_refused_with_its_reason() {
     for (reason, change) in cases {
         let (mut profiles, graphs) = simulated::data(12, 1, 0.02);
         change(&mut profiles);
-        let error = train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |_| {}).unwrap_err().to_string();
+        let error = train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |_| {})
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(reason), "{error}");
     }
     let (profiles, graphs) = simulated::data(4, 1, 0.02);
-    for options in [TrainOptions { level: f64::NAN, ..TrainOptions::default() }, TrainOptions { folds: 1, ..TrainOptions::default() }] {
-        assert!(matches!(train(&profiles, &graphs, Method::Lasso, &options, &mut |_| {}), Err(PredictorError::Option { .. })));
+    for options in [
+        TrainOptions { level: f64::NAN, ..TrainOptions::default() },
+        TrainOptions { folds: 1, ..TrainOptions::default() },
+    ] {
+        assert!(matches!(
+            train(&profiles, &graphs, Method::Lasso, &options, &mut |_| {}),
+            Err(PredictorError::Option { .. })
+        ));
     }
 }
 
@@ -147,10 +186,15 @@ fn rows_that_failed_or_have_no_samples_are_skipped_and_counted() {
     profiles[5].e2e.wall_ns.clear();
     profiles[7].operators[3].samples.wall_ns = vec![0; 9];
     let rows = TrainingRows::from_profiles(&profiles).unwrap();
-    assert_eq!(rows.skipped.iter().map(|s| s.reason.as_str()).collect::<Vec<_>>(), ["crashed", "no samples"]);
+    assert_eq!(
+        rows.skipped.iter().map(|s| s.reason.as_str()).collect::<Vec<_>>(),
+        ["crashed", "no samples"]
+    );
     assert!(rows.rows.iter().all(|r| r.latency_ns > 0.0 && r.latency_ns.is_finite()));
     let mut calls = Vec::new();
-    let bundle = train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |p| calls.push(p)).unwrap();
+    let bundle =
+        train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |p| calls.push(p))
+            .unwrap();
     assert_eq!(bundle.provenance.skipped, 2);
     let last = calls.last().unwrap();
     assert!(last.fit == last.fits && last.done == last.regressors);
@@ -163,7 +207,10 @@ fn visits_that_were_interfered_with_are_skipped_and_counted() {
     profiles[4].e2e.cpu_ns.iter_mut().for_each(|ns| *ns /= 2);
     let rows = TrainingRows::from_profiles(&profiles).unwrap();
     assert_eq!(rows.skipped.len(), 1);
-    assert!(rows.skipped[0].reason.starts_with("interfered") && rows.models.iter().filter(|m| m.visits.len() == 1).count() == 1);
+    assert!(
+        rows.skipped[0].reason.starts_with("interfered")
+            && rows.models.iter().filter(|m| m.visits.len() == 1).count() == 1
+    );
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The clock: wall-clock and CPU time of one run, in nanoseconds.
 //!
-//! Wall time is `CLOCK_MONOTONIC`. CPU time is `CLOCK_PROCESS_CPUTIME_ID`: the sum over all threads of the process, so that with n busy
-//! threads it grows n times as fast as wall time. A worker process does nothing else during a run, so both speak of the same work; where wall
-//! time is much more than CPU time / threads, something else had the core. The two wall readings lie inside the two CPU readings, so the
-//! clock's own cost does not enter wall time; it adds well under a microsecond to CPU time.
+//! Wall time is `CLOCK_MONOTONIC`. CPU time is `CLOCK_PROCESS_CPUTIME_ID`: the sum over all threads
+//! of the process, so that with n busy threads it grows n times as fast as wall time. A worker
+//! process does nothing else during a run, so both speak of the same work; where wall time is much
+//! more than CPU time / threads, something else had the core. The two wall readings lie inside the
+//! two CPU readings, so the clock's own cost does not enter wall time; it adds well under a
+//! microsecond to CPU time.
 
 use std::time::{Duration, Instant};
 use vitempo_graph::Samples;

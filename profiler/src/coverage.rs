@@ -1,7 +1,7 @@
 //! Which operators of a model does an NPU take, and does the whole of it compile there?
 //!
-//! Each model is compiled in a worker: compilers and emulators of NPUs can run out of memory or crash, and then that model has the reason for an answer.
-//! Nothing is run and nothing is timed.
+//! Each model is compiled in a worker: compilers and emulators of NPUs can run out of memory or
+//! crash, and then that model has the reason for an answer. Nothing is run and nothing is timed.
 
 use crate::{
     RunOptions,
@@ -23,7 +23,8 @@ pub struct Assigned {
     pub operator: String,
 }
 
-/// Which operators of a model an NPU takes. Operators are those of the model that was compiled, its Q and DQ and the engine's transpositions included.
+/// Which operators of a model an NPU takes. Operators are those of the model that was compiled, its
+/// Q and DQ and the engine's transpositions included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Operators on the NPU.
@@ -60,17 +61,24 @@ pub struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// For a backend; its own processor where it has one only, and its first precision where it does not compute in the one asked for by default.
+    /// For a backend; its own processor where it has one only, and its first precision where it
+    /// does not compute in the one asked for by default.
     ///
     /// # Errors
     /// [`SweepError`] when the backend is not here or does not offer what is asked for.
-    pub fn new(worker: &'a WorkerCommand, backend: &str, options: &RunOptions) -> Result<Self, SweepError> {
+    pub fn new(
+        worker: &'a WorkerCommand,
+        backend: &str,
+        options: &RunOptions,
+    ) -> Result<Self, SweepError> {
         let offered = sweep::capabilities(worker, backend, options)?;
         let mut options = options.clone();
         if let [only] = offered.devices[..] {
             options.processor = only;
         }
-        if options.precision == RunOptions::default().precision && !offered.precisions.contains(&options.precision) {
+        if options.precision == RunOptions::default().precision
+            && !offered.precisions.contains(&options.precision)
+        {
             options.precision = offered.precisions.first().copied().unwrap_or(options.precision);
         }
         sweep::probe(worker, backend, &options)?;
@@ -81,7 +89,12 @@ impl<'a> Compiler<'a> {
     ///
     /// # Errors
     /// A sentence: why it does not compile.
-    pub fn coverage(&self, model: &SweepModel, limit: Duration, interrupted: &AtomicBool) -> Result<Coverage, String> {
+    pub fn coverage(
+        &self,
+        model: &SweepModel,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Coverage, String> {
         let request = CoverageRequest {
             backend: self.backend.clone(),
             options: self.options.clone(),
@@ -90,7 +103,10 @@ impl<'a> Compiler<'a> {
             source: model.source.clone(),
         };
         let mut worker = Worker::start(self.worker).map_err(|e| e.to_string())?;
-        match worker.ask(&Request::Cover(Box::new(request)), limit, interrupted).map_err(|e| e.to_string())? {
+        match worker
+            .ask(&Request::Cover(Box::new(request)), limit, interrupted)
+            .map_err(|e| e.to_string())?
+        {
             Reply::Covered(coverage) => Ok(coverage),
             Reply::Failed { reason, .. } => Err(reason),
             _ => Err("the worker answered another question".to_owned()),
@@ -104,8 +120,15 @@ mod tests {
 
     #[test]
     fn operators_are_counted_and_the_whole_is_told_from_a_part() {
-        let assigned = |operator: &str| Assigned { provider: "NPU".into(), node: "n".into(), operator: operator.into() };
-        let all = Coverage { taken: vec![assigned("Conv"), assigned("Relu"), assigned("Conv")], left: Vec::new() };
+        let assigned = |operator: &str| Assigned {
+            provider: "NPU".into(),
+            node: "n".into(),
+            operator: operator.into(),
+        };
+        let all = Coverage {
+            taken: vec![assigned("Conv"), assigned("Relu"), assigned("Conv")],
+            left: Vec::new(),
+        };
         assert_eq!(counts(&all.taken).into_iter().collect::<Vec<_>>(), [("Conv", 2), ("Relu", 1)]);
         assert!(all.whole() && !Coverage::default().whole());
         assert!(!Coverage { left: vec![assigned("Erf")], ..all }.whole());

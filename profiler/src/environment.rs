@@ -1,6 +1,8 @@
-//! Describes where a measurement is taken: processor, cores, instruction sets, power mode, operating system, engine.
+//! Describes where a measurement is taken: processor, cores, instruction sets, power mode,
+//! operating system, engine.
 //!
-//! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what the standard library knows.
+//! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what
+//! the standard library knows.
 
 use crate::{
     backends::{Capabilities, RunOptions},
@@ -40,13 +42,19 @@ const EXTENSIONS: &[&str] = &[
 ///
 /// # Errors
 /// [`PinningError`] when the cores asked for are not there.
-pub fn detect(backend: &str, capabilities: &Capabilities, options: &RunOptions) -> Result<Environment, PinningError> {
+pub fn detect(
+    backend: &str,
+    capabilities: &Capabilities,
+    options: &RunOptions,
+) -> Result<Environment, PinningError> {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = pinning::choose(&options.cores, options.threads)?;
     Ok(Environment {
         device: device_name(&cpuinfo),
         processor: options.processor,
-        cores_available: std::thread::available_parallelism().map_or(1, usize::from).max(pinning::usable().len()),
+        cores_available: std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .max(pinning::usable().len()),
         power_mode: power_mode(cores.first().copied().unwrap_or(0)),
         cores,
         framework: backend.to_owned(),
@@ -59,13 +67,17 @@ pub fn detect(backend: &str, capabilities: &Capabilities, options: &RunOptions) 
     })
 }
 
-/// The first of `model name` (x86), `Model`/`Hardware` (boards) and the ARM part number; the architecture where nothing is said.
+/// The first of `model name` (x86), `Model`/`Hardware` (boards) and the ARM part number; the
+/// architecture where nothing is said.
 fn device_name(cpuinfo: &str) -> String {
     let arm = || {
         let (vendor, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
         Some(format!("ARM {vendor}/{part}"))
     };
-    let name = field(cpuinfo, "model name").or_else(|| field(cpuinfo, "Hardware")).or_else(|| field(cpuinfo, "Model")).or_else(arm);
+    let name = field(cpuinfo, "model name")
+        .or_else(|| field(cpuinfo, "Hardware"))
+        .or_else(|| field(cpuinfo, "Model"))
+        .or_else(arm);
     name.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
 }
 
@@ -85,12 +97,16 @@ fn extensions(cpuinfo: &str) -> String {
 }
 
 fn power_mode(core: usize) -> Option<String> {
-    let governor = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor")).ok()?;
+    let governor =
+        fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor"))
+            .ok()?;
     Some(governor.trim().to_owned()).filter(|g| !g.is_empty())
 }
 
 fn operating_system() -> String {
-    let kernel = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok().map(|t| t.trim().to_owned());
+    let kernel = |name: &str| {
+        fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok().map(|t| t.trim().to_owned())
+    };
     match (kernel("ostype"), kernel("osrelease")) {
         (Some(name), Some(release)) => format!("{name} {release}"),
         _ => std::env::consts::OS.to_owned(),
@@ -101,12 +117,17 @@ fn operating_system() -> String {
 mod tests {
     use super::*;
 
-    const X86: &str = "processor\t: 0\nmodel name\t: AMD  EPYC 9R14\nflags\t\t: fpu sse4_1 avx2 fma avx512f\n";
-    const ARM: &str = "processor\t: 0\nFeatures\t: fp asimd asimddp\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+    const X86: &str =
+        "processor\t: 0\nmodel name\t: AMD  EPYC 9R14\nflags\t\t: fpu sse4_1 avx2 fma avx512f\n";
+    const ARM: &str = "processor\t: 0\nFeatures\t: fp asimd asimddp\nCPU implementer\t: 0x41\nCPU \
+        part\t: 0xd0c\n";
 
     #[test]
     fn processors_are_named() {
-        for (cpuinfo, name, isa) in [(X86, "AMD EPYC 9R14", "sse4_1,avx2,fma,avx512f"), (ARM, "ARM 0x41/0xd0c", "asimd,asimddp")] {
+        for (cpuinfo, name, isa) in [
+            (X86, "AMD EPYC 9R14", "sse4_1,avx2,fma,avx512f"),
+            (ARM, "ARM 0x41/0xd0c", "asimd,asimddp"),
+        ] {
             assert_eq!((device_name(cpuinfo).as_str(), extensions(cpuinfo).as_str()), (name, isa));
         }
         assert!(device_name("").ends_with("processor"));

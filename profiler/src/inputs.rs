@@ -1,6 +1,7 @@
 //! Values of a model's inputs: seeded, so that the same seed gives the same bytes.
 //!
-//! Floats follow the [`InputDistribution`]; integers and booleans are zero, which is a valid index whatever they index.
+//! Floats follow the [`InputDistribution`]; integers and booleans are zero, which is a valid index
+//! whatever they index.
 
 use crate::backends::OutputValues;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,9 @@ pub enum InputDistribution {
 
 /// Text that is no distribution.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no distribution of inputs; write uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)")]
+#[error(
+    "`{0}` is no distribution of inputs; write uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)"
+)]
 pub struct ParseDistributionError(String);
 
 impl Default for InputDistribution {
@@ -60,7 +63,11 @@ impl FromStr for InputDistribution {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let (name, rest) = text.trim().split_once('(')?;
-            let numbers: Option<Vec<f32>> = rest.strip_suffix(')')?.split(',').map(|n| n.trim().parse().ok().filter(|v: &f32| v.is_finite())).collect();
+            let numbers: Option<Vec<f32>> = rest
+                .strip_suffix(')')?
+                .split(',')
+                .map(|n| n.trim().parse().ok().filter(|v: &f32| v.is_finite()))
+                .collect();
             match (name, numbers?.as_slice()) {
                 ("uniform", &[low, high]) if low <= high => Some(Self::Uniform(low, high)),
                 ("normal", &[scale]) if scale >= 0.0 => Some(Self::Normal(scale)),
@@ -84,16 +91,27 @@ const MAX_ELEMENTS: u64 = 1 << 31;
 ///
 /// # Errors
 /// [`TooBigError`].
-pub fn float_values(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<f32>, TooBigError> {
+pub fn float_values(
+    tensor: &TensorSpec,
+    distribution: InputDistribution,
+    seed: u64,
+    index: usize,
+) -> Result<Vec<f32>, TooBigError> {
     let mut random = Random(seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     Ok((0..element_count(tensor)?).map(|_| random.sample(distribution)).collect())
 }
 
-/// Bytes of input number `index`, little-endian: floats follow the distribution, everything else is zero.
+/// Bytes of input number `index`, little-endian: floats follow the distribution, everything else is
+/// zero.
 ///
 /// # Errors
 /// [`TooBigError`].
-pub fn bytes(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<u8>, TooBigError> {
+pub fn bytes(
+    tensor: &TensorSpec,
+    distribution: InputDistribution,
+    seed: u64,
+    index: usize,
+) -> Result<Vec<u8>, TooBigError> {
     if !tensor.precision.is_float() {
         return Ok(vec![0; element_count(tensor)? * tensor.precision.size_bytes()]);
     }
@@ -125,12 +143,24 @@ pub(crate) fn encoded(values: &[f32], precision: Precision) -> Vec<u8> {
 ///
 /// # Errors
 /// A sentence naming the input.
-pub fn of_graph(graph: &Graph, distribution: InputDistribution, seed: u64) -> Result<Vec<OutputValues>, String> {
+pub fn of_graph(
+    graph: &Graph,
+    distribution: InputDistribution,
+    seed: u64,
+) -> Result<Vec<OutputValues>, String> {
     let of = |(index, &id): (usize, &ValueId)| {
         let value = graph.value(id);
-        let tensor = value.tensor.as_ref().ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
-        let distribution = if tensor.precision.is_float() { distribution } else { InputDistribution::Constant(0.0) };
-        let values = float_values(tensor, distribution, seed, index).map_err(|e| format!("input `{}`: {e}", value.name))?;
+        let tensor = value
+            .tensor
+            .as_ref()
+            .ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
+        let distribution = if tensor.precision.is_float() {
+            distribution
+        } else {
+            InputDistribution::Constant(0.0)
+        };
+        let values = float_values(tensor, distribution, seed, index)
+            .map_err(|e| format!("input `{}`: {e}", value.name))?;
         Ok(OutputValues { name: value.name.clone(), shape: tensor.shape.to_vec(), values })
     };
     graph.inputs().iter().enumerate().map(of).collect()
@@ -152,12 +182,20 @@ pub(crate) fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
     permuted
 }
 
-/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) holds what it would hold as N, C, H, W.
+/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) holds what it would hold
+/// as N, C, H, W.
 ///
 /// # Errors
 /// [`TooBigError`].
-pub(crate) fn bytes_channels_last(tensor: &TensorSpec, distribution: InputDistribution, seed: u64, index: usize) -> Result<Vec<u8>, TooBigError> {
-    let &[n, h, w, c] = tensor.shape.as_slice() else { return bytes(tensor, distribution, seed, index) };
+pub(crate) fn bytes_channels_last(
+    tensor: &TensorSpec,
+    distribution: InputDistribution,
+    seed: u64,
+    index: usize,
+) -> Result<Vec<u8>, TooBigError> {
+    let &[n, h, w, c] = tensor.shape.as_slice() else {
+        return bytes(tensor, distribution, seed, index);
+    };
     let first = TensorSpec { shape: [n, c, h, w].into(), ..tensor.clone() };
     bytes(&first, distribution, seed, index).map(|bytes| channels_last(&first, &bytes))
 }
@@ -167,7 +205,8 @@ fn element_count(tensor: &TensorSpec) -> Result<usize, TooBigError> {
     usize::try_from(elements).ok().filter(|_| elements <= MAX_ELEMENTS).ok_or(TooBigError(elements))
 }
 
-/// IEEE half precision, rounded towards zero; too small becomes 0, too big the largest finite value.
+/// IEEE half precision, rounded towards zero; too small becomes 0, too big the largest finite
+/// value.
 fn half_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
@@ -200,7 +239,8 @@ impl Random {
         match distribution {
             InputDistribution::Uniform(low, high) => low + (high - low) * self.unit(),
             InputDistribution::Normal(scale) => {
-                let (radius, angle) = ((-2.0 * self.unit().ln()).sqrt(), std::f32::consts::TAU * self.unit());
+                let (radius, angle) =
+                    ((-2.0 * self.unit().ln()).sqrt(), std::f32::consts::TAU * self.unit());
                 scale * radius * angle.cos()
             }
             InputDistribution::Constant(value) => value,
@@ -216,9 +256,21 @@ mod tests {
     #[test]
     fn text_round_trips_and_nonsense_is_refused() {
         for text in ["uniform(-1,1)", "normal(0.5)", "constant(0)"] {
-            assert_eq!(text.parse::<InputDistribution>().map(|d| d.to_string()), Ok(text.to_owned()));
+            assert_eq!(
+                text.parse::<InputDistribution>().map(|d| d.to_string()),
+                Ok(text.to_owned())
+            );
         }
-        for text in ["", "uniform", "uniform(1,-1)", "uniform(1)", "normal(-1)", "normal(nan)", "gamma(1)", "constant(1"] {
+        for text in [
+            "",
+            "uniform",
+            "uniform(1,-1)",
+            "uniform(1)",
+            "normal(-1)",
+            "normal(nan)",
+            "gamma(1)",
+            "constant(1",
+        ] {
             assert!(text.parse::<InputDistribution>().is_err(), "{text}");
         }
     }
@@ -227,25 +279,46 @@ mod tests {
     fn values_follow_seed_and_distribution() {
         let tensor = TensorSpec::f32([64, 64]);
         let values = float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0).unwrap();
-        assert_eq!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0).unwrap());
-        assert_ne!(values, float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 1).unwrap());
+        assert_eq!(
+            values,
+            float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 0).unwrap()
+        );
+        assert_ne!(
+            values,
+            float_values(&tensor, InputDistribution::Uniform(-1.0, 1.0), 7, 1).unwrap()
+        );
         assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
         assert!((values.iter().sum::<f32>() / 4096.0).abs() < 0.05);
         let normal = float_values(&tensor, InputDistribution::Normal(2.0), 7, 0).unwrap();
         let variance = normal.iter().map(|v| v * v).sum::<f32>() / 4096.0;
         assert!((variance - 4.0).abs() < 0.5, "{variance}");
-        assert_eq!(float_values(&TensorSpec::f32([3]), InputDistribution::Constant(0.5), 0, 0).unwrap(), [0.5; 3]);
-        assert!(float_values(&TensorSpec::f32([usize::MAX, 9]), InputDistribution::Constant(0.5), 0, 0).is_err());
+        assert_eq!(
+            float_values(&TensorSpec::f32([3]), InputDistribution::Constant(0.5), 0, 0).unwrap(),
+            [0.5; 3]
+        );
+        assert!(
+            float_values(&TensorSpec::f32([usize::MAX, 9]), InputDistribution::Constant(0.5), 0, 0)
+                .is_err()
+        );
     }
 
     #[test]
     fn bytes_have_the_size_of_the_tensor() {
-        for precision in [Precision::F64, Precision::F32, Precision::F16, Precision::Bf16, Precision::I64, Precision::Bool] {
+        for precision in [
+            Precision::F64,
+            Precision::F32,
+            Precision::F16,
+            Precision::Bf16,
+            Precision::I64,
+            Precision::Bool,
+        ] {
             let tensor = TensorSpec::new([2, 3], precision);
             let bytes = bytes(&tensor, InputDistribution::Constant(1.5), 0, 0).unwrap();
             assert_eq!(bytes.len() as u64, tensor.size_bytes(), "{precision}");
         }
-        for (value, bits) in [(1.0, 0x3c00), (-1.5, 0xbe00), (0.0, 0), (65504.0, 0x7bff), (1e9, 0x7bff), (1e-9, 0)] {
+        for (value, bits) in
+            [(1.0, 0x3c00), (-1.5, 0xbe00), (0.0, 0), (65504.0, 0x7bff), (1e9, 0x7bff), (1e-9, 0)]
+        {
             assert_eq!(half_bits(value), bits, "{value}");
         }
     }

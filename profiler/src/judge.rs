@@ -1,7 +1,9 @@
 //! Judges lowering: which share of the time that kernels took was predicted, model by model?
 //!
-//! Each model runs in a worker with operator timing, a few repeats; what ran is compared with what [`vitempo_graph::lowering::lower`] says for the same
-//! environment ([`vitempo_graph::lowering::compare`]). A model that does not run has no share; it is listed with its reason.
+//! Each model runs in a worker with operator timing, a few repeats; what ran is compared with what
+//! [`vitempo_graph::lowering::lower`] says for the same environment
+//! ([`vitempo_graph::lowering::compare`]). A model that does not run has no share; it is listed
+//! with its reason.
 
 use crate::sweep::{Hooks, Progress, Sweep, SweepError, SweepModel};
 use serde::Serialize;
@@ -89,18 +91,34 @@ impl fmt::Display for Family {
     }
 }
 
-/// Whether a softmax goes into a matrix product, directly or past operators that only move, scale or mask.
+/// Whether a softmax goes into a matrix product, directly or past operators that only move, scale
+/// or mask.
 fn has_attention(graph: &Graph) -> bool {
     use OpKind as K;
     let passes = |kind: &K| {
-        matches!(kind, K::Reshape | K::Transpose | K::Cast | K::Slice | K::Split | K::Concat | K::Expand | K::Gather | K::Mul | K::Div | K::Add | K::Identity)
+        matches!(
+            kind,
+            K::Reshape
+                | K::Transpose
+                | K::Cast
+                | K::Slice
+                | K::Split
+                | K::Concat
+                | K::Expand
+                | K::Gather
+                | K::Mul
+                | K::Div
+                | K::Add
+                | K::Identity
+        )
     };
     let consumers = graph.consumers();
     let reaches_product = |start: usize| {
         let mut seen = vec![false; graph.nodes().len()];
         let mut open = vec![start];
         while let Some(index) = open.pop() {
-            for &next in graph.nodes()[index].outputs.iter().flat_map(|v| &consumers[v.0 as usize]) {
+            for &next in graph.nodes()[index].outputs.iter().flat_map(|v| &consumers[v.0 as usize])
+            {
                 let kind = &graph.nodes()[next].op.kind;
                 if matches!(kind, K::MatMul | K::Einsum) {
                     return true;
@@ -112,17 +130,25 @@ fn has_attention(graph: &Graph) -> bool {
         }
         false
     };
-    graph.nodes().iter().enumerate().any(|(index, node)| node.op.kind == K::Attention || (node.op.kind == K::Softmax && reaches_product(index)))
+    graph.nodes().iter().enumerate().any(|(index, node)| {
+        node.op.kind == K::Attention || (node.op.kind == K::Softmax && reaches_product(index))
+    })
 }
 
 /// Runs the models of `sweep` and compares.
 ///
 /// # Errors
-/// [`JudgeError`] when the engine cannot run at all or there are no rules for it. A model that fails is no error.
-pub fn judge(sweep: &Sweep, progress: &mut dyn FnMut(&Progress<'_>), interrupted: &AtomicBool) -> Result<Judgement, JudgeError> {
+/// [`JudgeError`] when the engine cannot run at all or there are no rules for it. A model that
+/// fails is no error.
+pub fn judge(
+    sweep: &Sweep,
+    progress: &mut dyn FnMut(&Progress<'_>),
+    interrupted: &AtomicBool,
+) -> Result<Judgement, JudgeError> {
     let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
     let key = |identity: &ModelIdentity| (identity.architecture.clone(), identity.name.clone());
-    let models: HashMap<_, &SweepModel> = sweep.models.iter().map(|m| (key(&m.identity), m)).collect();
+    let models: HashMap<_, &SweepModel> =
+        sweep.models.iter().map(|m| (key(&m.identity), m)).collect();
     let mut outcomes = HashMap::new();
     let mut rules = true;
     let summary = sweep.run(Hooks {
@@ -131,10 +157,12 @@ pub fn judge(sweep: &Sweep, progress: &mut dyn FnMut(&Progress<'_>), interrupted
             let Some(model) = models.get(&key(&profile.model)) else { return Ok(()) };
             let outcome = match &profile.status {
                 Status::Failed(reason) => Err(reason.clone()),
-                Status::Ok => lower(&model.graph, &profile.environment).map(|kernels| compare(&kernels, &profile.operators)).ok_or_else(|| {
-                    rules = false;
-                    "no lowering rules".to_owned()
-                }),
+                Status::Ok => lower(&model.graph, &profile.environment)
+                    .map(|kernels| compare(&kernels, &profile.operators))
+                    .ok_or_else(|| {
+                        rules = false;
+                        "no lowering rules".to_owned()
+                    }),
             };
             outcomes.insert(key(&profile.model), outcome);
             if rules { Ok(()) } else { Err("no lowering rules".to_owned()) }
@@ -148,9 +176,17 @@ pub fn judge(sweep: &Sweep, progress: &mut dyn FnMut(&Progress<'_>), interrupted
     let interrupted = summary?.interrupted;
     let judged = |m: &SweepModel| {
         let outcome = outcomes.remove(&key(&m.identity))?;
-        Some(Judged { model: m.identity.clone(), family: Family::of(&m.identity, &m.graph), outcome })
+        Some(Judged {
+            model: m.identity.clone(),
+            family: Family::of(&m.identity, &m.graph),
+            outcome,
+        })
     };
-    Ok(Judgement { environment, models: sweep.models.iter().filter_map(judged).collect(), interrupted })
+    Ok(Judgement {
+        environment,
+        models: sweep.models.iter().filter_map(judged).collect(),
+        interrupted,
+    })
 }
 
 /// Time over several models; nanoseconds.
@@ -180,7 +216,10 @@ impl Time {
 impl Judgement {
     /// Comparisons of the models that ran, of one family or of all.
     pub fn compared(&self, family: Option<Family>) -> impl Iterator<Item = (&Judged, &Comparison)> {
-        self.models.iter().filter(move |m| family.is_none_or(|f| f == m.family)).filter_map(|m| Some((m, m.outcome.as_ref().ok()?)))
+        self.models
+            .iter()
+            .filter(move |m| family.is_none_or(|f| f == m.family))
+            .filter_map(|m| Some((m, m.outcome.as_ref().ok()?)))
     }
 
     /// Their time, added up.
@@ -215,7 +254,12 @@ mod tests {
         let x = b.softmax("probabilities", x, 1).unwrap();
         let cnn = b.finish(vec![x]).unwrap();
         let of = |graph: &Graph, space: Option<&str>| {
-            let identity = ModelIdentity { name: "m".into(), architecture: graph.architecture(), space: space.map(str::to_owned), encoding: None };
+            let identity = ModelIdentity {
+                name: "m".into(),
+                architecture: graph.architecture(),
+                space: space.map(str::to_owned),
+                encoding: None,
+            };
             Family::of(&identity, graph)
         };
         assert_eq!(of(&cnn, None), Family::Cnn);

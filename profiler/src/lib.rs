@@ -43,7 +43,10 @@ pub mod sweep;
 pub mod visit;
 pub mod worker;
 
-pub use backends::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
+pub use backends::{
+    Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues,
+    ProfiledRuns, RunOptions, Session,
+};
 pub use clock::{RunTime, Stopwatch};
 pub use inputs::InputDistribution;
 pub use place::Place;

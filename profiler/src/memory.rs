@@ -1,8 +1,10 @@
-//! How much memory a run takes: the most that was resident at once, beyond what was resident before. Bytes.
+//! How much memory a run takes: the most that was resident at once, beyond what was resident
+//! before. Bytes.
 //!
-//! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to `/proc/self/clear_refs` sets the first back to the second (proc(5)).
-//! Where that is not allowed or there is no such file, nothing is told. The C library keeps what was freed, and would give it to the next model as if that
-//! took nothing: so it is told to hand it back before a watch begins.
+//! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
+//! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed
+//! or there is no such file, nothing is told. The C library keeps what was freed, and would give it
+//! to the next model as if that took nothing: so it is told to hand it back before a watch begins.
 
 use std::fs;
 
@@ -32,15 +34,17 @@ impl Watch {
 /// Returns memory that was freed to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn hand_back() {
-    // SAFETY: it touches nothing but the allocator's own free lists, and may be called at any time from any thread.
+    // SAFETY: it touches nothing but the allocator's own free lists, and may be called at any time
+    // from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn hand_back() {}
 
-/// Has the C library keep what is freed from now on, for good. By itself it returns large blocks to the system, or not, depending on what was freed before;
-/// an engine that takes every tensor from it then waits for hundreds of page faults in one operator of some models and for none in others.
+/// Has the C library keep what is freed from now on, for good. By itself it returns large blocks to
+/// the system, or not, depending on what was freed before; an engine that takes every tensor from
+/// it then waits for hundreds of page faults in one operator of some models and for none in others.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn keep_freed() {
     // SAFETY: these change settings of the allocator, from any thread and at any time.
@@ -78,7 +82,11 @@ mod tests {
         touch();
         let before = faults();
         (0..4).for_each(|_| touch());
-        assert!(faults() - before < 4 * (48 << 20) / 4096 / 10, "{} page faults", faults() - before);
+        assert!(
+            faults() - before < 4 * (48 << 20) / 4096 / 10,
+            "{} page faults",
+            faults() - before
+        );
     }
 
     #[test]
@@ -94,7 +102,9 @@ mod tests {
     #[cfg(target_env = "gnu")]
     #[test]
     fn what_an_earlier_model_left_behind_is_not_taken_for_free() {
-        let blocks = |count: usize| (0..count).map(|_| std::hint::black_box(vec![1u8; 16 << 10])).collect::<Vec<_>>();
+        let blocks = |count: usize| {
+            (0..count).map(|_| std::hint::black_box(vec![1u8; 16 << 10])).collect::<Vec<_>>()
+        };
         let mut earlier = blocks(4096);
         let last = earlier.pop();
         drop(earlier);

@@ -1,4 +1,5 @@
-//! Pins a process to logical cores, so that the scheduler does not move it between a warm and a cold cache while it is being timed.
+//! Pins a process to logical cores, so that the scheduler does not move it between a warm and a
+//! cold cache while it is being timed.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +20,13 @@ pub enum PinningError {
     Refused { cores: Vec<usize>, reason: String },
 }
 
-/// The cores to pin to: those asked for, or the last `threads` of the usable ones (the first ones serve interrupts more often). Empty, that is
-/// not pinned, where the system does not pin or has fewer cores than threads.
+/// The cores to pin to: those asked for, or the last `threads` of the usable ones (the first ones
+/// serve interrupts more often). Empty, that is not pinned, where the system does not pin or has
+/// fewer cores than threads.
 ///
 /// # Errors
-/// [`PinningError`] when a core that was asked for is not usable, there are fewer of them than threads, or far fewer processors than threads.
+/// [`PinningError`] when a core that was asked for is not usable, there are fewer of them than
+/// threads, or far fewer processors than threads.
 pub fn choose(asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if threads > processors * MOST_THREADS_PER_PROCESSOR {
@@ -32,7 +35,11 @@ pub fn choose(asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningErro
     choose_from(&usable(), asked, threads)
 }
 
-pub(crate) fn choose_from(usable: &[usize], asked: &[usize], threads: usize) -> Result<Vec<usize>, PinningError> {
+pub(crate) fn choose_from(
+    usable: &[usize],
+    asked: &[usize],
+    threads: usize,
+) -> Result<Vec<usize>, PinningError> {
     if asked.is_empty() {
         let first = usable.len().checked_sub(threads);
         return Ok(first.map(|f| usable[f..].to_vec()).unwrap_or_default());
@@ -75,7 +82,8 @@ pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
     if let Some(&core) = cores.iter().find(|&&core| core >= limit) {
         return Err(PinningError::NoSuchCore { core, usable: usable() });
     }
-    // SAFETY: a zeroed set is a valid, empty set; every core is below its number of bits; the call only reads it.
+    // SAFETY: a zeroed set is a valid, empty set; every core is below its number of bits; the call
+    // only reads it.
     let status = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for &core in cores {
@@ -83,7 +91,14 @@ pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
         }
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    if status == 0 { Ok(()) } else { Err(PinningError::Refused { cores: cores.to_vec(), reason: std::io::Error::last_os_error().to_string() }) }
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(PinningError::Refused {
+            cores: cores.to_vec(),
+            reason: std::io::Error::last_os_error().to_string(),
+        })
+    }
 }
 
 /// Logical cores this process may use; this system does not tell.
@@ -99,7 +114,14 @@ pub fn usable() -> Vec<usize> {
 /// [`PinningError::Refused`] unless the list is empty.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
 pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
-    if cores.is_empty() { Ok(()) } else { Err(PinningError::Refused { cores: cores.to_vec(), reason: "pinning needs Linux".to_owned() }) }
+    if cores.is_empty() {
+        Ok(())
+    } else {
+        Err(PinningError::Refused {
+            cores: cores.to_vec(),
+            reason: "pinning needs Linux".to_owned(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -113,8 +135,14 @@ mod tests {
         assert_eq!(choose_from(&usable, &[], 3), Ok(vec![1, 4, 5]));
         assert_eq!(choose_from(&usable, &[], 9), Ok(vec![]));
         assert_eq!(choose_from(&usable, &[4, 0, 4], 2), Ok(vec![0, 4]));
-        assert_eq!(choose_from(&usable, &[2], 1), Err(PinningError::NoSuchCore { core: 2, usable: usable.to_vec() }));
-        assert_eq!(choose_from(&usable, &[1], 2), Err(PinningError::TooFew { threads: 2, cores: vec![1] }));
+        assert_eq!(
+            choose_from(&usable, &[2], 1),
+            Err(PinningError::NoSuchCore { core: 2, usable: usable.to_vec() })
+        );
+        assert_eq!(
+            choose_from(&usable, &[1], 2),
+            Err(PinningError::TooFew { threads: 2, cores: vec![1] })
+        );
     }
 
     #[cfg(any(target_os = "android", target_os = "linux"))]

@@ -37,7 +37,8 @@ impl Place {
     /// The environment of a backend with these options.
     ///
     /// # Errors
-    /// [`SweepError`] when the backend, a core or the agent is not there, or the backend does not offer what is asked.
+    /// [`SweepError`] when the backend, a core or the agent is not there, or the backend does not
+    /// offer what is asked.
     pub fn probe(&self, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
         match self {
             Self::Here(worker) => sweep::probe(worker, backend, options),
@@ -62,7 +63,12 @@ pub(crate) enum Visitor {
 
 impl Visitor {
     /// What comes of a visit; `None` when interrupted.
-    pub fn visit(&mut self, request: VisitRequest, timeout: Duration, interrupted: &AtomicBool) -> Result<Option<Outcome>, SweepError> {
+    pub fn visit(
+        &mut self,
+        request: VisitRequest,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Outcome>, SweepError> {
         Ok(match self {
             Self::Here(station) => station.visit(request, timeout, interrupted)?,
             Self::There(remote) => remote.visit(request, timeout, interrupted)?,

@@ -1,5 +1,5 @@
-//! How one visit to a model samples: warm-ups, then repeats until the median is known well enough or the visit's time is spent, then runs in
-//! which the operators are timed.
+//! How one visit to a model samples: warm-ups, then repeats until the median is known well enough
+//! or the visit's time is spent, then runs in which the operators are timed.
 
 use crate::{backends::RunOptions, statistics};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,13 @@ use vitempo_graph::{Protocol, Samples};
 pub struct VisitProtocol {
     /// Warm-ups, repeats, target spread, rounds, seed, inputs.
     pub protocol: Protocol,
-    /// Most runs in which operators are timed; slow models have fewer ([`VisitProtocol::profiled_runs`]).
+    /// Most runs in which operators are timed; slow models have fewer
+    /// ([`VisitProtocol::profiled_runs`]).
     pub profiled_repeats: usize,
     /// Runs of the reference workload before, and again after, each visit; 0: none.
     pub reference_repeats: usize,
-    /// No further end-to-end sample is begun once sampling took this long and the fewest samples are there.
+    /// No further end-to-end sample is begun once sampling took this long and the fewest samples
+    /// are there.
     pub sampling_budget: Duration,
     /// Whether the model's outputs are wanted too.
     #[serde(default)]
@@ -23,7 +25,8 @@ pub struct VisitProtocol {
 }
 
 impl Default for VisitProtocol {
-    /// 3 warm-ups, 8 to 30 repeats, target spread 2 %, one round, 10 profiled repeats, 1.2 s: about 3 s a visit for a model of 50 ms.
+    /// 3 warm-ups, 8 to 30 repeats, target spread 2 %, one round, 10 profiled repeats, 1.2 s: about
+    /// 3 s a visit for a model of 50 ms.
     fn default() -> Self {
         let protocol = Protocol {
             warmups: 3,
@@ -34,19 +37,30 @@ impl Default for VisitProtocol {
             seed: 0,
             input_distribution: crate::InputDistribution::default().to_string(),
         };
-        Self { protocol, profiled_repeats: 10, reference_repeats: 5, sampling_budget: Duration::from_millis(1200), outputs: false }
+        Self {
+            protocol,
+            profiled_repeats: 10,
+            reference_repeats: 5,
+            sampling_budget: Duration::from_millis(1200),
+            outputs: false,
+        }
     }
 }
 
 impl VisitProtocol {
-    /// The protocol as it is written with rows measured with these options: seed and inputs are those that were used.
+    /// The protocol as it is written with rows measured with these options: seed and inputs are
+    /// those that were used.
     #[must_use]
     pub fn recorded(&self, options: &RunOptions) -> Protocol {
-        Protocol { seed: options.seed, input_distribution: options.inputs.to_string(), ..self.protocol.clone() }
+        Protocol {
+            seed: options.seed,
+            input_distribution: options.inputs.to_string(),
+            ..self.protocol.clone()
+        }
     }
 
-    /// Warm-ups and repeats of the runs in which operators are timed, for a model of this latency: as many as fit into three sampling budgets,
-    /// but at least one warm-up and three repeats.
+    /// Warm-ups and repeats of the runs in which operators are timed, for a model of this latency:
+    /// as many as fit into three sampling budgets, but at least one warm-up and three repeats.
     #[must_use]
     pub fn profiled_runs(&self, e2e_ns: f64) -> (usize, usize) {
         let fitting = (3.0 * self.sampling_budget.as_nanos() as f64 / e2e_ns.max(1.0)) as usize;
@@ -60,7 +74,8 @@ impl VisitProtocol {
         if taken < self.protocol.min_repeats.max(1) {
             return true;
         }
-        let precise = statistics::relative_half_width(&samples.wall_ns).is_some_and(|width| width <= self.protocol.target_spread);
+        let precise = statistics::relative_half_width(&samples.wall_ns)
+            .is_some_and(|width| width <= self.protocol.target_spread);
         taken < self.protocol.max_repeats && !precise && elapsed < self.sampling_budget
     }
 }
@@ -76,7 +91,9 @@ mod tests {
     #[test]
     fn slow_models_are_profiled_less() {
         let protocol = VisitProtocol::default();
-        for (e2e_ns, runs) in [(0.0, (3, 10)), (50e6, (3, 10)), (600e6, (3, 6)), (2e9, (1, 3)), (60e9, (1, 3))] {
+        for (e2e_ns, runs) in
+            [(0.0, (3, 10)), (50e6, (3, 10)), (600e6, (3, 6)), (2e9, (1, 3)), (60e9, (1, 3))]
+        {
             assert_eq!(protocol.profiled_runs(e2e_ns), runs, "{e2e_ns}");
         }
     }
@@ -94,7 +111,11 @@ mod tests {
             (noisy[..8].to_vec(), long, false),
             (noisy.clone(), short, false),
         ] {
-            assert_eq!(protocol.wants_more(&samples(taken.clone()), elapsed), more, "{taken:?} {elapsed:?}");
+            assert_eq!(
+                protocol.wants_more(&samples(taken.clone()), elapsed),
+                more,
+                "{taken:?} {elapsed:?}"
+            );
         }
     }
 }

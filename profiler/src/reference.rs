@@ -1,8 +1,9 @@
 //! The reference workload: a small vision transformer that never changes, run next to every visit.
 //!
-//! Its latency moves with the machine only, so it tells the drift of a sweep from the differences between models. A convolutional stem with
-//! a depthwise convolution, then four transformer blocks of width 192 over 64 tokens: a few milliseconds on one core, and the mix of
-//! convolutions, matrix products and elementwise operators that the models themselves have.
+//! Its latency moves with the machine only, so it tells the drift of a sweep from the differences
+//! between models. A convolutional stem with a depthwise convolution, then four transformer blocks
+//! of width 192 over 64 tokens: a few milliseconds on one core, and the mix of convolutions, matrix
+//! products and elementwise operators that the models themselves have.
 
 use crate::{
     backends::{Backend, Model, ModelSource, RunOptions},
@@ -32,7 +33,13 @@ pub fn model() -> Result<Model, String> {
 /// As [`source::ready`].
 pub fn model_for(backend: &dyn Backend, options: &RunOptions) -> Result<Model, String> {
     let graph = graph().map_err(|e| e.to_string())?;
-    source::ready(graph.name(), &Source::Graph, &graph, backend, &RunOptions { seed: SEED, ..options.clone() })
+    source::ready(
+        graph.name(),
+        &Source::Graph,
+        &graph,
+        backend,
+        &RunOptions { seed: SEED, ..options.clone() },
+    )
 }
 
 /// The workload as a graph.
@@ -63,12 +70,18 @@ fn attention(b: &mut GraphBuilder, name: &str, x: ValueId) -> Result<ValueId, Gr
     let norm = b.layer_norm(&format!("{name}.norm"), x)?;
     let mut heads = |part: &str, perm: &[usize]| {
         let projected = b.linear(&format!("{name}.{part}"), norm, WIDTH, true)?;
-        let split = b.reshape(&format!("{name}.{part}.heads"), projected, &[1, TOKENS, HEADS, WIDTH / HEADS])?;
+        let split = b.reshape(
+            &format!("{name}.{part}.heads"),
+            projected,
+            &[1, TOKENS, HEADS, WIDTH / HEADS],
+        )?;
         b.transpose(&format!("{name}.{part}.order"), split, perm)
     };
-    let (q, k, v) = (heads("q", &[0, 2, 1, 3])?, heads("k", &[0, 2, 3, 1])?, heads("v", &[0, 2, 1, 3])?);
+    let (q, k, v) =
+        (heads("q", &[0, 2, 1, 3])?, heads("k", &[0, 2, 3, 1])?, heads("v", &[0, 2, 1, 3])?);
     let scores = b.matmul(&format!("{name}.scores"), q, k)?;
-    let scale = b.scalar(&format!("{name}.scale"), scores, ((WIDTH / HEADS) as f64).sqrt().recip())?;
+    let scale =
+        b.scalar(&format!("{name}.scale"), scores, ((WIDTH / HEADS) as f64).sqrt().recip())?;
     let scaled = b.binary(&format!("{name}.scaled"), OpKind::Mul, scores, scale)?;
     let weights = b.softmax(&format!("{name}.softmax"), scaled, 3)?;
     let mixed = b.matmul(&format!("{name}.mix"), weights, v)?;

@@ -1,8 +1,10 @@
 //! Measures single operators on their own, to fill gaps that models leave.
 //!
-//! An operator alone would find its inputs cold and its output in fresh memory, and so be slower than inside a model. So it is put between two
-//! cheap operators: `Abs` makes each float input inside the graph, right before, and another `Abs` reads each float output, so that this is an
-//! intermediate tensor as well. Few engines fuse anything with `Abs`. What the engine runs beside them is reported, whatever it makes of the operator.
+//! An operator alone would find its inputs cold and its output in fresh memory, and so be slower
+//! than inside a model. So it is put between two cheap operators: `Abs` makes each float input
+//! inside the graph, right before, and another `Abs` reads each float output, so that this is an
+//! intermediate tensor as well. Few engines fuse anything with `Abs`. What the engine runs beside
+//! them is reported, whatever it makes of the operator.
 
 use crate::{
     backends::RunOptions,
@@ -12,13 +14,16 @@ use crate::{
     worker::WorkerCommand,
 };
 use std::{sync::atomic::AtomicBool, time::Duration};
-use vitempo_graph::{Attributes, Graph, GraphBuilder, GraphError, Measurement, MemoryFormat, ModelIdentity, OpKind, OpSpec, Samples, Status, TensorSpec};
+use vitempo_graph::{
+    Attributes, Graph, GraphBuilder, GraphError, Measurement, MemoryFormat, ModelIdentity, OpKind,
+    OpSpec, Samples, Status, TensorSpec,
+};
 
 /// Start of the names of the operators put around the one that is measured.
 const AROUND: &str = "vitempo_around";
 
-/// Measures each operator on its own: for each, one measurement per kernel that the engine runs for it, `node` empty. An operator that
-/// cannot be measured is one failed measurement with its reason.
+/// Measures each operator on its own: for each, one measurement per kernel that the engine runs for
+/// it, `node` empty. An operator that cannot be measured is one failed measurement with its reason.
 ///
 /// # Errors
 /// [`SweepError`] as [`Sweep::run`].
@@ -35,7 +40,12 @@ pub fn profile_operators(
     for (index, op) in operators.iter().enumerate() {
         match graph_of(op) {
             Ok(graph) => {
-                let identity = ModelIdentity { name: index.to_string(), architecture: graph.architecture(), space: None, encoding: None };
+                let identity = ModelIdentity {
+                    name: index.to_string(),
+                    architecture: graph.architecture(),
+                    space: None,
+                    encoding: None,
+                };
                 models.push(SweepModel { identity, graph, source: Source::Graph });
             }
             Err(error) => measured[index] = vec![failed(op, error.to_string())],
@@ -52,7 +62,13 @@ pub fn profile_operators(
         sitting: "single operators".to_owned(),
     };
     let mut sink = |profile: &vitempo_graph::ModelProfile| {
-        if let Some((slot, op)) = profile.model.name.parse().ok().and_then(|i: usize| Some((measured.get_mut(i)?, operators.get(i)?))) {
+        if let Some((slot, op)) = profile
+            .model
+            .name
+            .parse()
+            .ok()
+            .and_then(|i: usize| Some((measured.get_mut(i)?, operators.get(i)?)))
+        {
             match &profile.status {
                 Status::Failed(reason) => slot.push(failed(op, reason.clone())),
                 Status::Ok => {
@@ -62,20 +78,31 @@ pub fn profile_operators(
         }
         Ok(())
     };
-    sweep.run(Hooks { done: &|_, _| false, sink: &mut sink, progress: &mut |_| {}, interrupted })?;
+    sweep.run(Hooks {
+        done: &|_, _| false,
+        sink: &mut sink,
+        progress: &mut |_| {},
+        interrupted,
+    })?;
     Ok(measured.into_iter().flatten().collect())
 }
 
-/// The kernels that are not the ones put around: an `Abs`, whatever its name, since an engine may swap it with the operator.
+/// The kernels that are not the ones put around: an `Abs`, whatever its name, since an engine may
+/// swap it with the operator.
 fn inside(measured: &[Measurement], kind: &OpKind) -> impl Iterator<Item = Measurement> {
     let kind = kind.clone();
-    let around = move |m: &Measurement| is_abs(&m.op) && (kind != OpKind::Abs || m.node.contains(AROUND));
-    measured.iter().filter(move |m| !around(m)).map(|m| Measurement { node: String::new(), ..m.clone() })
+    let around =
+        move |m: &Measurement| is_abs(&m.op) && (kind != OpKind::Abs || m.node.contains(AROUND));
+    measured
+        .iter()
+        .filter(move |m| !around(m))
+        .map(|m| Measurement { node: String::new(), ..m.clone() })
 }
 
 fn is_abs(op: &OpSpec) -> bool {
     let only_abs = |ops: &str| ops.split('+').all(|op| op == OpKind::Abs.name());
-    op.kind == OpKind::Abs || (op.kind == OpKind::Elementwise && op.attributes.text("ops").is_some_and(only_abs))
+    op.kind == OpKind::Abs
+        || (op.kind == OpKind::Elementwise && op.attributes.text("ops").is_some_and(only_abs))
 }
 
 fn failed(op: &OpSpec, reason: String) -> Measurement {
@@ -89,10 +116,12 @@ fn failed(op: &OpSpec, reason: String) -> Measurement {
     }
 }
 
-/// A small model around one operator. Tensors are channels first: an engine that likes another order makes it itself.
+/// A small model around one operator. Tensors are channels first: an engine that likes another
+/// order makes it itself.
 ///
 /// # Errors
-/// [`GraphError::Node`] when the operator has no known outputs or these are not what its inputs and attributes give.
+/// [`GraphError::Node`] when the operator has no known outputs or these are not what its inputs and
+/// attributes give.
 pub fn graph_of(op: &OpSpec) -> Result<Graph, GraphError> {
     let refuse = |reason: String| GraphError::Node { node: op.kind.name().to_owned(), reason };
     let mut b = GraphBuilder::new(format!("single_{}", op.kind.name()));
@@ -117,7 +146,11 @@ pub fn graph_of(op: &OpSpec) -> Result<Graph, GraphError> {
     let mut ends = Vec::with_capacity(outputs.len());
     for (i, (&id, tensor)) in outputs.iter().zip(&given).enumerate() {
         let float = tensor.precision.is_float();
-        ends.push(if float { b.op(&format!("{AROUND}_output{i}"), OpKind::Abs, Attributes::new(), &[id])? } else { id });
+        ends.push(if float {
+            b.op(&format!("{AROUND}_output{i}"), OpKind::Abs, Attributes::new(), &[id])?
+        } else {
+            id
+        });
     }
     b.finish(ends)
 }
@@ -135,7 +168,8 @@ mod tests {
     fn every_operator_of_the_reference_can_stand_alone() {
         for node in crate::reference::graph().unwrap().nodes() {
             let graph = graph_of(&node.op).unwrap_or_else(|e| panic!("{}: {e}", node.name));
-            let inside: Vec<_> = graph.nodes().iter().filter(|n| !n.name.contains(AROUND)).collect();
+            let inside: Vec<_> =
+                graph.nodes().iter().filter(|n| !n.name.contains(AROUND)).collect();
             assert_eq!(inside.len(), 1);
             assert_eq!(inside[0].op, node.op);
         }

@@ -1,5 +1,6 @@
-//! Makes a model ready for an engine: weights the file lacks are filled with seeded random values, and the model becomes one of another precision
-//! where the engine asks for that ([`Backend::conversion`]).
+//! Makes a model ready for an engine: weights the file lacks are filled with seeded random values,
+//! and the model becomes one of another precision where the engine asks for that
+//! ([`Backend::conversion`]).
 
 use crate::{
     backends::{Backend, Model, ModelSource, RunOptions},
@@ -23,14 +24,23 @@ pub enum Source {
 ///
 /// # Errors
 /// A sentence with the file's or the node's name.
-pub fn ready(name: &str, source: &Source, graph: &Graph, backend: &dyn Backend, options: &RunOptions) -> Result<Model, String> {
-    let (conversion, last) = (backend.conversion(options), backend.wants_images_channels_last(options));
+pub fn ready(
+    name: &str,
+    source: &Source,
+    graph: &Graph,
+    backend: &dyn Backend,
+    options: &RunOptions,
+) -> Result<Model, String> {
+    let (conversion, last) =
+        (backend.conversion(options), backend.wants_images_channels_last(options));
     if conversion.is_some() || last {
         return rewritten(name, source, graph, conversion, last, options);
     }
     let source = match source {
         Source::Graph => ModelSource::Bytes(bytes_of_graph(graph, options.seed)?),
-        Source::File(path) if onnx::weights_present(path).map_err(|e| e.to_string())? => ModelSource::File(path.clone()),
+        Source::File(path) if onnx::weights_present(path).map_err(|e| e.to_string())? => {
+            ModelSource::File(path.clone())
+        }
         Source::File(path) => ModelSource::Bytes(materialized(path, options.seed)?),
     };
     Ok(Model { name: name.to_owned(), graph: graph.clone(), source })
@@ -45,7 +55,14 @@ pub fn bytes_of_graph(graph: &Graph, seed: u64) -> Result<Vec<u8>, String> {
 }
 
 /// The model in another precision or with transposed inputs; its graph is that of the new file.
-fn rewritten(name: &str, source: &Source, graph: &Graph, conversion: Option<Conversion>, last: bool, options: &RunOptions) -> Result<Model, String> {
+fn rewritten(
+    name: &str,
+    source: &Source,
+    graph: &Graph,
+    conversion: Option<Conversion>,
+    last: bool,
+    options: &RunOptions,
+) -> Result<Model, String> {
     let mut weighted = match source {
         Source::Graph => graph.clone(),
         Source::File(path) => with_weights(path, graph, options.seed)?,
@@ -54,11 +71,14 @@ fn rewritten(name: &str, source: &Source, graph: &Graph, conversion: Option<Conv
         weighted = images_channels_last(&weighted).map_err(|e| e.to_string())?;
     }
     let bytes = match conversion {
-        Some(conversion) => conversion.model_bytes(&weighted, options.seed, range(options.inputs))?,
+        Some(conversion) => {
+            conversion.model_bytes(&weighted, options.seed, range(options.inputs))?
+        }
         None => bytes_of_graph(&weighted, options.seed)?,
     };
     drop(weighted);
-    let graph = onnx::read_bytes(graph.name(), &bytes, &onnx::ReadOptions::default()).map_err(|e| e.to_string())?;
+    let graph = onnx::read_bytes(graph.name(), &bytes, &onnx::ReadOptions::default())
+        .map_err(|e| e.to_string())?;
     Ok(Model { name: name.to_owned(), graph, source: ModelSource::Bytes(bytes) })
 }
 
@@ -70,7 +90,8 @@ fn with_weights(path: &Path, graph: &Graph, seed: u64) -> Result<Graph, String> 
         shape.map(|(index, extent)| (format!("{}:{index}", value.name), extent))
     });
     let options = onnx::ReadOptions { dimensions: extents.collect() };
-    onnx::read_weights(graph.name(), &materialized(path, seed)?, &options).map_err(|e| e.to_string())
+    onnx::read_weights(graph.name(), &materialized(path, seed)?, &options)
+        .map_err(|e| e.to_string())
 }
 
 fn materialized(path: &Path, seed: u64) -> Result<Vec<u8>, String> {

@@ -1,9 +1,11 @@
 //! Summaries of samples: median and its interval, spread, robust mean, drift.
 //!
-//! All functions take nanoseconds (or any other unit) and give the same unit; none assumes a distribution. Timings have a hard floor and a long
-//! upper tail, so order statistics are used throughout.
+//! All functions take nanoseconds (or any other unit) and give the same unit; none assumes a
+//! distribution. Timings have a hard floor and a long upper tail, so order statistics are used
+//! throughout.
 
-/// The middle of the sorted samples; the mean of the two middle ones of an even number. `None` without samples.
+/// The middle of the sorted samples; the mean of the two middle ones of an even number. `None`
+/// without samples.
 #[must_use]
 pub fn median(samples: &[u64]) -> Option<f64> {
     quantile_sorted(&sorted(samples), 0.5)
@@ -18,8 +20,9 @@ pub fn median_absolute_deviation(samples: &[u64]) -> Option<f64> {
     quantile_sorted(&deviations, 0.5)
 }
 
-/// The 95 % confidence interval of the median by order statistics: sample number k from below and number k from above, with the largest k for
-/// which P(Binomial(n, 1/2) < k) <= 2.5 %. `None` for fewer than 6 samples: their whole range covers the median less often than that.
+/// The 95 % confidence interval of the median by order statistics: sample number k from below and
+/// number k from above, with the largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %. `None` for
+/// fewer than 6 samples: their whole range covers the median less often than that.
 #[must_use]
 pub fn median_interval(samples: &[u64]) -> Option<(u64, u64)> {
     let mut sorted = samples.to_vec();
@@ -28,7 +31,8 @@ pub fn median_interval(samples: &[u64]) -> Option<(u64, u64)> {
     Some((sorted[rank - 1], sorted[sorted.len() - rank]))
 }
 
-/// Half the width of [`median_interval`] as a share of the median. `None` where there is no interval; 0 when the median is 0.
+/// Half the width of [`median_interval`] as a share of the median. `None` where there is no
+/// interval; 0 when the median is 0.
 #[must_use]
 pub fn relative_half_width(samples: &[u64]) -> Option<f64> {
     let (low, high) = median_interval(samples)?;
@@ -57,7 +61,8 @@ fn interval_rank(n: usize) -> Option<usize> {
     None
 }
 
-/// Interquartile mean: the mean of the middle half of the samples; samples at the edges count in part. `None` without samples.
+/// Interquartile mean: the mean of the middle half of the samples; samples at the edges count in
+/// part. `None` without samples.
 #[must_use]
 pub fn interquartile_mean(samples: &[u64]) -> Option<f64> {
     let sorted = sorted(samples);
@@ -65,10 +70,12 @@ pub fn interquartile_mean(samples: &[u64]) -> Option<f64> {
     let (from, to) = (n / 4.0, n * 0.75);
     let weight = |i: usize| ((i as f64 + 1.0).min(to) - (i as f64).max(from)).max(0.0);
     let total: f64 = (0..sorted.len()).map(weight).sum();
-    (total > 0.0).then(|| sorted.iter().enumerate().map(|(i, s)| s * weight(i)).sum::<f64>() / total)
+    (total > 0.0)
+        .then(|| sorted.iter().enumerate().map(|(i, s)| s * weight(i)).sum::<f64>() / total)
 }
 
-/// How much the median moved from the first third of the samples to the last, as a share of the first. `None` for fewer than 3 samples.
+/// How much the median moved from the first third of the samples to the last, as a share of the
+/// first. `None` for fewer than 3 samples.
 #[must_use]
 pub fn drift(samples: &[u64]) -> Option<f64> {
     let third = samples.len() / 3;
@@ -104,8 +111,19 @@ mod tests {
 
     #[test]
     fn interval_ranks_are_those_of_the_tables() {
-        // Conover, Practical Nonparametric Statistics: n = 6..8 take the 1st, 9..11 the 2nd, 12..14 the 3rd, 15, 16 the 4th, 20 the 6th, 30 the 10th.
-        for (n, rank) in [(5, None), (6, Some(1)), (8, Some(1)), (9, Some(2)), (12, Some(3)), (15, Some(4)), (20, Some(6)), (30, Some(10)), (100, Some(40))] {
+        // Conover, Practical Nonparametric Statistics: n = 6..8 take the 1st, 9..11 the 2nd, 12..14
+        // the 3rd, 15, 16 the 4th, 20 the 6th, 30 the 10th.
+        for (n, rank) in [
+            (5, None),
+            (6, Some(1)),
+            (8, Some(1)),
+            (9, Some(2)),
+            (12, Some(3)),
+            (15, Some(4)),
+            (20, Some(6)),
+            (30, Some(10)),
+            (100, Some(40)),
+        ] {
             assert_eq!(interval_rank(n), rank, "{n}");
         }
         assert_eq!(interval_rank(1001), Some(469));
@@ -121,7 +139,8 @@ mod tests {
         assert_eq!(interquartile_mean(&[10]), Some(10.0));
         // The textbook example: the middle 6 of 12.
         assert_eq!(interquartile_mean(&[5, 8, 4, 38, 8, 6, 9, 7, 7, 3, 1, 6]), Some(6.5));
-        // 9 samples: 2.25 to 6.75, that is 0.75 of the 3rd and of the 7th, and the three between in full.
+        // 9 samples: 2.25 to 6.75, that is 0.75 of the 3rd and of the 7th, and the three between in
+        // full.
         assert_eq!(interquartile_mean(&[1, 3, 5, 7, 9, 11, 13, 15, 17]), Some(9.0));
     }
 

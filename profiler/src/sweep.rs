@@ -1,8 +1,11 @@
-//! A sweep measures many models on one backend: round after round over all of them, one visit at a time, each handed to the caller at once.
+//! A sweep measures many models on one backend: round after round over all of them, one visit at a
+//! time, each handed to the caller at once.
 //!
-//! Within a round the models come in a seeded, shuffled order that differs from round to round, so that drift of the machine does not fall on
-//! the same ones; the reference workload runs next to every visit. Visits the caller has already are skipped: that is how a sweep resumes. A
-//! model that fails, crashes its worker or takes too long is a profile with its reason, and the sweep goes on with a fresh worker.
+//! Within a round the models come in a seeded, shuffled order that differs from round to round, so
+//! that drift of the machine does not fall on the same ones; the reference workload runs next to
+//! every visit. Visits the caller has already are skipped: that is how a sweep resumes. A model
+//! that fails, crashes its worker or takes too long is a profile with its reason, and the sweep
+//! goes on with a fresh worker.
 
 use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},
@@ -127,11 +130,21 @@ impl Sweep {
     /// Runs it.
     ///
     /// # Errors
-    /// [`SweepError`] when no visit is possible or a profile cannot be kept. A model that fails is no error.
+    /// [`SweepError`] when no visit is possible or a profile cannot be kept. A model that fails is
+    /// no error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
         let environment = self.place.probe(&self.backend, &self.options)?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
-        Run { sweep: self, options, environment, visitor: self.place.visitor(), hooks, start: Instant::now(), summary: Summary::default() }.all_rounds()
+        Run {
+            sweep: self,
+            options,
+            environment,
+            visitor: self.place.visitor(),
+            hooks,
+            start: Instant::now(),
+            summary: Summary::default(),
+        }
+        .all_rounds()
     }
 
     /// The visits in order: round and index of the model.
@@ -139,18 +152,26 @@ impl Sweep {
         let mut visits = Vec::new();
         for round in 0..self.protocol.protocol.rounds {
             let mut order: Vec<usize> = (0..self.models.len()).collect();
-            order.shuffle(&mut StdRng::seed_from_u64(self.protocol.protocol.seed.wrapping_add(round as u64)));
+            order.shuffle(&mut StdRng::seed_from_u64(
+                self.protocol.protocol.seed.wrapping_add(round as u64),
+            ));
             visits.extend(order.into_iter().map(|model| (round, model)));
         }
         visits
     }
 }
 
-/// The environment of a backend with these options, asked of a worker: a library that crashes takes only the worker with it.
+/// The environment of a backend with these options, asked of a worker: a library that crashes takes
+/// only the worker with it.
 ///
 /// # Errors
-/// [`SweepError`] when the backend or a core is not there, or the backend does not offer what is asked.
-pub fn probe(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
+/// [`SweepError`] when the backend or a core is not there, or the backend does not offer what is
+/// asked.
+pub fn probe(
+    worker: &WorkerCommand,
+    backend: &str,
+    options: &RunOptions,
+) -> Result<Environment, SweepError> {
     pinning::choose(&options.cores, options.threads)?;
     let capabilities = capabilities(worker, backend, options)?;
     capabilities.check(backends::by_name(backend).map_or("asked for", |b| b.name()), options)?;
@@ -161,12 +182,20 @@ pub fn probe(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Res
 ///
 /// # Errors
 /// [`SweepError`] when the backend is not there.
-pub fn capabilities(worker: &WorkerCommand, backend: &str, options: &RunOptions) -> Result<Capabilities, SweepError> {
+pub fn capabilities(
+    worker: &WorkerCommand,
+    backend: &str,
+    options: &RunOptions,
+) -> Result<Capabilities, SweepError> {
     let request = Request::Probe { backend: backend.to_owned(), options: options.clone() };
     match Worker::start(worker)?.ask(&request, PROBE_TIMEOUT, &AtomicBool::new(false))? {
         Reply::Probed(Availability::Available(capabilities)) => Ok(capabilities),
-        Reply::Probed(Availability::Unavailable { reason, hint }) => Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint }),
-        Reply::Failed { reason, .. } => Err(SweepError::Backend { backend: backend.to_owned(), reason }),
+        Reply::Probed(Availability::Unavailable { reason, hint }) => {
+            Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint })
+        }
+        Reply::Failed { reason, .. } => {
+            Err(SweepError::Backend { backend: backend.to_owned(), reason })
+        }
         _ => Err(WorkerError::Garbled("something else instead of a probe".to_owned()).into()),
     }
 }
@@ -185,7 +214,10 @@ struct Run<'a, 'h> {
 impl Run<'_, '_> {
     fn all_rounds(mut self) -> Result<Summary, SweepError> {
         let sweep = self.sweep;
-        let (there, wanted): (Vec<_>, Vec<_>) = sweep.visits().into_iter().partition(|&(round, model)| (self.hooks.done)(&sweep.models[model].identity, round));
+        let (there, wanted): (Vec<_>, Vec<_>) = sweep
+            .visits()
+            .into_iter()
+            .partition(|&(round, model)| (self.hooks.done)(&sweep.models[model].identity, round));
         self.summary.skipped = there.len();
         self.report(None, wanted.len());
         for (index, &(round, model)) in wanted.iter().enumerate() {
@@ -210,7 +242,11 @@ impl Run<'_, '_> {
     }
 
     fn out_of_time(&self, visited: usize) -> bool {
-        let pace = if visited == 0 { Duration::ZERO } else { self.start.elapsed() / u32::try_from(visited).unwrap_or(u32::MAX) };
+        let pace = if visited == 0 {
+            Duration::ZERO
+        } else {
+            self.start.elapsed() / u32::try_from(visited).unwrap_or(u32::MAX)
+        };
         self.sweep.budget.is_some_and(|budget| self.start.elapsed() + pace >= budget)
     }
 
@@ -218,8 +254,16 @@ impl Run<'_, '_> {
         let (visited, elapsed) = (self.visited(), self.start.elapsed());
         let pace = elapsed.checked_div(u32::try_from(visited).unwrap_or(u32::MAX));
         let done = visited + self.summary.skipped;
-        let remaining = pace.map(|pace| pace.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)));
-        (self.hooks.progress)(&Progress { done, total: done + left, failed: self.summary.failed.len(), model, elapsed, remaining });
+        let remaining =
+            pace.map(|pace| pace.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)));
+        (self.hooks.progress)(&Progress {
+            done,
+            total: done + left,
+            failed: self.summary.failed.len(),
+            model,
+            elapsed,
+            remaining,
+        });
     }
 
     /// One visit; `false` when it was interrupted.
@@ -251,10 +295,13 @@ impl Run<'_, '_> {
             energy_per_inference_uj: visit.energy_per_inference_uj,
             status,
         };
-        (self.hooks.sink)(&profile).map_err(|reason| SweepError::Sink { model: model.identity.name.clone(), reason })?;
+        (self.hooks.sink)(&profile)
+            .map_err(|reason| SweepError::Sink { model: model.identity.name.clone(), reason })?;
         match profile.status {
             Status::Ok => self.summary.measured += 1,
-            Status::Failed(reason) => self.summary.failed.push((model.identity.name.clone(), reason)),
+            Status::Failed(reason) => {
+                self.summary.failed.push((model.identity.name.clone(), reason))
+            }
         }
         Ok(true)
     }
@@ -281,17 +328,33 @@ mod tests {
 
     fn sweep(models: usize, rounds: usize) -> Sweep {
         let graph = reference::graph().unwrap();
-        let identity = |i: usize| ModelIdentity { name: format!("m{i}"), architecture: graph.architecture(), space: None, encoding: None };
+        let identity = |i: usize| ModelIdentity {
+            name: format!("m{i}"),
+            architecture: graph.architecture(),
+            space: None,
+            encoding: None,
+        };
         let mut protocol = VisitProtocol::default();
         protocol.protocol.rounds = rounds;
         Sweep {
-            models: (0..models).map(|i| SweepModel { identity: identity(i), graph: graph.clone(), source: Source::Graph }).collect(),
+            models: (0..models)
+                .map(|i| SweepModel {
+                    identity: identity(i),
+                    graph: graph.clone(),
+                    source: Source::Graph,
+                })
+                .collect(),
             backend: "null".into(),
             options: RunOptions::default(),
             protocol,
             budget: None,
             visit_timeout: Duration::from_secs(10),
-            place: WorkerCommand { program: "/nonexistent/worker".into(), args: Vec::new(), env: Vec::new() }.into(),
+            place: WorkerCommand {
+                program: "/nonexistent/worker".into(),
+                args: Vec::new(),
+                env: Vec::new(),
+            }
+            .into(),
             sitting: "s".into(),
         }
     }
@@ -312,7 +375,12 @@ mod tests {
 
     #[test]
     fn a_worker_that_cannot_start_ends_the_sweep_with_its_name() {
-        let hooks = Hooks { done: &|_, _| false, sink: &mut |_| Ok(()), progress: &mut |_| {}, interrupted: &AtomicBool::new(false) };
+        let hooks = Hooks {
+            done: &|_, _| false,
+            sink: &mut |_| Ok(()),
+            progress: &mut |_| {},
+            interrupted: &AtomicBool::new(false),
+        };
         let error = sweep(1, 1).run(hooks).unwrap_err().to_string();
         assert!(error.contains("/nonexistent/worker"), "{error}");
     }

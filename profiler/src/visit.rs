@@ -1,4 +1,5 @@
-//! One visit to one model inside a worker: load, reference, warm-ups, end-to-end samples, operators in place, reference.
+//! One visit to one model inside a worker: load, reference, warm-ups, end-to-end samples, operators
+//! in place, reference.
 
 use crate::{
     backends::{Backend, BackendError, Model, OutputValues, RunOptions, Session},
@@ -26,7 +27,8 @@ pub struct Visit {
     pub outputs: Vec<OutputValues>,
 }
 
-/// Visits `model`. The reference workload runs after loading, before the warm-ups bring the model back into the caches, and again at the end.
+/// Visits `model`. The reference workload runs after loading, before the warm-ups bring the model
+/// back into the caches, and again at the end.
 ///
 /// # Errors
 /// As the backend's.
@@ -43,7 +45,8 @@ pub fn visit(
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
     if protocol.protocol.max_repeats > 0 {
         let meter = Meter::find(options.processor).ok();
-        (visit.e2e, visit.energy_per_inference_uj) = sample(session.as_mut(), protocol, meter.as_ref())?;
+        (visit.e2e, visit.energy_per_inference_uj) =
+            sample(session.as_mut(), protocol, meter.as_ref())?;
     }
     visit.peak_memory_bytes = memory.peak_bytes();
     if protocol.outputs {
@@ -61,16 +64,29 @@ pub fn visit(
 }
 
 /// Refuses outputs that are no numbers.
-fn finite(outputs: Vec<OutputValues>, backend: &'static str, model: &str) -> Result<Vec<OutputValues>, BackendError> {
+fn finite(
+    outputs: Vec<OutputValues>,
+    backend: &'static str,
+    model: &str,
+) -> Result<Vec<OutputValues>, BackendError> {
     match outputs.iter().find(|o| o.values.iter().any(|v| !v.is_finite())) {
-        Some(o) => Err(BackendError::Run { backend, model: model.to_owned(), reason: format!("output `{}` has values that are no numbers", o.name) }),
+        Some(o) => Err(BackendError::Run {
+            backend,
+            model: model.to_owned(),
+            reason: format!("output `{}` has values that are no numbers", o.name),
+        }),
         None => Ok(outputs),
     }
 }
 
-/// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling may), then as many as the protocol wants. And the energy of
-/// one of them in the mean, uJ, where it is metered and the counter moved.
-fn sample(session: &mut dyn Session, protocol: &VisitProtocol, meter: Option<&Meter>) -> Result<(Samples, Option<u64>), BackendError> {
+/// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling
+/// may), then as many as the protocol wants. And the energy of one of them in the mean, uJ, where
+/// it is metered and the counter moved.
+fn sample(
+    session: &mut dyn Session,
+    protocol: &VisitProtocol,
+    meter: Option<&Meter>,
+) -> Result<(Samples, Option<u64>), BackendError> {
     let start = Instant::now();
     for warmup in 0..protocol.protocol.warmups {
         if warmup == 0 || start.elapsed() < protocol.sampling_budget {
@@ -89,7 +105,11 @@ fn sample(session: &mut dyn Session, protocol: &VisitProtocol, meter: Option<&Me
 }
 
 /// One run to warm up, then `repeats` samples.
-fn run_reference(session: Option<&mut (dyn Session + '_)>, repeats: usize, samples: &mut Samples) -> Result<(), BackendError> {
+fn run_reference(
+    session: Option<&mut (dyn Session + '_)>,
+    repeats: usize,
+    samples: &mut Samples,
+) -> Result<(), BackendError> {
     let Some(session) = session.filter(|_| repeats > 0) else { return Ok(()) };
     session.run()?;
     for _ in 0..repeats {
@@ -131,7 +151,9 @@ mod tests {
         let model = reference::model().unwrap();
         let backend = crate::backends::by_name("null").unwrap();
         let mut counter = Counter(0);
-        let visit = visit(backend.as_ref(), &model, &RunOptions::default(), &protocol, Some(&mut counter)).unwrap();
+        let visit =
+            visit(backend.as_ref(), &model, &RunOptions::default(), &protocol, Some(&mut counter))
+                .unwrap();
         assert_eq!(visit.reference.wall_ns, [101, 102, 103, 104, 105, 107, 108, 109, 110, 111]);
         assert_eq!(visit.operators.len(), model.graph.nodes().len());
         assert!(visit.operators.iter().all(|o| o.samples.wall_ns.len() == 2));

@@ -1,11 +1,14 @@
-//! Every precision that an engine offers here: it runs, computes what f32 computes within the precision's tolerance, and in that precision.
+//! Every precision that an engine offers here: it runs, computes what f32 computes within the
+//! precision's tolerance, and in that precision.
 
 #![allow(clippy::unwrap_used)]
 
 mod here;
 
 use std::path::PathBuf;
-use vitempo_graph::{Attributes, Graph, GraphBuilder, MemoryFormat, OpKind, Precision, Processor, TensorSpec, onnx};
+use vitempo_graph::{
+    Attributes, Graph, GraphBuilder, MemoryFormat, OpKind, Precision, Processor, TensorSpec, onnx,
+};
 use vitempo_profiler::{
     Availability, Backend, RunOptions, backends,
     source::{self, Source},
@@ -33,9 +36,13 @@ fn tokens() -> Graph {
     let x = b.input("tokens", TensorSpec::f32([1, 64, 96]));
     let q = b.linear("q", x, 96, true).unwrap();
     let k = b.linear("k", x, 96, true).unwrap();
-    let k = b.op("k.t", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[k]).unwrap();
+    let k = b
+        .op("k.t", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[k])
+        .unwrap();
     let scores = b.op("scores", OpKind::MatMul, Attributes::new(), &[q, k]).unwrap();
-    let scores = b.op("softmax", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[scores]).unwrap();
+    let scores = b
+        .op("softmax", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[scores])
+        .unwrap();
     let mixed = b.op("mix", OpKind::MatMul, Attributes::new(), &[scores, x]).unwrap();
     let x = b.binary("residual", OpKind::Add, x, mixed).unwrap();
     let x = b.linear("fc1", x, 192, true).unwrap();
@@ -50,13 +57,23 @@ type Offered = (Box<dyn Backend>, Vec<Precision>, Vec<MemoryFormat>);
 fn available() -> Vec<Offered> {
     let capable = |backend: Box<dyn Backend>| {
         let c = here::offered(backend.as_ref(), &RunOptions::default())?;
-        (c.devices.contains(&Processor::Cpu) && backend.name() != "null").then_some((backend, c.precisions, c.memory_formats))
+        (c.devices.contains(&Processor::Cpu) && backend.name() != "null").then_some((
+            backend,
+            c.precisions,
+            c.memory_formats,
+        ))
     };
     backends::all().into_iter().filter_map(capable).collect()
 }
 
-fn outputs(backend: &dyn Backend, graph: &Graph, source: &Source, options: &RunOptions) -> Vec<f32> {
-    let model = source::ready(graph.name(), source, graph, backend, options).unwrap_or_else(|e| panic!("{} {}: {e}", backend.name(), options.precision));
+fn outputs(
+    backend: &dyn Backend,
+    graph: &Graph,
+    source: &Source,
+    options: &RunOptions,
+) -> Vec<f32> {
+    let model = source::ready(graph.name(), source, graph, backend, options)
+        .unwrap_or_else(|e| panic!("{} {}: {e}", backend.name(), options.precision));
     let mut session = backend.load(&model, options).unwrap_or_else(|e| panic!("{e}"));
     session.outputs().unwrap_or_else(|e| panic!("{e}")).swap_remove(0).values
 }
@@ -65,7 +82,8 @@ fn outputs(backend: &dyn Backend, graph: &Graph, source: &Source, options: &RunO
 fn distance(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len());
     let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|x| x * x).sum::<f64>().sqrt();
-    norm(&mut a.iter().zip(b).map(|(x, y)| f64::from(x - y))) / norm(&mut a.iter().map(|&x| f64::from(x)))
+    norm(&mut a.iter().zip(b).map(|(x, y)| f64::from(x - y)))
+        / norm(&mut a.iter().map(|&x| f64::from(x)))
 }
 
 fn tolerance(precision: Precision) -> f64 {
@@ -89,19 +107,28 @@ fn precisions_compute_what_they_should() {
                 let got = outputs(backend.as_ref(), &graph, &Source::Graph, &options);
                 let far = distance(&expected, &got);
                 eprintln!("{} {} {precision}: {far:.5}", backend.name(), graph.name());
-                assert!(far < tolerance(precision), "{} {} {precision}: {far}", backend.name(), graph.name());
+                assert!(
+                    far < tolerance(precision),
+                    "{} {} {precision}: {far}",
+                    backend.name(),
+                    graph.name()
+                );
                 in_that_precision(backend.as_ref(), &graph, &options);
             }
             for &format in &formats {
                 let options = RunOptions { memory_format: Some(format), ..f32.clone() };
-                let far = distance(&expected, &outputs(backend.as_ref(), &graph, &Source::Graph, &options));
+                let far = distance(
+                    &expected,
+                    &outputs(backend.as_ref(), &graph, &Source::Graph, &options),
+                );
                 assert!(far < 1e-4, "{} {} {format}: {far}", backend.name(), graph.name());
             }
         }
     }
 }
 
-/// Every convolution and linear layer ran in the precision asked for. Products of two activations are left to the engine: few have integer kernels for them.
+/// Every convolution and linear layer ran in the precision asked for. Products of two activations
+/// are left to the engine: few have integer kernels for them.
 fn in_that_precision(backend: &dyn Backend, graph: &Graph, options: &RunOptions) {
     let model = source::ready(graph.name(), &Source::Graph, graph, backend, options).unwrap();
     let rows = backend.load(&model, options).unwrap().profile(1, 3).unwrap().operators;
@@ -111,7 +138,8 @@ fn in_that_precision(backend: &dyn Backend, graph: &Graph, options: &RunOptions)
     };
     let layers = rows.iter().filter(|r| r.op.kind.is_product() && r.op.weights().next().is_some());
     let computed: Vec<_> = layers.map(|r| (&r.kernel, r.op.precision_computed())).collect();
-    let context = format!("{} {} {}: {computed:?}", backend.name(), graph.name(), options.precision);
+    let context =
+        format!("{} {} {}: {computed:?}", backend.name(), graph.name(), options.precision);
     assert!(!computed.is_empty() && computed.iter().all(|(_, p)| same(*p)), "{context}");
 }
 
@@ -142,13 +170,18 @@ fn what_an_engine_would_fake_is_refused() {
     for (backend, ..) in available().into_iter().filter(|(b, ..)| b.name() == "onnxruntime") {
         let graph = tokens();
         let options = RunOptions { precision: Precision::F16, ..RunOptions::default() };
-        let model = source::ready("tokens", &Source::Graph, &graph, backend.as_ref(), &options).unwrap();
+        let model =
+            source::ready("tokens", &Source::Graph, &graph, backend.as_ref(), &options).unwrap();
         let error = backend.load(&model, &options).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(error.contains("f16") && error.contains("cast to f32"), "{error}");
         let gpu = RunOptions { processor: Processor::Gpu, ..RunOptions::default() };
         match backend.probe(&gpu) {
-            Availability::Unavailable { reason, hint } => assert!(!reason.is_empty() && hint.contains("onnxruntime-gpu"), "{reason}; {hint}"),
-            Availability::Available(c) => assert!(c.devices.contains(&Processor::Gpu) && c.precisions.contains(&Precision::F16)),
+            Availability::Unavailable { reason, hint } => {
+                assert!(!reason.is_empty() && hint.contains("onnxruntime-gpu"), "{reason}; {hint}")
+            }
+            Availability::Available(c) => assert!(
+                c.devices.contains(&Processor::Gpu) && c.precisions.contains(&Precision::F16)
+            ),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The Hexagon NPU's provider, where it is installed: what it takes, what it computes, and that it tells no latency.
+//! The Hexagon NPU's provider, where it is installed: what it takes, what it computes, and that it
+//! tells no latency.
 
 #![cfg(feature = "onnxruntime")]
 #![allow(clippy::unwrap_used)]
@@ -22,7 +23,13 @@ fn model(with_cpu_operator: bool) -> Graph {
     let y = b.linear("head", x, 10, true).unwrap();
     // The provider has no such operator.
     let y = if with_cpu_operator {
-        b.op("celu", OpKind::Elu, Attributes::new().with("op", vitempo_graph::Attribute::Text("Celu".into())), &[y]).unwrap()
+        b.op(
+            "celu",
+            OpKind::Elu,
+            Attributes::new().with("op", vitempo_graph::Attribute::Text("Celu".into())),
+            &[y],
+        )
+        .unwrap()
     } else {
         y
     };
@@ -51,21 +58,34 @@ fn the_npu_takes_a_network_computes_it_and_tells_no_latency() {
         let graph = model(false);
         let ready = source::ready("convolutions", &Source::Graph, &graph, &Qnn, &options).unwrap();
         let coverage = Qnn.coverage(&ready, &options).unwrap();
-        assert!(coverage.taken.iter().all(|a| a.provider == "QNNExecutionProvider"), "{precision}: {coverage:?}");
+        assert!(
+            coverage.taken.iter().all(|a| a.provider == "QNNExecutionProvider"),
+            "{precision}: {coverage:?}"
+        );
         assert!(coverage.whole(), "{precision}: {:?}", coverage.left);
         let counts = counts(&coverage.taken);
         assert_eq!((counts["Conv"], counts["Gemm"]), (2, 1), "{precision}: {counts:?}");
         let mut session = Qnn.load(&ready, &options).unwrap();
         let outputs = session.outputs().unwrap();
         assert_eq!(outputs[0].shape[..], [1, 10]);
-        assert!(outputs[0].values.iter().all(|v| v.is_finite()) && outputs[0].values.iter().any(|v| *v != 0.0), "{precision}: {outputs:?}");
-        for error in [session.run().unwrap_err().to_string(), session.profile(0, 1).unwrap_err().to_string()] {
-            assert!(error.contains("no latency") && error.contains("backends check --backend qnn"), "{error}");
+        assert!(
+            outputs[0].values.iter().all(|v| v.is_finite())
+                && outputs[0].values.iter().any(|v| *v != 0.0),
+            "{precision}: {outputs:?}"
+        );
+        for error in
+            [session.run().unwrap_err().to_string(), session.profile(0, 1).unwrap_err().to_string()]
+        {
+            assert!(
+                error.contains("no latency") && error.contains("backends check --backend qnn"),
+                "{error}"
+            );
         }
     }
 }
 
-/// Outputs within what the precision explains, and in half precision farther off than single precision would be.
+/// Outputs within what the precision explains, and in half precision farther off than single
+/// precision would be.
 #[cfg(feature = "rten")]
 #[test]
 fn transformers_pooling_and_norms_run_on_the_npu_as_a_whole_in_the_precision_asked_for() {
@@ -74,14 +94,19 @@ fn transformers_pooling_and_norms_run_on_the_npu_as_a_whole_in_the_precision_ask
         let Some(options) = options(precision) else { return };
         for graph in conformance::graphs::all().unwrap() {
             let name = graph.name();
-            let ready = |backend: &dyn Backend, options: &RunOptions| source::ready(name, &Source::Graph, &graph, backend, options).unwrap();
+            let ready = |backend: &dyn Backend, options: &RunOptions| {
+                source::ready(name, &Source::Graph, &graph, backend, options).unwrap()
+            };
             let coverage = Qnn.coverage(&ready(&Qnn, &options), &options).unwrap();
             assert!(coverage.whole(), "{name} {precision}: {:?}", coverage.left);
             let found = Qnn.load(&ready(&Qnn, &options), &options).unwrap().outputs().unwrap();
             let single = RunOptions::default();
             let expected = Rten.load(&ready(&Rten, &single), &single).unwrap().outputs().unwrap();
             let (apart, output) = conformance::difference(&expected, &found).unwrap();
-            assert!((1e-5..=conformance::tolerance(precision)).contains(&apart), "{name} {precision}: `{output}` is {apart:.1e} away");
+            assert!(
+                (1e-5..=conformance::tolerance(precision)).contains(&apart),
+                "{name} {precision}: `{output}` is {apart:.1e} away"
+            );
         }
     }
 }
@@ -89,8 +114,14 @@ fn transformers_pooling_and_norms_run_on_the_npu_as_a_whole_in_the_precision_ask
 #[test]
 fn what_the_npu_does_not_take_is_named_and_never_run_elsewhere_in_silence() {
     let Some(options) = options(Precision::F16) else { return };
-    let ready = source::ready("convolutions", &Source::Graph, &model(true), &Qnn, &options).unwrap();
+    let ready =
+        source::ready("convolutions", &Source::Graph, &model(true), &Qnn, &options).unwrap();
     let coverage = Qnn.coverage(&ready, &options).unwrap();
-    assert!(!coverage.whole() && coverage.left.iter().any(|a| a.operator == "Celu") && !coverage.taken.is_empty(), "{coverage:?}");
+    assert!(
+        !coverage.whole()
+            && coverage.left.iter().any(|a| a.operator == "Celu")
+            && !coverage.taken.is_empty(),
+        "{coverage:?}"
+    );
     assert!(Qnn.load(&ready, &options).is_err());
 }

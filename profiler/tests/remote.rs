@@ -1,4 +1,5 @@
-//! Agents as a sweep sees them: the small program over stdin and stdout, and one whose engine fails in every way.
+//! Agents as a sweep sees them: the small program over stdin and stdout, and one whose engine fails
+//! in every way.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +11,8 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Status, onnx};
 use vitempo_profiler::{
-    Hooks, Place, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, reference,
+    Hooks, Place, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand,
+    reference,
     remote::{Address, Agent, AgentOptions, Log, Remote, Secret},
 };
 
@@ -30,7 +32,16 @@ fn sweep(place: Place, backend: &str, models: Vec<SweepModel>) -> Sweep {
 
 fn named(name: &str, source: Source) -> SweepModel {
     let graph = reference::graph().unwrap();
-    SweepModel { identity: ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None }, graph, source }
+    SweepModel {
+        identity: ModelIdentity {
+            name: name.to_owned(),
+            architecture: graph.architecture(),
+            space: None,
+            encoding: None,
+        },
+        graph,
+        source,
+    }
 }
 
 fn run(sweep: &Sweep, interrupted: &AtomicBool) -> (Vec<ModelProfile>, Summary) {
@@ -39,18 +50,27 @@ fn run(sweep: &Sweep, interrupted: &AtomicBool) -> (Vec<ModelProfile>, Summary) 
         profiles.push(profile.clone());
         Ok(())
     };
-    let summary = sweep.run(Hooks { done: &|_, _| false, sink: &mut sink, progress: &mut |_| {}, interrupted }).unwrap();
+    let summary = sweep
+        .run(Hooks { done: &|_, _| false, sink: &mut sink, progress: &mut |_| {}, interrupted })
+        .unwrap();
     (profiles, summary)
 }
 
 /// The small program, started for a sweep.
 fn small(folder: &Path) -> Place {
-    let words = [env!("CARGO_BIN_EXE_vitempo-agent"), "--stdio", "--folder", folder.to_str().unwrap()].map(str::to_owned);
-    Remote::new(Address::Command(words.to_vec()), Secret::none(), 2, |notice| eprintln!("{notice}")).into()
+    let words =
+        [env!("CARGO_BIN_EXE_vitempo-agent"), "--stdio", "--folder", folder.to_str().unwrap()]
+            .map(str::to_owned);
+    Remote::new(Address::Command(words.to_vec()), Secret::none(), 2, |notice| eprintln!("{notice}"))
+        .into()
 }
 
 fn worker() -> WorkerCommand {
-    WorkerCommand { program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(), args: Vec::new(), env: Vec::new() }
+    WorkerCommand {
+        program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(),
+        args: Vec::new(),
+        env: Vec::new(),
+    }
 }
 
 #[test]
@@ -61,17 +81,26 @@ fn the_small_program_brings_what_a_worker_here_brings() {
     onnx::write_file(&file, &reference::graph().unwrap(), &weightless).unwrap();
     let models = || vec![named("graph", Source::Graph), named("file", Source::File(file.clone()))];
     let operators = |profiles: &[ModelProfile]| {
-        let mut rows: Vec<_> = profiles.iter().flat_map(|p| p.operators.iter().map(|o| (p.model.name.clone(), o.node.clone(), o.op.clone()))).collect();
+        let mut rows: Vec<_> = profiles
+            .iter()
+            .flat_map(|p| {
+                p.operators.iter().map(|o| (p.model.name.clone(), o.node.clone(), o.op.clone()))
+            })
+            .collect();
         rows.sort();
         rows
     };
     for backend in ["null", "rten"] {
-        let (there, summary) = run(&sweep(small(&folder.path().join("agent")), backend, models()), &AtomicBool::new(false));
+        let (there, summary) = run(
+            &sweep(small(&folder.path().join("agent")), backend, models()),
+            &AtomicBool::new(false),
+        );
         let (here, _) = run(&sweep(worker().into(), backend, models()), &AtomicBool::new(false));
         assert_eq!((summary.measured, summary.failed), (2, Vec::new()));
         assert_eq!(there[0].environment, here[0].environment);
         assert_eq!(operators(&there), operators(&here));
-        assert!(there.iter().all(|p| p.reference.wall_ns.len() == here[0].reference.wall_ns.len() && !p.e2e.wall_ns.is_empty()));
+        assert!(there.iter().all(|p| p.reference.wall_ns.len() == here[0].reference.wall_ns.len()
+            && !p.e2e.wall_ns.is_empty()));
     }
 }
 
@@ -81,15 +110,26 @@ fn a_client_names_no_files() {
     let options = RunOptions { library: Some("/etc/passwd".into()), ..RunOptions::default() };
     let error = small(folder.path()).probe("rten", &options).unwrap_err().to_string();
     assert!(error.contains("a client names no files"), "{error}");
-    let missing = sweep(small(folder.path()), "null", vec![named("m", Source::File("/nonexistent/m.onnx".into()))]);
+    let missing = sweep(
+        small(folder.path()),
+        "null",
+        vec![named("m", Source::File("/nonexistent/m.onnx".into()))],
+    );
     let (profiles, _) = run(&missing, &AtomicBool::new(false));
-    assert!(matches!(&profiles[0].status, Status::Failed(reason) if reason.contains("/nonexistent/m.onnx")));
+    assert!(
+        matches!(&profiles[0].status, Status::Failed(reason) if reason.contains("/nonexistent/m.onnx"))
+    );
 }
 
 /// An agent of this process, with an engine that fails as the model's name says.
 fn faulty(folder: &Path) -> Place {
     let secret = Secret::new("a secret of this test".replace(' ', "-").as_str(), "here").unwrap();
-    let agent = Agent::bind("127.0.0.1:0".parse().unwrap(), secret, AgentOptions::new(folder.to_owned(), worker(), Log::silent())).unwrap();
+    let agent = Agent::bind(
+        "127.0.0.1:0".parse().unwrap(),
+        secret,
+        AgentOptions::new(folder.to_owned(), worker(), Log::silent()),
+    )
+    .unwrap();
     let address = agent.address().unwrap().to_string().parse().unwrap();
     thread::spawn(move || agent.run());
     Remote::new(address, secret, 2, |notice| eprintln!("{notice}")).into()
@@ -99,13 +139,26 @@ fn faulty(folder: &Path) -> Place {
 fn engines_that_fail_at_an_agents_are_rows_with_their_reason() {
     let folder = tempfile::tempdir().unwrap();
     let names = ["good", "crash", "panic", "hang", "refuse", "fine"];
-    let mut sweep = sweep(faulty(folder.path()), "faulty", names.iter().map(|name| named(name, Source::Graph)).collect());
+    let mut sweep = sweep(
+        faulty(folder.path()),
+        "faulty",
+        names.iter().map(|name| named(name, Source::Graph)).collect(),
+    );
     sweep.visit_timeout = Duration::from_secs(2);
     let (profiles, summary) = run(&sweep, &AtomicBool::new(false));
     assert_eq!((summary.measured, summary.failed.len()), (2, 4));
-    for (name, part) in [("crash", "about to crash"), ("panic", "what a model"), ("hang", "within 2 s"), ("refuse", "Col2Im")] {
+    for (name, part) in [
+        ("crash", "about to crash"),
+        ("panic", "what a model"),
+        ("hang", "within 2 s"),
+        ("refuse", "Col2Im"),
+    ] {
         let profile = profiles.iter().find(|p| p.model.name == name).unwrap();
-        assert!(matches!(&profile.status, Status::Failed(reason) if reason.contains(part)), "{name}: {:?}", profile.status);
+        assert!(
+            matches!(&profile.status, Status::Failed(reason) if reason.contains(part)),
+            "{name}: {:?}",
+            profile.status
+        );
     }
 }
 
@@ -122,7 +175,10 @@ fn an_interruption_gives_up_the_visit_at_both_ends() {
         });
         run(&hanging, &interrupted)
     });
-    assert_eq!((summary.measured, summary.failed.len(), summary.left, summary.interrupted), (0, 0, 1, true));
+    assert_eq!(
+        (summary.measured, summary.failed.len(), summary.left, summary.interrupted),
+        (0, 0, 1, true)
+    );
     // The engine would hang for minutes: the next client is let in because the visit was given up.
     let next = sweep(place, "faulty", vec![named("good", Source::Graph)]);
     assert_eq!(run(&next, &AtomicBool::new(false)).1.measured, 1);

@@ -1,5 +1,6 @@
-//! The kernels rten really runs are those its lowering foretells: same operators, same shapes, same order. On the models that ship with the
-//! project, and on every vision transformer under `VITEMPO_ZOO` where that is set.
+//! The kernels rten really runs are those its lowering foretells: same operators, same shapes, same
+//! order. On the models that ship with the project, and on every vision transformer under
+//! `VITEMPO_ZOO` where that is set.
 
 #![cfg(feature = "rten")]
 #![allow(clippy::unwrap_used)]
@@ -9,9 +10,12 @@ use vitempo_graph::{OpKind, OpSpec, lowering, onnx};
 use vitempo_profiler::{Backend, Model, ModelSource, RunOptions, backends::rten::Rten};
 
 fn models() -> Vec<PathBuf> {
-    let folder =
-        std::env::var_os("VITEMPO_ZOO").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models"), |zoo| Path::new(&zoo).join("vit"));
-    let mut found: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = std::env::var_os("VITEMPO_ZOO").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models"),
+        |zoo| Path::new(&zoo).join("vit"),
+    );
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().is_some_and(|e| e == "onnx"));
     found.sort();
     assert!(!found.is_empty(), "no models in {}", folder.display());
@@ -25,8 +29,13 @@ type Kernels = Vec<(String, OpSpec)>;
 fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
     let graph = onnx::read_file(path, &onnx::ReadOptions::default()).unwrap();
     let bytes = onnx::materialize(path, 0).unwrap();
-    let foretold = lowering::rten::lower(&graph).nodes().iter().map(|node| (node.name.clone(), node.op.clone())).collect();
-    let model = Model { name: path.display().to_string(), graph, source: ModelSource::Bytes(bytes) };
+    let foretold = lowering::rten::lower(&graph)
+        .nodes()
+        .iter()
+        .map(|node| (node.name.clone(), node.op.clone()))
+        .collect();
+    let model =
+        Model { name: path.display().to_string(), graph, source: ModelSource::Bytes(bytes) };
     let rows = Rten.load(&model, &RunOptions::default()).unwrap().profile(0, 1).unwrap().operators;
     (foretold, rows.into_iter().map(|row| (row.node, row.op.as_ref().clone())).collect())
 }
@@ -35,7 +44,8 @@ fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
 fn kernels_are_foretold() {
     for path in models() {
         let (foretold, executed) = foretold_and_executed(&path);
-        let unknown: Vec<_> = executed.iter().filter(|(_, op)| matches!(op.kind, OpKind::Unsupported(_))).collect();
+        let unknown: Vec<_> =
+            executed.iter().filter(|(_, op)| matches!(op.kind, OpKind::Unsupported(_))).collect();
         assert!(unknown.is_empty(), "{}: {unknown:?}", path.display());
         assert_eq!(foretold.len(), executed.len(), "{}", path.display());
         for (position, (foretold, executed)) in foretold.iter().zip(&executed).enumerate() {

@@ -9,17 +9,35 @@ use std::{
     time::Duration,
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Origin, Status};
-use vitempo_profiler::{Hooks, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, reference};
+use vitempo_profiler::{
+    Hooks, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, reference,
+};
 
 fn worker() -> WorkerCommand {
-    WorkerCommand { program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(), args: Vec::new(), env: Vec::new() }
+    WorkerCommand {
+        program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(),
+        args: Vec::new(),
+        env: Vec::new(),
+    }
 }
 
 fn sweep(backend: &str, names: &[&str]) -> Sweep {
     let graph = reference::graph().unwrap();
-    let identity = |name: &str| ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None };
+    let identity = |name: &str| ModelIdentity {
+        name: name.to_owned(),
+        architecture: graph.architecture(),
+        space: None,
+        encoding: None,
+    };
     Sweep {
-        models: names.iter().map(|name| SweepModel { identity: identity(name), graph: graph.clone(), source: Source::Graph }).collect(),
+        models: names
+            .iter()
+            .map(|name| SweepModel {
+                identity: identity(name),
+                graph: graph.clone(),
+                source: Source::Graph,
+            })
+            .collect(),
         backend: backend.to_owned(),
         options: RunOptions::default(),
         protocol: VisitProtocol::default(),
@@ -31,7 +49,12 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
 }
 
 /// Runs the sweep; `after` is called after each visit.
-fn run(sweep: &Sweep, done: &HashSet<(String, usize)>, interrupted: &AtomicBool, after: impl Fn(&str)) -> (Vec<ModelProfile>, Summary) {
+fn run(
+    sweep: &Sweep,
+    done: &HashSet<(String, usize)>,
+    interrupted: &AtomicBool,
+    after: impl Fn(&str),
+) -> (Vec<ModelProfile>, Summary) {
     let profiles = RefCell::new(Vec::new());
     let mut sink = |profile: &ModelProfile| {
         profiles.borrow_mut().push(profile.clone());
@@ -39,7 +62,9 @@ fn run(sweep: &Sweep, done: &HashSet<(String, usize)>, interrupted: &AtomicBool,
         Ok(())
     };
     let is_done = |model: &ModelIdentity, round: usize| done.contains(&(model.name.clone(), round));
-    let summary = sweep.run(Hooks { done: &is_done, sink: &mut sink, progress: &mut |_| {}, interrupted }).unwrap();
+    let summary = sweep
+        .run(Hooks { done: &is_done, sink: &mut sink, progress: &mut |_| {}, interrupted })
+        .unwrap();
     (profiles.into_inner(), summary)
 }
 
@@ -52,7 +77,10 @@ fn the_harness_measures_itself() {
     let (profiles, summary) = plain(&sweep("null", &["a", "b"]));
     assert_eq!((summary.measured, summary.failed.len(), summary.left), (2, 0, 0));
     for profile in &profiles {
-        assert_eq!((&profile.status, profile.origin, profile.round), (&Status::Ok, Origin::Measured, 0));
+        assert_eq!(
+            (&profile.status, profile.origin, profile.round),
+            (&Status::Ok, Origin::Measured, 0)
+        );
         assert_eq!(profile.environment.framework, "null");
         assert!(!profile.environment.device.is_empty());
         let protocol = &profile.protocol;
@@ -71,14 +99,25 @@ fn a_model_that_fails_is_a_row_with_its_reason_and_the_sweep_goes_on() {
     sweep.visit_timeout = Duration::from_secs(2);
     let (profiles, summary) = plain(&sweep);
     assert_eq!((summary.measured, summary.failed.len()), (3, 4));
-    let reason = |name: &str| match &profiles.iter().find(|p| p.model.name == name).unwrap().status {
+    let reason = |name: &str| match &profiles.iter().find(|p| p.model.name == name).unwrap().status
+    {
         Status::Failed(reason) => reason.clone(),
         Status::Ok => String::new(),
     };
-    for (name, part) in
-        [("good", ""), ("fine", ""), ("print", ""), ("crash", "about to crash"), ("panic", "what a model"), ("hang", "within 2 s"), ("refuse", "Col2Im")]
-    {
-        assert!(reason(name).contains(part) && reason(name).is_empty() == part.is_empty(), "{name}: {}", reason(name));
+    for (name, part) in [
+        ("good", ""),
+        ("fine", ""),
+        ("print", ""),
+        ("crash", "about to crash"),
+        ("panic", "what a model"),
+        ("hang", "within 2 s"),
+        ("refuse", "Col2Im"),
+    ] {
+        assert!(
+            reason(name).contains(part) && reason(name).is_empty() == part.is_empty(),
+            "{name}: {}",
+            reason(name)
+        );
     }
 }
 
@@ -111,7 +150,10 @@ fn an_interruption_gives_up_the_visit_under_way() {
         });
         run(&sweep, &HashSet::new(), &interrupted, |_| {}).1
     });
-    assert_eq!((summary.measured, summary.failed.len(), summary.left, summary.interrupted), (0, 0, 1, true));
+    assert_eq!(
+        (summary.measured, summary.failed.len(), summary.left, summary.interrupted),
+        (0, 0, 1, true)
+    );
 }
 
 #[test]
@@ -126,7 +168,12 @@ fn the_budget_is_kept() {
 #[test]
 fn unknown_backends_absent_cores_and_full_sinks_end_the_sweep() {
     let error = |sweep: &Sweep, sink: &mut dyn FnMut(&ModelProfile) -> Result<(), String>| {
-        let hooks = Hooks { done: &|_, _| false, sink, progress: &mut |_| {}, interrupted: &AtomicBool::new(false) };
+        let hooks = Hooks {
+            done: &|_, _| false,
+            sink,
+            progress: &mut |_| {},
+            interrupted: &AtomicBool::new(false),
+        };
         sweep.run(hooks).unwrap_err().to_string()
     };
     let unknown = error(&sweep("nope", &["a"]), &mut |_| Ok(()));
@@ -145,12 +192,22 @@ fn progress_counts_to_the_end() {
     let sweep = sweep("null", &["a", "b", "c"]);
     let seen = RefCell::new(Vec::new());
     let done = |model: &ModelIdentity, _: usize| model.name == "b";
-    let mut progress = |p: &vitempo_profiler::Progress<'_>| seen.borrow_mut().push((p.done, p.total, p.remaining.is_some()));
-    sweep.run(Hooks { done: &done, sink: &mut |_| Ok(()), progress: &mut progress, interrupted: &AtomicBool::new(false) }).unwrap();
+    let mut progress = |p: &vitempo_profiler::Progress<'_>| {
+        seen.borrow_mut().push((p.done, p.total, p.remaining.is_some()))
+    };
+    sweep
+        .run(Hooks {
+            done: &done,
+            sink: &mut |_| Ok(()),
+            progress: &mut progress,
+            interrupted: &AtomicBool::new(false),
+        })
+        .unwrap();
     assert_eq!(seen.into_inner(), [(1, 3, false), (2, 3, true), (3, 3, true)]);
 }
 
-/// A host that is gone closes the worker's stdin; the worker ends even while its engine hangs, and leaves no files.
+/// A host that is gone closes the worker's stdin; the worker ends even while its engine hangs, and
+/// leaves no files.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_worker_ends_with_its_host_and_leaves_nothing() {
@@ -174,11 +231,13 @@ fn a_worker_ends_with_its_host_and_leaves_nothing() {
         graph: reference::graph().unwrap(),
         source: Source::Graph,
     };
-    let line = serde_json::to_string(&vitempo_profiler::worker::Request::Visit(Box::new(request))).unwrap();
+    let line = serde_json::to_string(&vitempo_profiler::worker::Request::Visit(Box::new(request)))
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     writeln!(stdin, "{line}").unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    let signalled = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    let signalled =
+        std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(signalled.is_ok() && child.try_wait().unwrap().is_none());
     drop(stdin);
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Torch really makes the calls its lowering foretells, and computes what ONNX Runtime computes. On the models that ship with the project, and on those
-//! under `VITEMPO_ZOO` where that is set.
+//! Torch really makes the calls its lowering foretells, and computes what ONNX Runtime computes. On
+//! the models that ship with the project, and on those under `VITEMPO_ZOO` where that is set.
 
 #![cfg(all(feature = "torch", feature = "onnxruntime"))]
 #![allow(clippy::unwrap_used)]
@@ -13,7 +13,8 @@ use vitempo_profiler::{Backend, Model, ModelSource, OutputValues, RunOptions, ba
 fn models() -> Vec<PathBuf> {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models");
     let folder = std::env::var_os("VITEMPO_ZOO").map_or(shipped, PathBuf::from);
-    let mut found: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().is_some_and(|e| e == "onnx"));
     found.sort();
     assert!(!found.is_empty(), "no models in {}", folder.display());
@@ -22,7 +23,11 @@ fn models() -> Vec<PathBuf> {
 
 fn model(path: &Path) -> Model {
     let graph = onnx::read_file(path, &onnx::ReadOptions::default()).unwrap();
-    Model { name: path.file_stem().unwrap().to_string_lossy().into_owned(), graph, source: ModelSource::Bytes(onnx::materialize(path, 0).unwrap()) }
+    Model {
+        name: path.file_stem().unwrap().to_string_lossy().into_owned(),
+        graph,
+        source: ModelSource::Bytes(onnx::materialize(path, 0).unwrap()),
+    }
 }
 
 fn available(backend: &dyn Backend) -> bool {
@@ -32,7 +37,13 @@ fn available(backend: &dyn Backend) -> bool {
 /// Calls torch made that were not foretold, and calls foretold that it did not make.
 fn differences(model: &Model, options: &RunOptions, executed: Vec<OpSpec>) -> Vec<String> {
     let format = options.memory_format.unwrap_or_default();
-    let mut foretold: Vec<OpSpec> = lowering::torch::program(&model.graph, options.precision, format).unwrap().nodes().iter().map(|n| n.op.clone()).collect();
+    let mut foretold: Vec<OpSpec> =
+        lowering::torch::program(&model.graph, options.precision, format)
+            .unwrap()
+            .nodes()
+            .iter()
+            .map(|n| n.op.clone())
+            .collect();
     let mut differences = Vec::new();
     for op in executed {
         match foretold.iter().position(|f| *f == op) {
@@ -66,11 +77,18 @@ fn calls_are_foretold_and_outputs_agree() {
     let compare = available(reference.as_ref());
     for path in models() {
         let model = model(&path);
-        let expected = if compare { reference.load(&model, &RunOptions::default()).ok().and_then(|mut s| s.outputs().ok()) } else { None };
-        for (precision, format) in
-            [(Precision::F32, MemoryFormat::ChannelsFirst), (Precision::F32, MemoryFormat::ChannelsLast), (Precision::Bf16, MemoryFormat::ChannelsLast)]
-        {
-            let options = RunOptions { precision, memory_format: Some(format), ..RunOptions::default() };
+        let expected = if compare {
+            reference.load(&model, &RunOptions::default()).ok().and_then(|mut s| s.outputs().ok())
+        } else {
+            None
+        };
+        for (precision, format) in [
+            (Precision::F32, MemoryFormat::ChannelsFirst),
+            (Precision::F32, MemoryFormat::ChannelsLast),
+            (Precision::Bf16, MemoryFormat::ChannelsLast),
+        ] {
+            let options =
+                RunOptions { precision, memory_format: Some(format), ..RunOptions::default() };
             let case = format!("{} {precision} {format}", model.name);
             let mut session = match torch.load(&model, &options) {
                 Ok(session) => session,
@@ -82,11 +100,22 @@ fn calls_are_foretold_and_outputs_agree() {
             };
             let rows = session.profile(0, 1).unwrap().operators;
             let count = rows.len();
-            let wrong = differences(&model, &options, rows.into_iter().map(|r| r.op.as_ref().clone()).collect());
+            let wrong = differences(
+                &model,
+                &options,
+                rows.into_iter().map(|r| r.op.as_ref().clone()).collect(),
+            );
             let apart = expected.as_ref().map(|e| distance(e, &session.outputs().unwrap()));
-            eprintln!("{case}: {count} calls, {} not as foretold, outputs {apart:?} apart {}", wrong.len(), wrong.join("\n  "));
+            eprintln!(
+                "{case}: {count} calls, {} not as foretold, outputs {apart:?} apart {}",
+                wrong.len(),
+                wrong.join("\n  ")
+            );
             let tolerance = if precision == Precision::F32 { 1e-3 } else { 0.1 };
-            assert!(!strict || (wrong.is_empty() && apart.is_none_or(|a| a <= tolerance)), "{case}: {wrong:#?}");
+            assert!(
+                !strict || (wrong.is_empty() && apart.is_none_or(|a| a <= tolerance)),
+                "{case}: {wrong:#?}"
+            );
         }
     }
 }
@@ -99,7 +128,9 @@ fn what_is_not_there_is_refused() {
         return;
     }
     let model = model(&models()[0]);
-    let load = |options: RunOptions| torch.load(&model, &options).err().map(|e| e.to_string()).unwrap_or_default();
+    let load = |options: RunOptions| {
+        torch.load(&model, &options).err().map(|e| e.to_string()).unwrap_or_default()
+    };
     let half = load(RunOptions { precision: Precision::F16, ..RunOptions::default() });
     assert!(half.contains("precision f16") && half.contains("bf16"), "{half}");
     if !torch.absent_devices(&RunOptions::default()).is_empty() {

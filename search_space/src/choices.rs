@@ -1,4 +1,5 @@
-//! [`Choices`]: the values a number of a search space may take, written in TOML as a list or as a range with both ends included.
+//! [`Choices`]: the values a number of a search space may take, written in TOML as a list or as a
+//! range with both ends included.
 
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
@@ -19,8 +20,12 @@ impl Choices {
         values.sort_unstable();
         match values.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(format!("{} is listed twice", pair[0])),
-            None if values.is_empty() => Err("the list of values is empty; give at least one".to_owned()),
-            None if values.len() > MOST => Err(format!("{} values are more than {MOST}", values.len())),
+            None if values.is_empty() => {
+                Err("the list of values is empty; give at least one".to_owned())
+            }
+            None if values.len() > MOST => {
+                Err(format!("{} values are more than {MOST}", values.len()))
+            }
             None => Ok(Self(values)),
         }
     }
@@ -34,7 +39,9 @@ impl Choices {
             return Err(format!("the range is empty: min {min} is above max {max}"));
         }
         if (max - min) / step >= MOST as u32 {
-            return Err(format!("a range from {min} to {max} in steps of {step} has more than {MOST} values"));
+            return Err(format!(
+                "a range from {min} to {max} in steps of {step} has more than {MOST} values"
+            ));
         }
         Self::new((min..=max).step_by(step as usize).collect())
     }
@@ -109,7 +116,9 @@ mod tests {
         for (text, expected) in cases {
             match (toml::from_str::<Holder>(text), expected) {
                 (Ok(holder), Ok(values)) => assert_eq!(holder.x.values(), values, "{text}"),
-                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (Err(error), Err(part)) => {
+                    assert!(error.to_string().contains(part), "{text}: {error}")
+                }
                 (got, _) => panic!("{text}: {got:?}"),
             }
         }

@@ -1,4 +1,5 @@
-//! An architecture as compact text and back: `hv1-288x224-k2-s48k5e4m3bg-a112h4r1m6ls-...`, fit for file names.
+//! An architecture as compact text and back: `hv1-288x224-k2-s48k5e4m3bg-a112h4r1m6ls-...`, fit for
+//! file names.
 //!
 //! ```text
 //! hv1       hybrid vision transformer, version 1 of this encoding
@@ -32,8 +33,12 @@ impl Architecture {
         push(&mut text, "-k", self.merged_stages.into());
         for stage in self.stages.iter() {
             let (first, second) = match stage.token_mixer {
-                TokenMixer::SepConv { kernel, expansion } => (("-s", "k", kernel), ("e", expansion)),
-                TokenMixer::Attention { heads, reduction } => (("-a", "h", heads), ("r", reduction)),
+                TokenMixer::SepConv { kernel, expansion } => {
+                    (("-s", "k", kernel), ("e", expansion))
+                }
+                TokenMixer::Attention { heads, reduction } => {
+                    (("-a", "h", heads), ("r", reduction))
+                }
             };
             push(&mut text, first.0, stage.channels.into());
             push(&mut text, first.1, first.2.into());
@@ -49,7 +54,8 @@ impl Architecture {
     }
 }
 
-/// Appends `prefix` and a number; several times faster than formatting, and a search encodes millions.
+/// Appends `prefix` and a number; several times faster than formatting, and a search encodes
+/// millions.
 fn push(text: &mut String, prefix: &str, number: u32) {
     let (mut digits, mut first, mut rest) = ([0; 10], 10, number);
     while rest > 0 || first == 10 {
@@ -65,7 +71,8 @@ impl Space {
     /// The architecture of this space that `text` stands for.
     ///
     /// # Errors
-    /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when it reads but is not in this space.
+    /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when
+    /// it reads but is not in this space.
     pub fn decode(&self, text: &str) -> Result<Architecture, SpaceError> {
         let mut cursor = Cursor { text: text.as_bytes(), at: 0, plain: true };
         let mut architecture = cursor.architecture().map_err(|wrong| cursor.fault(wrong, text))?;
@@ -75,7 +82,11 @@ impl Space {
             return Err(fault(text, text, format!("write `{}`", architecture.encode())));
         }
         // Whether is asked by the million, why only of what is outside.
-        if self.includes(&architecture) { Ok(architecture) } else { self.contains(&architecture).map(|()| architecture) }
+        if self.includes(&architecture) {
+            Ok(architecture)
+        } else {
+            self.contains(&architecture).map(|()| architecture)
+        }
     }
 }
 
@@ -134,7 +145,8 @@ impl Cursor<'_> {
     }
 
     fn stage(&mut self) -> Result<Stage, Wrong> {
-        let sep_conv = self.letter(b's', b'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
+        let sep_conv =
+            self.letter(b's', b'a', "a stage begins with `s` (sep_conv) or `a` (attention)")?;
         let channels = self.number("")?;
         let (first, second) = if sep_conv { ("k", "e") } else { ("h", "r") };
         let (first, second) = (self.number(first)?, self.number(second)?);
@@ -195,26 +207,40 @@ impl Cursor<'_> {
 
     /// One of two letters: whether it is the first.
     fn letter(&mut self, yes: u8, no: u8, expected: &'static str) -> Result<bool, Wrong> {
-        let letter = self.peek().filter(|letter| *letter == yes || *letter == no).ok_or(Wrong::Letter(expected))?;
+        let letter = self
+            .peek()
+            .filter(|letter| *letter == yes || *letter == no)
+            .ok_or(Wrong::Letter(expected))?;
         self.at += 1;
         Ok(letter == yes)
     }
 
     /// In words, with the part between two `-` in which it is wrong.
     fn fault(&self, wrong: Wrong, text: &str) -> SpaceError {
-        let between = |from: usize, to: usize| String::from_utf8_lossy(self.text.get(from..to).unwrap_or_default());
-        let start = self.text[..self.at].iter().rposition(|byte| *byte == b'-').map_or(0, |dash| dash + 1);
-        let end = self.text[start..].iter().position(|byte| *byte == b'-').map_or(self.text.len(), |length| start + length);
+        let between = |from: usize, to: usize| {
+            String::from_utf8_lossy(self.text.get(from..to).unwrap_or_default())
+        };
+        let start =
+            self.text[..self.at].iter().rposition(|byte| *byte == b'-').map_or(0, |dash| dash + 1);
+        let end = self.text[start..]
+            .iter()
+            .position(|byte| *byte == b'-')
+            .map_or(self.text.len(), |length| start + length);
         let part = between(start, end);
         let reason = match wrong {
             Wrong::Prefix => format!("it must begin with `{PREFIX}-`"),
             Wrong::Part(what) => format!("{what} is missing"),
             Wrong::Number("") => "a number is missing".to_owned(),
             Wrong::Number(prefix) => format!("`{prefix}` and a number are missing"),
-            Wrong::Large(prefix, digits) => format!("`{}` is no number that fits", shorten(&between(self.at - digits - prefix.len(), self.at))),
+            Wrong::Large(prefix, digits) => format!(
+                "`{}` is no number that fits",
+                shorten(&between(self.at - digits - prefix.len(), self.at))
+            ),
             Wrong::Letter(expected) => expected.to_owned(),
             Wrong::End => format!("`{}` is too much", shorten(&between(self.at, end))),
-            Wrong::Stages => format!("there are more than {} stages", crate::hybrid_vit::MAX_STAGES),
+            Wrong::Stages => {
+                format!("there are more than {} stages", crate::hybrid_vit::MAX_STAGES)
+            }
         };
         let whole = matches!(wrong, Wrong::Prefix | Wrong::Part(_));
         fault(text, if whole { text } else { &part }, reason)

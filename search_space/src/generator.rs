@@ -1,7 +1,8 @@
 //! [`Generator`]: the random numbers of this crate.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014). It is our own so that the same seed
-//! gives the same architectures whatever version of whatever library is built with.
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+//! It is our own so that the same seed gives the same architectures whatever version of whatever
+//! library is built with.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -30,7 +31,8 @@ impl Generator {
         mix(self.state)
     }
 
-    /// Uniform over `0..bound`, without bias (Lemire, "Fast random integer generation in an interval", 2019); 0 when `bound` is 0.
+    /// Uniform over `0..bound`, without bias (Lemire, "Fast random integer generation in an
+    /// interval", 2019); 0 when `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.bits()) * u128::from(bound);
         if (product as u64) < bound {
@@ -66,7 +68,12 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_published_algorithm() {
         let mut generator = Generator::new(1_234_567);
-        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423, 4_593_380_528_125_082_431];
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+        ];
         for number in expected {
             assert_eq!(generator.bits(), number);
         }
@@ -89,7 +96,8 @@ mod tests {
 
     #[test]
     fn streams_differ() {
-        let first: std::collections::HashSet<u64> = (0..10_000).map(|i| Generator::stream(7, i).bits()).collect();
+        let first: std::collections::HashSet<u64> =
+            (0..10_000).map(|i| Generator::stream(7, i).bits()).collect();
         assert_eq!(first.len(), 10_000);
         assert_ne!(Generator::stream(7, 0), Generator::stream(8, 0));
     }

@@ -1,4 +1,5 @@
-//! Search spaces of vision transformers as data: what may be sampled, sampling, encodings, and the operator graph of what was sampled.
+//! Search spaces of vision transformers as data: what may be sampled, sampling, encodings, and the
+//! operator graph of what was sampled.
 //!
 //! | question | where |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | which operators does it run? | [`Architecture::to_graph`] |
 //! | which operators do vision models run that a space may lack? | [`operators::sample`] |
 //!
-//! Sampling is a function of the space and the seed alone: the generator is [`Generator`], whose numbers are part of this crate's contract.
+//! Sampling is a function of the space and the seed alone: the generator is [`Generator`], whose
+//! numbers are part of this crate's contract.
 
 mod choices;
 mod encoding;

@@ -1,7 +1,7 @@
 //! Sampling: distinct architectures, a function of the space, the seed and the position alone.
 //!
-//! Position i draws from its own stream of the seed, again and again until the architecture is none of positions 0 to i - 1; so more samples
-//! of the same seed begin with the same ones.
+//! Position i draws from its own stream of the seed, again and again until the architecture is none
+//! of positions 0 to i - 1; so more samples of the same seed begin with the same ones.
 
 use crate::{Architecture, Generator, Space, SpaceError};
 use std::collections::HashSet;
@@ -22,7 +22,8 @@ impl Space {
     /// `count` distinct architectures. The i-th is the same whatever the count.
     ///
     /// # Errors
-    /// [`SpaceError::TooSmall`] when the space has fewer; [`SpaceError::Exhausted`] when it has hardly more and the rest is not found.
+    /// [`SpaceError::TooSmall`] when the space has fewer; [`SpaceError::Exhausted`] when it has
+    /// hardly more and the rest is not found.
     pub fn sample_many(&self, count: usize, seed: u64) -> Result<Vec<Architecture>, SpaceError> {
         let size = self.size();
         if (count as u128) > size {
@@ -32,10 +33,19 @@ impl Space {
         let mut samples = Vec::with_capacity(count.min(RESERVED));
         for index in 0..count {
             let mut stream = Generator::stream(seed, index as u64);
-            let fresh = (0..PATIENCE).map(|_| self.draw(&mut stream)).find(|architecture| seen.insert(*architecture));
+            let fresh = (0..PATIENCE)
+                .map(|_| self.draw(&mut stream))
+                .find(|architecture| seen.insert(*architecture));
             match fresh {
                 Some(architecture) => samples.push(architecture),
-                None => return Err(SpaceError::Exhausted { space: self.name().to_owned(), size, found: index, asked: count }),
+                None => {
+                    return Err(SpaceError::Exhausted {
+                        space: self.name().to_owned(),
+                        size,
+                        found: index,
+                        asked: count,
+                    });
+                }
             }
         }
         Ok(samples)

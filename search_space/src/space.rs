@@ -32,7 +32,10 @@ impl Space {
     pub fn named(name: &str) -> Result<Self, SpaceError> {
         match Self::toml(name) {
             Some(text) => Self::parse(name, text),
-            None => Err(SpaceError::UnknownName { name: name.to_owned(), known: Self::names().collect::<Vec<_>>().join(", ") }),
+            None => Err(SpaceError::UnknownName {
+                name: name.to_owned(),
+                known: Self::names().collect::<Vec<_>>().join(", "),
+            }),
         }
     }
 
@@ -42,18 +45,27 @@ impl Space {
     /// [`SpaceError`] naming file, key and what is allowed.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SpaceError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|source| SpaceError::Io { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| SpaceError::Io { path: path.to_owned(), source })?;
         Self::parse(&path.display().to_string(), &text)
     }
 
-    /// What a command line gives: the name of a space that comes with the crate, or else the path of a TOML file.
+    /// What a command line gives: the name of a space that comes with the crate, or else the path
+    /// of a TOML file.
     ///
     /// # Errors
-    /// As [`Space::named`] when it looks like a name, as [`Space::load`] when it looks like a path (has a separator or ends in `.toml`) or is a file.
+    /// As [`Space::named`] when it looks like a name, as [`Space::load`] when it looks like a path
+    /// (has a separator or ends in `.toml`) or is a file.
     pub fn find(name_or_path: &str) -> Result<Self, SpaceError> {
         let path = Path::new(name_or_path);
-        let is_path = path.components().count() > 1 || path.extension().is_some_and(|e| e == "toml") || path.is_file();
-        if Self::toml(name_or_path).is_none() && is_path { Self::load(path) } else { Self::named(name_or_path) }
+        let is_path = path.components().count() > 1
+            || path.extension().is_some_and(|e| e == "toml")
+            || path.is_file();
+        if Self::toml(name_or_path).is_none() && is_path {
+            Self::load(path)
+        } else {
+            Self::named(name_or_path)
+        }
     }
 
     /// A space from the text of a TOML file; errors call it `file`.
@@ -81,12 +93,17 @@ impl Space {
         self.family.draw(generator)
     }
 
-    /// An architecture of this space that differs from `parent` in one respect where that is possible (another stage's channels may be in the way,
-    /// then in more); `parent` again only where the space has no other.
+    /// An architecture of this space that differs from `parent` in one respect where that is
+    /// possible (another stage's channels may be in the way, then in more); `parent` again only
+    /// where the space has no other.
     ///
     /// # Errors
     /// [`SpaceError::Outside`] when `parent` is not in this space.
-    pub fn mutate(&self, parent: &Architecture, generator: &mut Generator) -> Result<Architecture, SpaceError> {
+    pub fn mutate(
+        &self,
+        parent: &Architecture,
+        generator: &mut Generator,
+    ) -> Result<Architecture, SpaceError> {
         self.contains(parent)?;
         Ok(self.family.mutate(parent, generator))
     }
@@ -98,7 +115,12 @@ impl Space {
     pub fn contains(&self, architecture: &Architecture) -> Result<(), SpaceError> {
         match self.family.fault::<Fault>(architecture) {
             None => Ok(()),
-            Some(f) => Err(SpaceError::Outside { space: self.name().to_owned(), what: f.what, value: f.value, allowed: f.allowed }),
+            Some(f) => Err(SpaceError::Outside {
+                space: self.name().to_owned(),
+                what: f.what,
+                value: f.value,
+                allowed: f.allowed,
+            }),
         }
     }
 

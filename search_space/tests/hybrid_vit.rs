@@ -1,4 +1,5 @@
-//! What the hybrid ViT space promises, over many samples: values in range, rising channels, encodings that round-trip, graphs with the shapes it says.
+//! What the hybrid ViT space promises, over many samples: values in range, rising channels,
+//! encodings that round-trip, graphs with the shapes it says.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -27,24 +28,45 @@ fn space() -> Space {
 fn assert_as_in_the_paper(a: &Architecture) {
     let first = usize::from(a.merged_stages);
     assert!((2..=4).contains(&first) && a.stages.len() == 7 - first, "{a}");
-    assert!([224, 256, 288, 384].contains(&a.height) && [224, 256, 288, 384].contains(&a.width), "{a}");
+    assert!(
+        [224, 256, 288, 384].contains(&a.height) && [224, 256, 288, 384].contains(&a.width),
+        "{a}"
+    );
     assert!(a.stages.windows(2).all(|pair| pair[0].channels < pair[1].channels), "{a}");
-    for (stage, (channels, ratios, expansions, reductions)) in a.stages.iter().zip(&PAPER[first - 1..]) {
-        assert!((channels[0]..=channels[1]).contains(&stage.channels) && stage.channels % 8 == 0, "{a}");
+    for (stage, (channels, ratios, expansions, reductions)) in
+        a.stages.iter().zip(&PAPER[first - 1..])
+    {
+        assert!(
+            (channels[0]..=channels[1]).contains(&stage.channels) && stage.channels % 8 == 0,
+            "{a}"
+        );
         assert!((ratios[0]..=ratios[1]).contains(&stage.mlp_ratio) && stage.depth == 1, "{a}");
         match stage.token_mixer {
-            TokenMixer::SepConv { kernel, expansion } => assert!([1, 3, 5, 7].contains(&kernel) && (1..=*expansions).contains(&expansion), "{a}"),
+            TokenMixer::SepConv { kernel, expansion } => assert!(
+                [1, 3, 5, 7].contains(&kernel) && (1..=*expansions).contains(&expansion),
+                "{a}"
+            ),
             TokenMixer::Attention { heads, reduction } => {
-                assert!((1..=12).contains(&heads) && stage.channels % u16::from(heads) == 0 && reductions.contains(&reduction), "{a}");
+                assert!(
+                    (1..=12).contains(&heads)
+                        && stage.channels % u16::from(heads) == 0
+                        && reductions.contains(&reduction),
+                    "{a}"
+                );
                 assert!(heads == 1 || stage.channels / u16::from(heads) >= 16, "{a}");
             }
         }
     }
-    assert_eq!(a.resolution(a.stages.len() - 1), (usize::from(a.height) / 64, usize::from(a.width) / 64), "{a}");
+    assert_eq!(
+        a.resolution(a.stages.len() - 1),
+        (usize::from(a.height) / 64, usize::from(a.width) / 64),
+        "{a}"
+    );
 }
 
 fn shape_of<'a>(graph: &'a Graph, node: &str) -> &'a [usize] {
-    let node = graph.nodes().iter().find(|n| n.name == node).unwrap_or_else(|| panic!("no node {node}"));
+    let node =
+        graph.nodes().iter().find(|n| n.name == node).unwrap_or_else(|| panic!("no node {node}"));
     &node.op.outputs[0].shape
 }
 
@@ -52,7 +74,8 @@ fn assert_graph_as_promised(a: &Architecture) {
     let graph = a.to_graph().unwrap();
     assert_eq!(graph.name(), a.encode());
     assert_eq!(graph.unsupported().count(), 0);
-    let output: Vec<&TensorSpec> = graph.outputs().iter().map(|&v| graph.value(v).tensor.as_ref().unwrap()).collect();
+    let output: Vec<&TensorSpec> =
+        graph.outputs().iter().map(|&v| graph.value(v).tensor.as_ref().unwrap()).collect();
     assert_eq!(output, [&TensorSpec::f32([1, 1000])]);
     let names: HashSet<&str> = graph.values().iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names.len(), graph.values().len(), "names of values repeat");
@@ -60,7 +83,11 @@ fn assert_graph_as_promised(a: &Architecture) {
         let (height, width) = a.resolution(i);
         let channels = usize::from(stage.channels);
         let name = format!("stages.{}", usize::from(a.merged_stages) + i);
-        assert_eq!(shape_of(&graph, &format!("{name}.patch_embed")), [1, channels, height, width], "{a}");
+        assert_eq!(
+            shape_of(&graph, &format!("{name}.patch_embed")),
+            [1, channels, height, width],
+            "{a}"
+        );
         let features = shape_of(&graph, &format!("{name}.blocks.0.residual2"));
         match stage.token_mixer {
             TokenMixer::SepConv { .. } => assert_eq!(features, [1, channels, height, width], "{a}"),
@@ -72,7 +99,11 @@ fn assert_graph_as_promised(a: &Architecture) {
             }
         }
     }
-    assert_eq!(graph.kinds().get(OpKind::Softmax.name()).copied().unwrap_or(0), attention_blocks(a), "{a}");
+    assert_eq!(
+        graph.kinds().get(OpKind::Softmax.name()).copied().unwrap_or(0),
+        attention_blocks(a),
+        "{a}"
+    );
     assert!(Work::of_graph(&graph).macs > 1_000_000, "{a}");
 }
 
@@ -160,15 +191,34 @@ fn a_thousand_samples_are_distinct_in_range_and_the_same_again() {
 #[test]
 fn every_value_of_the_paper_is_sampled() {
     let samples = space().sample_many(4000, 1).unwrap();
-    let seen = |what: fn(&Architecture) -> Vec<String>| samples.iter().flat_map(what).collect::<HashSet<_>>().len();
+    let seen = |what: fn(&Architecture) -> Vec<String>| {
+        samples.iter().flat_map(what).collect::<HashSet<_>>().len()
+    };
     assert_eq!(seen(|a| vec![format!("{}x{}", a.height, a.width)]), 16);
     assert_eq!(seen(|a| vec![a.merged_stages.to_string()]), 3);
-    assert_eq!(seen(|a| a.stages.iter().enumerate().map(|(i, s)| format!("{} {}", stage_number(a, i), s.mlp_ratio)).collect()), 9 + 9 + 4 + 4 + 2);
-    let mixers: HashSet<(usize, TokenMixer)> =
-        samples.iter().flat_map(|a| a.stages.iter().enumerate().map(move |(i, s)| (stage_number(a, i), s.token_mixer))).collect();
+    assert_eq!(
+        seen(|a| a
+            .stages
+            .iter()
+            .enumerate()
+            .map(|(i, s)| format!("{} {}", stage_number(a, i), s.mlp_ratio))
+            .collect()),
+        9 + 9 + 4 + 4 + 2
+    );
+    let mixers: HashSet<(usize, TokenMixer)> = samples
+        .iter()
+        .flat_map(|a| {
+            a.stages.iter().enumerate().map(move |(i, s)| (stage_number(a, i), s.token_mixer))
+        })
+        .collect();
     let sep_convs = mixers.iter().filter(|(_, m)| matches!(m, TokenMixer::SepConv { .. })).count();
     assert_eq!(sep_convs, 4 * (8 + 8 + 8 + 4 + 2));
-    let heads: HashSet<u8> = mixers.iter().filter_map(|(_, m)| if let TokenMixer::Attention { heads, .. } = m { Some(*heads) } else { None }).collect();
+    let heads: HashSet<u8> = mixers
+        .iter()
+        .filter_map(
+            |(_, m)| if let TokenMixer::Attention { heads, .. } = m { Some(*heads) } else { None },
+        )
+        .collect();
     assert!(heads.contains(&1) && heads.contains(&12) && heads.len() >= 10, "{heads:?}");
 }
 
@@ -181,9 +231,14 @@ fn halves_of_choices_are_even() {
     let samples = space().sample_many(2000, 5).unwrap();
     let stages: Vec<_> = samples.iter().flat_map(|a| a.stages.to_vec()).collect();
     let share = |n: usize| n as f64 / stages.len() as f64;
-    let attention = share(stages.iter().filter(|s| matches!(s.token_mixer, TokenMixer::Attention { .. })).count());
+    let attention = share(
+        stages.iter().filter(|s| matches!(s.token_mixer, TokenMixer::Attention { .. })).count(),
+    );
     let batch_norm = share(stages.iter().filter(|s| s.norm == Norm::BatchNorm).count());
-    assert!((0.47..0.53).contains(&attention) && (0.47..0.53).contains(&batch_norm), "{attention} {batch_norm}");
+    assert!(
+        (0.47..0.53).contains(&attention) && (0.47..0.53).contains(&batch_norm),
+        "{attention} {batch_norm}"
+    );
 }
 
 #[test]

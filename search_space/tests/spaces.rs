@@ -40,33 +40,82 @@ reductions = [1]
 #[test]
 fn mistakes_are_named_with_what_is_allowed() {
     let cases = [
-        (changed("family = \"hybrid-vit\"", "family = \"cnn\""), &["`family` is `cnn`", "`hybrid-vit`"][..]),
+        (
+            changed("family = \"hybrid-vit\"", "family = \"cnn\""),
+            &["`family` is `cnn`", "`hybrid-vit`"][..],
+        ),
         (changed("name = \"hybrid-vit\"", "name = \"a b/c\""), &["`name` is `a b/c`", "letters"]),
         (changed("classes = 1000", "classes = 0"), &["`classes` is 0", "1 to 1000000"]),
         (changed("classes = 1000", "clases = 1000"), &["unknown field `clases`", "`classes`"]),
         (changed("classes = 1000", "classes = 1e3"), &["invalid type", "u32"]),
-        (changed("merged_stages = { min = 2, max = 4 }", "merged_stages = [0]"), &["`merged_stages` has 0", "1 to 6"]),
-        (changed("merged_stages = { min = 2, max = 4 }", "merged_stages = { min = 4, max = 2 }"), &["min 4 is above max 2"]),
-        (changed("heights = [224, 256, 288, 384]", "heights = [32]"), &["`input.heights` has 32", "64 to"]),
+        (
+            changed("merged_stages = { min = 2, max = 4 }", "merged_stages = [0]"),
+            &["`merged_stages` has 0", "1 to 6"],
+        ),
+        (
+            changed("merged_stages = { min = 2, max = 4 }", "merged_stages = { min = 4, max = 2 }"),
+            &["min 4 is above max 2"],
+        ),
+        (
+            changed("heights = [224, 256, 288, 384]", "heights = [32]"),
+            &["`input.heights` has 32", "64 to"],
+        ),
         (changed("widths = [224, 256, 288, 384]", "widths = []"), &["empty"]),
         (changed("channels = 3\n", "channels = 0\n"), &["`input.channels` is 0"]),
-        (changed("channels = { min = 32, max = 80, step = 8 }", "channels = [0]"), &["`channels` of [[stages]] number `2` has 0", "1 to 16384"]),
-        (changed("channels = { min = 192, max = 384, step = 8 }", "channels = [2000]"), &["`channels` cannot rise", "starting with stage 2"]),
-        (changed("token_mixers = [\"sep_conv\", \"attention\"]", "token_mixers = []"), &["`token_mixers` of [[stages]] number `1` is empty", "sep_conv"]),
-        (changed("token_mixers = [\"sep_conv\", \"attention\"]", "token_mixers = [\"conv\"]"), &["unknown variant `conv`", "`attention`"]),
-        (changed("norms = [\"batch_norm\", \"layer_norm\"]", "norms = [\"layer_norm\", \"layer_norm\"]"), &["lists a value twice"]),
-        (changed("kernels = [1, 3, 5, 7]", "kernels = [2]"), &["`kernels` of [[stages]] number `1` has 2", "odd numbers"]),
-        (changed("expansions = { min = 1, max = 8 }", "expansions = { min = 0, max = 8 }"), &["`expansions` of [[stages]] number `1` has 0"]),
-        (changed("heads = { max = 12, min_channels = 16 }", "heads = { max = 0 }"), &["`heads` of [[stages]] number `1` has 0"]),
-        (changed("heads = { max = 12, min_channels = 16 }", "heads = { maximum = 3 }"), &["unknown field `maximum`", "`min_channels`"]),
-        (changed("reductions = [2, 4, 8, 16]", "reductions = [500]"), &["`reductions` of [[stages]] number `1` has 500", "1 to 112"]),
+        (
+            changed("channels = { min = 32, max = 80, step = 8 }", "channels = [0]"),
+            &["`channels` of [[stages]] number `2` has 0", "1 to 16384"],
+        ),
+        (
+            changed("channels = { min = 192, max = 384, step = 8 }", "channels = [2000]"),
+            &["`channels` cannot rise", "starting with stage 2"],
+        ),
+        (
+            changed("token_mixers = [\"sep_conv\", \"attention\"]", "token_mixers = []"),
+            &["`token_mixers` of [[stages]] number `1` is empty", "sep_conv"],
+        ),
+        (
+            changed("token_mixers = [\"sep_conv\", \"attention\"]", "token_mixers = [\"conv\"]"),
+            &["unknown variant `conv`", "`attention`"],
+        ),
+        (
+            changed(
+                "norms = [\"batch_norm\", \"layer_norm\"]",
+                "norms = [\"layer_norm\", \"layer_norm\"]",
+            ),
+            &["lists a value twice"],
+        ),
+        (
+            changed("kernels = [1, 3, 5, 7]", "kernels = [2]"),
+            &["`kernels` of [[stages]] number `1` has 2", "odd numbers"],
+        ),
+        (
+            changed("expansions = { min = 1, max = 8 }", "expansions = { min = 0, max = 8 }"),
+            &["`expansions` of [[stages]] number `1` has 0"],
+        ),
+        (
+            changed("heads = { max = 12, min_channels = 16 }", "heads = { max = 0 }"),
+            &["`heads` of [[stages]] number `1` has 0"],
+        ),
+        (
+            changed("heads = { max = 12, min_channels = 16 }", "heads = { maximum = 3 }"),
+            &["unknown field `maximum`", "`min_channels`"],
+        ),
+        (
+            changed("reductions = [2, 4, 8, 16]", "reductions = [500]"),
+            &["`reductions` of [[stages]] number `1` has 500", "1 to 112"],
+        ),
         (changed("[[stages]]", "[[stage]]"), &["unknown field `stage`"]),
         (original().split("[[stages]]").next().unwrap().to_owned(), &["missing field `stages`"]),
-        (original().to_owned() + &original()[original().find("[[stages]]").unwrap()..], &["`stages` has 12 entries", "1 to 8"]),
+        (
+            original().to_owned() + &original()[original().find("[[stages]]").unwrap()..],
+            &["`stages` has 12 entries", "1 to 8"],
+        ),
         ("not = toml = at all".to_owned(), &["line 1"]),
     ];
     for (text, parts) in cases {
-        let message = Space::parse("mine.toml", &text).map_or_else(|e| e.to_string(), |_| format!("accepted: {text}"));
+        let message = Space::parse("mine.toml", &text)
+            .map_or_else(|e| e.to_string(), |_| format!("accepted: {text}"));
         for part in parts.iter().chain(&["mine.toml"]) {
             assert!(message.contains(part), "no `{part}` in: {message}");
         }
@@ -85,7 +134,10 @@ fn spaces_are_found_by_name_or_path() {
     assert_eq!(Space::find(path.to_str().unwrap()).unwrap().name(), "tiny");
     assert_eq!(Space::load(&path).unwrap().name(), "tiny");
     let unknown = Space::find("hybrid-vitt").unwrap_err().to_string();
-    assert!(unknown.contains("hybrid-vitt") && unknown.contains("there are: hybrid-vit"), "{unknown}");
+    assert!(
+        unknown.contains("hybrid-vitt") && unknown.contains("there are: hybrid-vit"),
+        "{unknown}"
+    );
     assert!(matches!(Space::find("absent.toml"), Err(SpaceError::Io { .. })));
     assert!(matches!(Space::load(folder.path()), Err(SpaceError::Io { .. })));
 }
@@ -124,7 +176,10 @@ fn what_is_not_in_the_space_is_named() {
     let good = "hv1-288x224-k4-s192k5e4m3bg-a256h4r1m1ls-s384k3e2m2lg";
     let architecture = space.decode(good).unwrap();
     assert_eq!(architecture.encode(), good);
-    assert!(space.decode("hv1-288x224-k3-s184k5e4m3bg-a280h2r1m4lg-s384k7e2m1bs-a848h8r1m2lg").is_ok(), "the example of docs/search-space.md");
+    assert!(
+        space.decode("hv1-288x224-k3-s184k5e4m3bg-a280h2r1m4lg-s384k7e2m1bs-a848h8r1m2lg").is_ok(),
+        "the example of docs/search-space.md"
+    );
     let cases = [
         ("", "must begin with `hv1-`"),
         ("hv2-288x224-k4", "must begin with `hv1-`"),
@@ -137,19 +192,46 @@ fn what_is_not_in_the_space_is_named() {
         ("hv1-100x224-k4", "height is 100; allowed: 224, 256, 288, 384"),
         ("hv1-288x224-k4-q192", "at `q192`: a stage begins with `s`"),
         ("hv1-288x224-k4-s192k5e4m3bgz", "`x` and a number are missing"),
-        ("hv1-288x224-k4-s192k5e4m3bgx1-a256h4r1m1ls-s384k3e2m2lg", "write `hv1-288x224-k4-s192k5e4m3bg-"),
-        ("hv1-288x224-k4-s0192k5e4m3bg-a256h4r1m1ls-s384k3e2m2lg", "write `hv1-288x224-k4-s192k5e4m3bg-"),
-        ("hv1-288x224-k4-s192k9e4m3bg-a256h4r1m1ls-s384k3e2m2lg", "kernel of stage 4 is 9; allowed: 1, 3, 5, 7"),
-        ("hv1-288x224-k4-s192k5e4m3bg-a256h3r1m1ls-s384k3e2m2lg", "heads of stage 5 is 3; allowed: 1, 2, 4, 8"),
-        ("hv1-288x224-k4-s192k5e4m3bg-a256h4r2m1ls-s384k3e2m2lg", "reduction of stage 5 is 2; allowed: 1"),
-        ("hv1-288x224-k4-s192k5e4m3bg-a392h4r1m1ls-s384k3e2m2lg", "channels of stage 6 is 384; allowed: more than the 392"),
-        ("hv1-288x224-k4-s192k5e4m3bgx2-a256h4r1m1ls-s384k3e2m2lg", "depth of stage 4 is 2; allowed: 1"),
-        ("hv1-288x224-k4-s192k5e4m5bg-a256h4r1m1ls-s384k3e2m2lg", "mlp_ratio of stage 4 is 5; allowed: 1, 2, 3, 4"),
+        (
+            "hv1-288x224-k4-s192k5e4m3bgx1-a256h4r1m1ls-s384k3e2m2lg",
+            "write `hv1-288x224-k4-s192k5e4m3bg-",
+        ),
+        (
+            "hv1-288x224-k4-s0192k5e4m3bg-a256h4r1m1ls-s384k3e2m2lg",
+            "write `hv1-288x224-k4-s192k5e4m3bg-",
+        ),
+        (
+            "hv1-288x224-k4-s192k9e4m3bg-a256h4r1m1ls-s384k3e2m2lg",
+            "kernel of stage 4 is 9; allowed: 1, 3, 5, 7",
+        ),
+        (
+            "hv1-288x224-k4-s192k5e4m3bg-a256h3r1m1ls-s384k3e2m2lg",
+            "heads of stage 5 is 3; allowed: 1, 2, 4, 8",
+        ),
+        (
+            "hv1-288x224-k4-s192k5e4m3bg-a256h4r2m1ls-s384k3e2m2lg",
+            "reduction of stage 5 is 2; allowed: 1",
+        ),
+        (
+            "hv1-288x224-k4-s192k5e4m3bg-a392h4r1m1ls-s384k3e2m2lg",
+            "channels of stage 6 is 384; allowed: more than the 392",
+        ),
+        (
+            "hv1-288x224-k4-s192k5e4m3bgx2-a256h4r1m1ls-s384k3e2m2lg",
+            "depth of stage 4 is 2; allowed: 1",
+        ),
+        (
+            "hv1-288x224-k4-s192k5e4m5bg-a256h4r1m1ls-s384k3e2m2lg",
+            "mlp_ratio of stage 4 is 5; allowed: 1, 2, 3, 4",
+        ),
     ];
     for (text, part) in cases {
         let message = space.decode(text).map_or_else(|e| e.to_string(), |_| "accepted".to_owned());
         assert!(message.contains(part), "{text}: {message}");
     }
     let tiny = Space::parse("tiny.toml", TINY).unwrap();
-    assert!(matches!(tiny.mutate(&architecture, &mut Generator::new(0)), Err(SpaceError::Outside { .. })));
+    assert!(matches!(
+        tiny.mutate(&architecture, &mut Generator::new(0)),
+        Err(SpaceError::Outside { .. })
+    ));
 }

@@ -24,21 +24,25 @@ use vitempo_predictors::{
 
 /// Adapts to a device of which a few models were timed end to end
 ///
-/// From a CSV of model names and latencies, the models' files (weights may be absent) and what is known of other devices comes a bundle that forecasts any
-/// model, with intervals as wide as a handful of latencies leaves them.
+/// From a CSV of model names and latencies, the models' files (weights may be absent) and what is
+/// known of other devices comes a bundle that forecasts any model, with intervals as wide as a
+/// handful of latencies leaves them.
 ///
-/// Example: vitempo adapt --measured e2e.csv --models models/ --from epyc-onnxruntime-f32-1t --out phone.vtb --suggest 3
+/// Example: vitempo adapt --measured e2e.csv --models models/ --from epyc-onnxruntime-f32-1t --out
+/// phone.vtb --suggest 3
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct AdaptArgs {
     #[command(subcommand)]
     command: Option<AdaptCommand>,
 
-    /// CSV with the columns `model` and `latency_ms` (or `latency_s`, `latency_us`, `latency_ns`); several rows of a model are samples
+    /// CSV with the columns `model` and `latency_ms` (or `latency_s`, `latency_us`, `latency_ns`);
+    /// several rows of a model are samples
     #[arg(long, value_name = "FILE", required = true)]
     measured: Option<PathBuf>,
 
-    /// ONNX files, folders of them, or globs: those measured, and those to choose from for --suggest
+    /// ONNX files, folders of them, or globs: those measured, and those to choose from for
+    /// --suggest
     #[arg(long, value_name = "MODELS", num_args = 1.., required = true)]
     models: Vec<String>,
 
@@ -90,7 +94,8 @@ pub fn run(args: &AdaptArgs) -> CliResult {
     match (&args.command, &args.measured, &args.out) {
         (Some(AdaptCommand::Published(args)), ..) => published::run(args),
         (None, Some(measured), Some(out)) => measured_on(args, measured, out),
-        _ => Err(CliError::user("--measured, --models and --out are needed").hint("vitempo adapt --help")),
+        _ => Err(CliError::user("--measured, --models and --out are needed")
+            .hint("vitempo adapt --help")),
     }
 }
 
@@ -99,20 +104,41 @@ fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -
     let mut models = Models::default();
     let indices: Vec<usize> = files.iter().map(|file| models.index(&file.graph)).collect();
     let given = latencies::read(csv, &files)?;
-    let measured: Vec<Measured> = given.iter().filter_map(|(file, ns)| Some(Measured { model: *indices.get(*file)?, ns: *ns })).collect();
+    let measured: Vec<Measured> = given
+        .iter()
+        .filter_map(|(file, ns)| Some(Measured { model: *indices.get(*file)?, ns: *ns }))
+        .collect();
     let environment = environment(args, csv);
     let kind = sources::kind(&environment);
     let sources = sources::read(&args.from, &files, &indices, &mut models, &environment)?;
     let population = Population::learn(&models.workloads, &sources.sources);
     let adapted = adapt(&population, &models.workloads, &measured, Some(&kind));
-    let named: Vec<(String, f64)> = given.iter().filter_map(|(i, ns)| Some((files.get(*i)?.identity.name.clone(), *ns))).collect();
+    let named: Vec<(String, f64)> = given
+        .iter()
+        .filter_map(|(i, ns)| Some((files.get(*i)?.identity.name.clone(), *ns)))
+        .collect();
     let origin = if args.source.is_some() { Origin::Imported } else { Origin::Measured };
-    let provenance = Provenance { environment, origin, source: args.source.clone(), measured: named, sources: sources.names };
+    let provenance = Provenance {
+        environment,
+        origin,
+        source: args.source.clone(),
+        measured: named,
+        sources: sources.names,
+    };
     let report = Adaptation {
         out: out.to_owned(),
         left_out: left_out(&population, &models.workloads, &measured, &kind),
-        unconstrained: adapted.unconstrained(&indices.iter().filter_map(|&i| models.workloads.get(i)).collect::<Vec<_>>()),
-        suggested: suggested(args.suggest, &adapted, &files, &indices, &models.workloads, &measured),
+        unconstrained: adapted.unconstrained(
+            &indices.iter().filter_map(|&i| models.workloads.get(i)).collect::<Vec<_>>(),
+        ),
+        suggested: suggested(
+            args.suggest,
+            &adapted,
+            &files,
+            &indices,
+            &models.workloads,
+            &measured,
+        ),
         bundle: AdaptedBundle::new(adapted, provenance, models.by_architecture),
     };
     report.bundle.save(out)?;
@@ -120,7 +146,9 @@ fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -
 }
 
 fn environment(args: &AdaptArgs, csv: &std::path::Path) -> Environment {
-    let stem = || csv.file_stem().map_or_else(|| "device".to_owned(), |s| s.to_string_lossy().into_owned());
+    let stem = || {
+        csv.file_stem().map_or_else(|| "device".to_owned(), |s| s.to_string_lossy().into_owned())
+    };
     Environment {
         device: args.name.clone().unwrap_or_else(stem),
         processor: args.device.processor(),
@@ -140,29 +168,50 @@ fn environment(args: &AdaptArgs, csv: &std::path::Path) -> Environment {
 /// Measured models are left out in so many groups: one by one where there are no more.
 const GROUPS: usize = 10;
 
-/// Each measured model forecast from those of other groups: latency, point, lower and upper bound in ns.
-fn left_out(population: &Population, workloads: &[Workload], measured: &[Measured], kind: &Trait) -> Vec<[f64; 4]> {
+/// Each measured model forecast from those of other groups: latency, point, lower and upper bound
+/// in ns.
+fn left_out(
+    population: &Population,
+    workloads: &[Workload],
+    measured: &[Measured],
+    kind: &Trait,
+) -> Vec<[f64; 4]> {
     let groups = measured.len().min(GROUPS);
     let without = |group: usize| {
-        let (out, others): (Vec<_>, Vec<_>) = measured.iter().enumerate().partition(|(i, _)| i % groups == group);
+        let (out, others): (Vec<_>, Vec<_>) =
+            measured.iter().enumerate().partition(|(i, _)| i % groups == group);
         let others: Vec<Measured> = others.into_iter().map(|(_, m)| *m).collect();
         let adapted = adapt(population, workloads, &others, Some(kind));
         let forecast = |(i, &Measured { model, ns }): (usize, &Measured)| {
-            let (point, lower, upper) = adapted.forecast(&workloads[model], Some(model)).latency_ns();
+            let (point, lower, upper) =
+                adapted.forecast(&workloads[model], Some(model)).latency_ns();
             (i, [ns, point, lower, upper])
         };
         out.into_iter().map(forecast).collect::<Vec<_>>()
     };
-    let mut forecasts: Vec<(usize, [f64; 4])> = parallel(groups, vitempo::processors(), without).into_iter().flatten().collect();
+    let mut forecasts: Vec<(usize, [f64; 4])> =
+        parallel(groups, vitempo::processors(), without).into_iter().flatten().collect();
     forecasts.sort_by_key(|(i, _)| *i);
     forecasts.into_iter().map(|(_, latencies)| latencies).collect()
 }
 
 /// Names of files worth measuring next; `indices`: their workloads.
-fn suggested(count: usize, adapted: &Adapted, files: &[Model], indices: &[usize], workloads: &[Workload], measured: &[Measured]) -> Vec<String> {
+fn suggested(
+    count: usize,
+    adapted: &Adapted,
+    files: &[Model],
+    indices: &[usize],
+    workloads: &[Workload],
+    measured: &[Measured],
+) -> Vec<String> {
     let workloads: Vec<Workload> = indices.iter().map(|&i| workloads[i].clone()).collect();
-    let done: Vec<usize> = (0..files.len()).filter(|&f| measured.iter().any(|m| m.model == indices[f])).collect();
-    adapted.suggest(&workloads, &done, count).into_iter().filter_map(|f| Some(files.get(f)?.identity.name.clone())).collect()
+    let done: Vec<usize> =
+        (0..files.len()).filter(|&f| measured.iter().any(|m| m.model == indices[f])).collect();
+    adapted
+        .suggest(&workloads, &done, count)
+        .into_iter()
+        .filter_map(|f| Some(files.get(f)?.identity.name.clone()))
+        .collect()
 }
 
 struct Adaptation {
@@ -174,16 +223,26 @@ struct Adaptation {
 }
 
 impl Adaptation {
-    /// Mean error in percent, and how many truths lie within the interval, each model forecast from the others.
+    /// Mean error in percent, and how many truths lie within the interval, each model forecast from
+    /// the others.
     fn judged(&self) -> (f64, usize) {
-        let (truth, points): (Vec<f64>, Vec<f64>) = self.left_out.iter().map(|[t, p, ..]| (*t, *p)).unzip();
-        (metrics::mape(&truth, &points), self.left_out.iter().filter(|[t, _, low, high]| low <= t && t <= high).count())
+        let (truth, points): (Vec<f64>, Vec<f64>) =
+            self.left_out.iter().map(|[t, p, ..]| (*t, *p)).unzip();
+        (
+            metrics::mape(&truth, &points),
+            self.left_out.iter().filter(|[t, _, low, high]| low <= t && t <= high).count(),
+        )
     }
 
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Measured model", "Latency", "From the others", "Lower", "Upper"], 1);
+        let mut table =
+            Table::new(&["Measured model", "Latency", "From the others", "Lower", "Upper"], 1);
         for ((name, _), latencies) in self.bundle.measured.iter().zip(&self.left_out) {
-            table.row([name.clone()].into_iter().chain(latencies.map(|ns| Latency::from_ns(ns).to_string())));
+            table.row(
+                [name.clone()]
+                    .into_iter()
+                    .chain(latencies.map(|ns| Latency::from_ns(ns).to_string())),
+            );
         }
         table
     }
@@ -193,15 +252,36 @@ impl Report for Adaptation {
     fn table(&self) -> String {
         let (error, inside) = self.judged();
         let n = self.left_out.len();
-        let sources = if self.bundle.sources.is_empty() { "no other device".to_owned() } else { self.bundle.sources.join(", ") };
-        let mut text = format!("{}   {}\n\nLearnt from  {sources}\n\n", self.out.display(), self.bundle.environment.describe());
+        let sources = if self.bundle.sources.is_empty() {
+            "no other device".to_owned()
+        } else {
+            self.bundle.sources.join(", ")
+        };
+        let mut text = format!(
+            "{}   {}\n\nLearnt from  {sources}\n\n",
+            self.out.display(),
+            self.bundle.environment.describe()
+        );
         text += &self.rows().to_text();
-        let _ = writeln!(text, "\nEach model forecast from the others: {error:.1} % mean error, {inside} of {n} within the 90 % interval");
+        let _ = writeln!(
+            text,
+            "\nEach model forecast from the others: {error:.1} % mean error, {inside} of {n} \
+            within the 90 % interval"
+        );
         for (cost, share) in &self.unconstrained {
-            let _ = writeln!(text, "not constrained by these latencies: {}, {} of the forecast time", cost.name(), percent(*share));
+            let _ = writeln!(
+                text,
+                "not constrained by these latencies: {}, {} of the forecast time",
+                cost.name(),
+                percent(*share)
+            );
         }
         if !self.suggested.is_empty() {
-            let _ = writeln!(text, "hint: measure next, most telling first: {}", self.suggested.join(", "));
+            let _ = writeln!(
+                text,
+                "hint: measure next, most telling first: {}",
+                self.suggested.join(", ")
+            );
         }
         text
     }
@@ -212,10 +292,14 @@ impl Report for Adaptation {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let (error, inside) = self.judged();
-        let unconstrained: BTreeMap<&str, f64> = self.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
+        let unconstrained: BTreeMap<&str, f64> =
+            self.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
         let row = |((name, _), [ns, point, lower, upper]): (&(String, f64), &[f64; 4])| json!({"model": name, "latency_ns": ns, "from_others_ns": {"point": point, "lower": lower, "upper": upper}});
-        let rows: Vec<serde_json::Value> = self.bundle.measured.iter().zip(&self.left_out).map(row).collect();
-        Ok(json!({"bundle": self.out, "environment": self.bundle.environment, "sources": self.bundle.sources, "measured": rows, "left_out_mape": error,
-            "left_out_inside": inside, "unconstrained": unconstrained, "suggested": self.suggested}))
+        let rows: Vec<serde_json::Value> =
+            self.bundle.measured.iter().zip(&self.left_out).map(row).collect();
+        Ok(
+            json!({"bundle": self.out, "environment": self.bundle.environment, "sources": self.bundle.sources, "measured": rows, "left_out_mape": error,
+            "left_out_inside": inside, "unconstrained": unconstrained, "suggested": self.suggested}),
+        )
     }
 }

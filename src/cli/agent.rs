@@ -12,7 +12,9 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use vitempo_profiler::remote::{self, Agent, AgentError, AgentOptions, Log, SECRET_VARIABLE, Secret, SecretError};
+use vitempo_profiler::remote::{
+    self, Agent, AgentError, AgentOptions, Log, SECRET_VARIABLE, Secret, SecretError,
+};
 
 /// Measures here for `vitempo profile --remote` on another machine
 ///
@@ -60,13 +62,17 @@ pub fn run(args: &AgentArgs) -> CliResult {
     let log = if args.stdio { Log::silent() } else { Log::stderr() };
     let options = args.options(log)?;
     if args.check {
-        return output::print(&Checked { args, folder: &options.folder, engines: remote::engines() }, args.format);
+        return output::print(
+            &Checked { args, folder: &options.folder, engines: remote::engines() },
+            args.format,
+        );
     }
     if args.stdio {
         return remote::serve_stdio(&options).map_err(explain);
     }
     let secret = secret(args.secret_file.as_deref())?.ok_or_else(|| {
-        CliError::user("an agent needs a secret that its clients know").hint(format!("set {SECRET_VARIABLE} or give --secret-file; {HOW_TO_MAKE}"))
+        CliError::user("an agent needs a secret that its clients know")
+            .hint(format!("set {SECRET_VARIABLE} or give --secret-file; {HOW_TO_MAKE}"))
     })?;
     let agent = Agent::bind(args.listen, secret, options).map_err(explain)?;
     output::write_stdout(&format!("listening on {}\n", agent.address().map_err(CliError::ours)?))?;
@@ -79,7 +85,9 @@ const HOW_TO_MAKE: &str = "`openssl rand -hex 32` makes one";
 pub fn secret(file: Option<&std::path::Path>) -> CliResult<Option<Secret>> {
     Secret::find(file).map_err(|error| match error {
         SecretError::File { .. } => CliError::user(error),
-        SecretError::Short(_) | SecretError::Characters(_) => CliError::user(error).hint(HOW_TO_MAKE),
+        SecretError::Short(_) | SecretError::Characters(_) => {
+            CliError::user(error).hint(HOW_TO_MAKE)
+        }
     })
 }
 
@@ -94,11 +102,21 @@ fn explain(error: AgentError) -> CliError {
 
 impl AgentArgs {
     fn options(&self, log: Log) -> CliResult<AgentOptions> {
-        let nowhere = || CliError::user("no folder for the agent: neither VITEMPO_HOME nor XDG_DATA_HOME nor HOME is set").hint("name one: --folder");
+        let nowhere = || {
+            CliError::user(
+                "no folder for the agent: neither VITEMPO_HOME nor XDG_DATA_HOME nor HOME is set",
+            )
+            .hint("name one: --folder")
+        };
         let folder = self.folder.clone().or_else(AgentOptions::folder).ok_or_else(nowhere)?;
         let message_bytes = usize::try_from(self.max_message).map_err(CliError::user)?;
         let usual = AgentOptions::new(folder, profile::worker()?, log);
-        Ok(AgentOptions { cache_bytes: self.cache_size, message_bytes, patience: self.patience, ..usual })
+        Ok(AgentOptions {
+            cache_bytes: self.cache_size,
+            message_bytes,
+            patience: self.patience,
+            ..usual
+        })
     }
 }
 
@@ -117,7 +135,8 @@ impl Checked<'_> {
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Engine", "Found", "Version, or why not"], 3);
         for (name, found) in &self.engines {
-            let (word, text) = found.as_ref().map_or_else(|reason| ("no", reason), |version| ("yes", version));
+            let (word, text) =
+                found.as_ref().map_or_else(|reason| ("no", reason), |version| ("yes", version));
             table.row([(*name).to_owned(), word.to_owned(), text.clone()]);
         }
         table
@@ -126,7 +145,12 @@ impl Checked<'_> {
 
 impl Report for Checked<'_> {
     fn table(&self) -> String {
-        format!("Address  {}\nFolder   {}\n\n{}", self.address(), self.folder.display(), self.rows().to_text())
+        format!(
+            "Address  {}\nFolder   {}\n\n{}",
+            self.address(),
+            self.folder.display(),
+            self.rows().to_text()
+        )
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -135,6 +159,8 @@ impl Report for Checked<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let engine = |(name, found): &(&str, Result<String, String>)| json!({"backend": name, "version": found.as_ref().ok(), "reason": found.as_ref().err()});
-        Ok(json!({"address": self.address(), "folder": self.folder, "engines": self.engines.iter().map(engine).collect::<Vec<_>>()}))
+        Ok(
+            json!({"address": self.address(), "folder": self.folder, "engines": self.engines.iter().map(engine).collect::<Vec<_>>()}),
+        )
     }
 }

@@ -22,7 +22,8 @@ use vitempo_predictors::{AdaptedBundle, Evaluation, PredictorBundle, PredictorEr
 /// Example: vitempo bundle inspect demo.vtb
 #[derive(Subcommand, Debug)]
 pub enum BundleCommand {
-    /// Shows the bundles that `--bundle NAME` finds: those that ship with vitempo and those of your own folder
+    /// Shows the bundles that `--bundle NAME` finds: those that ship with vitempo and those of your
+    /// own folder
     ///
     /// Example: vitempo bundle list
     List {
@@ -44,7 +45,10 @@ pub enum BundleCommand {
 /// Warns where kernels of `what` were forecast without a predictor of their own.
 pub fn warn_of_estimates(what: &str, estimated: usize, kernels: usize) {
     if estimated > 0 {
-        progress::say(format!("warning: {what}: {estimated} of {kernels} kernels have no trained predictor; their latency is an estimate"));
+        progress::say(format!(
+            "warning: {what}: {estimated} of {kernels} kernels have no trained predictor; their \
+            latency is an estimate"
+        ));
     }
 }
 
@@ -54,8 +58,12 @@ pub fn run(command: &BundleCommand) -> CliResult {
         BundleCommand::Inspect { bundle, format } => {
             let path = find(bundle)?;
             match load(&path)? {
-                Opened::Adapted(bundle) => output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format),
-                Opened::Trained(bundle) => output::print(&BundleReport { bundle: &bundle, path: &path }, *format),
+                Opened::Adapted(bundle) => {
+                    output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format)
+                }
+                Opened::Trained(bundle) => {
+                    output::print(&BundleReport { bundle: &bundle, path: &path }, *format)
+                }
             }
         }
     }
@@ -63,33 +71,44 @@ pub fn run(command: &BundleCommand) -> CliResult {
 
 /// What bundles end with.
 const EXTENSION: &str = "vtb";
-/// Within a folder of bundles, those adapted from what others published: a service, which forecasts by regressors, is given the folder without them.
+/// Within a folder of bundles, those adapted from what others published: a service, which forecasts
+/// by regressors, is given the folder without them.
 const ADAPTED: &str = "adapted";
 
 /// Where bundles are looked for by name, in this order.
 fn folders() -> Vec<PathBuf> {
     let home = env::var_os("VITEMPO_HOME").map(|home| PathBuf::from(home).join("bundles"));
-    let installed = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("share/vitempo/bundles")));
+    let installed = env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.parent()?.join("share/vitempo/bundles")));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles");
-    let folders = [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten();
+    let folders =
+        [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten();
     folders.flat_map(|folder| [folder.clone(), folder.join(ADAPTED)]).collect()
 }
 
 /// The bundles found by name; where a name is in several folders, the first counts.
 fn by_name() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
-    for entry in folders().iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten() {
+    for entry in
+        folders().iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten()
+    {
         let path = entry.path();
-        if let (Some(name), true) = (path.file_stem().and_then(|s| s.to_str()), path.extension().is_some_and(|e| e == EXTENSION)) {
+        if let (Some(name), true) = (
+            path.file_stem().and_then(|s| s.to_str()),
+            path.extension().is_some_and(|e| e == EXTENSION),
+        ) {
             found.entry(name.to_owned()).or_insert(path);
         }
     }
     found
 }
 
-/// The file that `--bundle` means: a path, or the name of a bundle that ships with vitempo or lies in a folder of yours.
+/// The file that `--bundle` means: a path, or the name of a bundle that ships with vitempo or lies
+/// in a folder of yours.
 pub fn find(bundle: &Path) -> CliResult<PathBuf> {
-    let is_name = bundle.components().count() == 1 && bundle.extension().is_none_or(|e| e != EXTENSION);
+    let is_name =
+        bundle.components().count() == 1 && bundle.extension().is_none_or(|e| e != EXTENSION);
     if bundle.exists() || !is_name {
         return Ok(bundle.to_owned());
     }
@@ -97,7 +116,8 @@ pub fn find(bundle: &Path) -> CliResult<PathBuf> {
     bundle.to_str().and_then(|name| known.get(name)).cloned().ok_or_else(|| {
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
         let names = if names.is_empty() { "none is here".to_owned() } else { names.join(", ") };
-        CliError::user(format!("there is no bundle `{}`", bundle.display())).hint(format!("name a .vtb file, or one of: {names}"))
+        CliError::user(format!("there is no bundle `{}`", bundle.display()))
+            .hint(format!("name a .vtb file, or one of: {names}"))
     })
 }
 
@@ -150,14 +170,27 @@ impl Listed {
     }
 
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Bundle", "Environment", "Method", "Models", "Synthetic", "Real", "Where"], 4);
+        let mut table = Table::new(
+            &["Bundle", "Environment", "Method", "Models", "Synthetic", "Real", "Where"],
+            4,
+        );
         for (name, path, opened) in &self.bundles {
-            let error = |e: Option<&Evaluation>| e.and_then(|e| e.e2e.as_ref()).map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape));
+            let error = |e: Option<&Evaluation>| {
+                e.and_then(|e| e.e2e.as_ref())
+                    .map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape))
+            };
             let environment = opened.model().environment().describe();
             let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
             let [method, models, synthetic, real] = match opened {
-                Opened::Trained(b) => [b.method.to_string(), whole_models(b).to_string(), error(Some(&b.held_out)), error(b.on_real.as_ref())],
-                Opened::Adapted(b) => ["adapted".to_owned(), b.measured.len().to_string(), error(None), error(None)],
+                Opened::Trained(b) => [
+                    b.method.to_string(),
+                    whole_models(b).to_string(),
+                    error(Some(&b.held_out)),
+                    error(b.on_real.as_ref()),
+                ],
+                Opened::Adapted(b) => {
+                    ["adapted".to_owned(), b.measured.len().to_string(), error(None), error(None)]
+                }
             };
             table.row([name.clone(), environment, method, models, synthetic, real, folder]);
         }
@@ -171,7 +204,8 @@ impl Report for Listed {
             return "no bundle is here; `vitempo train` makes one\n".to_owned();
         }
         self.rows().to_text()
-            + "mean end-to-end errors: of held-out synthetic models, cross-validated, and of real models never trained on; `vitempo bundle inspect NAME` shows more\n"
+            + "mean end-to-end errors: of held-out synthetic models, cross-validated, and of real \
+                models never trained on; `vitempo bundle inspect NAME` shows more\n"
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -183,8 +217,10 @@ impl Report for Listed {
             Opened::Adapted(b) => {
                 json!({"name": name, "path": path, "environment": b.environment.id(), "method": "adapted", "models": b.measured.len(), "origin": b.origin})
             }
-            Opened::Trained(b) => json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
-                "held_out": super::evaluate::evaluation_json(&b.held_out)}),
+            Opened::Trained(b) => {
+                json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
+                "held_out": super::evaluate::evaluation_json(&b.held_out)})
+            }
         };
         Ok(self.bundles.iter().map(row).collect())
     }
@@ -205,12 +241,25 @@ impl Report for BundleReport<'_> {
         let b = self.bundle;
         let p = &b.provenance;
         let mut text = String::new();
-        let _ = writeln!(text, "{}   {}   {}\n", self.path.display(), b.method, b.environment.describe());
+        let _ = writeln!(
+            text,
+            "{}   {}   {}\n",
+            self.path.display(),
+            b.method,
+            b.environment.describe()
+        );
         let _ = writeln!(text, "Environment  {}", b.environment.id());
         let whole = whole_models(b);
-        let _ = writeln!(text, "Trained on   {whole} models and {} single operators, {} rows ({:?})", p.models.saturating_sub(whole), p.rows, b.origin);
+        let _ = writeln!(
+            text,
+            "Trained on   {whole} models and {} single operators, {} rows ({:?})",
+            p.models.saturating_sub(whole),
+            p.rows,
+            b.origin
+        );
         let _ = writeln!(text, "Data         {}", p.data_digest);
-        let _ = writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
+        let _ =
+            writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
         if p.skipped > 0 {
             let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);
         }
@@ -230,10 +279,12 @@ impl Report for BundleReport<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
         let p = &b.provenance;
-        Ok(json!({"bundle": self.path, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
+        Ok(
+            json!({"bundle": self.path, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
             "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
                 "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
-            "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}))
+            "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}),
+        )
     }
 }
 
@@ -246,7 +297,10 @@ struct AdaptedReport<'a> {
 impl AdaptedReport<'_> {
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Measured model", "Latency"], 1);
-        self.bundle.measured.iter().for_each(|(name, ns)| table.row([name.clone(), Latency::from_ns(*ns).to_string()]));
+        self.bundle
+            .measured
+            .iter()
+            .for_each(|(name, ns)| table.row([name.clone(), Latency::from_ns(*ns).to_string()]));
         table
     }
 }
@@ -257,12 +311,20 @@ const MANY: usize = 4;
 impl Report for AdaptedReport<'_> {
     fn table(&self) -> String {
         let b = self.bundle;
-        let mut text = format!("{}   adapted   {}\n\nEnvironment  {}\n", self.path.display(), b.environment.describe(), b.environment.id());
+        let mut text = format!(
+            "{}   adapted   {}\n\nEnvironment  {}\n",
+            self.path.display(),
+            b.environment.describe(),
+            b.environment.id()
+        );
         let source = b.source.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
         let _ = writeln!(text, "Latencies    {:?}{source}", b.origin);
         let sources = match b.sources.as_slice() {
             [] => "no other device".to_owned(),
-            [first, others @ ..] if others.len() >= MANY => format!("{first}, and {} other environments (--format json lists them)", others.len()),
+            [first, others @ ..] if others.len() >= MANY => format!(
+                "{first}, and {} other environments (--format json lists them)",
+                others.len()
+            ),
             few => few.join(", "),
         };
         let _ = writeln!(text, "Learnt from  {sources}\nBy           {}\n", b.created_by);
@@ -275,7 +337,9 @@ impl Report for AdaptedReport<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
-        Ok(json!({"bundle": self.path, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
-            "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}))
+        Ok(
+            json!({"bundle": self.path, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
+            "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}),
+        )
     }
 }

@@ -7,7 +7,10 @@ use super::{
 };
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
-use vitempo_datasets::{Dataset, ExportFormat, Family, FileFacts, Framework, Imported, Severity, Split, SplitSize, Summary, Tolerances, ValidationReport};
+use vitempo_datasets::{
+    Dataset, ExportFormat, Family, FileFacts, Framework, Imported, Severity, Split, SplitSize,
+    Summary, Tolerances, ValidationReport,
+};
 use vitempo_graph::Status;
 
 /// Looks into, checks, divides, joins, imports and exports datasets
@@ -37,7 +40,8 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset split data/ --train 240 --test 60 --seed 1 --out split.json
     Split(SplitArgs),
-    /// Reads measurements that others published; every row keeps its source and is marked as imported
+    /// Reads measurements that others published; every row keeps its source and is marked as
+    /// imported
     #[command(subcommand)]
     Import(ImportCommand),
     /// Joins datasets into a new one
@@ -65,18 +69,22 @@ pub enum DatasetCommand {
 
 #[derive(Subcommand, Debug)]
 pub enum ImportCommand {
-    /// CNNs and vision transformers on six phones, from the CSV files of github.com/qed-usc/mobile-ml-benchmark
+    /// CNNs and vision transformers on six phones, from the CSV files of
+    /// github.com/qed-usc/mobile-ml-benchmark
     ///
-    /// Give all files at once: end-to-end and operator rows of the same models become one visit. Names such as tflite_vit_synthetic_ops_cpu.csv tell what a
-    /// file holds; for other names say it.
+    /// Give all files at once: end-to-end and operator rows of the same models become one visit.
+    /// Names such as tflite_vit_synthetic_ops_cpu.csv tell what a file holds; for other names say
+    /// it.
     ///
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),
-    /// Models on Snapdragon processors, as Qualcomm AI Hub Models publishes them: aihub_latency.csv and aihub_graphs/ in a folder
+    /// Models on Snapdragon processors, as Qualcomm AI Hub Models publishes them: aihub_latency.csv
+    /// and aihub_graphs/ in a folder
     ///
     /// Example: vitempo dataset import ai-hub realdevices/ --out snapdragon/
     AiHub(FolderArgs),
-    /// NAS-Bench-201 and FBNet cells on many devices, as HELP publishes them: nb201_*.gz, fbnet_*.gz and devices.json in a folder
+    /// NAS-Bench-201 and FBNet cells on many devices, as HELP publishes them: nb201_*.gz,
+    /// fbnet_*.gz and devices.json in a folder
     ///
     /// Example: vitempo dataset import cells realdevices/ --out cells/
     Cells(FolderArgs),
@@ -104,7 +112,8 @@ pub struct PhonesArgs {
     /// cnn or vit, where a file's name does not tell
     #[arg(long, value_enum)]
     family: Option<Models>,
-    /// The models of files whose names do not tell were sampled from a search space: they can be trained on
+    /// The models of files whose names do not tell were sampled from a search space: they can be
+    /// trained on
     #[arg(long)]
     synthetic: bool,
 }
@@ -125,7 +134,8 @@ enum Models {
 pub struct SplitArgs {
     #[arg(value_name = "FOLDER")]
     data: PathBuf,
-    /// Share of the synthetic architectures that becomes test; each keeps its side when models are added
+    /// Share of the synthetic architectures that becomes test; each keeps its side when models are
+    /// added
     #[arg(long, default_value_t = 0.2, conflicts_with_all = ["train", "test"])]
     test_fraction: f64,
     /// Exactly so many training architectures
@@ -145,19 +155,31 @@ pub struct SplitArgs {
 
 pub fn run(command: &DatasetCommand) -> CliResult {
     match command {
-        DatasetCommand::Inspect { data, format } => output::print(&Inspected(vitempo_datasets::inspect(data)?), *format),
+        DatasetCommand::Inspect { data, format } => {
+            output::print(&Inspected(vitempo_datasets::inspect(data)?), *format)
+        }
         DatasetCommand::Validate { data, format } => validate(data, *format),
         DatasetCommand::Split(args) => split(args),
         DatasetCommand::Import(ImportCommand::MobileMlBenchmark(args)) => import_phones(args),
-        DatasetCommand::Import(ImportCommand::AiHub(args)) => imported(&vitempo_datasets::import_ai_hub(&args.folder, &args.out)?, &args.out),
-        DatasetCommand::Import(ImportCommand::Cells(args)) => imported(&vitempo_datasets::import_cells(&args.folder, &args.out)?, &args.out),
+        DatasetCommand::Import(ImportCommand::AiHub(args)) => {
+            imported(&vitempo_datasets::import_ai_hub(&args.folder, &args.out)?, &args.out)
+        }
+        DatasetCommand::Import(ImportCommand::Cells(args)) => {
+            imported(&vitempo_datasets::import_cells(&args.folder, &args.out)?, &args.out)
+        }
         DatasetCommand::Merge { data, out } => {
             let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
             let merged = vitempo_datasets::merge(&folders, out)?;
-            output::write_stdout(&format!("{} visits, {} models in {}\n", merged.profiles.len(), merged.models.len(), out.display()))
+            output::write_stdout(&format!(
+                "{} visits, {} models in {}\n",
+                merged.profiles.len(),
+                merged.models.len(),
+                out.display()
+            ))
         }
         DatasetCommand::Export { data, table, format } => {
-            let format = if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
+            let format =
+                if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
             let mut text = Vec::new();
             vitempo_datasets::export(data, table, format, &mut text)?;
             output::write_stdout(&String::from_utf8_lossy(&text))
@@ -208,7 +230,8 @@ pub fn load(folder: &Path) -> CliResult<Dataset> {
     Ok(dataset)
 }
 
-/// Reads the successful visits of one environment: of the one asked for, or of the only one there is.
+/// Reads the successful visits of one environment: of the one asked for, or of the only one there
+/// is.
 pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
     let mut known = Dataset::environments(folder)?;
     known.retain(|_, successful| *successful > 0);
@@ -216,12 +239,14 @@ pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<D
     let chosen = match environment {
         Some(id) if known.contains_key(id) => id.to_owned(),
         Some(id) => {
-            let message = format!("no successful visit of environment `{id}` in {}", folder.display());
+            let message =
+                format!("no successful visit of environment `{id}` in {}", folder.display());
             return Err(CliError::user(message).hint(format!("there are:\n  {}", listed())));
         }
         None if known.len() > 1 => {
             let message = format!("{} holds {} environments", folder.display(), known.len());
-            return Err(CliError::user(message).hint(format!("choose one with --environment:\n  {}", listed())));
+            return Err(CliError::user(message)
+                .hint(format!("choose one with --environment:\n  {}", listed())));
         }
         None => known.into_keys().next().unwrap_or_default(),
     };
@@ -235,13 +260,32 @@ struct Inspected(Summary);
 
 impl Inspected {
     fn environments(&self) -> Table {
-        let mut table = Table::new(&["Environment", "What", "Asked", "Executed", "Visits", "Failed", "Architectures", "Sittings", "Peak memory"], 4);
+        let mut table = Table::new(
+            &[
+                "Environment",
+                "What",
+                "Asked",
+                "Executed",
+                "Visits",
+                "Failed",
+                "Architectures",
+                "Sittings",
+                "Peak memory",
+            ],
+            4,
+        );
         for (id, e) in &self.0.environments {
-            let counts = [e.visits, e.failed, e.architectures, e.sittings.len()].map(|n| n.to_string());
+            let counts =
+                [e.visits, e.failed, e.architectures, e.sittings.len()].map(|n| n.to_string());
             let executed: Vec<&str> = e.executed.keys().map(String::as_str).collect();
             let executed = if executed.is_empty() { "-".to_owned() } else { executed.join("; ") };
             let peak = e.peak_memory_bytes.map_or_else(|| "-".to_owned(), |bytes| si(bytes) + "B");
-            table.row([id.clone(), e.description.clone(), e.asked.clone(), executed].into_iter().chain(counts).chain([peak]));
+            table.row(
+                [id.clone(), e.description.clone(), e.asked.clone(), executed]
+                    .into_iter()
+                    .chain(counts)
+                    .chain([peak]),
+            );
         }
         table
     }
@@ -249,7 +293,12 @@ impl Inspected {
     fn kinds(&self) -> Table {
         let mut table = Table::new(&["Operator", "Distinct", "Rows", "Samples"], 1);
         for (kind, k) in &self.0.kinds {
-            table.row([kind.clone(), thousands(k.distinct as u64), thousands(k.rows as u64), thousands(k.samples as u64)]);
+            table.row([
+                kind.clone(),
+                thousands(k.distinct as u64),
+                thousands(k.rows as u64),
+                thousands(k.samples as u64),
+            ]);
         }
         table
     }
@@ -259,9 +308,12 @@ impl Report for Inspected {
     fn table(&self) -> String {
         let s = &self.0;
         let size: u64 = s.size_bytes.values().sum();
-        let origins: Vec<String> = s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
+        let origins: Vec<String> =
+            s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
         let mut text = format!(
-            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, {} rows\nSamples      {}\n",
+            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       \
+            {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, \
+            {} rows\nSamples      {}\n",
             s.path.display(),
             s.schema_version,
             si(size),
@@ -308,7 +360,8 @@ fn validate(data: &Path, format: Format) -> CliResult {
     if valid {
         Ok(())
     } else {
-        Err(CliError::user(format!("{}: {errors} errors", data.display())).hint("the rows named above cannot be trusted; measure them again"))
+        Err(CliError::user(format!("{}: {errors} errors", data.display()))
+            .hint("the rows named above cannot be trusted; measure them again"))
     }
 }
 
@@ -344,7 +397,10 @@ impl Report for Validated {
         let mut shares: Vec<f64> = r.operator_shares.iter().map(|s| s.share).collect();
         shares.sort_by(f64::total_cmp);
         if let (Some(low), Some(high)) = (shares.first(), shares.last()) {
-            text += &format!("sum over operators / end to end: median {:.3}, from {low:.3} to {high:.3}\n", shares[shares.len() / 2]);
+            text += &format!(
+                "sum over operators / end to end: median {:.3}, from {low:.3} to {high:.3}\n",
+                shares[shares.len() / 2]
+            );
         }
         text
     }
@@ -353,7 +409,13 @@ impl Report for Validated {
         let mut table = Table::new(&["severity", "check", "file", "row", "what"], 5);
         for f in &self.0.findings {
             let row = f.row.map(|r| r.to_string()).unwrap_or_default();
-            table.row([severity(f.severity).to_owned(), f.check.to_owned(), f.file.clone(), row, f.what.clone()]);
+            table.row([
+                severity(f.severity).to_owned(),
+                f.check.to_owned(),
+                f.file.clone(),
+                row,
+                f.what.clone(),
+            ]);
         }
         table.to_csv()
     }
@@ -380,12 +442,20 @@ struct Divided(Split);
 impl Report for Divided {
     fn table(&self) -> String {
         let s = &self.0;
-        format!("{} architectures to train on, {} synthetic and {} real ones to judge by (seed {})\n", s.train.len(), s.test.len(), s.real.len(), s.seed)
+        format!(
+            "{} architectures to train on, {} synthetic and {} real ones to judge by (seed {})\n",
+            s.train.len(),
+            s.test.len(),
+            s.real.len(),
+            s.seed
+        )
     }
 
     fn csv(&self) -> CliResult<String> {
         let mut table = Table::new(&["architecture", "side"], 2);
-        for (side, architectures) in [("train", &self.0.train), ("test", &self.0.test), ("real", &self.0.real)] {
+        for (side, architectures) in
+            [("train", &self.0.train), ("test", &self.0.test), ("real", &self.0.real)]
+        {
             architectures.iter().for_each(|a| table.row([a.clone(), side.to_owned()]));
         }
         table.to_csv()

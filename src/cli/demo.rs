@@ -1,4 +1,5 @@
-//! `vitempo demo`: the whole line on this machine with the embedded engine: sample, profile, train three methods, evaluate, forecast real models.
+//! `vitempo demo`: the whole line on this machine with the embedded engine: sample, profile, train
+//! three methods, evaluate, forecast real models.
 
 use super::{
     dataset,
@@ -28,7 +29,8 @@ const REAL: [(&str, &[u8]); 3] = [
 /// Networks around single operators: kinds that real models have and the synthetic ones lack.
 const OPERATORS: usize = 189;
 
-/// Runs the whole line: sample, profile, train, evaluate, forecast three real models and measure them too
+/// Runs the whole line: sample, profile, train, evaluate, forecast three real models and measure
+/// them too
 ///
 /// Example: vitempo demo --models 50 --out demo/
 #[derive(clap::Args, Debug)]
@@ -51,25 +53,63 @@ pub struct DemoArgs {
 
 pub fn run(args: &DemoArgs) -> CliResult {
     if args.models < 10 {
-        return Err(CliError::user(format!("{} models are too few to train and to judge (--models)", args.models)).hint("use 10 or more"));
+        return Err(CliError::user(format!(
+            "{} models are too few to train and to judge (--models)",
+            args.models
+        ))
+        .hint("use 10 or more"));
     }
     let start = Instant::now();
     let data = args.out.join("data");
-    step(1, "sample", &format!("{} hybrid vision transformers, {OPERATORS} networks around single operators, three real models", args.models));
+    step(
+        1,
+        "sample",
+        &format!(
+            "{} hybrid vision transformers, {OPERATORS} networks around single operators, three \
+            real models",
+            args.models
+        ),
+    );
     let models = models(args)?;
-    step(2, "profile", &format!("end to end and operator by operator on {}; two rounds, for the noise floor", args.backend));
+    step(
+        2,
+        "profile",
+        &format!(
+            "end to end and operator by operator on {}; two rounds, for the noise floor",
+            args.backend
+        ),
+    );
     let environment = measure(args, models, &data)?;
     let dataset = dataset::load_environment(&data, Some(&environment))?;
     let profiles = &dataset.profiles;
     let split = vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?;
-    step(3, "train", &format!("Lasso, random forest and GBDT on {} models and {OPERATORS} single operators", split.train.len().saturating_sub(OPERATORS)));
+    step(
+        3,
+        "train",
+        &format!(
+            "Lasso, random forest and GBDT on {} models and {OPERATORS} single operators",
+            split.train.len().saturating_sub(OPERATORS)
+        ),
+    );
     let bundles = train_all(args, &dataset, profiles, &split)?;
-    step(4, "evaluate", &format!("{} synthetic architectures held out, {} real models never trained on", split.test.len(), split.real.len()));
+    step(
+        4,
+        "evaluate",
+        &format!(
+            "{} synthetic architectures held out, {} real models never trained on",
+            split.test.len(),
+            split.real.len()
+        ),
+    );
     let judged = judge_all(&bundles, profiles, &dataset)?;
     output::print(&Judgement { judged: &judged, models: false }, Format::Table)?;
     step(5, "forecast", "the real models, against what was measured");
     output::write_stdout(&Forecasts::new(&bundles, &judged)?.table())?;
-    progress::say(format!("\nDone in {:.0} s. Models, data and bundles are in {}.", start.elapsed().as_secs_f64(), args.out.display()));
+    progress::say(format!(
+        "\nDone in {:.0} s. Models, data and bundles are in {}.",
+        start.elapsed().as_secs_f64(),
+        args.out.display()
+    ));
     Ok(())
 }
 
@@ -82,10 +122,22 @@ fn models(args: &DemoArgs) -> CliResult<Vec<SweepModel>> {
     std::fs::create_dir_all(&folder).map_err(|e| io_error("make folder", &folder, &e))?;
     let space = sample::open_space("hybrid-vit")?;
     let mut models = Vec::new();
-    for s in sample::sample(&space, args.models, args.seed)?.into_iter().chain(sample::sample_operators(OPERATORS, args.seed)?) {
+    for s in sample::sample(&space, args.models, args.seed)?
+        .into_iter()
+        .chain(sample::sample_operators(OPERATORS, args.seed)?)
+    {
         let path = folder.join(format!("{}.onnx", s.name));
-        onnx::write_file(&path, &s.graph, &onnx::WriteOptions { weights: onnx::WeightFill::Omitted })?;
-        let identity = ModelIdentity { name: s.name, architecture: s.graph.architecture(), space: Some(s.space), encoding: Some(s.encoding) };
+        onnx::write_file(
+            &path,
+            &s.graph,
+            &onnx::WriteOptions { weights: onnx::WeightFill::Omitted },
+        )?;
+        let identity = ModelIdentity {
+            name: s.name,
+            architecture: s.graph.architecture(),
+            space: Some(s.space),
+            encoding: Some(s.encoding),
+        };
         models.push(SweepModel { identity, graph: s.graph, source: Source::File(path) });
     }
     for (name, bytes) in REAL {
@@ -98,7 +150,12 @@ fn real(folder: &Path, name: &str, bytes: &[u8]) -> CliResult<SweepModel> {
     let path = folder.join(format!("{name}.onnx"));
     std::fs::write(&path, bytes).map_err(|e| io_error("write", &path, &e))?;
     let graph = onnx::read_file(&path, &onnx::ReadOptions::default())?;
-    let identity = ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None };
+    let identity = ModelIdentity {
+        name: name.to_owned(),
+        architecture: graph.architecture(),
+        space: None,
+        encoding: None,
+    };
     Ok(profile::sweep_models(vec![Model { path, identity, graph }]).remove(0))
 }
 
@@ -129,7 +186,12 @@ fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<S
     Ok(outcome.environment.id())
 }
 
-fn train_all(args: &DemoArgs, dataset: &Dataset, profiles: &[ModelProfile], split: &Split) -> CliResult<Vec<PredictorBundle>> {
+fn train_all(
+    args: &DemoArgs,
+    dataset: &Dataset,
+    profiles: &[ModelProfile],
+    split: &Split,
+) -> CliResult<Vec<PredictorBundle>> {
     let training = train::training_side(profiles, split);
     let options = TrainOptions { seed: args.seed, ..TrainOptions::default() };
     let one = |method: Method| -> CliResult<PredictorBundle> {
@@ -140,7 +202,11 @@ fn train_all(args: &DemoArgs, dataset: &Dataset, profiles: &[ModelProfile], spli
     Method::ALL.into_iter().map(one).collect()
 }
 
-fn judge_all(bundles: &[PredictorBundle], profiles: &[ModelProfile], dataset: &Dataset) -> CliResult<Vec<Judged>> {
+fn judge_all(
+    bundles: &[PredictorBundle],
+    profiles: &[ModelProfile],
+    dataset: &Dataset,
+) -> CliResult<Vec<Judged>> {
     bundles.iter().map(|b| Judged::new(b.method.to_string(), b, profiles, dataset)).collect()
 }
 
@@ -155,8 +221,14 @@ impl Forecasts {
         for (name, bytes) in REAL {
             let graph = onnx::read_bytes(name, bytes, &onnx::ReadOptions::default())?;
             for (bundle, judged) in bundles.iter().zip(judged) {
-                let measured = judged.all.models.iter().find(|m| m.name == name).map(|m| m.actual_ns);
-                rows.push((name.to_owned(), bundle.method.to_string(), bundle.predict(&graph)?, measured));
+                let measured =
+                    judged.all.models.iter().find(|m| m.name == name).map(|m| m.actual_ns);
+                rows.push((
+                    name.to_owned(),
+                    bundle.method.to_string(),
+                    bundle.predict(&graph)?,
+                    measured,
+                ));
             }
         }
         Ok(Self { rows })
@@ -165,12 +237,24 @@ impl Forecasts {
 
 impl Forecasts {
     fn table(&self) -> String {
-        let mut table = Table::new(&["Model", "Method", "Forecast", "Interval", "Measured", "Error"], 2);
+        let mut table =
+            Table::new(&["Model", "Method", "Forecast", "Interval", "Measured", "Error"], 2);
         for (model, method, prediction, measured) in &self.rows {
             let p = prediction.latency;
-            let actual = measured.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string());
-            let error = measured.map_or_else(|| "-".to_owned(), |ns| format!("{:+.1} %", (p.point.ns() / ns - 1.0) * 100.0));
-            table.row([model.clone(), method.clone(), p.point.to_string(), format!("[{} .. {}]", p.lower, p.upper), actual, error]);
+            let actual =
+                measured.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string());
+            let error = measured.map_or_else(
+                || "-".to_owned(),
+                |ns| format!("{:+.1} %", (p.point.ns() / ns - 1.0) * 100.0),
+            );
+            table.row([
+                model.clone(),
+                method.clone(),
+                p.point.to_string(),
+                format!("[{} .. {}]", p.lower, p.upper),
+                actual,
+                error,
+            ]);
         }
         table.to_text()
     }

@@ -1,4 +1,5 @@
-//! What a verb returns when it cannot do its job, and how that reaches the user: `error: ...`, `hint: ...`, an exit code.
+//! What a verb returns when it cannot do its job, and how that reaches the user: `error: ...`,
+//! `hint: ...`, an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo_profiler::SweepError;
@@ -64,8 +65,12 @@ impl CliError {
 pub fn io_error(action: &str, path: &std::path::Path, source: &io::Error) -> CliError {
     let error = CliError::user(format!("cannot {action} {}: {source}", path.display()));
     match source.kind() {
-        io::ErrorKind::StorageFull => error.hint("free some space and run the same command again; finished work is kept"),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => error.hint("choose a place you may write to"),
+        io::ErrorKind::StorageFull => {
+            error.hint("free some space and run the same command again; finished work is kept")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            error.hint("choose a place you may write to")
+        }
         _ => error,
     }
 }
@@ -79,7 +84,9 @@ impl Display for CliError {
 impl From<SweepError> for CliError {
     fn from(error: SweepError) -> Self {
         match error {
-            SweepError::Unavailable { backend, reason, hint } => Self::user(format!("backend `{backend}` is not available: {reason}")).hint(hint),
+            SweepError::Unavailable { backend, reason, hint } => {
+                Self::user(format!("backend `{backend}` is not available: {reason}")).hint(hint)
+            }
             SweepError::Remote(error) => {
                 let hint = error.hint();
                 let error = Self::user(error);

@@ -45,26 +45,44 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Judges a bundle on the profiles of its environment whose architectures it was not trained on.
-    pub fn new(name: String, bundle: &PredictorBundle, profiles: &[ModelProfile], dataset: &Dataset) -> CliResult<Self> {
-        let trained: BTreeSet<&str> = bundle.provenance.trained_on.iter().map(String::as_str).collect();
-        let judged = |p: &&ModelProfile| !p.model.is_operator() && !trained.contains(p.model.architecture.as_str());
+    /// Judges a bundle on the profiles of its environment whose architectures it was not trained
+    /// on.
+    pub fn new(
+        name: String,
+        bundle: &PredictorBundle,
+        profiles: &[ModelProfile],
+        dataset: &Dataset,
+    ) -> CliResult<Self> {
+        let trained: BTreeSet<&str> =
+            bundle.provenance.trained_on.iter().map(String::as_str).collect();
+        let judged = |p: &&ModelProfile| {
+            !p.model.is_operator() && !trained.contains(p.model.architecture.as_str())
+        };
         let test: Vec<ModelProfile> = profiles.iter().filter(judged).cloned().collect();
         if test.is_empty() {
-            return Err(
-                CliError::user(format!("{name} was trained on every model of {}", dataset.path.display())).hint("train with a split that holds some out")
-            );
+            return Err(CliError::user(format!(
+                "{name} was trained on every model of {}",
+                dataset.path.display()
+            ))
+            .hint("train with a split that holds some out"));
         }
-        let (real, synthetic): (Vec<_>, Vec<_>) = test.iter().cloned().partition(|p| p.model.space.is_none());
+        let (real, synthetic): (Vec<_>, Vec<_>) =
+            test.iter().cloned().partition(|p| p.model.space.is_none());
         let judge = |profiles: &[ModelProfile]| -> CliResult<Option<Evaluation>> {
-            if profiles.is_empty() { Ok(None) } else { Ok(Some(vitempo_predictors::evaluate(bundle, profiles, &dataset.graphs)?)) }
+            if profiles.is_empty() {
+                Ok(None)
+            } else {
+                Ok(Some(vitempo_predictors::evaluate(bundle, profiles, &dataset.graphs)?))
+            }
         };
         let all = vitempo_predictors::evaluate(bundle, &test, &dataset.graphs)?;
         Ok(Self { name, all, synthetic: judge(&synthetic)?, real: judge(&real)? })
     }
 
     fn sets(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
-        [("synthetic", &self.synthetic), ("real", &self.real)].into_iter().filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
+        [("synthetic", &self.synthetic), ("real", &self.real)]
+            .into_iter()
+            .filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
     }
 }
 
@@ -79,8 +97,11 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
         let dataset = match read.take().filter(|(read, _)| *read == id) {
             Some((_, dataset)) => dataset,
             None => dataset::load_environment(&args.on, Some(&id)).map_err(|e| {
-                CliError::user(format!("{}: the bundle is for another environment: {e}", path.display()))
-                    .hint("train a bundle on this dataset, or measure in the bundle's environment")
+                CliError::user(format!(
+                    "{}: the bundle is for another environment: {e}",
+                    path.display()
+                ))
+                .hint("train a bundle on this dataset, or measure in the bundle's environment")
             })?,
         };
         judged.push(Judged::new(path.display().to_string(), &bundle, &dataset.profiles, &dataset)?);
@@ -95,9 +116,17 @@ fn gate(judged: &[Judged], max_mape: Option<f64>) -> CliResult {
     let Some(limit) = max_mape else { return Ok(()) };
     for j in judged {
         for (set, evaluation) in j.sets() {
-            let mape = evaluation.e2e.as_ref().or(evaluation.e2e_executed.as_ref()).map_or(f64::NAN, |e| e.mape);
+            let mape = evaluation
+                .e2e
+                .as_ref()
+                .or(evaluation.e2e_executed.as_ref())
+                .map_or(f64::NAN, |e| e.mape);
             if mape.is_nan() || limit.is_nan() || mape > limit {
-                return Err(CliError::user(format!("{}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} % (--max-mape)", j.name)));
+                return Err(CliError::user(format!(
+                    "{}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} % \
+                    (--max-mape)",
+                    j.name
+                )));
             }
         }
     }
@@ -148,7 +177,8 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
     };
     let whole = e.e2e.as_ref().unwrap_or(&blank);
     let executed = e.e2e_executed.as_ref().map_or(f64::NAN, |x| x.mape);
-    let (floor, raw) = e.noise_floor.as_ref().map_or((f64::NAN, f64::NAN), |n| (n.mape, n.mape_raw));
+    let (floor, raw) =
+        e.noise_floor.as_ref().map_or((f64::NAN, f64::NAN), |n| (n.mape, n.mape_raw));
     table.row([
         set.to_owned(),
         e.method.to_string(),
@@ -177,7 +207,19 @@ fn points(value: f64) -> String {
 pub fn kinds_table(e: &Evaluation) -> Table {
     let mut kinds: Vec<(&String, &KindMetrics)> = e.operators.iter().collect();
     kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
-    let mut table = Table::new(&["Operator", "Rows", "Share of time", "MAPE", "p90", "Within 10 %", "Time-weighted", "Fallback"], 1);
+    let mut table = Table::new(
+        &[
+            "Operator",
+            "Rows",
+            "Share of time",
+            "MAPE",
+            "p90",
+            "Within 10 %",
+            "Time-weighted",
+            "Fallback",
+        ],
+        1,
+    );
     for (kind, m) in kinds {
         table.row([
             kind.clone(),
@@ -196,11 +238,18 @@ pub fn kinds_table(e: &Evaluation) -> Table {
 impl Judgement<'_> {
     /// The shape of the paper's Table 2.
     fn groups_table(&self) -> Table {
-        let mut table = Table::new(&["Models", "Method", "Conv", "Linear", "Activation", "End-to-end"], 2);
+        let mut table =
+            Table::new(&["Models", "Method", "Conv", "Linear", "Activation", "End-to-end"], 2);
         for (set, e) in self.rows() {
-            let group = |name| e.groups.get(name).map_or_else(|| "-".to_owned(), |m| points(m.mape));
+            let group =
+                |name| e.groups.get(name).map_or_else(|| "-".to_owned(), |m| points(m.mape));
             let e2e = e.e2e.as_ref().map_or(f64::NAN, |x| x.mape);
-            table.row([set.to_owned(), e.method.to_string()].into_iter().chain(GROUPS.map(group)).chain([points(e2e)]));
+            table.row(
+                [set.to_owned(), e.method.to_string()]
+                    .into_iter()
+                    .chain(GROUPS.map(group))
+                    .chain([points(e2e)]),
+            );
         }
         table
     }
@@ -213,18 +262,43 @@ impl Judgement<'_> {
 
     /// Synthetic first, then real; methods in the order given.
     fn rows(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
-        ["synthetic", "real"].into_iter().flat_map(move |set| self.judged.iter().filter_map(move |j| j.sets().find(|s| s.0 == set)))
+        ["synthetic", "real"].into_iter().flat_map(move |set| {
+            self.judged.iter().filter_map(move |j| j.sets().find(|s| s.0 == set))
+        })
     }
 
     fn models_table(&self) -> Table {
-        let mut table =
-            Table::new(&["Model", "Bundle", "Measured", "Forecast", "Interval", "Error", "Executed kernels", "Kernels", "Lowered", "Largest differences"], 2);
+        let mut table = Table::new(
+            &[
+                "Model",
+                "Bundle",
+                "Measured",
+                "Forecast",
+                "Interval",
+                "Error",
+                "Executed kernels",
+                "Kernels",
+                "Lowered",
+                "Largest differences",
+            ],
+            2,
+        );
         for j in self.judged {
             let mut rows: Vec<_> = j.all.models.iter().collect();
             rows.sort_by(|a, b| b.ape.total_cmp(&a.ape));
             for m in rows {
-                let differences: Vec<String> =
-                    m.contributions.iter().take(3).map(|c| format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)).collect();
+                let differences: Vec<String> = m
+                    .contributions
+                    .iter()
+                    .take(3)
+                    .map(|c| {
+                        format!(
+                            "{} {:+.1} %",
+                            c.kind,
+                            (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0
+                        )
+                    })
+                    .collect();
                 let latency = |ns: f64| Latency::from_ns(ns).to_string();
                 table.row([
                     m.name.clone(),
@@ -246,7 +320,8 @@ impl Judgement<'_> {
 
 impl Report for Judgement<'_> {
     fn table(&self) -> String {
-        let mut text = String::from("Mean absolute percentage error by operator group and end to end\n\n");
+        let mut text =
+            String::from("Mean absolute percentage error by operator group and end to end\n\n");
         text += &self.groups_table().to_text();
         text += "\nEnd to end, forecast from the model's file\n\n";
         text += &self.e2e_table().to_text();

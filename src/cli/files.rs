@@ -3,7 +3,8 @@
 use super::error::{CliResult, io_error};
 use std::{fs, io::Write, path::Path};
 
-/// Writes beside `path` and moves the file there once it is on the disk; nothing is left behind where that fails.
+/// Writes beside `path` and moves the file there once it is on the disk; nothing is left behind
+/// where that fails.
 pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.unfinished-{}", std::process::id()));

@@ -40,7 +40,8 @@ pub struct InspectArgs {
 }
 
 pub fn run(args: &InspectArgs) -> CliResult {
-    let models: CliResult<Vec<Inspected>> = args.models.read()?.into_iter().map(|m| Inspected::new(m, args)).collect();
+    let models: CliResult<Vec<Inspected>> =
+        args.models.read()?.into_iter().map(|m| Inspected::new(m, args)).collect();
     output::print(&Inspection { models: models?, operators: args.operators }, args.format)
 }
 
@@ -53,13 +54,26 @@ struct Inspected {
 
 impl Inspected {
     fn new(model: Model, args: &InspectArgs) -> CliResult<Self> {
-        let kernels = args.framework.as_deref().map(|framework| lower(&model.graph, framework, args)).transpose()?;
-        Ok(Self { canonical: patterns::canonicalize(&model.graph), work: Work::of_graph(&model.graph), kernels, model })
+        let kernels = args
+            .framework
+            .as_deref()
+            .map(|framework| lower(&model.graph, framework, args))
+            .transpose()?;
+        Ok(Self {
+            canonical: patterns::canonicalize(&model.graph),
+            work: Work::of_graph(&model.graph),
+            kernels,
+            model,
+        })
     }
 }
 
 fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph> {
-    let options = RunOptions { precision: args.precision, memory_format: args.memory_format.map(Layout::format), ..RunOptions::default() };
+    let options = RunOptions {
+        precision: args.precision,
+        memory_format: args.memory_format.map(Layout::format),
+        ..RunOptions::default()
+    };
     let environment = this_machine(framework, &options)?;
     lowering::lower(graph, &environment).ok_or_else(|| {
         CliError::user(format!("no lowering rules for {} (--framework)", environment.describe()))
@@ -69,8 +83,14 @@ fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph>
 
 /// This machine, as the framework would see it: lowering depends on the instruction set.
 fn this_machine(framework: &str, options: &RunOptions) -> CliResult<Environment> {
-    let capabilities =
-        Capabilities { version: String::new(), path: None, devices: Vec::new(), precisions: Vec::new(), memory_formats: Vec::new(), operator_timing: false };
+    let capabilities = Capabilities {
+        version: String::new(),
+        path: None,
+        devices: Vec::new(),
+        precisions: Vec::new(),
+        memory_formats: Vec::new(),
+        operator_timing: false,
+    };
     environment::detect(framework, &capabilities, options).map_err(CliError::ours)
 }
 
@@ -92,12 +112,33 @@ impl Report for Inspection {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["model", "operators", "macs", "flops", "params", "bytes_read", "bytes_written", "unsupported"], 1);
+        let mut table = Table::new(
+            &[
+                "model",
+                "operators",
+                "macs",
+                "flops",
+                "params",
+                "bytes_read",
+                "bytes_written",
+                "unsupported",
+            ],
+            1,
+        );
         for m in &self.models {
             let w = m.work;
-            let counts =
-                [m.model.graph.nodes().len() as u64, w.macs, w.flops, w.params, w.bytes_read, w.bytes_written, m.model.graph.unsupported().count() as u64];
-            table.row(std::iter::once(m.model.identity.name.clone()).chain(counts.map(|n| n.to_string())));
+            let counts = [
+                m.model.graph.nodes().len() as u64,
+                w.macs,
+                w.flops,
+                w.params,
+                w.bytes_read,
+                w.bytes_written,
+                m.model.graph.unsupported().count() as u64,
+            ];
+            table.row(
+                std::iter::once(m.model.identity.name.clone()).chain(counts.map(|n| n.to_string())),
+            );
         }
         table.to_csv()
     }
@@ -111,7 +152,12 @@ impl Inspected {
     fn table(&self, operators: bool) -> String {
         let graph = &self.model.graph;
         let mut text = String::new();
-        let inputs: Vec<String> = graph.inputs().iter().filter_map(|&i| graph.value(i).tensor.as_ref()).map(TensorSpec::to_string).collect();
+        let inputs: Vec<String> = graph
+            .inputs()
+            .iter()
+            .filter_map(|&i| graph.value(i).tensor.as_ref())
+            .map(TensorSpec::to_string)
+            .collect();
         let _ = writeln!(text, "{}   {}\n", self.model.identity.name, inputs.join(", "));
         let w = self.work;
         let _ = writeln!(text, "Operators    {}", graph.nodes().len());
@@ -128,7 +174,8 @@ impl Inspected {
             }
         }
         if let Some(kernels) = &self.kernels {
-            let _ = writeln!(text, "\nKernels the framework would run: {}\n", kernels.nodes().len());
+            let _ =
+                writeln!(text, "\nKernels the framework would run: {}\n", kernels.nodes().len());
             text += &kinds_table(kernels);
         }
         if operators {
@@ -152,7 +199,11 @@ impl Inspected {
             "unsupported": graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>(),
         });
         if let Some(kernels) = &self.kernels {
-            out["kernels"] = kernels.nodes().iter().map(|n| json!({"name": n.name, "kind": n.op.kind, "op": n.op})).collect();
+            out["kernels"] = kernels
+                .nodes()
+                .iter()
+                .map(|n| json!({"name": n.name, "kind": n.op.kind, "op": n.op}))
+                .collect();
         }
         out
     }
@@ -176,7 +227,13 @@ fn kinds_table(graph: &Graph) -> String {
     rows.sort_by_key(|r| std::cmp::Reverse((r.2.flops, r.1)));
     let mut table = Table::new(&["Operator", "Count", "FLOPs", "Share", "Bytes moved"], 1);
     for (kind, count, work) in rows {
-        table.row([kind, count.to_string(), si(work.flops), percent(work.flops as f64 / total), si(work.bytes_read.saturating_add(work.bytes_written))]);
+        table.row([
+            kind,
+            count.to_string(),
+            si(work.flops),
+            percent(work.flops as f64 / total),
+            si(work.bytes_read.saturating_add(work.bytes_written)),
+        ]);
     }
     table.to_text()
 }
@@ -187,7 +244,13 @@ fn operators_table(graph: &Graph) -> String {
     for node in graph.nodes() {
         let inputs = join(node.op.activations().map(TensorSpec::to_string).collect());
         let outputs = join(node.op.outputs.iter().map(TensorSpec::to_string).collect());
-        table.row([node.name.clone(), node.op.kind.name().to_owned(), inputs, outputs, si(Work::of_operator(&node.op).flops)]);
+        table.row([
+            node.name.clone(),
+            node.op.kind.name().to_owned(),
+            inputs,
+            outputs,
+            si(Work::of_operator(&node.op).flops),
+        ]);
     }
     table.to_text()
 }

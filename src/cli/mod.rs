@@ -111,7 +111,12 @@ fn run(command: &Command) -> CliResult {
         Command::Report(args) => report::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "vitempo", &mut std::io::stdout().lock());
+            clap_complete::generate(
+                *shell,
+                &mut Cli::command(),
+                "vitempo",
+                &mut std::io::stdout().lock(),
+            );
             Ok(())
         }
         Command::Worker => vitempo_profiler::worker::main().map_err(CliError::ours),

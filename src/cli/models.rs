@@ -106,7 +106,8 @@ fn expand(argument: &str) -> CliResult<Vec<PathBuf>> {
     if path.exists() || !argument.contains(['*', '?', '[']) {
         return Ok(vec![path.to_owned()]);
     }
-    let paths = glob::glob(argument).map_err(|e| CliError::user(format!("`{argument}` is not a glob: {e}")))?;
+    let paths = glob::glob(argument)
+        .map_err(|e| CliError::user(format!("`{argument}` is not a glob: {e}")))?;
     let mut files: Vec<PathBuf> = paths.flatten().filter(|p| p.is_file()).collect();
     files.sort();
     non_empty(files, || format!("no file matches {argument}"))
@@ -114,22 +115,33 @@ fn expand(argument: &str) -> CliResult<Vec<PathBuf>> {
 
 fn onnx_files(folder: &Path) -> CliResult<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| io_error("read", folder, &e))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|p| p.extension().is_some_and(|e| e == "onnx")).collect();
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "onnx"))
+        .collect();
     files.sort();
     Ok(files)
 }
 
 fn non_empty(files: Vec<PathBuf>, message: impl Fn() -> String) -> CliResult<Vec<PathBuf>> {
-    if files.is_empty() { Err(CliError::user(message()).hint("give ONNX files, folders that hold some, or a glob")) } else { Ok(files) }
+    if files.is_empty() {
+        Err(CliError::user(message()).hint("give ONNX files, folders that hold some, or a glob"))
+    } else {
+        Ok(files)
+    }
 }
 
 type Indexes = BTreeMap<PathBuf, BTreeMap<String, (String, String)>>;
 
 fn read_model(path: PathBuf, options: &ReadOptions, indexes: &mut Indexes) -> CliResult<Model> {
     let graph = onnx::read_file(&path, options)?;
-    let name = path.file_stem().map_or_else(|| "model".to_owned(), |s| s.to_string_lossy().into_owned());
+    let name =
+        path.file_stem().map_or_else(|| "model".to_owned(), |s| s.to_string_lossy().into_owned());
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    let index = indexes.entry(folder.clone()).or_insert_with(|| super::sample::read_index(&folder).unwrap_or_default());
+    let index = indexes
+        .entry(folder.clone())
+        .or_insert_with(|| super::sample::read_index(&folder).unwrap_or_default());
     let (space, encoding) = index.get(&name).cloned().unzip();
     let identity = ModelIdentity { name, architecture: graph.architecture(), space, encoding };
     Ok(Model { path, identity, graph })

@@ -1,7 +1,9 @@
-//! Operators measured on their own, for kinds that the measured models lack or have too few of: `vitempo profile --ops KINDS` and `vitempo sample --space operators`.
+//! Operators measured on their own, for kinds that the measured models lack or have too few of:
+//! `vitempo profile --ops KINDS` and `vitempo sample --space operators`.
 //!
-//! Each distinct kernel of these kinds that the engine would run for the given models becomes a small model around one operator. Its operator times are kept;
-//! its end-to-end time is not, because it is no model that anybody would ask about.
+//! Each distinct kernel of these kinds that the engine would run for the given models becomes a
+//! small model around one operator. Its operator times are kept; its end-to-end time is not,
+//! because it is no model that anybody would ask about.
 
 use super::{
     error::{CliError, CliResult},
@@ -15,30 +17,43 @@ use vitempo_profiler::{Source, SweepModel, single};
 /// Reads `--ops`.
 pub fn parse_kind(text: &str) -> Result<OpKind, String> {
     match OpKind::from(text.to_owned()) {
-        OpKind::Unsupported(_) => Err(format!("`{text}` is no operator kind; `vitempo inspect MODEL` shows the kinds of a model")),
+        OpKind::Unsupported(_) => Err(format!(
+            "`{text}` is no operator kind; `vitempo inspect MODEL` shows the kinds of a model"
+        )),
         kind => Ok(kind),
     }
 }
 
 /// One small model per distinct kernel of these kinds.
-pub fn models(models: &[Model], kinds: &[OpKind], environment: &Environment) -> CliResult<Vec<SweepModel>> {
+pub fn models(
+    models: &[Model],
+    kinds: &[OpKind],
+    environment: &Environment,
+) -> CliResult<Vec<SweepModel>> {
     let mut found = BTreeMap::new();
     for model in models {
-        let kernels =
-            lowering::lower(&model.graph, environment).ok_or_else(|| CliError::user(format!("no lowering rules for {} (--ops)", environment.framework)))?;
+        let kernels = lowering::lower(&model.graph, environment).ok_or_else(|| {
+            CliError::user(format!("no lowering rules for {} (--ops)", environment.framework))
+        })?;
         for node in kernels.nodes().iter().filter(|n| kinds.contains(&n.op.kind)) {
             found.entry(node.op.id()).or_insert_with(|| node.op.clone());
         }
     }
     if found.is_empty() {
-        return Err(CliError::user("no operator of these kinds in these models (--ops)").hint("`vitempo inspect MODELS --framework NAME` shows the kinds"));
+        return Err(CliError::user("no operator of these kinds in these models (--ops)")
+            .hint("`vitempo inspect MODELS --framework NAME` shows the kinds"));
     }
     let mut singles = Vec::new();
     for (id, op) in found {
         match single::graph_of(&op) {
             Ok(graph) => {
                 let name = format!("{}-{id}", op.kind);
-                let identity = ModelIdentity { name, architecture: graph.architecture(), space: Some(ModelIdentity::OPERATORS.to_owned()), encoding: None };
+                let identity = ModelIdentity {
+                    name,
+                    architecture: graph.architecture(),
+                    space: Some(ModelIdentity::OPERATORS.to_owned()),
+                    encoding: None,
+                };
                 singles.push(SweepModel { identity, graph, source: Source::Graph });
             }
             Err(error) => progress::say(format!("warning: left out {}: {error}", op.kind)),

@@ -1,4 +1,5 @@
-//! How results are printed: a table for people, JSON or CSV for programs. Results go to standard output, everything else to standard error.
+//! How results are printed: a table for people, JSON or CSV for programs. Results go to standard
+//! output, everything else to standard error.
 
 use super::error::{CliError, CliResult};
 use clap::ValueEnum;
@@ -25,7 +26,11 @@ pub struct Table {
 impl Table {
     /// A table whose first `left` columns are text; the others are numbers and align right.
     pub fn new<H: AsRef<str>>(headings: &[H], left: usize) -> Self {
-        Self { headings: headings.iter().map(|h| h.as_ref().to_owned()).collect(), rows: Vec::new(), left }
+        Self {
+            headings: headings.iter().map(|h| h.as_ref().to_owned()).collect(),
+            rows: Vec::new(),
+            left,
+        }
     }
 
     pub fn row<I: IntoIterator<Item = String>>(&mut self, cells: I) {
@@ -83,7 +88,9 @@ pub fn print(report: &impl Report, format: Format) -> CliResult {
 pub fn write_stdout(text: &str) -> CliResult {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::user(format!("cannot write to standard output: {e}"))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::user(format!("cannot write to standard output: {e}")))
+        }
         _ => Ok(()),
     }
 }

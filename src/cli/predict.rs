@@ -1,4 +1,5 @@
-//! `vitempo predict`: how long will these models take in the bundle's environment, how sure are we, and what takes the time?
+//! `vitempo predict`: how long will these models take in the bundle's environment, how sure are we,
+//! and what takes the time?
 
 use super::{
     error::CliResult,
@@ -7,7 +8,9 @@ use super::{
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo_graph::{Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec};
+use vitempo_graph::{
+    Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec,
+};
 
 /// Forecasts the latency of models
 ///
@@ -32,9 +35,16 @@ pub struct PredictArgs {
 pub fn run(args: &PredictArgs) -> CliResult {
     let opened = super::bundle::open_any(&args.bundle)?;
     let bundle = opened.model();
-    let forecast = |model: Model| -> CliResult<Forecast> { Ok(Forecast { prediction: bundle.predict(&model.graph)?, model }) };
-    let forecasts: CliResult<Vec<Forecast>> = args.models.read()?.into_iter().map(forecast).collect();
-    let report = Forecasts { environment: bundle.environment(), forecasts: forecasts?, breakdown: args.breakdown };
+    let forecast = |model: Model| -> CliResult<Forecast> {
+        Ok(Forecast { prediction: bundle.predict(&model.graph)?, model })
+    };
+    let forecasts: CliResult<Vec<Forecast>> =
+        args.models.read()?.into_iter().map(forecast).collect();
+    let report = Forecasts {
+        environment: bundle.environment(),
+        forecasts: forecasts?,
+        breakdown: args.breakdown,
+    };
     output::print(&report, args.format)
 }
 
@@ -51,12 +61,26 @@ struct Forecasts<'a> {
 
 impl Report for Forecasts<'_> {
     fn table(&self) -> String {
-        let texts: Vec<String> = self.forecasts.iter().map(|f| f.table(self.environment, self.breakdown)).collect();
+        let texts: Vec<String> =
+            self.forecasts.iter().map(|f| f.table(self.environment, self.breakdown)).collect();
         texts.join("\n")
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["model", "environment", "latency_ns", "lower_ns", "upper_ns", "level", "operators", "fallback", "extrapolating"], 2);
+        let mut table = Table::new(
+            &[
+                "model",
+                "environment",
+                "latency_ns",
+                "lower_ns",
+                "upper_ns",
+                "level",
+                "operators",
+                "fallback",
+                "extrapolating",
+            ],
+            2,
+        );
         for f in &self.forecasts {
             let p = f.prediction.latency;
             let numbers = [p.point, p.lower, p.upper].map(|l| format!("{:.0}", l.ns()));
@@ -66,7 +90,12 @@ impl Report for Forecasts<'_> {
                 f.prediction.fallbacks().count().to_string(),
                 f.prediction.extrapolating().count().to_string(),
             ];
-            table.row([f.model.identity.name.clone(), self.environment.id()].into_iter().chain(numbers).chain(counts));
+            table.row(
+                [f.model.identity.name.clone(), self.environment.id()]
+                    .into_iter()
+                    .chain(numbers)
+                    .chain(counts),
+            );
         }
         table.to_csv()
     }
@@ -80,16 +109,38 @@ impl Forecast {
     fn table(&self, environment: &Environment, breakdown: bool) -> String {
         let mut text = String::new();
         let graph = &self.model.graph;
-        let inputs: Vec<String> = graph.inputs().iter().filter_map(|&i| graph.value(i).tensor.as_ref()).map(TensorSpec::to_string).collect();
-        let _ = writeln!(text, "{}   {}   {}\n", self.model.identity.name, inputs.join(", "), environment.describe());
+        let inputs: Vec<String> = graph
+            .inputs()
+            .iter()
+            .filter_map(|&i| graph.value(i).tensor.as_ref())
+            .map(TensorSpec::to_string)
+            .collect();
+        let _ = writeln!(
+            text,
+            "{}   {}   {}\n",
+            self.model.identity.name,
+            inputs.join(", "),
+            environment.describe()
+        );
         let p = self.prediction.latency;
-        let _ = writeln!(text, "Latency    {}   [{} .. {}]   {:.0} % interval", p.point, p.lower, p.upper, p.level * 100.0);
+        let _ = writeln!(
+            text,
+            "Latency    {}   [{} .. {}]   {:.0} % interval",
+            p.point,
+            p.lower,
+            p.upper,
+            p.level * 100.0
+        );
         let _ = writeln!(text, "{}", self.coverage_line());
         self.extrapolating_line().into_iter().for_each(|line| text += &(line + "\n"));
         text.push('\n');
         text += &self.kinds_table();
         for kind in self.fallback_kinds() {
-            let _ = writeln!(text, "hint: `{kind}` has no trained predictor: its share is an estimate; `vitempo profile MODELS --ops {kind}` would measure it");
+            let _ = writeln!(
+                text,
+                "hint: `{kind}` has no trained predictor: its share is an estimate; `vitempo \
+                profile MODELS --ops {kind}` would measure it"
+            );
         }
         if breakdown {
             text.push('\n');
@@ -110,7 +161,8 @@ impl Forecast {
         let fallback = self.prediction.fallbacks().count();
         let share = 1.0 - self.share(self.prediction.fallbacks());
         format!(
-            "Coverage   {} of predicted time by trained operators ({} of {operators} operators; {fallback} by fallback)",
+            "Coverage   {} of predicted time by trained operators ({} of {operators} operators; \
+            {fallback} by fallback)",
             percent(share),
             operators - fallback
         )
@@ -120,8 +172,13 @@ impl Forecast {
     fn extrapolating_line(&self) -> Option<String> {
         let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();
-        (count > 0)
-            .then(|| format!("Outside    {} of predicted time by {count} operators beyond the range of the training data (extrapolating)", percent(share)))
+        (count > 0).then(|| {
+            format!(
+                "Outside    {} of predicted time by {count} operators beyond the \
+                range of the training data (extrapolating)",
+                percent(share)
+            )
+        })
     }
 
     fn fallback_kinds(&self) -> std::collections::BTreeSet<&str> {
@@ -139,17 +196,32 @@ impl Forecast {
         let total = self.prediction.latency.point.ns();
         let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
         for (kind, (count, latency)) in rows {
-            table.row([kind.to_owned(), count.to_string(), latency.to_string(), percent(latency.ns() / total)]);
+            table.row([
+                kind.to_owned(),
+                count.to_string(),
+                latency.to_string(),
+                percent(latency.ns() / total),
+            ]);
         }
         let overhead = self.prediction.overhead;
-        table.row(["(calibration)".to_owned(), String::new(), overhead.to_string(), percent(overhead.ns() / total)]);
+        table.row([
+            "(calibration)".to_owned(),
+            String::new(),
+            overhead.to_string(),
+            percent(overhead.ns() / total),
+        ]);
         table.to_text()
     }
 
     fn operators_table(&self) -> String {
         let mut table = Table::new(&["Node", "Kind", "Latency", "Source"], 2);
         for o in &self.prediction.operators {
-            table.row([o.name.clone(), o.kind.name().to_owned(), o.latency_ns.to_string(), source_name(o)]);
+            table.row([
+                o.name.clone(),
+                o.kind.name().to_owned(),
+                o.latency_ns.to_string(),
+                source_name(o),
+            ]);
         }
         table.to_text()
     }

@@ -1,4 +1,5 @@
-//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps every visit as soon as it is there.
+//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps
+//! every visit as soon as it is there.
 
 use super::{
     error::{CliError, CliResult},
@@ -21,7 +22,8 @@ use std::{
 use vitempo_datasets::Store;
 use vitempo_graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
 use vitempo_profiler::{
-    Hooks, InputDistribution, Place, Progress, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand,
+    Hooks, InputDistribution, Place, Progress, RunOptions, Source, Summary, Sweep, SweepModel,
+    VisitProtocol, WorkerCommand,
     energy::Meter,
     remote::{self, Address, Remote, Secret},
 };
@@ -30,7 +32,8 @@ use vitempo_profiler::{
 ///
 /// Example: vitempo profile models/ --backend onnxruntime --threads 1 --budget 30m --out data/
 ///
-/// The same command goes on where an interrupted one stopped. Nothing else should run on the machine meanwhile.
+/// The same command goes on where an interrupted one stopped. Nothing else should run on the
+/// machine meanwhile.
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {
     #[command(flatten)]
@@ -46,7 +49,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
 
-    /// Measure operators of these kinds on their own, instead of the models: each that an engine would run for them, e.g. gelu_tanh,einsum
+    /// Measure operators of these kinds on their own, instead of the models: each that an engine
+    /// would run for them, e.g. gelu_tanh,einsum
     #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = super::operators::parse_kind)]
     pub ops: Vec<OpKind>,
 
@@ -100,7 +104,8 @@ pub struct EngineArgs {
 /// On which machine engines run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RemoteArgs {
-    /// Measure at a `vitempo agent`: HOST:PORT, or a command whose stdin and stdout lead to it, e.g. 'ssh board vitempo-agent --stdio'
+    /// Measure at a `vitempo agent`: HOST:PORT, or a command whose stdin and stdout lead to it,
+    /// e.g. 'ssh board vitempo-agent --stdio'
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "library")]
     pub remote: Option<Address>,
 
@@ -184,7 +189,10 @@ impl Layout {
 }
 
 pub fn parse_positive(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
+    text.parse()
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
 pub fn parse_precision(text: &str) -> Result<Precision, String> {
@@ -202,7 +210,8 @@ fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
     text.parse().map_err(|e: vitempo_profiler::inputs::ParseDistributionError| e.to_string())
 }
 
-/// `90s`, `30m`, `2h`; a plain number is seconds. At most a century or so: what is longer would not fit behind the present moment.
+/// `90s`, `30m`, `2h`; a plain number is seconds. At most a century or so: what is longer would not
+/// fit behind the present moment.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let scale = match &text[number_end..] {
@@ -212,8 +221,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         unit => return Err(format!("`{unit}` is no unit of time; write e.g. 90s, 30m or 2h")),
     };
-    let seconds = text[..number_end].parse::<f64>().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())? * scale;
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| time.as_secs() <= u64::from(u32::MAX)).ok_or_else(|| "too long".to_owned())
+    let seconds =
+        text[..number_end].parse::<f64>().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())?
+            * scale;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| time.as_secs() <= u64::from(u32::MAX))
+        .ok_or_else(|| "too long".to_owned())
 }
 
 impl RunArgs {
@@ -239,8 +253,13 @@ impl RemoteArgs {
             (Address::Command(_), _) => Secret::none(),
             (Address::Tcp(_), Some(secret)) => secret,
             (Address::Tcp(_), None) => {
-                let error = CliError::user(format!("the agent at {address} has a secret, and none is known here (--remote)"));
-                return Err(error.hint(format!("give what the agent was given: {}, or --secret-file FILE", remote::SECRET_VARIABLE)));
+                let error = CliError::user(format!(
+                    "the agent at {address} has a secret, and none is known here (--remote)"
+                ));
+                return Err(error.hint(format!(
+                    "give what the agent was given: {}, or --secret-file FILE",
+                    remote::SECRET_VARIABLE
+                )));
             }
         };
         Ok(Remote::new(address, secret, self.remote_tries, |notice| progress::say(notice)).into())
@@ -292,7 +311,8 @@ pub struct Outcome {
 }
 
 impl KeptSweep<'_> {
-    /// Measures, saving every visit; the journal is folded into the tables at the end, however the sweep ended.
+    /// Measures, saving every visit; the journal is folded into the tables at the end, however the
+    /// sweep ended.
     pub fn run(self) -> CliResult<Outcome> {
         let sweep = &self.sweep;
         let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
@@ -306,13 +326,23 @@ impl KeptSweep<'_> {
         let environment_id = environment.id();
         let sitting = (!self.resume).then_some(sweep.sitting.as_str());
         let store = RefCell::new(store);
-        let done = |model: &_, round| match store.borrow().status(&environment_id, model, round, sitting) {
+        let done = |model: &_, round| match store.borrow().status(
+            &environment_id,
+            model,
+            round,
+            sitting,
+        ) {
             Some(Status::Failed(_)) => !self.retry_failed,
             status => status.is_some(),
         };
         let result = sweep.run(Hooks {
             done: &done,
-            sink: &mut |profile| store.borrow_mut().append(&operators::without_e2e(profile)).map_err(|e| e.to_string()),
+            sink: &mut |profile| {
+                store
+                    .borrow_mut()
+                    .append(&operators::without_e2e(profile))
+                    .map_err(|e| e.to_string())
+            },
             progress: &mut |p| show(&bar, p),
             interrupted: &interrupted(),
         });
@@ -325,7 +355,8 @@ impl KeptSweep<'_> {
 fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
     bar.set_length(progress.total as u64);
     bar.set_position(progress.done as u64);
-    let failed = if progress.failed > 0 { format!("{} failed  ", progress.failed) } else { String::new() };
+    let failed =
+        if progress.failed > 0 { format!("{} failed  ", progress.failed) } else { String::new() };
     bar.set_message(format!("{failed}{}", progress.model.unwrap_or_default()));
 }
 
@@ -338,8 +369,13 @@ pub fn sitting_name() -> String {
 /// Models to be visited, each once, however often and by whatever path it was named.
 pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
     let mut seen = std::collections::BTreeSet::new();
-    let mut new = |m: &Model| seen.insert((m.identity.architecture.clone(), m.identity.name.clone()));
-    let sweep_model = |m: Model| SweepModel { identity: m.identity, graph: m.graph, source: Source::File(m.path) };
+    let mut new =
+        |m: &Model| seen.insert((m.identity.architecture.clone(), m.identity.name.clone()));
+    let sweep_model = |m: Model| SweepModel {
+        identity: m.identity,
+        graph: m.graph,
+        source: Source::File(m.path),
+    };
     models.into_iter().filter(|m| new(m)).map(sweep_model).collect()
 }
 
@@ -357,7 +393,11 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
     let place = args.remote.place()?;
     let options = args.engine.run.options();
-    let models = if args.ops.is_empty() { sweep_models(models) } else { operators::models(&models, &args.ops, &place.probe(&args.engine.backend, &options)?)? };
+    let models = if args.ops.is_empty() {
+        sweep_models(models)
+    } else {
+        operators::models(&models, &args.ops, &place.probe(&args.engine.backend, &options)?)?
+    };
     let sweep = Sweep {
         models,
         backend: args.engine.backend.clone(),
@@ -371,12 +411,19 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     if let (Place::Here(_), Err(reason)) = (&sweep.place, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));
     }
-    let kept = KeptSweep { sweep, out: &args.out, retry_failed: args.retry_failed, resume: args.sitting.is_none() };
+    let kept = KeptSweep {
+        sweep,
+        out: &args.out,
+        retry_failed: args.retry_failed,
+        resume: args.sitting.is_none(),
+    };
     let outcome = kept.run()?;
     let finished = outcome.summary.measured + outcome.summary.skipped > 0;
     output::print(&Profiled { outcome: &outcome, out: &args.out }, args.format)?;
     match (finished, outcome.summary.failed.first()) {
-        (false, Some((model, reason))) => Err(CliError::user(format!("no model could be measured; `{model}`: {reason}"))),
+        (false, Some((model, reason))) => {
+            Err(CliError::user(format!("no model could be measured; `{model}`: {reason}")))
+        }
         _ => Ok(()),
     }
 }
@@ -389,9 +436,15 @@ struct Profiled<'a> {
 impl Report for Profiled<'_> {
     fn table(&self) -> String {
         let s = &self.outcome.summary;
-        let mut text = format!("{}\nkept in {}\n\n", self.outcome.environment.describe(), self.out.display());
+        let mut text =
+            format!("{}\nkept in {}\n\n", self.outcome.environment.describe(), self.out.display());
         let mut table = Table::new(&["Visits", "Count"], 1);
-        for (what, count) in [("measured", s.measured), ("there already", s.skipped), ("failed", s.failed.len()), ("left", s.left)] {
+        for (what, count) in [
+            ("measured", s.measured),
+            ("there already", s.skipped),
+            ("failed", s.failed.len()),
+            ("left", s.left),
+        ] {
             table.row([what.to_owned(), count.to_string()]);
         }
         text += &table.to_text();
@@ -406,17 +459,28 @@ impl Report for Profiled<'_> {
 
     fn csv(&self) -> CliResult<String> {
         let s = &self.outcome.summary;
-        let mut table = Table::new(&["environment", "measured", "skipped", "failed", "left", "elapsed_s"], 1);
+        let mut table =
+            Table::new(&["environment", "measured", "skipped", "failed", "left", "elapsed_s"], 1);
         let counts = [s.measured, s.skipped, s.failed.len(), s.left].map(|n| n.to_string());
-        table.row(std::iter::once(self.outcome.environment.id()).chain(counts).chain([format!("{:.1}", s.elapsed.as_secs_f64())]));
+        table.row(
+            std::iter::once(self.outcome.environment.id())
+                .chain(counts)
+                .chain([format!("{:.1}", s.elapsed.as_secs_f64())]),
+        );
         table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let s = &self.outcome.summary;
-        let failed: Vec<_> = s.failed.iter().map(|(model, reason)| json!({"model": model, "reason": reason})).collect();
-        Ok(json!({"environment": self.outcome.environment.id(), "dataset": self.out, "measured": s.measured, "skipped": s.skipped,
-            "failed": failed, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}))
+        let failed: Vec<_> = s
+            .failed
+            .iter()
+            .map(|(model, reason)| json!({"model": model, "reason": reason}))
+            .collect();
+        Ok(
+            json!({"environment": self.outcome.environment.id(), "dataset": self.out, "measured": s.measured, "skipped": s.skipped,
+            "failed": failed, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}),
+        )
     }
 }
 
@@ -426,7 +490,9 @@ mod tests {
 
     #[test]
     fn durations_are_read_with_units() {
-        for (text, seconds) in [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5", 1.5), ("250ms", 0.25)] {
+        for (text, seconds) in
+            [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5", 1.5), ("250ms", 0.25)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
         }
         for text in ["", "h", "3 parsecs", "1e999h", "-3s", "9999999999999999999s"] {

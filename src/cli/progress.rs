@@ -7,7 +7,8 @@ const TEMPLATE: &str = "{prefix:>12} {wide_bar} {pos}/{len}  {elapsed} gone, {et
 
 /// A bar over `length` steps.
 pub fn bar(length: u64, what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(length).with_style(style).with_prefix(what);
     bar.enable_steady_tick(Duration::from_millis(500));
     bar

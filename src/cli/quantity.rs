@@ -12,13 +12,30 @@ pub fn energy_nj(text: &str) -> Result<u64, String> {
 
 /// Bytes: `40MB`, `64MiB`, `512k`.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let units = [("", 1.0), ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
+    let units = [
+        ("", 1.0),
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+    ];
     quantity(text, &units, "40MB")
 }
 
 /// Bytes per second: `20Mbit/s`, `3MB/s`.
 pub fn bandwidth(text: &str) -> Result<u64, String> {
-    let units = [("kbit/s", 125.0), ("Mbit/s", 125e3), ("Gbit/s", 125e6), ("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)];
+    let units = [
+        ("kbit/s", 125.0),
+        ("Mbit/s", 125e3),
+        ("Gbit/s", 125e6),
+        ("B/s", 1.0),
+        ("kB/s", 1e3),
+        ("MB/s", 1e6),
+        ("GB/s", 1e9),
+    ];
     quantity(text, &units, "20Mbit/s")
 }
 
@@ -39,7 +56,11 @@ pub fn power_w(text: &str) -> Result<f64, String> {
 
 /// A number above zero, without a unit.
 pub fn above_zero(text: &str) -> Result<f64, String> {
-    text.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0).ok_or_else(|| "expected a number above 0".to_owned())
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite() && *value > 0.0)
+        .ok_or_else(|| "expected a number above 0".to_owned())
 }
 
 fn quantity(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
@@ -49,10 +70,21 @@ fn quantity(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, Str
 
 fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..end].parse().map_err(|_| format!("`{text}` does not begin with a number; write e.g. {example}"))?;
-    let known = || units.iter().map(|(unit, _)| *unit).filter(|unit| !unit.is_empty()).collect::<Vec<_>>().join(", ");
+    let number: f64 = text[..end]
+        .parse()
+        .map_err(|_| format!("`{text}` does not begin with a number; write e.g. {example}"))?;
+    let known = || {
+        units
+            .iter()
+            .map(|(unit, _)| *unit)
+            .filter(|unit| !unit.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let found = units.iter().find(|(unit, _)| *unit == text[end..].trim());
-    found.map(|(_, scale)| number * scale).ok_or_else(|| format!("`{}` is no unit here; write e.g. {example} (units: {})", &text[end..], known()))
+    found.map(|(_, scale)| number * scale).ok_or_else(|| {
+        format!("`{}` is no unit here; write e.g. {example} (units: {})", &text[end..], known())
+    })
 }
 
 #[cfg(test)]

@@ -27,8 +27,9 @@ pub const INDEX: &str = "index.csv";
 /// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
-    /// Name of a space that ships with vitempo, a TOML file, `operators`: small networks around single operators, `operator-blocks`: blocks of
-    /// several, or `operator-series`: all of those that differ in one thing alone
+    /// Name of a space that ships with vitempo, a TOML file, `operators`: small networks around
+    /// single operators, `operator-blocks`: blocks of several, or `operator-series`: all of those
+    /// that differ in one thing alone
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
@@ -44,7 +45,8 @@ pub struct SampleArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
 
-    /// Leave the weights out: files of kilobytes that every verb of vitempo takes, but no other program runs
+    /// Leave the weights out: files of kilobytes that every verb of vitempo takes, but no other
+    /// program runs
     #[arg(long)]
     pub no_weights: bool,
 
@@ -60,7 +62,8 @@ pub struct Sampled {
     pub graph: Graph,
 }
 
-/// The inventory of operators beside the search spaces: small networks around operators that a space may lack.
+/// The inventory of operators beside the search spaces: small networks around operators that a
+/// space may lack.
 pub fn sample_operators(count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
     Ok(named(&format!("{}-s{seed}", operators::NAME), operators::sample(count, seed)?))
 }
@@ -68,7 +71,12 @@ pub fn sample_operators(count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
 fn named(prefix: &str, samples: Vec<operators::OperatorSample>) -> Vec<Sampled> {
     let row = |s: operators::OperatorSample| {
         let name = format!("{prefix}-{}", s.encoding);
-        Sampled { graph: s.graph.with_name(&name), name, space: operators::NAME.to_owned(), encoding: s.encoding }
+        Sampled {
+            graph: s.graph.with_name(&name),
+            name,
+            space: operators::NAME.to_owned(),
+            encoding: s.encoding,
+        }
     };
     samples.into_iter().map(row).collect()
 }
@@ -81,22 +89,34 @@ pub fn open_space(space: &str) -> CliResult<Space> {
 /// Samples architectures and builds their graphs; names tell space, seed and position.
 pub fn sample(space: &Space, count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
     let digits = count.saturating_sub(1).to_string().len().max(3);
-    let build = |(i, architecture): (usize, vitempo_search_space::Architecture)| -> CliResult<Sampled> {
-        let name = format!("{}-s{seed}-{i:0digits$}", space.name());
-        let graph = architecture.to_graph()?.with_name(&name);
-        Ok(Sampled { name, space: space.name().to_owned(), encoding: architecture.encode(), graph })
-    };
+    let build =
+        |(i, architecture): (usize, vitempo_search_space::Architecture)| -> CliResult<Sampled> {
+            let name = format!("{}-s{seed}-{i:0digits$}", space.name());
+            let graph = architecture.to_graph()?.with_name(&name);
+            Ok(Sampled {
+                name,
+                space: space.name().to_owned(),
+                encoding: architecture.encode(),
+                graph,
+            })
+        };
     space.sample_many(count, seed)?.into_iter().enumerate().map(build).collect()
 }
 
 pub fn run(args: &SampleArgs) -> CliResult {
     if !(1..=MOST).contains(&args.count) {
-        return Err(CliError::user(format!("cannot sample {} architectures (--count)", args.count))
-            .hint(format!("ask for 1 to {MOST}; more in several folders, by other seeds")));
+        return Err(CliError::user(format!(
+            "cannot sample {} architectures (--count)",
+            args.count
+        ))
+        .hint(format!("ask for 1 to {MOST}; more in several folders, by other seeds")));
     }
     let samples = match args.space.as_str() {
         operators::NAME => sample_operators(args.count, args.seed)?,
-        operators::BLOCKS => named(&format!("{}-s{}", operators::BLOCKS, args.seed), operators::blocks(args.count, args.seed)?),
+        operators::BLOCKS => named(
+            &format!("{}-s{}", operators::BLOCKS, args.seed),
+            operators::blocks(args.count, args.seed)?,
+        ),
         operators::SERIES => named(operators::SERIES, operators::series()?),
         space => sample(&open_space(space)?, args.count, args.seed)?,
     };
@@ -104,7 +124,11 @@ pub fn run(args: &SampleArgs) -> CliResult {
     let weights = if args.no_weights { WeightFill::Omitted } else { WeightFill::Seeded(args.seed) };
     let bar = progress::bar(samples.len() as u64, "writing");
     for sample in &samples {
-        onnx::write_file(&args.out.join(format!("{}.onnx", sample.name)), &sample.graph, &WriteOptions { weights })?;
+        onnx::write_file(
+            &args.out.join(format!("{}.onnx", sample.name)),
+            &sample.graph,
+            &WriteOptions { weights },
+        )?;
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -126,15 +150,24 @@ impl Report for Index<'_> {
             table.row([s.name.clone(), s.encoding.clone(), si(work.macs), si(work.params)]);
         }
         let rest = self.samples.len().saturating_sub(20);
-        table.to_text() + &if rest > 0 { format!("... and {rest} more in the index\n") } else { String::new() }
+        table.to_text()
+            + &if rest > 0 { format!("... and {rest} more in the index\n") } else { String::new() }
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["name", "space", "encoding", "architecture", "macs", "params", "operators"], 4);
+        let mut table = Table::new(
+            &["name", "space", "encoding", "architecture", "macs", "params", "operators"],
+            4,
+        );
         for s in self.samples {
             let work = Work::of_graph(&s.graph);
-            let counts = [work.macs, work.params, s.graph.nodes().len() as u64].map(|n| n.to_string());
-            table.row([s.name.clone(), s.space.clone(), s.encoding.clone(), s.graph.architecture()].into_iter().chain(counts));
+            let counts =
+                [work.macs, work.params, s.graph.nodes().len() as u64].map(|n| n.to_string());
+            table.row(
+                [s.name.clone(), s.space.clone(), s.encoding.clone(), s.graph.architecture()]
+                    .into_iter()
+                    .chain(counts),
+            );
         }
         table.to_csv()
     }
@@ -149,13 +182,17 @@ impl Report for Index<'_> {
     }
 }
 
-/// Rows of an index that is there already, of models that are not written anew: what was sampled into a folder before keeps its origin.
+/// Rows of an index that is there already, of models that are not written anew: what was sampled
+/// into a folder before keeps its origin.
 fn other_rows(index: &Path, samples: &[Sampled]) -> CliResult<String> {
     let Ok(mut reader) = csv::Reader::from_path(index) else { return Ok(String::new()) };
     let names: std::collections::BTreeSet<&str> = samples.iter().map(|s| s.name.as_str()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in reader.records() {
-        let record = record.map_err(|e| CliError::user(format!("{}: {e}", index.display())).hint("remove the damaged index, or sample into another folder"))?;
+        let record = record.map_err(|e| {
+            CliError::user(format!("{}: {e}", index.display()))
+                .hint("remove the damaged index, or sample into another folder")
+        })?;
         if record.get(0).is_some_and(|name| !names.contains(name)) {
             writer.write_record(&record).map_err(CliError::ours)?;
         }
@@ -164,12 +201,15 @@ fn other_rows(index: &Path, samples: &[Sampled]) -> CliResult<String> {
     String::from_utf8(bytes).map_err(CliError::ours)
 }
 
-/// Name to (space, encoding), from the index of a folder of samples; `None` where there is no such index.
+/// Name to (space, encoding), from the index of a folder of samples; `None` where there is no such
+/// index.
 pub fn read_index(folder: &Path) -> Option<BTreeMap<String, (String, String)>> {
     let mut reader = csv::Reader::from_path(folder.join(INDEX)).ok()?;
     if reader.headers().ok()?.iter().take(3).ne(["name", "space", "encoding"]) {
         return None;
     }
-    let row = |r: csv::StringRecord| Some((r.get(0)?.to_owned(), (r.get(1)?.to_owned(), r.get(2)?.to_owned())));
+    let row = |r: csv::StringRecord| {
+        Some((r.get(0)?.to_owned(), (r.get(1)?.to_owned(), r.get(2)?.to_owned())))
+    };
     Some(reader.records().flatten().filter_map(row).collect())
 }

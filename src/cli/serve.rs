@@ -28,7 +28,8 @@ const STACK: usize = 8 << 20;
 /// Example: vitempo serve --bundle demo.vtb --listen 127.0.0.1:8080
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
-    /// Trained predictors: a file, a name that `vitempo bundle list` shows, or a folder whose bundles all count, whichever come and go; may be repeated
+    /// Trained predictors: a file, a name that `vitempo bundle list` shows, or a folder whose
+    /// bundles all count, whichever come and go; may be repeated
     #[arg(long = "bundle", value_name = "NAME", required = true)]
     pub bundles: Vec<PathBuf>,
 
@@ -36,7 +37,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080))]
     pub listen: SocketAddr,
 
-    /// File with the bearer token that clients have to show; without it the variable VITEMPO_TOKEN, where that is set
+    /// File with the bearer token that clients have to show; without it the variable VITEMPO_TOKEN,
+    /// where that is set
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
@@ -52,7 +54,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive, default_value_t = Limits::default().forecasts)]
     pub max_forecasts: usize,
 
-    /// Patience with each of: a request's head, its body, its forecasts, a client that does not take its answer
+    /// Patience with each of: a request's head, its body, its forecasts, a client that does not
+    /// take its answer
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     pub timeout: Duration,
 
@@ -97,15 +100,26 @@ pub fn run(args: &ServeArgs) -> CliResult {
     let options = args.options()?;
     if args.openapi {
         let document = serve::openapi(&options.spaces, &options.limits, options.token.is_some());
-        return output::write_stdout(&(serde_json::to_string_pretty(&document).map_err(CliError::ours)? + "\n"));
+        return output::write_stdout(
+            &(serde_json::to_string_pretty(&document).map_err(CliError::ours)? + "\n"),
+        );
     }
     if args.check {
         let shelf = serve::shelve(options.bundles.clone()).map_err(explain)?;
-        return output::print(&Checked { options: &options, bundles: shelf.current().values().cloned().collect() }, args.format);
+        return output::print(
+            &Checked { options: &options, bundles: shelf.current().values().cloned().collect() },
+            args.format,
+        );
     }
     let log = options.log;
-    std::panic::set_hook(Box::new(move |panic| log.event(Level::Error, "panic", json!({"reason": panic.to_string()}))));
-    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build().map_err(CliError::ours)?;
+    std::panic::set_hook(Box::new(move |panic| {
+        log.event(Level::Error, "panic", json!({"reason": panic.to_string()}))
+    }));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
+        .enable_all()
+        .build()
+        .map_err(CliError::ours)?;
     let outcome = runtime.block_on(answer(options, args.reload));
     // What still computes, computes for nobody.
     runtime.shutdown_background();
@@ -124,10 +138,16 @@ async fn answer(options: Options, reload: Duration) -> CliResult {
 
 fn explain(error: ServeError) -> CliError {
     let hint = match &error {
-        ServeError::Open(_) => Some(format!("set {TOKEN_VARIABLE} or give --token-file; or listen on 127.0.0.1")),
-        ServeError::Ambiguous(_) => Some("rename one of the files: clients ask for bundles by name (--bundle)".to_owned()),
+        ServeError::Open(_) => {
+            Some(format!("set {TOKEN_VARIABLE} or give --token-file; or listen on 127.0.0.1"))
+        }
+        ServeError::Ambiguous(_) => {
+            Some("rename one of the files: clients ask for bundles by name (--bundle)".to_owned())
+        }
         ServeError::NoBundle => Some("`vitempo train` makes one (--bundle)".to_owned()),
-        ServeError::Listen { .. } => Some("choose another address, or port 0 for a free one (--listen)".to_owned()),
+        ServeError::Listen { .. } => {
+            Some("choose another address, or port 0 for a free one (--listen)".to_owned())
+        }
         ServeError::Bundle(_) | ServeError::NoSpace => None,
     };
     let error = CliError::user(error);
@@ -161,19 +181,28 @@ impl ServeArgs {
 }
 
 fn positive(time: Duration, flag: &str) -> CliResult<Duration> {
-    if time.is_zero() { Err(CliError::user(format!("nothing can be answered in no time ({flag})"))) } else { Ok(time) }
+    if time.is_zero() {
+        Err(CliError::user(format!("nothing can be answered in no time ({flag})")))
+    } else {
+        Ok(time)
+    }
 }
 
 /// The token in the file, or in the environment.
 fn token(file: Option<&Path>) -> CliResult<Option<Token>> {
     let (text, source) = match file {
-        Some(file) => (std::fs::read_to_string(file).map_err(|e| io_error("read", file, &e))?, file.display().to_string()),
+        Some(file) => (
+            std::fs::read_to_string(file).map_err(|e| io_error("read", file, &e))?,
+            file.display().to_string(),
+        ),
         None => match env::var_os(TOKEN_VARIABLE) {
             Some(text) => (text.to_string_lossy().into_owned(), TOKEN_VARIABLE.to_owned()),
             None => return Ok(None),
         },
     };
-    let wrong = |error: serve::TokenError| CliError::user(format!("{error} ({source})")).hint("`openssl rand -hex 32` makes one");
+    let wrong = |error: serve::TokenError| {
+        CliError::user(format!("{error} ({source})")).hint("`openssl rand -hex 32` makes one")
+    };
     Token::new(&text).map(Some).map_err(wrong)
 }
 
@@ -188,7 +217,12 @@ impl Checked<'_> {
         let mut table = Table::new(&["Bundle", "Environment", "Method", "Level"], 3);
         for shelved in &self.bundles {
             let b = &shelved.bundle;
-            table.row([shelved.name.clone(), b.environment.describe(), b.method.to_string(), output::percent(b.interval.level)]);
+            table.row([
+                shelved.name.clone(),
+                b.environment.describe(),
+                b.method.to_string(),
+                output::percent(b.interval.level),
+            ]);
         }
         table
     }
@@ -200,9 +234,15 @@ impl Checked<'_> {
 
 impl Report for Checked<'_> {
     fn table(&self) -> String {
-        let token = if self.options.token.is_some() { "needed" } else { "none: only this machine can ask" };
-        let lines = [("Address", self.options.listen.to_string()), ("Token", token.to_owned()), ("Spaces", self.spaces().join(", "))];
-        let head: String = lines.iter().map(|(name, value)| format!("{name:<9}{value}\n")).collect();
+        let token =
+            if self.options.token.is_some() { "needed" } else { "none: only this machine can ask" };
+        let lines = [
+            ("Address", self.options.listen.to_string()),
+            ("Token", token.to_owned()),
+            ("Spaces", self.spaces().join(", ")),
+        ];
+        let head: String =
+            lines.iter().map(|(name, value)| format!("{name:<9}{value}\n")).collect();
         head + "\n" + &self.rows().to_text()
     }
 
@@ -213,9 +253,11 @@ impl Report for Checked<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let limits = &self.options.limits;
         let bundle = |shelved: &Arc<Shelved>| json!({"name": shelved.name, "digest": shelved.digest, "environment": shelved.bundle.environment.id()});
-        Ok(json!({"listen": self.options.listen, "token": self.options.token.is_some(), "spaces": self.spaces(),
+        Ok(
+            json!({"listen": self.options.listen, "token": self.options.token.is_some(), "spaces": self.spaces(),
             "bundles": self.bundles.iter().map(bundle).collect::<Vec<_>>(),
             "limits": {"body_bytes": limits.body_bytes, "forecasts": limits.forecasts, "timeout_ns": limits.timeout.as_nanos() as u64, "workers": limits.workers,
-                "queue": limits.queue, "connections": limits.connections, "grace_ns": limits.grace.as_nanos() as u64}}))
+                "queue": limits.queue, "connections": limits.connections, "grace_ns": limits.grace.as_nanos() as u64}}),
+        )
     }
 }

@@ -28,7 +28,8 @@ pub struct TrainArgs {
     #[arg(long, value_name = "NAME.vtb")]
     pub out: PathBuf,
 
-    /// Which architectures to train on; by default four fifths of the synthetic ones, chosen by --seed
+    /// Which architectures to train on; by default four fifths of the synthetic ones, chosen by
+    /// --seed
     #[arg(long, value_name = "FILE")]
     pub split: Option<PathBuf>,
 
@@ -54,21 +55,32 @@ pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfi
     profiles.iter().filter(|p| train.contains(p.model.architecture.as_str())).cloned().collect()
 }
 
-/// Trains with a progress bar, and judges the bundle on the dataset's real models, which no training sees.
-pub fn train(profiles: &[ModelProfile], dataset: &Dataset, method: Method, options: &TrainOptions) -> CliResult<PredictorBundle> {
+/// Trains with a progress bar, and judges the bundle on the dataset's real models, which no
+/// training sees.
+pub fn train(
+    profiles: &[ModelProfile],
+    dataset: &Dataset,
+    method: Method,
+    options: &TrainOptions,
+) -> CliResult<PredictorBundle> {
     let bar = progress::bar(0, "training");
-    let mut bundle = vitempo_predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
-        bar.set_length((p.fits * p.regressors) as u64);
-        bar.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
-        bar.set_message(method.name());
-    })?;
+    let mut bundle =
+        vitempo_predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
+            bar.set_length((p.fits * p.regressors) as u64);
+            bar.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
+            bar.set_message(method.name());
+        })?;
     bar.finish_and_clear();
     bundle.on_real = on_real(&bundle, dataset)?;
     Ok(bundle)
 }
 
 fn on_real(bundle: &PredictorBundle, dataset: &Dataset) -> CliResult<Option<Evaluation>> {
-    let real = |p: &&ModelProfile| p.model.space.is_none() && p.origin == bundle.origin && p.environment.id() == bundle.environment.id();
+    let real = |p: &&ModelProfile| {
+        p.model.space.is_none()
+            && p.origin == bundle.origin
+            && p.environment.id() == bundle.environment.id()
+    };
     let profiles: Vec<ModelProfile> = dataset.profiles.iter().filter(real).cloned().collect();
     match vitempo_predictors::evaluate(bundle, &profiles, &dataset.graphs) {
         Ok(evaluation) => Ok(Some(evaluation)),
@@ -85,8 +97,11 @@ pub fn run(args: &TrainArgs) -> CliResult {
     };
     let training = training_side(&dataset.profiles, &split);
     if training.is_empty() {
-        return Err(CliError::user(format!("no successful visit of the split's training architectures in {}", args.data.display()))
-            .hint("make the split from this dataset: vitempo dataset split"));
+        return Err(CliError::user(format!(
+            "no successful visit of the split's training architectures in {}",
+            args.data.display()
+        ))
+        .hint("make the split from this dataset: vitempo dataset split"));
     }
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
     let bundle = train(&training, &dataset, args.method, &options)?;

@@ -1,4 +1,5 @@
-//! [`Formula`]: one number of a kernel as a function of the encoding's [`Numbers`], found from examples.
+//! [`Formula`]: one number of a kernel as a function of the encoding's [`Numbers`], found from
+//! examples.
 
 use super::numbers::{Numbers, Quantity};
 
@@ -52,19 +53,26 @@ pub(super) struct Examples {
 impl Examples {
     pub(super) fn new(examples: &[Numbers], attention: bool) -> Self {
         let quantities = Quantity::of_stage(attention);
-        let values = quantities.iter().map(|q| examples.iter().map(|n| q.of(*n)).collect()).collect();
+        let values =
+            quantities.iter().map(|q| examples.iter().map(|n| q.of(*n)).collect()).collect();
         Self { quantities, values }
     }
 
-    /// The plainest formula that gives each example's whole number: quantities before products, small factors first.
+    /// The plainest formula that gives each example's whole number: quantities before products,
+    /// small factors first.
     pub(super) fn whole(&self, wanted: &[i64]) -> Option<Formula> {
-        let fits = |factor: i64, a: &[i64], b: &[i64]| wanted.iter().zip(a.iter().zip(b)).all(|(w, (a, b))| *w == factor * a * b);
+        let fits = |factor: i64, a: &[i64], b: &[i64]| {
+            wanted.iter().zip(a.iter().zip(b)).all(|(w, (a, b))| *w == factor * a * b)
+        };
         for widest in [1, self.values.len()] {
             for factor in 1..=LARGEST_FACTOR {
                 for (i, a) in self.values.iter().enumerate() {
                     for (j, b) in self.values.iter().enumerate().take(widest.min(i + 1)) {
                         if fits(factor, a, b) {
-                            return Some(Formula::Product(factor, [self.quantities[i], self.quantities[j]]));
+                            return Some(Formula::Product(
+                                factor,
+                                [self.quantities[i], self.quantities[j]],
+                            ));
                         }
                     }
                 }
@@ -75,7 +83,9 @@ impl Examples {
 
     /// The formula that gives each example's fraction, to the last bit.
     pub(super) fn real(&self, wanted: &[f64]) -> Option<Formula> {
-        let fits = |values: &Vec<i64>| wanted.iter().zip(values).all(|(w, v)| w.to_bits() == inverse_root(*v).to_bits());
+        let fits = |values: &Vec<i64>| {
+            wanted.iter().zip(values).all(|(w, v)| w.to_bits() == inverse_root(*v).to_bits())
+        };
         let found = self.values.iter().position(fits)?;
         Some(Formula::InverseRoot(self.quantities[found]))
     }
@@ -86,8 +96,14 @@ mod tests {
     use super::*;
 
     fn examples() -> Vec<Numbers> {
-        let stage = |c, h, w, heads, r, m| Numbers::new([16, 2 * h + 1, 2 * w], [c, h, w], [heads, r, m]);
-        vec![stage(48, 28, 32, 3, 2, 4), stage(72, 14, 12, 4, 1, 2), stage(96, 28, 14, 2, 4, 7), stage(40, 7, 9, 1, 2, 3)]
+        let stage =
+            |c, h, w, heads, r, m| Numbers::new([16, 2 * h + 1, 2 * w], [c, h, w], [heads, r, m]);
+        vec![
+            stage(48, 28, 32, 3, 2, 4),
+            stage(72, 14, 12, 4, 1, 2),
+            stage(96, 28, 14, 2, 4, 7),
+            stage(40, 7, 9, 1, 2, 3),
+        ]
     }
 
     #[test]
@@ -95,8 +111,10 @@ mod tests {
         let known = examples();
         let elsewhere = Numbers::new([24, 36, 48], [120, 18, 24], [5, 3, 6]);
         let of = |f: &dyn Fn(i64, i64, i64, i64, i64, i64) -> i64, n: Numbers| {
-            let [c, h, w] = [Quantity::Channels, Quantity::Height, Quantity::Width].map(|q| q.of(n));
-            let [heads, r, hidden] = [Quantity::Heads, Quantity::Reduction, Quantity::MlpChannels].map(|q| q.of(n));
+            let [c, h, w] =
+                [Quantity::Channels, Quantity::Height, Quantity::Width].map(|q| q.of(n));
+            let [heads, r, hidden] =
+                [Quantity::Heads, Quantity::Reduction, Quantity::MlpChannels].map(|q| q.of(n));
             f(c, h, w, heads, r, hidden)
         };
         type Law<'a> = &'a dyn Fn(i64, i64, i64, i64, i64, i64) -> i64;
@@ -112,7 +130,11 @@ mod tests {
             let wanted: Vec<i64> = known.iter().map(|n| of(law, *n)).collect();
             let formula = Examples::new(&known, true).whole(&wanted).expect("a formula");
             assert_eq!(formula.whole(elsewhere), of(law, elsewhere), "{formula:?}");
-            assert_eq!(formula.whole(Numbers(elsewhere.0 & formula.mask())), formula.whole(elsewhere), "{formula:?}");
+            assert_eq!(
+                formula.whole(Numbers(elsewhere.0 & formula.mask())),
+                formula.whole(elsewhere),
+                "{formula:?}"
+            );
         }
     }
 
@@ -121,7 +143,8 @@ mod tests {
         let known = Examples::new(&examples(), true);
         assert_eq!(known.whole(&[5, 17, 3, 11]), None);
         assert_eq!(known.real(&[0.5, 0.25, 0.1, 0.2]), None);
-        let scales: Vec<f64> = [16, 18, 48, 40].map(|d: u16| f64::from(f32::from(d).sqrt().recip())).to_vec();
+        let scales: Vec<f64> =
+            [16, 18, 48, 40].map(|d: u16| f64::from(f32::from(d).sqrt().recip())).to_vec();
         assert_eq!(known.real(&scales), Some(Formula::InverseRoot(Quantity::HeadChannels)));
     }
 }

@@ -1,11 +1,14 @@
-//! [`Link`]: one stage of an architecture and what it follows: the unit whose kernels are looked up. And its [`Window`]: the small architectures whose
-//! kernels, lowered for real, say what the stage adds.
+//! [`Link`]: one stage of an architecture and what it follows: the unit whose kernels are looked
+//! up. And its [`Window`]: the small architectures whose kernels, lowered for real, say what the
+//! stage adds.
 //!
-//! Engines fuse operators across the border between two stages, so what a stage adds depends on the stage before it: on its channels, its kind of mixer
-//! and its norm. With K(...) the kernels of an architecture of these stages, the first stage adds K(first), and every later one adds
-//! K(before, stage) - K(before), where `before` is reduced to what matters of it. Stem and head stand in both terms and cancel, and so does everything
-//! that the border leaves alone; what a stage changes at the end of the one before it is taken off and put on again. Adding up over the stages
-//! gives all kernels, as long as a fusion reaches no further than the next stage.
+//! Engines fuse operators across the border between two stages, so what a stage adds depends on the
+//! stage before it: on its channels, its kind of mixer and its norm. With K(...) the kernels of an
+//! architecture of these stages, the first stage adds K(first), and every later one adds K(before,
+//! stage) - K(before), where `before` is reduced to what matters of it. Stem and head stand in both
+//! terms and cancel, and so does everything that the border leaves alone; what a stage changes at
+//! the end of the one before it is taken off and put on again. Adding up over the stages gives all
+//! kernels, as long as a fusion reaches no further than the next stage.
 
 use super::numbers::{Atom, Numbers};
 use vitempo_search_space::{Activation, Architecture, Norm, Stage, Stages, TokenMixer};
@@ -66,12 +69,24 @@ impl Link {
             TokenMixer::SepConv { .. } => (false, false, false),
             TokenMixer::Attention { heads, reduction } => (true, heads == 1, reduction != 1),
         };
-        let flags = [attention, s.norm == Norm::LayerNorm, s.activation == Activation::Silu, !s.channels.is_multiple_of(BLOCK), one_head, reduced];
-        let own = flags.iter().fold(0, |bits, &flag| bits << 1 | u16::from(flag)) << 2 | u16::from(s.depth & 3);
+        let flags = [
+            attention,
+            s.norm == Norm::LayerNorm,
+            s.activation == Activation::Silu,
+            !s.channels.is_multiple_of(BLOCK),
+            one_head,
+            reduced,
+        ];
+        let own = flags.iter().fold(0, |bits, &flag| bits << 1 | u16::from(flag)) << 2
+            | u16::from(s.depth & 3);
         let before = match self.before {
             Before::Image { merged } => u16::from(merged & 15),
             Before::Stage(b) => {
-                let flags = [is_attention(&b), b.norm == Norm::LayerNorm, !b.channels.is_multiple_of(BLOCK)];
+                let flags = [
+                    is_attention(&b),
+                    b.norm == Norm::LayerNorm,
+                    !b.channels.is_multiple_of(BLOCK),
+                ];
                 16 | flags.iter().fold(0, |bits, &flag| bits << 1 | u16::from(flag))
             }
         };
@@ -83,18 +98,31 @@ impl Link {
         is_attention(&self.stage)
     }
 
-    /// The architectures whose kernels say what this stage adds: all of the first, less those of the second. `None` where an image would be too large.
+    /// The architectures whose kernels say what this stage adds: all of the first, less those of
+    /// the second. `None` where an image would be too large.
     pub(super) fn window(&self, like: &Architecture) -> Option<Window> {
         let side = |atom, factor: i64| u16::try_from(self.numbers.get(atom) * factor).ok();
         let with = |factor, merged_stages, stages: &[Stage]| {
-            let (height, width) = (side(Atom::HeightBefore, factor)?, side(Atom::WidthBefore, factor)?);
-            Some(Architecture { height, width, merged_stages, stages: Stages::try_from(stages.to_vec()).ok()?, ..*like })
+            let (height, width) =
+                (side(Atom::HeightBefore, factor)?, side(Atom::WidthBefore, factor)?);
+            Some(Architecture {
+                height,
+                width,
+                merged_stages,
+                stages: Stages::try_from(stages.to_vec()).ok()?,
+                ..*like
+            })
         };
         match self.before {
-            Before::Image { merged } => Some(Window { plus: with(1, merged, &[self.stage])?, minus: None }),
+            Before::Image { merged } => {
+                Some(Window { plus: with(1, merged, &[self.stage])?, minus: None })
+            }
             Before::Stage(b) => {
                 let before = reduced(&b);
-                Some(Window { plus: with(2, 1, &[before, self.stage])?, minus: Some(with(2, 1, &[before])?) })
+                Some(Window {
+                    plus: with(2, 1, &[before, self.stage])?,
+                    minus: Some(with(2, 1, &[before])?),
+                })
             }
         }
     }
@@ -122,17 +150,28 @@ fn reduced(stage: &Stage) -> Stage {
 /// The stages of an architecture, each with how often it counts.
 pub(super) fn links(architecture: &Architecture) -> impl Iterator<Item = (Link, i64)> + '_ {
     architecture.stages.iter().enumerate().flat_map(move |(position, stage)| {
-        let (before, features) = match position.checked_sub(1).and_then(|p| Some((p, architecture.stages.get(p)?))) {
-            None => (Before::Image { merged: architecture.merged_stages }, [architecture.input_channels, architecture.height, architecture.width]),
-            Some((p, b)) => (Before::Stage(*b), pixels(b.channels, architecture.resolution(p))),
-        };
+        let (before, features) =
+            match position.checked_sub(1).and_then(|p| Some((p, architecture.stages.get(p)?))) {
+                None => (
+                    Before::Image { merged: architecture.merged_stages },
+                    [architecture.input_channels, architecture.height, architecture.width],
+                ),
+                Some((p, b)) => (Before::Stage(*b), pixels(b.channels, architecture.resolution(p))),
+            };
         let choices = match stage.token_mixer {
             TokenMixer::SepConv { kernel, expansion } => [expansion, kernel, stage.mlp_ratio],
             TokenMixer::Attention { heads, reduction } => [heads, reduction, stage.mlp_ratio],
         };
-        let numbers = Numbers::new(features, pixels(stage.channels, architecture.resolution(position)), choices);
+        let numbers = Numbers::new(
+            features,
+            pixels(stage.channels, architecture.resolution(position)),
+            choices,
+        );
         let link = move |depth| Link { before, stage: Stage { depth, ..*stage }, numbers };
-        depths(stage.depth).into_iter().filter(|(_, times)| *times != 0).map(move |(depth, times)| (link(depth), times))
+        depths(stage.depth)
+            .into_iter()
+            .filter(|(_, times)| *times != 0)
+            .map(move |(depth, times)| (link(depth), times))
     })
 }
 
@@ -141,7 +180,8 @@ fn pixels(channels: u16, (height, width): (usize, usize)) -> [u16; 3] {
     [channels, side(height), side(width)]
 }
 
-/// A depth as a sum of depths that are told apart: the blocks of a stage are all alike, and those inside see the same neighbours.
+/// A depth as a sum of depths that are told apart: the blocks of a stage are all alike, and those
+/// inside see the same neighbours.
 fn depths(depth: u8) -> [(u8, i64); 2] {
     match depth.checked_sub(DEPTH) {
         None | Some(0) => [(depth, 1), (DEPTH, 0)],
@@ -166,7 +206,10 @@ mod tests {
                 assert_eq!((window.plus.stages[last], *times), (architecture.stages[position], 1));
                 assert_eq!(window.plus.resolution(last), architecture.resolution(position));
                 assert_eq!(window.minus.is_some(), position > 0);
-                assert!(window.plus.check().is_ok() && window.minus.is_none_or(|m| m.check().is_ok()), "{architecture}");
+                assert!(
+                    window.plus.check().is_ok() && window.minus.is_none_or(|m| m.check().is_ok()),
+                    "{architecture}"
+                );
                 assert!(usize::from(link.class()) < CLASSES);
             }
         }
@@ -174,8 +217,11 @@ mod tests {
 
     #[test]
     fn deep_stages_are_sums_of_shallow_ones() {
-        for (depth, terms) in [(1, vec![(1, 1)]), (2, vec![(2, 1)]), (3, vec![(3, 1)]), (5, vec![(3, 3), (2, -2)])] {
-            let found: Vec<_> = depths(depth).into_iter().filter(|(_, times)| *times != 0).collect();
+        for (depth, terms) in
+            [(1, vec![(1, 1)]), (2, vec![(2, 1)]), (3, vec![(3, 1)]), (5, vec![(3, 3), (2, -2)])]
+        {
+            let found: Vec<_> =
+                depths(depth).into_iter().filter(|(_, times)| *times != 0).collect();
             assert_eq!(found, terms);
             assert_eq!(found.iter().map(|(d, t)| i64::from(*d) * t).sum::<i64>(), i64::from(depth));
         }

@@ -1,7 +1,9 @@
-//! From architectures to their rows and to their sums: several architectures at a time, one step after the other over all of them.
+//! From architectures to their rows and to their sums: several architectures at a time, one step
+//! after the other over all of them.
 //!
-//! Which rows there are follows from the classes and numbers of stages; what rows come to, from the footprint that all of them make. Rows that have no
-//! amount in a footprint yet are computed together, after all that could be looked up was.
+//! Which rows there are follows from the classes and numbers of stages; what rows come to, from the
+//! footprint that all of them make. Rows that have no amount in a footprint yet are computed
+//! together, after all that could be looked up was.
 
 use super::{
     Amount, Meter,
@@ -38,7 +40,13 @@ pub(super) struct Asked<C> {
 
 impl<C> Asked<C> {
     pub(super) fn new() -> Self {
-        Self { keys: Vec::new(), times: Vec::new(), of: Vec::new(), places: Vec::new(), questions: Vec::new() }
+        Self {
+            keys: Vec::new(),
+            times: Vec::new(),
+            of: Vec::new(),
+            places: Vec::new(),
+            questions: Vec::new(),
+        }
     }
 
     /// Forgets everything, but for the room it took.
@@ -73,8 +81,14 @@ pub(super) struct Late<M: Meter> {
 }
 
 impl<M: Meter> Tables<M> {
-    /// Adds the rows of an architecture to what is asked; or classes that must be learned first to `unknown`.
-    pub(super) fn ask(&self, architecture: &Architecture, asked: &mut Asked<M::Context>, unknown: &mut BTreeSet<Class>) -> Found {
+    /// Adds the rows of an architecture to what is asked; or classes that must be learned first to
+    /// `unknown`.
+    pub(super) fn ask(
+        &self,
+        architecture: &Architecture,
+        asked: &mut Asked<M::Context>,
+        unknown: &mut BTreeSet<Class>,
+    ) -> Found {
         let (mut new, mut waiting) = (false, false);
         for (link, times) in links(architecture) {
             let own = link.class();
@@ -95,31 +109,50 @@ impl<M: Meter> Tables<M> {
     }
 
     /// The sums of architectures whose rows are all there; the others are `late`.
-    pub(super) fn look_up(&mut self, asked: &mut Asked<M::Context>, sums: &mut [M::Amount], late: &mut Vec<Late<M>>) {
+    pub(super) fn look_up(
+        &mut self,
+        asked: &mut Asked<M::Context>,
+        sums: &mut [M::Amount],
+        late: &mut Vec<Late<M>>,
+    ) {
         let Asked { keys, times, of, places, questions } = asked;
         self.rows.find(keys, places);
         for (_, rows) in each(of) {
             let own = places[rows.clone()].iter().zip(&times[rows.clone()]);
-            let context = self.meter.context(&own.fold(Span::default(), |span, (&place, &times)| span.plus(self.rows.span(place), times)));
+            let context =
+                self.meter.context(&own.fold(Span::default(), |span, (&place, &times)| {
+                    span.plus(self.rows.span(place), times)
+                }));
             questions.extend(places[rows].iter().map(|&place| (place, context)));
         }
         let (mut amounts, mut own) = (self.rows.amounts(questions), Vec::new());
         for (index, rows) in each(of) {
             own.clear();
-            own.extend(times[rows.clone()].iter().zip(amounts.by_ref()).map(|(times, amount)| (amount.copied(), *times)));
+            own.extend(
+                times[rows.clone()]
+                    .iter()
+                    .zip(amounts.by_ref())
+                    .map(|(times, amount)| (amount.copied(), *times)),
+            );
             match summed(&own) {
                 Some(sum) => sums[index] = sum,
                 None => {
-                    let missing = own.iter().zip(&questions[rows]).filter(|((amount, _), _)| amount.is_none()).map(|(_, question)| *question);
+                    let missing = own
+                        .iter()
+                        .zip(&questions[rows])
+                        .filter(|((amount, _), _)| amount.is_none())
+                        .map(|(_, question)| *question);
                     late.push(Late { index, missing: missing.collect(), rows: own.clone() });
                 }
             }
         }
     }
 
-    /// Computes what rows come to that have no amount yet, all together, and the sums of their architectures.
+    /// Computes what rows come to that have no amount yet, all together, and the sums of their
+    /// architectures.
     pub(super) fn catch_up(&mut self, late: Vec<Late<M>>, sums: &mut [M::Amount]) {
-        self.rows.fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
+        self.rows
+            .fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
         for Late { index, mut rows, missing } in late {
             let gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
             gaps.zip(self.rows.amounts(&missing)).for_each(|(gap, amount)| *gap = amount.copied());
@@ -130,5 +163,6 @@ impl<M: Meter> Tables<M> {
 
 /// The sum over rows, each so many times; `None` where one is missing.
 fn summed<A: Amount>(rows: &[(Option<A>, i64)]) -> Option<A> {
-    rows.iter().try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount.as_ref()?, *times)))
+    rows.iter()
+        .try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount.as_ref()?, *times)))
 }

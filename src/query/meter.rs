@@ -1,4 +1,5 @@
-//! [`Meter`]: what is added up over the kernels of an architecture: latency in the environment of a bundle, or work.
+//! [`Meter`]: what is added up over the kernels of an architecture: latency in the environment of a
+//! bundle, or work.
 
 use super::QueryError;
 use vitempo_graph::{Graph, OpSpec, Work};
@@ -7,7 +8,8 @@ use vitempo_predictors::{Batch, Estimate, Footprint, PredictorBundle, Span, Tall
 /// Relative difference by which sums in another order may differ.
 const ROUNDING: f64 = 1e-12;
 
-/// Frameworks of which every compared answer agreed: 3500 of ONNX Runtime, 300 of LiteRT; `null` lowers nothing.
+/// Frameworks of which every compared answer agreed: 3500 of ONNX Runtime, 300 of LiteRT; `null`
+/// lowers nothing.
 const LOCAL: [&str; 4] = ["litert", "litert-builtin", "null", "onnxruntime"];
 
 /// Something that adds up over kernels.
@@ -34,7 +36,8 @@ pub trait Meter {
     /// [`QueryError::Prediction`] where what an engine runs is not known.
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError>;
 
-    /// Whether what a stage adds depends on no more than the stage before it. Otherwise every answer comes from a graph.
+    /// Whether what a stage adds depends on no more than the stage before it. Otherwise every
+    /// answer comes from a graph.
     fn is_local(&self) -> bool {
         true
     }
@@ -42,11 +45,15 @@ pub trait Meter {
     /// The context that kernels of that span make.
     fn context(&self, span: &Span) -> Self::Context;
 
-    /// The context of each kernel of a model; where [`Meter::is_local`], that of all of them together.
+    /// The context of each kernel of a model; where [`Meter::is_local`], that of all of them
+    /// together.
     fn contexts(&self, kernels: &[OpSpec]) -> Vec<Self::Context>;
 
     /// What kernels amount to, each in its context, in the order in which `kernels` tells them.
-    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context))) -> Vec<Self::Amount>;
+    fn measure(
+        &self,
+        kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context)),
+    ) -> Vec<Self::Amount>;
 }
 
 /// Whether sums are equal but for rounding; `size` is what they are small or large beside.
@@ -60,7 +67,9 @@ impl Amount for Tally {
     }
 
     fn agrees(&self, other: &Self) -> bool {
-        self.kernels == other.kernels && close(self.sum_ns, other.sum_ns, other.sum_ns) && close(self.doubt_ns, other.doubt_ns, other.doubt_ns)
+        self.kernels == other.kernels
+            && close(self.sum_ns, other.sum_ns, other.sum_ns)
+            && close(self.doubt_ns, other.doubt_ns, other.doubt_ns)
     }
 }
 
@@ -89,13 +98,19 @@ impl Meter for Latencies<'_> {
     }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Tally> {
-        self.estimates(kernels).into_iter().map(|estimate| Tally::default().with(estimate, 1)).collect()
+        self.estimates(kernels)
+            .into_iter()
+            .map(|estimate| Tally::default().with(estimate, 1))
+            .collect()
     }
 }
 
 impl Latencies<'_> {
     /// As [`Meter::measure`], before anything is added up.
-    pub(crate) fn estimates(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Estimate> {
+    pub(crate) fn estimates(
+        &self,
+        kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint)),
+    ) -> Vec<Estimate> {
         let mut batch = Batch::new(&self.0.predictors);
         kernels(&mut |kernel, footprint| batch.push(kernel, footprint));
         batch.estimates()
@@ -114,11 +129,15 @@ pub struct Size {
 impl Amount for Size {
     fn plus(self, other: &Self, times: i64) -> Self {
         let factor = times as f64;
-        Self { flops: self.flops + factor * other.flops, parameters: self.parameters + factor * other.parameters }
+        Self {
+            flops: self.flops + factor * other.flops,
+            parameters: self.parameters + factor * other.parameters,
+        }
     }
 
     fn agrees(&self, other: &Self) -> bool {
-        close(self.flops, other.flops, other.flops) && close(self.parameters, other.parameters, other.parameters)
+        close(self.flops, other.flops, other.flops)
+            && close(self.parameters, other.parameters, other.parameters)
     }
 }
 

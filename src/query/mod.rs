@@ -1,4 +1,5 @@
-//! Forecasts for a whole search space at the speed of a search: from the encoding of an architecture to its latency with an interval, without its graph.
+//! Forecasts for a whole search space at the speed of a search: from the encoding of an
+//! architecture to its latency with an interval, without its graph.
 //!
 //! ```
 //! use vitempo::{query::Tables, search_space::Space};
@@ -32,7 +33,8 @@
 //! | how is an architecture looked up? | `lookup` |
 //! | how are questions answered, and who checks that? | `tables` |
 //!
-//! Answers are those of `PredictorBundle::predict` but for the order of the sum: they differ by less than 1e-12 of the latency.
+//! Answers are those of `PredictorBundle::predict` but for the order of the sum: they differ by
+//! less than 1e-12 of the latency.
 
 mod formula;
 mod link;
@@ -74,8 +76,12 @@ impl<'b> Tables<Latencies<'b>> {
     /// End-to-end forecasts for architectures, in their order.
     ///
     /// # Errors
-    /// [`QueryError`] for an architecture that cannot be built, or a bundle whose framework has no lowering rules.
-    pub fn predict_batch(&mut self, architectures: &[Architecture]) -> Result<Vec<Prediction>, QueryError> {
+    /// [`QueryError`] for an architecture that cannot be built, or a bundle whose framework has no
+    /// lowering rules.
+    pub fn predict_batch(
+        &mut self,
+        architectures: &[Architecture],
+    ) -> Result<Vec<Prediction>, QueryError> {
         self.predict_where(architectures, false)
     }
 
@@ -83,17 +89,27 @@ impl<'b> Tables<Latencies<'b>> {
     ///
     /// # Errors
     /// [`QueryError::Space`] naming the encoding that cannot be read or is not in the space.
-    pub fn predict_encodings<S: AsRef<str>>(&mut self, encodings: &[S]) -> Result<Vec<Prediction>, QueryError> {
+    pub fn predict_encodings<S: AsRef<str>>(
+        &mut self,
+        encodings: &[S],
+    ) -> Result<Vec<Prediction>, QueryError> {
         let mut forecasts = Vec::with_capacity(encodings.len());
         for some in encodings.chunks(TOGETHER) {
-            let architectures = some.iter().map(|text| self.space().decode(text.as_ref())).collect::<Result<Vec<_>, _>>()?;
+            let architectures = some
+                .iter()
+                .map(|text| self.space().decode(text.as_ref()))
+                .collect::<Result<Vec<_>, _>>()?;
             forecasts.extend(self.predict_where(&architectures, true)?);
         }
         Ok(forecasts)
     }
 
     /// As [`Tables::predict_batch`]; `inside`: all are known to be of the space.
-    pub(crate) fn predict_where(&mut self, architectures: &[Architecture], inside: bool) -> Result<Vec<Prediction>, QueryError> {
+    pub(crate) fn predict_where(
+        &mut self,
+        architectures: &[Architecture],
+        inside: bool,
+    ) -> Result<Vec<Prediction>, QueryError> {
         let tallies = self.sums_where(architectures, inside)?;
         let Latencies(bundle) = *self.meter();
         Ok(tallies.iter().map(|tally| bundle.end_to_end(tally)).collect())

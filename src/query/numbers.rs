@@ -1,6 +1,8 @@
-//! [`Numbers`]: what the kernels of one stage depend on, out of the encoding, in 128 bits; and [`Quantity`], what kernels' shapes are made of.
+//! [`Numbers`]: what the kernels of one stage depend on, out of the encoding, in 128 bits; and
+//! [`Quantity`], what kernels' shapes are made of.
 
-/// One number of a stage or of what it reads. `First` and `Second` are expansion and kernel, or heads and reduction.
+/// One number of a stage or of what it reads. `First` and `Second` are expansion and kernel, or
+/// heads and reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atom {
     ChannelsBefore,
@@ -15,8 +17,17 @@ pub(super) enum Atom {
 }
 
 /// Every atom, in the order of their bits.
-pub(super) const ATOMS: [Atom; 9] =
-    [Atom::ChannelsBefore, Atom::HeightBefore, Atom::WidthBefore, Atom::Channels, Atom::Height, Atom::Width, Atom::First, Atom::Second, Atom::MlpRatio];
+pub(super) const ATOMS: [Atom; 9] = [
+    Atom::ChannelsBefore,
+    Atom::HeightBefore,
+    Atom::WidthBefore,
+    Atom::Channels,
+    Atom::Height,
+    Atom::Width,
+    Atom::First,
+    Atom::Second,
+    Atom::MlpRatio,
+];
 
 /// First bit of each atom, and the end.
 const BITS: [u32; 10] = [0, 16, 32, 48, 64, 80, 96, 104, 112, 120];
@@ -34,7 +45,8 @@ impl Atom {
 pub(super) struct Numbers(pub u128);
 
 impl Numbers {
-    /// From the features read (channels, height, width), the stage's own, and its mixer's two numbers and MLP ratio.
+    /// From the features read (channels, height, width), the stage's own, and its mixer's two
+    /// numbers and MLP ratio.
     pub(super) fn new(before: [u16; 3], own: [u16; 3], choices: [u8; 3]) -> Self {
         let wide = before.into_iter().chain(own).map(u128::from);
         let values = wide.chain(choices.into_iter().map(u128::from));
@@ -104,9 +116,17 @@ const SHARED: [Quantity; 16] = [
     Q::ChannelsBeforeBy8,
     Q::MlpChannelsBy8,
 ];
-const OF_CONVOLUTION: [Quantity; 7] =
-    [Q::MixerChannels, Q::Kernel, Q::HalfKernel, Q::HeightBordered, Q::WidthBordered, Q::MixerChannelsBy16, Q::MixerChannelsBy8];
-const OF_ATTENTION: [Quantity; 6] = [Q::Heads, Q::HeadChannels, Q::Reduction, Q::HeightReduced, Q::WidthReduced, Q::TokensReduced];
+const OF_CONVOLUTION: [Quantity; 7] = [
+    Q::MixerChannels,
+    Q::Kernel,
+    Q::HalfKernel,
+    Q::HeightBordered,
+    Q::WidthBordered,
+    Q::MixerChannelsBy16,
+    Q::MixerChannelsBy8,
+];
+const OF_ATTENTION: [Quantity; 6] =
+    [Q::Heads, Q::HeadChannels, Q::Reduction, Q::HeightReduced, Q::WidthReduced, Q::TokensReduced];
 
 impl Quantity {
     /// Those that a stage of attention or of separable convolution has, the plainest first.
@@ -158,15 +178,21 @@ impl Quantity {
         let atoms: &[Atom] = match self {
             Q::One => &[],
             Q::Channels | Q::ChannelsBy16 | Q::ChannelsBy8 => &[Atom::Channels],
-            Q::ChannelsBefore | Q::ChannelsBeforeBy16 | Q::ChannelsBeforeBy8 => &[Atom::ChannelsBefore],
+            Q::ChannelsBefore | Q::ChannelsBeforeBy16 | Q::ChannelsBeforeBy8 => {
+                &[Atom::ChannelsBefore]
+            }
             Q::Height => &[Atom::Height],
             Q::Width => &[Atom::Width],
             Q::HeightBefore => &[Atom::HeightBefore],
             Q::WidthBefore => &[Atom::WidthBefore],
             Q::Tokens => &[Atom::Height, Atom::Width],
             Q::TokensBefore => &[Atom::HeightBefore, Atom::WidthBefore],
-            Q::MlpChannels | Q::MlpChannelsBy16 | Q::MlpChannelsBy8 => &[Atom::Channels, Atom::MlpRatio],
-            Q::MixerChannels | Q::MixerChannelsBy16 | Q::MixerChannelsBy8 | Q::HeadChannels => &[Atom::Channels, Atom::First],
+            Q::MlpChannels | Q::MlpChannelsBy16 | Q::MlpChannelsBy8 => {
+                &[Atom::Channels, Atom::MlpRatio]
+            }
+            Q::MixerChannels | Q::MixerChannelsBy16 | Q::MixerChannelsBy8 | Q::HeadChannels => {
+                &[Atom::Channels, Atom::First]
+            }
             Q::Kernel | Q::HalfKernel | Q::Reduction => &[Atom::Second],
             Q::HeightBordered | Q::HeightReduced => &[Atom::Height, Atom::Second],
             Q::WidthBordered | Q::WidthReduced => &[Atom::Width, Atom::Second],
@@ -199,9 +225,17 @@ mod tests {
             let all = quantity.of(numbers());
             assert_eq!(quantity.of(Numbers(numbers().0 & quantity.mask())), all, "{quantity:?}");
             for atom in ATOMS.into_iter().filter(|a| a.mask() & quantity.mask() != 0) {
-                assert_ne!(quantity.of(Numbers(numbers().0 & quantity.mask() & !atom.mask())), all, "{quantity:?} without {atom:?}");
+                assert_ne!(
+                    quantity.of(Numbers(numbers().0 & quantity.mask() & !atom.mask())),
+                    all,
+                    "{quantity:?} without {atom:?}"
+                );
             }
         }
-        assert_eq!([Q::MixerChannelsBy16, Q::TokensReduced, Q::HeadChannels, Q::HalfKernel].map(|q| q.of(numbers())), [352, 20, 22, 3]);
+        assert_eq!(
+            [Q::MixerChannelsBy16, Q::TokensReduced, Q::HeadChannels, Q::HalfKernel]
+                .map(|q| q.of(numbers())),
+            [352, 20, 22, 3]
+        );
     }
 }

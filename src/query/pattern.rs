@@ -1,4 +1,5 @@
-//! [`Pattern`]: a kernel whose extents and attributes are formulas in the encoding's numbers, found from examples of the same kernel.
+//! [`Pattern`]: a kernel whose extents and attributes are formulas in the encoding's numbers, found
+//! from examples of the same kernel.
 
 use super::{
     formula::{Examples, Formula},
@@ -15,16 +16,29 @@ enum Number<'a> {
 }
 
 /// Calls `see` with the numbers of a kernel, in a fixed order, until it has seen enough.
-fn each_number(op: &mut OpSpec, mut see: impl FnMut(Number<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-    for extent in op.inputs.iter_mut().map(|input| &mut input.tensor).chain(&mut op.outputs).flat_map(|tensor| &mut tensor.shape) {
+fn each_number(
+    op: &mut OpSpec,
+    mut see: impl FnMut(Number<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for extent in op
+        .inputs
+        .iter_mut()
+        .map(|input| &mut input.tensor)
+        .chain(&mut op.outputs)
+        .flat_map(|tensor| &mut tensor.shape)
+    {
         see(Number::Extent(extent))?;
     }
     for (_, attribute) in op.attributes.0.iter_mut() {
         match attribute {
             Attribute::Int(number) => see(Number::Whole(number))?,
-            Attribute::Ints(numbers) => numbers.iter_mut().try_for_each(|n| see(Number::Whole(n)))?,
+            Attribute::Ints(numbers) => {
+                numbers.iter_mut().try_for_each(|n| see(Number::Whole(n)))?
+            }
             Attribute::Float(number) => see(Number::Real(number))?,
-            Attribute::Floats(numbers) => numbers.iter_mut().try_for_each(|n| see(Number::Real(n)))?,
+            Attribute::Floats(numbers) => {
+                numbers.iter_mut().try_for_each(|n| see(Number::Real(n)))?
+            }
             Attribute::Text(_) => {}
         }
     }
@@ -55,13 +69,21 @@ fn take_numbers(op: &mut OpSpec) -> Values {
 
 /// Whether kernels have the same form: they differ in extents and numerical attributes alone.
 pub(super) fn same_form(a: &OpSpec, b: &OpSpec) -> bool {
-    let tensors = |a: &TensorSpec, b: &TensorSpec| (a.shape.len(), a.precision, a.format) == (b.shape.len(), b.precision, b.format);
-    let operands = |(a, b): (&Operand, &Operand)| a.constant == b.constant && tensors(&a.tensor, &b.tensor);
+    let tensors = |a: &TensorSpec, b: &TensorSpec| {
+        (a.shape.len(), a.precision, a.format) == (b.shape.len(), b.precision, b.format)
+    };
+    let operands =
+        |(a, b): (&Operand, &Operand)| a.constant == b.constant && tensors(&a.tensor, &b.tensor);
     a.kind == b.kind
-        && (a.inputs.len(), a.outputs.len(), a.attributes.0.len()) == (b.inputs.len(), b.outputs.len(), b.attributes.0.len())
+        && (a.inputs.len(), a.outputs.len(), a.attributes.0.len())
+            == (b.inputs.len(), b.outputs.len(), b.attributes.0.len())
         && a.inputs.iter().zip(&b.inputs).all(operands)
         && a.outputs.iter().zip(&b.outputs).all(|(a, b)| tensors(a, b))
-        && a.attributes.0.iter().zip(b.attributes.0.iter()).all(|((name, a), (other, b))| name == other && same_kind(a, b))
+        && a.attributes
+            .0
+            .iter()
+            .zip(b.attributes.0.iter())
+            .all(|((name, a), (other, b))| name == other && same_kind(a, b))
 }
 
 /// Whether attributes differ in numbers alone.
@@ -85,13 +107,17 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of kernels of one form, one for each example; `None` when a number follows no formula.
+    /// The pattern of kernels of one form, one for each example; `None` when a number follows no
+    /// formula.
     pub(super) fn fit(kernels: &[&OpSpec], examples: &Examples) -> Option<Self> {
-        let values: Vec<Values> = kernels.iter().map(|op| take_numbers(&mut (*op).clone())).collect();
+        let values: Vec<Values> =
+            kernels.iter().map(|op| take_numbers(&mut (*op).clone())).collect();
         let mut formulas = Vec::new();
         for position in 0..values.first()?.whole.len() {
-            let whole: Vec<i64> = values.iter().filter_map(|v| v.whole.get(position).copied()).collect();
-            let real: Vec<f64> = values.iter().filter_map(|v| v.real.get(position).copied()).collect();
+            let whole: Vec<i64> =
+                values.iter().filter_map(|v| v.whole.get(position).copied()).collect();
+            let real: Vec<f64> =
+                values.iter().filter_map(|v| v.real.get(position).copied()).collect();
             if whole.iter().any(|n| *n != whole[0]) {
                 formulas.push((position, examples.whole(&whole)?));
             } else if real.iter().any(|n| n.to_bits() != real[0].to_bits()) {
@@ -156,26 +182,45 @@ mod tests {
     use vitempo_graph::{Attributes, OpKind};
 
     fn product(tokens: usize, channels: usize, heads: usize) -> OpSpec {
-        let operand = |shape: [usize; 4]| Operand { tensor: TensorSpec::f32(shape), constant: false };
+        let operand =
+            |shape: [usize; 4]| Operand { tensor: TensorSpec::f32(shape), constant: false };
         let scale = f64::from(((channels / heads) as f32).sqrt().recip());
         OpSpec {
             kind: OpKind::MatMul,
-            attributes: Attributes::new().with_int("trans_b", 1).with("alpha", Attribute::Float(scale)),
-            inputs: vec![operand([1, heads, tokens, channels / heads]), operand([1, heads, tokens, channels / heads])],
+            attributes: Attributes::new()
+                .with_int("trans_b", 1)
+                .with("alpha", Attribute::Float(scale)),
+            inputs: vec![
+                operand([1, heads, tokens, channels / heads]),
+                operand([1, heads, tokens, channels / heads]),
+            ],
             outputs: vec![TensorSpec::f32([1, heads, tokens, tokens])],
         }
     }
 
     #[test]
     fn a_kernel_of_attention_is_found_and_holds_elsewhere() {
-        let numbers = |c, h, w, heads, m| Numbers::new([16, 2 * h, 2 * w], [c, h, w], [heads, 1, m]);
-        let known = [numbers(48, 28, 32, 3, 2), numbers(96, 14, 12, 4, 1), numbers(64, 7, 9, 2, 4), numbers(120, 28, 9, 5, 4)];
-        let kernels = [product(896, 48, 3), product(168, 96, 4), product(63, 64, 2), product(252, 120, 5)];
-        let pattern = Pattern::fit(&kernels.iter().collect::<Vec<_>>(), &Examples::new(&known, true)).expect("a pattern");
+        let numbers =
+            |c, h, w, heads, m| Numbers::new([16, 2 * h, 2 * w], [c, h, w], [heads, 1, m]);
+        let known = [
+            numbers(48, 28, 32, 3, 2),
+            numbers(96, 14, 12, 4, 1),
+            numbers(64, 7, 9, 2, 4),
+            numbers(120, 28, 9, 5, 4),
+        ];
+        let kernels =
+            [product(896, 48, 3), product(168, 96, 4), product(63, 64, 2), product(252, 120, 5)];
+        let pattern =
+            Pattern::fit(&kernels.iter().collect::<Vec<_>>(), &Examples::new(&known, true))
+                .expect("a pattern");
         assert_eq!(pattern.at(numbers(144, 16, 24, 9, 3)), product(384, 144, 9));
         let needed = Numbers(numbers(144, 16, 24, 9, 3).0 & pattern.mask());
         assert_eq!(pattern.at(needed), product(384, 144, 9));
-        assert_eq!(needed.get(super::super::numbers::Atom::MlpRatio), 0, "it does not depend on the MLP");
+        assert_eq!(
+            needed.get(super::super::numbers::Atom::MlpRatio),
+            0,
+            "it does not depend on the MLP"
+        );
         assert!(same_form(&kernels[0], &kernels[1]));
         let mut other = [0, 1, 2].map(|_| kernels[0].clone());
         other[0].attributes.set("activation", Attribute::Text("relu".to_owned()));

@@ -16,8 +16,10 @@ const EXAMPLES: usize = 8;
 /// Examples that check it.
 pub(super) const CHECKS: usize = 4;
 const SEED: u64 = 0x7ab1e;
-/// What engines pad to whole blocks: examples must show both what happens to the rest and that there is none.
-const PADDED: [Quantity; 4] = [Quantity::Channels, Quantity::ChannelsBefore, Quantity::MlpChannels, Quantity::MixerChannels];
+/// What engines pad to whole blocks: examples must show both what happens to the rest and that
+/// there is none.
+const PADDED: [Quantity; 4] =
+    [Quantity::Channels, Quantity::ChannelsBefore, Quantity::MlpChannels, Quantity::MixerChannels];
 
 /// Stages by class, and one architecture they are from.
 pub(super) struct Pool {
@@ -43,19 +45,34 @@ impl Pool {
         pool
     }
 
-    /// Stages of a class, or of all in a coarse one, that differ from each other in as much as possible, then some to check with; and an architecture with
-    /// the space's channels and classes.
+    /// Stages of a class, or of all in a coarse one, that differ from each other in as much as
+    /// possible, then some to check with; and an architecture with the space's channels and
+    /// classes.
     pub(super) fn examples(&self, class: Class) -> (Vec<Link>, Option<Architecture>) {
         let within = |own: Class| own == class || coarse(own) == class;
-        let mut rest: Vec<&Link> = self.links.iter().zip(0..).filter(|(_, own)| within(*own)).flat_map(|(links, _)| links).collect();
+        let mut rest: Vec<&Link> = self
+            .links
+            .iter()
+            .zip(0..)
+            .filter(|(_, own)| within(*own))
+            .flat_map(|(links, _)| links)
+            .collect();
         let mut seen: BTreeSet<(u128, i64)> = BTreeSet::new();
         let mut chosen = Vec::new();
         while chosen.len() < EXAMPLES && !rest.is_empty() {
-            let numbers = |link: &Link| ATOMS.map(|atom: Atom| (atom.mask(), link.numbers.get(atom)));
-            let whole = |link: &Link| PADDED.map(|quantity| (quantity.mask() + 1, quantity.of(link.numbers) % i64::from(BLOCK)));
-            let values = |link: &Link| numbers(link).into_iter().chain(whole(link)).chain([(0, i64::from(link.class()))]);
+            let numbers =
+                |link: &Link| ATOMS.map(|atom: Atom| (atom.mask(), link.numbers.get(atom)));
+            let whole = |link: &Link| {
+                PADDED.map(|quantity| {
+                    (quantity.mask() + 1, quantity.of(link.numbers) % i64::from(BLOCK))
+                })
+            };
+            let values = |link: &Link| {
+                numbers(link).into_iter().chain(whole(link)).chain([(0, i64::from(link.class()))])
+            };
             let news = |link: &Link| values(link).filter(|value| !seen.contains(value)).count();
-            let best = (0..rest.len()).max_by_key(|&i| (news(rest[i]), std::cmp::Reverse(i))).unwrap_or(0);
+            let best =
+                (0..rest.len()).max_by_key(|&i| (news(rest[i]), std::cmp::Reverse(i))).unwrap_or(0);
             let link = rest.remove(best);
             seen.extend(values(link));
             chosen.push(*link);

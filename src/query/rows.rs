@@ -1,7 +1,9 @@
-//! [`Rows`]: what parts of stages come to, by the numbers they depend on. Each is computed when it is first needed, many together, and kept.
+//! [`Rows`]: what parts of stages come to, by the numbers they depend on. Each is computed when it
+//! is first needed, many together, and kept.
 //!
-//! A row belongs to a group of patterns and adds up their kernels. Each pattern has rows of its own, by the fewer numbers that it depends on, which
-//! groups share. Kernels are written into one place after the other: none is kept, and none needs memory of its own.
+//! A row belongs to a group of patterns and adds up their kernels. Each pattern has rows of its
+//! own, by the fewer numbers that it depends on, which groups share. Kernels are written into one
+//! place after the other: none is kept, and none needs memory of its own.
 
 use super::{
     Amount, Meter,
@@ -64,7 +66,14 @@ pub(super) struct Rows<M: Meter> {
 
 impl<M: Meter> Rows<M> {
     pub(super) fn new() -> Self {
-        Self { parts: Vec::new(), part_of: HashMap::new(), groups: Vec::new(), group_of: HashMap::new(), kernels: Table::new(), rows: Table::new() }
+        Self {
+            parts: Vec::new(),
+            part_of: HashMap::new(),
+            groups: Vec::new(),
+            group_of: HashMap::new(),
+            kernels: Table::new(),
+            rows: Table::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -80,7 +89,8 @@ impl<M: Meter> Rows<M> {
 
     /// The group of these patterns, which depend on the bits of `mask`.
     pub(super) fn group(&mut self, mask: u128, patterns: Counted) -> Group {
-        let parts: Sum = patterns.into_iter().map(|(pattern, times)| (self.part(pattern), times)).collect();
+        let parts: Sum =
+            patterns.into_iter().map(|(pattern, times)| (self.part(pattern), times)).collect();
         let fresh = self.groups.len() as Group;
         let index = *self.group_of.entry((mask, parts.clone())).or_insert(fresh);
         if index == fresh {
@@ -114,8 +124,12 @@ impl<M: Meter> Rows<M> {
         self.rows.span(place)
     }
 
-    /// What rows come to in contexts, in the order of the questions; `None` where that is yet to be computed.
-    pub(super) fn amounts(&self, questions: &[(Place, M::Context)]) -> impl Iterator<Item = Option<&M::Amount>> {
+    /// What rows come to in contexts, in the order of the questions; `None` where that is yet to be
+    /// computed.
+    pub(super) fn amounts(
+        &self,
+        questions: &[(Place, M::Context)],
+    ) -> impl Iterator<Item = Option<&M::Amount>> {
         self.rows.amounts(questions)
     }
 
@@ -129,27 +143,41 @@ impl<M: Meter> Rows<M> {
             let mut places = places.iter();
             for &(row, context) in some {
                 let mut sum = M::Amount::default();
-                for ((_, times), &place) in self.groups[self.rows.key(row).group as usize].iter().zip(places.by_ref()) {
-                    sum = self.kernels.amount(place, context).map_or(sum, |amount| sum.plus(amount, *times));
+                for ((_, times), &place) in
+                    self.groups[self.rows.key(row).group as usize].iter().zip(places.by_ref())
+                {
+                    sum = self
+                        .kernels
+                        .amount(place, context)
+                        .map_or(sum, |amount| sum.plus(amount, *times));
                 }
                 self.rows.keep(row, context, sum);
             }
         }
     }
 
-    /// Where the kernels of rows are, row by row; those that have no amount in a context are measured.
+    /// Where the kernels of rows are, row by row; those that have no amount in a context are
+    /// measured.
     fn measured(&mut self, meter: &M, wanted: &[(Place, M::Context)]) -> Vec<Place> {
         let Self { parts, groups, kernels, rows, .. } = self;
         let (mut keys, mut contexts) = (Vec::new(), Vec::new());
         for &(row, context) in wanted {
             let Key { group, numbers } = rows.key(row);
-            keys.extend(groups[group as usize].iter().map(|&(part, _)| parts[part as usize].key(part, numbers)));
+            keys.extend(
+                groups[group as usize]
+                    .iter()
+                    .map(|&(part, _)| parts[part as usize].key(part, numbers)),
+            );
             contexts.resize(keys.len(), context);
         }
         let mut places = Vec::with_capacity(keys.len());
-        kernels.find(&keys, &mut places, |key| Span::of(parts[key.group as usize].kernel(key.numbers)));
+        kernels.find(&keys, &mut places, |key| {
+            Span::of(parts[key.group as usize].kernel(key.numbers))
+        });
         let mut missing = Vec::new();
-        for ((&Key { group: part, numbers }, &place), context) in keys.iter().zip(&places).zip(contexts) {
+        for ((&Key { group: part, numbers }, &place), context) in
+            keys.iter().zip(&places).zip(contexts)
+        {
             if kernels.amount(place, context).is_none() {
                 // Holds the place, so that it is not missed twice.
                 kernels.keep(place, context, M::Amount::default());
@@ -158,14 +186,26 @@ impl<M: Meter> Rows<M> {
         }
         // Kernels of one pattern mostly have one predictor.
         missing.sort_unstable_by_key(|kernel| (kernel.part, kernel.place));
-        let amounts = meter.measure(|each| missing.iter().for_each(|kernel| each(parts[kernel.part as usize].kernel(kernel.numbers), kernel.context)));
-        missing.iter().zip(amounts).for_each(|(kernel, amount)| kernels.keep(kernel.place, kernel.context, amount));
+        let amounts = meter.measure(|each| {
+            missing.iter().for_each(|kernel| {
+                each(parts[kernel.part as usize].kernel(kernel.numbers), kernel.context)
+            })
+        });
+        missing
+            .iter()
+            .zip(amounts)
+            .for_each(|(kernel, amount)| kernels.keep(kernel.place, kernel.context, amount));
         places
     }
 }
 
 /// Where the row of a part's kernel is.
-fn kernel<M: Meter>(part: Group, parts: &mut [Part], numbers: Numbers, kernels: &mut Table<M>) -> Place {
+fn kernel<M: Meter>(
+    part: Group,
+    parts: &mut [Part],
+    numbers: Numbers,
+    kernels: &mut Table<M>,
+) -> Place {
     let own = &mut parts[part as usize];
     let key = own.key(part, numbers);
     kernels.place(key, || Span::of(own.kernel(key.numbers)))

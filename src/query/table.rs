@@ -1,8 +1,10 @@
 //! [`Table`]: rows by group and numbers, found many at a time.
 //!
-//! Hundreds of thousands of rows fit no near cache, so a lookup costs what waiting for memory costs. A row is one line of it, its key included; an index
-//! of a few bytes a row tells where rows are, and which of those nearby is meant; and questions come many together, so that one step over all of them
-//! reads the index and the next one the rows: the processor waits for many at the same time.
+//! Hundreds of thousands of rows fit no near cache, so a lookup costs what waiting for memory
+//! costs. A row is one line of it, its key included; an index of a few bytes a row tells where rows
+//! are, and which of those nearby is meant; and questions come many together, so that one step over
+//! all of them reads the index and the next one the rows: the processor waits for many at the same
+//! time.
 
 use super::{Meter, numbers::Numbers};
 use std::{
@@ -33,7 +35,10 @@ pub(super) struct Key {
 impl Key {
     fn hash(self) -> u64 {
         let Numbers(bits) = self.numbers;
-        folded(bits as u64 ^ u64::from(self.group).wrapping_mul(0x9e37_79b9_7f4a_7c15), (bits >> 64) as u64)
+        folded(
+            bits as u64 ^ u64::from(self.group).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            (bits >> 64) as u64,
+        )
     }
 }
 
@@ -59,12 +64,13 @@ impl Hasher for Folding {
 
 /// Mixes two numbers: their folded product.
 fn folded(low: u64, high: u64) -> u64 {
-    let product = u128::from(low ^ 0x94d0_49bb_1331_11eb) * u128::from(high ^ 0xbf58_476d_1ce4_e5b9);
+    let product =
+        u128::from(low ^ 0x94d0_49bb_1331_11eb) * u128::from(high ^ 0xbf58_476d_1ce4_e5b9);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Where things are, by hash: open addressing, at most half full. A slot is a place and, above it, some bits of the hash: whatever else stands near
-/// has others and is not looked at.
+/// Where things are, by hash: open addressing, at most half full. A slot is a place and, above it,
+/// some bits of the hash: whatever else stands near has others and is not looked at.
 struct Index {
     slots: Vec<u32>,
     used: usize,
@@ -83,11 +89,16 @@ impl Index {
     /// The places that may have this hash.
     fn places(&self, hash: u64) -> impl Iterator<Item = Place> {
         let last = self.slots.len() - 1;
-        let slots = (self.home(hash)..).map(move |slot| self.slots[slot & last]).take_while(|slot| *slot != NOWHERE);
-        slots.filter(move |slot| (*slot ^ hash as u32) & !LAST_PLACE == 0).map(|slot| slot & LAST_PLACE)
+        let slots = (self.home(hash)..)
+            .map(move |slot| self.slots[slot & last])
+            .take_while(|slot| *slot != NOWHERE);
+        slots
+            .filter(move |slot| (*slot ^ hash as u32) & !LAST_PLACE == 0)
+            .map(|slot| slot & LAST_PLACE)
     }
 
-    /// The first place that may have each hash, mostly the one that is looked for; [`NOWHERE`] where there is none.
+    /// The first place that may have each hash, mostly the one that is looked for; [`NOWHERE`]
+    /// where there is none.
     fn guesses(&self, hashes: &[u64]) -> impl Iterator<Item = Place> {
         bring(&self.slots, hashes.iter().map(|hash| self.home(*hash)), |slot| *slot);
         hashes.iter().map(|hash| self.places(*hash).next().unwrap_or(NOWHERE))
@@ -96,7 +107,11 @@ impl Index {
     fn insert(&mut self, hash: u64, place: Place, hash_of: impl Fn(Place) -> u64) {
         if 2 * (self.used + 1) > self.slots.len() {
             let wider = vec![NOWHERE; 2 * self.slots.len()];
-            for known in std::mem::replace(&mut self.slots, wider).into_iter().filter(|slot| *slot != NOWHERE).map(|slot| slot & LAST_PLACE) {
+            for known in std::mem::replace(&mut self.slots, wider)
+                .into_iter()
+                .filter(|slot| *slot != NOWHERE)
+                .map(|slot| slot & LAST_PLACE)
+            {
                 self.put(hash_of(known), known);
             }
         }
@@ -143,7 +158,8 @@ impl<M: Meter> Other<M> {
     }
 }
 
-/// Has things brought near, all at the same time: a loop that does nothing else waits for more of them at once than one that looks at them.
+/// Has things brought near, all at the same time: a loop that does nothing else waits for more of
+/// them at once than one that looks at them.
 fn bring<T>(things: &[T], places: impl Iterator<Item = usize>, some: impl Fn(&T) -> u32) {
     black_box(places.filter_map(|place| things.get(place)).fold(0, |all, thing| all ^ some(thing)));
 }
@@ -158,7 +174,12 @@ pub(super) struct Table<M: Meter> {
 
 impl<M: Meter> Table<M> {
     pub(super) fn new() -> Self {
-        Self { rows: Vec::new(), index: Index::new(), others: Vec::new(), others_index: Index::new() }
+        Self {
+            rows: Vec::new(),
+            index: Index::new(),
+            others: Vec::new(),
+            others_index: Index::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -178,8 +199,14 @@ impl<M: Meter> Table<M> {
         &self.rows[place as usize].span
     }
 
-    /// Adds the places of rows to `places`, in the order of `keys`; rows that are not there are made, with the span that `span` tells.
-    pub(super) fn find(&mut self, keys: &[Key], places: &mut Vec<Place>, mut span: impl FnMut(Key) -> Span) {
+    /// Adds the places of rows to `places`, in the order of `keys`; rows that are not there are
+    /// made, with the span that `span` tells.
+    pub(super) fn find(
+        &mut self,
+        keys: &[Key],
+        places: &mut Vec<Place>,
+        mut span: impl FnMut(Key) -> Span,
+    ) {
         let start = places.len();
         let hashes: Vec<u64> = keys.iter().map(|key| key.hash()).collect();
         places.extend(self.index.guesses(&hashes));
@@ -194,11 +221,19 @@ impl<M: Meter> Table<M> {
     /// Where one row is.
     pub(super) fn place(&mut self, key: Key, span: impl FnOnce() -> Span) -> Place {
         let (hash, rows) = (key.hash(), &self.rows);
-        if let Some(known) = self.index.places(hash).find(|place| rows[*place as usize].key() == key) {
+        if let Some(known) =
+            self.index.places(hash).find(|place| rows[*place as usize].key() == key)
+        {
             return known;
         }
         let place = self.rows.len() as Place;
-        self.rows.push(Row { numbers: key.numbers, group: key.group, context: None, span: span(), amount: M::Amount::default() });
+        self.rows.push(Row {
+            numbers: key.numbers,
+            group: key.group,
+            context: None,
+            span: span(),
+            amount: M::Amount::default(),
+        });
         let rows = &self.rows;
         self.index.insert(hash, place, |place| rows[place as usize].key().hash());
         place
@@ -206,7 +241,8 @@ impl<M: Meter> Table<M> {
 
     /// What a row comes to in a context, where that is known.
     pub(super) fn amount(&self, place: Place, context: M::Context) -> Option<&M::Amount> {
-        self.own(place, context).or_else(|| self.other(place, context).map(|at| &self.others[at as usize].amount))
+        self.own(place, context)
+            .or_else(|| self.other(place, context).map(|at| &self.others[at as usize].amount))
     }
 
     /// The same, where it is the row's own context.
@@ -217,13 +253,21 @@ impl<M: Meter> Table<M> {
 
     /// Where it is kept, where it is not.
     fn other(&self, place: Place, context: M::Context) -> Option<Place> {
-        self.others_index.places(other_hash(place, context)).find(|at| self.others[*at as usize].is(place, context))
+        self.others_index
+            .places(other_hash(place, context))
+            .find(|at| self.others[*at as usize].is(place, context))
     }
 
-    /// What rows come to in contexts, in the order of the questions; `None` where that is not known.
-    pub(super) fn amounts(&self, questions: &[(Place, M::Context)]) -> impl Iterator<Item = Option<&M::Amount>> {
-        let elsewhere = questions.iter().filter(|(place, context)| self.own(*place, *context).is_none());
-        let hashes: Vec<u64> = elsewhere.map(|&(place, context)| other_hash(place, context)).collect();
+    /// What rows come to in contexts, in the order of the questions; `None` where that is not
+    /// known.
+    pub(super) fn amounts(
+        &self,
+        questions: &[(Place, M::Context)],
+    ) -> impl Iterator<Item = Option<&M::Amount>> {
+        let elsewhere =
+            questions.iter().filter(|(place, context)| self.own(*place, *context).is_none());
+        let hashes: Vec<u64> =
+            elsewhere.map(|&(place, context)| other_hash(place, context)).collect();
         let guesses: Vec<Place> = self.others_index.guesses(&hashes).collect();
         bring(&self.others, guesses.iter().map(|guess| *guess as usize), |other| other.row);
         let mut guesses = guesses.into_iter();
@@ -249,7 +293,9 @@ impl<M: Meter> Table<M> {
         let at = self.others.len() as Place;
         self.others.push(Other { row: place, context, amount });
         let others = &self.others;
-        self.others_index.insert(other_hash(place, context), at, |at| other_hash(others[at as usize].row, others[at as usize].context));
+        self.others_index.insert(other_hash(place, context), at, |at| {
+            other_hash(others[at as usize].row, others[at as usize].context)
+        });
     }
 }
 
@@ -269,13 +315,20 @@ mod tests {
         let keys: Vec<Key> = (0..5000).map(key).collect();
         let mut table = Table::<Sizes>::new();
         let (mut first, mut again) = (Vec::new(), Vec::new());
-        table.find(&keys, &mut first, |key| Span { weights: key.numbers.0 as f64, largest: key.group.into() });
+        table.find(&keys, &mut first, |key| Span {
+            weights: key.numbers.0 as f64,
+            largest: key.group.into(),
+        });
         table.find(&keys, &mut again, |key| panic!("{key:?} is there"));
         assert_eq!(first, again);
         for (key, place) in keys.iter().zip(&first) {
-            assert_eq!((table.key(*place), table.span(*place).weights), (*key, key.numbers.0 as f64));
+            assert_eq!(
+                (table.key(*place), table.span(*place).weights),
+                (*key, key.numbers.0 as f64)
+            );
         }
-        let distinct: std::collections::HashSet<(u32, u128)> = keys.iter().map(|key| (key.group, key.numbers.0)).collect();
+        let distinct: std::collections::HashSet<(u32, u128)> =
+            keys.iter().map(|key| (key.group, key.numbers.0)).collect();
         assert_eq!(table.rows(), distinct.len());
     }
 }

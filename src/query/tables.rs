@@ -1,9 +1,12 @@
-//! [`Tables`]: a whole search space asked without making graphs. Rows are computed when they are first needed and kept.
+//! [`Tables`]: a whole search space asked without making graphs. Rows are computed when they are
+//! first needed and kept.
 //!
-//! A stage's class tells which kernels it adds, as patterns learned from lowering small graphs of that class for real; its numbers tell how large they
-//! are; equal parts of different stages share a row. Whatever has no template, because its class is rare or its kernels follow no formula, is answered
-//! by making its graph, lowering it and adding up its kernels. So is a sample of what tables answer, to compare: the first architecture of every
-//! class, and then one in many. A class that disagrees is answered by graphs from then on.
+//! A stage's class tells which kernels it adds, as patterns learned from lowering small graphs of
+//! that class for real; its numbers tell how large they are; equal parts of different stages share
+//! a row. Whatever has no template, because its class is rare or its kernels follow no formula, is
+//! answered by making its graph, lowering it and adding up its kernels. So is a sample of what
+//! tables answer, to compare: the first architecture of every class, and then one in many. A class
+//! that disagrees is answered by graphs from then on.
 
 use super::{
     Amount, Meter, QueryError,
@@ -88,7 +91,10 @@ pub struct Tables<M: Meter> {
 
 impl<M: Meter> std::fmt::Debug for Tables<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tables").field("space", &self.space.name()).field("statistics", &self.statistics()).finish_non_exhaustive()
+        f.debug_struct("Tables")
+            .field("space", &self.space.name())
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +103,15 @@ impl<M: Meter> Tables<M> {
     pub fn new(space: &Space, meter: M) -> Self {
         let classes = (0..CLASSES).map(|_| Known::Nothing).collect();
         let compared = vec![0; CLASSES];
-        Self { space: space.clone(), meter, pool: None, classes, compared, rows: Rows::new(), statistics: Statistics::default() }
+        Self {
+            space: space.clone(),
+            meter,
+            pool: None,
+            classes,
+            compared,
+            rows: Rows::new(),
+            statistics: Statistics::default(),
+        }
     }
 
     /// The space they are over.
@@ -112,20 +126,27 @@ impl<M: Meter> Tables<M> {
 
     /// How questions were answered so far.
     pub fn statistics(&self) -> Statistics {
-        let templates = self.classes.iter().filter(|c| matches!(c, Known::Template(_))).count() as u64;
+        let templates =
+            self.classes.iter().filter(|c| matches!(c, Known::Template(_))).count() as u64;
         Statistics { rows: self.rows.len() as u64, templates, ..self.statistics }
     }
 
-    /// The sum over the kernels of each architecture, in their order. Those outside of the space are answered by graphs.
+    /// The sum over the kernels of each architecture, in their order. Those outside of the space
+    /// are answered by graphs.
     ///
     /// # Errors
-    /// [`QueryError`] for an architecture that cannot be built, or a framework without lowering rules.
+    /// [`QueryError`] for an architecture that cannot be built, or a framework without lowering
+    /// rules.
     pub fn sums(&mut self, architectures: &[Architecture]) -> Result<Vec<M::Amount>, QueryError> {
         self.sums_where(architectures, false)
     }
 
     /// As [`Tables::sums`]; `inside`: all are known to be of the space.
-    pub(crate) fn sums_where(&mut self, architectures: &[Architecture], inside: bool) -> Result<Vec<M::Amount>, QueryError> {
+    pub(crate) fn sums_where(
+        &mut self,
+        architectures: &[Architecture],
+        inside: bool,
+    ) -> Result<Vec<M::Amount>, QueryError> {
         let mut sums = Vec::with_capacity(architectures.len());
         for chunk in architectures.chunks(TOGETHER) {
             sums.extend(self.chunk(chunk, inside)?);
@@ -142,29 +163,45 @@ impl<M: Meter> Tables<M> {
     }
 
     /// The same for several, whose kernels are measured together.
-    fn sums_by_graphs<'a>(&self, architectures: impl IntoIterator<Item = &'a Architecture>) -> Result<Vec<M::Amount>, QueryError> {
-        let lowered = |architecture: &Architecture| -> Result<(Vec<OpSpec>, Vec<M::Context>), QueryError> {
-            let kernels = self.meter.kernels(architecture.to_graph()?)?;
-            let contexts = self.meter.contexts(&kernels);
-            Ok((kernels, contexts))
-        };
+    fn sums_by_graphs<'a>(
+        &self,
+        architectures: impl IntoIterator<Item = &'a Architecture>,
+    ) -> Result<Vec<M::Amount>, QueryError> {
+        let lowered =
+            |architecture: &Architecture| -> Result<(Vec<OpSpec>, Vec<M::Context>), QueryError> {
+                let kernels = self.meter.kernels(architecture.to_graph()?)?;
+                let contexts = self.meter.contexts(&kernels);
+                Ok((kernels, contexts))
+            };
         let models = architectures.into_iter().map(lowered).collect::<Result<Vec<_>, _>>()?;
         let amounts = self.meter.measure(|each| {
-            models.iter().for_each(|(kernels, contexts)| kernels.iter().zip(contexts).for_each(|(kernel, context)| each(kernel, *context)));
+            models.iter().for_each(|(kernels, contexts)| {
+                kernels.iter().zip(contexts).for_each(|(kernel, context)| each(kernel, *context))
+            });
         });
         let mut amounts = amounts.into_iter();
-        let mut sum = |kernels: &[OpSpec]| amounts.by_ref().take(kernels.len()).fold(M::Amount::default(), |sum, amount| sum.plus(&amount, 1));
+        let mut sum = |kernels: &[OpSpec]| {
+            amounts
+                .by_ref()
+                .take(kernels.len())
+                .fold(M::Amount::default(), |sum, amount| sum.plus(&amount, 1))
+        };
         Ok(models.iter().map(|(kernels, _)| sum(kernels)).collect())
     }
 
     /// Answers until nothing that tables say disagrees with graphs.
-    fn chunk(&mut self, architectures: &[Architecture], inside: bool) -> Result<Vec<M::Amount>, QueryError> {
+    fn chunk(
+        &mut self,
+        architectures: &[Architecture],
+        inside: bool,
+    ) -> Result<Vec<M::Amount>, QueryError> {
         loop {
             let before = self.statistics;
             let (sums, uncertain) = self.answers(architectures, inside)?;
             let mut agreed = true;
             for some in self.to_compare(architectures, uncertain).chunks(GRAPHS) {
-                let by_graphs = self.sums_by_graphs(some.iter().map(|&index| &architectures[index]))?;
+                let by_graphs =
+                    self.sums_by_graphs(some.iter().map(|&index| &architectures[index]))?;
                 for (&index, by_graph) in some.iter().zip(by_graphs) {
                     agreed &= self.compare(&architectures[index], &sums[index], &by_graph);
                 }
@@ -172,12 +209,18 @@ impl<M: Meter> Tables<M> {
             if agreed {
                 return Ok(sums);
             }
-            (self.statistics.by_tables, self.statistics.by_graphs) = (before.by_tables, before.by_graphs);
+            (self.statistics.by_tables, self.statistics.by_graphs) =
+                (before.by_tables, before.by_graphs);
         }
     }
 
-    /// Sums, and which of them are to be compared: a class of theirs still needs it, or it is their turn.
-    fn answers(&mut self, architectures: &[Architecture], inside: bool) -> Result<Answers<M::Amount>, QueryError> {
+    /// Sums, and which of them are to be compared: a class of theirs still needs it, or it is their
+    /// turn.
+    fn answers(
+        &mut self,
+        architectures: &[Architecture],
+        inside: bool,
+    ) -> Result<Answers<M::Amount>, QueryError> {
         let mut sums = vec![M::Amount::default(); architectures.len()];
         let mut uncertain = Vec::new();
         let local = self.meter.is_local();
@@ -192,7 +235,11 @@ impl<M: Meter> Tables<M> {
                 for &index in some {
                     let architecture = &architectures[index];
                     let ours = local && (inside || self.space.includes(architecture));
-                    let found = if ours { self.ask(architecture, &mut asked, &mut unknown) } else { Found::Irregular };
+                    let found = if ours {
+                        self.ask(architecture, &mut asked, &mut unknown)
+                    } else {
+                        Found::Irregular
+                    };
                     match found {
                         Found::Rows(new) => {
                             asked.of.push((index, asked.keys.len()));
@@ -211,7 +258,8 @@ impl<M: Meter> Tables<M> {
             }
             self.catch_up(late, &mut sums);
             for some in irregular.chunks(GRAPHS) {
-                let answers = self.sums_by_graphs(some.iter().map(|&index| &architectures[index]))?;
+                let answers =
+                    self.sums_by_graphs(some.iter().map(|&index| &architectures[index]))?;
                 some.iter().zip(answers).for_each(|(&index, sum)| sums[index] = sum);
                 self.statistics.by_graphs += some.len() as u64;
             }
@@ -227,7 +275,10 @@ impl<M: Meter> Tables<M> {
     fn learn(&mut self, class: Class) -> Result<(), QueryError> {
         self.classes[usize::from(class)] = match self.template(class)? {
             Some(mut template) => {
-                let groups = std::mem::take(&mut template.groups).into_iter().map(|(mask, patterns)| (self.rows.group(mask, patterns), mask)).collect();
+                let groups = std::mem::take(&mut template.groups)
+                    .into_iter()
+                    .map(|(mask, patterns)| (self.rows.group(mask, patterns), mask))
+                    .collect();
                 Known::Template(Lookup { template, groups })
             }
             None => unlearned(class),
@@ -252,9 +303,15 @@ impl<M: Meter> Tables<M> {
     /// The kernels that a stage adds, by lowering.
     fn example(&self, link: &Link, like: &Architecture) -> Result<Option<Example>, QueryError> {
         let Some(window) = link.window(like) else { return Ok(None) };
-        let counted = |architecture: &Architecture, times: i64| -> Result<Vec<(OpSpec, i64)>, QueryError> {
-            Ok(self.meter.kernels(architecture.to_graph()?)?.into_iter().map(|op| (op, times)).collect())
-        };
+        let counted =
+            |architecture: &Architecture, times: i64| -> Result<Vec<(OpSpec, i64)>, QueryError> {
+                Ok(self
+                    .meter
+                    .kernels(architecture.to_graph()?)?
+                    .into_iter()
+                    .map(|op| (op, times))
+                    .collect())
+            };
         let mut kernels = counted(&window.plus, 1)?;
         if let Some(minus) = &window.minus {
             kernels.extend(counted(minus, -1)?);
@@ -262,12 +319,18 @@ impl<M: Meter> Tables<M> {
         Ok(Some(Example { numbers: link.numbers, kernels }))
     }
 
-    /// Of uncertain answers those that need comparing, if those before them agree: a class of theirs is not believed yet, or they are compared anyway.
-    fn to_compare(&self, architectures: &[Architecture], mut uncertain: Vec<(usize, bool)>) -> Vec<usize> {
+    /// Of uncertain answers those that need comparing, if those before them agree: a class of
+    /// theirs is not believed yet, or they are compared anyway.
+    fn to_compare(
+        &self,
+        architectures: &[Architecture],
+        mut uncertain: Vec<(usize, bool)>,
+    ) -> Vec<usize> {
         let mut compared = if uncertain.is_empty() { Vec::new() } else { self.compared.clone() };
         uncertain.retain(|&(index, anyway)| {
             let classes = classes_of(&architectures[index]);
-            let needed = anyway || classes.iter().any(|class| compared[usize::from(*class)] < COMPARED);
+            let needed =
+                anyway || classes.iter().any(|class| compared[usize::from(*class)] < COMPARED);
             if needed {
                 count(&mut compared, &classes);
             }
@@ -277,14 +340,20 @@ impl<M: Meter> Tables<M> {
     }
 
     /// Whether an answer of tables is the graph's; classes that disagree are not asked again.
-    fn compare(&mut self, architecture: &Architecture, sum: &M::Amount, by_graph: &M::Amount) -> bool {
+    fn compare(
+        &mut self,
+        architecture: &Architecture,
+        sum: &M::Amount,
+        by_graph: &M::Amount,
+    ) -> bool {
         let (agrees, classes) = (sum.agrees(by_graph), classes_of(architecture));
         self.statistics.compared += 1;
         self.statistics.disagreed += u64::from(!agrees);
         if agrees {
             count(&mut self.compared, &classes);
         } else {
-            let wrong: BTreeSet<Class> = classes.iter().map(|class| known_of(&self.classes, *class).0).collect();
+            let wrong: BTreeSet<Class> =
+                classes.iter().map(|class| known_of(&self.classes, *class).0).collect();
             wrong.into_iter().for_each(|class| self.classes[usize::from(class)] = unlearned(class));
         }
         agrees
@@ -313,7 +382,8 @@ pub(super) fn known_of(classes: &[Known], class: Class) -> (Class, &Known) {
     }
 }
 
-/// What becomes of a class whose template is missing or wrong: the finer ones have their turn, where there are any.
+/// What becomes of a class whose template is missing or wrong: the finer ones have their turn,
+/// where there are any.
 fn unlearned(class: Class) -> Known {
     if is_coarse(class) { Known::Split } else { Known::Irregular }
 }

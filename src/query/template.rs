@@ -1,5 +1,6 @@
-//! [`Template`]: the kernels that a class of stages adds, as patterns in groups that depend on the same numbers. A group is a row of a table: its
-//! value is kept by the numbers it depends on, so that equal parts of different stages are computed once.
+//! [`Template`]: the kernels that a class of stages adds, as patterns in groups that depend on the
+//! same numbers. A group is a row of a table: its value is kept by the numbers it depends on, so
+//! that equal parts of different stages are computed once.
 
 use super::{
     formula::Examples,
@@ -24,17 +25,26 @@ pub(super) type Counted = Vec<(Pattern, i64)>;
 /// The kernels of a class of stages.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// Numbers that were the same in all examples: bits and values. It says nothing of stages where they differ.
+    /// Numbers that were the same in all examples: bits and values. It says nothing of stages where
+    /// they differ.
     pub fixed: (u128, u128),
     /// Groups of patterns, each with the bits it depends on.
     pub groups: Vec<(u128, Counted)>,
 }
 
 impl Template {
-    /// The template of examples of one class, the last `held_out` of which only check it; `None` when they are too few, differ in form, or disagree.
-    pub(super) fn fit(mut examples: Vec<Example>, held_out: usize, attention: bool) -> Option<Self> {
-        let checks = examples.split_off(examples.len().saturating_sub(held_out).max(FEWEST).min(examples.len()));
-        if examples.len() < FEWEST || !examples.iter().chain(&checks).all(|other| alike(&examples[0], other)) {
+    /// The template of examples of one class, the last `held_out` of which only check it; `None`
+    /// when they are too few, differ in form, or disagree.
+    pub(super) fn fit(
+        mut examples: Vec<Example>,
+        held_out: usize,
+        attention: bool,
+    ) -> Option<Self> {
+        let checks = examples
+            .split_off(examples.len().saturating_sub(held_out).max(FEWEST).min(examples.len()));
+        if examples.len() < FEWEST
+            || !examples.iter().chain(&checks).all(|other| alike(&examples[0], other))
+        {
             return None;
         }
         let numbers: Vec<Numbers> = examples.iter().map(|e| e.numbers).collect();
@@ -42,14 +52,17 @@ impl Template {
         let mut counts: Counted = Vec::new();
         let mut place: HashMap<Pattern, usize> = HashMap::new();
         for (position, (_, times)) in examples.first()?.kernels.iter().enumerate() {
-            let kernels: Vec<&OpSpec> = examples.iter().filter_map(|e| e.kernels.get(position)).map(|(op, _)| op).collect();
+            let kernels: Vec<&OpSpec> =
+                examples.iter().filter_map(|e| e.kernels.get(position)).map(|(op, _)| op).collect();
             let pattern = Pattern::fit(&kernels, &known)?;
             let mut kernel = pattern.blank();
             let mut holds = |numbers: Numbers, op: &OpSpec| {
                 pattern.write(numbers, &mut kernel);
                 kernel == *op
             };
-            if !checks.iter().all(|check| check.kernels.get(position).is_some_and(|(op, _)| holds(check.numbers, op))) {
+            if !checks.iter().all(|check| {
+                check.kernels.get(position).is_some_and(|(op, _)| holds(check.numbers, op))
+            }) {
                 return None;
             }
             match place.get(&pattern).and_then(|&at| counts.get_mut(at)) {
@@ -72,7 +85,9 @@ impl Template {
 
 /// Whether two stages add kernels of the same forms, in the same order.
 pub(super) fn alike(one: &Example, other: &Example) -> bool {
-    let same = |((a, times), (b, other)): (&(OpSpec, i64), &(OpSpec, i64))| times == other && same_form(a, b);
+    let same = |((a, times), (b, other)): (&(OpSpec, i64), &(OpSpec, i64))| {
+        times == other && same_form(a, b)
+    };
     one.kernels.len() == other.kernels.len() && one.kernels.iter().zip(&other.kernels).all(same)
 }
 
@@ -84,18 +99,24 @@ fn fixed(numbers: &[Numbers]) -> (u128, u128) {
     (mask, first.0 & mask)
 }
 
-const PIXELS: u128 = Atom::Height.mask() | Atom::Width.mask() | Atom::HeightBefore.mask() | Atom::WidthBefore.mask();
+const PIXELS: u128 =
+    Atom::Height.mask() | Atom::Width.mask() | Atom::HeightBefore.mask() | Atom::WidthBefore.mask();
 const CHOICES: u128 = Atom::First.mask() | Atom::Second.mask() | Atom::MlpRatio.mask();
 
-/// Patterns by what they depend on. Few groups are few lookups, but a group over more numbers has more rows: so a group joins another where that only
-/// adds pixels, or, inside of mixer and MLP, choices.
+/// Patterns by what they depend on. Few groups are few lookups, but a group over more numbers has
+/// more rows: so a group joins another where that only adds pixels, or, inside of mixer and MLP,
+/// choices.
 fn grouped(counts: Counted) -> Vec<(u128, Counted)> {
     let mut masks: Vec<u128> = counts.iter().map(|(pattern, _)| pattern.mask()).collect();
     masks.sort_unstable_by_key(|mask| (mask.count_ones(), *mask));
     masks.dedup();
     let joins = |from: u128, to: u128| {
         let added = to & !from;
-        from & !to == 0 && added != 0 && (from == 0 || added & !PIXELS == 0 || (from & CHOICES != 0 && added & !(PIXELS | CHOICES) == 0))
+        from & !to == 0
+            && added != 0
+            && (from == 0
+                || added & !PIXELS == 0
+                || (from & CHOICES != 0 && added & !(PIXELS | CHOICES) == 0))
     };
     let last = |mut mask: u128| {
         while let Some(to) = masks.iter().copied().find(|to| joins(mask, *to)) {
@@ -121,17 +142,34 @@ mod tests {
 
     fn relu(shape: [usize; 3]) -> OpSpec {
         let tensor = TensorSpec::f32(shape);
-        OpSpec { kind: OpKind::Relu, attributes: Attributes::new(), inputs: vec![Operand { tensor: tensor.clone(), constant: false }], outputs: vec![tensor] }
+        OpSpec {
+            kind: OpKind::Relu,
+            attributes: Attributes::new(),
+            inputs: vec![Operand { tensor: tensor.clone(), constant: false }],
+            outputs: vec![tensor],
+        }
     }
 
     fn example(c: u16, h: u16, w: u16, m: u8) -> Example {
-        let [wide, channels, height, width] = [usize::from(c) * usize::from(m), c.into(), h.into(), w.into()];
-        let kernels = vec![(relu([channels, height, width]), 1), (relu([wide, height, width]), 1), (relu([1, 1, channels]), 1), (relu([1, 1, channels]), -1)];
+        let [wide, channels, height, width] =
+            [usize::from(c) * usize::from(m), c.into(), h.into(), w.into()];
+        let kernels = vec![
+            (relu([channels, height, width]), 1),
+            (relu([wide, height, width]), 1),
+            (relu([1, 1, channels]), 1),
+            (relu([1, 1, channels]), -1),
+        ];
         Example { numbers: Numbers::new([8, 2 * h, 2 * w], [c, h, w], [1, 3, m]), kernels }
     }
 
     fn examples() -> Vec<Example> {
-        vec![example(16, 7, 9, 2), example(24, 14, 12, 3), example(40, 28, 14, 4), example(32, 9, 7, 3), example(72, 12, 28, 5)]
+        vec![
+            example(16, 7, 9, 2),
+            example(24, 14, 12, 3),
+            example(40, 28, 14, 4),
+            example(32, 9, 7, 3),
+            example(72, 12, 28, 5),
+        ]
     }
 
     #[test]
@@ -139,8 +177,15 @@ mod tests {
         let template = Template::fit(examples(), 0, false).expect("a template");
         assert_eq!(template.groups.len(), 2, "{template:?}");
         let numbers = example(56, 18, 24, 6).numbers;
-        assert!(template.covers(numbers) && !template.covers(Numbers::new([16, 36, 48], [56, 18, 24], [1, 3, 6])));
-        let mut kernels: Vec<OpSpec> = template.groups.iter().flat_map(|(mask, g)| g.iter().map(move |(p, _)| p.at(Numbers(numbers.0 & mask)))).collect();
+        assert!(
+            template.covers(numbers)
+                && !template.covers(Numbers::new([16, 36, 48], [56, 18, 24], [1, 3, 6]))
+        );
+        let mut kernels: Vec<OpSpec> = template
+            .groups
+            .iter()
+            .flat_map(|(mask, g)| g.iter().map(move |(p, _)| p.at(Numbers(numbers.0 & mask))))
+            .collect();
         kernels.sort();
         assert_eq!(kernels, [relu([56, 18, 24]), relu([336, 18, 24])]);
     }
@@ -153,7 +198,13 @@ mod tests {
         };
         assert!(with(example(48, 7, 8, 2).kernels, 1).is_some());
         assert!(with(example(48, 7, 8, 3).kernels, 1).is_none(), "the check disagrees");
-        assert!(with(vec![(relu([1, 2, 3]), 1)], 0).is_none() && with(vec![(relu([1, 2, 3]), 1)], 1).is_none(), "another form");
-        assert!(Template::fit(examples().into_iter().take(FEWEST - 1).collect(), 0, false).is_none());
+        assert!(
+            with(vec![(relu([1, 2, 3]), 1)], 0).is_none()
+                && with(vec![(relu([1, 2, 3]), 1)], 1).is_none(),
+            "another form"
+        );
+        assert!(
+            Template::fit(examples().into_iter().take(FEWEST - 1).collect(), 0, false).is_none()
+        );
     }
 }

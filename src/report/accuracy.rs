@@ -1,5 +1,6 @@
-//! Forecast accuracy: three methods, environments, synthetic and real models, sizes of training data, beside the mobile ViT study's printed numbers
-//! (tables 2 to 4, figures 15 and 16) and beside the noise floor of the measurements that forecasts are held against. Errors are percent.
+//! Forecast accuracy: three methods, environments, synthetic and real models, sizes of training
+//! data, beside the mobile ViT study's printed numbers (tables 2 to 4, figures 15 and 16) and
+//! beside the noise floor of the measurements that forecasts are held against. Errors are percent.
 
 use super::{
     Block,
@@ -21,39 +22,93 @@ const LEAST_SHARE: f64 = 0.01;
 const LISTED: usize = 10;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing = "No environment has enough synthetic models to train on and to hold out: `vitempo sample --count 100 --out models/`, then `vitempo profile models/ --out data/`.";
+    let missing = "No environment has enough synthetic models to train on and to hold out: \
+        `vitempo sample --count 100 --out models/`, then `vitempo profile models/ --out data/`.";
     let judged: Vec<&Survey> = surveys.iter().filter(|s| !s.judged.is_empty()).collect();
     let all = |what: &str| source(what, &judged);
     let mut blocks = vec![Block::text(
-        "Every model judged here was kept from training: synthetic ones by a split that depends on the seed alone, the same for every method and size, real ones always. A forecast is made \
-         from the model's file: its operators are lowered to the engine's kernels, each is forecast, and the sum is corrected by the overhead seen in training. The noise floor is how much the \
-         same models differ between one visit and the next, and beside it stands how many visits are within 10 % of the next; a forecast is held against the median of a model's visits. The study's numbers come from other devices: a yardstick, not a race.",
+        "Every model judged here was kept from training: synthetic ones by a split that depends \
+        on the seed alone, the same for every method and size, real ones always. A forecast is \
+        made \
+         from the model's file: its operators are lowered to the engine's kernels, each is \
+         forecast, and the sum is corrected by the overhead seen in training. The noise floor is \
+         how much the \
+         same models differ between one visit and the next, and beside it stands how many visits \
+         are within 10 % of the next; a forecast is held against the median of a model's visits. \
+         The study's numbers come from other devices: a yardstick, not a race.",
     )];
-    blocks.push(Block::figure("accuracy", all("End-to-end error of GBDT; the tick is the noise floor"), by_environment(&judged), missing));
-    blocks.push(Block::table(e2e_table(&judged, all("End to end, models never trained on")), missing));
+    blocks.push(Block::figure(
+        "accuracy",
+        all("End-to-end error of GBDT; the tick is the noise floor"),
+        by_environment(&judged),
+        missing,
+    ));
     blocks.push(Block::table(
-        operators_table(&judged, all("By operator and end to end, the shape of the study's tables 2 and 3: mean absolute percentage errors")),
+        e2e_table(&judged, all("End to end, models never trained on")),
+        missing,
+    ));
+    blocks.push(Block::table(
+        operators_table(
+            &judged,
+            all("By operator and end to end, the shape of the study's tables \
+            2 and 3: mean absolute percentage errors"),
+        ),
         missing,
     ));
     for survey in leading(surveys).into_iter().filter(|s| s.judged.len() > 1) {
-        let caption = source(&format!("End-to-end error by number of synthetic models trained on, {}", judged_counts(survey)), &[survey]);
-        blocks.push(Block::figure(format!("accuracy-sizes-{}", slug(&survey.label)), caption, by_size(survey), missing));
+        let caption = source(
+            &format!(
+                "End-to-end error by number of synthetic models trained on, {}",
+                judged_counts(survey)
+            ),
+            &[survey],
+        );
+        blocks.push(Block::figure(
+            format!("accuracy-sizes-{}", slug(&survey.label)),
+            caption,
+            by_size(survey),
+            missing,
+        ));
     }
-    blocks.push(Block::table(sizes_table(&judged, all("By training size, the shape of the study's table 4: end-to-end errors")), missing));
-    for survey in leading(surveys).into_iter().filter(|s| !s.judged.is_empty()) {
-        let caption = source(&format!("Error of each model's forecast (GBDT) against its latency, {}", judged_counts(survey)), &[survey]);
-        blocks.push(Block::figure(format!("errors-{}", slug(&survey.label)), caption, errors(survey), missing));
-    }
-    blocks.push(Block::table(kinds_table(&judged, all("GBDT by operator kind, kinds with at least 1 % of the time")), missing));
     blocks.push(Block::table(
-        worst_table(&judged, all("Real models that GBDT forecasts worst, and which kinds the difference comes from")),
+        sizes_table(
+            &judged,
+            all("By training size, the shape of the study's table 4: end-to-end errors"),
+        ),
+        missing,
+    ));
+    for survey in leading(surveys).into_iter().filter(|s| !s.judged.is_empty()) {
+        let caption = source(
+            &format!(
+                "Error of each model's forecast (GBDT) against its latency, {}",
+                judged_counts(survey)
+            ),
+            &[survey],
+        );
+        blocks.push(Block::figure(
+            format!("errors-{}", slug(&survey.label)),
+            caption,
+            errors(survey),
+            missing,
+        ));
+    }
+    blocks.push(Block::table(
+        kinds_table(&judged, all("GBDT by operator kind, kinds with at least 1 % of the time")),
+        missing,
+    ));
+    blocks.push(Block::table(
+        worst_table(
+            &judged,
+            all("Real models that GBDT forecasts worst, and which kinds the difference comes from"),
+        ),
         "No real model was judged.",
     ));
     blocks.push(Block::Table(paper_worst()));
     blocks
 }
 
-/// The bundle of a method that was trained on the most, single operators included where there are any.
+/// The bundle of a method that was trained on the most, single operators included where there are
+/// any.
 fn best_fed(survey: &Survey, method: Method) -> Option<&Judged> {
     survey.judged.iter().filter(|j| j.method == method).max_by_key(|j| (j.models, j.operators))
 }
@@ -61,7 +116,8 @@ fn best_fed(survey: &Survey, method: Method) -> Option<&Judged> {
 /// `60 synthetic, 47 real ViT models`: those that GBDT was judged by.
 fn judged_counts(survey: &Survey) -> String {
     let sets = best_fed(survey, Method::Gbdt).into_iter().flat_map(|j| &j.sets);
-    let counts: Vec<String> = sets.map(|(group, e)| format!("{} {group}", e.models.len())).collect();
+    let counts: Vec<String> =
+        sets.map(|(group, e)| format!("{} {group}", e.models.len())).collect();
     format!("{} models", counts.join(", "))
 }
 
@@ -70,7 +126,9 @@ fn floor(survey: &Survey, group: Group) -> Option<f64> {
 }
 
 fn by_environment(surveys: &[&Survey]) -> Chart {
-    let groups = Group::ALL.into_iter().filter(|g| surveys.iter().any(|s| best_fed(s, Method::Gbdt).is_some_and(|j| j.sets.contains_key(g))));
+    let groups = Group::ALL.into_iter().filter(|g| {
+        surveys.iter().any(|s| best_fed(s, Method::Gbdt).is_some_and(|j| j.sets.contains_key(g)))
+    });
     let series = |group: Group| BarSeries {
         name: group.to_string(),
         values: surveys.iter().map(|s| best_fed(s, Method::Gbdt)?.mape(group)).collect(),
@@ -85,7 +143,11 @@ fn by_environment(surveys: &[&Survey]) -> Chart {
 }
 
 fn trained_on(judged: &Judged) -> Cell {
-    let operators = if judged.operators > 0 { format!(" + {} operators", judged.operators) } else { String::new() };
+    let operators = if judged.operators > 0 {
+        format!(" + {} operators", judged.operators)
+    } else {
+        String::new()
+    };
     Cell::text(format!("{}{operators}", judged.models))
 }
 
@@ -173,7 +235,11 @@ fn operators_table(surveys: &[&Survey], caption: String) -> Table {
                     let floor = survey.floors.kinds.get(*name).map(|f| f.mape);
                     [Cell::percent(e.groups.get(*name).map(|m| m.mape)), Cell::percent(floor)]
                 });
-                let start = [Cell::text(group.to_string()), Cell::text(&survey.label), Cell::text(judged.method.name())];
+                let start = [
+                    Cell::text(group.to_string()),
+                    Cell::text(&survey.label),
+                    Cell::text(judged.method.name()),
+                ];
                 let end = [Cell::percent(judged.mape(group)), Cell::percent(floor(survey, group))];
                 table.rows.push(start.into_iter().chain(errors).chain(end).collect());
             }
@@ -181,9 +247,18 @@ fn operators_table(surveys: &[&Survey], caption: String) -> Table {
     }
     if !table.rows.is_empty() {
         table.rows.extend(PAPER.operators.iter().map(|p| {
-            let errors = [p.conv, p.linear, p.activation, p.e2e].into_iter().flat_map(|error| [Cell::Percent(error), Cell::Blank]);
-            let start =
-                [Cell::text(paper_set(&p.set)), Cell::text(format!("study: {} Mobile, {}s", p.framework, p.processor.to_uppercase())), Cell::text(&p.method)];
+            let errors = [p.conv, p.linear, p.activation, p.e2e]
+                .into_iter()
+                .flat_map(|error| [Cell::Percent(error), Cell::Blank]);
+            let start = [
+                Cell::text(paper_set(&p.set)),
+                Cell::text(format!(
+                    "study: {} Mobile, {}s",
+                    p.framework,
+                    p.processor.to_uppercase()
+                )),
+                Cell::text(&p.method),
+            ];
             start.into_iter().chain(errors).collect()
         }));
     }
@@ -200,47 +275,90 @@ fn sizes(survey: &Survey) -> BTreeSet<(usize, bool)> {
 
 fn by_size(survey: &Survey) -> Chart {
     let curve = |method: Method, group: Group, operators: bool| {
-        let own = survey.judged.iter().filter(|j| j.method == method && (j.operators > 0) == operators);
-        let mut points: Vec<(f64, f64)> = own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
+        let own =
+            survey.judged.iter().filter(|j| j.method == method && (j.operators > 0) == operators);
+        let mut points: Vec<(f64, f64)> =
+            own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let apart = if operators { "" } else { ", no single operators" };
         Series::new(format!("{method}, {group}{apart}"), Mark::Line, points)
     };
-    let kinds = [Group::Synthetic, Group::Transformer].into_iter().flat_map(|g| Method::ALL.map(|m| (m, g)));
-    let series = [true, false].into_iter().flat_map(|operators| kinds.clone().map(move |(m, g)| (m, g, operators)));
-    let ends = [survey.judged.iter().map(|j| j.models).min(), survey.judged.iter().map(|j| j.models).max()];
+    let kinds = [Group::Synthetic, Group::Transformer]
+        .into_iter()
+        .flat_map(|g| Method::ALL.map(|m| (m, g)));
+    let series = [true, false]
+        .into_iter()
+        .flat_map(|operators| kinds.clone().map(move |(m, g)| (m, g, operators)));
+    let ends = [
+        survey.judged.iter().map(|j| j.models).min(),
+        survey.judged.iter().map(|j| j.models).max(),
+    ];
     let flat = |group: Group| {
-        let points = floor(survey, group).map(|f| ends.into_iter().flatten().map(|models| (models as f64, f)).collect());
+        let points = floor(survey, group)
+            .map(|f| ends.into_iter().flatten().map(|models| (models as f64, f)).collect());
         Series::new(format!("noise floor, {group}"), Mark::Line, points.unwrap_or_default())
     };
     let floors = [Group::Synthetic, Group::Transformer].map(flat);
     Chart::Points {
         x: Axis::log("synthetic models trained on"),
         y: Axis::linear("mean absolute percentage error, %"),
-        series: series.map(|(m, g, o)| curve(m, g, o)).chain(floors).filter(|s| s.points.len() > 1).collect(),
+        series: series
+            .map(|(m, g, o)| curve(m, g, o))
+            .chain(floors)
+            .filter(|s| s.points.len() > 1)
+            .collect(),
     }
 }
 
 fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
-    let headings = ["Models", "Environment", "Trained on", "Single operators too", "lasso", "random-forest", "gbdt", "Noise floor"];
+    let headings = [
+        "Models",
+        "Environment",
+        "Trained on",
+        "Single operators too",
+        "lasso",
+        "random-forest",
+        "gbdt",
+        "Noise floor",
+    ];
     let mut table = Table::new("accuracy-sizes", caption, headings);
     for group in [Group::Synthetic, Group::Transformer, Group::Convolutional] {
         for survey in surveys.iter().filter(|s| sizes(s).len() > 1) {
             for (models, operators) in sizes(survey) {
-                let own = |m: Method| survey.judged.iter().find(|j| j.method == m && j.models == models && (j.operators > 0) == operators);
+                let own = |m: Method| {
+                    survey.judged.iter().find(|j| {
+                        j.method == m && j.models == models && (j.operators > 0) == operators
+                    })
+                };
                 let errors = Method::ALL.map(|m| own(m).and_then(|j| j.mape(group)));
                 if errors.iter().all(Option::is_none) {
                     continue;
                 }
-                let start = [Cell::text(group.to_string()), Cell::text(&survey.label), Cell::Count(models), Cell::text(if operators { "yes" } else { "no" })];
-                table.rows.push(start.into_iter().chain(errors.map(Cell::percent)).chain([Cell::percent(floor(survey, group))]).collect());
+                let start = [
+                    Cell::text(group.to_string()),
+                    Cell::text(&survey.label),
+                    Cell::Count(models),
+                    Cell::text(if operators { "yes" } else { "no" }),
+                ];
+                table.rows.push(
+                    start
+                        .into_iter()
+                        .chain(errors.map(Cell::percent))
+                        .chain([Cell::percent(floor(survey, group))])
+                        .collect(),
+                );
             }
         }
     }
     if !table.rows.is_empty() {
         table.rows.extend(PAPER.sizes.iter().map(|p| {
             let errors = [p.lasso, p.random_forest, p.gbdt].map(Cell::Percent);
-            let start = [Cell::text(paper_set(&p.set)), Cell::text(format!("study: {} Mobile, CPUs", p.framework)), Cell::Count(p.models), Cell::text("no")];
+            let start = [
+                Cell::text(paper_set(&p.set)),
+                Cell::text(format!("study: {} Mobile, CPUs", p.framework)),
+                Cell::Count(p.models),
+                Cell::text("no"),
+            ];
             start.into_iter().chain(errors).chain([Cell::Blank]).collect()
         }));
     }
@@ -251,22 +369,50 @@ fn errors(survey: &Survey) -> Chart {
     let Some(judged) = best_fed(survey, Method::Gbdt) else {
         return Chart::Points { x: Axis::log(""), y: Axis::linear(""), series: Vec::new() };
     };
-    let marks = [(Group::Synthetic, Mark::Ring), (Group::Transformer, Mark::Dot), (Group::Convolutional, Mark::Triangle), (Group::Real, Mark::Cross)];
+    let marks = [
+        (Group::Synthetic, Mark::Ring),
+        (Group::Transformer, Mark::Dot),
+        (Group::Convolutional, Mark::Triangle),
+        (Group::Real, Mark::Cross),
+    ];
     let of = |(group, mark): (Group, Mark)| {
         let models = judged.sets.get(&group).map_or(&[][..], |e| e.models.as_slice());
-        Series::new(group.to_string(), mark, models.iter().map(|m| (m.actual_ns / 1e6, (m.predicted_ns / m.actual_ns - 1.0) * 100.0)).collect())
+        Series::new(
+            group.to_string(),
+            mark,
+            models
+                .iter()
+                .map(|m| (m.actual_ns / 1e6, (m.predicted_ns / m.actual_ns - 1.0) * 100.0))
+                .collect(),
+        )
     };
     let series = marks.into_iter().map(of).filter(|s| !s.points.is_empty()).collect();
-    Chart::Points { x: Axis::log("measured, ms"), y: Axis::linear("forecast too long by, %"), series }
+    Chart::Points {
+        x: Axis::log("measured, ms"),
+        y: Axis::linear("forecast too long by, %"),
+        series,
+    }
 }
 
 fn kinds_table(surveys: &[&Survey], caption: String) -> Table {
-    let headings = ["Environment", "Models", "Operator", "Share of time", "Rows", "MAPE", "90th percentile", "Time-weighted", "By fallback", "Noise floor"];
+    let headings = [
+        "Environment",
+        "Models",
+        "Operator",
+        "Share of time",
+        "Rows",
+        "MAPE",
+        "90th percentile",
+        "Time-weighted",
+        "By fallback",
+        "Noise floor",
+    ];
     let mut table = Table::new("accuracy-kinds", caption, headings);
     for survey in surveys {
         let Some(judged) = best_fed(survey, Method::Gbdt) else { continue };
         for (group, e) in &judged.sets {
-            let mut kinds: Vec<_> = e.operators.iter().filter(|(_, m)| m.time_share >= LEAST_SHARE).collect();
+            let mut kinds: Vec<_> =
+                e.operators.iter().filter(|(_, m)| m.time_share >= LEAST_SHARE).collect();
             kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
             for (kind, m) in kinds {
                 table.rows.push(vec![
@@ -288,14 +434,29 @@ fn kinds_table(surveys: &[&Survey], caption: String) -> Table {
 }
 
 fn worst_table(surveys: &[&Survey], caption: String) -> Table {
-    let mut table = Table::new("accuracy-worst", caption, ["Environment", "Model", "Kind of model", "Measured", "Forecast", "Error", "Largest differences"]);
+    let mut table = Table::new(
+        "accuracy-worst",
+        caption,
+        [
+            "Environment",
+            "Model",
+            "Kind of model",
+            "Measured",
+            "Forecast",
+            "Error",
+            "Largest differences",
+        ],
+    );
     for survey in surveys {
         let Some(judged) = best_fed(survey, Method::Gbdt) else { continue };
         let real = judged.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
-        let mut models: Vec<_> = real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
+        let mut models: Vec<_> =
+            real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
         models.sort_by(|a, b| b.1.ape.total_cmp(&a.1.ape));
         for (group, m) in models.into_iter().take(LISTED) {
-            let part = |c: &vitempo_predictors::Contribution| format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0);
+            let part = |c: &vitempo_predictors::Contribution| {
+                format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)
+            };
             table.rows.push(vec![
                 Cell::text(&survey.label),
                 Cell::text(&m.name),
@@ -311,9 +472,16 @@ fn worst_table(surveys: &[&Survey], caption: String) -> Table {
 }
 
 fn paper_worst() -> Table {
-    let caption =
-        format!("The study's largest end-to-end errors of GBDT over core combinations and precisions, by device (figures 15 and 16). {}.", PAPER.source);
+    let caption = format!(
+        "The study's largest end-to-end errors of GBDT over core combinations and precisions, by \
+        device (figures 15 and 16). {}.",
+        PAPER.source
+    );
     let mut table = Table::new("accuracy-study", caption, ["Device", "Synthetic", "Real ViTs"]);
-    table.rows = PAPER.worst.iter().map(|w| vec![Cell::text(&w.device), Cell::Percent(w.synthetic), Cell::Percent(w.real)]).collect();
+    table.rows = PAPER
+        .worst
+        .iter()
+        .map(|w| vec![Cell::text(&w.device), Cell::Percent(w.synthetic), Cell::Percent(w.real)])
+        .collect();
     table
 }

@@ -1,4 +1,5 @@
-//! Activations: what each costs per element, and what the values fed to them do to it (figure 10 of the mobile ViT study).
+//! Activations: what each costs per element, and what the values fed to them do to it (figure 10 of
+//! the mobile ViT study).
 
 use super::{
     Block,
@@ -18,20 +19,40 @@ const FEWEST_ELEMENTS: f64 = 10_000.0;
 const DRAWN: usize = 8;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing =
-        "No activation ran as a kernel of its own (the engine fuses them): measure `vitempo sample --space operator-series` on an engine that does not.";
-    let values = "No activation was measured with other input values: `vitempo sample --space operator-series --out series/`, then `vitempo profile series/ --out data/`, and again with \
-                  `--input-distribution 'constant(0.5)'`, `'constant(2)'`, `'constant(5)'` and so on.";
-    let mut blocks = vec![Block::text(format!("{} Activations that an engine fuses into the operator before are not seen here.", paper::TEXT.activations))];
+    let missing = "No activation ran as a kernel of its own (the engine fuses them): measure \
+        `vitempo sample --space operator-series` on an engine that does not.";
+    let values = "No activation was measured with other input values: `vitempo sample --space \
+        operator-series --out series/`, then `vitempo profile series/ --out data/`, and again with \
+                  `--input-distribution 'constant(0.5)'`, `'constant(2)'`, `'constant(5)'` and so \
+                  on.";
+    let mut blocks = vec![Block::text(format!(
+        "{} Activations that an engine fuses into the operator before are not seen here.",
+        paper::TEXT.activations
+    ))];
     let of = |survey: &Survey| {
         let rows = activations(survey).count();
-        let caption = source(&format!("Latency of {rows} activations against elements, in models and alone"), &[survey]);
-        Block::figure(format!("activations-{}", slug(&survey.label)), caption, figure(survey), missing)
+        let caption = source(
+            &format!("Latency of {rows} activations against elements, in models and alone"),
+            &[survey],
+        );
+        Block::figure(
+            format!("activations-{}", slug(&survey.label)),
+            caption,
+            figure(survey),
+            missing,
+        )
     };
-    blocks.extend(figures(leading(surveys.iter().filter(|s| activations(s).next().is_some())).into_iter().map(of), missing));
+    blocks.extend(figures(
+        leading(surveys.iter().filter(|s| activations(s).next().is_some())).into_iter().map(of),
+        missing,
+    ));
     blocks.push(Block::table(costs_table(surveys), missing));
-    let with_values: Vec<&Survey> = surveys.iter().filter(|s| !s.input_effects.is_empty()).collect();
-    let caption = source("Latency of GELU with these input values over its latency with the usual ones", &with_values);
+    let with_values: Vec<&Survey> =
+        surveys.iter().filter(|s| !s.input_effects.is_empty()).collect();
+    let caption = source(
+        "Latency of GELU with these input values over its latency with the usual ones",
+        &with_values,
+    );
     blocks.push(Block::figure("gelu-values", caption, gelu_figure(&with_values), values));
     blocks.push(Block::table(values_table(&with_values), values));
     blocks
@@ -50,7 +71,11 @@ fn figure(survey: &Survey) -> Chart {
     kinds.sort_by_key(|(_, points)| std::cmp::Reverse(points.len()));
     kinds.truncate(DRAWN);
     let marks = [Mark::Cross, Mark::Dot, Mark::Triangle, Mark::Ring];
-    let series = kinds.into_iter().zip(marks.into_iter().cycle()).map(|((kind, points), mark)| Series::new(kind.to_string(), mark, points)).collect();
+    let series = kinds
+        .into_iter()
+        .zip(marks.into_iter().cycle())
+        .map(|((kind, points), mark)| Series::new(kind.to_string(), mark, points))
+        .collect();
     Chart::Points { x: Axis::log("elements"), y: Axis::log("latency, us"), series }
 }
 
@@ -65,11 +90,22 @@ pub fn costs<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<OpKind, Vec<f6
 
 fn costs_table(surveys: &[Survey]) -> Table {
     let caption = source(
-        "Activations on at least 10 000 elements that ran as kernels of their own; one row per distinct operator in a model",
+        "Activations on at least 10 000 elements that ran as kernels of their own; one row per \
+        distinct operator in a model",
         &surveys.iter().collect::<Vec<_>>(),
     );
-    let mut table =
-        Table::new("activations", caption, ["Environment", "Activation", "Rows", "ns per 1000 elements, median", "90th percentile", "Against relu"]);
+    let mut table = Table::new(
+        "activations",
+        caption,
+        [
+            "Environment",
+            "Activation",
+            "Rows",
+            "ns per 1000 elements, median",
+            "90th percentile",
+            "Against relu",
+        ],
+    );
     for survey in surveys {
         let costs = costs(activations(survey));
         let relu = costs.get(&OpKind::Relu).and_then(|c| median(c));
@@ -93,7 +129,11 @@ fn gelu_figure(surveys: &[&Survey]) -> Chart {
         let own = s.input_effects.iter().filter(|e| e.kind == OpKind::Gelu);
         own.filter_map(|e| Some((e.distribution.clone(), geometric_mean(&e.ratios)?))).collect()
     };
-    let effects: Vec<(&str, BTreeMap<String, f64>)> = surveys.iter().map(|s| (s.label.as_str(), gelu(s))).filter(|(_, e)| !e.is_empty()).collect();
+    let effects: Vec<(&str, BTreeMap<String, f64>)> = surveys
+        .iter()
+        .map(|s| (s.label.as_str(), gelu(s)))
+        .filter(|(_, e)| !e.is_empty())
+        .collect();
     let distributions: BTreeSet<&String> = effects.iter().flat_map(|(_, e)| e.keys()).collect();
     let mut groups: Vec<String> = distributions.into_iter().cloned().collect();
     groups.sort_by(|a, b| first_number(a).total_cmp(&first_number(b)).then(a.cmp(b)));
@@ -102,7 +142,12 @@ fn gelu_figure(surveys: &[&Survey]) -> Chart {
         values: groups.iter().map(|g| of.get(g).copied()).collect(),
         floors: Vec::new(),
     };
-    Chart::Bars { value: "times the latency with the usual values".to_owned(), series: effects.iter().map(series).collect(), groups, reference: Some(1.0) }
+    Chart::Bars {
+        value: "times the latency with the usual values".to_owned(),
+        series: effects.iter().map(series).collect(),
+        groups,
+        reference: Some(1.0),
+    }
 }
 
 /// The first number in `constant(2)`; 0 without one.
@@ -112,9 +157,23 @@ fn first_number(distribution: &str) -> f64 {
 }
 
 fn values_table(surveys: &[&Survey]) -> Table {
-    let caption = source("Activations with other input values, each against the same operator with the usual ones", surveys);
-    let mut table =
-        Table::new("input-values", caption, ["Environment", "Activation", "Input values", "Operators", "Times the usual latency", "Smallest", "Largest"]);
+    let caption = source(
+        "Activations with other input values, each against the same operator with the usual ones",
+        surveys,
+    );
+    let mut table = Table::new(
+        "input-values",
+        caption,
+        [
+            "Environment",
+            "Activation",
+            "Input values",
+            "Operators",
+            "Times the usual latency",
+            "Smallest",
+            "Largest",
+        ],
+    );
     for survey in surveys {
         for effect in &survey.input_effects {
             table.rows.push(vec![

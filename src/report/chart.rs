@@ -85,7 +85,9 @@ impl Chart {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Points { series, .. } => series.iter().all(|s| s.points.is_empty()),
-            Self::Bars { series, .. } => series.iter().all(|s| s.values.iter().all(Option::is_none)),
+            Self::Bars { series, .. } => {
+                series.iter().all(|s| s.values.iter().all(Option::is_none))
+            }
             Self::Stacked { rows, parts, .. } => rows.is_empty() || parts.is_empty(),
         }
     }

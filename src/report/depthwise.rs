@@ -1,4 +1,5 @@
-//! Depthwise convolution against channels, per engine (figure 11 of the mobile ViT study): convolutions that differ in their channels alone.
+//! Depthwise convolution against channels, per engine (figure 11 of the mobile ViT study):
+//! convolutions that differ in their channels alone.
 
 use super::{
     Block,
@@ -17,18 +18,28 @@ const DRAWN: usize = 9;
 const FEWEST_CHANNELS: u32 = 16;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing = "Too few depthwise convolutions differ in their channels alone: `vitempo sample --space operator-series --out series/`, then `vitempo profile series/ --out data/` on each engine.";
+    let missing = "Too few depthwise convolutions differ in their channels alone: `vitempo sample \
+        --space operator-series --out series/`, then `vitempo profile series/ --out data/` on \
+        each engine.";
     let mut blocks = vec![Block::text(paper::TEXT.depthwise)];
     let Some(shape) = densest(surveys) else {
         blocks.push(Block::Missing(missing.to_owned()));
         return blocks;
     };
-    let curves: Vec<(&Survey, Curve)> = surveys.iter().map(|s| (s, curve(s, shape))).filter(|(_, c)| c.len() >= FEWEST_POINTS).collect();
+    let curves: Vec<(&Survey, Curve)> = surveys
+        .iter()
+        .map(|s| (s, curve(s, shape)))
+        .filter(|(_, c)| c.len() >= FEWEST_POINTS)
+        .collect();
     let used: Vec<&Survey> = curves.iter().map(|(s, _)| *s).collect();
     let side = (shape.kernel as f64).sqrt().round();
-    let what = format!("Depthwise convolution, {side}x{side} with stride {}, to {}x{} pixels, by channels", shape.stride, shape.height, shape.width);
+    let what = format!(
+        "Depthwise convolution, {side}x{side} with stride {}, to {}x{} pixels, by channels",
+        shape.stride, shape.height, shape.width
+    );
     blocks.push(Block::figure("depthwise", source(&what, &used), figure(&curves), missing));
-    let of_remainder = format!("{what}: ns per 1000 outputs, the median over numbers of channels of each kind");
+    let of_remainder =
+        format!("{what}: ns per 1000 outputs, the median over numbers of channels of each kind");
     blocks.push(Block::table(table(&curves, shape, source(&of_remainder, &used)), missing));
     blocks
 }
@@ -37,16 +48,26 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
 type Curve = BTreeMap<u32, f64>;
 
 fn depthwise(survey: &Survey) -> impl Iterator<Item = (&Row, Window)> {
-    survey.rows.iter().filter(|r| r.class == "depthwise").filter_map(|r| Some((r, r.window?))).filter(|(_, w)| w.channels >= FEWEST_CHANNELS)
+    survey
+        .rows
+        .iter()
+        .filter(|r| r.class == "depthwise")
+        .filter_map(|r| Some((r, r.window?)))
+        .filter(|(_, w)| w.channels >= FEWEST_CHANNELS)
 }
 
-/// The shape, channels apart (they are 0 in it), that the most numbers of channels were measured with.
+/// The shape, channels apart (they are 0 in it), that the most numbers of channels were measured
+/// with.
 fn densest(surveys: &[Survey]) -> Option<Window> {
     let mut channels: BTreeMap<Window, BTreeMap<u32, ()>> = BTreeMap::new();
     for (_, window) in surveys.iter().flat_map(depthwise) {
         channels.entry(Window { channels: 0, ..window }).or_default().insert(window.channels, ());
     }
-    channels.into_iter().filter(|(_, c)| c.len() >= FEWEST_POINTS).max_by_key(|(_, c)| c.len()).map(|(shape, _)| shape)
+    channels
+        .into_iter()
+        .filter(|(_, c)| c.len() >= FEWEST_POINTS)
+        .max_by_key(|(_, c)| c.len())
+        .map(|(shape, _)| shape)
 }
 
 fn curve(survey: &Survey, shape: Window) -> Curve {
@@ -59,9 +80,17 @@ fn curve(survey: &Survey, shape: Window) -> Curve {
 
 fn figure(curves: &[(&Survey, Curve)]) -> Chart {
     let series = |(survey, curve): &(&Survey, Curve)| {
-        Series::new(survey.label.clone(), Mark::Line, curve.iter().map(|(channels, ns)| (f64::from(*channels), ns / 1e3)).collect())
+        Series::new(
+            survey.label.clone(),
+            Mark::Line,
+            curve.iter().map(|(channels, ns)| (f64::from(*channels), ns / 1e3)).collect(),
+        )
     };
-    Chart::Points { x: Axis::linear("channels"), y: Axis::linear("latency, us"), series: curves.iter().take(DRAWN).map(series).collect() }
+    Chart::Points {
+        x: Axis::linear("channels"),
+        y: Axis::linear("latency, us"),
+        series: curves.iter().take(DRAWN).map(series).collect(),
+    }
 }
 
 /// What a number of channels divides by.
@@ -79,7 +108,9 @@ fn per_output(curve: &Curve, shape: Window) -> BTreeMap<&'static str, f64> {
     let outputs = f64::from(shape.height) * f64::from(shape.width);
     let mut all: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for (channels, ns) in curve {
-        all.entry(remainder(*channels)).or_default().push(1e3 * ns / (outputs * f64::from((*channels).max(1))));
+        all.entry(remainder(*channels))
+            .or_default()
+            .push(1e3 * ns / (outputs * f64::from((*channels).max(1))));
     }
     all.into_iter().filter_map(|(kind, each)| Some((kind, median(&each)?))).collect()
 }
@@ -90,7 +121,8 @@ fn table(curves: &[(&Survey, Curve)], shape: Window, caption: String) -> Table {
     let mut table = Table::new("depthwise", caption, headings);
     for (survey, curve) in curves {
         let costs = per_output(curve, shape);
-        let ends = [curve.keys().next(), curve.keys().last()].map(|c| c.map_or(Cell::Blank, |c| Cell::Count(*c as usize)));
+        let ends = [curve.keys().next(), curve.keys().last()]
+            .map(|c| c.map_or(Cell::Blank, |c| Cell::Count(*c as usize)));
         let start = [Cell::text(&survey.label), Cell::Count(curve.len())].into_iter().chain(ends);
         table.rows.push(start.chain(kinds.map(|k| Cell::number(costs.get(k).copied()))).collect());
     }
@@ -104,9 +136,18 @@ mod tests {
     #[test]
     fn costs_per_output_by_remainder() {
         let shape = Window { channels: 0, height: 10, width: 10, kernel: 9, stride: 1 };
-        let curve = Curve::from([(32, 6400.0), (64, 6400.0), (48, 4800.0), (24, 2400.0), (5, 500.0)]);
+        let curve =
+            Curve::from([(32, 6400.0), (64, 6400.0), (48, 4800.0), (24, 2400.0), (5, 500.0)]);
         let costs = per_output(&curve, shape);
         // Per 1000 outputs: 6400 ns / 3200 and / 6400 average to 1.5 us; the others take 1 us.
-        assert_eq!(costs, BTreeMap::from([("multiples of 32", 1500.0), ("of 16 only", 1000.0), ("of 8 only", 1000.0), ("other", 1000.0)]));
+        assert_eq!(
+            costs,
+            BTreeMap::from([
+                ("multiples of 32", 1500.0),
+                ("of 16 only", 1000.0),
+                ("of 8 only", 1000.0),
+                ("other", 1000.0)
+            ])
+        );
     }
 }

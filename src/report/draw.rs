@@ -1,5 +1,6 @@
-//! [`svg`]: draws a [`Chart`]. The drawing library makes the SVG's elements and the axes; places, ticks and legends are ours.
-//! Text is `sans-serif` in the reader's own font, colours are told apart by the colour-blind (Okabe and Ito), marks differ in shape too.
+//! [`svg`]: draws a [`Chart`]. The drawing library makes the SVG's elements and the axes; places,
+//! ticks and legends are ours. Text is `sans-serif` in the reader's own font, colours are told
+//! apart by the colour-blind (Okabe and Ito), marks differ in shape too.
 
 use super::{
     chart::{BarSeries, Chart, Mark, Series},
@@ -81,8 +82,11 @@ pub fn svg(chart: &Chart) -> Result<String, String> {
     {
         let names = legend_of(chart);
         let above = legend_height(&names);
-        let root = SVGBackend::with_string(&mut text, (WIDTH, above as u32 + height(chart))).into_drawing_area();
-        paint(&root, chart, &names, above).and_then(|()| root.present()).map_err(|e| e.to_string())?;
+        let root = SVGBackend::with_string(&mut text, (WIDTH, above as u32 + height(chart)))
+            .into_drawing_area();
+        paint(&root, chart, &names, above)
+            .and_then(|()| root.present())
+            .map_err(|e| e.to_string())?;
     }
     Ok(text)
 }
@@ -94,27 +98,50 @@ fn colour(index: usize) -> RGBColor {
 fn height(chart: &Chart) -> u32 {
     match chart {
         Chart::Points { .. } => 420,
-        Chart::Bars { groups, series, .. } => 70 + (groups.len() * (series.len() * BAR as usize + 10)) as u32,
+        Chart::Bars { groups, series, .. } => {
+            70 + (groups.len() * (series.len() * BAR as usize + 10)) as u32
+        }
         Chart::Stacked { rows, .. } => 70 + 24 * rows.len() as u32,
     }
 }
 
-fn paint(root: &Canvas<'_>, chart: &Chart, names: &[(String, Mark)], above: i32) -> Result<(), Failure> {
+fn paint(
+    root: &Canvas<'_>,
+    chart: &Chart,
+    names: &[(String, Mark)],
+    above: i32,
+) -> Result<(), Failure> {
     root.fill(&WHITE)?;
     let (top, below) = root.split_vertically(above);
     legend(&top, names)?;
     match chart {
         Chart::Points { x, y, series } => {
-            let values = |of: fn(&(f64, f64)) -> f64| series.iter().flat_map(move |s| s.points.iter().map(of));
+            let values = |of: fn(&(f64, f64)) -> f64| {
+                series.iter().flat_map(move |s| s.points.iter().map(of))
+            };
             points(&below, &Scale::of(x, values(|p| p.0)), &Scale::of(y, values(|p| p.1)), series)
         }
         Chart::Bars { value, groups, series, reference } => {
-            let values = series.iter().flat_map(|s| s.values.iter().chain(&s.floors).copied().flatten()).chain(*reference);
-            bars(&below, &Scale::of(&super::chart::Axis::linear(value), values), &Scale::names(groups), series, *reference)
+            let values = series
+                .iter()
+                .flat_map(|s| s.values.iter().chain(&s.floors).copied().flatten())
+                .chain(*reference);
+            bars(
+                &below,
+                &Scale::of(&super::chart::Axis::linear(value), values),
+                &Scale::names(groups),
+                series,
+                *reference,
+            )
         }
         Chart::Stacked { value, rows, parts } => {
             let totals = (0..rows.len()).map(|row| parts.iter().filter_map(|p| p.1.get(row)).sum());
-            stacked(&below, &Scale::of(&super::chart::Axis::linear(value), totals), &Scale::names(rows), parts)
+            stacked(
+                &below,
+                &Scale::of(&super::chart::Axis::linear(value), totals),
+                &Scale::names(rows),
+                parts,
+            )
         }
     }
 }
@@ -186,7 +213,12 @@ fn panel<'r, 'a>(root: &'r Canvas<'a>, x: &Scale, y: &Scale) -> Result<Panel<'r,
     Ok(chart)
 }
 
-fn mark<CT: CoordTranslate>(area: &DrawingArea<SVGBackend<'_>, CT>, mark: Mark, at: CT::From, colour: RGBColor) -> Result<(), Failure>
+fn mark<CT: CoordTranslate>(
+    area: &DrawingArea<SVGBackend<'_>, CT>,
+    mark: Mark,
+    at: CT::From,
+    colour: RGBColor,
+) -> Result<(), Failure>
 where
     CT::From: Clone,
 {
@@ -231,7 +263,13 @@ fn points(root: &Canvas<'_>, x: &Scale, y: &Scale, series: &[Series]) -> Result<
     Ok(())
 }
 
-fn bars(root: &Canvas<'_>, x: &Scale, y: &Scale, series: &[BarSeries], reference: Option<f64>) -> Result<(), Failure> {
+fn bars(
+    root: &Canvas<'_>,
+    x: &Scale,
+    y: &Scale,
+    series: &[BarSeries],
+    reference: Option<f64>,
+) -> Result<(), Failure> {
     let chart = panel(root, x, y)?;
     let area = chart.plotting_area();
     let thickness = 0.84 / series.len().max(1) as f64;
@@ -240,10 +278,16 @@ fn bars(root: &Canvas<'_>, x: &Scale, y: &Scale, series: &[BarSeries], reference
             let top = middle + 0.42 - index as f64 * thickness;
             if let Some(value) = s.values.get(group).copied().flatten().filter(|v| v.is_finite()) {
                 let from = reference.unwrap_or(0.0).max(x.low);
-                area.draw(&Rectangle::new([(from, top), (value, top - thickness)], colour(index).mix(0.8).filled()))?;
+                area.draw(&Rectangle::new(
+                    [(from, top), (value, top - thickness)],
+                    colour(index).mix(0.8).filled(),
+                ))?;
             }
             if let Some(floor) = s.floors.get(group).copied().flatten().filter(|v| v.is_finite()) {
-                area.draw(&PathElement::new(vec![(floor, top), (floor, top - thickness)], BLACK.stroke_width(2)))?;
+                area.draw(&PathElement::new(
+                    vec![(floor, top), (floor, top - thickness)],
+                    BLACK.stroke_width(2),
+                ))?;
             }
         }
     }
@@ -253,15 +297,24 @@ fn bars(root: &Canvas<'_>, x: &Scale, y: &Scale, series: &[BarSeries], reference
     Ok(())
 }
 
-fn stacked(root: &Canvas<'_>, x: &Scale, y: &Scale, parts: &[(String, Vec<f64>)]) -> Result<(), Failure> {
+fn stacked(
+    root: &Canvas<'_>,
+    x: &Scale,
+    y: &Scale,
+    parts: &[(String, Vec<f64>)],
+) -> Result<(), Failure> {
     let chart = panel(root, x, y)?;
     let area = chart.plotting_area();
     for (row, middle) in y.ticks.iter().enumerate() {
         let mut from = 0.0;
         for (index, (_, lengths)) in parts.iter().enumerate() {
-            let length = lengths.get(row).copied().filter(|l| l.is_finite() && *l > 0.0).unwrap_or(0.0);
+            let length =
+                lengths.get(row).copied().filter(|l| l.is_finite() && *l > 0.0).unwrap_or(0.0);
             if length > 0.0 {
-                area.draw(&Rectangle::new([(from, middle + 0.38), (from + length, middle - 0.38)], colour(index).mix(0.85).filled()))?;
+                area.draw(&Rectangle::new(
+                    [(from, middle + 0.38), (from + length, middle - 0.38)],
+                    colour(index).mix(0.85).filled(),
+                ))?;
             }
             from += length;
         }
@@ -278,32 +331,53 @@ mod tests {
     fn every_chart_becomes_well_formed_svg_with_one_mark_per_value() {
         let series = vec![
             Series::new("a & b", Mark::Dot, vec![(1.0, 10.0), (100.0, 20.0), (-1.0, 5.0)]),
-            Series { labels: vec!["<x>".to_owned()], ..Series::new("line", Mark::Line, vec![(2.0, 1.0), (3.0, 4.0)]) },
+            Series {
+                labels: vec!["<x>".to_owned()],
+                ..Series::new("line", Mark::Line, vec![(2.0, 1.0), (3.0, 4.0)])
+            },
         ];
-        let points = svg(&Chart::Points { x: Axis::log("FLOPs"), y: Axis::linear("ms"), series }).expect("an SVG");
+        let points = svg(&Chart::Points { x: Axis::log("FLOPs"), y: Axis::linear("ms"), series })
+            .expect("an SVG");
         assert!(points.starts_with("<svg ") && points.trim_end().ends_with("</svg>"));
         assert!(points.contains("a &amp; b") && points.contains("&lt;x&gt;"), "text is escaped");
-        // Two points of the first series (one has no logarithm), two of the line, two marks of the legend.
+        // Two points of the first series (one has no logarithm), two of the line, two marks of the
+        // legend.
         assert_eq!(points.matches("<circle").count(), 6);
         let bars = Chart::Bars {
             value: "x".to_owned(),
             groups: vec!["one".to_owned(), "two".to_owned()],
-            series: vec![BarSeries { name: "only".to_owned(), values: vec![Some(2.0), None], floors: vec![Some(1.0)] }],
+            series: vec![BarSeries {
+                name: "only".to_owned(),
+                values: vec![Some(2.0), None],
+                floors: vec![Some(1.0)],
+            }],
             reference: Some(1.0),
         };
-        assert_eq!(svg(&bars).map(|s| s.matches("<rect").count()), Ok(2), "the background and one bar");
+        assert_eq!(
+            svg(&bars).map(|s| s.matches("<rect").count()),
+            Ok(2),
+            "the background and one bar"
+        );
         let stacked = Chart::Stacked {
             value: "%".to_owned(),
             rows: vec!["r".to_owned()],
-            parts: vec![("p".to_owned(), vec![40.0]), ("q".to_owned(), vec![60.0]), ("none".to_owned(), vec![0.0])],
+            parts: vec![
+                ("p".to_owned(), vec![40.0]),
+                ("q".to_owned(), vec![60.0]),
+                ("none".to_owned(), vec![0.0]),
+            ],
         };
         assert_eq!(svg(&stacked).map(|s| s.matches("<rect").count()), Ok(3));
     }
 
     #[test]
     fn a_long_legend_takes_several_lines() {
-        let names: Vec<(String, Mark)> = (0..12).map(|i| (format!("an environment with a name {i}"), Mark::Dot)).collect();
+        let names: Vec<(String, Mark)> =
+            (0..12).map(|i| (format!("an environment with a name {i}"), Mark::Dot)).collect();
         let places = legend_places(&names);
-        assert!(places.last().is_some_and(|(_, y)| *y > LEGEND_LINE) && places.iter().all(|(x, _)| *x < WIDTH as i32));
+        assert!(
+            places.last().is_some_and(|(_, y)| *y > LEGEND_LINE)
+                && places.iter().all(|(x, _)| *x < WIDTH as i32)
+        );
     }
 }

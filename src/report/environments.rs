@@ -9,7 +9,10 @@ use vitempo_graph::MemoryFormat;
 
 /// One row per environment.
 pub fn table(surveys: &[Survey]) -> Table {
-    let caption = source("Environments. Noise floor: mean difference between one visit to a model and the next", &surveys.iter().collect::<Vec<_>>());
+    let caption = source(
+        "Environments. Noise floor: mean difference between one visit to a model and the next",
+        &surveys.iter().collect::<Vec<_>>(),
+    );
     let headings = [
         "Environment",
         "Machine",
@@ -34,7 +37,8 @@ pub fn table(surveys: &[Survey]) -> Table {
 }
 
 fn row(s: &Survey) -> Vec<Cell> {
-    let count = |group: Option<Group>| Cell::Count(s.models.iter().filter(|m| m.group == group).count());
+    let count =
+        |group: Option<Group>| Cell::Count(s.models.iter().filter(|m| m.group == group).count());
     let floor = |group: Group| Cell::percent(s.floors.models.get(&group).map(|f| f.mape));
     let e = &s.environment;
     vec![

@@ -1,4 +1,5 @@
-//! Noise floors: how much the same models, and the same operators in them, differ between one visit and the next.
+//! Noise floors: how much the same models, and the same operators in them, differ between one visit
+//! and the next.
 
 use super::survey::Group;
 use std::collections::{BTreeMap, HashMap};
@@ -16,9 +17,11 @@ const ACTIVATIONS: &str = "activation";
 pub struct Floor {
     /// Models, or operators in models, that were measured more than once.
     pub repeated: usize,
-    /// Mean difference between a visit and the next, percent; drift-corrected where the reference corrects drift.
+    /// Mean difference between a visit and the next, percent; drift-corrected where the reference
+    /// corrects drift.
     pub mape: f64,
-    /// Share of visits that are within 10 % of the next. Medians of several visits, which forecasts are held against, are quieter than that.
+    /// Share of visits that are within 10 % of the next. Medians of several visits, which forecasts
+    /// are held against, are quieter than that.
     pub within_10pct: f64,
 }
 
@@ -41,7 +44,11 @@ struct Pairs {
 
 impl Pairs {
     fn floor(&self) -> Floor {
-        Floor { repeated: self.repeated, mape: mape(&self.first, &self.second), within_10pct: within(&self.first, &self.second, 10.0) }
+        Floor {
+            repeated: self.repeated,
+            mape: mape(&self.first, &self.second),
+            within_10pct: within(&self.first, &self.second, 10.0),
+        }
     }
 }
 
@@ -58,7 +65,10 @@ impl Floors {
             }
         }
         let kinds = operator_pairs(rows, profiles);
-        Self { models: models.into_iter().map(|(g, p)| (g, p.floor())).collect(), kinds: kinds.into_iter().map(|(k, p)| (k, p.floor())).collect() }
+        Self {
+            models: models.into_iter().map(|(g, p)| (g, p.floor())).collect(),
+            kinds: kinds.into_iter().map(|(k, p)| (k, p.floor())).collect(),
+        }
     }
 }
 
@@ -70,14 +80,20 @@ fn operator_pairs(rows: &TrainingRows, profiles: &[ModelProfile]) -> BTreeMap<St
     let mut kinds: BTreeMap<String, Pairs> = BTreeMap::new();
     for mut same in visits.into_values().filter(|v| v.len() > 1) {
         same.sort_by_key(|p| (p.started_unix_ms, p.round));
-        let of_visit = |p: &ModelProfile| TrainingRows::with_drift(std::slice::from_ref(p), rows.drift).map(|r| r.rows).unwrap_or_default();
+        let of_visit = |p: &ModelProfile| {
+            TrainingRows::with_drift(std::slice::from_ref(p), rows.drift)
+                .map(|r| r.rows)
+                .unwrap_or_default()
+        };
         let each: Vec<_> = same.into_iter().map(of_visit).collect();
         for pair in each.windows(2) {
             let [before, after] = pair else { continue };
-            let earlier: HashMap<&OpSpec, f64> = before.iter().map(|r| -> (&OpSpec, f64) { (&r.op, r.latency_ns) }).collect();
+            let earlier: HashMap<&OpSpec, f64> =
+                before.iter().map(|r| -> (&OpSpec, f64) { (&r.op, r.latency_ns) }).collect();
             for row in after {
                 if let Some(first) = earlier.get(&row.op) {
-                    let family = (row.op.kind.family() == OpFamily::Activation).then(|| ACTIVATIONS.to_owned());
+                    let family = (row.op.kind.family() == OpFamily::Activation)
+                        .then(|| ACTIVATIONS.to_owned());
                     for name in family.into_iter().chain([row.op.kind.name().to_owned()]) {
                         let pairs = kinds.entry(name).or_default();
                         pairs.repeated += 1;

@@ -1,4 +1,5 @@
-//! [`Judged`]: one bundle held against models that it was not trained on. Filled by the command, shown by the section on accuracy.
+//! [`Judged`]: one bundle held against models that it was not trained on. Filled by the command,
+//! shown by the section on accuracy.
 
 use super::survey::Group;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! What the values fed to a model do to its operators: the same operators, visited with other input values.
+//! What the values fed to a model do to its operators: the same operators, visited with other input
+//! values.
 
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{ModelProfile, OpFamily, OpKind, OpSpec};
@@ -10,11 +11,13 @@ pub struct InputEffect {
     pub kind: OpKind,
     /// As the protocol names it, e.g. `constant(2)`.
     pub distribution: String,
-    /// Latency with these values over latency with the usual ones, one for each operator in each model.
+    /// Latency with these values over latency with the usual ones, one for each operator in each
+    /// model.
     pub ratios: Vec<f64>,
 }
 
-/// Activations of `others`, one effect per kind and distribution, held against the same operators of the same models in `usual`.
+/// Activations of `others`, one effect per kind and distribution, held against the same operators
+/// of the same models in `usual`.
 pub fn effects(usual: &TrainingRows, others: &[ModelProfile]) -> Vec<InputEffect> {
     let mut by_distribution: BTreeMap<&str, Vec<ModelProfile>> = BTreeMap::new();
     for p in others {
@@ -26,7 +29,10 @@ pub fn effects(usual: &TrainingRows, others: &[ModelProfile]) -> Vec<InputEffect
         let Ok(rows) = TrainingRows::with_drift(profiles, usual.drift) else { continue };
         for (key, latency_ns) in latencies(&rows) {
             if let Some(before) = known.get(&key) {
-                ratios.entry((key.1.kind.clone(), distribution)).or_default().push(latency_ns / before);
+                ratios
+                    .entry((key.1.kind.clone(), distribution))
+                    .or_default()
+                    .push(latency_ns / before);
             }
         }
     }
@@ -41,5 +47,9 @@ pub fn effects(usual: &TrainingRows, others: &[ModelProfile]) -> Vec<InputEffect
 fn latencies(rows: &TrainingRows) -> HashMap<(&str, &OpSpec), f64> {
     let key = |r: &'_ TrainingRow| rows.models.get(r.model).map(|m| m.architecture.as_str());
     let activations = rows.rows.iter().filter(|r| r.op.kind.family() == OpFamily::Activation);
-    activations.filter_map(|r| -> Option<((&str, &OpSpec), f64)> { Some(((key(r)?, &r.op), r.latency_ns)) }).collect()
+    activations
+        .filter_map(|r| -> Option<((&str, &OpSpec), f64)> {
+            Some(((key(r)?, &r.op), r.latency_ns))
+        })
+        .collect()
 }

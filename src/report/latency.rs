@@ -15,11 +15,14 @@ const MOST_MACS: u64 = 5_000_000_000;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let mut blocks = vec![Block::text(format!(
-        "One point is one model: its FLOPs (two for each multiply-accumulate) against its latency. {} Here a real model counts as a ViT when its graph has attention: a \
-         product of two computed tensors, or a softmax that something reads. Else it counts as a CNN.",
+        "One point is one model: its FLOPs (two for each multiply-accumulate) against its \
+        latency. {} Here a real model counts as a ViT when its graph has attention: a \
+         product of two computed tensors, or a softmax that something reads. Else it counts as a \
+         CNN.",
         paper::TEXT.latency
     ))];
-    let missing = "No model has both a graph and an end-to-end latency: measure some with `vitempo profile MODELS --out data/`.";
+    let missing = "No model has both a graph and an end-to-end latency: measure some with \
+        `vitempo profile MODELS --out data/`.";
     let of = |survey: &Survey| {
         let caption = source(&format!("Latency against FLOPs of {}", counts(survey)), &[survey]);
         Block::figure(format!("latency-{}", slug(&survey.label)), caption, figure(survey), missing)
@@ -47,12 +50,23 @@ fn points(survey: &Survey, group: Group, most_macs: u64) -> Vec<(f64, f64)> {
 }
 
 fn figure(survey: &Survey) -> Chart {
-    let marks = [(Group::Synthetic, Mark::Ring), (Group::Transformer, Mark::Dot), (Group::Convolutional, Mark::Triangle)];
+    let marks = [
+        (Group::Synthetic, Mark::Ring),
+        (Group::Transformer, Mark::Dot),
+        (Group::Convolutional, Mark::Triangle),
+    ];
     let of = |(group, mark): (Group, Mark)| {
-        let points = points(survey, group, u64::MAX).into_iter().map(|(flops, ns)| (flops / 1e9, ns / 1e6)).collect();
+        let points = points(survey, group, u64::MAX)
+            .into_iter()
+            .map(|(flops, ns)| (flops / 1e9, ns / 1e6))
+            .collect();
         Series::new(group.to_string(), mark, points)
     };
-    Chart::Points { x: Axis::log("GFLOPs"), y: Axis::log("latency, ms"), series: marks.map(of).into() }
+    Chart::Points {
+        x: Axis::log("GFLOPs"),
+        y: Axis::log("latency, ms"),
+        series: marks.map(of).into(),
+    }
 }
 
 /// How long a group's models take for their FLOPs.
@@ -68,13 +82,32 @@ pub struct Trend {
 /// `None` without models.
 pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     let ratios: Vec<f64> = points.iter().map(|(flops, ns)| ns * 1e3 / flops).collect();
-    let scaled: Vec<(f64, f64)> = points.iter().map(|(flops, ns)| (flops / 1e9, ns / 1e6)).collect();
-    Some(Trend { models: points.len(), median: median(&ratios)?, mean: geometric_mean(&ratios)?, line: Line::fit(&scaled) })
+    let scaled: Vec<(f64, f64)> =
+        points.iter().map(|(flops, ns)| (flops / 1e9, ns / 1e6)).collect();
+    Some(Trend {
+        models: points.len(),
+        median: median(&ratios)?,
+        mean: geometric_mean(&ratios)?,
+        line: Line::fit(&scaled),
+    })
 }
 
 fn trends(surveys: &[Survey]) -> Table {
-    let caption = source("Latency for FLOPs, models of at most 5 GMACs (10 GFLOPs). The line is fitted by least squares", &surveys.iter().collect::<Vec<_>>());
-    let headings = ["Environment", "Models of", "Count", "ms per GFLOP, median", "Line: ms per GFLOP", "Line: ms at 0", "R²", "Against CNNs"];
+    let caption = source(
+        "Latency for FLOPs, models of at most 5 GMACs (10 GFLOPs). The line is fitted by least \
+        squares",
+        &surveys.iter().collect::<Vec<_>>(),
+    );
+    let headings = [
+        "Environment",
+        "Models of",
+        "Count",
+        "ms per GFLOP, median",
+        "Line: ms per GFLOP",
+        "Line: ms at 0",
+        "R²",
+        "Against CNNs",
+    ];
     let mut table = Table::new("latency-trend", caption, headings);
     for survey in surveys {
         let cnn = trend(&points(survey, Group::Convolutional, MOST_MACS)).map(|t| t.mean);
@@ -101,10 +134,15 @@ mod tests {
 
     #[test]
     fn a_trend_by_hand() {
-        // 1, 2 and 4 GFLOPs in 3, 5 and 9 ms: 2 ms per GFLOP and 1 ms at 0; medians of 3, 2.5 and 2.25 ms per GFLOP.
+        // 1, 2 and 4 GFLOPs in 3, 5 and 9 ms: 2 ms per GFLOP and 1 ms at 0; medians of 3, 2.5 and
+        // 2.25 ms per GFLOP.
         let found = trend(&[(1e9, 3e6), (2e9, 5e6), (4e9, 9e6)]).expect("three models");
         let line = found.line.expect("a line");
-        assert!((found.median - 2.5).abs() < 1e-9 && (line.slope - 2.0).abs() < 1e-9 && (line.intercept - 1.0).abs() < 1e-9);
+        assert!(
+            (found.median - 2.5).abs() < 1e-9
+                && (line.slope - 2.0).abs() < 1e-9
+                && (line.intercept - 1.0).abs() < 1e-9
+        );
         assert_eq!(trend(&[]), None);
     }
 }

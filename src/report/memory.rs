@@ -1,5 +1,6 @@
-//! Peak memory against model size and input resolution, and which operators take it (figures 7 and 8 of the mobile ViT study).
-//! MB are 10^6 bytes. Model size is the weights in the environment's precision.
+//! Peak memory against model size and input resolution, and which operators take it (figures 7 and
+//! 8 of the mobile ViT study). MB are 10^6 bytes. Model size is the weights in the environment's
+//! precision.
 
 use super::{
     Block,
@@ -16,21 +17,31 @@ use vitempo_predictors::metrics::median;
 const MB: f64 = 1e6;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing = "No visit recorded peak memory: measure with this version (`vitempo profile MODELS --out data/`), on a system that tells it.";
+    let missing = "No visit recorded peak memory: measure with this version (`vitempo profile \
+        MODELS --out data/`), on a system that tells it.";
     let mut blocks = vec![Block::text(paper::TEXT.memory)];
-    let told = leading(surveys.iter().filter(|s| s.models.iter().any(|m| m.peak_memory_bytes.is_some())));
+    let told =
+        leading(surveys.iter().filter(|s| s.models.iter().any(|m| m.peak_memory_bytes.is_some())));
     let of = |survey: &&Survey| {
-        let caption = source(&format!("Peak memory against model size, {}", super::latency::counts(survey)), &[survey]);
+        let caption = source(
+            &format!("Peak memory against model size, {}", super::latency::counts(survey)),
+            &[survey],
+        );
         Block::figure(format!("memory-{}", slug(&survey.label)), caption, figure(survey), missing)
     };
     blocks.extend(figures(told.iter().map(of), missing));
     if let Some(survey) = told.iter().find(|s| resolutions(s).len() > 1) {
-        let caption = source("Peak memory beyond the weights against input resolution; the line joins medians of synthetic models", &[survey]);
+        let caption = source(
+            "Peak memory beyond the weights against input resolution; the line joins medians of \
+            synthetic models",
+            &[survey],
+        );
         blocks.push(Block::figure("memory-resolution", caption, by_resolution(survey), missing));
     }
     blocks.push(Block::table(groups_table(surveys), missing));
     blocks.push(Block::table(resolution_table(surveys), missing));
-    let reported = "No engine at hand reports memory by operator: ONNX Runtime does (`vitempo profile MODELS --backend onnxruntime --out data/`).";
+    let reported = "No engine at hand reports memory by operator: ONNX Runtime does (`vitempo \
+        profile MODELS --backend onnxruntime --out data/`).";
     blocks.push(Block::table(operators_table(surveys), reported));
     blocks
 }
@@ -60,9 +71,23 @@ fn needs(survey: &Survey, group: Group) -> Vec<Need> {
 }
 
 fn figure(survey: &Survey) -> Chart {
-    let marks = [(Group::Synthetic, Mark::Ring), (Group::Transformer, Mark::Dot), (Group::Convolutional, Mark::Triangle)];
-    let series = marks.map(|(group, mark)| Series::new(group.to_string(), mark, needs(survey, group).iter().map(|n| (n.weights_mb, n.peak_mb)).collect()));
-    Chart::Points { x: Axis::log("weights, MB"), y: Axis::log("peak memory, MB"), series: series.into() }
+    let marks = [
+        (Group::Synthetic, Mark::Ring),
+        (Group::Transformer, Mark::Dot),
+        (Group::Convolutional, Mark::Triangle),
+    ];
+    let series = marks.map(|(group, mark)| {
+        Series::new(
+            group.to_string(),
+            mark,
+            needs(survey, group).iter().map(|n| (n.weights_mb, n.peak_mb)).collect(),
+        )
+    });
+    Chart::Points {
+        x: Axis::log("weights, MB"),
+        y: Axis::log("peak memory, MB"),
+        series: series.into(),
+    }
 }
 
 /// Memory beyond the weights, MB, of synthetic models by input side.
@@ -77,27 +102,49 @@ fn resolutions(survey: &Survey) -> BTreeMap<usize, Vec<f64>> {
 }
 
 fn by_resolution(survey: &Survey) -> Chart {
-    let of = |group: Group| needs(survey, group).iter().filter_map(|n| Some((n.side? as f64, n.beyond_weights_mb()))).collect();
-    let medians = resolutions(survey).iter().filter_map(|(side, mb)| Some((*side as f64, median(mb)?))).collect();
+    let of = |group: Group| {
+        needs(survey, group)
+            .iter()
+            .filter_map(|n| Some((n.side? as f64, n.beyond_weights_mb())))
+            .collect()
+    };
+    let medians = resolutions(survey)
+        .iter()
+        .filter_map(|(side, mb)| Some((*side as f64, median(mb)?)))
+        .collect();
     let series = vec![
         Series::new("synthetic", Mark::Ring, of(Group::Synthetic)),
         Series::new("real ViT", Mark::Dot, of(Group::Transformer)),
         Series::new("real CNN", Mark::Triangle, of(Group::Convolutional)),
         Series::new("synthetic, median", Mark::Line, medians),
     ];
-    Chart::Points { x: Axis::linear("width of the input image, pixels"), y: Axis::log("peak memory beyond the weights, MB"), series }
+    Chart::Points {
+        x: Axis::linear("width of the input image, pixels"),
+        y: Axis::log("peak memory beyond the weights, MB"),
+        series,
+    }
 }
 
 fn groups_table(surveys: &[Survey]) -> Table {
     let caption = source(
-        "Peak memory of models with at most 65 MB of weights, as in the study; beyond the weights: peak less weights",
+        "Peak memory of models with at most 65 MB of weights, as in the study; beyond the \
+        weights: peak less weights",
         &surveys.iter().collect::<Vec<_>>(),
     );
-    let headings = ["Environment", "Models of", "Count", "Weights, MB, median", "Peak, MB, median", "Beyond the weights, MB, median", "90th percentile"];
+    let headings = [
+        "Environment",
+        "Models of",
+        "Count",
+        "Weights, MB, median",
+        "Peak, MB, median",
+        "Beyond the weights, MB, median",
+        "90th percentile",
+    ];
     let mut table = Table::new("memory", caption, headings);
     for survey in surveys {
         for group in Group::ALL {
-            let needs: Vec<Need> = needs(survey, group).into_iter().filter(|n| n.weights_mb <= 65.0).collect();
+            let needs: Vec<Need> =
+                needs(survey, group).into_iter().filter(|n| n.weights_mb <= 65.0).collect();
             let all = |of: fn(&Need) -> f64| needs.iter().map(of).collect::<Vec<f64>>();
             let Some(peak) = median(&all(|n| n.peak_mb)) else { continue };
             let beyond = all(Need::beyond_weights_mb);
@@ -116,12 +163,31 @@ fn groups_table(surveys: &[Survey]) -> Table {
 }
 
 fn resolution_table(surveys: &[Survey]) -> Table {
-    let caption = source("Peak memory beyond the weights of synthetic models, by width of the input image", &surveys.iter().collect::<Vec<_>>());
-    let mut table = Table::new("memory-resolution", caption, ["Environment", "Width, pixels", "Models", "Median, MB", "10th percentile", "90th percentile"]);
+    let caption = source(
+        "Peak memory beyond the weights of synthetic models, by width of the input image",
+        &surveys.iter().collect::<Vec<_>>(),
+    );
+    let mut table = Table::new(
+        "memory-resolution",
+        caption,
+        [
+            "Environment",
+            "Width, pixels",
+            "Models",
+            "Median, MB",
+            "10th percentile",
+            "90th percentile",
+        ],
+    );
     for survey in surveys {
         for (side, mb) in resolutions(survey) {
             let cells = [median(&mb), quantile(&mb, 0.1), quantile(&mb, 0.9)].map(Cell::number);
-            table.rows.push([Cell::text(&survey.label), Cell::Count(side), Cell::Count(mb.len())].into_iter().chain(cells).collect());
+            table.rows.push(
+                [Cell::text(&survey.label), Cell::Count(side), Cell::Count(mb.len())]
+                    .into_iter()
+                    .chain(cells)
+                    .collect(),
+            );
         }
     }
     table
@@ -129,12 +195,23 @@ fn resolution_table(surveys: &[Survey]) -> Table {
 
 fn operators_table(surveys: &[Survey]) -> Table {
     let reporting: Vec<&Survey> = surveys.iter().filter(|s| !s.memory_shares.is_empty()).collect();
-    let caption = source("Memory that the engine reports for each operator: share by family, the mean over models", &reporting);
-    let headings = ["Environment", "Models of"].map(str::to_owned).into_iter().chain(OpFamily::ALL.iter().map(|f| f.name().replace('_', " ")));
+    let caption = source(
+        "Memory that the engine reports for each operator: share by family, the mean over models",
+        &reporting,
+    );
+    let headings = ["Environment", "Models of"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(OpFamily::ALL.iter().map(|f| f.name().replace('_', " ")));
     let mut table = Table::new("memory-operators", caption, headings);
     for survey in reporting {
         for (group, shares) in &survey.memory_shares {
-            table.rows.push([Cell::text(&survey.label), Cell::text(group.to_string())].into_iter().chain(shares.map(Cell::share)).collect());
+            table.rows.push(
+                [Cell::text(&survey.label), Cell::text(group.to_string())]
+                    .into_iter()
+                    .chain(shares.map(Cell::share))
+                    .collect(),
+            );
         }
     }
     table

@@ -1,5 +1,6 @@
-//! The effect of memory format on convolution: the same models in environments that differ in nothing else (figure 9 of the mobile ViT study).
-//! A factor is time channels first over time in the other format, per model, then the geometric mean over models.
+//! The effect of memory format on convolution: the same models in environments that differ in
+//! nothing else (figure 9 of the mobile ViT study). A factor is time channels first over time in
+//! the other format, per model, then the geometric mean over models.
 
 use super::{
     Block,
@@ -17,15 +18,26 @@ const WITH_CONVERSIONS: &str = "all, with changes of format";
 const END_TO_END: &str = "whole model";
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing = "No two environments differ in memory format alone: measure the same models with `--memory-format channels-first` and again with `channels-last` or `blocked`.";
+    let missing = "No two environments differ in memory format alone: measure the same models \
+        with `--memory-format channels-first` and again with `channels-last` or `blocked`.";
     let found = compared(surveys);
-    let used: Vec<&Survey> = surveys.iter().filter(|s| found.iter().any(|c| c.label == s.label || c.base == s.label)).collect();
+    let used: Vec<&Survey> = surveys
+        .iter()
+        .filter(|s| found.iter().any(|c| c.label == s.label || c.base == s.label))
+        .collect();
     let most = found.iter().flat_map(|c| c.factors.values().map(Vec::len)).max().unwrap_or(0);
-    let caption =
-        source(&format!("How many times as fast in another memory format as channels first: geometric means over up to {most} models that both ran"), &used);
+    let caption = source(
+        &format!(
+            "How many times as fast in another memory format as channels first: geometric means \
+            over up to {most} models that both ran"
+        ),
+        &used,
+    );
     vec![
         Block::text(format!(
-            "{} Below, convolutions by class: a stem has at most four input channels, a pointwise one a 1x1 kernel. What an engine spends on changing formats counts in the row that says so.",
+            "{} Below, convolutions by class: a stem has at most four input channels, a pointwise \
+            one a 1x1 kernel. What an engine spends on changing formats counts in the row that \
+            says so.",
             paper::TEXT.memory_format
         )),
         Block::figure("memory-format", caption.clone(), figure(&found), missing),
@@ -48,7 +60,16 @@ pub struct Compared {
 pub fn same_but_format(a: &Survey, b: &Survey) -> bool {
     let key = |s: &Survey| {
         let e = &s.environment;
-        (s.folder.clone(), e.device.clone(), e.processor, e.framework.clone(), e.framework_version.clone(), e.threads, e.precision, e.isa.clone())
+        (
+            s.folder.clone(),
+            e.device.clone(),
+            e.processor,
+            e.framework.clone(),
+            e.framework_version.clone(),
+            e.threads,
+            e.precision,
+            e.isa.clone(),
+        )
     };
     key(a) == key(b)
 }
@@ -56,16 +77,29 @@ pub fn same_but_format(a: &Survey, b: &Survey) -> bool {
 fn compared(surveys: &[Survey]) -> Vec<Compared> {
     let first = |s: &&Survey| s.environment.memory_format == Some(MemoryFormat::ChannelsFirst);
     let against = |base: &Survey| {
-        let others = surveys.iter().filter(|s| s.environment.memory_format != base.environment.memory_format && same_but_format(s, base));
-        others.map(|s| Compared { label: s.label.clone(), base: base.label.clone(), executed: s.executed, factors: factors(base, s) }).collect::<Vec<_>>()
+        let others = surveys.iter().filter(|s| {
+            s.environment.memory_format != base.environment.memory_format
+                && same_but_format(s, base)
+        });
+        others
+            .map(|s| Compared {
+                label: s.label.clone(),
+                base: base.label.clone(),
+                executed: s.executed,
+                factors: factors(base, s),
+            })
+            .collect::<Vec<_>>()
     };
     surveys.iter().filter(first).flat_map(against).filter(|c| !c.factors.is_empty()).collect()
 }
 
 /// Times of one model, ns, by class and by the rows that are none.
 fn times(survey: &Survey) -> HashMap<(&str, &str), BTreeMap<String, f64>> {
-    let mut by_class = survey.times(|row| (row.kind == OpKind::Conv).then(|| row.class.to_string()));
-    let whole = survey.times(|row| (row.kind == OpKind::Conv || row.kind.family() == OpFamily::Conversion).then_some(()));
+    let mut by_class =
+        survey.times(|row| (row.kind == OpKind::Conv).then(|| row.class.to_string()));
+    let whole = survey.times(|row| {
+        (row.kind == OpKind::Conv || row.kind.family() == OpFamily::Conversion).then_some(())
+    });
     for ((model, classes), whole) in survey.models.iter().zip(&mut by_class).zip(&whole) {
         if classes.is_empty() {
             continue;
@@ -95,7 +129,8 @@ fn factors(base: &Survey, other: &Survey) -> BTreeMap<String, Vec<f64>> {
 
 fn classes(found: &[Compared]) -> Vec<String> {
     let all: BTreeSet<&String> = found.iter().flat_map(|c| c.factors.keys()).collect();
-    let (own, rest): (Vec<&String>, Vec<&String>) = all.into_iter().partition(|c| *c != WITH_CONVERSIONS && *c != END_TO_END);
+    let (own, rest): (Vec<&String>, Vec<&String>) =
+        all.into_iter().partition(|c| *c != WITH_CONVERSIONS && *c != END_TO_END);
     own.into_iter().chain(rest).cloned().collect()
 }
 
@@ -106,11 +141,24 @@ fn figure(found: &[Compared]) -> Chart {
         values: classes.iter().map(|class| geometric_mean(c.factors.get(class)?)).collect(),
         floors: Vec::new(),
     };
-    Chart::Bars { value: "times as fast as channels first".to_owned(), series: found.iter().map(series).collect(), groups: classes, reference: Some(1.0) }
+    Chart::Bars {
+        value: "times as fast as channels first".to_owned(),
+        series: found.iter().map(series).collect(),
+        groups: classes,
+        reference: Some(1.0),
+    }
 }
 
 fn table(found: &[Compared], caption: String) -> Table {
-    let headings = ["Environment", "Ran in", "Convolutions", "Models", "Times as fast", "10th percentile", "90th percentile"];
+    let headings = [
+        "Environment",
+        "Ran in",
+        "Convolutions",
+        "Models",
+        "Times as fast",
+        "10th percentile",
+        "90th percentile",
+    ];
     let mut table = Table::new("memory-format", caption, headings);
     let classes = classes(found);
     for c in found {

@@ -1,7 +1,10 @@
-//! The report on a dataset: every table and figure of the mobile ViT study, from measurements at hand.
+//! The report on a dataset: every table and figure of the mobile ViT study, from measurements at
+//! hand.
 //!
-//! [`Survey`] is what one environment's visits come to; each section is a function from all surveys to [`Block`]s, in a file of its own; `chart.rs` and
-//! `table.rs` say what is shown, `draw.rs` and `page.rs` put it on paper. Nothing here reads files or trains: that is the command's part (`cli/report`).
+//! [`Survey`] is what one environment's visits come to; each section is a function from all surveys
+//! to [`Block`]s, in a file of its own; `chart.rs` and `table.rs` say what is shown, `draw.rs` and
+//! `page.rs` put it on paper. Nothing here reads files or trains: that is the command's part
+//! (`cli/report`).
 
 mod accuracy;
 mod activations;
@@ -128,8 +131,17 @@ impl Block {
     }
 
     /// A figure, or why there is none.
-    pub fn figure(name: impl Into<String>, caption: impl Into<String>, chart: Chart, otherwise: &str) -> Self {
-        if chart.is_empty() { Self::Missing(otherwise.to_owned()) } else { Self::Figure(Figure { name: name.into(), caption: caption.into(), chart }) }
+    pub fn figure(
+        name: impl Into<String>,
+        caption: impl Into<String>,
+        chart: Chart,
+        otherwise: &str,
+    ) -> Self {
+        if chart.is_empty() {
+            Self::Missing(otherwise.to_owned())
+        } else {
+            Self::Figure(Figure { name: name.into(), caption: caption.into(), chart })
+        }
     }
 
     /// A table, or why there is none.
@@ -166,17 +178,24 @@ fn source(what: &str, surveys: &[&Survey]) -> String {
     whens.dedup();
     let environments = match surveys {
         [one] => one.environment.describe(),
-        few if few.len() <= 4 => few.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join("; "),
+        few if few.len() <= 4 => {
+            few.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join("; ")
+        }
         many => format!("{} environments", many.len()),
     };
-    let machines = if surveys.len() == 1 { String::new() } else { format!(", {}", machines.join(" and ")) };
+    let machines =
+        if surveys.len() == 1 { String::new() } else { format!(", {}", machines.join(" and ")) };
     format!("{what}. {environments}{machines}; {}.", whens.join("; "))
 }
 
 /// A word for file names: lower case, digits and dashes.
 fn slug(text: &str) -> String {
     let lower = text.to_lowercase();
-    lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join("-")
+    lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|w| !w.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
 }
 
 #[cfg(test)]

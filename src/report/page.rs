@@ -1,4 +1,5 @@
-//! [`Page`]: sections on paper. One HTML file that needs nothing else, the figures as SVG files beside it, and the tables as Markdown and JSON.
+//! [`Page`]: sections on paper. One HTML file that needs nothing else, the figures as SVG files
+//! beside it, and the tables as Markdown and JSON.
 
 use super::{Block, Topic, draw, environments, survey::Survey, table::Table};
 use serde_json::json;
@@ -24,7 +25,8 @@ pub struct SectionCount {
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:1100px;margin:2em auto;padding:0 1em}\
 h1{font-size:1.7em}h2{font-size:1.3em;margin-top:2.2em;border-bottom:1px solid #ccc;padding-bottom:.2em}\
-figure{margin:1.5em 0}figure svg{max-width:100%;height:auto}figcaption,caption{font-size:.85em;color:#444;text-align:left;padding:.3em 0;max-width:60em}\
+figure{margin:1.5em 0}figure \
+svg{max-width:100%;height:auto}figcaption,caption{font-size:.85em;color:#444;text-align:left;padding:.3em 0;max-width:60em}\
 table{border-collapse:collapse;font-size:.85em;margin:1.5em 0;display:block;overflow-x:auto}th,td{padding:.2em .7em;text-align:left;vertical-align:top;border-bottom:1px solid #e4e4e4}\
 th{border-bottom:1px solid #888}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.missing{background:#f4f4f4;border-left:3px solid #888;padding:.5em 1em}\
 nav ul{columns:2;padding-left:1.2em}footer{margin-top:3em;font-size:.85em;color:#444}\
@@ -35,21 +37,33 @@ nav ul{columns:2;padding-left:1.2em}footer{margin-top:3em;font-size:.85em;color:
 /// # Errors
 /// A sentence from the drawing library.
 pub fn page(surveys: &[Survey], topics: &[Topic], remarks: &Remarks) -> Result<Page, String> {
-    let sections: Vec<(Topic, Vec<Block>)> = topics.iter().map(|t| (*t, remarked(t.blocks(surveys), remarks.get(t)))).collect();
+    let sections: Vec<(Topic, Vec<Block>)> =
+        topics.iter().map(|t| (*t, remarked(t.blocks(surveys), remarks.get(t)))).collect();
     let head = environments::table(surveys);
     let mut figures = Vec::new();
     let mut body = String::new();
     for (topic, blocks) in &sections {
-        body += &format!("<section id=\"{}\">\n<h2>{}</h2>\n", anchor(*topic), escape(topic.title()));
+        body +=
+            &format!("<section id=\"{}\">\n<h2>{}</h2>\n", anchor(*topic), escape(topic.title()));
         for block in once_missing(blocks) {
             match block {
                 Block::Text(text) => body += &format!("<p>{}</p>\n", escape(text)),
-                Block::Missing(text) => body += &format!("<p class=\"missing\">Not shown. {}</p>\n", escape(text)),
+                Block::Missing(text) => {
+                    body += &format!("<p class=\"missing\">Not shown. {}</p>\n", escape(text))
+                }
                 Block::Table(table) => body += &table.html(),
                 Block::Figure(figure) => {
                     let svg = draw::svg(&figure.chart)?;
-                    let named = svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{}\" ", escape(&figure.caption)), 1);
-                    body += &format!("<figure id=\"{}\">\n{named}<figcaption>{}</figcaption>\n</figure>\n", escape(&figure.name), escape(&figure.caption));
+                    let named = svg.replacen(
+                        "<svg ",
+                        &format!("<svg role=\"img\" aria-label=\"{}\" ", escape(&figure.caption)),
+                        1,
+                    );
+                    body += &format!(
+                        "<figure id=\"{}\">\n{named}<figcaption>{}</figcaption>\n</figure>\n",
+                        escape(&figure.name),
+                        escape(&figure.caption)
+                    );
                     figures.push((format!("{}.svg", figure.name), svg));
                 }
             }
@@ -65,7 +79,11 @@ pub fn page(surveys: &[Survey], topics: &[Topic], remarks: &Remarks) -> Result<P
 
 /// Blocks without repetitions of why something is missing.
 fn once_missing(blocks: &[Block]) -> impl Iterator<Item = &Block> {
-    blocks.iter().enumerate().filter(|(i, b)| !matches!(b, Block::Missing(_)) || !blocks[..*i].contains(b)).map(|(_, b)| b)
+    blocks
+        .iter()
+        .enumerate()
+        .filter(|(i, b)| !matches!(b, Block::Missing(_)) || !blocks[..*i].contains(b))
+        .map(|(_, b)| b)
 }
 
 /// Remarks follow what the study says.
@@ -76,7 +94,8 @@ fn remarked(mut blocks: Vec<Block>, remarks: Option<&Vec<String>>) -> Vec<Block>
 }
 
 fn count(topic: Topic, blocks: &[Block]) -> SectionCount {
-    let missing = once_missing(blocks).filter_map(|b| if let Block::Missing(text) = b { Some(text.clone()) } else { None });
+    let missing = once_missing(blocks)
+        .filter_map(|b| if let Block::Missing(text) = b { Some(text.clone()) } else { None });
     SectionCount {
         topic,
         tables: blocks.iter().filter(|b| matches!(b, Block::Table(_))).count(),
@@ -89,17 +108,27 @@ fn anchor(topic: Topic) -> String {
     super::slug(topic.title())
 }
 
-const TITLE: &str = "Inference latency of vision models: what was measured, and how well it is forecast";
+const TITLE: &str =
+    "Inference latency of vision models: what was measured, and how well it is forecast";
 
-const INTRODUCTION: &str = "Every table and figure of the mobile ViT study (Li, Paolieri, Golubchik), rebuilt from the measurements listed below by `vitempo report`. Captions say environment, \
-machine, origin and date; the noise floor stands beside every accuracy. What the study found on its phones is said at the head of each section.";
+const INTRODUCTION: &str = "Every table and figure of the mobile ViT study (Li, Paolieri, \
+    Golubchik), rebuilt from the measurements listed below by `vitempo report`. Captions say \
+    environment, \
+machine, origin and date; the noise floor stands beside every accuracy. What the study found on \
+its phones is said at the head of each section.";
 
 fn html(head: &Table, topics: &[Topic], body: &str) -> String {
-    let links: String = topics.iter().map(|t| format!("<li><a href=\"#{}\">{}</a></li>\n", anchor(*t), escape(t.title()))).collect();
+    let links: String = topics
+        .iter()
+        .map(|t| format!("<li><a href=\"#{}\">{}</a></li>\n", anchor(*t), escape(t.title())))
+        .collect();
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+        name=\"viewport\" content=\"width=device-width, \
+        initial-scale=1\">\n<title>{title}</title>\n\
          <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>{introduction}</p>\n<nav><ul>\n{links}</ul></nav>\n{head}\n{body}\
-         <footer>Made by vitempo {version}. Tables for quoting: report.md and tables.json; figures: the SVG files beside this page.</footer>\n</body>\n</html>\n",
+         <footer>Made by vitempo {version}. Tables for quoting: report.md and tables.json; \
+         figures: the SVG files beside this page.</footer>\n</body>\n</html>\n",
         title = escape(TITLE),
         introduction = escape(INTRODUCTION),
         head = head.html(),
@@ -116,7 +145,11 @@ fn markdown(head: &Table, sections: &[(Topic, Vec<Block>)]) -> String {
                 Block::Text(words) => format!("\n{words}\n"),
                 Block::Missing(words) => format!("\nNot shown. {words}\n"),
                 Block::Table(table) => format!("\n{}", table.markdown()),
-                Block::Figure(figure) => format!("\n![{}]({}.svg)\n", figure.caption.replace(['[', ']'], ""), figure.name),
+                Block::Figure(figure) => format!(
+                    "\n![{}]({}.svg)\n",
+                    figure.caption.replace(['[', ']'], ""),
+                    figure.name
+                ),
             };
         }
     }
@@ -124,8 +157,15 @@ fn markdown(head: &Table, sections: &[(Topic, Vec<Block>)]) -> String {
 }
 
 fn tables_json(head: &Table, sections: &[(Topic, Vec<Block>)]) -> String {
-    let tables = |blocks: &Vec<Block>| blocks.iter().filter_map(|b| if let Block::Table(t) = b { Some(t.json()) } else { None }).collect::<Vec<_>>();
-    let all: Vec<_> = std::iter::once(head.json()).chain(sections.iter().flat_map(|(_, blocks)| tables(blocks))).collect();
+    let tables = |blocks: &Vec<Block>| {
+        blocks
+            .iter()
+            .filter_map(|b| if let Block::Table(t) = b { Some(t.json()) } else { None })
+            .collect::<Vec<_>>()
+    };
+    let all: Vec<_> = std::iter::once(head.json())
+        .chain(sections.iter().flat_map(|(_, blocks)| tables(blocks)))
+        .collect();
     format!("{:#}\n", json!({"tables": all}))
 }
 

@@ -1,6 +1,7 @@
 //! [`Scale`]: where a value lies on an axis, and where the ticks are.
 //!
-//! Places are linear for the drawing library: a logarithmic axis places a value at its decimal logarithm.
+//! Places are linear for the drawing library: a logarithmic axis places a value at its decimal
+//! logarithm.
 
 use super::chart::Axis;
 
@@ -16,10 +17,15 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Covers all values with a little room; a linear axis of values that are not negative starts at 0.
+    /// Covers all values with a little room; a linear axis of values that are not negative starts
+    /// at 0.
     pub fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
-        let places: Vec<f64> = values.map(|v| place(v, axis.log)).filter(|p| p.is_finite()).collect();
-        let (mut low, mut high) = (places.iter().copied().fold(f64::INFINITY, f64::min), places.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        let places: Vec<f64> =
+            values.map(|v| place(v, axis.log)).filter(|p| p.is_finite()).collect();
+        let (mut low, mut high) = (
+            places.iter().copied().fold(f64::INFINITY, f64::min),
+            places.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        );
         if low > high {
             (low, high) = (0.0, 1.0);
         }
@@ -39,7 +45,14 @@ impl Scale {
     pub fn names(names: &[String]) -> Self {
         let count = names.len() as f64;
         let ticks = (0..names.len()).map(|i| count - i as f64 - 0.5).collect();
-        Self { label: String::new(), low: 0.0, high: count.max(1.0), ticks, log: false, names: names.to_vec() }
+        Self {
+            label: String::new(),
+            low: 0.0,
+            high: count.max(1.0),
+            ticks,
+            log: false,
+            names: names.to_vec(),
+        }
     }
 
     /// Where a value lies; `None` where it has no place.
@@ -65,14 +78,18 @@ fn place(value: f64, log: bool) -> f64 {
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let within: &[f64] = if high - low > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let exponents = low.floor() as i64..=high.ceil() as i64;
-    exponents.flat_map(|e| within.iter().map(move |m| e as f64 + m.log10())).filter(|t| (low..=high).contains(t)).collect()
+    exponents
+        .flat_map(|e| within.iter().map(move |m| e as f64 + m.log10()))
+        .filter(|t| (low..=high).contains(t))
+        .collect()
 }
 
 /// About six round steps.
 fn steps(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough);
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough);
     let first = (low / step).ceil() as i64;
     (first..first + 20).map(|i| i as f64 * step).filter(|t| *t <= high).collect()
 }
@@ -102,7 +119,10 @@ mod tests {
         assert_eq!(shown, ["10 k", "100 k", "1 M", "10 M"]);
         assert_eq!(log.place(-1.0), None);
         let narrow = Scale::of(&Axis::log("x"), [0.3, 4.0].into_iter());
-        assert_eq!(narrow.ticks.iter().map(|t| narrow.tick(*t)).collect::<Vec<_>>(), ["0.5", "1", "2"]);
+        assert_eq!(
+            narrow.ticks.iter().map(|t| narrow.tick(*t)).collect::<Vec<_>>(),
+            ["0.5", "1", "2"]
+        );
     }
 
     #[test]

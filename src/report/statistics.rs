@@ -1,8 +1,10 @@
-//! Summaries of samples that tables and figures are made of. Medians are those of `vitempo_predictors::metrics`.
+//! Summaries of samples that tables and figures are made of. Medians are those of
+//! `vitempo_predictors::metrics`.
 
 /// Geometric mean of the positive values; `None` without one.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
-    let logs: Vec<f64> = values.iter().filter(|v| v.is_finite() && **v > 0.0).map(|v| v.ln()).collect();
+    let logs: Vec<f64> =
+        values.iter().filter(|v| v.is_finite() && **v > 0.0).map(|v| v.ln()).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
@@ -27,9 +29,16 @@ impl Line {
     /// `None` for fewer than three points, or where all have the same x or the same y.
     pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
-        let (mean_x, mean_y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+        let (mean_x, mean_y) = (
+            points.iter().map(|p| p.0).sum::<f64>() / n,
+            points.iter().map(|p| p.1).sum::<f64>() / n,
+        );
         let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
-        let (xx, xy, yy) = (sum(&|p| (p.0 - mean_x).powi(2)), sum(&|p| (p.0 - mean_x) * (p.1 - mean_y)), sum(&|p| (p.1 - mean_y).powi(2)));
+        let (xx, xy, yy) = (
+            sum(&|p| (p.0 - mean_x).powi(2)),
+            sum(&|p| (p.0 - mean_x) * (p.1 - mean_y)),
+            sum(&|p| (p.1 - mean_y).powi(2)),
+        );
         if points.len() < 3 || xx <= 0.0 || yy <= 0.0 {
             return None;
         }
@@ -50,7 +59,11 @@ mod tests {
         assert_eq!(quantile(&[4.0, 1.0, 3.0, 2.0], 1.0), Some(4.0));
         assert_eq!(quantile(&[], 0.5), None);
         let line = Line::fit(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]).expect("three points");
-        assert!((line.slope - 2.0).abs() < 1e-12 && (line.intercept - 1.0).abs() < 1e-12 && (line.r2 - 1.0).abs() < 1e-12);
+        assert!(
+            (line.slope - 2.0).abs() < 1e-12
+                && (line.intercept - 1.0).abs() < 1e-12
+                && (line.r2 - 1.0).abs() < 1e-12
+        );
         assert_eq!(Line::fit(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
     }
 }

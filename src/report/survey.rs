@@ -1,6 +1,8 @@
-//! [`Survey`]: what one environment's visits come to, small enough to keep those of all environments at once.
+//! [`Survey`]: what one environment's visits come to, small enough to keep those of all
+//! environments at once.
 //!
-//! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of all visits. Latencies are ns, memory is bytes.
+//! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of
+//! all visits. Latencies are ns, memory is bytes.
 
 use super::{
     floor::Floors,
@@ -12,15 +14,22 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
-use vitempo_graph::{Environment, Executed, Graph, MemoryFormat, ModelIdentity, ModelProfile, Node, OpFamily, OpKind, OpSpec, Origin, Precision, Work};
-use vitempo_predictors::{FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey, TrainingRow, TrainingRows, metrics::median};
+use vitempo_graph::{
+    Environment, Executed, Graph, MemoryFormat, ModelIdentity, ModelProfile, Node, OpFamily,
+    OpKind, OpSpec, Origin, Precision, Work,
+};
+use vitempo_predictors::{
+    FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
+    TrainingRow, TrainingRows, metrics::median,
+};
 
 /// What kind of model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// Sampled from a search space.
     Synthetic,
-    /// A real model with attention in its graph: a product of two computed tensors, or a softmax that something reads.
+    /// A real model with attention in its graph: a product of two computed tensors, or a softmax
+    /// that something reads.
     Transformer,
     /// A real model whose graph does not.
     Convolutional,
@@ -29,7 +38,8 @@ pub enum Group {
 }
 
 impl Group {
-    pub const ALL: [Self; 4] = [Self::Synthetic, Self::Transformer, Self::Convolutional, Self::Real];
+    pub const ALL: [Self; 4] =
+        [Self::Synthetic, Self::Transformer, Self::Convolutional, Self::Real];
 
     /// `None` for a network around a single operator.
     pub fn of(model: &ModelIdentity, graph: Option<&Graph>) -> Option<Self> {
@@ -42,7 +52,9 @@ impl Group {
         match (&model.space, graph) {
             _ if model.is_operator() => None,
             (Some(_), _) => Some(Self::Synthetic),
-            (None, Some(graph)) => Some(if attends(graph) { Self::Transformer } else { Self::Convolutional }),
+            (None, Some(graph)) => {
+                Some(if attends(graph) { Self::Transformer } else { Self::Convolutional })
+            }
             (None, None) => Some(Self::Real),
         }
     }
@@ -171,12 +183,17 @@ impl Survey {
     /// As [`TrainingRows::from_profiles`].
     pub fn of(visited: &Visited<'_>) -> Result<(Self, TrainingRows), PredictorError> {
         let rows = TrainingRows::from_profiles(visited.profiles)?;
-        let first = visited.profiles.first().ok_or(PredictorError::NoRows { profiles: 0, skipped: 0, reasons: String::new() })?;
+        let first = visited.profiles.first().ok_or(PredictorError::NoRows {
+            profiles: 0,
+            skipped: 0,
+            reasons: String::new(),
+        })?;
         let mut by_model: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
         for p in visited.profiles {
             by_model.entry((&p.model.name, &p.model.architecture)).or_default().push(p);
         }
-        let models: Vec<Model> = rows.models.iter().map(|m| model(m, &by_model, visited.graphs)).collect();
+        let models: Vec<Model> =
+            rows.models.iter().map(|m| model(m, &by_model, visited.graphs)).collect();
         let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
         let times = || visited.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
         let survey = Self {
@@ -186,7 +203,12 @@ impl Survey {
             origin: rows.origin,
             published: first.source.clone(),
             days: times().min().zip(times().max()).map(|(first, last)| (day(first), day(last))),
-            sittings: visited.profiles.iter().map(|p| p.sitting.as_str()).collect::<BTreeSet<_>>().len(),
+            sittings: visited
+                .profiles
+                .iter()
+                .map(|p| p.sitting.as_str())
+                .collect::<BTreeSet<_>>()
+                .len(),
             failed: visited.failed,
             executed: executed(visited.profiles),
             memory_shares: memory_shares(visited.profiles, visited.graphs),
@@ -217,7 +239,8 @@ impl Survey {
 
     /// Total time by what `key` makes of a row, for every model: `None` keys are left out.
     pub fn times<K: Ord>(&self, key: impl Fn(&Row) -> Option<K>) -> Vec<BTreeMap<K, f64>> {
-        let mut times: Vec<BTreeMap<K, f64>> = self.models.iter().map(|_| BTreeMap::new()).collect();
+        let mut times: Vec<BTreeMap<K, f64>> =
+            self.models.iter().map(|_| BTreeMap::new()).collect();
         for row in &self.rows {
             if let Some((key, of)) = key(row).zip(times.get_mut(row.model)) {
                 *of.entry(key).or_default() += row.time_ns();
@@ -247,7 +270,8 @@ impl Survey {
 fn label(e: &Environment) -> String {
     let precision = if e.precision == Precision::I8 { "int8" } else { e.precision.name() };
     let threads = if e.threads == 1 { String::new() } else { format!(" {}t", e.threads) };
-    let format = e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
+    let format =
+        e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
     format!("{} {precision}{threads}{format}", e.framework)
 }
 
@@ -258,17 +282,27 @@ pub fn tell_apart(surveys: &mut [Survey]) {
         surveys.iter().filter(|s| !seen.insert(s.label.clone())).map(|s| s.label.clone()).collect()
     };
     let twice = shared(surveys);
-    surveys.iter_mut().filter(|s| twice.contains(&s.label)).for_each(|s| s.label = format!("{} ({})", s.label, s.folder));
+    surveys
+        .iter_mut()
+        .filter(|s| twice.contains(&s.label))
+        .for_each(|s| s.label = format!("{} ({})", s.label, s.folder));
     let still = shared(surveys);
     for (number, survey) in surveys.iter_mut().filter(|s| still.contains(&s.label)).enumerate() {
         survey.label = format!("{} #{}", survey.label, number + 1);
     }
 }
 
-fn model(measured: &MeasuredModel, visits: &BTreeMap<(&str, &str), Vec<&ModelProfile>>, graphs: &BTreeMap<String, Graph>) -> Model {
-    let own = visits.get(&(measured.name.as_str(), measured.architecture.as_str())).map_or(&[][..], Vec::as_slice);
+fn model(
+    measured: &MeasuredModel,
+    visits: &BTreeMap<(&str, &str), Vec<&ModelProfile>>,
+    graphs: &BTreeMap<String, Graph>,
+) -> Model {
+    let own = visits
+        .get(&(measured.name.as_str(), measured.architecture.as_str()))
+        .map_or(&[][..], Vec::as_slice);
     let graph = graphs.get(&measured.architecture);
-    let peaks: Vec<f64> = own.iter().filter_map(|p| p.peak_memory_bytes).map(|b| b as f64).collect();
+    let peaks: Vec<f64> =
+        own.iter().filter_map(|p| p.peak_memory_bytes).map(|b| b as f64).collect();
     Model {
         name: measured.name.clone(),
         architecture: measured.architecture.clone(),
@@ -282,15 +316,28 @@ fn model(measured: &MeasuredModel, visits: &BTreeMap<(&str, &str), Vec<&ModelPro
 
 /// Width of the first input that is an image of few channels, whichever end they stand at.
 fn image_side(graph: &Graph) -> Option<usize> {
-    let shapes = graph.inputs().iter().filter_map(|i| graph.value(*i).tensor.as_ref().map(|t| t.shape.as_slice()));
-    shapes.filter_map(|shape| if let [_, a, b, c] = shape { Some(if *a > 4 && *c <= 4 { *b } else { *c }) } else { None }).next()
+    let shapes = graph
+        .inputs()
+        .iter()
+        .filter_map(|i| graph.value(*i).tensor.as_ref().map(|t| t.shape.as_slice()));
+    shapes
+        .filter_map(|shape| {
+            if let [_, a, b, c] = shape {
+                Some(if *a > 4 && *c <= 4 { *b } else { *c })
+            } else {
+                None
+            }
+        })
+        .next()
 }
 
 fn row(row: &TrainingRow) -> Row {
     let op: &OpSpec = &row.op;
     let work = Work::of_operator(op);
     let class = match PredictorKey::of(op).class {
-        Cow::Owned(class) => Cow::Owned(class.strip_suffix("-to-blocked").unwrap_or(&class).to_owned()),
+        Cow::Owned(class) => {
+            Cow::Owned(class.strip_suffix("-to-blocked").unwrap_or(&class).to_owned())
+        }
         borrowed => borrowed,
     };
     Row {
@@ -308,12 +355,21 @@ fn row(row: &TrainingRow) -> Row {
 
 fn window(features: &FeatureVector) -> Window {
     let get = |column: &str| features.get(column).unwrap_or(0.0) as u32;
-    Window { channels: get("channels_in"), height: get("height_out"), width: get("width_out"), kernel: get("kernel_area"), stride: get("stride_width") }
+    Window {
+        channels: get("channels_in"),
+        height: get("height_out"),
+        width: get("width_out"),
+        kernel: get("kernel_area"),
+        stride: get("stride_width"),
+    }
 }
 
 fn executed(profiles: &[ModelProfile]) -> Option<MemoryFormat> {
     let mut counts: BTreeMap<MemoryFormat, usize> = BTreeMap::new();
-    profiles.iter().filter_map(|p| p.executed.or_else(|| Executed::of(&p.operators))).for_each(|e| *counts.entry(e.memory_format).or_default() += 1);
+    profiles
+        .iter()
+        .filter_map(|p| p.executed.or_else(|| Executed::of(&p.operators)))
+        .for_each(|e| *counts.entry(e.memory_format).or_default() += 1);
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(format, _)| format)
 }
 
@@ -343,20 +399,42 @@ pub fn shares(parts: impl IntoIterator<Item = (usize, f64)>) -> Option<Shares> {
     (total > 0.0).then(|| sums.map(|s| s / total))
 }
 
-fn memory_shares(profiles: &[ModelProfile], graphs: &BTreeMap<String, Graph>) -> BTreeMap<Group, Shares> {
+fn memory_shares(
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+) -> BTreeMap<Group, Shares> {
     let mut by_group: BTreeMap<Group, Vec<Shares>> = BTreeMap::new();
     for p in profiles {
-        let parts = p.operators.iter().filter_map(|m| Some((family_index(&m.op.kind), m.memory_bytes? as f64)));
-        if let Some((group, shares)) = Group::of(&p.model, graphs.get(&p.model.architecture)).zip(shares(parts)) {
+        let parts = p
+            .operators
+            .iter()
+            .filter_map(|m| Some((family_index(&m.op.kind), m.memory_bytes? as f64)));
+        if let Some((group, shares)) =
+            Group::of(&p.model, graphs.get(&p.model.architecture)).zip(shares(parts))
+        {
             by_group.entry(group).or_default().push(shares);
         }
     }
     by_group.into_iter().filter_map(|(group, all)| Some((group, mean_shares(&all)?))).collect()
 }
 
-/// `21 November 2026` in UTC, by the calendar that repeats every 400 years (146 097 days), each counted from 1 March.
+/// `21 November 2026` in UTC, by the calendar that repeats every 400 years (146 097 days), each
+/// counted from 1 March.
 fn day(unix_ms: u64) -> String {
-    const MONTHS: [&str; 12] = ["March", "April", "May", "June", "July", "August", "September", "October", "November", "December", "January", "February"];
+    const MONTHS: [&str; 12] = [
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+        "January",
+        "February",
+    ];
     let days = unix_ms / 86_400_000 + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -1,4 +1,5 @@
-//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON holds the numbers as they are; the other two round them for reading.
+//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON holds the numbers
+//! as they are; the other two round them for reading.
 
 use super::page::escape;
 use serde_json::{Map, Value, json};
@@ -89,20 +90,38 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new<H: Into<String>>(name: &str, caption: impl Into<String>, headings: impl IntoIterator<Item = H>) -> Self {
-        Self { name: name.to_owned(), caption: caption.into(), headings: headings.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    pub fn new<H: Into<String>>(
+        name: &str,
+        caption: impl Into<String>,
+        headings: impl IntoIterator<Item = H>,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            caption: caption.into(),
+            headings: headings.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+        }
     }
 
     pub fn html(&self) -> String {
-        let mut text = format!("<table id=\"{}\">\n<caption>{}</caption>\n<thead><tr>", escape(&self.name), escape(&self.caption));
-        let numeric = |column: usize| self.rows.iter().all(|row| row.get(column).is_some_and(Cell::is_numeric));
+        let mut text = format!(
+            "<table id=\"{}\">\n<caption>{}</caption>\n<thead><tr>",
+            escape(&self.name),
+            escape(&self.caption)
+        );
+        let numeric = |column: usize| {
+            self.rows.iter().all(|row| row.get(column).is_some_and(Cell::is_numeric))
+        };
         let class = |right: bool| if right { " class=\"n\"" } else { "" };
         for (column, heading) in self.headings.iter().enumerate() {
             text += &format!("<th{}>{}</th>", class(numeric(column)), escape(heading));
         }
         text += "</tr></thead>\n<tbody>\n";
         for row in &self.rows {
-            let cells: String = row.iter().map(|c| format!("<td{}>{}</td>", class(c.is_numeric()), escape(&c.shown()))).collect();
+            let cells: String = row
+                .iter()
+                .map(|c| format!("<td{}>{}</td>", class(c.is_numeric()), escape(&c.shown())))
+                .collect();
             text += &format!("<tr>{cells}</tr>\n");
         }
         text + "</tbody></table>\n"
@@ -114,12 +133,22 @@ impl Table {
         let mut text = format!("{}\n\n", self.caption);
         text += &line(self.headings.iter().map(|h| plain(h)).collect());
         text += &line(self.headings.iter().map(|_| "---".to_owned()).collect());
-        self.rows.iter().for_each(|row| text += &line(row.iter().map(|c| plain(&c.shown())).collect()));
+        self.rows
+            .iter()
+            .for_each(|row| text += &line(row.iter().map(|c| plain(&c.shown())).collect()));
         text
     }
 
     pub fn json(&self) -> Value {
-        let row = |cells: &Vec<Cell>| -> Value { Value::Object(self.headings.iter().cloned().zip(cells.iter().map(Cell::json)).collect::<Map<_, _>>()) };
+        let row = |cells: &Vec<Cell>| -> Value {
+            Value::Object(
+                self.headings
+                    .iter()
+                    .cloned()
+                    .zip(cells.iter().map(Cell::json))
+                    .collect::<Map<_, _>>(),
+            )
+        };
         json!({"name": self.name, "caption": self.caption, "rows": self.rows.iter().map(row).collect::<Vec<_>>()})
     }
 }
@@ -130,21 +159,35 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new("t", "What & where", ["Kind", "Share"]);
-        table.rows = vec![vec![Cell::text("a|b<c"), Cell::share(0.123)], vec![Cell::text("d"), Cell::percent(None)]];
+        table.rows = vec![
+            vec![Cell::text("a|b<c"), Cell::share(0.123)],
+            vec![Cell::text("d"), Cell::percent(None)],
+        ];
         table
     }
 
     #[test]
     fn the_three_forms() {
-        assert_eq!(table().markdown(), "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n");
+        assert_eq!(
+            table().markdown(),
+            "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n"
+        );
         let html = table().html();
-        assert!(html.contains("<caption>What &amp; where</caption>") && html.contains("<td>a|b&lt;c</td><td class=\"n\">12.3 %</td>"), "{html}");
-        assert_eq!(table().json()["rows"], json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}]));
+        assert!(
+            html.contains("<caption>What &amp; where</caption>")
+                && html.contains("<td>a|b&lt;c</td><td class=\"n\">12.3 %</td>"),
+            "{html}"
+        );
+        assert_eq!(
+            table().json()["rows"],
+            json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}])
+        );
     }
 
     #[test]
     fn numbers_keep_three_digits() {
-        let shown: Vec<String> = [0.0, 0.01234, 0.5678, 3.25159, 42.123, 12345.6].map(three_digits).to_vec();
+        let shown: Vec<String> =
+            [0.0, 0.01234, 0.5678, 3.25159, 42.123, 12345.6].map(three_digits).to_vec();
         assert_eq!(shown, ["0", "0.0123", "0.568", "3.25", "42.1", "12346"]);
         assert_eq!(Cell::times(1.756).shown(), "1.76 x");
         assert_eq!(Cell::number(f64::NAN).shown(), "-");

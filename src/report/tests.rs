@@ -1,4 +1,5 @@
-//! The report from made-up visits: every section finds what is there, says what is missing, and the page needs nothing from outside.
+//! The report from made-up visits: every section finds what is there, says what is missing, and the
+//! page needs nothing from outside.
 
 use super::{
     page,
@@ -7,8 +8,8 @@ use super::{
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{
-    Environment, Graph, GraphBuilder, MemoryFormat, ModelIdentity, ModelProfile, OpKind, Origin, Precision, Processor, Protocol, Samples, Status, TensorSpec,
-    ValueId,
+    Environment, Graph, GraphBuilder, MemoryFormat, ModelIdentity, ModelProfile, OpKind, Origin,
+    Precision, Processor, Protocol, Samples, Status, TensorSpec, ValueId,
 };
 
 fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Environment {
@@ -28,7 +29,8 @@ fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Env
     }
 }
 
-/// A depthwise and a pointwise convolution, an activation; with attention, a product of two computed tensors.
+/// A depthwise and a pointwise convolution, an activation; with attention, a product of two
+/// computed tensors.
 fn graph(channels: usize, attends: bool) -> Graph {
     let mut b = GraphBuilder::new(format!("m{channels}{attends}"));
     let x = b.input("x", TensorSpec::f32([1, channels, 28, 28]));
@@ -49,20 +51,39 @@ struct World {
 
 fn world() -> World {
     let model = |name: &str, space: Option<&str>, graph: Graph| {
-        let identity = ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: space.map(str::to_owned), encoding: None };
+        let identity = ModelIdentity {
+            name: name.to_owned(),
+            architecture: graph.architecture(),
+            space: space.map(str::to_owned),
+            encoding: None,
+        };
         (identity, graph)
     };
-    let mut models: Vec<(ModelIdentity, Graph)> = (1..=12).map(|i| model(&format!("synthetic-{i}"), Some("space"), graph(8 * i, true))).collect();
+    let mut models: Vec<(ModelIdentity, Graph)> = (1..=12)
+        .map(|i| model(&format!("synthetic-{i}"), Some("space"), graph(8 * i, true)))
+        .collect();
     models.push(model("vit", None, graph(100, true)));
     models.push(model("cnn", None, graph(100, false)));
     models.push(model("alone", Some(ModelIdentity::OPERATORS), graph(116, false)));
-    World { graphs: models.iter().map(|(m, g)| (m.architecture.clone(), g.clone())).collect(), models }
+    World {
+        graphs: models.iter().map(|(m, g)| (m.architecture.clone(), g.clone())).collect(),
+        models,
+    }
 }
 
 /// One visit: every operator takes `ns` per element it writes.
-fn visit((model, graph): &(ModelIdentity, Graph), environment: &Environment, round: usize, ns: f64, inputs: &str) -> ModelProfile {
-    let samples = |total: f64| Samples { wall_ns: vec![total.round() as u64; 3], cpu_ns: Vec::new() };
-    let time = |op: &vitempo_graph::OpSpec| ns * op.outputs.iter().map(|t| t.elements() as f64).sum::<f64>();
+fn visit(
+    (model, graph): &(ModelIdentity, Graph),
+    environment: &Environment,
+    round: usize,
+    ns: f64,
+    inputs: &str,
+) -> ModelProfile {
+    let samples =
+        |total: f64| Samples { wall_ns: vec![total.round() as u64; 3], cpu_ns: Vec::new() };
+    let time = |op: &vitempo_graph::OpSpec| {
+        ns * op.outputs.iter().map(|t| t.elements() as f64).sum::<f64>()
+    };
     let measurement = |n: &vitempo_graph::Node| vitempo_graph::Measurement {
         op: n.op.clone().into(),
         node: n.name.clone(),
@@ -81,7 +102,15 @@ fn visit((model, graph): &(ModelIdentity, Graph), environment: &Environment, rou
         started_unix_ms: 1_795_219_200_000 + 86_400_000 * round as u64,
         origin: Origin::Simulated,
         source: None,
-        protocol: Protocol { warmups: 1, min_repeats: 3, max_repeats: 3, target_spread: 0.01, rounds: 2, seed: 1, input_distribution: inputs.to_owned() },
+        protocol: Protocol {
+            warmups: 1,
+            min_repeats: 3,
+            max_repeats: 3,
+            target_spread: 0.01,
+            rounds: 2,
+            seed: 1,
+            input_distribution: inputs.to_owned(),
+        },
         e2e: samples(total),
         e2e_profiled: Samples::default(),
         reference: Samples::default(),
@@ -95,10 +124,24 @@ fn visit((model, graph): &(ModelIdentity, Graph), environment: &Environment, rou
 
 /// A survey in which operators take `ns` per element, and with the input values 2 twice that.
 fn survey(world: &World, environment: &Environment, ns: f64) -> Survey {
-    let twice = |m| [(0, ns), (1, ns * 1.1)].map(|(round, ns)| visit(m, environment, round, ns, "uniform(-1,1)"));
+    let twice = |m| {
+        [(0, ns), (1, ns * 1.1)]
+            .map(|(round, ns)| visit(m, environment, round, ns, "uniform(-1,1)"))
+    };
     let profiles: Vec<ModelProfile> = world.models.iter().flat_map(twice).collect();
-    let other_inputs: Vec<ModelProfile> = world.models.iter().take(3).map(|m| visit(m, environment, 0, 2.1 * ns, "constant(2)")).collect();
-    let visited = Visited { folder: "made-up".to_owned(), profiles: &profiles, other_inputs: &other_inputs, graphs: &world.graphs, failed: 1 };
+    let other_inputs: Vec<ModelProfile> = world
+        .models
+        .iter()
+        .take(3)
+        .map(|m| visit(m, environment, 0, 2.1 * ns, "constant(2)"))
+        .collect();
+    let visited = Visited {
+        folder: "made-up".to_owned(),
+        profiles: &profiles,
+        other_inputs: &other_inputs,
+        graphs: &world.graphs,
+        failed: 1,
+    };
     Survey::of(&visited).unwrap_or_else(|e| panic!("{e}")).0
 }
 
@@ -109,18 +152,28 @@ fn surveys() -> Vec<Survey> {
         (Precision::F32, Some(MemoryFormat::ChannelsLast), 2.0),
         (Precision::I8, Some(MemoryFormat::ChannelsFirst), 1.0),
     ];
-    settings.map(|(precision, format, ns)| survey(&world, &environment(precision, format), ns)).into()
+    settings
+        .map(|(precision, format, ns)| survey(&world, &environment(precision, format), ns))
+        .into()
 }
 
 fn table<'a>(blocks: &'a [Block], name: &str) -> &'a Table {
-    let named = blocks.iter().find_map(|b| if let Block::Table(t) = b { Some(t).filter(|t| t.name == name) } else { None });
+    let named = blocks.iter().find_map(|b| {
+        if let Block::Table(t) = b { Some(t).filter(|t| t.name == name) } else { None }
+    });
     named.unwrap_or_else(|| panic!("no table {name}"))
 }
 
 /// The cell under a heading in the row whose cells begin like this.
 fn cell<'a>(table: &'a Table, row: &[&str], heading: &str) -> &'a table::Cell {
-    let column = table.headings.iter().position(|h| h == heading).unwrap_or_else(|| panic!("no column {heading}"));
-    let begins = |cells: &&Vec<table::Cell>| row.iter().zip(cells.iter()).all(|(text, c)| *c == table::Cell::text(*text));
+    let column = table
+        .headings
+        .iter()
+        .position(|h| h == heading)
+        .unwrap_or_else(|| panic!("no column {heading}"));
+    let begins = |cells: &&Vec<table::Cell>| {
+        row.iter().zip(cells.iter()).all(|(text, c)| *c == table::Cell::text(*text))
+    };
     let found = table.rows.iter().find(begins).unwrap_or_else(|| panic!("no row {row:?}"));
     &found[column]
 }
@@ -135,7 +188,10 @@ fn number(cell: &table::Cell) -> f64 {
 #[test]
 fn a_survey_sums_up_visits() {
     let survey = &surveys()[0];
-    assert_eq!((survey.label.as_str(), survey.when().as_str()), ("engine f32 channels first", "simulated, 21 November 2026 to 22 November 2026"));
+    assert_eq!(
+        (survey.label.as_str(), survey.when().as_str()),
+        ("engine f32 channels first", "simulated, 21 November 2026 to 22 November 2026")
+    );
     let groups: Vec<usize> = Group::ALL.map(|g| survey.group(g).count()).to_vec();
     assert_eq!((groups, survey.measured_models()), (vec![12, 1, 1, 0], 14));
     assert_eq!(survey.models.iter().find(|m| m.name == "vit").and_then(|m| m.side), Some(28));
@@ -144,30 +200,57 @@ fn a_survey_sums_up_visits() {
     assert!((survey.floors.kinds["gelu"].mape - 10.0).abs() < 0.2);
     assert_eq!(survey.input_effects.len(), 1);
     // 2.1 against the median of 1 and 1.1.
-    assert!(survey.input_effects[0].ratios.iter().all(|r| (r - 2.0).abs() < 0.01), "{:?}", survey.input_effects);
+    assert!(
+        survey.input_effects[0].ratios.iter().all(|r| (r - 2.0).abs() < 0.01),
+        "{:?}",
+        survey.input_effects
+    );
 }
 
 #[test]
 fn sections_find_the_factors_that_were_put_in() {
     let surveys = surveys();
     let formats = Topic::MemoryFormat.blocks(&surveys);
-    let depthwise = cell(table(&formats, "memory-format"), &["engine f32 channels last", "channels_first", "depthwise"], "Times as fast");
+    let depthwise = cell(
+        table(&formats, "memory-format"),
+        &["engine f32 channels last", "channels_first", "depthwise"],
+        "Times as fast",
+    );
     assert!((number(depthwise) - 2.0).abs() < 0.01);
     let precisions = Topic::Quantization.blocks(&surveys);
-    let whole = cell(table(&precisions, "quantization"), &["engine int8 channels first", "synthetic"], "Times as fast");
+    let whole = cell(
+        table(&precisions, "quantization"),
+        &["engine int8 channels first", "synthetic"],
+        "Times as fast",
+    );
     assert!((number(whole) - 4.0).abs() < 0.01);
     let activations = Topic::Activations.blocks(&surveys);
-    let gelu = cell(table(&activations, "activations"), &["engine f32 channels last", "gelu"], "ns per 1000 elements, median");
+    let gelu = cell(
+        table(&activations, "activations"),
+        &["engine f32 channels last", "gelu"],
+        "ns per 1000 elements, median",
+    );
     assert!((number(gelu) - 2100.0).abs() < 5.0, "the median of 2 and 2.2 ns per element");
     let shares = Topic::Breakdown.blocks(&surveys);
     // Two convolutions and a GELU write the same number of elements.
-    let convolution = cell(table(&shares, "breakdown"), &["engine f32 channels first", "real CNN"], "convolution");
+    let convolution = cell(
+        table(&shares, "breakdown"),
+        &["engine f32 channels first", "real CNN"],
+        "convolution",
+    );
     assert!((number(convolution) - 200.0 / 3.0).abs() < 0.1);
     let depthwise = Topic::Depthwise.blocks(&surveys);
-    let cost = cell(table(&depthwise, "depthwise"), &["engine f32 channels first"], "multiples of 32");
+    let cost =
+        cell(table(&depthwise, "depthwise"), &["engine f32 channels first"], "multiples of 32");
     assert!((number(cost) - 4200.0).abs() < 5.0);
     let memory = Topic::Memory.blocks(&surveys);
-    assert!(number(cell(table(&memory, "memory"), &["engine f32 channels first", "real ViT"], "Peak, MB, median")) == 5.0);
+    assert!(
+        number(cell(
+            table(&memory, "memory"),
+            &["engine f32 channels first", "real ViT"],
+            "Peak, MB, median"
+        )) == 5.0
+    );
 }
 
 #[test]
@@ -175,31 +258,45 @@ fn what_is_missing_says_what_to_measure() {
     let alone = &surveys()[..1];
     for topic in [Topic::MemoryFormat, Topic::Quantization, Topic::Importance, Topic::Accuracy] {
         let blocks = topic.blocks(alone);
-        let missing = blocks.iter().find_map(|b| if let Block::Missing(text) = b { Some(text) } else { None });
-        assert!(missing.is_some_and(|text| text.contains("measure") || text.contains("profile")), "{topic:?}");
+        let missing = blocks
+            .iter()
+            .find_map(|b| if let Block::Missing(text) = b { Some(text) } else { None });
+        assert!(
+            missing.is_some_and(|text| text.contains("measure") || text.contains("profile")),
+            "{topic:?}"
+        );
     }
     for topic in Topic::ALL {
-        assert!(topic.blocks(&[]).iter().any(|b| matches!(b, Block::Missing(_))), "{topic:?} of nothing");
+        assert!(
+            topic.blocks(&[]).iter().any(|b| matches!(b, Block::Missing(_))),
+            "{topic:?} of nothing"
+        );
     }
 }
 
 #[test]
 fn the_page_stands_alone_and_files_have_their_own_names() {
-    let remarks = page::Remarks::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
+    let remarks =
+        page::Remarks::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
     let page = page::page(&surveys(), &Topic::ALL, &remarks).unwrap_or_else(|e| panic!("{e}"));
-    let names: std::collections::BTreeSet<&str> = page.files.iter().map(|(name, _)| name.as_str()).collect();
+    let names: std::collections::BTreeSet<&str> =
+        page.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.len(), page.files.len(), "{names:?}");
     let html = &page.files[0].1;
     for outside in ["<script", "<link", "@import", "src=", "url("] {
         assert!(!html.contains(outside), "{outside}");
     }
-    let addresses: Vec<&str> = html.match_indices("http").map(|(at, _)| &html[at..(at + 26).min(html.len())]).collect();
+    let addresses: Vec<&str> =
+        html.match_indices("http").map(|(at, _)| &html[at..(at + 26).min(html.len())]).collect();
     assert!(addresses.iter().all(|a| *a == "http://www.w3.org/2000/svg"), "{addresses:?}");
     assert_eq!(html.matches("<p>Here &lt;one&gt; engine is slower.</p>").count(), 1);
     assert!(html.contains("Test &lt;CPU&gt;") && !html.contains("<CPU>"));
     assert!(page.files.iter().filter(|(name, _)| name.ends_with(".svg")).count() > 10);
-    let tables: serde_json::Value = serde_json::from_str(&page.files[2].1).unwrap_or_else(|e| panic!("{e}"));
-    assert!(tables["tables"].as_array().is_some_and(|t| t.len() > 10 && t[0]["name"] == "environments"));
+    let tables: serde_json::Value =
+        serde_json::from_str(&page.files[2].1).unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        tables["tables"].as_array().is_some_and(|t| t.len() > 10 && t[0]["name"] == "environments")
+    );
 }
 
 #[test]
@@ -208,7 +305,8 @@ fn equal_labels_are_told_apart() {
     surveys.extend(tests::surveys());
     surveys[3].folder = "another".to_owned();
     tell_apart(&mut surveys);
-    let labels: std::collections::BTreeSet<&str> = surveys.iter().map(|s| s.label.as_str()).collect();
+    let labels: std::collections::BTreeSet<&str> =
+        surveys.iter().map(|s| s.label.as_str()).collect();
     assert_eq!(labels.len(), 6, "{labels:?}");
     assert!(labels.contains("engine f32 channels first (another)"));
 }

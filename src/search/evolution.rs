@@ -36,7 +36,8 @@ pub struct Options {
     pub population: usize,
     /// Seed of everything random.
     pub seed: u64,
-    /// Whether a ceiling holds for the upper end of the interval rather than for the forecast itself.
+    /// Whether a ceiling holds for the upper end of the interval rather than for the forecast
+    /// itself.
     pub upper: bool,
 }
 
@@ -77,7 +78,8 @@ pub struct Outcome {
     pub front: Vec<Candidate>,
     /// Distinct architectures evaluated.
     pub candidates: u64,
-    /// Of the last generation, or of the file where scores come from one: those within the ceilings that are dominated.
+    /// Of the last generation, or of the file where scores come from one: those within the ceilings
+    /// that are dominated.
     pub dominated: Vec<Candidate>,
 }
 
@@ -105,7 +107,12 @@ fn check(devices: &[Device<'_>], options: Options) -> Result<(), SearchError> {
     let wrong = |option, reason| Err(SearchError::Option { option, reason });
     match options {
         _ if devices.is_empty() => wrong("devices", "must be at least one"),
-        _ if devices.iter().any(|d| d.ceiling.is_some_and(|c| !(c.ns() > 0.0 && c.ns().is_finite()))) => wrong("ceiling", "must be above zero"),
+        _ if devices
+            .iter()
+            .any(|d| d.ceiling.is_some_and(|c| !(c.ns() > 0.0 && c.ns().is_finite()))) =>
+        {
+            wrong("ceiling", "must be above zero")
+        }
         o if o.population < 4 => wrong("population", "must be at least 4"),
         o if o.candidates < 1 => wrong("candidates", "must be at least 1"),
         _ => Ok(()),
@@ -129,7 +136,11 @@ struct Population {
 
 impl Search<'_> {
     /// Every architecture of a list.
-    fn all_of(&mut self, listed: &[Architecture], progress: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SearchError> {
+    fn all_of(
+        &mut self,
+        listed: &[Architecture],
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Outcome, SearchError> {
         let mut members = Vec::new();
         for some in listed.chunks(self.options.population.max(1024)) {
             members.extend(self.evaluated(some, false)?);
@@ -140,17 +151,23 @@ impl Search<'_> {
         self.outcome(members)
     }
 
-    fn evolve(&mut self, progress: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, SearchError> {
+    fn evolve(
+        &mut self,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Outcome, SearchError> {
         let mut generator = Generator::new(self.options.seed);
         let mut bred = Bred::default();
         let first = self.room();
-        let drawn: Vec<Architecture> = (0..first).filter_map(|_| bred.new_one(|| self.space.draw(&mut generator))).collect();
+        let drawn: Vec<Architecture> =
+            (0..first).filter_map(|_| bred.new_one(|| self.space.draw(&mut generator))).collect();
         let mut population = Population::of(self.evaluated(&drawn, true)?, self.options.population);
         loop {
             if !progress(self.progress(&population.members)) {
                 return Err(SearchError::Interrupted);
             }
-            let children: Vec<Architecture> = (0..self.room()).filter_map(|_| bred.new_one(|| population.child(self.space, &mut generator))).collect();
+            let children: Vec<Architecture> = (0..self.room())
+                .filter_map(|_| bred.new_one(|| population.child(self.space, &mut generator)))
+                .collect();
             if children.is_empty() {
                 return self.outcome(population.members);
             }
@@ -162,29 +179,50 @@ impl Search<'_> {
 
     /// Size of the next generation.
     fn room(&self) -> u64 {
-        (self.options.population as u64).min(self.options.candidates.saturating_sub(self.candidates))
+        (self.options.population as u64)
+            .min(self.options.candidates.saturating_sub(self.candidates))
     }
 
     fn progress(&self, members: &[Candidate]) -> Progress {
-        let best = members.iter().filter(|m| m.excess == 0.0).map(|m| m.score).max_by(f64::total_cmp);
+        let best =
+            members.iter().filter(|m| m.excess == 0.0).map(|m| m.score).max_by(f64::total_cmp);
         Progress { candidates: self.candidates, best }
     }
 
-    /// Forecasts all, which may be known to be `inside` the space; scores those within the ceilings, the others need none.
-    fn evaluated(&mut self, architectures: &[Architecture], inside: bool) -> Result<Vec<Candidate>, SearchError> {
-        let forecasts = self.tables.iter_mut().map(|tables| tables.predict_where(architectures, inside)).collect::<Result<Vec<_>, _>>()?;
-        let of_one = |index: usize| forecasts.iter().filter_map(|f| f.get(index).copied()).collect::<Vec<Prediction>>();
+    /// Forecasts all, which may be known to be `inside` the space; scores those within the
+    /// ceilings, the others need none.
+    fn evaluated(
+        &mut self,
+        architectures: &[Architecture],
+        inside: bool,
+    ) -> Result<Vec<Candidate>, SearchError> {
+        let forecasts = self
+            .tables
+            .iter_mut()
+            .map(|tables| tables.predict_where(architectures, inside))
+            .collect::<Result<Vec<_>, _>>()?;
+        let of_one = |index: usize| {
+            forecasts.iter().filter_map(|f| f.get(index).copied()).collect::<Vec<Prediction>>()
+        };
         let mut members: Vec<Candidate> = architectures
             .iter()
             .enumerate()
             .map(|(index, architecture)| {
                 let latencies = of_one(index);
                 let excess = self.excess(&latencies);
-                let costs = std::iter::once(0.0).chain(latencies.iter().map(|l| l.point.ns())).collect();
-                Candidate { architecture: *architecture, score: f64::NEG_INFINITY, latencies, excess, costs }
+                let costs =
+                    std::iter::once(0.0).chain(latencies.iter().map(|l| l.point.ns())).collect();
+                Candidate {
+                    architecture: *architecture,
+                    score: f64::NEG_INFINITY,
+                    latencies,
+                    excess,
+                    costs,
+                }
             })
             .collect();
-        let within: Vec<Architecture> = members.iter().filter(|m| m.excess == 0.0).map(|m| m.architecture).collect();
+        let within: Vec<Architecture> =
+            members.iter().filter(|m| m.excess == 0.0).map(|m| m.architecture).collect();
         let scores = self.objective.scores(&within)?;
         for (member, score) in members.iter_mut().filter(|m| m.excess == 0.0).zip(scores) {
             (member.score, member.costs[0]) = (score, -score);
@@ -202,15 +240,19 @@ impl Search<'_> {
     }
 
     fn outcome(&self, members: Vec<Candidate>) -> Result<Outcome, SearchError> {
-        let (within, beyond): (Vec<Candidate>, Vec<Candidate>) = members.into_iter().partition(|m| m.excess == 0.0);
+        let (within, beyond): (Vec<Candidate>, Vec<Candidate>) =
+            members.into_iter().partition(|m| m.excess == 0.0);
         if within.is_empty() {
             let nearest = beyond.iter().min_by(|a, b| a.excess.total_cmp(&b.excess));
-            let (factor, encoding) = nearest.map_or((f64::INFINITY, String::new()), |m| (1.0 + m.excess, m.architecture.encode()));
+            let (factor, encoding) = nearest.map_or((f64::INFINITY, String::new()), |m| {
+                (1.0 + m.excess, m.architecture.encode())
+            });
             return Err(SearchError::NothingFits { candidates: self.candidates, factor, encoding });
         }
         let best: HashSet<usize> = fronts(&within).swap_remove(0).into_iter().collect();
         let mut index = 0..;
-        let (mut front, mut dominated): (Vec<_>, Vec<_>) = within.into_iter().partition(|_| index.next().is_some_and(|i| best.contains(&i)));
+        let (mut front, mut dominated): (Vec<_>, Vec<_>) =
+            within.into_iter().partition(|_| index.next().is_some_and(|i| best.contains(&i)));
         front.sort_by(by_costs);
         dominated.sort_by(by_costs);
         Ok(Outcome { front, candidates: self.candidates, dominated })
@@ -219,20 +261,27 @@ impl Search<'_> {
 
 /// The highest score first, then the lowest latency.
 fn by_costs(a: &Candidate, b: &Candidate) -> Ordering {
-    let costs = a.costs.iter().zip(&b.costs).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
+    let costs =
+        a.costs.iter().zip(&b.costs).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
     costs.unwrap_or_else(|| a.architecture.cmp(&b.architecture))
 }
 
 impl Population {
-    /// The best `size` of them: those within the ceilings by fronts and, in the last front that has room, the least crowded; then the others by excess.
+    /// The best `size` of them: those within the ceilings by fronts and, in the last front that has
+    /// room, the least crowded; then the others by excess.
     fn of(members: Vec<Candidate>, size: usize) -> Self {
-        let (within, mut beyond): (Vec<Candidate>, Vec<Candidate>) = members.into_iter().partition(|m| m.excess == 0.0);
+        let (within, mut beyond): (Vec<Candidate>, Vec<Candidate>) =
+            members.into_iter().partition(|m| m.excess == 0.0);
         let mut chosen: Vec<(usize, (usize, f64))> = Vec::with_capacity(size);
         for (rank, front) in fronts(&within).into_iter().enumerate() {
             if chosen.len() >= size {
                 break;
             }
-            let mut ranked: Vec<(usize, (usize, f64))> = front.iter().copied().zip(crowding(&within, &front).into_iter().map(|c| (rank, c))).collect();
+            let mut ranked: Vec<(usize, (usize, f64))> = front
+                .iter()
+                .copied()
+                .zip(crowding(&within, &front).into_iter().map(|c| (rank, c)))
+                .collect();
             ranked.sort_by(|a, b| b.1.1.total_cmp(&a.1.1).then(a.0.cmp(&b.0)));
             ranked.truncate(size - chosen.len());
             chosen.extend(ranked);
@@ -244,7 +293,9 @@ impl Population {
             members.extend(within[index].take());
             ranks.push(rank);
         }
-        beyond.sort_by(|a, b| a.excess.total_cmp(&b.excess).then(a.architecture.cmp(&b.architecture)));
+        beyond.sort_by(|a, b| {
+            a.excess.total_cmp(&b.excess).then(a.architecture.cmp(&b.architecture))
+        });
         beyond.truncate(size - members.len());
         ranks.extend((0..beyond.len()).map(|place| (last + place, 0.0)));
         members.extend(beyond);
@@ -253,11 +304,14 @@ impl Population {
 
     /// A new architecture from one or two of the better ones.
     fn child(&self, space: &Space, generator: &mut Generator) -> Architecture {
-        let (Some(one), Some(other)) = (self.winner(generator), self.winner(generator)) else { return space.draw(generator) };
+        let (Some(one), Some(other)) = (self.winner(generator), self.winner(generator)) else {
+            return space.draw(generator);
+        };
         if generator.unit() < FRESH {
             return space.draw(generator);
         }
-        let crossed = if generator.unit() < CROSSED { crossed(one, other, space, generator) } else { *one };
+        let crossed =
+            if generator.unit() < CROSSED { crossed(one, other, space, generator) } else { *one };
         space.mutate(&crossed, generator).unwrap_or(crossed)
     }
 
@@ -271,21 +325,33 @@ impl Population {
     }
 }
 
-/// Image size and stages from either parent, where that gives a member of the space; stages are those of the first parent by number.
-fn crossed(one: &Architecture, other: &Architecture, space: &Space, generator: &mut Generator) -> Architecture {
+/// Image size and stages from either parent, where that gives a member of the space; stages are
+/// those of the first parent by number.
+fn crossed(
+    one: &Architecture,
+    other: &Architecture,
+    space: &Space,
+    generator: &mut Generator,
+) -> Architecture {
     let mut child = *one;
     let mut take = || generator.below(2) == 0;
-    (child.height, child.width) = (if take() { one.height } else { other.height }, if take() { one.width } else { other.width });
+    (child.height, child.width) = (
+        if take() { one.height } else { other.height },
+        if take() { one.width } else { other.width },
+    );
     let mut stages = Stages::new();
     for (position, stage) in one.stages.iter().enumerate() {
-        let twin = (position + usize::from(one.merged_stages)).checked_sub(other.merged_stages.into()).and_then(|i| other.stages.get(i));
+        let twin = (position + usize::from(one.merged_stages))
+            .checked_sub(other.merged_stages.into())
+            .and_then(|i| other.stages.get(i));
         stages.push(if take() { *stage } else { *twin.unwrap_or(stage) });
     }
     child.stages = stages;
     if space.includes(&child) { child } else { *one }
 }
 
-/// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common costs one candidate, nothing else.
+/// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common
+/// costs one candidate, nothing else.
 #[derive(Default)]
 struct Bred(HashSet<u64, FixedState>);
 

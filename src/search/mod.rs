@@ -1,9 +1,11 @@
-//! Search: which architectures of a space score highest within a latency ceiling on one or several devices?
+//! Search: which architectures of a space score highest within a latency ceiling on one or several
+//! devices?
 //!
-//! NSGA-II (Deb, Pratap, Agarwal, Meyarivan: "A fast and elitist multiobjective genetic algorithm that can be adapted", IEEE TEC 6(2), 2002) over a
-//! search space: maximise the score, minimise the latency in every environment; architectures above a ceiling rank behind all others, by how far they
-//! exceed it. Latencies come from [`crate::query`], so a candidate costs microseconds. The result is a function of space, bundles, objective
-//! and seed.
+//! NSGA-II (Deb, Pratap, Agarwal, Meyarivan: "A fast and elitist multiobjective genetic algorithm
+//! that can be adapted", IEEE TEC 6(2), 2002) over a search space: maximise the score, minimise the
+//! latency in every environment; architectures above a ceiling rank behind all others, by how far
+//! they exceed it. Latencies come from [`crate::query`], so a candidate costs microseconds. The
+//! result is a function of space, bundles, objective and seed.
 //!
 //! | question | where |
 //! |---|---|
@@ -31,7 +33,10 @@ pub enum SearchError {
     Query(#[from] QueryError),
     #[error(transparent)]
     Objective(#[from] ObjectiveError),
-    #[error("none of {candidates} candidates keeps to the ceiling; the nearest takes {factor:.2} times as long: {encoding}")]
+    #[error(
+        "none of {candidates} candidates keeps to the ceiling; the nearest takes {factor:.2} \
+        times as long: {encoding}"
+    )]
     NothingFits { candidates: u64, factor: f64, encoding: String },
     #[error("option {option}: {reason}")]
     Option { option: &'static str, reason: &'static str },

@@ -1,4 +1,5 @@
-//! [`Objective`]: what a search maximises: the user's scores from a file or from a program, or a size that stands in for them.
+//! [`Objective`]: what a search maximises: the user's scores from a file or from a program, or a
+//! size that stands in for them.
 
 use crate::query::{QueryError, Sizes, Tables};
 use std::{
@@ -80,7 +81,9 @@ impl Objective for StandIn {
     fn stands_in(&self) -> Option<&str> {
         Some(match self.measure {
             Measure::Flops => "FLOPs stand in for accuracy, which nobody has measured here",
-            Measure::Parameters => "parameters stand in for accuracy, which nobody has measured here",
+            Measure::Parameters => {
+                "parameters stand in for accuracy, which nobody has measured here"
+            }
         })
     }
 
@@ -112,7 +115,11 @@ impl Listed {
         let headers = reader.headers().map_err(|e| file(e.to_string()))?.clone();
         let column = |name: &str| {
             let found = headers.iter().position(|h| h.trim() == name);
-            found.ok_or_else(|| file(format!("it has no column `{name}`; its first line must name `encoding` and `score`")))
+            found.ok_or_else(|| {
+                file(format!(
+                    "it has no column `{name}`; its first line must name `encoding` and `score`"
+                ))
+            })
         };
         let (encoding, score) = (column("encoding")?, column("score")?);
         let (mut architectures, mut scores) = (Vec::new(), HashMap::new());
@@ -120,14 +127,24 @@ impl Listed {
             let record = record.map_err(|e| file(e.to_string()))?;
             let line = record.position().map_or(0, csv::Position::line);
             let row = |reason: String| ObjectiveError::Row { path: path.to_owned(), line, reason };
-            let architecture = space.decode(record.get(encoding).unwrap_or_default().trim()).map_err(|e| row(e.to_string()))?;
+            let architecture = space
+                .decode(record.get(encoding).unwrap_or_default().trim())
+                .map_err(|e| row(e.to_string()))?;
             let value = number(record.get(score).unwrap_or_default()).map_err(row)?;
             if scores.insert(architecture, value).is_some() {
-                return Err(ObjectiveError::Row { path: path.to_owned(), line, reason: format!("{architecture} is listed twice") });
+                return Err(ObjectiveError::Row {
+                    path: path.to_owned(),
+                    line,
+                    reason: format!("{architecture} is listed twice"),
+                });
             }
             architectures.push(architecture);
         }
-        if architectures.is_empty() { Err(file("it has no rows".to_owned())) } else { Ok(Self { path: path.to_owned(), architectures, scores }) }
+        if architectures.is_empty() {
+            Err(file("it has no rows".to_owned()))
+        } else {
+            Ok(Self { path: path.to_owned(), architectures, scores })
+        }
     }
 }
 
@@ -147,13 +164,20 @@ impl Objective for Listed {
     }
 
     fn scores(&mut self, architectures: &[Architecture]) -> Result<Vec<f64>, ObjectiveError> {
-        let missing = |a: &Architecture| ObjectiveError::File { path: self.path.clone(), reason: format!("it has no score for {a}") };
-        architectures.iter().map(|a| self.scores.get(a).copied().ok_or_else(|| missing(a))).collect()
+        let missing = |a: &Architecture| ObjectiveError::File {
+            path: self.path.clone(),
+            reason: format!("it has no score for {a}"),
+        };
+        architectures
+            .iter()
+            .map(|a| self.scores.get(a).copied().ok_or_else(|| missing(a)))
+            .collect()
     }
 }
 
-/// Scores from a program of the user's, run through the shell once for each generation: it reads encodings, one a line, to the end of its input, and
-/// prints a number a line, in the same order. No architecture is asked about twice.
+/// Scores from a program of the user's, run through the shell once for each generation: it reads
+/// encodings, one a line, to the end of its input, and prints a number a line, in the same order.
+/// No architecture is asked about twice.
 #[derive(Debug)]
 pub struct Program {
     command: String,
@@ -179,15 +203,21 @@ impl Program {
             .spawn()
             .map_err(|e| self.fault(format!("cannot be started: {e}")))?;
         // A thread of its own, so that a program that prints while it reads does not wait for us.
-        let writer = child.stdin.take().map(|mut stdin| std::thread::spawn(move || stdin.write_all(lines.as_bytes())));
-        let output = child.wait_with_output().map_err(|e| self.fault(format!("cannot be waited for: {e}")))?;
+        let writer = child
+            .stdin
+            .take()
+            .map(|mut stdin| std::thread::spawn(move || stdin.write_all(lines.as_bytes())));
+        let output = child
+            .wait_with_output()
+            .map_err(|e| self.fault(format!("cannot be waited for: {e}")))?;
         if let Some(writer) = writer {
             let _ = writer.join();
         }
         if !output.status.success() {
             return Err(self.fault(format!("ended with {}", output.status)));
         }
-        String::from_utf8(output.stdout).map_err(|_| self.fault("printed something that is no text"))
+        String::from_utf8(output.stdout)
+            .map_err(|_| self.fault("printed something that is no text"))
     }
 }
 
@@ -202,11 +232,16 @@ impl Objective for Program {
         }
         let lines: String = architectures.iter().map(|a| a.encode() + "\n").collect();
         let printed = self.output(lines)?;
-        let line = |(index, text): (usize, &str)| number(text).map_err(|reason| self.fault(format!("printed in line {}: {reason}", index + 1)));
+        let line = |(index, text): (usize, &str)| {
+            number(text)
+                .map_err(|reason| self.fault(format!("printed in line {}: {reason}", index + 1)))
+        };
         let scores = printed.lines().enumerate().map(line).collect::<Result<Vec<f64>, _>>()?;
         match scores.len() {
             n if n == architectures.len() => Ok(scores),
-            n => Err(self.fault(format!("printed {n} scores for {} encodings", architectures.len()))),
+            n => {
+                Err(self.fault(format!("printed {n} scores for {} encodings", architectures.len())))
+            }
         }
     }
 }
@@ -224,10 +259,15 @@ mod tests {
     fn sizes_are_those_of_the_graphs() {
         let (space, architectures) = (space(), space().sample_many(200, 5).expect("architectures"));
         let flops = StandIn::new(&space, Measure::Flops).scores(&architectures).expect("FLOPs");
-        let parameters = StandIn::new(&space, Measure::Parameters).scores(&architectures).expect("parameters");
+        let parameters =
+            StandIn::new(&space, Measure::Parameters).scores(&architectures).expect("parameters");
         for ((architecture, flops), parameters) in architectures.iter().zip(flops).zip(parameters) {
             let work = Work::of_graph(&architecture.to_graph().expect("a graph"));
-            assert_eq!((flops, parameters), (work.flops as f64, work.params as f64), "{architecture}");
+            assert_eq!(
+                (flops, parameters),
+                (work.flops as f64, work.params as f64),
+                "{architecture}"
+            );
         }
     }
 
@@ -261,9 +301,17 @@ mod tests {
     #[test]
     fn programs_score_and_their_faults_are_named() {
         let architectures = space().sample_many(2000, 9).expect("architectures");
-        let lengths = Program::new("awk '{ print length($0) }'").scores(&architectures).expect("scores");
-        assert!(lengths.iter().zip(&architectures).all(|(score, a)| *score == a.encode().len() as f64));
-        for (command, says) in [("exit 3", "ended with"), ("head -n 1", "is no score"), ("echo 1", "1 scores for 2000"), ("no-such-program", "ended with")] {
+        let lengths =
+            Program::new("awk '{ print length($0) }'").scores(&architectures).expect("scores");
+        assert!(
+            lengths.iter().zip(&architectures).all(|(score, a)| *score == a.encode().len() as f64)
+        );
+        for (command, says) in [
+            ("exit 3", "ended with"),
+            ("head -n 1", "is no score"),
+            ("echo 1", "1 scores for 2000"),
+            ("no-such-program", "ended with"),
+        ] {
             let error = Program::new(command).scores(&architectures).expect_err(says).to_string();
             assert!(error.contains(says) && error.contains(command), "{error}");
         }

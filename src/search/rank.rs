@@ -1,6 +1,7 @@
 //! [`spearman`]: do two lists put the same things in the same order?
 
-/// Spearman's rank correlation, ties at their mean rank: 1 same order, -1 reversed. `None` for fewer than two pairs, or where all are equal.
+/// Spearman's rank correlation, ties at their mean rank: 1 same order, -1 reversed. `None` for
+/// fewer than two pairs, or where all are equal.
 #[must_use]
 pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     let (a, b) = (ranks(a), ranks(b));
@@ -8,7 +9,8 @@ pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
         return None;
     }
     let mean = (a.len() as f64 + 1.0) / 2.0;
-    let sum = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
+    let sum =
+        |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
     let scale = (sum(&a, &a) * sum(&b, &b)).sqrt();
     (scale > 0.0).then(|| sum(&a, &b) / scale)
 }
@@ -37,8 +39,15 @@ mod tests {
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[10.0, 40.0, 90.0]), Some(1.0));
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
         // Differences of ranks 1, 1, 1, 1: 1 - 6 * 4 / (4 * 15).
-        assert!(spearman(&[1.0, 2.0, 3.0, 4.0], &[2.0, 1.0, 4.0, 3.0]).is_some_and(|r| (r - 0.6).abs() < 1e-12));
-        assert!(spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]).is_some_and(|r| (r - 0.948_683_298).abs() < 1e-6), "ties share their rank");
+        assert!(
+            spearman(&[1.0, 2.0, 3.0, 4.0], &[2.0, 1.0, 4.0, 3.0])
+                .is_some_and(|r| (r - 0.6).abs() < 1e-12)
+        );
+        assert!(
+            spearman(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0])
+                .is_some_and(|r| (r - 0.948_683_298).abs() < 1e-6),
+            "ties share their rank"
+        );
         assert_eq!(spearman(&[1.0], &[1.0]), None);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(spearman(&[1.0, 2.0], &[1.0]), None);

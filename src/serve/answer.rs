@@ -15,7 +15,8 @@ use vitempo_search_space::Space;
 
 /// Largest answer, in bytes.
 const LARGEST: usize = 256 << 20;
-/// Architectures that are forecast together; between two such batches it is asked whether anybody still waits.
+/// Architectures that are forecast together; between two such batches it is asked whether anybody
+/// still waits.
 const TOGETHER: usize = 256;
 /// The same for models that are forecast by their graphs.
 const GRAPHS: usize = 64;
@@ -54,29 +55,51 @@ enum Outcome<'a> {
 /// Answers what was asked.
 ///
 /// # Errors
-/// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that is not there and for an upload that cannot be read.
-/// What is wrong with one model of a list stands in the answer.
-pub fn answer(asked: &Asked, shelf: &Bundles, spaces: &[Space], most: usize, abandoned: &Abandoned) -> Result<Answer, Problem> {
+/// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that
+/// is not there and for an upload that cannot be read. What is wrong with one model of a list
+/// stands in the answer.
+pub fn answer(
+    asked: &Asked,
+    shelf: &Bundles,
+    spaces: &[Space],
+    most: usize,
+    abandoned: &Abandoned,
+) -> Result<Answer, Problem> {
     let shelved = bundles(&asked.settings.bundles, shelf)?;
     let space = space(asked.space.as_deref(), spaces)?;
     let forecasts = asked.subjects.len().saturating_mul(shelved.len());
     if forecasts > most {
-        return Err(too_much(format!("{forecasts} forecasts are asked for, at most {most} are made at once")));
+        return Err(too_much(format!(
+            "{forecasts} forecasts are asked for, at most {most} are made at once"
+        )));
     }
-    let forecasters: Vec<Forecaster> = shelved.into_iter().map(|shelved| Forecaster::new(shelved, asked.settings.breakdown)).collect();
+    let forecasters: Vec<Forecaster> = shelved
+        .into_iter()
+        .map(|shelved| Forecaster::new(shelved, asked.settings.breakdown))
+        .collect();
     let mut tallies = vec![Tally::default(); forecasters.len()];
     let options = asked.options();
     let mut json = b"{\"results\":[".to_vec();
     for subjects in batches(&asked.subjects, asked.settings.breakdown) {
         abandoned.check()?;
-        let questions: Vec<_> = subjects.iter().map(|subject| subject.question(space, &options, asked.settings.breakdown)).collect();
+        let questions: Vec<_> = subjects
+            .iter()
+            .map(|subject| subject.question(space, &options, asked.settings.breakdown))
+            .collect();
         if let ([Subject::Onnx(_)], [Err(problem)]) = (subjects, questions.as_slice()) {
             return Err(problem.clone());
         }
-        let mut columns: Vec<_> = forecasters.iter().map(|forecaster| forecaster.forecasts(&questions, space).into_iter()).collect();
+        let mut columns: Vec<_> = forecasters
+            .iter()
+            .map(|forecaster| forecaster.forecasts(&questions, space).into_iter())
+            .collect();
         for subject in subjects {
-            for ((forecaster, tally), column) in forecasters.iter().zip(&mut tallies).zip(&mut columns) {
-                let outcome = column.next().unwrap_or_else(|| Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing")));
+            for ((forecaster, tally), column) in
+                forecasters.iter().zip(&mut tallies).zip(&mut columns)
+            {
+                let outcome = column.next().unwrap_or_else(|| {
+                    Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing"))
+                });
                 write(&mut json, subject.name(), forecaster, outcome, tally)?;
             }
         }
@@ -91,7 +114,10 @@ pub fn answer(asked: &Asked, shelf: &Bundles, spaces: &[Space], most: usize, aba
 
 /// Architectures in large batches where their graphs are not needed, models in small ones.
 fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[Subject]> {
-    let architectures = subjects.iter().take_while(|subject| !each_operator && matches!(subject, Subject::Encoding(_))).count();
+    let architectures = subjects
+        .iter()
+        .take_while(|subject| !each_operator && matches!(subject, Subject::Encoding(_)))
+        .count();
     let (architectures, models) = subjects.split_at(architectures);
     architectures.chunks(TOGETHER).chain(models.chunks(GRAPHS))
 }
@@ -104,8 +130,11 @@ fn bundles(names: &[String], shelf: &Bundles) -> Result<Vec<Arc<Shelved>>, Probl
     let found = |(index, name): (usize, &String)| {
         let unknown = || {
             let known: Vec<&str> = shelf.keys().map(String::as_str).collect();
-            let problem = Problem::new(StatusCode::NOT_FOUND, format!("there is no bundle `{name}`"));
-            problem.field(format!("bundles[{index}]")).hint(format!("there are: {}", known.join(", ")))
+            let problem =
+                Problem::new(StatusCode::NOT_FOUND, format!("there is no bundle `{name}`"));
+            problem
+                .field(format!("bundles[{index}]"))
+                .hint(format!("there are: {}", known.join(", ")))
         };
         shelf.get(name).cloned().ok_or_else(unknown)
     };
@@ -116,17 +145,27 @@ fn space<'a>(name: Option<&str>, spaces: &'a [Space]) -> Result<&'a Space, Probl
     let found = spaces.iter().find(|space| name.is_none_or(|name| name == space.name()));
     found.ok_or_else(|| {
         let known: Vec<&str> = spaces.iter().map(Space::name).collect();
-        let problem = Problem::unprocessable(format!("there is no search space `{}`", name.unwrap_or_default()));
+        let problem = Problem::unprocessable(format!(
+            "there is no search space `{}`",
+            name.unwrap_or_default()
+        ));
         problem.field("space").hint(format!("there are: {}", known.join(", ")))
     })
 }
 
 fn too_much(detail: String) -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).hint("ask in several requests, for fewer bundles, or without the breakdown")
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+        .hint("ask in several requests, for fewer bundles, or without the breakdown")
 }
 
 /// Appends a row and a comma.
-fn write(json: &mut Vec<u8>, model: &str, forecaster: &Forecaster, outcome: Result<Forecast, Problem>, tally: &mut Tally) -> Result<(), Problem> {
+fn write(
+    json: &mut Vec<u8>,
+    model: &str,
+    forecaster: &Forecaster,
+    outcome: Result<Forecast, Problem>,
+    tally: &mut Tally,
+) -> Result<(), Problem> {
     let outcome = match outcome {
         Ok(forecast) => {
             tally.forecast += 1;
@@ -140,7 +179,12 @@ fn write(json: &mut Vec<u8>, model: &str, forecaster: &Forecaster, outcome: Resu
         }
     };
     let row = Row { model, bundle: &forecaster.shelved.name, outcome };
-    serde_json::to_writer(&mut *json, &row).map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    serde_json::to_writer(&mut *json, &row)
+        .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     json.push(b',');
-    if json.len() > LARGEST { Err(too_much(format!("the answer would be larger than {LARGEST} bytes"))) } else { Ok(()) }
+    if json.len() > LARGEST {
+        Err(too_much(format!("the answer would be larger than {LARGEST} bytes")))
+    } else {
+        Ok(())
+    }
 }

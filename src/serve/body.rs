@@ -1,4 +1,5 @@
-//! Reading a request's body: how large, how slow, and how much memory all bodies of the server may take together.
+//! Reading a request's body: how large, how slow, and how much memory all bodies of the server may
+//! take together.
 
 use super::problem::Problem;
 use axum::{
@@ -46,7 +47,9 @@ impl Upload {
         let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let missing = u32::try_from(length.div_ceil(PAGE).saturating_sub(held)).unwrap_or(u32::MAX);
         if missing > 0 {
-            let full = |_| Problem::busy("the bodies of other requests take all memory set aside for them");
+            let full = |_| {
+                Problem::busy("the bodies of other requests take all memory set aside for them")
+            };
             let permit = room.0.clone().try_acquire_many_owned(missing).map_err(full)?;
             match &mut self.held {
                 Some(held) => held.merge(permit),
@@ -62,8 +65,17 @@ impl Upload {
 ///
 /// # Errors
 /// 413 for a larger body, 408 for a slower one, 503 when there is no room, 400 when it breaks off.
-pub async fn read(headers: &HeaderMap, mut body: Body, most: usize, patience: Duration, room: &Room) -> Result<Upload, Problem> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+pub async fn read(
+    headers: &HeaderMap,
+    mut body: Body,
+    most: usize,
+    patience: Duration,
+    room: &Room,
+) -> Result<Upload, Problem> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.parse::<u64>().ok());
     if declared.is_some_and(|length| length > most as u64) {
         return Err(refuse(headers, body, too_large(most)).await);
     }
@@ -77,8 +89,9 @@ pub async fn read(headers: &HeaderMap, mut body: Body, most: usize, patience: Du
     }
 }
 
-/// Takes no notice of what is left of a body. A connection closed with something unread would lose the answer; one that cannot be read to its end within
-/// a few seconds is closed all the same, and so is one whose client waits to be told to send.
+/// Takes no notice of what is left of a body. A connection closed with something unread would lose
+/// the answer; one that cannot be read to its end within a few seconds is closed all the same, and
+/// so is one whose client waits to be told to send.
 pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Problem {
     let ended = async {
         while let Some(frame) = body.frame().await {
@@ -95,7 +108,9 @@ pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Pr
 async fn collect(body: &mut Body, most: usize, room: &Room) -> Result<Upload, Problem> {
     let mut upload = Upload { bytes: Vec::new(), held: None };
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off before it was complete"))?;
+        let frame = frame.map_err(|_| {
+            Problem::new(StatusCode::BAD_REQUEST, "the body broke off before it was complete")
+        })?;
         if let Ok(data) = frame.into_data() {
             upload.append(&data, most, room)?;
         }
@@ -104,8 +119,11 @@ async fn collect(body: &mut Body, most: usize, room: &Room) -> Result<Upload, Pr
 }
 
 fn too_large(most: usize) -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than the {most} bytes this server takes"))
-        .hint("send fewer models at once, or leave weights out: a forecast needs shapes only")
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the body is larger than the {most} bytes this server takes"),
+    )
+    .hint("send fewer models at once, or leave weights out: a forecast needs shapes only")
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! [`Desk`]: a bundle's tables over search spaces, for clients that ask for architectures by the thousand.
+//! [`Desk`]: a bundle's tables over search spaces, for clients that ask for architectures by the
+//! thousand.
 //!
-//! Tables learn while they answer, so one request at a time has them: a batch of it, which takes milliseconds once they have learned. They pay from some
-//! thousand architectures on; before that, and with frameworks whose kernels do not fall apart by stages, graphs answer.
+//! Tables learn while they answer, so one request at a time has them: a batch of it, which takes
+//! milliseconds once they have learned. They pay from some thousand architectures on; before that,
+//! and with frameworks whose kernels do not fall apart by stages, graphs answer.
 
 use crate::query::{Amount, Latencies, Meter, QueryError, Tables};
 use std::{
@@ -29,7 +31,11 @@ pub struct Sum {
 impl Sum {
     fn of(estimate: Estimate) -> Self {
         let fallback = estimate.source == PredictionSource::Fallback;
-        Self { tally: Tally::default().with(estimate, 1), fallback: fallback.into(), extrapolating: (estimate.extrapolating && !fallback).into() }
+        Self {
+            tally: Tally::default().with(estimate, 1),
+            fallback: fallback.into(),
+            extrapolating: (estimate.extrapolating && !fallback).into(),
+        }
     }
 }
 
@@ -43,7 +49,8 @@ impl Amount for Sum {
     }
 
     fn agrees(&self, other: &Self) -> bool {
-        self.tally.agrees(&other.tally) && (self.fallback, self.extrapolating) == (other.fallback, other.extrapolating)
+        self.tally.agrees(&other.tally)
+            && (self.fallback, self.extrapolating) == (other.fallback, other.extrapolating)
     }
 }
 
@@ -88,8 +95,14 @@ struct Drawer {
 pub struct Desk(Mutex<BTreeMap<String, Drawer>>);
 
 impl Desk {
-    /// The sums of architectures of a space, in their order; `None` where graphs are the better way, or tell what is wrong with one of them.
-    pub fn sums(&self, bundle: &Arc<PredictorBundle>, space: &Space, architectures: &[Architecture]) -> Option<Vec<Sum>> {
+    /// The sums of architectures of a space, in their order; `None` where graphs are the better
+    /// way, or tell what is wrong with one of them.
+    pub fn sums(
+        &self,
+        bundle: &Arc<PredictorBundle>,
+        space: &Space,
+        architectures: &[Architecture],
+    ) -> Option<Vec<Sum>> {
         let meter = Marked(bundle.clone());
         if architectures.is_empty() || !meter.is_local() {
             return None;
@@ -106,6 +119,10 @@ impl Desk {
         if drawer.asked < WORTHWHILE {
             return None;
         }
-        drawer.tables.get_or_insert_with(|| Tables::new(space, meter)).sums_where(architectures, true).ok()
+        drawer
+            .tables
+            .get_or_insert_with(|| Tables::new(space, meter))
+            .sums_where(architectures, true)
+            .ok()
     }
 }

@@ -1,5 +1,7 @@
-//! How much memory an uploaded model would take decoded. Two bytes of a file can stand for hundreds in memory, so that is counted before anything is
-//! decoded: a walk along protobuf's wire format that keeps nothing. The sizes are those of [`proto`]; what the reader keeps of a file is smaller.
+//! How much memory an uploaded model would take decoded. Two bytes of a file can stand for hundreds
+//! in memory, so that is counted before anything is decoded: a walk along protobuf's wire format
+//! that keeps nothing. The sizes are those of [`proto`]; what the reader keeps of a file is
+//! smaller.
 
 use super::problem::Problem;
 use std::ops::Range;
@@ -8,7 +10,8 @@ use vitempo_graph::onnx::{
     wire::{Field, FieldValue, Fields},
 };
 
-/// Most memory for nodes, attributes, names and numbers, in bytes; a model of 100,000 nodes needs less. What weights take is bounded by the body's size.
+/// Most memory for nodes, attributes, names and numbers, in bytes; a model of 100,000 nodes needs
+/// less. What weights take is bounded by the body's size.
 const MOST: usize = 256 << 20;
 /// Graphs within graphs: deeper than this is no model.
 const DEEPEST: usize = 90;
@@ -35,12 +38,18 @@ impl Message {
     /// The message in field `number`, and its size in memory.
     fn child(self, number: u64) -> Option<(Self, usize)> {
         Some(match (self, number) {
-            (Self::Model, 7) | (Self::Attribute, 6) => (Self::Graph, size_of::<proto::GraphProto>()),
+            (Self::Model, 7) | (Self::Attribute, 6) => {
+                (Self::Graph, size_of::<proto::GraphProto>())
+            }
             (Self::Model, 8) => (Self::Leaf, size_of::<proto::OperatorSetIdProto>()),
             (Self::Model, 25) => (Self::Leaf, size_of::<proto::FunctionProto>()),
-            (Self::Model, 14) | (Self::Tensor, 13) => (Self::Leaf, size_of::<proto::StringStringEntryProto>()),
+            (Self::Model, 14) | (Self::Tensor, 13) => {
+                (Self::Leaf, size_of::<proto::StringStringEntryProto>())
+            }
             (Self::Graph, 1) => (Self::Node, size_of::<proto::NodeProto>()),
-            (Self::Graph, 5) | (Self::Attribute, 5) => (Self::Tensor, size_of::<proto::TensorProto>()),
+            (Self::Graph, 5) | (Self::Attribute, 5) => {
+                (Self::Tensor, size_of::<proto::TensorProto>())
+            }
             (Self::Graph, 11..=13) => (Self::Info, size_of::<proto::ValueInfoProto>()),
             (Self::Node, 5) => (Self::Attribute, size_of::<proto::AttributeProto>()),
             (Self::Info, 2) => (Self::Type, size_of::<proto::TypeProto>()),
@@ -61,7 +70,8 @@ impl Message {
     }
 }
 
-/// Lets pass what decodes to a reasonable size, and what is no model at all: the decoder says that better.
+/// Lets pass what decodes to a reasonable size, and what is no model at all: the decoder says that
+/// better.
 ///
 /// # Errors
 /// 422 for a file that would take far more memory than it is long.
@@ -70,7 +80,13 @@ pub fn check(file: &[u8]) -> Result<(), Problem> {
     walk(Message::Model, file, 0..file.len(), 0, &mut left)
 }
 
-fn walk(message: Message, file: &[u8], range: Range<usize>, depth: usize, left: &mut usize) -> Result<(), Problem> {
+fn walk(
+    message: Message,
+    file: &[u8],
+    range: Range<usize>,
+    depth: usize,
+    left: &mut usize,
+) -> Result<(), Problem> {
     if depth > DEEPEST {
         return Err(Problem::unprocessable("its graphs are nested too deeply for a model"));
     }
@@ -86,7 +102,9 @@ fn walk(message: Message, file: &[u8], range: Range<usize>, depth: usize, left: 
                 None => LIST + inner.len().saturating_mul(message.factor(number)),
             },
         };
-        *left = left.checked_sub(size).ok_or_else(|| Problem::unprocessable("it would take far more memory than a model of its length does"))?;
+        *left = left.checked_sub(size).ok_or_else(|| {
+            Problem::unprocessable("it would take far more memory than a model of its length does")
+        })?;
     }
     Ok(())
 }
@@ -130,10 +148,17 @@ mod tests {
     #[test]
     fn models_pass_and_so_does_what_is_none() {
         for name in ["mobilevit_xxs", "edgenext_xx_small"] {
-            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.onnx"));
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/models")
+                .join(format!("{name}.onnx"));
             assert!(check(&std::fs::read(path).unwrap_or_else(|e| panic!("{e}"))).is_ok());
         }
         let weights = field(7, &field(5, &field(9, &vec![0; 1 << 20])));
-        assert!(check(&weights).is_ok() && check(b"").is_ok() && check(&[0xff; 40]).is_ok() && check(&[7 << 3 | 2, 200]).is_ok());
+        assert!(
+            check(&weights).is_ok()
+                && check(b"").is_ok()
+                && check(&[0xff; 40]).is_ok()
+                && check(&[7 << 3 | 2, 200]).is_ok()
+        );
     }
 }

@@ -41,8 +41,17 @@ pub struct Coverage {
 impl Coverage {
     fn of(graph: &Graph, prediction: &GraphPrediction) -> Self {
         let (operators, fallback) = (prediction.operators.len(), prediction.fallbacks().count());
-        let unsupported = graph.unsupported().map(|(node, operator)| Unsupported { node: node.to_owned(), operator: operator.to_owned() });
-        Self { operators, trained: operators - fallback, fallback, extrapolating: prediction.extrapolating().count(), unsupported: unsupported.collect() }
+        let unsupported = graph.unsupported().map(|(node, operator)| Unsupported {
+            node: node.to_owned(),
+            operator: operator.to_owned(),
+        });
+        Self {
+            operators,
+            trained: operators - fallback,
+            fallback,
+            extrapolating: prediction.extrapolating().count(),
+            unsupported: unsupported.collect(),
+        }
     }
 }
 
@@ -69,20 +78,31 @@ impl Forecaster {
         Self { environment: shelved.bundle.environment.id(), shelved, breakdown }
     }
 
-    /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures are of `space`.
-    pub fn forecasts(&self, questions: &[Result<Question, Problem>], space: &Space) -> Vec<Result<Forecast, Problem>> {
-        let architectures: Vec<Architecture> = questions.iter().flatten().filter_map(Question::architecture).collect();
-        let mut sums = self.shelved.desk.sums(&self.shelved.bundle, space, &architectures).map(Vec::into_iter);
+    /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures
+    /// are of `space`.
+    pub fn forecasts(
+        &self,
+        questions: &[Result<Question, Problem>],
+        space: &Space,
+    ) -> Vec<Result<Forecast, Problem>> {
+        let architectures: Vec<Architecture> =
+            questions.iter().flatten().filter_map(Question::architecture).collect();
+        let mut sums =
+            self.shelved.desk.sums(&self.shelved.bundle, space, &architectures).map(Vec::into_iter);
         let looked_up = sums.is_some();
-        let graphs: Vec<Result<Cow<'_, Graph>, Problem>> = questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
-        let predictions = match self.shelved.bundle.predict_each(graphs.iter().flatten().map(|graph| &**graph)) {
-            Ok(predictions) => predictions,
-            Err(error) => return failed(questions, &error.into()),
-        };
+        let graphs: Vec<Result<Cow<'_, Graph>, Problem>> =
+            questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
+        let predictions =
+            match self.shelved.bundle.predict_each(graphs.iter().flatten().map(|graph| &**graph)) {
+                Ok(predictions) => predictions,
+                Err(error) => return failed(questions, &error.into()),
+            };
         let (mut graphs, mut predictions) = (graphs.iter(), predictions.into_iter());
         let mut forecast = |question: &Result<Question, Problem>| match question {
             Err(problem) => Err(problem.clone()),
-            Ok(Question::Architecture(_)) if looked_up => self.of_sum(&sums.as_mut().and_then(Iterator::next).ok_or_else(missing)?),
+            Ok(Question::Architecture(_)) if looked_up => {
+                self.of_sum(&sums.as_mut().and_then(Iterator::next).ok_or_else(missing)?)
+            }
             Ok(_) => {
                 let graph = graphs.next().ok_or_else(missing)?.as_ref().map_err(Problem::clone)?;
                 self.of_graph(graph, predictions.next().ok_or_else(missing)?)
@@ -93,12 +113,20 @@ impl Forecaster {
 
     fn of_sum(&self, sum: &Sum) -> Result<Forecast, Problem> {
         let latency = self.shelved.bundle.end_to_end(&sum.tally);
-        let [operators, fallback, extrapolating] = [sum.tally.kernels, sum.fallback, sum.extrapolating].map(|count| usize::try_from(count).unwrap_or(0));
+        let [operators, fallback, extrapolating] =
+            [sum.tally.kernels, sum.fallback, sum.extrapolating]
+                .map(|count| usize::try_from(count).unwrap_or(0));
         finite(Forecast {
             latency_ns: latency,
             overhead_ns: Latency::from_ns(latency.point.ns() - sum.tally.sum_ns),
             extrapolating: extrapolating > 0,
-            coverage: Coverage { operators, trained: operators.saturating_sub(fallback), fallback, extrapolating, unsupported: Vec::new() },
+            coverage: Coverage {
+                operators,
+                trained: operators.saturating_sub(fallback),
+                fallback,
+                extrapolating,
+                unsupported: Vec::new(),
+            },
             operators: None,
         })
     }
@@ -116,8 +144,14 @@ impl Forecaster {
 }
 
 /// One problem for every model that has none of its own.
-fn failed(questions: &[Result<Question, Problem>], problem: &Problem) -> Vec<Result<Forecast, Problem>> {
-    questions.iter().map(|question| Err(question.as_ref().err().unwrap_or(problem).clone())).collect()
+fn failed(
+    questions: &[Result<Question, Problem>],
+    problem: &Problem,
+) -> Vec<Result<Forecast, Problem>> {
+    questions
+        .iter()
+        .map(|question| Err(question.as_ref().err().unwrap_or(problem).clone()))
+        .collect()
 }
 
 fn missing() -> Problem {
@@ -130,6 +164,8 @@ fn finite(forecast: Forecast) -> Result<Forecast, Problem> {
     if [point, lower, upper, forecast.overhead_ns].iter().all(|l| l.ns().is_finite()) {
         Ok(forecast)
     } else {
-        Err(Problem::unprocessable("the forecast is beyond every number: tensors of this model are too large to be"))
+        Err(Problem::unprocessable(
+            "the forecast is beyond every number: tensors of this model are too large to be",
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! Connections: so many at a time, each with bounded patience for its client, all of them seen off when the server stops.
+//! Connections: so many at a time, each with bounded patience for its client, all of them seen off
+//! when the server stops.
 
 use super::{Service, log::Level, patience::Patient};
 use axum::Router;
@@ -17,8 +18,14 @@ const LONGEST_HEAD: usize = 16 << 10;
 /// After the system would not give a connection (too many files open, say).
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Accepts connections until it is dropped. Where all places are taken, the next client waits in the system's queue.
-pub async fn accept(listener: TcpListener, app: Router, service: Arc<Service>, graceful: Arc<GracefulShutdown>) {
+/// Accepts connections until it is dropped. Where all places are taken, the next client waits in
+/// the system's queue.
+pub async fn accept(
+    listener: TcpListener,
+    app: Router,
+    service: Arc<Service>,
+    graceful: Arc<GracefulShutdown>,
+) {
     let limits = &service.limits;
     let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let mut http = http1::Builder::new();
@@ -28,7 +35,11 @@ pub async fn accept(listener: TcpListener, app: Router, service: Arc<Service>, g
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                service.log.event(Level::Warning, "accept_failed", json!({"reason": error.to_string()}));
+                service.log.event(
+                    Level::Warning,
+                    "accept_failed",
+                    json!({"reason": error.to_string()}),
+                );
                 sleep(BREATH).await;
                 continue;
             }
@@ -36,11 +47,13 @@ pub async fn accept(listener: TcpListener, app: Router, service: Arc<Service>, g
         // Answers are written whole; waiting to fill packets would only delay them.
         let _ = stream.set_nodelay(true);
         let stream = TokioIo::new(Patient::new(stream, limits.timeout));
-        let connection = graceful.watch(http.serve_connection(stream, TowerToHyperService::new(app.clone())));
+        let connection =
+            graceful.watch(http.serve_connection(stream, TowerToHyperService::new(app.clone())));
         let service = service.clone();
         tokio::spawn(async move {
             let _held = service.metrics.connections.hold();
-            // What ends a connection early is the client's affair; requests are counted and logged one by one.
+            // What ends a connection early is the client's affair; requests are counted and logged
+            // one by one.
             let _ = connection.await;
             drop(place);
         });

@@ -1,4 +1,5 @@
-//! Structured logs: one JSON object a line on standard error, with `time` (UTC), `level`, `event` and the event's own members.
+//! Structured logs: one JSON object a line on standard error, with `time` (UTC), `level`, `event`
+//! and the event's own members.
 
 use serde_json::{Map, Value};
 use std::{
@@ -75,12 +76,20 @@ fn rfc3339(time: SystemTime) -> String {
     let seconds = since.as_secs();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z", second / 3600, second / 60 % 60, second % 60, since.subsec_millis())
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+        since.subsec_millis()
+    )
 }
 
 /// Year, month and day in the Gregorian calendar of a day counted from 1970-01-01.
 fn civil(days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     // Whole cycles of 400 years first, so that no date takes long.
     let (mut year, mut rest) = (1970 + days / 146_097 * 400, days % 146_097);
     loop {
@@ -108,18 +117,35 @@ mod tests {
 
     #[test]
     fn dates_by_the_calendar() {
-        let cases = [(0, "1970-01-01T00:00:00.000Z"), (951_782_399, "2000-02-28T23:59:59.000Z"), (951_868_800, "2000-03-01T00:00:00.000Z")];
+        let cases = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_868_800, "2000-03-01T00:00:00.000Z"),
+        ];
         for (seconds, text) in cases {
             assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
         }
-        assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_millis(1_795_284_208_123)), "2026-11-21T18:03:28.123Z");
+        assert_eq!(
+            rfc3339(UNIX_EPOCH + Duration::from_millis(1_795_284_208_123)),
+            "2026-11-21T18:03:28.123Z"
+        );
     }
 
     #[test]
     fn a_line_is_one_object_whatever_a_client_sent() {
-        let text = line(UNIX_EPOCH, Level::Warning, "reload", serde_json::json!({"reason": "two\nlines \u{1b}[31m", "path": "a\"b"}));
-        assert!(text.ends_with('\n') && text.matches('\n').count() == 1 && !text.contains('\u{1b}'));
+        let text = line(
+            UNIX_EPOCH,
+            Level::Warning,
+            "reload",
+            serde_json::json!({"reason": "two\nlines \u{1b}[31m", "path": "a\"b"}),
+        );
+        assert!(
+            text.ends_with('\n') && text.matches('\n').count() == 1 && !text.contains('\u{1b}')
+        );
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        assert_eq!((&value["level"], &value["reason"]), (&"warning".into(), &"two\nlines \u{1b}[31m".into()));
+        assert_eq!(
+            (&value["level"], &value["reason"]),
+            (&"warning".into(), &"two\nlines \u{1b}[31m".into())
+        );
     }
 }

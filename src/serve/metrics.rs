@@ -119,17 +119,49 @@ impl Metrics {
         page.sample("vitempo_build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1.0);
         page.family("vitempo_http_requests_total", "counter", "Requests answered.");
         for ((route, method, status), count) in lock(&self.requests).iter() {
-            page.sample("vitempo_http_requests_total", &[("route", route), ("method", method), ("status", status)], *count as f64);
+            page.sample(
+                "vitempo_http_requests_total",
+                &[("route", route), ("method", method), ("status", status)],
+                *count as f64,
+            );
         }
-        page.single("vitempo_http_requests_aborted_total", "counter", "Requests whose client went away.", load(&self.aborted));
+        page.single(
+            "vitempo_http_requests_aborted_total",
+            "counter",
+            "Requests whose client went away.",
+            load(&self.aborted),
+        );
         self.write_durations(&mut page);
-        page.single("vitempo_http_requests_in_flight", "gauge", "Requests without an answer yet.", load(&self.in_flight.0));
-        page.single("vitempo_http_connections", "gauge", "Open connections.", load(&self.connections.0));
-        page.single("vitempo_pool_free_places", "gauge", "Places left on the workers and in the queue.", free_places as f64);
+        page.single(
+            "vitempo_http_requests_in_flight",
+            "gauge",
+            "Requests without an answer yet.",
+            load(&self.in_flight.0),
+        );
+        page.single(
+            "vitempo_http_connections",
+            "gauge",
+            "Open connections.",
+            load(&self.connections.0),
+        );
+        page.single(
+            "vitempo_pool_free_places",
+            "gauge",
+            "Places left on the workers and in the queue.",
+            free_places as f64,
+        );
         page.single("vitempo_bundles", "gauge", "Bundles that answer.", bundles as f64);
-        page.family("vitempo_bundle_loads_total", "counter", "Bundle files read, at the start and when they changed.");
+        page.family(
+            "vitempo_bundle_loads_total",
+            "counter",
+            "Bundle files read, at the start and when they changed.",
+        );
         page.sample("vitempo_bundle_loads_total", &[("outcome", &"loaded")], load(&self.reloads));
-        page.sample("vitempo_bundle_loads_total", &[("outcome", &"failed")], load(&self.failed_reloads));
+        page.sample(
+            "vitempo_bundle_loads_total",
+            &[("outcome", &"failed")],
+            load(&self.failed_reloads),
+        );
         self.write_tallies(&mut page);
         page.0
     }
@@ -141,9 +173,17 @@ impl Metrics {
             let mut below = 0;
             for (most, count) in BUCKETS.iter().zip(durations.buckets) {
                 below += count;
-                page.sample(&format!("{NAME}_bucket"), &[("route", route), ("le", most)], below as f64);
+                page.sample(
+                    &format!("{NAME}_bucket"),
+                    &[("route", route), ("le", most)],
+                    below as f64,
+                );
             }
-            page.sample(&format!("{NAME}_bucket"), &[("route", route), ("le", &"+Inf")], durations.count as f64);
+            page.sample(
+                &format!("{NAME}_bucket"),
+                &[("route", route), ("le", &"+Inf")],
+                durations.count as f64,
+            );
             page.sample(&format!("{NAME}_sum"), &[("route", route)], durations.sum_s);
             page.sample(&format!("{NAME}_count"), &[("route", route)], durations.count as f64);
         }
@@ -152,9 +192,19 @@ impl Metrics {
     fn write_tallies(&self, page: &mut Page) {
         let families: [(&str, &str, Count); 4] = [
             ("vitempo_forecasts_total", "Models forecast.", |t| t.forecast),
-            ("vitempo_forecasts_fallback_total", "Models forecast with operators that have no predictor.", |t| t.fallback),
-            ("vitempo_forecasts_extrapolating_total", "Models forecast with operators outside the training data.", |t| t.extrapolating),
-            ("vitempo_forecasts_refused_total", "Models that could not be forecast.", |t| t.refused),
+            (
+                "vitempo_forecasts_fallback_total",
+                "Models forecast with operators that have no predictor.",
+                |t| t.fallback,
+            ),
+            (
+                "vitempo_forecasts_extrapolating_total",
+                "Models forecast with operators outside the training data.",
+                |t| t.extrapolating,
+            ),
+            ("vitempo_forecasts_refused_total", "Models that could not be forecast.", |t| {
+                t.refused
+            }),
         ];
         let tallies = lock(&self.tallies);
         for (name, help, value) in families {
@@ -183,9 +233,14 @@ impl Page {
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: f64) {
-        let escape = |text: String| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value.to_string()))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let escape =
+            |text: String| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escape(value.to_string())))
+            .collect();
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 

@@ -1,7 +1,7 @@
 //! Forecasts over HTTP: what `vitempo serve` runs.
 //!
-//! A [`Server`] reads bundles, listens, and answers until it is told to stop. Nothing a client sends is taken for a path, and nothing it sends is waited
-//! for or kept beyond the [`Limits`].
+//! A [`Server`] reads bundles, listens, and answers until it is told to stop. Nothing a client
+//! sends is taken for a path, and nothing it sends is waited for or kept beyond the [`Limits`].
 //!
 //! | question | where |
 //! |---|---|
@@ -55,7 +55,8 @@ use vitempo_search_space::Space;
 pub struct Limits {
     /// Largest body of one request; eight of that size may be in memory at the same time.
     pub body_bytes: usize,
-    /// Patience with each of: a request's head, its body, its forecasts, a client that does not take its answer.
+    /// Patience with each of: a request's head, its body, its forecasts, a client that does not
+    /// take its answer.
     pub timeout: Duration,
     /// Requests that are computed at the same time.
     pub workers: usize,
@@ -147,7 +148,8 @@ impl Server {
     /// Reads the bundles and opens the port.
     ///
     /// # Errors
-    /// [`ServeError`] for an address beyond loopback without a token, a bundle that cannot be read, a port that is taken.
+    /// [`ServeError`] for an address beyond loopback without a token, a bundle that cannot be read,
+    /// a port that is taken.
     pub async fn bind(options: Options) -> Result<Self, ServeError> {
         let Options { listen, bundles, spaces, token, limits, log } = options;
         if token.is_none() && !listen.ip().is_loopback() {
@@ -157,7 +159,9 @@ impl Server {
             return Err(ServeError::NoSpace);
         }
         let shelf = Arc::new(shelve(bundles)?);
-        let listener = TcpListener::bind(listen).await.map_err(|source| ServeError::Listen { address: listen, source })?;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|source| ServeError::Listen { address: listen, source })?;
         let service = Service {
             spaces: spaces.into(),
             token,
@@ -167,7 +171,9 @@ impl Server {
             pool: pool::Pool::new(limits.workers, limits.queue, limits.timeout),
             metrics: metrics::Metrics::default(),
             draining: AtomicBool::new(false),
-            started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            started: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
             requests: AtomicU64::new(0),
             shelf,
         };
@@ -189,13 +195,14 @@ impl Server {
         Reloader(self.service.clone())
     }
 
-    /// Answers until `stop` is done, then takes no more connections, and ends when all requests are answered or the time for that is over. Whether
-    /// all were answered.
+    /// Answers until `stop` is done, then takes no more connections, and ends when all requests are
+    /// answered or the time for that is over. Whether all were answered.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let Self { listener, service } = self;
         let graceful = Arc::new(GracefulShutdown::new());
         let app = routes::router(service.clone());
-        let accepting = tokio::spawn(listener::accept(listener, app, service.clone(), graceful.clone()));
+        let accepting =
+            tokio::spawn(listener::accept(listener, app, service.clone(), graceful.clone()));
         stop.await;
         service.draining.store(true, Ordering::Relaxed);
         service.log.event(Level::Info, "stopping", json!({"connections": graceful.count()}));
@@ -206,7 +213,11 @@ impl Server {
             Some(graceful) => timeout(service.limits.grace, graceful.shutdown()).await.is_ok(),
             None => false,
         };
-        service.log.event(if done { Level::Info } else { Level::Warning }, "stopped", json!({"all_answered": done}));
+        service.log.event(
+            if done { Level::Info } else { Level::Warning },
+            "stopped",
+            json!({"all_answered": done}),
+        );
         done
     }
 }
@@ -237,10 +248,18 @@ impl Reloader {
         let changes = self.0.shelf.refresh(all);
         self.0.metrics.reloaded(changes.loaded.len(), changes.failed.len());
         if !changes.loaded.is_empty() || !changes.dropped.is_empty() {
-            self.0.log.event(Level::Info, "bundles_changed", json!({"loaded": changes.loaded, "dropped": changes.dropped}));
+            self.0.log.event(
+                Level::Info,
+                "bundles_changed",
+                json!({"loaded": changes.loaded, "dropped": changes.dropped}),
+            );
         }
         for (path, reason) in &changes.failed {
-            self.0.log.event(Level::Error, "bundle_refused", json!({"path": path, "reason": reason}));
+            self.0.log.event(
+                Level::Error,
+                "bundle_refused",
+                json!({"path": path, "reason": reason}),
+            );
         }
         changes
     }

@@ -4,11 +4,13 @@ use super::Limits;
 use serde_json::{Value, json};
 use vitempo_search_space::Space;
 
-/// The document for a server that knows these spaces, keeps these limits and asks for a token or not.
+/// The document for a server that knows these spaces, keeps these limits and asks for a token or
+/// not.
 #[must_use]
 pub fn document(spaces: &[Space], limits: &Limits, token: bool) -> Value {
     // A test reads it.
-    let mut document: Value = serde_json::from_str(include_str!("openapi.json")).unwrap_or_default();
+    let mut document: Value =
+        serde_json::from_str(include_str!("openapi.json")).unwrap_or_default();
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
     let request = &mut document["components"]["schemas"]["Request"]["properties"];
     request["space"]["enum"] = spaces.iter().map(Space::name).collect();
@@ -16,12 +18,18 @@ pub fn document(spaces: &[Space], limits: &Limits, token: bool) -> Value {
         request[list]["maxItems"] = limits.forecasts.into();
     }
     let body = &mut document["paths"]["/predict"]["post"]["requestBody"];
-    body["description"] = format!("At most {} bytes, for at most {} forecasts (models times bundles).", limits.body_bytes, limits.forecasts).into();
+    body["description"] = format!(
+        "At most {} bytes, for at most {} forecasts (models times bundles).",
+        limits.body_bytes, limits.forecasts
+    )
+    .into();
     if let Some(space) = spaces.first() {
-        body["content"]["application/json"]["example"] = json!({"encodings": [space.sample(0).encode()], "breakdown": false});
+        body["content"]["application/json"]["example"] =
+            json!({"encodings": [space.sample(0).encode()], "breakdown": false});
     }
     if token {
-        document["components"]["securitySchemes"] = json!({"bearer": {"type": "http", "scheme": "bearer"}});
+        document["components"]["securitySchemes"] =
+            json!({"bearer": {"type": "http", "scheme": "bearer"}});
         document["security"] = json!([{"bearer": []}]);
     }
     document
@@ -32,18 +40,30 @@ mod tests {
     use super::*;
 
     fn of(token: bool) -> Value {
-        document(&[Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"))], &Limits::default(), token)
+        document(
+            &[Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"))],
+            &Limits::default(),
+            token,
+        )
     }
 
     #[test]
     fn it_says_what_this_server_knows() {
         let document = of(true);
-        assert_eq!(document["components"]["schemas"]["Request"]["properties"]["space"]["enum"], json!(["hybrid-vit"]));
+        assert_eq!(
+            document["components"]["schemas"]["Request"]["properties"]["space"]["enum"],
+            json!(["hybrid-vit"])
+        );
         assert_eq!(document["security"], json!([{"bearer": []}]));
         assert!(of(false).get("security").is_none());
-        let example = &document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]["example"];
+        let example = &document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+            ["example"];
         let bytes = example.to_string().into_bytes();
-        let asked = super::super::request::Asked::read(super::super::request::Media::Json, bytes, super::super::request::Settings::default());
+        let asked = super::super::request::Asked::read(
+            super::super::request::Media::Json,
+            bytes,
+            super::super::request::Settings::default(),
+        );
         assert!(asked.is_ok_and(|asked| asked.subjects.len() == 1), "{example}");
     }
 
@@ -64,7 +84,12 @@ mod tests {
         references(&document, &mut found);
         assert!(found.len() > 15);
         for reference in found {
-            assert!(reference.strip_prefix('#').is_some_and(|pointer| document.pointer(pointer).is_some()), "{reference}");
+            assert!(
+                reference
+                    .strip_prefix('#')
+                    .is_some_and(|pointer| document.pointer(pointer).is_some()),
+                "{reference}"
+            );
         }
     }
 }

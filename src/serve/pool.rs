@@ -1,4 +1,5 @@
-//! [`Pool`]: where forecasts are computed, apart from the threads that talk to clients. So many at a time, so many waiting, so long.
+//! [`Pool`]: where forecasts are computed, apart from the threads that talk to clients. So many at
+//! a time, so many waiting, so long.
 
 use super::problem::Problem;
 use axum::http::StatusCode;
@@ -21,7 +22,11 @@ impl Abandoned {
     /// # Errors
     /// A problem that nobody will read.
     pub fn check(&self) -> Result<(), Problem> {
-        if self.0.load(Ordering::Relaxed) { Err(Problem::busy("nobody waits for this any more")) } else { Ok(()) }
+        if self.0.load(Ordering::Relaxed) {
+            Err(Problem::busy("nobody waits for this any more"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -43,10 +48,15 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `workers` jobs at a time, `queue` more waiting; each has `patience` from when it is asked for.
+    /// `workers` jobs at a time, `queue` more waiting; each has `patience` from when it is asked
+    /// for.
     pub fn new(workers: usize, queue: usize, patience: Duration) -> Self {
         let places = Semaphore::new(workers.saturating_add(queue).min(Semaphore::MAX_PERMITS));
-        Self { places: Arc::new(places), workers: Arc::new(Semaphore::new(workers.min(Semaphore::MAX_PERMITS))), patience }
+        Self {
+            places: Arc::new(places),
+            workers: Arc::new(Semaphore::new(workers.min(Semaphore::MAX_PERMITS))),
+            patience,
+        }
     }
 
     /// Free places, in the queue and on the workers.
@@ -58,20 +68,33 @@ impl Pool {
     ///
     /// # Errors
     /// What the job returns; 503 when the queue is full or time is up; 500 when the job panicked.
-    pub async fn run<T: Send + 'static>(&self, job: impl FnOnce(&Abandoned) -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Abandoned) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let full = |_| Problem::busy("all workers are busy and the queue is full");
         let place = self.places.clone().try_acquire_owned().map_err(full)?;
         let abandoned = Abandoned::default();
         let _waiting = Waiting(abandoned.clone());
         let work = async {
-            let worker = self.workers.clone().acquire_owned().await.map_err(|_| Problem::busy("the server is shutting down"))?;
+            let worker = self
+                .workers
+                .clone()
+                .acquire_owned()
+                .await
+                .map_err(|_| Problem::busy("the server is shutting down"))?;
             let held = (place, worker);
             let outcome = spawn_blocking(move || {
                 let outcome = job(&abandoned);
                 drop(held);
                 outcome
             });
-            outcome.await.unwrap_or_else(|_| Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the forecast failed by a fault of this server")))
+            outcome.await.unwrap_or_else(|_| {
+                Err(Problem::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the forecast failed by a fault of this server",
+                ))
+            })
         };
         let late = |_| {
             let detail = format!("there was no answer within {} s", self.patience.as_secs_f64());
@@ -87,7 +110,11 @@ mod tests {
     use std::sync::mpsc;
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap_or_else(|e| panic!("{e}"))
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]
@@ -109,7 +136,11 @@ mod tests {
             assert!(pool.run(|_| Ok(2)).await.is_err_and(|p| p.detail().contains("queue is full")));
             let _ = go.send(());
             assert_eq!(first.await.ok().and_then(Result::ok), Some(1));
-            assert!(pool.run(|_| -> Result<(), Problem> { panic!("a fault") }).await.is_err_and(|p| p.detail().contains("fault")));
+            assert!(
+                pool.run(|_| -> Result<(), Problem> { panic!("a fault") })
+                    .await
+                    .is_err_and(|p| p.detail().contains("fault"))
+            );
             assert_eq!((pool.run(|_| Ok(3)).await.ok(), pool.free()), (Some(3), 1));
         });
     }

@@ -1,4 +1,5 @@
-//! [`Problem`]: why a request, or one model of it, has no answer. A problem document (RFC 9457) that names the field and the node it speaks of.
+//! [`Problem`]: why a request, or one model of it, has no answer. A problem document (RFC 9457)
+//! that names the field and the node it speaks of.
 
 use axum::{
     body::Body,
@@ -32,7 +33,15 @@ impl Problem {
     /// `detail` is a sentence about this very request.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Refused");
-        Self { status: status.as_u16(), title, detail: detail.into(), field: None, node: None, hint: None, headers: Vec::new() }
+        Self {
+            status: status.as_u16(),
+            title,
+            detail: detail.into(),
+            field: None,
+            node: None,
+            hint: None,
+            headers: Vec::new(),
+        }
     }
 
     /// What was sent can be read, but cannot be answered.
@@ -42,7 +51,8 @@ impl Problem {
 
     /// Too much is going on; it is worth trying again in a second.
     pub fn busy(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, HeaderValue::from_static("1"))
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            .with(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
     /// The member of the request this is about, e.g. `encodings[3]`.
@@ -84,9 +94,15 @@ impl From<OnnxError> for Problem {
         let problem = match &error {
             OnnxError::Dynamic { input, index, symbol, .. } => {
                 let detail = format!("dimension {index} of input `{input}` is dynamic");
-                return Self::unprocessable(detail).hint(format!("give it a size: `dim={symbol}=1` in the query, or \"dimensions\": {{\"{symbol}\": 1}}"));
+                return Self::unprocessable(detail).hint(format!(
+                    "give it a size: `dim={symbol}=1` \
+                    in the query, or \"dimensions\": {{\"{symbol}\": 1}}"
+                ));
             }
-            OnnxError::Io { .. } | OnnxError::Write { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "an uploaded model was looked for on the disk"),
+            OnnxError::Io { .. } | OnnxError::Write { .. } => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "an uploaded model was looked for on the disk",
+            ),
             _ => Self::unprocessable(error.to_string()),
         };
         Self { node: node(&error).map(Box::from), ..problem }
@@ -96,14 +112,24 @@ impl From<OnnxError> for Problem {
 fn node(error: &OnnxError) -> Option<&str> {
     match error {
         OnnxError::Node { node, .. } | OnnxError::AbsentValues { node, .. } => Some(node),
-        OnnxError::Graph { source: GraphError::Cycle { node } | GraphError::Dangling { node, .. } | GraphError::Node { node, .. }, .. } => Some(node),
+        OnnxError::Graph {
+            source:
+                GraphError::Cycle { node }
+                | GraphError::Dangling { node, .. }
+                | GraphError::Node { node, .. },
+            ..
+        } => Some(node),
         _ => None,
     }
 }
 
 impl From<PredictionError> for Problem {
     fn from(error: PredictionError) -> Self {
-        let node = if let PredictionError::NoPredictor { node, .. } = &error { Some(node.as_str().into()) } else { None };
+        let node = if let PredictionError::NoPredictor { node, .. } = &error {
+            Some(node.as_str().into())
+        } else {
+            None
+        };
         Self { node, ..Self::unprocessable(error.to_string()) }
     }
 }
@@ -118,7 +144,8 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let text = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = Response::new(Body::from(text));
-        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.headers_mut().insert(header::CONTENT_TYPE, MEDIA_TYPE);
         response.headers_mut().extend(self.headers);
         response
@@ -131,11 +158,21 @@ mod tests {
 
     #[test]
     fn a_document_names_what_it_speaks_of() {
-        let problem =
-            Problem::from(OnnxError::AbsentValues { path: "m".into(), node: "/reshape".to_owned(), initializer: "shape".to_owned() }).field("models[2]");
+        let problem = Problem::from(OnnxError::AbsentValues {
+            path: "m".into(),
+            node: "/reshape".to_owned(),
+            initializer: "shape".to_owned(),
+        })
+        .field("models[2]");
         let document = serde_json::to_value(&problem).unwrap_or_default();
-        assert_eq!((&document["status"], &document["title"]), (&422.into(), &"Unprocessable Entity".into()));
-        assert_eq!((&document["node"], &document["field"]), (&"/reshape".into(), &"models[2]".into()));
+        assert_eq!(
+            (&document["status"], &document["title"]),
+            (&422.into(), &"Unprocessable Entity".into())
+        );
+        assert_eq!(
+            (&document["node"], &document["field"]),
+            (&"/reshape".into(), &"models[2]".into())
+        );
         assert!(document.get("hint").is_none() && document.get("headers").is_none());
     }
 
@@ -143,6 +180,8 @@ mod tests {
     fn a_busy_server_says_when_to_come_back() {
         let response = Problem::busy("full").closing().into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert!(response.headers()["retry-after"] == "1" && response.headers()["connection"] == "close");
+        assert!(
+            response.headers()["retry-after"] == "1" && response.headers()["connection"] == "close"
+        );
     }
 }

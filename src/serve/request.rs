@@ -1,6 +1,8 @@
-//! What `POST /predict` is asked: [`Asked`], from a JSON document or an ONNX file, with the query string's settings for what the document does not say.
+//! What `POST /predict` is asked: [`Asked`], from a JSON document or an ONNX file, with the query
+//! string's settings for what the document does not say.
 //!
-//! Nothing here is a path: bundles and spaces are names of what the server was started with, models are bytes.
+//! Nothing here is a path: bundles and spaces are names of what the server was started with, models
+//! are bytes.
 
 use super::{expansion, problem::Problem};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -35,16 +37,26 @@ impl Media {
     /// # Errors
     /// 415 for anything else, and for a compressed body.
     pub fn of(headers: &HeaderMap) -> Result<Self, Problem> {
-        let unsupported = |detail: String| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).hint("send application/json or application/x-onnx");
-        if headers.get(header::CONTENT_ENCODING).is_some_and(|e| !e.as_bytes().eq_ignore_ascii_case(b"identity")) {
-            return Err(unsupported("compressed bodies are not read".to_owned()).field("Content-Encoding"));
+        let unsupported = |detail: String| {
+            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+                .hint("send application/json or application/x-onnx")
+        };
+        if headers
+            .get(header::CONTENT_ENCODING)
+            .is_some_and(|e| !e.as_bytes().eq_ignore_ascii_case(b"identity"))
+        {
+            return Err(
+                unsupported("compressed bodies are not read".to_owned()).field("Content-Encoding")
+            );
         }
-        let given = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let given =
+            headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match essence.as_str() {
             "application/json" => Ok(Self::Json),
             "application/x-onnx" | "application/octet-stream" => Ok(Self::Onnx),
-            "" => Err(unsupported("the request does not say what its body is".to_owned()).field("Content-Type")),
+            "" => Err(unsupported("the request does not say what its body is".to_owned())
+                .field("Content-Type")),
             other => Err(unsupported(format!("`{other}` is not read here")).field("Content-Type")),
         }
     }
@@ -70,17 +82,36 @@ impl Settings {
         let mut settings = Self::default();
         let mut breakdown = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let wrong = |detail: String| Problem::new(StatusCode::BAD_REQUEST, detail).field(name.to_string());
+            let wrong = |detail: String| {
+                Problem::new(StatusCode::BAD_REQUEST, detail).field(name.to_string())
+            };
             match &*name {
                 "bundle" => settings.bundles.push(value.into_owned()),
-                "breakdown" if breakdown.is_some() => return Err(wrong("this is said twice".to_owned())),
-                "breakdown" => breakdown = Some(value.parse().map_err(|_| wrong(format!("`{value}` is neither true nor false")))?),
+                "breakdown" if breakdown.is_some() => {
+                    return Err(wrong("this is said twice".to_owned()));
+                }
+                "breakdown" => {
+                    breakdown = Some(
+                        value
+                            .parse()
+                            .map_err(|_| wrong(format!("`{value}` is neither true nor false")))?,
+                    )
+                }
                 "dim" => {
-                    let (symbol, size) = value.split_once('=').ok_or_else(|| wrong(format!("`{value}` is not of the form NAME=SIZE")))?;
-                    let size = size.parse::<f64>().ok().and_then(dimension).ok_or_else(|| wrong(format!("`{size}` is no size of a dimension")))?;
+                    let (symbol, size) = value
+                        .split_once('=')
+                        .ok_or_else(|| wrong(format!("`{value}` is not of the form NAME=SIZE")))?;
+                    let size = size
+                        .parse::<f64>()
+                        .ok()
+                        .and_then(dimension)
+                        .ok_or_else(|| wrong(format!("`{size}` is no size of a dimension")))?;
                     settings.dimensions.insert(symbol.to_owned(), size);
                 }
-                other => return Err(wrong(format!("there is no parameter `{other}`")).hint("the parameters are bundle, dim and breakdown")),
+                other => {
+                    return Err(wrong(format!("there is no parameter `{other}`"))
+                        .hint("the parameters are bundle, dim and breakdown"));
+                }
             }
         }
         settings.breakdown = breakdown.unwrap_or_default();
@@ -112,17 +143,26 @@ impl Subject {
         }
     }
 
-    /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where they are. The graph of an architecture is made where
-    /// `each_operator` shall be told.
+    /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where
+    /// they are. The graph of an architecture is made where `each_operator` shall be told.
     ///
     /// # Errors
     /// What cannot be read, naming the node where there is one.
-    pub fn question(&self, space: &Space, options: &ReadOptions, each_operator: bool) -> Result<Question, Problem> {
+    pub fn question(
+        &self,
+        space: &Space,
+        options: &ReadOptions,
+        each_operator: bool,
+    ) -> Result<Question, Problem> {
         match self {
-            Self::Encoding(text) if each_operator => Ok(Question::Graph(space.decode(text)?.to_graph()?)),
+            Self::Encoding(text) if each_operator => {
+                Ok(Question::Graph(space.decode(text)?.to_graph()?))
+            }
             Self::Encoding(text) => Ok(Question::Architecture(space.decode(text)?)),
             Self::Base64(name, text) => {
-                let bytes = BASE64_STANDARD.decode(text).map_err(|e| Problem::unprocessable(format!("`onnx` is not base64: {e}")))?;
+                let bytes = BASE64_STANDARD
+                    .decode(text)
+                    .map_err(|e| Problem::unprocessable(format!("`onnx` is not base64: {e}")))?;
                 read(name, &bytes, options)
             }
             Self::Onnx(bytes) => read(UPLOAD, bytes, options),
@@ -154,7 +194,9 @@ impl Question {
     pub fn graph(&self, looked_up: bool) -> Option<Result<Cow<'_, Graph>, Problem>> {
         match self {
             Self::Architecture(_) if looked_up => None,
-            Self::Architecture(architecture) => Some(architecture.to_graph().map(Cow::Owned).map_err(Problem::from)),
+            Self::Architecture(architecture) => {
+                Some(architecture.to_graph().map(Cow::Owned).map_err(Problem::from))
+            }
             Self::Graph(graph) => Some(Ok(Cow::Borrowed(graph))),
         }
     }
@@ -212,14 +254,20 @@ impl TryFrom<BTreeMap<String, String>> for ModelDocument {
     type Error = String;
 
     fn try_from(mut members: BTreeMap<String, String>) -> Result<Self, String> {
-        let mut take = |name: &str| members.remove(name).ok_or_else(|| format!("`{name}` is missing"));
+        let mut take =
+            |name: &str| members.remove(name).ok_or_else(|| format!("`{name}` is missing"));
         let model = Self(take("name")?, take("onnx")?);
-        members.into_keys().next().map_or(Ok(model), |other| Err(format!("there is no member `{other}`")))
+        members
+            .into_keys()
+            .next()
+            .map_or(Ok(model), |other| Err(format!("there is no member `{other}`")))
     }
 }
 
 /// `null` stands for nothing here: a member is there with a value or it is not.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
@@ -234,7 +282,11 @@ impl Document {
         let document = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let field = error.path().to_string();
             let inner = error.into_inner();
-            if inner.is_data() { Problem::unprocessable(inner.to_string()).field(field) } else { no_json(&inner) }
+            if inner.is_data() {
+                Problem::unprocessable(inner.to_string()).field(field)
+            } else {
+                no_json(&inner)
+            }
         })?;
         json.end().map_err(|error| no_json(&error))?;
         Ok(document)
@@ -243,24 +295,34 @@ impl Document {
     fn asked(self, mut settings: Settings) -> Result<Asked, Problem> {
         if let Some(bundles) = self.bundles {
             if bundles.is_empty() {
-                return Err(Problem::unprocessable("no bundle is named").field("bundles").hint("leave the member out to ask all bundles"));
+                return Err(Problem::unprocessable("no bundle is named")
+                    .field("bundles")
+                    .hint("leave the member out to ask all bundles"));
             }
             settings.bundles = bundles;
         }
         for (symbol, size) in self.dimensions {
-            let wrong = || Problem::unprocessable(format!("{size} is no size of a dimension")).field(format!("dimensions.{symbol}"));
+            let wrong = || {
+                Problem::unprocessable(format!("{size} is no size of a dimension"))
+                    .field(format!("dimensions.{symbol}"))
+            };
             let size = dimension(size).ok_or_else(wrong)?;
             settings.dimensions.insert(symbol, size);
         }
         settings.breakdown = self.breakdown.unwrap_or(settings.breakdown);
-        if let Some(index) = self.encodings.iter().position(|text| text.chars().count() > LONGEST_ENCODING) {
-            return Err(Problem::unprocessable("this is too long for an encoding").field(format!("encodings[{index}]")));
+        if let Some(index) =
+            self.encodings.iter().position(|text| text.chars().count() > LONGEST_ENCODING)
+        {
+            return Err(Problem::unprocessable("this is too long for an encoding")
+                .field(format!("encodings[{index}]")));
         }
         let encodings = self.encodings.into_iter().map(Subject::Encoding);
         let models = self.models.into_iter().map(|model| Subject::Base64(model.0, model.1));
         let subjects: Vec<Subject> = encodings.chain(models).collect();
         if subjects.is_empty() {
-            return Err(Problem::unprocessable("there is nothing to forecast").field("encodings").hint("list encodings, models or both"));
+            return Err(Problem::unprocessable("there is nothing to forecast")
+                .field("encodings")
+                .hint("list encodings, models or both"));
         }
         Ok(Asked { settings, space: self.space, subjects })
     }
@@ -275,15 +337,25 @@ mod tests {
     use super::*;
 
     fn json(text: &str) -> Result<Asked, serde_json::Value> {
-        Asked::read(Media::Json, text.as_bytes().to_vec(), Settings::default()).map_err(|p| serde_json::to_value(p).unwrap_or_default())
+        Asked::read(Media::Json, text.as_bytes().to_vec(), Settings::default())
+            .map_err(|p| serde_json::to_value(p).unwrap_or_default())
     }
 
     #[test]
     fn a_document_says_what_to_forecast_and_how() {
         let text = r#"{"bundles": ["a"], "encodings": ["hv1"], "models": [{"name": "m", "onnx": "AAAA"}], "dimensions": {"batch": 2}, "breakdown": true}"#;
         let asked = json(text).unwrap_or_default();
-        assert_eq!(asked.subjects, [Subject::Encoding("hv1".to_owned()), Subject::Base64("m".to_owned(), "AAAA".to_owned())]);
-        assert_eq!((asked.settings.bundles, asked.settings.breakdown), (vec!["a".to_owned()], true));
+        assert_eq!(
+            asked.subjects,
+            [
+                Subject::Encoding("hv1".to_owned()),
+                Subject::Base64("m".to_owned(), "AAAA".to_owned())
+            ]
+        );
+        assert_eq!(
+            (asked.settings.bundles, asked.settings.breakdown),
+            (vec!["a".to_owned()], true)
+        );
         assert_eq!(asked.settings.dimensions["batch"], 2);
     }
 
@@ -317,8 +389,12 @@ mod tests {
 
     #[test]
     fn settings_come_from_the_query_too() {
-        let settings = Settings::read("bundle=a&bundle=b%20c&dim=batch%3D4&breakdown=true").unwrap_or_default();
-        assert_eq!((settings.bundles, settings.dimensions["batch"], settings.breakdown), (vec!["a".to_owned(), "b c".to_owned()], 4, true));
+        let settings = Settings::read("bundle=a&bundle=b%20c&dim=batch%3D4&breakdown=true")
+            .unwrap_or_default();
+        assert_eq!(
+            (settings.bundles, settings.dimensions["batch"], settings.breakdown),
+            (vec!["a".to_owned(), "b c".to_owned()], 4, true)
+        );
         for (query, says) in [
             ("breakdown=maybe", "maybe"),
             ("breakdown=true&breakdown=true", "twice"),
@@ -333,9 +409,17 @@ mod tests {
 
     #[test]
     fn media_types_that_are_read() {
-        let of = |text: &'static str| Media::of(&HeaderMap::from_iter([(header::CONTENT_TYPE, axum::http::HeaderValue::from_static(text))]));
+        let of = |text: &'static str| {
+            Media::of(&HeaderMap::from_iter([(
+                header::CONTENT_TYPE,
+                axum::http::HeaderValue::from_static(text),
+            )]))
+        };
         assert_eq!(of("Application/JSON; charset=utf-8").ok(), Some(Media::Json));
         assert_eq!(of("application/x-onnx").ok(), Some(Media::Onnx));
-        assert!(of("text/plain").is_err_and(|p| p.detail().contains("text/plain")) && Media::of(&HeaderMap::new()).is_err());
+        assert!(
+            of("text/plain").is_err_and(|p| p.detail().contains("text/plain"))
+                && Media::of(&HeaderMap::new()).is_err()
+        );
     }
 }

@@ -24,7 +24,8 @@ use std::{
 use tokio::time::Instant;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const PROMETHEUS: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 /// Tells requests apart in logs.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -37,8 +38,13 @@ pub fn router(service: Arc<Service>) -> Router {
         .route_layer(from_fn_with_state(service.clone(), authorize))
         .route("/healthz", get(health))
         .route("/openapi.json", get(document))
-        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "there is nothing here").hint("GET /openapi.json lists what there is") })
-        .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not for here") })
+        .fallback(|| async {
+            Problem::new(StatusCode::NOT_FOUND, "there is nothing here")
+                .hint("GET /openapi.json lists what there is")
+        })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not for here")
+        })
         .layer(from_fn(harden))
         .layer(from_fn_with_state(service.clone(), observe))
         .with_state(service)
@@ -46,7 +52,9 @@ pub fn router(service: Arc<Service>) -> Router {
 
 /// Names of routes and methods for counters, so that clients cannot make up new ones.
 fn label(method: &Method, path: &str) -> (&'static str, &'static str) {
-    let known = |names: &[&'static str], name: &str| names.iter().copied().find(|known| *known == name).unwrap_or("other");
+    let known = |names: &[&'static str], name: &str| {
+        names.iter().copied().find(|known| *known == name).unwrap_or("other")
+    };
     let route = known(&["/predict", "/bundles", "/metrics", "/healthz", "/openapi.json"], path);
     (route, known(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], method.as_str()))
 }
@@ -89,7 +97,8 @@ async fn observe(State(service): State<Arc<Service>>, request: Request, next: Ne
     let _held = service.metrics.in_flight.hold();
     let id = format!("{:x}-{}", service.started, service.requests.fetch_add(1, Ordering::Relaxed));
     let label = label(request.method(), request.uri().path());
-    let mut flight = Flight { service: &service, label, id: id.clone(), begun: Instant::now(), landed: false };
+    let mut flight =
+        Flight { service: &service, label, id: id.clone(), begun: Instant::now(), landed: false };
     let mut response = next.run(request).await;
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
@@ -101,29 +110,47 @@ async fn observe(State(service): State<Arc<Service>>, request: Request, next: Ne
 /// Answers are data: no browser should guess, frame or keep them.
 async fn harden(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+        .headers_mut()
+        .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
 async fn authorize(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
-    if service.token.as_ref().is_none_or(|token| token.allows(request.headers().get(header::AUTHORIZATION))) {
+    if service
+        .token
+        .as_ref()
+        .is_none_or(|token| token.allows(request.headers().get(header::AUTHORIZATION)))
+    {
         return next.run(request).await;
     }
-    let problem = Problem::new(StatusCode::UNAUTHORIZED, "this needs the server's token").hint("send the header `Authorization: Bearer TOKEN`");
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, "this needs the server's token")
+        .hint("send the header `Authorization: Bearer TOKEN`");
     let (head, body) = request.into_parts();
-    body::refuse(&head.headers, body, problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))).await.into_response()
+    body::refuse(
+        &head.headers,
+        body,
+        problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+    )
+    .await
+    .into_response()
 }
 
-async fn predict(State(service): State<Arc<Service>>, request: Request) -> Result<Response, Problem> {
+async fn predict(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
-    let understood = Media::of(&head.headers).and_then(|media| Ok((media, Settings::read(head.uri.query().unwrap_or_default())?)));
+    let understood = Media::of(&head.headers)
+        .and_then(|media| Ok((media, Settings::read(head.uri.query().unwrap_or_default())?)));
     let (media, settings) = match understood {
         Ok(understood) => understood,
         Err(problem) => return Err(body::refuse(&head.headers, body, problem).await),
     };
     let limits = &service.limits;
-    let upload = body::read(&head.headers, body, limits.body_bytes, limits.timeout, &service.room).await?;
+    let upload =
+        body::read(&head.headers, body, limits.body_bytes, limits.timeout, &service.room).await?;
     let (shelf, spaces, most) = (service.shelf.current(), service.spaces.clone(), limits.forecasts);
     let job = move |abandoned: &super::pool::Abandoned| {
         let Upload { bytes, held } = upload;
@@ -163,7 +190,10 @@ async fn health(State(service): State<Arc<Service>>) -> Result<Response, Problem
 }
 
 async fn document(State(service): State<Arc<Service>>) -> Response {
-    typed(JSON, openapi::document(&service.spaces, &service.limits, service.token.is_some()).to_string())
+    typed(
+        JSON,
+        openapi::document(&service.spaces, &service.limits, service.token.is_some()).to_string(),
+    )
 }
 
 fn typed(media: HeaderValue, body: impl Into<Body>) -> Response {

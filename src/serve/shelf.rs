@@ -1,7 +1,9 @@
 //! [`Shelf`]: the bundles that answer, read anew when their files change.
 //!
-//! A file counts as changed when its length or its time of modification does. What is asked while files are read is answered by the bundles from
-//! before; then all change at once. A file that cannot be used leaves the bundle of that name as it was, a folder that cannot be read all of them.
+//! A file counts as changed when its length or its time of modification does. What is asked while
+//! files are read is answered by the bundles from before; then all change at once. A file that
+//! cannot be used leaves the bundle of that name as it was, a folder that cannot be read all of
+//! them.
 
 use super::desk::Desk;
 use std::{
@@ -77,15 +79,22 @@ impl Shelf {
     /// Bundles in `places`: files, or folders whose `.vtb` files all count. Nothing is read yet.
     #[must_use]
     pub fn new(places: Vec<PathBuf>) -> Self {
-        let place = |path: PathBuf| if path.is_dir() { Place::Folder(path) } else { Place::File(path) };
-        Self { places: places.into_iter().map(place).collect(), current: RwLock::default(), seen: Mutex::default() }
+        let place =
+            |path: PathBuf| if path.is_dir() { Place::Folder(path) } else { Place::File(path) };
+        Self {
+            places: places.into_iter().map(place).collect(),
+            current: RwLock::default(),
+            seen: Mutex::default(),
+        }
     }
 
     /// A name that two of the files share: only the first would answer.
     #[must_use]
     pub fn ambiguous(&self) -> Option<String> {
         let mut names = BTreeSet::new();
-        let mut files = self.places.iter().filter_map(|place| if let Place::File(path) = place { Some(name_of(path)) } else { None });
+        let mut files = self.places.iter().filter_map(|place| {
+            if let Place::File(path) = place { Some(name_of(path)) } else { None }
+        });
         files.find(|name| !names.insert(name.clone()))
     }
 
@@ -133,7 +142,8 @@ impl Shelf {
                 None => seen.remove(path),
             };
         }
-        changes.dropped = before.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
+        changes.dropped =
+            before.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
         let known: BTreeSet<&PathBuf> = files.values().collect();
         seen.retain(|path, _| known.contains(path));
         if !changes.loaded.is_empty() || !changes.dropped.is_empty() {
@@ -148,7 +158,9 @@ impl Shelf {
         for place in &self.places {
             let found = match place {
                 Place::File(path) => vec![path.clone()],
-                Place::Folder(folder) => bundles_in(folder).map_err(|e| (folder.clone(), format!("cannot read folder {}: {e}", folder.display())))?,
+                Place::Folder(folder) => bundles_in(folder).map_err(|e| {
+                    (folder.clone(), format!("cannot read folder {}: {e}", folder.display()))
+                })?,
             };
             for path in found {
                 files.entry(name_of(&path)).or_insert(path);
@@ -165,7 +177,8 @@ pub fn name_of(path: &Path) -> String {
 }
 
 fn bundles_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let hidden = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let hidden =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -182,7 +195,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 fn read(name: &str, path: &Path) -> Result<Shelved, String> {
-    let io = |source| PredictorError::Io { action: "read", path: path.to_owned(), source }.to_string();
+    let io =
+        |source| PredictorError::Io { action: "read", path: path.to_owned(), source }.to_string();
     if fs::metadata(path).map_err(io)?.len() > LARGEST {
         return Err(format!("{}: no bundle has more than {LARGEST} bytes", path.display()));
     }
@@ -200,18 +214,32 @@ mod tests {
     #[test]
     fn files_are_spoken_of_once_until_they_change() {
         let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
-        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"))
+        };
         write("broken.vtb", "no bundle");
         write(".hidden.vtb", "not finished");
         write("notes.txt", "nothing");
         let shelf = Shelf::new(vec![folder.path().to_owned(), folder.path().join("absent.vtb")]);
         let first = shelf.refresh(false);
-        assert!(first.failed.iter().any(|(path, reason)| path.ends_with("broken.vtb") && reason.contains("too short")), "{first:?}");
+        assert!(
+            first
+                .failed
+                .iter()
+                .any(|(path, reason)| path.ends_with("broken.vtb") && reason.contains("too short")),
+            "{first:?}"
+        );
         assert_eq!((first.failed.len(), first.loaded.len(), shelf.current().len()), (2, 0, 0));
         write("broken.vtb", "no bundle either");
         assert!(shelf.refresh(false).failed.iter().any(|(path, _)| path.ends_with("broken.vtb")));
         drop(folder);
-        assert!(shelf.refresh(false).failed.iter().any(|(_, reason)| reason.contains("cannot read folder")));
+        assert!(
+            shelf
+                .refresh(false)
+                .failed
+                .iter()
+                .any(|(_, reason)| reason.contains("cannot read folder"))
+        );
     }
 
     #[test]

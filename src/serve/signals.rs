@@ -1,4 +1,5 @@
-//! Signals of the system: SIGTERM and SIGINT stop the server, a second one at once; SIGHUP reads the bundles anew.
+//! Signals of the system: SIGTERM and SIGINT stop the server, a second one at once; SIGHUP reads
+//! the bundles anew.
 
 use super::{Level, Log, Reloader};
 use serde_json::json;
@@ -17,11 +18,16 @@ use tokio::sync::oneshot;
 /// Where there is no polling, how long to sleep between looks at whether the server is still there.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Watches signals and, every `period` (never, where that is zero), the bundles' files. What is returned is done when the server is to stop.
+/// Watches signals and, every `period` (never, where that is zero), the bundles' files. What is
+/// returned is done when the server is to stop.
 ///
 /// # Errors
 /// When the system allows no handlers.
-pub fn watch(reloader: Reloader, period: Duration, log: Log) -> io::Result<impl Future<Output = ()>> {
+pub fn watch(
+    reloader: Reloader,
+    period: Duration,
+    log: Log,
+) -> io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let (hang_up, hung_up) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();
@@ -37,7 +43,11 @@ pub fn watch(reloader: Reloader, period: Duration, log: Log) -> io::Result<impl 
                     let _ = stop.send(());
                 }
                 (_, None) => {
-                    log.event(Level::Warning, "stopped", json!({"all_answered": false, "reason": "a second signal"}));
+                    log.event(
+                        Level::Warning,
+                        "stopped",
+                        json!({"all_answered": false, "reason": "a second signal"}),
+                    );
                     std::process::exit(128 + signal);
                 }
             }

@@ -1,4 +1,5 @@
-//! [`Token`]: the secret that clients show. Only its digest is kept; digests are compared in constant time.
+//! [`Token`]: the secret that clients show. Only its digest is kept; digests are compared in
+//! constant time.
 
 use axum::http::HeaderValue;
 use std::fmt;
@@ -36,7 +37,9 @@ impl Token {
 
     /// Whether an `Authorization` header shows this token.
     pub(super) fn allows(&self, authorization: Option<&HeaderValue>) -> bool {
-        let shown = authorization.and_then(|value| value.as_bytes().split_at_checked(7)).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+        let shown = authorization
+            .and_then(|value| value.as_bytes().split_at_checked(7))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
         // Digests compare in constant time.
         shown.is_some_and(|(_, token)| blake3::hash(token.trim_ascii()) == self.0)
     }
@@ -57,7 +60,15 @@ mod tests {
         let token = Token::new("0123456789abcdef\n").unwrap_or_else(|e| panic!("{e}"));
         let shown = |text: &'static str| token.allows(Some(&HeaderValue::from_static(text)));
         assert!(shown("Bearer 0123456789abcdef") && shown("bearer  0123456789abcdef"));
-        for wrong in ["Bearer 0123456789abcdeg", "Bearer 0123456789abcde", "Bearer ", "Bearer", "Basic 0123456789abcdef", "0123456789abcdef", ""] {
+        for wrong in [
+            "Bearer 0123456789abcdeg",
+            "Bearer 0123456789abcde",
+            "Bearer ",
+            "Bearer",
+            "Basic 0123456789abcdef",
+            "0123456789abcdef",
+            "",
+        ] {
             assert!(!shown(wrong), "{wrong}");
         }
         assert!(!token.allows(None));

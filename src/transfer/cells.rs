@@ -1,5 +1,6 @@
-//! NAS-Bench-201 and FBNet after HELP's protocol: samples from the pool (the first architectures), ranks of the 1 000 after it, both within the 10-90 % band
-//! of the target's latency. Ranks of all 1 000 are given too.
+//! NAS-Bench-201 and FBNet after HELP's protocol: samples from the pool (the first architectures),
+//! ranks of the 1 000 after it, both within the 10-90 % band of the target's latency. Ranks of all
+//! 1 000 are given too.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
@@ -29,21 +30,38 @@ pub struct CellTest<'a> {
 }
 
 impl CellTest<'_> {
-    /// Ranks within the band and of all, with the samples asked for; then within the band with the whole pool as samples, and by multiply-accumulates alone.
+    /// Ranks within the band and of all, with the samples asked for; then within the band with the
+    /// whole pool as samples, and by multiply-accumulates alone.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
-        let workloads: Vec<Vec<Workload>> = self.cells.readings.iter().map(|reading| self.workloads(reading)).collect();
-        let targets: Vec<&Column> = self.cells.devices.iter().filter(|d| named(protocol, d, self.target)).collect();
+        let workloads: Vec<Vec<Workload>> =
+            self.cells.readings.iter().map(|reading| self.workloads(reading)).collect();
+        let targets: Vec<&Column> =
+            self.cells.devices.iter().filter(|d| named(protocol, d, self.target)).collect();
         let populations: BTreeMap<String, Population> = {
-            let families: Vec<String> = targets.iter().map(|d| family(d)).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-            let learnt = parallel(families.len(), protocol.threads, |i| self.population(&families[i], &workloads, protocol));
+            let families: Vec<String> = targets
+                .iter()
+                .map(|d| family(d))
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect();
+            let learnt = parallel(families.len(), protocol.threads, |i| {
+                self.population(&families[i], &workloads, protocol)
+            });
             families.into_iter().zip(learnt).collect()
         };
         let empty = Population::empty();
         let jobs = targets.len() * protocol.seeds as usize;
         let scores = parallel(jobs, protocol.threads, |job| {
-            let (target, seed) = (targets[job / protocol.seeds as usize], (job % protocol.seeds as usize) as u64);
-            self.score(target, populations.get(&family(target)).unwrap_or(&empty), &workloads, protocol.samples, seed)
+            let (target, seed) =
+                (targets[job / protocol.seeds as usize], (job % protocol.seeds as usize) as u64);
+            self.score(
+                target,
+                populations.get(&family(target)).unwrap_or(&empty),
+                &workloads,
+                protocol.samples,
+                seed,
+            )
         });
         let names = ["", ", all", ", by multiply-accumulates"];
         let outcome = |(which, suffix): (usize, &&str)| Outcome {
@@ -52,7 +70,10 @@ impl CellTest<'_> {
             scores: targets
                 .iter()
                 .zip(scores.chunks(protocol.seeds as usize))
-                .map(|(t, of)| Scores { target: t.name.clone(), by_seed: of.iter().map(|s| s[which]).collect() })
+                .map(|(t, of)| Scores {
+                    target: t.name.clone(),
+                    by_seed: of.iter().map(|s| s[which]).collect(),
+                })
                 .collect(),
         };
         names.iter().enumerate().map(outcome).collect()
@@ -60,12 +81,27 @@ impl CellTest<'_> {
 
     fn workloads(&self, reading: &[Vec<(usize, f64)>]) -> Vec<Workload> {
         let upto = self.pool + QUERY;
-        reading.iter().take(upto).map(|counts| Workload::of_operators(counts.iter().map(|&(op, count)| (&self.cells.operators[op], count)))).collect()
+        reading
+            .iter()
+            .take(upto)
+            .map(|counts| {
+                Workload::of_operators(
+                    counts.iter().map(|&(op, count)| (&self.cells.operators[op], count)),
+                )
+            })
+            .collect()
     }
 
     /// Every other device explained by the architectures of the pool, in its own reading.
-    fn population(&self, family_out: &str, workloads: &[Vec<Workload>], protocol: &Protocol) -> Population {
-        let chosen = |d: &&Column| (self.source)(d) && family(d) != family_out && !protocol.unseen.contains(&d.name);
+    fn population(
+        &self,
+        family_out: &str,
+        workloads: &[Vec<Workload>],
+        protocol: &Protocol,
+    ) -> Population {
+        let chosen = |d: &&Column| {
+            (self.source)(d) && family(d) != family_out && !protocol.unseen.contains(&d.name)
+        };
         let sources: Vec<&Column> = self.cells.devices.iter().filter(chosen).collect();
         let mut all = Vec::new();
         let mut latencies = Vec::new();
@@ -77,16 +113,32 @@ impl CellTest<'_> {
                 Some((all.len() - 1, device.ns[i]?))
             });
             let latencies_ns = rows.collect();
-            latencies.push(Source { device: family(device), kind: Trait(device.class.clone()), latencies_ns });
+            latencies.push(Source {
+                device: family(device),
+                kind: Trait(device.class.clone()),
+                latencies_ns,
+            });
         }
         Population::learn(&all, &latencies).without_residuals()
     }
 
-    fn score(&self, target: &Column, population: &Population, workloads: &[Vec<Workload>], samples: usize, seed: u64) -> [f64; 3] {
-        let drawn: Vec<usize> = shuffled(self.band(target, 0..self.pool), seed).into_iter().take(samples).collect();
-        let measured: Vec<Measured> = drawn.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
+    fn score(
+        &self,
+        target: &Column,
+        population: &Population,
+        workloads: &[Vec<Workload>],
+        samples: usize,
+        seed: u64,
+    ) -> [f64; 3] {
+        let drawn: Vec<usize> =
+            shuffled(self.band(target, 0..self.pool), seed).into_iter().take(samples).collect();
+        let measured: Vec<Measured> = drawn
+            .iter()
+            .filter_map(|&model| Some(Measured { model, ns: target.ns[model]? }))
+            .collect();
         let kind = Trait(target.class.clone());
-        let adapted: Vec<Adapted> = workloads.iter().map(|w| adapt(population, w, &measured, Some(&kind))).collect();
+        let adapted: Vec<Adapted> =
+            workloads.iter().map(|w| adapt(population, w, &measured, Some(&kind))).collect();
         let best = adapted.iter().map(|a| a.log_evidence).fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = adapted.iter().map(|a| (a.log_evidence - best).exp()).collect();
         let forecast = |i: usize| -> f64 {
@@ -104,14 +156,21 @@ impl CellTest<'_> {
         let macs = |i: usize| -> f64 {
             let reading = self.cells.readings.get(target.reading).or(self.cells.readings.first());
             let counts = reading.and_then(|r| r.get(i)).map_or(&[][..], Vec::as_slice);
-            counts.iter().map(|&(op, count)| count * crate::graph::Work::of_operator(&self.cells.operators[op]).macs as f64).sum()
+            counts
+                .iter()
+                .map(|&(op, count)| {
+                    count * crate::graph::Work::of_operator(&self.cells.operators[op]).macs as f64
+                })
+                .sum()
         };
         [judge(&band, &of), judge(&all, &of), judge(&band, &macs)]
     }
 
     fn usable(&self, device: &Column, range: std::ops::Range<usize>) -> Vec<usize> {
         let upto = range.end.min(self.cells.architectures());
-        (range.start..upto).filter(|&i| self.cells.connected[i] && device.ns.get(i).copied().flatten().is_some()).collect()
+        (range.start..upto)
+            .filter(|&i| self.cells.connected[i] && device.ns.get(i).copied().flatten().is_some())
+            .collect()
     }
 
     /// Those whose latency lies between the 10th and the 90th percentile.
@@ -121,22 +180,32 @@ impl CellTest<'_> {
         sorted.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| {
             let place = share * (sorted.len().max(1) - 1) as f64;
-            let (low, high) = (sorted.get(place.floor() as usize), sorted.get(place.ceil() as usize));
+            let (low, high) =
+                (sorted.get(place.floor() as usize), sorted.get(place.ceil() as usize));
             low.zip(high).map_or(0.0, |(l, h)| l + (h - l) * place.fract())
         };
         let (low, high) = (at(0.1), at(0.9));
-        usable.into_iter().filter(|&i| device.ns[i].is_some_and(|ns| low <= ns && ns <= high)).collect()
+        usable
+            .into_iter()
+            .filter(|&i| device.ns[i].is_some_and(|ns| low <= ns && ns <= high))
+            .collect()
     }
 }
 
 fn named(protocol: &Protocol, device: &Column, otherwise: fn(&Column) -> bool) -> bool {
-    if protocol.unseen.is_empty() { otherwise(device) } else { protocol.unseen.contains(&device.name) }
+    if protocol.unseen.is_empty() {
+        otherwise(device)
+    } else {
+        protocol.unseen.contains(&device.name)
+    }
 }
 
 /// GPUs are named with their batch size behind: all batches are one device.
 fn family(device: &Column) -> String {
     match device.name.rsplit_once('_') {
-        Some((gpu, batch)) if device.class == "gpu" && batch.parse::<u32>().is_ok() => gpu.to_owned(),
+        Some((gpu, batch)) if device.class == "gpu" && batch.parse::<u32>().is_ok() => {
+            gpu.to_owned()
+        }
         _ => device.name.clone(),
     }
 }

@@ -1,6 +1,8 @@
-//! How well is a device forecast that nobody here holds? Published latencies, one device left out at a time, a handful of its latencies given back.
+//! How well is a device forecast that nobody here holds? Published latencies, one device left out
+//! at a time, a handful of its latencies given back.
 //!
-//! Each test draws the measured models anew for every seed; a source never shares the device of the target. See `docs/adapting.md` for the figures.
+//! Each test draws the measured models anew for every seed; a source never shares the device of the
+//! target. See `docs/adapting.md` for the figures.
 
 mod cells;
 mod npu;
@@ -21,7 +23,8 @@ pub struct Protocol {
     pub samples: usize,
     /// Draws of which models those are.
     pub seeds: u64,
-    /// Devices that are targets; all where empty. Sources are those that are not in the list, whatever their number.
+    /// Devices that are targets; all where empty. Sources are those that are not in the list,
+    /// whatever their number.
     pub unseen: Vec<String>,
     /// Threads.
     pub threads: usize,
@@ -71,7 +74,13 @@ impl Outcome {
     #[must_use]
     pub fn by_seed(&self) -> Vec<f64> {
         let seeds = self.scores.iter().map(|s| s.by_seed.len()).min().unwrap_or(0);
-        (0..seeds).map(|seed| self.over_targets(&self.scores.iter().map(|s| s.by_seed[seed]).collect::<Vec<f64>>())).collect()
+        (0..seeds)
+            .map(|seed| {
+                self.over_targets(
+                    &self.scores.iter().map(|s| s.by_seed[seed]).collect::<Vec<f64>>(),
+                )
+            })
+            .collect()
     }
 
     /// The score over all targets of each target's mean over seeds.
@@ -85,7 +94,8 @@ impl Outcome {
     pub fn spread(&self) -> f64 {
         let seeds = self.by_seed();
         let middle = mean(&seeds);
-        (seeds.iter().map(|s| (s - middle).powi(2)).sum::<f64>() / (seeds.len().max(2) - 1) as f64).sqrt()
+        (seeds.iter().map(|s| (s - middle).powi(2)).sum::<f64>() / (seeds.len().max(2) - 1) as f64)
+            .sqrt()
     }
 
     fn over_targets(&self, scores: &[f64]) -> f64 {
@@ -120,8 +130,14 @@ pub fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T 
         }
     };
     let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let workers: Vec<_> =
+            (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
     });
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, t)| t).collect()
@@ -140,7 +156,9 @@ mod tests {
 
     #[test]
     fn the_median_target_counts_for_errors_and_the_mean_for_ranks() {
-        let scores = [1.0, 2.0, 9.0].map(|s| Scores { target: String::new(), by_seed: vec![s, s + 1.0] }).to_vec();
+        let scores = [1.0, 2.0, 9.0]
+            .map(|s| Scores { target: String::new(), by_seed: vec![s, s + 1.0] })
+            .to_vec();
         let of = |measure| Outcome { test: String::new(), measure, scores: scores.clone() };
         assert_eq!((of(Measure::Mape).score(), of(Measure::Spearman).score()), (2.5, 4.5));
         assert_eq!(of(Measure::Mape).by_seed(), [2.0, 3.0]);

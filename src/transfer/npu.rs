@@ -1,5 +1,5 @@
-//! Neural processors of Snapdragon chips: a device of which ten models are measured, from the other devices; models that no device has, and models that the
-//! others have.
+//! Neural processors of Snapdragon chips: a device of which ten models are measured, from the other
+//! devices; models that no device has, and models that the others have.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewest models of a setting.
 const FEWEST: usize = 25;
-/// Parts into which the models that are not measured are divided: each in turn is hidden from every device.
+/// Parts into which the models that are not measured are divided: each in turn is hidden from every
+/// device.
 const PARTS: usize = 3;
 
 /// The test.
@@ -41,7 +42,12 @@ impl Setting {
     }
 
     fn source(&self, hidden: &BTreeSet<usize>) -> Source {
-        let latencies_ns = self.latencies_ns.iter().filter(|(m, _)| !hidden.contains(m)).map(|(m, ns)| (*m, *ns)).collect();
+        let latencies_ns = self
+            .latencies_ns
+            .iter()
+            .filter(|(m, _)| !hidden.contains(m))
+            .map(|(m, ns)| (*m, *ns))
+            .collect();
         Source { device: self.device.clone(), kind: self.kind(), latencies_ns }
     }
 }
@@ -61,22 +67,34 @@ impl NpuTest<'_> {
         let names: Vec<&String> = self.hub.graphs.keys().collect();
         let workloads: Vec<Workload> = self.hub.graphs.values().map(Workload::of).collect();
         let settings = self.settings(&names);
-        let listed = |s: &&Setting| protocol.unseen.is_empty() || protocol.unseen.contains(&s.device);
+        let listed =
+            |s: &&Setting| protocol.unseen.is_empty() || protocol.unseen.contains(&s.device);
         let targets: Vec<&Setting> = settings.iter().filter(listed).collect();
-        let devices: Vec<&str> = targets.iter().map(|t| t.device.as_str()).collect::<BTreeSet<_>>().into_iter().collect();
+        let devices: Vec<&str> = targets
+            .iter()
+            .map(|t| t.device.as_str())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
         let seeds = protocol.seeds as usize;
         let results = parallel(devices.len() * seeds, protocol.threads, |job| {
             let (device, seed) = (devices[job / seeds], (job % seeds) as u64);
             self.judge(device, &settings, &targets, &workloads, protocol, seed)
         });
         let mut outcomes = Vec::new();
-        for (case, test) in ["models seen nowhere", "models of other devices"].into_iter().enumerate() {
+        for (case, test) in
+            ["models seen nowhere", "models of other devices"].into_iter().enumerate()
+        {
             for measure in [Measure::Mape, Measure::Coverage] {
                 let of = |target: &&Setting| {
                     let at = devices.iter().position(|d| *d == target.device).unwrap_or(0);
                     let score = |seed: usize| {
-                        let sum = results[at * seeds + seed].get(&(case, target.name())).copied().unwrap_or_default();
-                        (if measure == Measure::Mape { sum.error } else { 100.0 * sum.inside }) / sum.models.max(1.0)
+                        let sum = results[at * seeds + seed]
+                            .get(&(case, target.name()))
+                            .copied()
+                            .unwrap_or_default();
+                        (if measure == Measure::Mape { sum.error } else { 100.0 * sum.inside })
+                            / sum.models.max(1.0)
                     };
                     Scores { target: target.name(), by_seed: (0..seeds).map(score).collect() }
                 };
@@ -87,9 +105,15 @@ impl NpuTest<'_> {
         outcomes
     }
 
-    /// The newest rows of NPUs in this precision with enough models; rows with a flag on their graph are left out.
+    /// The newest rows of NPUs in this precision with enough models; rows with a flag on their
+    /// graph are left out.
     fn settings(&self, names: &[&String]) -> Vec<Setting> {
-        let usable = |r: &&Row| r.precision == self.precision && r.processor == "NPU" && r.snapshot.starts_with("newest") && !r.flag.starts_with("graph");
+        let usable = |r: &&Row| {
+            r.precision == self.precision
+                && r.processor == "NPU"
+                && r.snapshot.starts_with("newest")
+                && !r.flag.starts_with("graph")
+        };
         let mut settings: BTreeMap<(&str, &str), BTreeMap<usize, f64>> = BTreeMap::new();
         for row in self.hub.rows.iter().filter(usable) {
             if let Some(model) = names.iter().position(|n| **n == row.model) {
@@ -97,7 +121,13 @@ impl NpuTest<'_> {
             }
         }
         let enough = settings.into_iter().filter(|(_, latencies)| latencies.len() >= FEWEST);
-        enough.map(|((device, runtime), latencies_ns)| Setting { device: device.to_owned(), runtime: runtime.to_owned(), latencies_ns }).collect()
+        enough
+            .map(|((device, runtime), latencies_ns)| Setting {
+                device: device.to_owned(),
+                runtime: runtime.to_owned(),
+                latencies_ns,
+            })
+            .collect()
     }
 
     fn judge(
@@ -110,22 +140,45 @@ impl NpuTest<'_> {
         seed: u64,
     ) -> BTreeMap<(usize, String), Sum> {
         let order = shuffled((0..workloads.len()).collect(), seed);
-        let others: Vec<&Setting> = settings.iter().filter(|s| s.device != device && !protocol.unseen.contains(&s.device)).collect();
-        let learn = |hidden: &BTreeSet<usize>| Population::learn(workloads, &others.iter().map(|s| s.source(hidden)).collect::<Vec<_>>());
+        let others: Vec<&Setting> = settings
+            .iter()
+            .filter(|s| s.device != device && !protocol.unseen.contains(&s.device))
+            .collect();
+        let learn = |hidden: &BTreeSet<usize>| {
+            Population::learn(
+                workloads,
+                &others.iter().map(|s| s.source(hidden)).collect::<Vec<_>>(),
+            )
+        };
         let mut sums: BTreeMap<(usize, String), Sum> = BTreeMap::new();
         let spare = protocol.samples + protocol.samples / 3;
         for part in 0..=PARTS {
-            let hidden: BTreeSet<usize> = if part < PARTS { order.iter().skip(spare + part).step_by(PARTS).copied().collect() } else { BTreeSet::new() };
+            let hidden: BTreeSet<usize> = if part < PARTS {
+                order.iter().skip(spare + part).step_by(PARTS).copied().collect()
+            } else {
+                BTreeSet::new()
+            };
             let population = learn(&hidden);
             for target in targets.iter().filter(|t| t.device == device) {
-                let given: Vec<usize> =
-                    order.iter().copied().filter(|m| !hidden.contains(m) && target.latencies_ns.contains_key(m)).take(protocol.samples).collect();
-                let asked = order.iter().filter(|m| !given.contains(m) && (part == PARTS || hidden.contains(m)));
-                let measured: Vec<Measured> = given.iter().map(|&model| Measured { model, ns: target.latencies_ns[&model] }).collect();
+                let given: Vec<usize> = order
+                    .iter()
+                    .copied()
+                    .filter(|m| !hidden.contains(m) && target.latencies_ns.contains_key(m))
+                    .take(protocol.samples)
+                    .collect();
+                let asked = order
+                    .iter()
+                    .filter(|m| !given.contains(m) && (part == PARTS || hidden.contains(m)));
+                let measured: Vec<Measured> = given
+                    .iter()
+                    .map(|&model| Measured { model, ns: target.latencies_ns[&model] })
+                    .collect();
                 let adapted = adapt(&population, workloads, &measured, Some(&target.kind()));
                 let sum = sums.entry((usize::from(part == PARTS), target.name())).or_default();
-                for (model, truth) in asked.filter_map(|m| Some((*m, *target.latencies_ns.get(m)?))) {
-                    let (point, low, high) = adapted.forecast(&workloads[model], Some(model)).latency_ns();
+                for (model, truth) in asked.filter_map(|m| Some((*m, *target.latencies_ns.get(m)?)))
+                {
+                    let (point, low, high) =
+                        adapted.forecast(&workloads[model], Some(model)).latency_ns();
                     sum.error += metrics::mape(&[truth], &[point]);
                     sum.inside += f64::from(u8::from(low <= truth && truth <= high));
                     sum.models += 1.0;

@@ -1,4 +1,5 @@
-//! 102 CNNs on phones: every setting of one phone from ten of its models and all settings of the other phones.
+//! 102 CNNs on phones: every setting of one phone from ten of its models and all settings of the
+//! other phones.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
@@ -20,28 +21,55 @@ impl PhoneTest<'_> {
     /// Errors of all settings and coverage of the intervals.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
-        let workloads: Vec<Workload> = self.phones.macs.iter().zip(&self.phones.weight_bytes).map(|(m, b)| Workload::of_totals(*m, *b)).collect();
+        let workloads: Vec<Workload> = self
+            .phones
+            .macs
+            .iter()
+            .zip(&self.phones.weight_bytes)
+            .map(|(m, b)| Workload::of_totals(*m, *b))
+            .collect();
         let listed = |s: &&Phone| protocol.unseen.is_empty() || protocol.unseen.contains(&s.device);
         let targets: Vec<&Phone> = self.phones.settings.iter().filter(listed).collect();
-        let devices: Vec<&str> = targets.iter().map(|t| t.device.as_str()).collect::<BTreeSet<_>>().into_iter().collect();
-        let learnt = parallel(devices.len(), protocol.threads, |i| Population::learn(&workloads, &self.sources(devices[i], protocol)));
+        let devices: Vec<&str> = targets
+            .iter()
+            .map(|t| t.device.as_str())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let learnt = parallel(devices.len(), protocol.threads, |i| {
+            Population::learn(&workloads, &self.sources(devices[i], protocol))
+        });
         let populations: BTreeMap<&str, Population> = devices.into_iter().zip(learnt).collect();
         let empty = Population::empty();
         let seeds = protocol.seeds as usize;
         let scores = parallel(targets.len() * seeds, protocol.threads, |job| {
             let target = targets[job / seeds];
-            score(target, populations.get(target.device.as_str()).unwrap_or(&empty), &workloads, protocol.samples, (job % seeds) as u64)
+            score(
+                target,
+                populations.get(target.device.as_str()).unwrap_or(&empty),
+                &workloads,
+                protocol.samples,
+                (job % seeds) as u64,
+            )
         });
         let outcome = |measure, which: fn(&(f64, f64)) -> f64| Outcome {
             test: "102 CNNs on phones".to_owned(),
             measure,
-            scores: targets.iter().zip(scores.chunks(seeds)).map(|(t, of)| Scores { target: name(t), by_seed: of.iter().map(which).collect() }).collect(),
+            scores: targets
+                .iter()
+                .zip(scores.chunks(seeds))
+                .map(|(t, of)| Scores { target: name(t), by_seed: of.iter().map(which).collect() })
+                .collect(),
         };
         vec![outcome(Measure::Mape, |s| s.0), outcome(Measure::Coverage, |s| s.1)]
     }
 
     fn sources(&self, without: &str, protocol: &Protocol) -> Vec<Source> {
-        let others = self.phones.settings.iter().filter(|s| s.device != without && !protocol.unseen.contains(&s.device));
+        let others = self
+            .phones
+            .settings
+            .iter()
+            .filter(|s| s.device != without && !protocol.unseen.contains(&s.device));
         let source = |s: &Phone| Source {
             device: s.device.clone(),
             kind: kind(s),
@@ -60,14 +88,23 @@ fn kind(setting: &Phone) -> Trait {
     Trait(format!("{} {}", if setting.cores == "gpu" { "gpu" } else { "cpu" }, setting.precision))
 }
 
-fn score(target: &Phone, population: &Population, workloads: &[Workload], samples: usize, seed: u64) -> (f64, f64) {
+fn score(
+    target: &Phone,
+    population: &Population,
+    workloads: &[Workload],
+    samples: usize,
+    seed: u64,
+) -> (f64, f64) {
     let models = shuffled((0..target.ns.len()).filter(|&i| target.ns[i].is_some()).collect(), seed);
     let (given, asked) = models.split_at(samples.min(models.len()));
-    let measured: Vec<Measured> = given.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
+    let measured: Vec<Measured> =
+        given.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
     let adapted = adapt(population, workloads, &measured, Some(&kind(target)));
     let truth: Vec<f64> = asked.iter().filter_map(|&i| target.ns[i]).collect();
-    let forecasts: Vec<(f64, f64, f64)> = asked.iter().map(|&i| adapted.forecast(&workloads[i], Some(i)).latency_ns()).collect();
+    let forecasts: Vec<(f64, f64, f64)> =
+        asked.iter().map(|&i| adapted.forecast(&workloads[i], Some(i)).latency_ns()).collect();
     let points: Vec<f64> = forecasts.iter().map(|f| f.0).collect();
-    let inside = truth.iter().zip(&forecasts).filter(|(t, (_, low, high))| low <= *t && *t <= high).count();
+    let inside =
+        truth.iter().zip(&forecasts).filter(|(t, (_, low, high))| low <= *t && *t <= high).count();
     (metrics::mape(&truth, &points), 100.0 * inside as f64 / truth.len().max(1) as f64)
 }

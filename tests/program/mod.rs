@@ -1,4 +1,5 @@
-//! The `vitempo` program for tests: runs that must succeed, runs that must be refused, and a folder for their files.
+//! The `vitempo` program for tests: runs that must succeed, runs that must be refused, and a folder
+//! for their files.
 
 use std::{
     path::Path,
@@ -6,7 +7,12 @@ use std::{
 };
 
 pub fn vitempo(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).env("NO_COLOR", "1").env("COLUMNS", "120").output().expect("vitempo starts")
+    Command::new(env!("CARGO_BIN_EXE_vitempo"))
+        .args(args)
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "120")
+        .output()
+        .expect("vitempo starts")
 }
 
 pub fn text(bytes: &[u8]) -> String {
@@ -21,7 +27,8 @@ pub fn ok(args: &[&str]) -> String {
 }
 
 pub fn json(args: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&ok(&[args, &["--format", "json"]].concat())).expect("JSON on standard output")
+    serde_json::from_str(&ok(&[args, &["--format", "json"]].concat()))
+        .expect("JSON on standard output")
 }
 
 /// Standard error of a run that must be refused as the user's mistake, in one `error:` line.
@@ -36,7 +43,11 @@ pub fn refused(args: &[&str]) -> String {
 
 /// A model that lies beside the tests.
 pub fn shipped(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.onnx")).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/models")
+        .join(format!("{name}.onnx"))
+        .display()
+        .to_string()
 }
 
 /// A folder that is gone after the test.

@@ -1,8 +1,11 @@
-//! What the runtime takes on one core beside a straightforward implementation of the same steps: `cargo bench -p vitempo-aria`.
+//! What the runtime takes on one core beside a straightforward implementation of the same steps:
+//! `cargo bench -p vitempo-aria`.
 //!
-//! 29 x 47 patches of 384 features, a crowded scene played to and fro. Every fourth camera frame a full frame arrives, captured four frames ago; every camera
-//! frame has one cycle of 17 x 23 patches. Contenders take turns, round after round, on the thread's CPU clock; printed are medians over the rounds with the
-//! quartiles. A camera frame in which a full frame arrives takes both; the budget for that is 1 ms.
+//! 29 x 47 patches of 384 features, a crowded scene played to and fro. Every fourth camera frame a
+//! full frame arrives, captured four frames ago; every camera frame has one cycle of 17 x 23
+//! patches. Contenders take turns, round after round, on the thread's CPU clock; printed are
+//! medians over the rounds with the quartiles. A camera frame in which a full frame arrives takes
+//! both; the budget for that is 1 ms.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +13,8 @@ mod plain;
 
 use std::hint::black_box;
 use vitempo_aria::{
-    CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Grid, Instructions, Pose, Runtime, Settings, Structure, THRESHOLD, Warped, Window, identify, matches,
+    CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Grid, Instructions, Pose, Runtime,
+    Settings, Structure, THRESHOLD, Warped, Window, identify, matches,
     scene::{Kind, Scene, StandIn},
 };
 
@@ -32,7 +36,8 @@ fn cpu_us() -> f64 {
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 * 1e-3
 }
 
-/// A frame of the video: from where it was seen, what an encoder says of it, and what a decoder would make of that.
+/// A frame of the video: from where it was seen, what an encoder says of it, and what a decoder
+/// would make of that.
 pub(crate) struct Seen {
     pub(crate) pose: Pose,
     pub(crate) features: Vec<f32>,
@@ -52,7 +57,11 @@ impl Video {
         let encoder = StandIn::new(WIDTH, 1);
         let see = |frame| {
             let picture = scene.picture(40 + frame);
-            Seen { pose: picture.pose, features: encoder.encode(scene.camera(), &picture), depths: scene.camera().depths_of_patches(&picture) }
+            Seen {
+                pose: picture.pose,
+                features: encoder.encode(scene.camera(), &picture),
+                depths: scene.camera().depths_of_patches(&picture),
+            }
         };
         let flow = CameraFlow::new(scene.camera().intrinsics, Structure::Distant);
         Self { grid, flow, frames: (0..FRAMES).map(see).collect() }
@@ -68,11 +77,15 @@ impl Video {
     /// What the region encoder would say of a window.
     fn window(&self, frame: u64, window: Window) -> Vec<f32> {
         let features = &self.at(frame).features;
-        window.places().flat_map(|(row, col)| features[self.grid.index(row, col) * WIDTH..][..WIDTH].to_vec()).collect()
+        window
+            .places()
+            .flat_map(|(row, col)| features[self.grid.index(row, col) * WIDTH..][..WIDTH].to_vec())
+            .collect()
     }
 }
 
-/// An implementation. What is timed: a full frame that arrives; a camera frame up to its plan; the update of a window.
+/// An implementation. What is timed: a full frame that arrives; a camera frame up to its plan; the
+/// update of a window.
 pub(crate) trait Machine {
     /// Takes `features`, the encoder's output, and may leave other room.
     fn full_frame(&mut self, frame: u64, pose: &Pose, features: &mut Vec<f32>);
@@ -121,10 +134,17 @@ struct Contender {
 
 impl Contender {
     fn new(name: &'static str, machine: impl Machine + 'static) -> Self {
-        Self { name, machine: Box::new(machine), output: Vec::new(), frame: INTERVAL, us: Vec::new() }
+        Self {
+            name,
+            machine: Box::new(machine),
+            output: Vec::new(),
+            frame: INTERVAL,
+            us: Vec::new(),
+        }
     }
 
-    /// Some full frames and the camera frames between; the first is not counted, as the caches are full of what others left.
+    /// Some full frames and the camera frames between; the first is not counted, as the caches are
+    /// full of what others left.
     fn round(&mut self, video: &Video) {
         let mut us = [0.0; 3];
         for time in 0..=TIMES {
@@ -151,7 +171,8 @@ impl Contender {
 
     /// Of some steps together.
     fn quantile(&self, steps: &[usize], share: f64) -> f64 {
-        let mut us: Vec<f64> = self.us.iter().map(|round| steps.iter().map(|step| round[*step]).sum()).collect();
+        let mut us: Vec<f64> =
+            self.us.iter().map(|round| steps.iter().map(|step| round[*step]).sum()).collect();
         us.sort_by(f64::total_cmp);
         us[((us.len() - 1) as f64 * share) as usize]
     }
@@ -167,9 +188,16 @@ fn timed<T>(mut run: impl FnMut() -> T) -> (T, f64) {
 fn main() {
     let video = Video::new();
     let settings = Settings::new(video.grid, WIDTH, CYCLE);
-    let runtime = |instructions| Runtime::new(settings, video.flow.clone()).unwrap().with_instructions(instructions);
-    let mut contenders = vec![Contender::new("straightforward", plain::Plain::new(&video, settings))];
-    contenders.extend(Instructions::available().into_iter().map(|instructions| Contender::new(instructions.name(), runtime(instructions))));
+    let runtime = |instructions| {
+        Runtime::new(settings, video.flow.clone()).unwrap().with_instructions(instructions)
+    };
+    let mut contenders =
+        vec![Contender::new("straightforward", plain::Plain::new(&video, settings))];
+    contenders.extend(
+        Instructions::available()
+            .into_iter()
+            .map(|instructions| Contender::new(instructions.name(), runtime(instructions))),
+    );
     for _ in 0..ROUNDS {
         contenders.iter_mut().for_each(|contender| contender.round(&video));
     }
@@ -177,14 +205,37 @@ fn main() {
     println!("{}, {WIDTH} features, {} regions", video.grid, regions.len());
     for contender in &contenders {
         let motion = contender.machine.motion();
-        let apart = motion.iter().zip(&regions).map(|(a, b)| (a[0] - b[0]).hypot(a[1] - b[1])).fold(0.0, f32::max);
-        assert!(motion.len() == regions.len() && apart < 1e-2, "{} sees other motion: {motion:?}, {regions:?}", contender.name);
+        let apart = motion
+            .iter()
+            .zip(&regions)
+            .map(|(a, b)| (a[0] - b[0]).hypot(a[1] - b[1]))
+            .fold(0.0, f32::max);
+        assert!(
+            motion.len() == regions.len() && apart < 1e-2,
+            "{} sees other motion: {motion:?}, {regions:?}",
+            contender.name
+        );
     }
-    report("A full frame arrives: flow, warp, identify, group, match, velocities", &contenders, &[0]);
-    report("A camera frame: flow, warp, track, pad, choose one cycle; merge it, refresh velocities, keep it", &contenders, &[1, 2]);
-    report("Both: a camera frame in which a full frame arrives (budget: 1000 us)", &contenders, &[0, 1, 2]);
+    report(
+        "A full frame arrives: flow, warp, identify, group, match, velocities",
+        &contenders,
+        &[0],
+    );
+    report(
+        "A camera frame: flow, warp, track, pad, choose one cycle; merge it, refresh velocities, \
+        keep it",
+        &contenders,
+        &[1, 2],
+    );
+    report(
+        "Both: a camera frame in which a full frame arrives (budget: 1000 us)",
+        &contenders,
+        &[0, 1, 2],
+    );
     println!("\nBest instructions, by call, us");
-    STEPS.iter().enumerate().for_each(|(step, name)| println!("{name:>40} {:>10.0}", contenders[1].quantile(&[step], 0.5)));
+    STEPS.iter().enumerate().for_each(|(step, name)| {
+        println!("{name:>40} {:>10.0}", contenders[1].quantile(&[step], 0.5))
+    });
     parts(&video);
 }
 
@@ -193,7 +244,11 @@ fn report(title: &str, contenders: &[Contender], steps: &[usize]) {
     let base = contenders[0].quantile(steps, 0.5);
     for contender in contenders {
         let [low, median, high] = [0.25, 0.5, 0.75].map(|share| contender.quantile(steps, share));
-        println!("{:>20} {median:>10.0} {low:>9.0}-{high:<9.0} {:>14.1}", contender.name, base / median);
+        println!(
+            "{:>20} {median:>10.0} {low:>9.0}-{high:<9.0} {:>14.1}",
+            contender.name,
+            base / median
+        );
     }
 }
 
@@ -201,8 +256,10 @@ fn report(title: &str, contenders: &[Contender], steps: &[usize]) {
 fn parts(video: &Video) {
     let best = Instructions::best();
     let (before, now) = (video.at(0), video.at(INTERVAL));
-    let map = |seen: &Seen| FeatureMap::from_values(best, video.grid, WIDTH, &seen.features).unwrap();
-    let (earlier, current, motion) = (map(before), map(now), CameraMotion::between(&before.pose, &now.pose));
+    let map =
+        |seen: &Seen| FeatureMap::from_values(best, video.grid, WIDTH, &seen.features).unwrap();
+    let (earlier, current, motion) =
+        (map(before), map(now), CameraMotion::between(&before.pose, &now.pose));
     let mut estimator = video.flow.clone();
     estimator.set_structure(Structure::Depth(before.depths.clone()));
     let flow = estimator.flow(&earlier, &motion).unwrap();
@@ -217,14 +274,24 @@ fn parts(video: &Video) {
     };
     let near: Vec<usize> = found.dynamic.iter().take(16).collect();
     let search = vitempo_aria::Search::Within(8);
-    println!("\nParts alone, us; {} dynamic patches, {} unseen", found.dynamic.count(), found.unseen.count());
+    println!(
+        "\nParts alone, us; {} dynamic patches, {} unseen",
+        found.dynamic.count(),
+        found.unseen.count()
+    );
     let alone: [(&str, f64); 6] = [
         ("flow", median(&mut || drop(black_box(estimator.flow(&earlier, &motion))))),
         ("warp", median(&mut || warped.warp(best, &earlier, &flow).unwrap())),
-        ("identify after a warp", median(&mut || drop(black_box(identify(best, &warped, &current, THRESHOLD))))),
+        (
+            "identify after a warp",
+            median(&mut || drop(black_box(identify(best, &warped, &current, THRESHOLD)))),
+        ),
         ("copy of a full frame", median(&mut || room.set(best, &now.features).unwrap())),
         ("regions", median(&mut || drop(black_box(vitempo_aria::group(&found.dynamic, 1))))),
-        ("search for 16 patches", median(&mut || drop(black_box(matches(best, &earlier, &current, &near, search))))),
+        (
+            "search for 16 patches",
+            median(&mut || drop(black_box(matches(best, &earlier, &current, &near, search)))),
+        ),
     ];
     alone.iter().for_each(|(name, us)| println!("{name:>40} {us:>10.0}"));
 }

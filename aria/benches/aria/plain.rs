@@ -1,4 +1,5 @@
-//! The same steps as the paper's equations are written, loop by loop over features. What does not look at features (flow, hulls, windows, priorities) is the library's.
+//! The same steps as the paper's equations are written, loop by loop over features. What does not
+//! look at features (flow, hulls, windows, priorities) is the library's.
 
 use super::{CYCLE, Machine, Video, WIDTH};
 use vitempo_aria::{
@@ -6,7 +7,8 @@ use vitempo_aria::{
     scheduler::{Cycle, CyclePlanner, Request},
 };
 
-/// Farthest displacement that is looked at, and most patches of a region that are looked for: the runtime's own.
+/// Farthest displacement that is looked at, and most patches of a region that are looked for: the
+/// runtime's own.
 const RADIUS: isize = 8;
 const MOST: usize = 16;
 
@@ -49,9 +51,13 @@ fn warp(grid: Grid, flow: &PatchFlow, source: &[f32]) -> Vec<f32> {
         let x = (x - 0.5).clamp(0.0, (grid.cols() - 1) as f32);
         let y = (y - 0.5).clamp(0.0, (grid.rows() - 1) as f32);
         for feature in 0..WIDTH {
-            let at = |row: f32, col: f32| source[grid.index(row as usize, col as usize) * WIDTH + feature];
-            let along = |row: f32| at(row, x.floor()) * (1.0 - x.fract()) + at(row, x.ceil()) * x.fract();
-            out[patch * WIDTH + feature] = along(y.floor()) * (1.0 - y.fract()) + along(y.ceil()) * y.fract();
+            let at = |row: f32, col: f32| {
+                source[grid.index(row as usize, col as usize) * WIDTH + feature]
+            };
+            let along =
+                |row: f32| at(row, x.floor()) * (1.0 - x.fract()) + at(row, x.ceil()) * x.fract();
+            out[patch * WIDTH + feature] =
+                along(y.floor()) * (1.0 - y.fract()) + along(y.ceil()) * y.fract();
         }
     }
     out
@@ -60,7 +66,9 @@ fn warp(grid: Grid, flow: &PatchFlow, source: &[f32]) -> Vec<f32> {
 /// The patches that are looked for: as many as possible of one parity, and in pairs.
 fn some_of(grid: Grid, patches: &[usize]) -> Vec<usize> {
     let parity = |patch: usize| 2 * (grid.place(patch).0 % 2) + grid.place(patch).1 % 2;
-    let mut classes: Vec<Vec<usize>> = (0..4).map(|class| patches.iter().copied().filter(|patch| parity(*patch) == class).collect()).collect();
+    let mut classes: Vec<Vec<usize>> = (0..4)
+        .map(|class| patches.iter().copied().filter(|patch| parity(*patch) == class).collect())
+        .collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.len()));
     let mut some = Vec::new();
     for class in classes {
@@ -76,8 +84,14 @@ fn some_of(grid: Grid, patches: &[usize]) -> Vec<usize> {
     some
 }
 
-/// The displacement that most similarity speaks for, less what distance costs, and a parabola for the fraction; over some of the patches, in pairs.
-fn displacement<'a>(grid: Grid, patches: &[usize], earlier: &[f32], now: impl Fn(usize) -> &'a [f32]) -> Option<[f32; 2]> {
+/// The displacement that most similarity speaks for, less what distance costs, and a parabola for
+/// the fraction; over some of the patches, in pairs.
+fn displacement<'a>(
+    grid: Grid,
+    patches: &[usize],
+    earlier: &[f32],
+    now: impl Fn(usize) -> &'a [f32],
+) -> Option<[f32; 2]> {
     let some = some_of(grid, patches);
     let side = 2 * RADIUS + 1;
     let mut votes = vec![(0.0f32, 0.0f32); (side * side) as usize];
@@ -86,7 +100,8 @@ fn displacement<'a>(grid: Grid, patches: &[usize], earlier: &[f32], now: impl Fn
         let (row_now, col_now) = grid.place(*patch);
         for source in 0..grid.patches() {
             let (row_then, col_then) = grid.place(source);
-            let (down, across) = (row_now as isize - row_then as isize, col_now as isize - col_then as isize);
+            let (down, across) =
+                (row_now as isize - row_then as isize, col_now as isize - col_then as isize);
             if down.abs().max(across.abs()) <= RADIUS {
                 let vote = &mut votes[cell(down, across)];
                 *vote = (vote.0 + cosine(row(earlier, source), now(*patch)), vote.1 + 1.0);
@@ -96,10 +111,14 @@ fn displacement<'a>(grid: Grid, patches: &[usize], earlier: &[f32], now: impl Fn
     let mean = |down: isize, across: isize| {
         let within = down.abs().max(across.abs()) <= RADIUS;
         let (sum, count) = if within { votes[cell(down, across)] } else { (0.0, 0.0) };
-        (count > 0.0 && 2.0 * count >= votes[cell(0, 0)].1).then(|| (sum - 0.1 * (down * down + across * across) as f32) / count)
+        (count > 0.0 && 2.0 * count >= votes[cell(0, 0)].1)
+            .then(|| (sum - 0.1 * (down * down + across * across) as f32) / count)
     };
-    let all = (-RADIUS..=RADIUS).flat_map(|down| (-RADIUS..=RADIUS).map(move |across| (down, across)));
-    let (peak, down, across) = all.filter_map(|(down, across)| Some((mean(down, across)?, down, across))).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let all =
+        (-RADIUS..=RADIUS).flat_map(|down| (-RADIUS..=RADIUS).map(move |across| (down, across)));
+    let (peak, down, across) = all
+        .filter_map(|(down, across)| Some((mean(down, across)?, down, across)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let fraction = |before: Option<f32>, after: Option<f32>| {
         let (Some(before), Some(after)) = (before, after) else { return 0.0 };
         let bend = before - 2.0 * peak + after;
@@ -111,7 +130,10 @@ fn displacement<'a>(grid: Grid, patches: &[usize], earlier: &[f32], now: impl Fn
 }
 
 fn centre(set: &PatchSet) -> [f32; 2] {
-    let sum = set.iter().map(|patch| set.grid().centre(patch)).fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
+    let sum = set
+        .iter()
+        .map(|patch| set.grid().centre(patch))
+        .fold([0.0; 2], |sum, [x, y]| [sum[0] + x, sum[1] + y]);
     sum.map(|sum| sum / set.count().max(1) as f32)
 }
 
@@ -165,17 +187,31 @@ impl Machine for Plain {
         };
         let (grid, flow) = (self.grid, self.flow(&pose, now));
         let warped = warp(grid, &flow, &before);
-        let dynamic =
-            PatchSet::of(grid, |patch| grid.holds(flow.sources()[patch]) && cosine(row(&warped, patch), row(&features, patch)) < self.settings.threshold);
-        let mut free: Vec<(u64, PatchSet)> = self.regions.iter().map(|region| (region.id, region.at(&flow, region.age(frame)))).collect();
+        let dynamic = PatchSet::of(grid, |patch| {
+            grid.holds(flow.sources()[patch])
+                && cosine(row(&warped, patch), row(&features, patch)) < self.settings.threshold
+        });
+        let mut free: Vec<(u64, PatchSet)> = self
+            .regions
+            .iter()
+            .map(|region| (region.id, region.at(&flow, region.age(frame))))
+            .collect();
         let groups = group(&dynamic, self.settings.tracking.smallest);
         self.regions = Vec::new();
         for found in groups {
             let id = self.identity(&mut free, &found.filled);
-            let moved = displacement(grid, &found.dynamic, &warped, |patch| row(&features, patch)).unwrap_or([0.0; 2]);
-            self.regions.push(Region { id, patches: found.filled, velocity: moved.map(|d| d / (frame - then) as f32), frame });
+            let moved = displacement(grid, &found.dynamic, &warped, |patch| row(&features, patch))
+                .unwrap_or([0.0; 2]);
+            self.regions.push(Region {
+                id,
+                patches: found.filled,
+                velocity: moved.map(|d| d / (frame - then) as f32),
+                frame,
+            });
         }
-        self.kept.retain(|(region, kept, ..)| *kept > frame && self.regions.iter().any(|other| other.id == *region));
+        self.kept.retain(|(region, kept, ..)| {
+            *kept > frame && self.regions.iter().any(|other| other.id == *region)
+        });
         self.latest = Some((frame, *now, features));
     }
 
@@ -201,11 +237,15 @@ impl Machine for Plain {
             }
         }
         let unseen = self.unseen();
-        let corners = (0..grid.rows()).step_by(CYCLE[0]).flat_map(|row| (0..grid.cols()).step_by(CYCLE[1]).map(move |col| (row, col)));
+        let corners = (0..grid.rows())
+            .step_by(CYCLE[0])
+            .flat_map(|row| (0..grid.cols()).step_by(CYCLE[1]).map(move |col| (row, col)));
         for (number, (row, col)) in corners.enumerate() {
             let part = PatchSet::of(grid, |patch| {
                 let (r, c) = grid.place(patch);
-                unseen.contains(patch) && (row..row + CYCLE[0]).contains(&r) && (col..col + CYCLE[1]).contains(&c)
+                unseen.contains(patch)
+                    && (row..row + CYCLE[0]).contains(&r)
+                    && (col..col + CYCLE[1]).contains(&c)
             });
             if let Some(window) = self.settings.padding.window(&part, [0.0; 2], 0.0) {
                 requests.push(Request { region: u64::MAX - number as u64, window, speed: 0.0 });
@@ -213,7 +253,11 @@ impl Machine for Plain {
             }
         }
         for (region, _, from, patches) in &self.kept {
-            let Some((_, now, _)) = self.asked.iter().find(|(asked, now, _)| asked == region && now.count() > 0) else { continue };
+            let Some((_, now, _)) =
+                self.asked.iter().find(|(asked, now, _)| asked == region && now.count() > 0)
+            else {
+                continue;
+            };
             let to = centre(now);
             let shift = [to[0] - from[0], to[1] - from[1]].map(f32::round);
             for (patch, features) in patches {
@@ -235,14 +279,24 @@ impl Machine for Plain {
         }
         let inside = |patch: &usize| window.contains(grid.place(*patch).0, grid.place(*patch).1);
         for (id, now, stale) in self.asked.iter().filter(|(id, ..)| cycle.regions.contains(id)) {
-            let Some(region) = self.regions.iter_mut().find(|region| region.id == *id) else { continue };
+            let Some(region) = self.regions.iter_mut().find(|region| region.id == *id) else {
+                continue;
+            };
             let patches: Vec<usize> = now.iter().filter(inside).collect();
-            if let Some(moved) = displacement(grid, &patches, &self.warped, |patch| row(&placed, patch)).filter(|_| since > 0) {
+            if let Some(moved) =
+                displacement(grid, &patches, &self.warped, |patch| row(&placed, patch))
+                    .filter(|_| since > 0)
+            {
                 let seen = moved.map(|d| d / since as f32);
-                region.velocity = std::array::from_fn(|i| region.velocity[i] + 0.5 * (seen[i] - region.velocity[i]));
+                region.velocity = std::array::from_fn(|i| {
+                    region.velocity[i] + 0.5 * (seen[i] - region.velocity[i])
+                });
             }
-            let differing = stale.iter().filter(inside).filter(|patch| cosine(row(&placed, *patch), row(&self.warped, *patch)) < self.settings.threshold);
-            let kept: Vec<(usize, Vec<f32>)> = differing.map(|patch| (patch, row(&placed, patch).to_vec())).collect();
+            let differing = stale.iter().filter(inside).filter(|patch| {
+                cosine(row(&placed, *patch), row(&self.warped, *patch)) < self.settings.threshold
+            });
+            let kept: Vec<(usize, Vec<f32>)> =
+                differing.map(|patch| (patch, row(&placed, patch).to_vec())).collect();
             self.kept.push((*id, self.frame, centre(now), kept));
         }
         for (.., stale) in self.asked.iter().filter(|(id, ..)| cycle.regions.contains(id)) {

@@ -1,6 +1,7 @@
 //! How a camera moved, and where it sees things: [`Pose`], [`CameraMotion`], [`Intrinsics`].
 //!
-//! Camera axes: x to the right, y down, z forward. Lengths in metres, angles in radians, points of the picture in patches.
+//! Camera axes: x to the right, y down, z forward. Lengths in metres, angles in radians, points of
+//! the picture in patches.
 
 use crate::AriaError;
 
@@ -9,7 +10,8 @@ pub type Matrix = [[f64; 3]; 3];
 
 const IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
-/// Where a camera is and looks: a point `X` of the camera's axes is at `rotation X + position` in the world.
+/// Where a camera is and looks: a point `X` of the camera's axes is at `rotation X + position` in
+/// the world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Pose {
@@ -25,7 +27,8 @@ impl Default for Pose {
 }
 
 impl Pose {
-    /// A camera at `position`, turned to the right by `yaw`, then up by `pitch`, then clockwise by `roll`.
+    /// A camera at `position`, turned to the right by `yaw`, then up by `pitch`, then clockwise by
+    /// `roll`.
     #[must_use]
     pub fn looking(position: [f64; 3], yaw: f64, pitch: f64, roll: f64) -> Self {
         let ((sy, cy), (sp, cp), (sr, cr)) = (yaw.sin_cos(), pitch.sin_cos(), roll.sin_cos());
@@ -48,7 +51,8 @@ impl Pose {
     }
 }
 
-/// What moved between two frames: a point at `X` in the axes of the source's camera is at `rotation X + translation` in those of the target's.
+/// What moved between two frames: a point at `X` in the axes of the source's camera is at `rotation
+/// X + translation` in those of the target's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct CameraMotion {
@@ -61,7 +65,10 @@ impl CameraMotion {
     #[must_use]
     pub fn between(source: &Pose, target: &Pose) -> Self {
         let back = transposed(&target.rotation);
-        Self { rotation: product(&back, &source.rotation), translation: apply(&back, minus(source.position, target.position)) }
+        Self {
+            rotation: product(&back, &source.rotation),
+            translation: apply(&back, minus(source.position, target.position)),
+        }
     }
 
     /// How far the camera went, m.
@@ -100,7 +107,8 @@ pub struct Intrinsics {
 }
 
 impl Intrinsics {
-    /// Focal lengths and principal point in patches: divide those in pixels of the encoder's input by the patch size.
+    /// Focal lengths and principal point in patches: divide those in pixels of the encoder's input
+    /// by the patch size.
     ///
     /// # Errors
     /// When a focal length is not positive or something not finite.
@@ -108,7 +116,11 @@ impl Intrinsics {
         if focal.iter().all(|f| *f > 0.0 && f.is_finite()) && centre.iter().all(|c| c.is_finite()) {
             return Ok(Self { focal, inverse: focal.map(|f| 1.0 / f), centre });
         }
-        Err(AriaError::setting("the camera's focal length and centre", format!("{focal:?}, {centre:?}"), "positive and finite, in patches"))
+        Err(AriaError::setting(
+            "the camera's focal length and centre",
+            format!("{focal:?}, {centre:?}"),
+            "positive and finite, in patches",
+        ))
     }
 
     /// Focal lengths along x and y, in patches.
@@ -123,7 +135,8 @@ impl Intrinsics {
         self.centre
     }
 
-    /// A camera that sees `angle_rad` from left to right, with square pixels and its axis through the middle of the grid.
+    /// A camera that sees `angle_rad` from left to right, with square pixels and its axis through
+    /// the middle of the grid.
     ///
     /// # Errors
     /// When the angle is not between 0 and pi.
@@ -199,7 +212,8 @@ mod tests {
         }
         let moved = minus(a.position, b.position);
         assert!((motion.distance_m() - dot(moved, moved).sqrt()).abs() < 1e-12);
-        let turned = CameraMotion::between(&Pose::default(), &Pose::looking([0.0; 3], 0.3, 0.0, 0.0));
+        let turned =
+            CameraMotion::between(&Pose::default(), &Pose::looking([0.0; 3], 0.3, 0.0, 0.0));
         assert!((turned.angle_rad() - 0.3).abs() < 1e-12);
     }
 
@@ -218,6 +232,9 @@ mod tests {
         let back = camera.project(scaled(camera.direction(point), 4.2)).expect("in front");
         assert!((back[0] - point[0]).abs() < 1e-9 && (back[1] - point[1]).abs() < 1e-9);
         assert_eq!(camera.project([1.0, 1.0, -1.0]), None);
-        assert!(Intrinsics::new([0.0, 1.0], [0.0; 2]).is_err() && Intrinsics::with_field_of_view(grid, 4.0).is_err());
+        assert!(
+            Intrinsics::new([0.0, 1.0], [0.0; 2]).is_err()
+                && Intrinsics::with_field_of_view(grid, 4.0).is_err()
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! [`CameraFlow`]: flow in closed form, from the camera's motion and what is known of the scene.
 //!
-//! A patch of the target is seen along `d = K^-1 x`. With nothing known but the rotation `R`, it was along `R^T d`. If the scene is the plane
-//! `n . X = h` of the source's axes, `X = R^T (z d - t)` must lie on it, which gives `z`. With a depth for each patch of the source, the point whose
+//! A patch of the target is seen along `d = K^-1 x`. With nothing known but the rotation `R`, it
+//! was along `R^T d`. If the scene is the plane `n . X = h` of the source's axes, `X = R^T (z d -
+//! t)` must lie on it, which gives `z`. With a depth for each patch of the source, the point whose
 //! image in the target is `x` is found by fixed-point iteration.
 
 use super::{CameraMotion, FlowEstimator, Intrinsics, PatchFlow, camera::dot};
@@ -10,7 +11,8 @@ use crate::{
     lanes::{Lanes, vectorised},
 };
 
-/// Most steps of the iteration on depth; each shrinks the error by the relative change of depth along the parallax.
+/// Most steps of the iteration on depth; each shrinks the error by the relative change of depth
+/// along the parallax.
 const STEPS: usize = 6;
 /// A step so short, in patches, is the last.
 const CLOSE: f32 = 5e-3;
@@ -27,7 +29,8 @@ pub enum Structure {
         /// Its distance from the source's camera along the normal, m.
         distance_m: f64,
     },
-    /// Depth along the camera's axis for each patch of the source frame, m: what a depth decoder made of the last full frame.
+    /// Depth along the camera's axis for each patch of the source frame, m: what a depth decoder
+    /// made of the last full frame.
     Depth(Vec<f32>),
 }
 
@@ -60,11 +63,20 @@ impl CameraFlow {
                 let turned = CameraMotion { translation: [0.0; 3], ..*motion };
                 Ok(self.each(grid, |_, direction| Some(turned.to_source(direction))))
             }
-            Structure::Plane { normal, distance_m } => Ok(self.each(grid, |_, direction| on_plane(motion, direction, *normal, *distance_m))),
-            Structure::Depth(depths) if depths.len() == grid.patches() => Ok(self.by_depth(grid, depths, motion)),
+            Structure::Plane { normal, distance_m } => {
+                Ok(self
+                    .each(grid, |_, direction| on_plane(motion, direction, *normal, *distance_m)))
+            }
+            Structure::Depth(depths) if depths.len() == grid.patches() => {
+                Ok(self.by_depth(grid, depths, motion))
+            }
             Structure::Depth(depths) => {
                 let (left, right) = (format!("{} depths", depths.len()), grid.to_string());
-                Err(AriaError::Shapes { what: "the depth of the source frame and its features", left, right })
+                Err(AriaError::Shapes {
+                    what: "the depth of the source frame and its features",
+                    left,
+                    right,
+                })
             }
         }
     }
@@ -77,18 +89,25 @@ impl CameraFlow {
         })
     }
 
-    /// Row by row: the patches of a row do not wait for each other, and begin with the displacements of those above them.
+    /// Row by row: the patches of a row do not wait for each other, and begin with the
+    /// displacements of those above them.
     fn by_depth(&self, grid: Grid, depths: &[f32], motion: &CameraMotion) -> PatchFlow {
         let turned = CameraMotion { translation: [0.0; 3], ..*motion };
-        let nearness: Vec<f32> = depths.iter().map(|depth| if *depth > 0.0 { 1.0 / depth } else { 0.0 }).collect();
+        let nearness: Vec<f32> =
+            depths.iter().map(|depth| if *depth > 0.0 { 1.0 / depth } else { 0.0 }).collect();
         let scene = Scene { grid, nearness: &nearness, image: Image::of(&self.intrinsics, motion) };
-        let (mut row, mut sources) = (Sources::none(grid.cols()), Vec::with_capacity(grid.patches()));
+        let (mut row, mut sources) =
+            (Sources::none(grid.cols()), Vec::with_capacity(grid.patches()));
         for down in 0..grid.rows() {
             for (col, (x, y)) in row.xs.iter_mut().zip(&mut row.ys).enumerate() {
                 *y += 1.0;
                 if x.is_nan() || y.is_nan() {
                     let ahead = self.intrinsics.direction([col as f64 + 0.5, down as f64 + 0.5]);
-                    [*x, *y] = self.intrinsics.project(turned.to_source(ahead)).unwrap_or([f64::NAN; 2]).map(|place| place as f32);
+                    [*x, *y] = self
+                        .intrinsics
+                        .project(turned.to_source(ahead))
+                        .unwrap_or([f64::NAN; 2])
+                        .map(|place| place as f32);
                 }
             }
             follow(Instructions::best(), &scene, down, &mut row);
@@ -98,8 +117,8 @@ impl CameraFlow {
     }
 }
 
-/// Where the target shows a point of the source, both in patches: the point's place in homogeneous coordinates, turned, plus what the camera went times one over
-/// the point's depth.
+/// Where the target shows a point of the source, both in patches: the point's place in homogeneous
+/// coordinates, turned, plus what the camera went times one over the point's depth.
 struct Image {
     turned: [[f32; 3]; 3],
     went: [f32; 3],
@@ -108,10 +127,15 @@ struct Image {
 impl Image {
     fn of(intrinsics: &Intrinsics, motion: &CameraMotion) -> Self {
         let ([fx, fy], [cx, cy]) = (intrinsics.focal(), intrinsics.centre());
-        let pixels = |[x, y, z]: [f64; 3]| [fx * x + cx * z, fy * y + cy * z, z].map(|part| part as f32);
+        let pixels =
+            |[x, y, z]: [f64; 3]| [fx * x + cx * z, fy * y + cy * z, z].map(|part| part as f32);
         let still = CameraMotion { translation: [0.0; 3], ..*motion };
-        let columns = [[1.0 / fx, 0.0, 0.0], [0.0, 1.0 / fy, 0.0], [-cx / fx, -cy / fy, 1.0]].map(|column| pixels(still.to_target(column)));
-        Self { turned: std::array::from_fn(|row| columns.map(|column| column[row])), went: pixels(motion.translation) }
+        let columns = [[1.0 / fx, 0.0, 0.0], [0.0, 1.0 / fy, 0.0], [-cx / fx, -cy / fy, 1.0]]
+            .map(|column| pixels(still.to_target(column)));
+        Self {
+            turned: std::array::from_fn(|row| columns.map(|column| column[row])),
+            went: pixels(motion.translation),
+        }
     }
 }
 
@@ -176,13 +200,17 @@ fn look_up(scene: &Scene, Sources { xs, ys, patches, near, .. }: &mut Sources) {
     }
 }
 
-/// Moves the sources of a row by how far their images lie from where they should; how many of them went further than [`CLOSE`]. What lies behind the
-/// camera is not a number from then on.
+/// Moves the sources of a row by how far their images lie from where they should; how many of them
+/// went further than [`CLOSE`]. What lies behind the camera is not a number from then on.
 #[inline(always)]
 fn step(image: &Image, down: usize, Sources { xs, ys, near, centres, .. }: &mut Sources) -> u32 {
     let (mut moved, row) = (0, down as f32 + 0.5);
     for (((x, y), near), col) in xs.iter_mut().zip(ys).zip(near).zip(centres) {
-        let part = |n: usize| image.turned[n][0] * *x + image.turned[n][1] * *y + (image.turned[n][2] + image.went[n] * *near);
+        let part = |n: usize| {
+            image.turned[n][0] * *x
+                + image.turned[n][1] * *y
+                + (image.turned[n][2] + image.went[n] * *near)
+        };
         let z = part(2);
         let near = 1.0 / z;
         let ahead = if z > 1e-9 { near } else { f32::NAN };
@@ -200,11 +228,17 @@ impl FlowEstimator for CameraFlow {
 }
 
 /// The point of the plane that the target sees along `direction`, in the source's axes.
-fn on_plane(motion: &CameraMotion, direction: [f64; 3], normal: [f64; 3], distance_m: f64) -> Option<[f64; 3]> {
+fn on_plane(
+    motion: &CameraMotion,
+    direction: [f64; 3],
+    normal: [f64; 3],
+    distance_m: f64,
+) -> Option<[f64; 3]> {
     let (eye, ahead) = (motion.to_source([0.0; 3]), motion.to_source(direction));
     let along = dot(normal, ahead) - dot(normal, eye);
     let depth = (distance_m - dot(normal, eye)) / along;
-    (depth > 0.0 && depth.is_finite()).then(|| std::array::from_fn(|i| eye[i] + depth * (ahead[i] - eye[i])))
+    (depth > 0.0 && depth.is_finite())
+        .then(|| std::array::from_fn(|i| eye[i] + depth * (ahead[i] - eye[i])))
 }
 
 #[cfg(test)]
@@ -220,31 +254,43 @@ mod tests {
     #[test]
     fn plane_and_depth_agree_with_projection_and_rotation_alone_does_not() {
         let (grid, intrinsics) = setting();
-        let (source, target) = (Pose::default(), Pose::looking([0.2, -0.05, 0.3], 0.05, 0.02, -0.01));
+        let (source, target) =
+            (Pose::default(), Pose::looking([0.2, -0.05, 0.3], 0.05, 0.02, -0.01));
         let motion = CameraMotion::between(&source, &target);
         let expected = PatchFlow::of(grid, |patch| {
             let ahead = target.to_world(intrinsics.direction(grid.centre(patch).map(f64::from)));
             let reach = (4.0 - target.position[2]) / (ahead[2] - target.position[2]);
-            let point = std::array::from_fn(|i| target.position[i] + reach * (ahead[i] - target.position[i]));
+            let point = std::array::from_fn(|i| {
+                target.position[i] + reach * (ahead[i] - target.position[i])
+            });
             intrinsics.project(point).map(|p| p.map(|x| x as f32))
         });
         let worst = |structure: Structure| -> f32 {
             let flow = CameraFlow::new(intrinsics, structure).over(grid, &motion).expect("a flow");
-            let pairs = flow.sources().iter().zip(expected.sources()).filter(|(_, e)| grid.holds(**e));
+            let pairs =
+                flow.sources().iter().zip(expected.sources()).filter(|(_, e)| grid.holds(**e));
             pairs.map(|(a, e)| (a[0] - e[0]).hypot(a[1] - e[1])).fold(0.0, f32::max)
         };
         assert!(worst(Structure::Plane { normal: [0.0, 0.0, 1.0], distance_m: 4.0 }) < 1e-3);
         assert!(worst(Structure::Depth(vec![4.0; grid.patches()])) < 1e-3);
-        assert!(worst(Structure::Distant) > 1.0, "two patches of parallax are not seen by the rotation");
+        assert!(
+            worst(Structure::Distant) > 1.0,
+            "two patches of parallax are not seen by the rotation"
+        );
     }
 
     #[test]
     fn for_a_turn_on_the_spot_all_agree() {
         let (grid, intrinsics) = setting();
-        let motion = CameraMotion::between(&Pose::default(), &Pose::looking([0.0; 3], 0.1, -0.05, 0.02));
-        let flow = |structure| CameraFlow::new(intrinsics, structure).over(grid, &motion).expect("a flow");
+        let motion =
+            CameraMotion::between(&Pose::default(), &Pose::looking([0.0; 3], 0.1, -0.05, 0.02));
+        let flow =
+            |structure| CameraFlow::new(intrinsics, structure).over(grid, &motion).expect("a flow");
         let distant = flow(Structure::Distant);
-        for structure in [Structure::Plane { normal: [0.0, 0.0, 1.0], distance_m: 2.0 }, Structure::Depth(vec![3.0; grid.patches()])] {
+        for structure in [
+            Structure::Plane { normal: [0.0, 0.0, 1.0], distance_m: 2.0 },
+            Structure::Depth(vec![3.0; grid.patches()]),
+        ] {
             for (a, b) in flow(structure).sources().iter().zip(distant.sources()) {
                 assert!((a[0] - b[0]).abs() < 1e-3 && (a[1] - b[1]).abs() < 1e-3, "{a:?} {b:?}");
             }
@@ -255,6 +301,10 @@ mod tests {
     fn a_depth_map_of_another_size_is_an_error() {
         let (grid, intrinsics) = setting();
         let motion = CameraMotion::between(&Pose::default(), &Pose::default());
-        assert!(CameraFlow::new(intrinsics, Structure::Depth(vec![1.0; 3])).over(grid, &motion).is_err());
+        assert!(
+            CameraFlow::new(intrinsics, Structure::Depth(vec![1.0; 3]))
+                .over(grid, &motion)
+                .is_err()
+        );
     }
 }

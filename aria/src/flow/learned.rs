@@ -1,9 +1,11 @@
-//! [`LearnedFlow`]: flow from two perceptrons, as section 4.3.1 has it. One turns the camera's motion into a latent vector; that and the features of a patch go
-//! into the other, which gives the patch's displacement.
+//! [`LearnedFlow`]: flow from two perceptrons, as section 4.3.1 has it. One turns the camera's
+//! motion into a latent vector; that and the features of a patch go into the other, which gives the
+//! patch's displacement.
 //!
-//! Three choices of ours. The rotation is taken in closed form, and what is learned is the rest: the parallax. The second perceptron also sees where a patch
-//! is, which a transformer's features would tell by themselves. And as it begins with a sum over both inputs, the latent's part is computed once for all
-//! patches, so the latent need not be as wide as the features.
+//! Three choices of ours. The rotation is taken in closed form, and what is learned is the rest:
+//! the parallax. The second perceptron also sees where a patch is, which a transformer's features
+//! would tell by themselves. And as it begins with a sum over both inputs, the latent's part is
+//! computed once for all patches, so the latent need not be as wide as the features.
 
 use super::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Structure};
 use crate::{
@@ -31,16 +33,35 @@ impl Shape {
     /// Checks the sizes.
     pub(super) fn checked(self) -> Result<Self, AriaError> {
         let fits = |size: usize| (1..=1 << 16).contains(&size);
-        if fits(self.width) && fits(self.latent) && fits(self.hidden) && self.hidden.is_multiple_of(ROWS) {
+        if fits(self.width)
+            && fits(self.latent)
+            && fits(self.hidden)
+            && self.hidden.is_multiple_of(ROWS)
+        {
             return Ok(self);
         }
-        Err(AriaError::setting("the shape of a learned flow", format!("{self:?}"), "1 to 65536 each, and a multiple of 4 hidden units"))
+        Err(AriaError::setting(
+            "the shape of a learned flow",
+            format!("{self:?}"),
+            "1 to 65536 each, and a multiple of 4 hidden units",
+        ))
     }
 
     /// Lengths of the parts, in the order of [`Parts`].
     fn lengths(self) -> [usize; 10] {
         let Self { width, latent, hidden } = self;
-        [latent * MOTION, latent, latent * latent, latent, hidden * latent, hidden, hidden * 2, hidden * width, 2 * hidden, 2]
+        [
+            latent * MOTION,
+            latent,
+            latent * latent,
+            latent,
+            hidden * latent,
+            hidden,
+            hidden * 2,
+            hidden * width,
+            2 * hidden,
+            2,
+        ]
     }
 
     /// Number of parameters.
@@ -81,8 +102,32 @@ pub(super) struct Parts<T> {
 }
 
 impl<T> Parts<T> {
-    fn of([motion, motion_bias, latent, latent_bias, context, context_bias, place, features, out, out_bias]: [T; 10]) -> Self {
-        Self { motion, motion_bias, latent, latent_bias, context, context_bias, place, features, out, out_bias }
+    fn of(
+        [
+            motion,
+            motion_bias,
+            latent,
+            latent_bias,
+            context,
+            context_bias,
+            place,
+            features,
+            out,
+            out_bias,
+        ]: [T; 10],
+    ) -> Self {
+        Self {
+            motion,
+            motion_bias,
+            latent,
+            latent_bias,
+            context,
+            context_bias,
+            place,
+            features,
+            out,
+            out_bias,
+        }
     }
 }
 
@@ -116,8 +161,13 @@ impl LearnedFlow {
     /// From parameters that were trained before.
     ///
     /// # Errors
-    /// When the shape makes no sense, or there are too many or too few parameters for it, or one is not finite.
-    pub fn new(shape: Shape, intrinsics: Intrinsics, parameters: Vec<f32>) -> Result<Self, AriaError> {
+    /// When the shape makes no sense, or there are too many or too few parameters for it, or one is
+    /// not finite.
+    pub fn new(
+        shape: Shape,
+        intrinsics: Intrinsics,
+        parameters: Vec<f32>,
+    ) -> Result<Self, AriaError> {
         let shape = shape.checked()?;
         if parameters.len() != shape.parameters() || !parameters.iter().all(|x| x.is_finite()) {
             return Err(AriaError::setting(
@@ -150,21 +200,36 @@ impl LearnedFlow {
         Thought { motion, first, latent, context }
     }
 
-    pub(super) fn look(&self, source: &FeatureMap, motion: &CameraMotion, thought: &Thought) -> Result<Patches, AriaError> {
+    pub(super) fn look(
+        &self,
+        source: &FeatureMap,
+        motion: &CameraMotion,
+        thought: &Thought,
+    ) -> Result<Patches, AriaError> {
         if source.width() != self.shape.width {
-            let (left, right) = (format!("{} features", source.width()), format!("{} that the flow was trained for", self.shape.width));
+            let (left, right) = (
+                format!("{} features", source.width()),
+                format!("{} that the flow was trained for", self.shape.width),
+            );
             return Err(AriaError::Shapes { what: "the features of a patch", left, right });
         }
         let grid = source.grid();
         let base = self.rotation.over(grid, motion)?;
-        let looked: Vec<usize> = base.sources().iter().enumerate().map(|(patch, point)| grid.at(*point).unwrap_or(patch)).collect();
+        let looked: Vec<usize> = base
+            .sources()
+            .iter()
+            .enumerate()
+            .map(|(patch, point)| grid.at(*point).unwrap_or(patch))
+            .collect();
         let parts = self.shape.cut(&self.parameters);
         let mut hidden = vec![0.0; grid.patches() * self.shape.hidden];
         feature_products(Instructions::best(), source, &looked, parts.features, &mut hidden);
         let mut displacements = Vec::with_capacity(grid.patches());
         for (patch, units) in hidden.chunks_exact_mut(self.shape.hidden).enumerate() {
             let (scale, [x, y]) = (scale(source, looked[patch]), place(grid, patch));
-            for ((unit, context), place) in units.iter_mut().zip(&thought.context).zip(parts.place.as_chunks::<2>().0) {
+            for ((unit, context), place) in
+                units.iter_mut().zip(&thought.context).zip(parts.place.as_chunks::<2>().0)
+            {
                 *unit = (*unit * scale + context + place[0] * x + place[1] * y).max(0.0);
             }
             let out = layer(parts.out, parts.out_bias, units, false);
@@ -214,7 +279,10 @@ pub(super) fn place(grid: Grid, patch: usize) -> [f32; 2] {
 
 /// One layer, with or without a rectifier.
 fn layer(weights: &[f32], biases: &[f32], inputs: &[f32], rectified: bool) -> Vec<f32> {
-    let sums = weights.chunks_exact(inputs.len()).zip(biases).map(|(row, bias)| bias + row.iter().zip(inputs).map(|(w, x)| w * x).sum::<f32>());
+    let sums = weights
+        .chunks_exact(inputs.len())
+        .zip(biases)
+        .map(|(row, bias)| bias + row.iter().zip(inputs).map(|(w, x)| w * x).sum::<f32>());
     sums.map(|sum| if rectified { sum.max(0.0) } else { sum }).collect()
 }
 
@@ -225,7 +293,12 @@ vectorised!(fn feature_products(source: &FeatureMap, looked: &[usize], weights: 
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn products<L: Lanes>(source: &FeatureMap, looked: &[usize], weights: &[f32], out: &mut [f32]) {
+unsafe fn products<L: Lanes>(
+    source: &FeatureMap,
+    looked: &[usize],
+    weights: &[f32],
+    out: &mut [f32],
+) {
     let (width, hidden) = (source.width(), weights.len() / source.width());
     for (unit, rows) in weights.chunks_exact(width * ROWS).enumerate() {
         let rows: [&[f32]; ROWS] = std::array::from_fn(|r| &rows[r * width..][..width]);
@@ -233,7 +306,8 @@ unsafe fn products<L: Lanes>(source: &FeatureMap, looked: &[usize], weights: &[f
             match pair {
                 [a, b] => {
                     // SAFETY: as for this function.
-                    let [first, second] = unsafe { dots::<L, 2>([source.row(*a), source.row(*b)], rows) };
+                    let [first, second] =
+                        unsafe { dots::<L, 2>([source.row(*a), source.row(*b)], rows) };
                     out[unit * ROWS..][..ROWS].copy_from_slice(&first);
                     out[hidden + unit * ROWS..][..ROWS].copy_from_slice(&second);
                 }

@@ -1,4 +1,5 @@
-//! [`PatchFlow`]: where each patch of a frame was in an earlier one, as far as the camera's motion explains it.
+//! [`PatchFlow`]: where each patch of a frame was in an earlier one, as far as the camera's motion
+//! explains it.
 //!
 //! | what is known | estimator |
 //! |---|---|
@@ -43,7 +44,12 @@ impl PatchFlow {
     /// From a point per patch; one that is not finite is outside.
     pub fn of(grid: Grid, mut source: impl FnMut(usize) -> Option<[f32; 2]>) -> Self {
         let finite = |point: &[f32; 2]| point.iter().all(|x| x.is_finite());
-        Self { grid, sources: (0..grid.patches()).map(|patch| source(patch).filter(finite).unwrap_or(NOWHERE)).collect() }
+        Self {
+            grid,
+            sources: (0..grid.patches())
+                .map(|patch| source(patch).filter(finite).unwrap_or(NOWHERE))
+                .collect(),
+        }
     }
 
     /// The patches.
@@ -58,10 +64,15 @@ impl PatchFlow {
         &self.sources
     }
 
-    /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point iteration on the nearest patches.
+    /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point
+    /// iteration on the nearest patches.
     #[must_use]
     pub fn target_of(&self, source: [f32; 2]) -> [f32; 2] {
-        if source.iter().any(|x| x.is_nan()) { source } else { self.target_from(source, self.grid.place_at(source)) }
+        if source.iter().any(|x| x.is_nan()) {
+            source
+        } else {
+            self.target_from(source, self.grid.place_at(source))
+        }
     }
 
     /// The same of the centre of a patch.
@@ -79,7 +90,10 @@ impl PatchFlow {
                 break;
             }
             last = patch;
-            target = [source[0] + (col as f32 + 0.5) - from[0], source[1] + (row as f32 + 0.5) - from[1]];
+            target = [
+                source[0] + (col as f32 + 0.5) - from[0],
+                source[1] + (row as f32 + 0.5) - from[1],
+            ];
             (row, col) = self.grid.place_at(target);
         }
         target

@@ -1,10 +1,16 @@
-//! Trains a [`LearnedFlow`] from pairs of frames: no flow is labelled. The loss is the paper's (section 5): the mean squared error between the features of a
-//! frame and those of the earlier one, warped into it. The gradient goes through the bilinear interpolation to the displacements, and on to the perceptrons.
+//! Trains a [`LearnedFlow`] from pairs of frames: no flow is labelled. The loss is the paper's
+//! (section 5): the mean squared error between the features of a frame and those of the earlier
+//! one, warped into it. The gradient goes through the bilinear interpolation to the displacements,
+//! and on to the perceptrons.
 //!
-//! One pair a step, Adam (Kingma and Ba, ICLR 2015), the same for the same seed. The last layer begins at zero: an untrained flow is that of the rotation.
+//! One pair a step, Adam (Kingma and Ba, ICLR 2015), the same for the same seed. The last layer
+//! begins at zero: an untrained flow is that of the rotation.
 
 use super::learned::{LearnedFlow, MOTION, Parts, Patches, Shape, Thought, place, scale};
-use crate::{AriaError, CameraMotion, FeatureMap, Instructions, Intrinsics, Warped, random::Random, warp::Sample};
+use crate::{
+    AriaError, CameraMotion, FeatureMap, Instructions, Intrinsics, Warped, random::Random,
+    warp::Sample,
+};
 
 /// Two frames and how the camera moved between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +58,8 @@ impl Training {
         let shape = Shape { width, latent: self.latent, hidden: self.hidden }.checked()?;
         let mut random = Random::new(self.seed);
         let mut flow = LearnedFlow::new(shape, intrinsics, first(shape, &mut random))?;
-        let (mut means, mut squares) = (vec![0.0; shape.parameters()], vec![0.0; shape.parameters()]);
+        let (mut means, mut squares) =
+            (vec![0.0; shape.parameters()], vec![0.0; shape.parameters()]);
         let mut gradient = vec![0.0; shape.parameters()];
         for step in 0..self.steps {
             gradient.fill(0.0);
@@ -61,10 +68,13 @@ impl Training {
             let corrections = DECAY.map(|decay| 1.0 - decay.powi(step as i32 + 1));
             // Shorter steps towards the end.
             let rate = self.rate * (1.0 - 0.9 * step as f32 / self.steps as f32);
-            for (((parameter, g), mean), square) in flow.parameters.iter_mut().zip(&gradient).zip(&mut means).zip(&mut squares) {
+            for (((parameter, g), mean), square) in
+                flow.parameters.iter_mut().zip(&gradient).zip(&mut means).zip(&mut squares)
+            {
                 *mean += (1.0 - DECAY[0]) * (g - *mean);
                 *square += (1.0 - DECAY[1]) * (g * g - *square);
-                *parameter -= rate * (*mean / corrections[0]) / ((*square / corrections[1]).sqrt() + TINY);
+                *parameter -=
+                    rate * (*mean / corrections[0]) / ((*square / corrections[1]).sqrt() + TINY);
             }
         }
         Ok(flow)
@@ -75,9 +85,17 @@ impl Training {
 fn first(shape: Shape, random: &mut Random) -> Vec<f32> {
     let mut parameters = vec![0.0; shape.parameters()];
     let parts = shape.cut_mut(&mut parameters);
-    let inputs = [(parts.motion, MOTION), (parts.latent, shape.latent), (parts.context, shape.latent), (parts.place, 2), (parts.features, shape.width)];
+    let inputs = [
+        (parts.motion, MOTION),
+        (parts.latent, shape.latent),
+        (parts.context, shape.latent),
+        (parts.place, 2),
+        (parts.features, shape.width),
+    ];
     for (weights, inputs) in inputs {
-        weights.iter_mut().for_each(|w| *w = (random.normal() * (2.0 / inputs as f64).sqrt()) as f32);
+        weights
+            .iter_mut()
+            .for_each(|w| *w = (random.normal() * (2.0 / inputs as f64).sqrt()) as f32);
     }
     parameters
 }
@@ -97,11 +115,19 @@ fn loss(flow: &LearnedFlow, pair: &Pair, gradient: Option<&mut [f32]>) -> Result
         let mut slope = [0.0; 2];
         if !warped.unseen.contains(patch) {
             let sample = Sample::around(pair.now.grid(), *point);
-            let differences: Vec<f32> = warped.features.row(patch).iter().zip(pair.now.row(patch)).map(|(a, b)| a - b).collect();
+            let differences: Vec<f32> = warped
+                .features
+                .row(patch)
+                .iter()
+                .zip(pair.now.row(patch))
+                .map(|(a, b)| a - b)
+                .collect();
             sum += f64::from(unit * differences.iter().map(|d| d * d).sum::<f32>());
             slope = sample.slopes().map(|weights| {
                 let along = |(feature, difference): (usize, &f32)| -> f32 {
-                    let corners = sample.patches.iter().zip(weights).map(|(corner, weight)| weight * pair.before.row(*corner as usize)[feature]);
+                    let corners = sample.patches.iter().zip(weights).map(|(corner, weight)| {
+                        weight * pair.before.row(*corner as usize)[feature]
+                    });
                     difference * corners.sum::<f32>()
                 };
                 2.0 * unit * differences.iter().enumerate().map(along).sum::<f32>()
@@ -116,7 +142,14 @@ fn loss(flow: &LearnedFlow, pair: &Pair, gradient: Option<&mut [f32]>) -> Result
 }
 
 /// From the gradient by displacements to that by parameters.
-fn backward(flow: &LearnedFlow, pair: &Pair, thought: &Thought, patches: &Patches, slopes: &[[f32; 2]], gradient: Parts<&mut [f32]>) {
+fn backward(
+    flow: &LearnedFlow,
+    pair: &Pair,
+    thought: &Thought,
+    patches: &Patches,
+    slopes: &[[f32; 2]],
+    gradient: Parts<&mut [f32]>,
+) {
     let Shape { width, hidden, .. } = flow.shape;
     let parts = flow.shape.cut(&flow.parameters);
     let (first_out, second_out) = parts.out.split_at(hidden);
@@ -124,7 +157,9 @@ fn backward(flow: &LearnedFlow, pair: &Pair, thought: &Thought, patches: &Patche
     for (patch, (units, slope)) in patches.hidden.chunks_exact(hidden).zip(slopes).enumerate() {
         let looked = patches.looked[patch];
         let (scale, [x, y]) = (scale(&pair.before, looked), place(pair.before.grid(), patch));
-        for ((out, bias), slope) in gradient.out.chunks_exact_mut(hidden).zip(gradient.out_bias.iter_mut()).zip(slope) {
+        for ((out, bias), slope) in
+            gradient.out.chunks_exact_mut(hidden).zip(gradient.out_bias.iter_mut()).zip(slope)
+        {
             *bias += slope;
             out.iter_mut().zip(units).for_each(|(g, unit)| *g += slope * unit);
         }
@@ -134,22 +169,43 @@ fn backward(flow: &LearnedFlow, pair: &Pair, thought: &Thought, patches: &Patche
             gradient.place[2 * unit] += back * x;
             gradient.place[2 * unit + 1] += back * y;
             let weights = gradient.features[unit * width..][..width].iter_mut();
-            weights.zip(pair.before.row(looked)).for_each(|(g, feature)| *g += back * scale * feature);
+            weights
+                .zip(pair.before.row(looked))
+                .for_each(|(g, feature)| *g += back * scale * feature);
         }
     }
-    let latent = back_through(parts.context, &thought.latent, &context, gradient.context, gradient.context_bias);
-    let mut first = back_through(parts.latent, &thought.first, &latent, gradient.latent, gradient.latent_bias);
-    first.iter_mut().zip(&thought.first).filter(|(_, unit)| **unit <= 0.0).for_each(|(back, _)| *back = 0.0);
+    let latent = back_through(
+        parts.context,
+        &thought.latent,
+        &context,
+        gradient.context,
+        gradient.context_bias,
+    );
+    let mut first =
+        back_through(parts.latent, &thought.first, &latent, gradient.latent, gradient.latent_bias);
+    first
+        .iter_mut()
+        .zip(&thought.first)
+        .filter(|(_, unit)| **unit <= 0.0)
+        .for_each(|(back, _)| *back = 0.0);
     back_through(parts.motion, &thought.motion, &first, gradient.motion, gradient.motion_bias);
 }
 
 /// Adds a layer's gradient, given that by its outputs; returns that by its inputs.
-fn back_through(weights: &[f32], inputs: &[f32], back: &[f32], gradient: &mut [f32], bias: &mut [f32]) -> Vec<f32> {
+fn back_through(
+    weights: &[f32],
+    inputs: &[f32],
+    back: &[f32],
+    gradient: &mut [f32],
+    bias: &mut [f32],
+) -> Vec<f32> {
     let mut by_inputs = vec![0.0; inputs.len()];
     let rows = weights.chunks_exact(inputs.len()).zip(gradient.chunks_exact_mut(inputs.len()));
     for (((row, gradient), back), bias) in rows.zip(back).zip(bias) {
         *bias += back;
-        for (((g, w), input), by_input) in gradient.iter_mut().zip(row).zip(inputs).zip(&mut by_inputs) {
+        for (((g, w), input), by_input) in
+            gradient.iter_mut().zip(row).zip(inputs).zip(&mut by_inputs)
+        {
             *g += back * input;
             *by_input += back * w;
         }
@@ -166,9 +222,16 @@ mod tests {
     fn pair(grid: Grid, width: usize, to: Pose) -> (Intrinsics, Pair) {
         let intrinsics = Intrinsics::with_field_of_view(grid, 1.0).expect("a lens");
         let motion = CameraMotion::between(&Pose::default(), &to);
-        let feature = |[x, y]: [f32; 2], f: usize| ((0.2 + 0.03 * f as f32) * x + 0.7 * f as f32).sin() + ((0.35 - 0.02 * f as f32) * y).cos();
+        let feature = |[x, y]: [f32; 2], f: usize| {
+            ((0.2 + 0.03 * f as f32) * x + 0.7 * f as f32).sin()
+                + ((0.35 - 0.02 * f as f32) * y).cos()
+        };
         let map = |points: &PatchFlow| {
-            let values: Vec<f32> = points.sources().iter().flat_map(|point| (0..width).map(|f| feature(*point, f))).collect();
+            let values: Vec<f32> = points
+                .sources()
+                .iter()
+                .flat_map(|point| (0..width).map(|f| feature(*point, f)))
+                .collect();
             FeatureMap::from_values(Instructions::best(), grid, width, &values).expect("a map")
         };
         let wall = crate::Structure::Plane { normal: [0.0, 0.0, 1.0], distance_m: 2.0 };
@@ -182,14 +245,16 @@ mod tests {
         let (intrinsics, pair) = pair(grid, 9, Pose::looking([0.1, 0.02, 0.05], 0.03, 0.01, 0.0));
         let shape = Shape { width: 9, latent: 3, hidden: 4 };
         let mut random = Random::new(5);
-        let parameters: Vec<f32> = (0..shape.parameters()).map(|_| 0.3 * random.normal() as f32).collect();
+        let parameters: Vec<f32> =
+            (0..shape.parameters()).map(|_| 0.3 * random.normal() as f32).collect();
         let flow = LearnedFlow::new(shape, intrinsics, parameters.clone()).expect("a flow");
         let mut gradient = vec![0.0; shape.parameters()];
         loss(&flow, &pair, Some(&mut gradient)).expect("a loss");
         let at = |index: usize, by: f32| {
             let mut parameters = parameters.clone();
             parameters[index] += by;
-            loss(&LearnedFlow::new(shape, intrinsics, parameters).expect("a flow"), &pair, None).expect("a loss")
+            loss(&LearnedFlow::new(shape, intrinsics, parameters).expect("a flow"), &pair, None)
+                .expect("a loss")
         };
         let (mut agree, size) = (0, gradient.iter().fold(0.0f32, |m, g| m.max(g.abs())));
         for (index, gradient) in gradient.iter().enumerate() {
@@ -204,19 +269,33 @@ mod tests {
     fn parallax_is_learned_from_features_alone() {
         let grid = Grid::new(9, 12).expect("a grid");
         let mut random = Random::new(6);
-        let mut somewhere = || Pose::looking(std::array::from_fn(|_| random.between(-0.15, 0.15)), random.between(-0.05, 0.05), 0.0, 0.0);
+        let mut somewhere = || {
+            Pose::looking(
+                std::array::from_fn(|_| random.between(-0.15, 0.15)),
+                random.between(-0.05, 0.05),
+                0.0,
+                0.0,
+            )
+        };
         let pairs: Vec<(Intrinsics, Pair)> = (0..40).map(|_| pair(grid, 12, somewhere())).collect();
         let (intrinsics, pairs): (Vec<Intrinsics>, Vec<Pair>) = pairs.into_iter().unzip();
         let (known, new) = pairs.split_at(30);
         let training = Training { hidden: 16, latent: 8, steps: 600, ..Training::default() };
         let flow = training.train(intrinsics[0], known).expect("a flow");
-        let untrained = Training { steps: 0, ..training }.train(intrinsics[0], known).expect("a flow");
-        let mean = |flow: &LearnedFlow| new.iter().map(|pair| loss(flow, pair, None).expect("a loss")).sum::<f64>();
+        let untrained =
+            Training { steps: 0, ..training }.train(intrinsics[0], known).expect("a flow");
+        let mean = |flow: &LearnedFlow| {
+            new.iter().map(|pair| loss(flow, pair, None).expect("a loss")).sum::<f64>()
+        };
         assert!(mean(&flow) < 0.5 * mean(&untrained), "{} {}", mean(&flow), mean(&untrained));
-        let again = LearnedFlow::new(flow.shape(), intrinsics[0], flow.parameters().to_vec()).expect("a flow");
+        let again = LearnedFlow::new(flow.shape(), intrinsics[0], flow.parameters().to_vec())
+            .expect("a flow");
         let of = |flow: &LearnedFlow| flow.flow(&new[0].before, &new[0].motion).expect("a flow");
         assert_eq!(of(&again), of(&flow));
         assert!(training.train(intrinsics[0], &[]).is_err());
-        assert!(LearnedFlow::new(Shape { width: 12, latent: 8, hidden: 15 }, intrinsics[0], vec![]).is_err());
+        assert!(
+            LearnedFlow::new(Shape { width: 12, latent: 8, hidden: 15 }, intrinsics[0], vec![])
+                .is_err()
+        );
     }
 }

@@ -1,8 +1,11 @@
-//! [`Model`]: a stand-in for encoder and decoder that says depth and label of each patch, and [`Score`]: how far that is from the truth.
+//! [`Model`]: a stand-in for encoder and decoder that says depth and label of each patch, and
+//! [`Score`]: how far that is from the truth.
 //!
-//! Its features are those of [`StandIn`] and, so small that no cosine notices, the answer: median depth of the patch and how much of it shows each label. So the
-//! answer is warped, merged and kept as features of a real encoder are, and what a decoder reads from them is as old and as coarse as they are. One answer per
-//! patch: its error against resolution is that of the patches' size, and is part of what is printed. It is no network, and these are no accuracies of one.
+//! Its features are those of [`StandIn`] and, so small that no cosine notices, the answer: median
+//! depth of the patch and how much of it shows each label. So the answer is warped, merged and kept
+//! as features of a real encoder are, and what a decoder reads from them is as old and as coarse as
+//! they are. One answer per patch: its error against resolution is that of the patches' size, and
+//! is part of what is printed. It is no network, and these are no accuracies of one.
 
 use super::{
     StandIn,
@@ -47,15 +50,28 @@ impl Model {
     ///
     /// # Errors
     /// When the camera cannot see such a grid.
-    pub fn encode(&self, world: &World, camera: &Camera, picture: &Picture, grid: Grid) -> Result<FeatureMap, AriaError> {
-        let (camera, picture) = if grid == camera.grid { (*camera, picture) } else { (coarser(camera, grid)?, &resized(camera, picture, grid)) };
+    pub fn encode(
+        &self,
+        world: &World,
+        camera: &Camera,
+        picture: &Picture,
+        grid: Grid,
+    ) -> Result<FeatureMap, AriaError> {
+        let (camera, picture) = if grid == camera.grid {
+            (*camera, picture)
+        } else {
+            (coarser(camera, grid)?, &resized(camera, picture, grid))
+        };
         let looks = self.looks.encode(&camera, picture);
         let depths = camera.depths_of_patches(picture);
         let mut values = Vec::with_capacity(grid.patches() * self.width());
         for (patch, looks) in looks.chunks_exact(self.looks.width()).enumerate() {
             let mut shares = [0.0f32; LABELS];
             let pixels = (camera.patch * camera.patch) as f32;
-            camera.pixels_of(patch).for_each(|pixel| shares[usize::from(world.label(picture.things[pixel])).min(LABELS - 1)] += 1.0 / pixels);
+            camera.pixels_of(patch).for_each(|pixel| {
+                shares[usize::from(world.label(picture.things[pixel])).min(LABELS - 1)] +=
+                    1.0 / pixels
+            });
             values.extend_from_slice(looks);
             values.push(SMALL * depths[patch]);
             values.extend(shares.map(|share| SMALL * share));
@@ -63,26 +79,34 @@ impl Model {
         FeatureMap::from_values(Instructions::best(), grid, self.width(), &values)
     }
 
-    /// What the decoder makes of features, for the patches of `grid`: those of another grid are brought there by the nearest patch.
+    /// What the decoder makes of features, for the patches of `grid`: those of another grid are
+    /// brought there by the nearest patch.
     #[must_use]
     pub fn decode(&self, features: &FeatureMap, grid: Grid) -> Answer {
         let from = features.grid();
         let row = |patch: usize| {
             let (row, col) = grid.place(patch);
-            let nearest = from.index(row * from.rows() / grid.rows(), col * from.cols() / grid.cols());
+            let nearest =
+                from.index(row * from.rows() / grid.rows(), col * from.cols() / grid.cols());
             &features.row(nearest)[self.looks.width()..]
         };
         let label = |patch: usize| {
             let best = row(patch)[1..].iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
             best.map_or(0, |(label, _)| label as u16)
         };
-        Answer { depths_m: (0..grid.patches()).map(|patch| row(patch)[0] / SMALL).collect(), labels: (0..grid.patches()).map(label).collect() }
+        Answer {
+            depths_m: (0..grid.patches()).map(|patch| row(patch)[0] / SMALL).collect(),
+            labels: (0..grid.patches()).map(label).collect(),
+        }
     }
 }
 
 /// The same lens before fewer patches.
 fn coarser(camera: &Camera, grid: Grid) -> Result<Camera, AriaError> {
-    let scale = [grid.cols() as f64 / camera.grid.cols() as f64, grid.rows() as f64 / camera.grid.rows() as f64];
+    let scale = [
+        grid.cols() as f64 / camera.grid.cols() as f64,
+        grid.rows() as f64 / camera.grid.rows() as f64,
+    ];
     let (focal, centre) = (camera.intrinsics.focal(), camera.intrinsics.centre());
     let times = |of: [f64; 2]| [of[0] * scale[0], of[1] * scale[1]];
     Ok(Camera { grid, intrinsics: Intrinsics::new(times(focal), times(centre))?, ..*camera })
@@ -91,7 +115,10 @@ fn coarser(camera: &Camera, grid: Grid) -> Result<Camera, AriaError> {
 /// Each pixel from the nearest.
 fn resized(camera: &Camera, picture: &Picture, grid: Grid) -> Picture {
     let (height, width) = (grid.rows() * camera.patch, grid.cols() * camera.patch);
-    let nearest = |pixel: usize| (pixel / width * picture.height / height) * picture.width + pixel % width * picture.width / width;
+    let nearest = |pixel: usize| {
+        (pixel / width * picture.height / height) * picture.width
+            + pixel % width * picture.width / width
+    };
     let pixels = || (0..height * width).map(nearest);
     Picture {
         height,
@@ -117,7 +144,8 @@ impl Score {
     /// Counts every pixel of a picture; all pixels of a patch have its answer.
     pub fn count(&mut self, world: &World, camera: &Camera, picture: &Picture, answer: &Answer) {
         for patch in 0..camera.grid.patches() {
-            let (depth, said) = (answer.depths_m[patch], usize::from(answer.labels[patch]).min(LABELS - 1));
+            let (depth, said) =
+                (answer.depths_m[patch], usize::from(answer.labels[patch]).min(LABELS - 1));
             for pixel in camera.pixels_of(patch) {
                 self.squares += f64::from(depth - picture.depths_m[pixel]).powi(2);
                 self.pixels += 1.0;
@@ -147,7 +175,12 @@ impl Score {
     /// Intersection over union, mean over the labels that were there, 0 to 1.
     #[must_use]
     pub fn label_miou(&self) -> f64 {
-        let ratios = || self.labels.iter().filter(|[_, real, _]| *real > 0.0).map(|[both, real, said]| both / (real + said - both));
+        let ratios = || {
+            self.labels
+                .iter()
+                .filter(|[_, real, _]| *real > 0.0)
+                .map(|[both, real, said]| both / (real + said - both))
+        };
         ratios().sum::<f64>() / ratios().count().max(1) as f64
     }
 }
@@ -159,13 +192,16 @@ mod tests {
 
     #[test]
     fn a_score_is_what_one_counts_by_hand() {
-        let scene = Scene::new(Kind::Slow, 3, Grid::new(2, 3).expect("a grid"), 4).expect("a scene");
+        let scene =
+            Scene::new(Kind::Slow, 3, Grid::new(2, 3).expect("a grid"), 4).expect("a scene");
         let picture = scene.picture(0);
         let mut score = Score::default();
-        let labels: Vec<u16> = picture.things.iter().map(|thing| scene.world().label(*thing)).collect();
+        let labels: Vec<u16> =
+            picture.things.iter().map(|thing| scene.world().label(*thing)).collect();
         let answer = Answer { depths_m: vec![1.0; 6], labels: vec![labels[0]; 6] };
         score.count(scene.world(), scene.camera(), &picture, &answer);
-        let squares: f64 = picture.depths_m.iter().map(|depth| f64::from(1.0 - depth).powi(2)).sum();
+        let squares: f64 =
+            picture.depths_m.iter().map(|depth| f64::from(1.0 - depth).powi(2)).sum();
         assert!((score.depth_rmse_m() - (squares / 96.0).sqrt()).abs() < 1e-9);
         let mut kinds = labels.clone();
         kinds.sort_unstable();
@@ -174,7 +210,10 @@ mod tests {
         assert!((score.label_miou() - right / kinds.len() as f64).abs() < 1e-9);
         let mut twice = score;
         twice.add(&score);
-        assert!((twice.label_miou() - score.label_miou()).abs() < 1e-12 && (twice.depth_rmse_m() - score.depth_rmse_m()).abs() < 1e-12);
+        assert!(
+            (twice.label_miou() - score.label_miou()).abs() < 1e-12
+                && (twice.depth_rmse_m() - score.depth_rmse_m()).abs() < 1e-12
+        );
     }
 
     #[test]
@@ -184,8 +223,19 @@ mod tests {
         let (model, world, camera) = (Model::new(32, 1), scene.world(), scene.camera());
         let picture = scene.picture(7);
         let full = model.encode(world, camera, &picture, grid).expect("features");
-        let alone = FeatureMap::from_values(Instructions::best(), grid, 32, &StandIn::new(32, 1).encode(camera, &picture)).expect("features");
-        let apart = full.norms().iter().zip(alone.norms()).map(|(a, b)| (a - b).abs() / b).fold(0.0, f32::max);
+        let alone = FeatureMap::from_values(
+            Instructions::best(),
+            grid,
+            32,
+            &StandIn::new(32, 1).encode(camera, &picture),
+        )
+        .expect("features");
+        let apart = full
+            .norms()
+            .iter()
+            .zip(alone.norms())
+            .map(|(a, b)| (a - b).abs() / b)
+            .fold(0.0, f32::max);
         assert!(apart < 1e-4, "{apart}");
         let scores = [[9, 12], [17, 23], [29, 47]].map(|[rows, cols]| {
             let coarse = Grid::new(rows, cols).expect("a grid");

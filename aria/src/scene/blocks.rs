@@ -1,7 +1,9 @@
-//! What one would do without features: block matching on pixels, as video codecs and DeepCache (Xu et al., MobiCom 2018) do. The baseline of identification.
+//! What one would do without features: block matching on pixels, as video codecs and DeepCache (Xu
+//! et al., MobiCom 2018) do. The baseline of identification.
 //!
-//! Brightness is halved in size; each block of the later picture is searched in the earlier one by least mean absolute difference. The median displacement is
-//! taken for the camera's; a block that goes elsewhere, or that is found nowhere, is dynamic.
+//! Brightness is halved in size; each block of the later picture is searched in the earlier one by
+//! least mean absolute difference. The median displacement is taken for the camera's; a block that
+//! goes elsewhere, or that is found nowhere, is dynamic.
 
 use super::picture::{Camera, Picture};
 use crate::PatchSet;
@@ -32,15 +34,20 @@ impl Blocks {
         let (before, now) = (Half::of(before), Half::of(now));
         let side = self.patches.max(1) * camera.patch / 2;
         let (rows, cols) = (now.height / side.max(1), now.width / side.max(1));
-        let found: Vec<([isize; 2], f32)> =
-            (0..rows * cols).map(|block| self.search(&before, &now, [block % cols * side, block / cols * side], side)).collect();
+        let found: Vec<([isize; 2], f32)> = (0..rows * cols)
+            .map(|block| {
+                self.search(&before, &now, [block % cols * side, block / cols * side], side)
+            })
+            .collect();
         let median = [0, 1].map(|axis| {
-            let mut all: Vec<isize> = found.iter().map(|(displacement, _)| displacement[axis]).collect();
+            let mut all: Vec<isize> =
+                found.iter().map(|(displacement, _)| displacement[axis]).collect();
             all.sort_unstable();
             all.get(all.len() / 2).copied().unwrap_or(0)
         });
         let dynamic = |(displacement, difference): &([isize; 2], f32)| {
-            let off = (0..2).map(|axis| displacement[axis].abs_diff(median[axis])).max().unwrap_or(0);
+            let off =
+                (0..2).map(|axis| displacement[axis].abs_diff(median[axis])).max().unwrap_or(0);
             2 * off > self.motion || *difference > self.difference
         };
         PatchSet::of(camera.grid, |patch| {
@@ -51,12 +58,22 @@ impl Blocks {
     }
 
     /// Displacement with the least difference, the nearest among equals, in halved pixels.
-    fn search(&self, before: &Half, now: &Half, [x, y]: [usize; 2], side: usize) -> ([isize; 2], f32) {
+    fn search(
+        &self,
+        before: &Half,
+        now: &Half,
+        [x, y]: [usize; 2],
+        side: usize,
+    ) -> ([isize; 2], f32) {
         let reach = (self.reach / 2) as isize;
-        let mut best = ([0, 0], before.difference(now, [x, y], [0, 0], side, f32::INFINITY).unwrap_or(f32::INFINITY));
+        let mut best = (
+            [0, 0],
+            before.difference(now, [x, y], [0, 0], side, f32::INFINITY).unwrap_or(f32::INFINITY),
+        );
         for down in -reach..=reach {
             for across in -reach..=reach {
-                if let Some(difference) = before.difference(now, [x, y], [across, down], side, best.1)
+                if let Some(difference) =
+                    before.difference(now, [x, y], [across, down], side, best.1)
                     && difference < best.1
                 {
                     best = ([across, down], difference);
@@ -88,8 +105,16 @@ impl Half {
         Self { height, width, values: (0..height * width).map(mean).collect() }
     }
 
-    /// Mean absolute difference between a block of `now` and the same block moved here; `None` if it does not lie in the picture. Stops above `most`.
-    fn difference(&self, now: &Self, [x, y]: [usize; 2], [across, down]: [isize; 2], side: usize, most: f32) -> Option<f32> {
+    /// Mean absolute difference between a block of `now` and the same block moved here; `None` if
+    /// it does not lie in the picture. Stops above `most`.
+    fn difference(
+        &self,
+        now: &Self,
+        [x, y]: [usize; 2],
+        [across, down]: [isize; 2],
+        side: usize,
+        most: f32,
+    ) -> Option<f32> {
         let (from_x, from_y) = (x.checked_add_signed(-across)?, y.checked_add_signed(-down)?);
         if from_x + side > self.width || from_y + side > self.height {
             return None;

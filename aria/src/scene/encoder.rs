@@ -1,8 +1,10 @@
-//! [`StandIn`]: features of patches without a network, so that scenes can be judged anywhere. It stands in for a vision foundation model and is none.
+//! [`StandIn`]: features of patches without a network, so that scenes can be judged anywhere. It
+//! stands in for a vision foundation model and is none.
 //!
-//! A patch is described by mean and spread of its colours, by how much its brightness changes in each of eight directions, and by the same of the patches
-//! around it. Random Fourier features (Rahimi and Recht, NIPS 2007) turn descriptions into vectors whose cosine similarity falls off as a Gaussian of the
-//! distance between descriptions: 1 for the same look, near 0 for another.
+//! A patch is described by mean and spread of its colours, by how much its brightness changes in
+//! each of eight directions, and by the same of the patches around it. Random Fourier features
+//! (Rahimi and Recht, NIPS 2007) turn descriptions into vectors whose cosine similarity falls off
+//! as a Gaussian of the distance between descriptions: 1 for the same look, near 0 for another.
 
 use super::picture::{Camera, Picture};
 use crate::random::Random;
@@ -32,7 +34,8 @@ impl StandIn {
     #[must_use]
     pub fn new(width: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let directions = (0..width).map(|_| std::array::from_fn(|_| random.normal() as f32 / REACH)).collect();
+        let directions =
+            (0..width).map(|_| std::array::from_fn(|_| random.normal() as f32 / REACH)).collect();
         let phases = (0..width).map(|_| random.uniform() as f32 * TAU).collect();
         Self { width, directions, phases }
     }
@@ -46,7 +49,8 @@ impl StandIn {
     /// Features of a picture, patch by patch.
     #[must_use]
     pub fn encode(&self, camera: &Camera, picture: &Picture) -> Vec<f32> {
-        let alone: Vec<[f32; ALONE]> = (0..camera.grid.patches()).map(|patch| describe(camera, picture, patch)).collect();
+        let alone: Vec<[f32; ALONE]> =
+            (0..camera.grid.patches()).map(|patch| describe(camera, picture, patch)).collect();
         let mut features = Vec::with_capacity(camera.grid.patches() * self.width);
         for patch in 0..camera.grid.patches() {
             let description = with_surroundings(camera, &alone, patch);
@@ -69,8 +73,10 @@ fn describe(camera: &Camera, picture: &Picture, patch: usize) -> [f32; ALONE] {
             squares[c] += colour[c] * colour[c];
         }
         let (x, y) = (pixel % picture.width, pixel / picture.width);
-        let across = brightness(picture, (x + 1).min(picture.width - 1), y) - brightness(picture, x.saturating_sub(1), y);
-        let down = brightness(picture, x, (y + 1).min(picture.height - 1)) - brightness(picture, x, y.saturating_sub(1));
+        let across = brightness(picture, (x + 1).min(picture.width - 1), y)
+            - brightness(picture, x.saturating_sub(1), y);
+        let down = brightness(picture, x, (y + 1).min(picture.height - 1))
+            - brightness(picture, x, y.saturating_sub(1));
         // Shared by the two directions next to it.
         let angle = (down.atan2(across) + PI) / TAU * DIRECTIONS as f32;
         let (first, share) = (angle as usize, angle.fract());
@@ -106,5 +112,7 @@ fn with_surroundings(camera: &Camera, alone: &[[f32; ALONE]], patch: usize) -> [
             count += 1.0;
         }
     }
-    std::array::from_fn(|i| if i < ALONE { alone[patch][i] } else { AROUND * sum[i - ALONE] / count })
+    std::array::from_fn(
+        |i| if i < ALONE { alone[patch][i] } else { AROUND * sum[i - ALONE] / count },
+    )
 }

@@ -1,4 +1,5 @@
-//! What moves in a frame, from the scene's truth: for traces of many thousand frames, without colours or features.
+//! What moves in a frame, from the scene's truth: for traces of many thousand frames, without
+//! colours or features.
 
 use super::{Scene, truth::way, world::WALLS};
 use crate::Window;
@@ -32,10 +33,20 @@ impl Scene {
             let (row, col) = grid.place(patch);
             for ray in 0..RAYS * RAYS {
                 let inside = |ray: usize| (ray as f64 + 0.5) / RAYS as f64;
-                let ahead = camera.intrinsics.direction([col as f64 + inside(ray % RAYS), row as f64 + inside(ray / RAYS)]);
+                let ahead = camera
+                    .intrinsics
+                    .direction([col as f64 + inside(ray % RAYS), row as f64 + inside(ray / RAYS)]);
                 let to = pose.to_world(ahead);
-                let hit = self.world().meet(&centres, pose.position, std::array::from_fn(|i| to[i] - pose.position[i]));
-                let ball = hit.thing.checked_sub(WALLS).map(usize::from).and_then(|ball| shown.get_mut(ball));
+                let hit = self.world().meet(
+                    &centres,
+                    pose.position,
+                    std::array::from_fn(|i| to[i] - pose.position[i]),
+                );
+                let ball = hit
+                    .thing
+                    .checked_sub(WALLS)
+                    .map(usize::from)
+                    .and_then(|ball| shown.get_mut(ball));
                 if let Some(patches) = ball.filter(|patches| patches.last() != Some(&patch)) {
                     patches.push(patch);
                 }
@@ -45,7 +56,8 @@ impl Scene {
             let places = || patches.iter().map(|patch| grid.place(*patch));
             let (top, bottom) = (places().map(|p| p.0).min()?, places().map(|p| p.0).max()?);
             let (left, right) = (places().map(|p| p.1).min()?, places().map(|p| p.1).max()?);
-            let window = Window { row: top, col: left, rows: bottom - top + 1, cols: right - left + 1 };
+            let window =
+                Window { row: top, col: left, rows: bottom - top + 1, cols: right - left + 1 };
             let velocity = way(self.world(), camera, &pose, ball, frame, frame + 1)?;
             balls[ball].moves().then_some(Seen { ball, window, patches: patches.len(), velocity })
         };
@@ -60,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_glance_sees_what_a_picture_shows() {
-        let scene = Scene::new(Kind::Crowded, 3, Grid::new(29, 47).expect("a grid"), 4).expect("a scene");
+        let scene =
+            Scene::new(Kind::Crowded, 3, Grid::new(29, 47).expect("a grid"), 4).expect("a scene");
         for frame in [5, 60] {
             let (picture, seen) = (scene.picture(frame), scene.glance(frame));
             assert!(!seen.is_empty());
@@ -72,7 +85,10 @@ mod tests {
                     scene.camera().pixels_of(patch).any(|pixel| picture.things[pixel] == thing)
                 };
                 let inside = s.window.places().filter(|place| shown(*place)).count();
-                assert!(inside >= s.patches && s.patches * 16 * 2 > pixels, "{s:?}: {inside} patches, {pixels} pixels");
+                assert!(
+                    inside >= s.patches && s.patches * 16 * 2 > pixels,
+                    "{s:?}: {inside} patches, {pixels} pixels"
+                );
             }
         }
     }

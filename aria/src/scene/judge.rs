@@ -1,9 +1,10 @@
-//! [`judge`]: identification, tracking and warping in a scene, against what really happened and against what one would do without them.
+//! [`judge`]: identification, tracking and warping in a scene, against what really happened and
+//! against what one would do without them.
 
 use super::{Blocks, Picture, Scene, StandIn, Truth, truth::way, world::WALLS};
 use crate::{
-    AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, FullFrames, Instructions, PatchFlow, PatchSet, Structure, Tracker, Tracking, Velocity,
-    Warped, identify,
+    AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, FullFrames, Instructions,
+    PatchFlow, PatchSet, Structure, Tracker, Tracking, Velocity, Warped, identify,
 };
 
 /// Patches found against patches that moved.
@@ -17,7 +18,9 @@ pub struct Detection {
 
 impl Detection {
     fn count(&mut self, found: &PatchSet, truth: &Truth) {
-        let of = |set: &PatchSet| PatchSet::of(set.grid(), |patch| set.contains(patch) && truth.known.contains(patch));
+        let of = |set: &PatchSet| {
+            PatchSet::of(set.grid(), |patch| set.contains(patch) && truth.known.contains(patch))
+        };
         let (found, moved) = (of(found), of(&truth.moving));
         self.found_and_moved += found.shared(&moved);
         self.found += found.count();
@@ -67,7 +70,8 @@ impl TrackingError {
     }
 }
 
-/// How unlike warped features are to those really seen, where nothing moved but the camera: 1 - cosine similarity.
+/// How unlike warped features are to those really seen, where nothing moved but the camera: 1 -
+/// cosine similarity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WarpingError {
     /// Patches compared.
@@ -118,15 +122,27 @@ struct Full {
     features: FeatureMap,
 }
 
-/// Judges `full_frames` full frames that lie `interval` frames apart, with flow from the camera's motion and the true depth.
+/// Judges `full_frames` full frames that lie `interval` frames apart, with flow from the camera's
+/// motion and the true depth.
 ///
 /// # Errors
 /// When a setting is out of its range.
-pub fn judge(scene: &Scene, encoder: &StandIn, full_frames: u64, interval: u64, threshold: f32) -> Result<Judgement, AriaError> {
+pub fn judge(
+    scene: &Scene,
+    encoder: &StandIn,
+    full_frames: u64,
+    interval: u64,
+    threshold: f32,
+) -> Result<Judgement, AriaError> {
     let (best, camera) = (Instructions::best(), scene.camera());
     let see = |frame: u64| -> Result<Full, AriaError> {
         let picture = scene.picture(frame);
-        let features = FeatureMap::from_values(best, camera.grid, encoder.width(), &encoder.encode(camera, &picture))?;
+        let features = FeatureMap::from_values(
+            best,
+            camera.grid,
+            encoder.width(),
+            &encoder.encode(camera, &picture),
+        )?;
         Ok(Full { picture, features })
     };
     let mut judgement = Judgement::default();
@@ -145,14 +161,21 @@ pub fn judge(scene: &Scene, encoder: &StandIn, full_frames: u64, interval: u64, 
         }
         // The last of the flows knows the depth, and is what is in `warped`.
         let found = identify(best, &warped, &now.features, threshold)?;
-        let full = FullFrames { warped: &warped.features, current: &now.features, flow: &flows[2], frames: interval };
+        let full = FullFrames {
+            warped: &warped.features,
+            current: &now.features,
+            flow: &flows[2],
+            frames: interval,
+        };
         tracker.find(best, now.picture.frame, full, &found)?;
         by_means.find(best, now.picture.frame, full, &found)?;
         judgement.dynamic.count(&found.dynamic, &truth);
         let mut regions = PatchSet::new(camera.grid);
         tracker.regions().iter().for_each(|region| regions.extend(&region.patches));
         judgement.regions.count(&regions, &truth);
-        judgement.blocks.count(&Blocks::default().identify(camera, &before.picture, &now.picture), &truth);
+        judgement
+            .blocks
+            .count(&Blocks::default().identify(camera, &before.picture, &now.picture), &truth);
         judgement.tracking.count(scene, &tracker, &now.picture, interval);
         judgement.tracking_by_means.count(scene, &by_means, &now.picture, interval);
         before = now;
@@ -163,18 +186,28 @@ pub fn judge(scene: &Scene, encoder: &StandIn, full_frames: u64, interval: u64, 
 /// None, by rotation, and by depth.
 fn flows(scene: &Scene, before: &Full, motion: &CameraMotion) -> Result<[PatchFlow; 3], AriaError> {
     let camera = scene.camera();
-    let by = |structure| CameraFlow::new(camera.intrinsics, structure).flow(&before.features, motion);
+    let by =
+        |structure| CameraFlow::new(camera.intrinsics, structure).flow(&before.features, motion);
     let depth = Structure::Depth(camera.depths_of_patches(&before.picture));
     Ok([PatchFlow::still(camera.grid), by(Structure::Distant)?, by(depth)?])
 }
 
 impl WarpingError {
-    fn count(&mut self, instructions: Instructions, warped: &Warped, now: &Full, truth: &Truth, sum: usize) -> Result<(), AriaError> {
+    fn count(
+        &mut self,
+        instructions: Instructions,
+        warped: &Warped,
+        now: &Full,
+        truth: &Truth,
+        sum: usize,
+    ) -> Result<(), AriaError> {
         let mut similarities = Vec::new();
         warped.features.similarities(instructions, &now.features, &mut similarities)?;
-        let known = (0..similarities.len()).filter(|patch| truth.known.contains(*patch) && !truth.moving.contains(*patch));
+        let known = (0..similarities.len())
+            .filter(|patch| truth.known.contains(*patch) && !truth.moving.contains(*patch));
         let known: Vec<usize> = known.collect();
-        self.sums[sum] += known.iter().map(|patch| f64::from(1.0 - similarities[*patch])).sum::<f64>();
+        self.sums[sum] +=
+            known.iter().map(|patch| f64::from(1.0 - similarities[*patch])).sum::<f64>();
         if sum == 0 {
             self.patches += known.len();
         }
@@ -183,13 +216,18 @@ impl WarpingError {
 }
 
 impl TrackingError {
-    /// Compares with the true way of the ball that a region shows most of, at every frame up to the next full frame.
+    /// Compares with the true way of the ball that a region shows most of, at every frame up to the
+    /// next full frame.
     fn count(&mut self, scene: &Scene, tracker: &Tracker, now: &Picture, interval: u64) {
         for region in tracker.regions() {
             let Some(ball) = shown(scene, now, &region.patches) else { continue };
             for frames in 1..=interval {
                 let (pose, later) = (scene.pose(now.frame + frames), now.frame + frames);
-                let Some([x, y]) = way(scene.world(), scene.camera(), &pose, ball, now.frame, later) else { continue };
+                let Some([x, y]) =
+                    way(scene.world(), scene.camera(), &pose, ball, now.frame, later)
+                else {
+                    continue;
+                };
                 let [to_x, to_y] = region.velocity.map(|v| f64::from(v) * frames as f64);
                 self.positions += 1;
                 self.tracked += (x - to_x).hypot(y - to_y);
@@ -205,7 +243,10 @@ fn shown(scene: &Scene, picture: &Picture, patches: &PatchSet) -> Option<usize> 
     let mut all = 0;
     for pixel in patches.iter().flat_map(|patch| scene.camera().pixels_of(patch)) {
         all += 1;
-        if let Some(count) = picture.things[pixel].checked_sub(WALLS).and_then(|ball| counts.get_mut(usize::from(ball))) {
+        if let Some(count) = picture.things[pixel]
+            .checked_sub(WALLS)
+            .and_then(|ball| counts.get_mut(usize::from(ball)))
+        {
             *count += 1;
         }
     }

@@ -1,9 +1,11 @@
 //! Scenes with known truth, rendered here, and how well the runtime does in them.
 //!
-//! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed. [`Scene::picture`] renders a frame with depth and thing per pixel,
-//! [`Scene::glance`] says what moves without rendering, [`StandIn`] gives pictures features, [`Truth`] says what moved, and [`judge`](judge()) scores
-//! identification (beside block matching), tracking and warping; [`whole`](whole()) what comes out in the end: depth and labels of a stand-in [`Model`].
-//! None of these figures is one of the paper's: other scenes, another encoder.
+//! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed.
+//! [`Scene::picture`] renders a frame with depth and thing per pixel, [`Scene::glance`] says what
+//! moves without rendering, [`StandIn`] gives pictures features, [`Truth`] says what moved, and
+//! [`judge`](judge()) scores identification (beside block matching), tracking and warping;
+//! [`whole`](whole()) what comes out in the end: depth and labels of a stand-in [`Model`]. None of
+//! these figures is one of the paper's: other scenes, another encoder.
 
 mod answer;
 mod blocks;
@@ -25,7 +27,10 @@ pub use truth::{LEAST, SHARE, Truth, way};
 pub use whole::{Way, whole};
 pub use world::{Ball, Hit, LABELS, WALLS, World};
 
-use crate::{AriaError, CameraMotion, FeatureMap, Grid, Instructions, Intrinsics, Pose, flow::Pair, random::Random};
+use crate::{
+    AriaError, CameraMotion, FeatureMap, Grid, Instructions, Intrinsics, Pose, flow::Pair,
+    random::Random,
+};
 
 /// What a scene is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +88,21 @@ impl Scene {
     /// When a patch has less than 2 pixels on a side.
     pub fn new(kind: Kind, seed: u64, grid: Grid, patch: usize) -> Result<Self, AriaError> {
         if !(2..=64).contains(&patch) {
-            return Err(AriaError::setting("the pixels on a side of a patch", patch, "between 2 and 64"));
+            return Err(AriaError::setting(
+                "the pixels on a side of a patch",
+                patch,
+                "between 2 and 64",
+            ));
         }
         let mut random = Random::new(seed);
         let (still, moving, speed) = kind.things();
         let world = World::new(&mut random, still, moving, speed);
-        let camera = Camera { grid, patch, intrinsics: Intrinsics::with_field_of_view(grid, 1.1)?, noise: 0.01 };
+        let camera = Camera {
+            grid,
+            patch,
+            intrinsics: Intrinsics::with_field_of_view(grid, 1.1)?,
+            noise: 0.01,
+        };
         let phases = std::array::from_fn(|_| random.between(0.0, std::f64::consts::TAU));
         Ok(Self { kind, world, camera, phases })
     }
@@ -109,7 +123,9 @@ impl Scene {
     #[must_use]
     pub fn pose(&self, frame: u64) -> Pose {
         let time = frame as f64;
-        let wave = |phase: usize, period: f64| (self.phases[phase] + std::f64::consts::TAU * time / period).sin();
+        let wave = |phase: usize, period: f64| {
+            (self.phases[phase] + std::f64::consts::TAU * time / period).sin()
+        };
         // Metres and radians; the period of the largest part in frames.
         let (way, turn, period) = match self.kind {
             Kind::Slow => (0.03, 0.02, 150.0),
@@ -117,9 +133,18 @@ impl Scene {
             Kind::Crowded => (0.10, 0.06, 120.0),
             Kind::AbruptTurns => (0.05, 0.03, 120.0),
         };
-        let position = [way * wave(0, period), 0.3 * way * wave(1, 0.7 * period), -0.5 + 0.5 * way * wave(2, 1.3 * period)];
+        let position = [
+            way * wave(0, period),
+            0.3 * way * wave(1, 0.7 * period),
+            -0.5 + 0.5 * way * wave(2, 1.3 * period),
+        ];
         let yaw = turn * wave(3, 1.1 * period) + self.abrupt(frame);
-        Pose::looking(position, yaw, 0.4 * turn * wave(4, 0.8 * period), 0.2 * turn * wave(5, 0.9 * period))
+        Pose::looking(
+            position,
+            yaw,
+            0.4 * turn * wave(4, 0.8 * period),
+            0.2 * turn * wave(5, 0.9 * period),
+        )
     }
 
     /// Every 40 frames, a turn by half a radian or back within eight.
@@ -145,8 +170,17 @@ impl Scene {
     pub fn pair(&self, encoder: &StandIn, from: u64, to: u64) -> Result<Pair, AriaError> {
         let see = |frame: u64| {
             let features = encoder.encode(&self.camera, &self.picture(frame));
-            FeatureMap::from_values(Instructions::best(), self.camera.grid, encoder.width(), &features)
+            FeatureMap::from_values(
+                Instructions::best(),
+                self.camera.grid,
+                encoder.width(),
+                &features,
+            )
         };
-        Ok(Pair { before: see(from)?, now: see(to)?, motion: CameraMotion::between(&self.pose(from), &self.pose(to)) })
+        Ok(Pair {
+            before: see(from)?,
+            now: see(to)?,
+            motion: CameraMotion::between(&self.pose(from), &self.pose(to)),
+        })
     }
 }

@@ -40,10 +40,12 @@ impl Camera {
     #[must_use]
     pub fn take(&self, world: &World, pose: &Pose, frame: u64) -> Picture {
         let (height, width) = (self.grid.rows() * self.patch, self.grid.cols() * self.patch);
-        let centres: Vec<[f64; 3]> = world.balls().iter().map(|ball| ball.centre(frame as f64)).collect();
+        let centres: Vec<[f64; 3]> =
+            world.balls().iter().map(|ball| ball.centre(frame as f64)).collect();
         let mut random = Random::new(frame.wrapping_mul(0x1234_5677));
         let pixels = height * width;
-        let (mut colours, mut depths_m, mut things) = (Vec::with_capacity(pixels), Vec::with_capacity(pixels), Vec::with_capacity(pixels));
+        let (mut colours, mut depths_m, mut things) =
+            (Vec::with_capacity(pixels), Vec::with_capacity(pixels), Vec::with_capacity(pixels));
         for pixel in 0..pixels {
             let ahead = self.intrinsics.direction(self.point(pixel % width, pixel / width));
             let to = pose.to_world(ahead);
@@ -77,14 +79,16 @@ impl Camera {
     pub fn pixels_of(&self, patch: usize) -> impl Iterator<Item = usize> {
         let (row, col) = self.grid.place(patch);
         let (side, width) = (self.patch, self.grid.cols() * self.patch);
-        (row * side..(row + 1) * side).flat_map(move |y| (col * side..(col + 1) * side).map(move |x| y * width + x))
+        (row * side..(row + 1) * side)
+            .flat_map(move |y| (col * side..(col + 1) * side).map(move |x| y * width + x))
     }
 
     /// Median depth of each patch, m.
     #[must_use]
     pub fn depths_of_patches(&self, picture: &Picture) -> Vec<f32> {
         let median = |patch: usize| {
-            let mut depths: Vec<f32> = self.pixels_of(patch).map(|pixel| picture.depths_m[pixel]).collect();
+            let mut depths: Vec<f32> =
+                self.pixels_of(patch).map(|pixel| picture.depths_m[pixel]).collect();
             depths.sort_by(f32::total_cmp);
             depths[depths.len() / 2]
         };
@@ -99,20 +103,35 @@ mod tests {
     #[test]
     fn depth_and_pose_agree_with_the_world() {
         let grid = Grid::new(6, 8).expect("a grid");
-        let camera = Camera { grid, patch: 4, intrinsics: Intrinsics::with_field_of_view(grid, 1.0).expect("a lens"), noise: 0.0 };
+        let camera = Camera {
+            grid,
+            patch: 4,
+            intrinsics: Intrinsics::with_field_of_view(grid, 1.0).expect("a lens"),
+            noise: 0.0,
+        };
         let world = World::new(&mut Random::new(1), 0, 0, 0.0);
         let pose = Pose::looking([0.3, 0.1, -0.2], 0.2, 0.1, 0.0);
         let picture = camera.take(&world, &pose, 3);
         assert_eq!((picture.height, picture.width, picture.things.len()), (24, 32, 768));
         for (pixel, depth) in picture.depths_m.iter().enumerate() {
-            let ahead = camera.intrinsics.direction(camera.point(pixel % 32, pixel / 32)).map(|x| x * f64::from(*depth));
+            let ahead = camera
+                .intrinsics
+                .direction(camera.point(pixel % 32, pixel / 32))
+                .map(|x| x * f64::from(*depth));
             let point = pose.to_world(ahead);
             // Every point lies on a wall of the 8 x 3.2 x 8 m room.
             let [x, y, z] = point.map(f64::abs);
-            assert!((x - 4.0).abs() < 1e-5 || (y - 1.6).abs() < 1e-5 || (z - 4.0).abs() < 1e-5, "{point:?}");
+            assert!(
+                (x - 4.0).abs() < 1e-5 || (y - 1.6).abs() < 1e-5 || (z - 4.0).abs() < 1e-5,
+                "{point:?}"
+            );
         }
         assert_eq!(camera.take(&world, &pose, 3), picture);
         assert_eq!(camera.pixels_of(9).count(), 16);
-        assert!((0..48).all(|patch| camera.pixels_of(patch).all(|p| grid.at(camera.point(p % 32, p / 32).map(|v| v as f32)) == Some(patch))));
+        assert!((0..48).all(|patch| {
+            camera
+                .pixels_of(patch)
+                .all(|p| grid.at(camera.point(p % 32, p / 32).map(|v| v as f32)) == Some(patch))
+        }));
     }
 }

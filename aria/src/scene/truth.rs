@@ -1,7 +1,8 @@
 //! What really moved between two pictures, patch by patch.
 //!
-//! A pixel has changed if it shows a ball that moved, or something still that a ball which moved hid before. Where the earlier picture did not look, and for
-//! balls that moved less than [`LEAST`], nothing is claimed.
+//! A pixel has changed if it shows a ball that moved, or something still that a ball which moved
+//! hid before. Where the earlier picture did not look, and for balls that moved less than
+//! [`LEAST`], nothing is claimed.
 
 use super::{
     picture::{Camera, Picture},
@@ -35,26 +36,41 @@ impl Truth {
     #[must_use]
     pub fn between(world: &World, camera: &Camera, before: &Picture, now: &Picture) -> Self {
         let motion = CameraMotion::between(&before.pose, &now.pose);
-        let moved: Vec<Pixel> = (0..world.balls().len()).map(|ball| ball_moved(world, camera, before, now, ball)).collect();
-        let of = |thing: u16| thing.checked_sub(super::world::WALLS).and_then(|ball| moved.get(usize::from(ball))).copied().unwrap_or(Pixel::Still);
+        let moved: Vec<Pixel> = (0..world.balls().len())
+            .map(|ball| ball_moved(world, camera, before, now, ball))
+            .collect();
+        let of = |thing: u16| {
+            thing
+                .checked_sub(super::world::WALLS)
+                .and_then(|ball| moved.get(usize::from(ball)))
+                .copied()
+                .unwrap_or(Pixel::Still)
+        };
         let judge = |pixel: usize| {
             let shown = of(now.things[pixel]);
             if shown != Pixel::Still {
                 return shown;
             }
-            let point = camera.intrinsics.direction(camera.point(pixel % now.width, pixel / now.width)).map(|x| x * f64::from(now.depths_m[pixel]));
+            let point = camera
+                .intrinsics
+                .direction(camera.point(pixel % now.width, pixel / now.width))
+                .map(|x| x * f64::from(now.depths_m[pixel]));
             let earlier = motion.to_source(point);
             match camera.intrinsics.project(earlier).and_then(|point| camera.pixel(point)) {
                 None => Pixel::Unknown,
                 // Something nearer stood before it.
-                Some(pixel) if f64::from(before.depths_m[pixel]) < earlier[2] - 0.05 => of(before.things[pixel]),
+                Some(pixel) if f64::from(before.depths_m[pixel]) < earlier[2] - 0.05 => {
+                    of(before.things[pixel])
+                }
                 Some(_) => Pixel::Still,
             }
         };
         let (mut moving, mut known) = (PatchSet::new(camera.grid), PatchSet::new(camera.grid));
         for patch in 0..camera.grid.patches() {
             let judged: Vec<Pixel> = camera.pixels_of(patch).map(judge).collect();
-            let share = |kind| judged.iter().filter(|pixel| **pixel == kind).count() as f64 / judged.len() as f64;
+            let share = |kind| {
+                judged.iter().filter(|pixel| **pixel == kind).count() as f64 / judged.len() as f64
+            };
             if share(Pixel::Moving) >= SHARE {
                 moving.insert(patch);
             }
@@ -66,16 +82,30 @@ impl Truth {
     }
 }
 
-/// How far a ball goes in the picture of a camera at `pose` from one frame to another, in patches; `None` if it is behind the camera.
+/// How far a ball goes in the picture of a camera at `pose` from one frame to another, in patches;
+/// `None` if it is behind the camera.
 #[must_use]
-pub fn way(world: &World, camera: &Camera, pose: &Pose, ball: usize, from: u64, to: u64) -> Option<[f64; 2]> {
+pub fn way(
+    world: &World,
+    camera: &Camera,
+    pose: &Pose,
+    ball: usize,
+    from: u64,
+    to: u64,
+) -> Option<[f64; 2]> {
     let ball = world.balls().get(ball)?;
     let seen = |frame: u64| camera.intrinsics.project(pose.to_camera(ball.centre(frame as f64)));
     let ([from_x, from_y], [to_x, to_y]) = (seen(from)?, seen(to)?);
     Some([to_x - from_x, to_y - from_y])
 }
 
-fn ball_moved(world: &World, camera: &Camera, before: &Picture, now: &Picture, ball: usize) -> Pixel {
+fn ball_moved(
+    world: &World,
+    camera: &Camera,
+    before: &Picture,
+    now: &Picture,
+    ball: usize,
+) -> Pixel {
     match way(world, camera, &now.pose, ball, before.frame, now.frame) {
         _ if !world.balls()[ball].moves() => Pixel::Still,
         Some([x, y]) if x.hypot(y) >= LEAST => Pixel::Moving,

@@ -1,4 +1,5 @@
-//! [`whole`](whole()): what goes to the decoder, frame after frame, and how far what it says is from the truth: depth and labels of a stand-in model.
+//! [`whole`](whole()): what goes to the decoder, frame after frame, and how far what it says is
+//! from the truth: depth and labels of a stand-in model.
 //!
 //! | way | what is shown |
 //! |---|---|
@@ -8,7 +9,10 @@
 //! | [`Way::Aria`] | the runtime: that warped by the depth that the model itself said, and regions by waiting and speed |
 
 use super::{Blocks, Model, Picture, Scene, Score};
-use crate::{AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Grid, Instructions, Runtime, Settings, Structure, Warped, Window, group};
+use crate::{
+    AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Grid, Instructions, Runtime,
+    Settings, Structure, Warped, Window, group,
+};
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,11 +45,17 @@ struct Seen {
     features: FeatureMap,
 }
 
-/// Scores several ways over the first `frames` of a scene; frames before the second full frame of the slowest are left out for all.
+/// Scores several ways over the first `frames` of a scene; frames before the second full frame of
+/// the slowest are left out for all.
 ///
 /// # Errors
 /// When a size is out of its range.
-pub fn whole(scene: &Scene, model: &Model, frames: u64, ways: &[Way]) -> Result<Vec<Score>, AriaError> {
+pub fn whole(
+    scene: &Scene,
+    model: &Model,
+    frames: u64,
+    ways: &[Way],
+) -> Result<Vec<Score>, AriaError> {
     let (world, camera) = (scene.world(), scene.camera());
     let see = |frame: u64| -> Result<Seen, AriaError> {
         let picture = scene.picture(frame);
@@ -60,7 +70,9 @@ impl Way {
     fn interval(self) -> u64 {
         match self {
             Self::Resized { .. } => 0,
-            Self::Stale { interval } | Self::Base { interval, .. } | Self::Aria { interval, .. } => interval.max(1),
+            Self::Stale { interval }
+            | Self::Base { interval, .. }
+            | Self::Aria { interval, .. } => interval.max(1),
         }
     }
 }
@@ -79,11 +91,18 @@ impl Show<'_> {
             Way::Resized { rows, cols } => {
                 let grid = Grid::new(rows, cols)?;
                 for seen in self.shown() {
-                    let features = self.model.encode(self.scene.world(), self.scene.camera(), &seen.picture, grid)?;
+                    let features = self.model.encode(
+                        self.scene.world(),
+                        self.scene.camera(),
+                        &seen.picture,
+                        grid,
+                    )?;
                     self.count(&mut score, seen, &features);
                 }
             }
-            Way::Stale { .. } => self.shown().for_each(|seen| self.count(&mut score, seen, &self.latest(seen, way).features)),
+            Way::Stale { .. } => self
+                .shown()
+                .for_each(|seen| self.count(&mut score, seen, &self.latest(seen, way).features)),
             Way::Base { cycles, region, .. } => {
                 for seen in self.shown() {
                     let features = self.base(seen, self.latest(seen, way), cycles, region)?;
@@ -101,49 +120,87 @@ impl Show<'_> {
 
     fn count(&self, score: &mut Score, seen: &Seen, features: &FeatureMap) {
         let camera = self.scene.camera();
-        score.count(self.scene.world(), camera, &seen.picture, &self.model.decode(features, camera.grid));
+        score.count(
+            self.scene.world(),
+            camera,
+            &seen.picture,
+            &self.model.decode(features, camera.grid),
+        );
     }
 
-    /// The full frame that is there when a frame comes: the one begun an interval before the latest was.
+    /// The full frame that is there when a frame comes: the one begun an interval before the latest
+    /// was.
     fn latest(&self, seen: &Seen, way: Way) -> &Seen {
         let (frame, interval) = (seen.picture.frame, way.interval());
         &self.seen[(frame - frame % interval).saturating_sub(interval) as usize]
     }
 
-    fn base(&self, seen: &Seen, full: &Seen, cycles: usize, [rows, cols]: [usize; 2]) -> Result<FeatureMap, AriaError> {
+    fn base(
+        &self,
+        seen: &Seen,
+        full: &Seen,
+        cycles: usize,
+        [rows, cols]: [usize; 2],
+    ) -> Result<FeatureMap, AriaError> {
         let (camera, best) = (self.scene.camera(), Instructions::best());
         let motion = CameraMotion::between(&full.picture.pose, &seen.picture.pose);
-        let turned = CameraFlow::new(camera.intrinsics, Structure::Distant).flow(&full.features, &motion)?;
+        let turned =
+            CameraFlow::new(camera.intrinsics, Structure::Distant).flow(&full.features, &motion)?;
         let mut warped = Warped::new(camera.grid, self.model.width())?;
         warped.warp(best, &full.features, &turned)?;
         let before = &self.seen[seen.picture.frame.saturating_sub(1) as usize].picture;
         let moved = group(&Blocks::default().identify(camera, before, &seen.picture), 1);
         let (rows, cols) = (rows.min(camera.grid.rows()), cols.min(camera.grid.cols()));
         for at in moved.iter().filter_map(|group| group.filled.window()).take(cycles) {
-            let window = Window { row: at.row.min(camera.grid.rows() - rows), col: at.col.min(camera.grid.cols() - cols), rows, cols };
+            let window = Window {
+                row: at.row.min(camera.grid.rows() - rows),
+                col: at.col.min(camera.grid.cols() - cols),
+                rows,
+                cols,
+            };
             for patch in window.places().map(|(row, col)| camera.grid.index(row, col)) {
-                warped.features.replace(patch, seen.features.row(patch), seen.features.norms()[patch]);
+                warped.features.replace(
+                    patch,
+                    seen.features.row(patch),
+                    seen.features.norms()[patch],
+                );
             }
         }
         Ok(warped.features)
     }
 
-    fn aria(&self, way: Way, cycles: usize, region: [usize; 2], score: &mut Score) -> Result<(), AriaError> {
+    fn aria(
+        &self,
+        way: Way,
+        cycles: usize,
+        region: [usize; 2],
+        score: &mut Score,
+    ) -> Result<(), AriaError> {
         let camera = self.scene.camera();
         let flow = CameraFlow::new(camera.intrinsics, Structure::Distant);
-        let mut runtime = Runtime::new(Settings::new(camera.grid, self.model.width(), region), flow)?;
+        let mut runtime =
+            Runtime::new(Settings::new(camera.grid, self.model.width(), region), flow)?;
         for seen in self.seen {
             let frame = seen.picture.frame;
             if frame % way.interval() == 0 && frame >= way.interval() {
                 let full = self.latest(seen, way);
-                runtime.full_frame(full.picture.frame, &full.picture.pose, &mut full.features.values().to_vec())?;
-                runtime.estimator_mut().set_structure(Structure::Depth(self.model.decode(&full.features, camera.grid).depths_m));
+                runtime.full_frame(
+                    full.picture.frame,
+                    &full.picture.pose,
+                    &mut full.features.values().to_vec(),
+                )?;
+                runtime.estimator_mut().set_structure(Structure::Depth(
+                    self.model.decode(&full.features, camera.grid).depths_m,
+                ));
             }
             if frame < way.interval() {
                 continue;
             }
             for cycle in runtime.frame(frame, &seen.picture.pose, cycles)?.cycles {
-                let rows = cycle.window.places().flat_map(|(row, col)| seen.features.row(camera.grid.index(row, col)));
+                let rows = cycle
+                    .window
+                    .places()
+                    .flat_map(|(row, col)| seen.features.row(camera.grid.index(row, col)));
                 runtime.update(&cycle, &rows.copied().collect::<Vec<_>>())?;
             }
             if frame >= self.first {

@@ -1,6 +1,8 @@
-//! What there is to see: a room with patterned walls, and balls in it, some of which move. Lengths in metres, times in frames.
+//! What there is to see: a room with patterned walls, and balls in it, some of which move. Lengths
+//! in metres, times in frames.
 //!
-//! Walls are 0 to 5, balls follow. Patterns are value noise on a lattice, fixed to what carries them.
+//! Walls are 0 to 5, balls follow. Patterns are value noise on a lattice, fixed to what carries
+//! them.
 
 use crate::{
     flow::{dot, minus, plus, scaled},
@@ -68,7 +70,8 @@ const KINDS: u16 = 5;
 pub const LABELS: usize = (WALLS + KINDS) as usize;
 
 impl World {
-    /// A room of 8 x 3.2 x 8 m with `still` and `moving` balls; the moving ones go `speed` metres a frame.
+    /// A room of 8 x 3.2 x 8 m with `still` and `moving` balls; the moving ones go `speed` metres a
+    /// frame.
     #[must_use]
     pub(crate) fn new(random: &mut Random, still: usize, moving: usize, speed: f64) -> Self {
         let half = [4.0, 1.6, 4.0];
@@ -81,13 +84,21 @@ impl World {
                 middle,
                 reach: if moves { [1.5, 0.5, 0.4] } else { [0.0; 3] },
                 start: std::array::from_fn(|_| random.between(0.0, 4.0)),
-                speed: [velocity * angle.cos().abs().max(0.6), velocity * 0.5 * angle.sin(), 0.3 * velocity * angle.sin()],
+                speed: [
+                    velocity * angle.cos().abs().max(0.6),
+                    velocity * 0.5 * angle.sin(),
+                    0.3 * velocity * angle.sin(),
+                ],
                 radius: random.between(0.22, 0.42),
                 label: WALLS + (number % usize::from(KINDS)) as u16,
                 pattern: random.bits(),
             }
         };
-        let balls = (0..still).map(|n| (n, false)).chain((0..moving).map(|n| (n, true))).map(|(n, moves)| ball(n, moves)).collect();
+        let balls = (0..still)
+            .map(|n| (n, false))
+            .chain((0..moving).map(|n| (n, true)))
+            .map(|(n, moves)| ball(n, moves))
+            .collect();
         Self { half, balls, pattern: random.bits() }
     }
 
@@ -100,7 +111,10 @@ impl World {
     /// What kind of thing a thing is: walls are their own kind.
     #[must_use]
     pub fn label(&self, thing: u16) -> u16 {
-        thing.checked_sub(WALLS).and_then(|ball| self.balls.get(usize::from(ball))).map_or(thing, |ball| ball.label)
+        thing
+            .checked_sub(WALLS)
+            .and_then(|ball| self.balls.get(usize::from(ball)))
+            .map_or(thing, |ball| ball.label)
     }
 
     /// The ball that a thing is.
@@ -140,7 +154,13 @@ impl World {
     }
 
     /// Red, green and blue from 0 to 1 of what a ray met.
-    pub(crate) fn colour(&self, centres: &[[f64; 3]], eye: [f64; 3], direction: [f64; 3], hit: Hit) -> [f32; 3] {
+    pub(crate) fn colour(
+        &self,
+        centres: &[[f64; 3]],
+        eye: [f64; 3],
+        direction: [f64; 3],
+        hit: Hit,
+    ) -> [f32; 3] {
         let point = plus(eye, scaled(direction, hit.distance));
         match self.ball(hit.thing).zip(centres.get(usize::from(hit.thing.saturating_sub(WALLS)))) {
             // Finer patterns on smaller things.
@@ -155,7 +175,9 @@ fn pattern(seed: u64, point: [f64; 3]) -> [f32; 3] {
     let own = lattice(seed, [i64::MAX; 3]);
     let coarse = noise(seed ^ 0xA5A5, scaled(point, 1.1));
     let fine = noise(seed ^ 0x5A5A, scaled(point, 3.7));
-    std::array::from_fn(|c| (0.15 + 0.45 * own[c] + 0.25 * coarse[c] + 0.15 * fine[c]).clamp(0.0, 1.0))
+    std::array::from_fn(|c| {
+        (0.15 + 0.45 * own[c] + 0.25 * coarse[c] + 0.15 * fine[c]).clamp(0.0, 1.0)
+    })
 }
 
 /// Three random numbers from 0 to 1 at a point of the lattice.
@@ -175,7 +197,8 @@ fn noise(seed: u64, point: [f64; 3]) -> [f32; 3] {
     let mut sum = [0.0; 3];
     for corner in 0..8usize {
         let bits: [usize; 3] = std::array::from_fn(|i| corner >> i & 1);
-        let weight: f32 = (0..3).map(|i| if bits[i] == 1 { smooth[i] } else { 1.0 - smooth[i] }).product();
+        let weight: f32 =
+            (0..3).map(|i| if bits[i] == 1 { smooth[i] } else { 1.0 - smooth[i] }).product();
         let value = lattice(seed, std::array::from_fn(|i| floor[i] as i64 + bits[i] as i64));
         sum = std::array::from_fn(|c| sum[c] + weight * value[c]);
     }
@@ -192,7 +215,8 @@ mod tests {
         assert_eq!(world.balls().iter().filter(|ball| ball.moves()).count(), 5);
         for ball in world.balls() {
             for frame in 0..500 {
-                let (now, next) = (ball.centre(f64::from(frame)), ball.centre(f64::from(frame + 1)));
+                let (now, next) =
+                    (ball.centre(f64::from(frame)), ball.centre(f64::from(frame + 1)));
                 for i in 0..3 {
                     assert!((now[i] - ball.middle[i]).abs() <= ball.reach[i] + 1e-9);
                     assert!((next[i] - now[i]).abs() <= ball.speed[i].abs() + 1e-9);
@@ -209,7 +233,10 @@ mod tests {
         let ahead = world.meet(&centres, [0.0; 3], [0.0, 0.0, 1.0]);
         assert_eq!(ahead.thing, WALLS);
         assert!((ahead.distance - (2.0 - world.balls[0].radius)).abs() < 1e-9);
-        assert_eq!(world.meet(&centres, [0.0; 3], [0.0, 0.0, -1.0]), Hit { distance: 4.0, thing: 4 });
+        assert_eq!(
+            world.meet(&centres, [0.0; 3], [0.0, 0.0, -1.0]),
+            Hit { distance: 4.0, thing: 4 }
+        );
         assert_eq!(world.label(WALLS), world.balls[0].label);
         assert_eq!(world.label(3), 3);
     }

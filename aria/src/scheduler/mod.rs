@@ -7,9 +7,11 @@
 //! | which regions get the cycles of this frame? | [`CyclePlanner`] |
 //! | at which resolution does the next full frame run? | [`ResolutionLadder`] |
 //!
-//! Where no cycle fits beside a full frame's many patches, a lower resolution leaves time for one: regions must not wait for ever.
+//! Where no cycle fits beside a full frame's many patches, a lower resolution leaves time for one:
+//! regions must not wait for ever.
 //!
-//! A frame waits for the processor of the regions only. Nothing of what decides its cycles knows the latency of full frames: they may take as long as they like.
+//! A frame waits for the processor of the regions only. Nothing of what decides its cycles knows
+//! the latency of full frames: they may take as long as they like.
 
 mod cycles;
 mod priority;

@@ -1,9 +1,11 @@
 //! [`CyclePlanner`]: which regions get the cycles of a frame.
 //!
-//! A cycle takes a window of fixed size, because the encoder's input is. A larger region is cut into tiles that fit; a cycle also serves whatever other tile
-//! lies in its window. The paper has two rules: the fastest first, and what was left out before those. Read literally (left out or not, then speed) they
-//! let a slow region wait for ever behind two fast ones that take turns. So what counts is how long a tile has waited: with at most `n` tiles and `K` cycles
-//! none waits longer than `ceil(n / K)` frames.
+//! A cycle takes a window of fixed size, because the encoder's input is. A larger region is cut
+//! into tiles that fit; a cycle also serves whatever other tile lies in its window. The paper has
+//! two rules: the fastest first, and what was left out before those. Read literally (left out or
+//! not, then speed) they let a slow region wait for ever behind two fast ones that take turns. So
+//! what counts is how long a tile has waited: with at most `n` tiles and `K` cycles none waits
+//! longer than `ceil(n / K)` frames.
 
 use crate::{AriaError, Grid, Window};
 use std::{cmp::Ordering, collections::BTreeMap};
@@ -25,7 +27,8 @@ pub enum Priority {
     /// Who waited longest; among equals the fastest.
     #[default]
     Waiting,
-    /// Speed in patches per frame, and so much more for each frame of waiting. Anything above 0 starves nobody; the less, the longer slow regions wait.
+    /// Speed in patches per frame, and so much more for each frame of waiting. Anything above 0
+    /// starves nobody; the less, the longer slow regions wait.
     Weighted(f32),
 }
 
@@ -62,14 +65,26 @@ impl CyclePlanner {
     ///
     /// # Errors
     /// When the encoder's input is empty or larger than the frame, or a weight is not above 0.
-    pub fn new(grid: Grid, [rows, cols]: [usize; 2], priority: Priority) -> Result<Self, AriaError> {
+    pub fn new(
+        grid: Grid,
+        [rows, cols]: [usize; 2],
+        priority: Priority,
+    ) -> Result<Self, AriaError> {
         if !(1..=grid.rows()).contains(&rows) || !(1..=grid.cols()).contains(&cols) {
-            return Err(AriaError::setting("the region encoder's input", format!("{rows} x {cols} patches"), "at least 1 x 1 and no larger than the frame"));
+            return Err(AriaError::setting(
+                "the region encoder's input",
+                format!("{rows} x {cols} patches"),
+                "at least 1 x 1 and no larger than the frame",
+            ));
         }
         if let Priority::Weighted(weight) = priority
             && !(weight > 0.0 && weight.is_finite())
         {
-            return Err(AriaError::setting("the weight of waiting", weight, "above 0: without it slow regions wait for ever"));
+            return Err(AriaError::setting(
+                "the weight of waiting",
+                weight,
+                "above 0: without it slow regions wait for ever",
+            ));
         }
         Ok(Self { grid, size: [rows, cols], priority, waited: BTreeMap::new() })
     }
@@ -80,7 +95,8 @@ impl CyclePlanner {
         self.waited.get(&region).and_then(|tiles| tiles.iter().max()).copied().unwrap_or(0)
     }
 
-    /// At most `cycles` for this frame, the most urgent first. Regions that no longer ask are forgotten.
+    /// At most `cycles` for this frame, the most urgent first. Regions that no longer ask are
+    /// forgotten.
     pub fn plan(&mut self, requests: &[Request], cycles: usize) -> Vec<Cycle> {
         let mut tiles = self.tiles(requests);
         tiles.sort_by(|a, b| self.order(a, b));
@@ -89,9 +105,12 @@ impl CyclePlanner {
             && let Some(first) = tiles.first()
         {
             let window = self.around(first.window);
-            let (served, left): (Vec<Tile>, Vec<Tile>) = tiles.into_iter().partition(|tile| window.covers(tile.window));
+            let (served, left): (Vec<Tile>, Vec<Tile>) =
+                tiles.into_iter().partition(|tile| window.covers(tile.window));
             for tile in &served {
-                if let Some(waited) = self.waited.get_mut(&tile.region).and_then(|tiles| tiles.get_mut(tile.number)) {
+                if let Some(waited) =
+                    self.waited.get_mut(&tile.region).and_then(|tiles| tiles.get_mut(tile.number))
+                {
                     *waited = 0;
                 }
             }
@@ -115,7 +134,13 @@ impl CyclePlanner {
                 waited.resize(windows.len(), 1);
             }
             let speed = if request.speed.is_nan() { 0.0 } else { request.speed };
-            let tile = |(number, window)| Tile { region: request.region, number, window, waited: waited[number], speed };
+            let tile = |(number, window)| Tile {
+                region: request.region,
+                number,
+                window,
+                waited: waited[number],
+                speed,
+            };
             tiles.extend(windows.into_iter().enumerate().map(tile));
         }
         tiles
@@ -130,7 +155,8 @@ impl CyclePlanner {
         };
         let places = (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c)));
         let tile = |(r, c)| {
-            let ((row, rows), (col, cols)) = (part(window.row, window.rows, rows, r), part(window.col, window.cols, cols, c));
+            let ((row, rows), (col, cols)) =
+                (part(window.row, window.rows, rows, r), part(window.col, window.cols, cols, c));
             Window { row, col, rows, cols }
         };
         places.map(tile).collect()
@@ -139,7 +165,9 @@ impl CyclePlanner {
     /// The encoder's input with a tile in its middle, inside the frame.
     fn around(&self, tile: Window) -> Window {
         let [rows, cols] = self.size;
-        let place = |start: usize, length: usize, size: usize, sides: usize| (start + length / 2).saturating_sub(size / 2).min(sides - size);
+        let place = |start: usize, length: usize, size: usize, sides: usize| {
+            (start + length / 2).saturating_sub(size / 2).min(sides - size)
+        };
         let row = place(tile.row, tile.rows, rows, self.grid.rows());
         let col = place(tile.col, tile.cols, cols, self.grid.cols());
         // Halving may round away from the tile by one.
@@ -175,14 +203,21 @@ mod tests {
 
     /// Three regions far apart, so that no cycle serves two.
     fn three() -> [Request; 3] {
-        let request = |region, row, speed| Request { region, window: Window { row, col: 3, rows: 4, cols: 4 }, speed };
+        let request = |region, row, speed| Request {
+            region,
+            window: Window { row, col: 3, rows: 4, cols: 4 },
+            speed,
+        };
         [request(0, 0, 3.0), request(1, 12, 2.0), request(2, 24, 0.1)]
     }
 
     #[test]
     fn the_fastest_is_first_and_then_all_take_turns() {
         let mut planner = planner(Priority::Waiting);
-        let served: Vec<u64> = (0..7).flat_map(|_| planner.plan(&three(), 1)).flat_map(|cycle| cycle.regions).collect();
+        let served: Vec<u64> = (0..7)
+            .flat_map(|_| planner.plan(&three(), 1))
+            .flat_map(|cycle| cycle.regions)
+            .collect();
         assert_eq!(served, [0, 1, 2, 0, 1, 2, 0]);
     }
 
@@ -191,7 +226,13 @@ mod tests {
         // Left out in the last frame first, then speed: written out, as a negative control.
         let (mut left_out, mut waits) = ([false; 3], 0);
         for _ in 0..18_000 {
-            let first = (0..3).max_by(|a, b| left_out[*a].cmp(&left_out[*b]).then(three()[*a].speed.total_cmp(&three()[*b].speed))).expect("one");
+            let first = (0..3)
+                .max_by(|a, b| {
+                    left_out[*a]
+                        .cmp(&left_out[*b])
+                        .then(three()[*a].speed.total_cmp(&three()[*b].speed))
+                })
+                .expect("one");
             left_out = std::array::from_fn(|region| region != first);
             waits = if first == 2 { 0 } else { waits + 1 };
         }
@@ -221,22 +262,37 @@ mod tests {
                 if requests.len() < 12 && random.uniform() < 0.3 {
                     let [row, col] = [random.below(20), random.below(35)];
                     let [rows, cols] = [1 + random.below(9), 1 + random.below(12)];
-                    requests.push(Request { region: next, window: Window { row, col, rows, cols }, speed: random.uniform() as f32 * 3.0 });
+                    requests.push(Request {
+                        region: next,
+                        window: Window { row, col, rows, cols },
+                        speed: random.uniform() as f32 * 3.0,
+                    });
                     next += 1;
                 }
                 if random.uniform() < 0.1 && !requests.is_empty() {
                     requests.swap_remove(random.below(requests.len()));
                 }
-                requests.iter_mut().for_each(|request| request.speed = random.uniform() as f32 * 3.0);
-                let tiles: usize = requests.iter().map(|request| planner.cut(request.window).len()).sum();
+                requests
+                    .iter_mut()
+                    .for_each(|request| request.speed = random.uniform() as f32 * 3.0);
+                let tiles: usize =
+                    requests.iter().map(|request| planner.cut(request.window).len()).sum();
                 most = most.max(tiles.div_ceil(cycles));
                 let planned = planner.plan(&requests, cycles);
                 assert!(planned.len() <= cycles && planned.is_empty() == requests.is_empty());
                 for cycle in planned {
-                    assert!(grid().window().covers(cycle.window) && (cycle.window.rows, cycle.window.cols) == (6, 8) && !cycle.regions.is_empty());
+                    assert!(
+                        grid().window().covers(cycle.window)
+                            && (cycle.window.rows, cycle.window.cols) == (6, 8)
+                            && !cycle.regions.is_empty()
+                    );
                 }
                 for request in &requests {
-                    assert!(planner.waited(request.region) as usize <= most, "{} {most}", planner.waited(request.region));
+                    assert!(
+                        planner.waited(request.region) as usize <= most,
+                        "{} {most}",
+                        planner.waited(request.region)
+                    );
                 }
             }
         }
@@ -245,12 +301,20 @@ mod tests {
     #[test]
     fn large_regions_are_cut_and_near_ones_share_a_cycle() {
         let mut planner = planner(Priority::Waiting);
-        let large = Request { region: 7, window: Window { row: 2, col: 3, rows: 13, cols: 9 }, speed: 1.0 };
+        let large =
+            Request { region: 7, window: Window { row: 2, col: 3, rows: 13, cols: 9 }, speed: 1.0 };
         assert_eq!(planner.cut(large.window).len(), 6);
-        assert_eq!(planner.cut(large.window).iter().map(|w| w.patches()).sum::<usize>(), large.window.patches());
+        assert_eq!(
+            planner.cut(large.window).iter().map(|w| w.patches()).sum::<usize>(),
+            large.window.patches()
+        );
         assert_eq!((0..3).map(|_| planner.plan(&[large], 2).len()).sum::<usize>(), 6);
         assert!(planner.waited(7) < 3);
-        let near = |region, col| Request { region, window: Window { row: 20, col, rows: 3, cols: 3 }, speed: 1.0 };
+        let near = |region, col| Request {
+            region,
+            window: Window { row: 20, col, rows: 3, cols: 3 },
+            speed: 1.0,
+        };
         let planned = planner.plan(&[near(1, 10), near(2, 12), near(3, 30)], 1);
         assert_eq!(planned.len(), 1);
         assert_eq!(planned[0].regions, [1, 2]);

@@ -1,8 +1,9 @@
-//! [`LatencyProfile`]: what each level of a processor takes now. Profiled before, corrected by what is seen (section 4.4: profiles are updated when they
-//! deviate significantly).
+//! [`LatencyProfile`]: what each level of a processor takes now. Profiled before, corrected by what
+//! is seen (section 4.4: profiles are updated when they deviate significantly).
 //!
-//! Small deviations move a level's latency by an exponential average. One that stays beyond a threshold for some samples is throttling, or its end: all
-//! levels change by the mean factor of those samples, seen or not, because all run at the same clock.
+//! Small deviations move a level's latency by an exponential average. One that stays beyond a
+//! threshold for some samples is throttling, or its end: all levels change by the mean factor of
+//! those samples, seen or not, because all run at the same clock.
 
 use crate::AriaError;
 
@@ -39,12 +40,28 @@ impl LatencyProfile {
     /// When there is none or one is 0, or the reaction makes no sense.
     pub fn new(latency_ns: &[u64], reaction: Reaction) -> Result<Self, AriaError> {
         if latency_ns.is_empty() || latency_ns.contains(&0) {
-            return Err(AriaError::setting("the profiled latencies", format!("{latency_ns:?}"), "one or more, in ns, none 0"));
+            return Err(AriaError::setting(
+                "the profiled latencies",
+                format!("{latency_ns:?}"),
+                "one or more, in ns, none 0",
+            ));
         }
-        if !(0.0..=1.0).contains(&reaction.smoothing) || reaction.deviation.is_nan() || reaction.deviation <= 0.0 || reaction.samples == 0 {
-            return Err(AriaError::setting("the reaction of a profile", format!("{reaction:?}"), "smoothing 0 to 1, deviation above 0, samples 1 or more"));
+        if !(0.0..=1.0).contains(&reaction.smoothing)
+            || reaction.deviation.is_nan()
+            || reaction.deviation <= 0.0
+            || reaction.samples == 0
+        {
+            return Err(AriaError::setting(
+                "the reaction of a profile",
+                format!("{reaction:?}"),
+                "smoothing 0 to 1, deviation above 0, samples 1 or more",
+            ));
         }
-        Ok(Self { reaction, latency_ns: latency_ns.iter().map(|ns| *ns as f64).collect(), deviating: Vec::new() })
+        Ok(Self {
+            reaction,
+            latency_ns: latency_ns.iter().map(|ns| *ns as f64).collect(),
+            deviating: Vec::new(),
+        })
     }
 
     /// Number of levels.
@@ -59,7 +76,8 @@ impl LatencyProfile {
         self.latency_ns.get(level).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Takes in what a run of a level took. A level that does not exist and a time of 0 say nothing.
+    /// Takes in what a run of a level took. A level that does not exist and a time of 0 say
+    /// nothing.
     pub fn observe(&mut self, level: usize, took_ns: u64) {
         let Some(&known) = self.latency_ns.get(level) else { return };
         if took_ns == 0 {
@@ -99,11 +117,17 @@ mod tests {
             assert_eq!(profile.latency_ns(2), 100_000.0, "{seen}");
             profile.observe(2, 370_000);
         }
-        assert_eq!([0, 1, 2].map(|level| profile.latency_ns(level).round()), [74_000.0, 148_000.0, 370_000.0]);
+        assert_eq!(
+            [0, 1, 2].map(|level| profile.latency_ns(level).round()),
+            [74_000.0, 148_000.0, 370_000.0]
+        );
         for _ in 0..3 {
             profile.observe(0, 20_000);
         }
-        assert_eq!([0, 1, 2].map(|level| profile.latency_ns(level).round()), [20_000.0, 40_000.0, 100_000.0]);
+        assert_eq!(
+            [0, 1, 2].map(|level| profile.latency_ns(level).round()),
+            [20_000.0, 40_000.0, 100_000.0]
+        );
     }
 
     #[test]
@@ -111,7 +135,11 @@ mod tests {
         let mut profile = profile();
         for took in [300_000, 300_000, 100_000, 300_000, 20_000, 300_000, 20_000] {
             profile.observe(2, took);
-            assert_eq!(profile.latency_ns(2), 100_000.0, "two in a row, or in different directions, are no throttling");
+            assert_eq!(
+                profile.latency_ns(2),
+                100_000.0,
+                "two in a row, or in different directions, are no throttling"
+            );
         }
         profile.observe(2, 110_000);
         assert!((profile.latency_ns(2) - 101_000.0).abs() < 1e-6);
@@ -119,6 +147,9 @@ mod tests {
         profile.observe(7, 1);
         profile.observe(2, 0);
         assert_eq!(profile.latency_ns(7), f64::INFINITY);
-        assert!(LatencyProfile::new(&[], Reaction::default()).is_err() && LatencyProfile::new(&[0], Reaction::default()).is_err());
+        assert!(
+            LatencyProfile::new(&[], Reaction::default()).is_err()
+                && LatencyProfile::new(&[0], Reaction::default()).is_err()
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! [`ResolutionLadder`]: at which resolution the next full frame runs. The more the camera moves, compared with how it moved before, the lower, so that the
-//! result comes sooner; and no higher than the processor can do in time now.
+//! [`ResolutionLadder`]: at which resolution the next full frame runs. The more the camera moves,
+//! compared with how it moved before, the lower, so that the result comes sooner; and no higher
+//! than the processor can do in time now.
 //!
-//! The magnitude of a motion is a weighted sum of how far the camera went and turned, each in standard deviations of the history. The history's quantiles
-//! share the magnitudes among the levels.
+//! The magnitude of a motion is a weighted sum of how far the camera went and turned, each in
+//! standard deviations of the history. The history's quantiles share the magnitudes among the
+//! levels.
 
 use super::{LatencyProfile, Reaction};
 use crate::{AriaError, CameraMotion};
@@ -25,19 +27,27 @@ pub struct ResolutionSettings {
     pub window: usize,
     /// Longest time between full frames, ns.
     pub interval_ns: u64,
-    /// Turns of less, rad per frame, together with ways of less than `still_m`, leave the resolution alone. Quantiles know no stillness: without this a
-    /// trembling hand lowers the resolution of half of all frames.
+    /// Turns of less, rad per frame, together with ways of less than `still_m`, leave the
+    /// resolution alone. Quantiles know no stillness: without this a trembling hand lowers the
+    /// resolution of half of all frames.
     pub still_rad: f64,
     /// See `still_rad`; m per frame.
     pub still_m: f64,
 }
 
 impl ResolutionSettings {
-    /// Four frame intervals between full frames, ten seconds of history at 30 frames a second, and no motion too small to count.
+    /// Four frame intervals between full frames, ten seconds of history at 30 frames a second, and
+    /// no motion too small to count.
     #[must_use]
     pub fn for_frames_of(frame_ns: u64) -> Self {
         let weights = MotionWeights { translation: 0.3, rotation: 0.7 };
-        Self { weights, window: 300, interval_ns: frame_ns.saturating_mul(4), still_rad: 0.0, still_m: 0.0 }
+        Self {
+            weights,
+            window: 300,
+            interval_ns: frame_ns.saturating_mul(4),
+            still_rad: 0.0,
+            still_m: 0.0,
+        }
     }
 }
 
@@ -55,13 +65,25 @@ impl ResolutionLadder {
     ///
     /// # Errors
     /// When the profile or the settings make no sense.
-    pub fn new(latency_ns: &[u64], reaction: Reaction, settings: ResolutionSettings) -> Result<Self, AriaError> {
+    pub fn new(
+        latency_ns: &[u64],
+        reaction: Reaction,
+        settings: ResolutionSettings,
+    ) -> Result<Self, AriaError> {
         let MotionWeights { translation, rotation } = settings.weights;
         let numbers = [translation, rotation, settings.still_rad, settings.still_m];
         if settings.window == 0 || !numbers.iter().all(|x| *x >= 0.0 && x.is_finite()) {
-            return Err(AriaError::setting("the choice of resolutions", format!("{settings:?}"), "a window of 1 or more, and nothing negative"));
+            return Err(AriaError::setting(
+                "the choice of resolutions",
+                format!("{settings:?}"),
+                "a window of 1 or more, and nothing negative",
+            ));
         }
-        Ok(Self { settings, profile: LatencyProfile::new(latency_ns, reaction)?, history: VecDeque::with_capacity(settings.window) })
+        Ok(Self {
+            settings,
+            profile: LatencyProfile::new(latency_ns, reaction)?,
+            history: VecDeque::with_capacity(settings.window),
+        })
     }
 
     /// What the levels take now.
@@ -96,28 +118,35 @@ impl ResolutionLadder {
     /// The highest level that takes no longer than the interval now; the lowest if none does.
     #[must_use]
     pub fn level_in_time(&self) -> usize {
-        let in_time = |level: &usize| self.profile.latency_ns(*level) <= self.settings.interval_ns as f64;
+        let in_time =
+            |level: &usize| self.profile.latency_ns(*level) <= self.settings.interval_ns as f64;
         (0..self.profile.levels()).rev().find(in_time).unwrap_or(0)
     }
 
-    /// The level that the quantiles of the history give the latest motion; the highest while there are fewer motions than levels.
+    /// The level that the quantiles of the history give the latest motion; the highest while there
+    /// are fewer motions than levels.
     #[must_use]
     pub fn level_for_motion(&self) -> usize {
         let levels = self.profile.levels();
         let highest = levels - 1;
-        let Some(latest) = self.history.back().filter(|_| self.history.len() >= levels) else { return highest };
+        let Some(latest) = self.history.back().filter(|_| self.history.len() >= levels) else {
+            return highest;
+        };
         if latest[0] < self.settings.still_m && latest[1] < self.settings.still_rad {
             return highest;
         }
         let units = [0, 1].map(|i| self.deviation(i));
         let weights = [self.settings.weights.translation, self.settings.weights.rotation];
-        let magnitude = |seen: &[f64; 2]| -> f64 { (0..2).filter(|i| units[*i] > 0.0).map(|i| weights[i] * seen[i] / units[i]).sum() };
+        let magnitude = |seen: &[f64; 2]| -> f64 {
+            (0..2).filter(|i| units[*i] > 0.0).map(|i| weights[i] * seen[i] / units[i]).sum()
+        };
         let now = magnitude(latest);
         let smaller = self.history.iter().filter(|seen| magnitude(seen) < now).count();
         highest - (smaller * levels / self.history.len()).min(highest)
     }
 
-    /// Standard deviation of one part of the history; of a part that never changes, nothing can be said.
+    /// Standard deviation of one part of the history; of a part that never changes, nothing can be
+    /// said.
     fn deviation(&self, part: usize) -> f64 {
         let count = self.history.len() as f64;
         let mean = self.history.iter().map(|seen| seen[part]).sum::<f64>() / count;
@@ -133,7 +162,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn ladder(settings: ResolutionSettings) -> ResolutionLadder {
-        ResolutionLadder::new(&[20 * MS, 40 * MS, 80 * MS, 120 * MS], Reaction::default(), settings).expect("a ladder")
+        ResolutionLadder::new(&[20 * MS, 40 * MS, 80 * MS, 120 * MS], Reaction::default(), settings)
+            .expect("a ladder")
     }
 
     fn turn(angle: f64) -> CameraMotion {

@@ -1,11 +1,16 @@
-//! Data that others published becomes a dataset of origin `imported`, with its source and licence in every visit.
+//! Data that others published becomes a dataset of origin `imported`, with its source and licence
+//! in every visit.
 
 pub(crate) mod mobile_ml_benchmark;
 pub(crate) mod published;
 
-use vitempo_graph::{Environment, Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status};
+use vitempo_graph::{
+    Environment, Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples,
+    Status,
+};
 
-/// A visit's place and origin: where, among which visits of the same model there, and who published it.
+/// A visit's place and origin: where, among which visits of the same model there, and who published
+/// it.
 struct Visit<'a> {
     environment: &'a Environment,
     sitting: &'a str,
@@ -13,8 +18,14 @@ struct Visit<'a> {
     source: &'a str,
 }
 
-/// A visit as it was published. What the protocol was is not told: one sample per quantity, at an unknown time.
-fn profile(model: ModelIdentity, visit: &Visit<'_>, e2e_ns: Option<u64>, operators: Vec<Measurement>) -> ModelProfile {
+/// A visit as it was published. What the protocol was is not told: one sample per quantity, at an
+/// unknown time.
+fn profile(
+    model: ModelIdentity,
+    visit: &Visit<'_>,
+    e2e_ns: Option<u64>,
+    operators: Vec<Measurement>,
+) -> ModelProfile {
     ModelProfile {
         model,
         environment: visit.environment.clone(),

@@ -1,6 +1,8 @@
-//! Published end-to-end latencies ([`crate::published`]) become datasets: one visit per model and setting, origin `imported`, with source and licence.
+//! Published end-to-end latencies ([`crate::published`]) become datasets: one visit per model and
+//! setting, origin `imported`, with source and licence.
 //!
-//! A published mean becomes one sample. Models of AI Hub come with their graphs; cells of a search space are known by their encoding alone.
+//! A published mean becomes one sample. Models of AI Hub come with their graphs; cells of a search
+//! space are known by their encoding alone.
 
 mod ai_hub;
 mod cells;
@@ -19,7 +21,12 @@ fn end_to_end(model: ModelIdentity, visit: &Visit<'_>, ns: f64) -> ModelProfile 
     profile(model, visit, Some(ns.round().max(1.0) as u64), Vec::new())
 }
 
-fn environment(device: &str, processor: Processor, framework: &str, precision: Precision) -> Environment {
+fn environment(
+    device: &str,
+    processor: Processor,
+    framework: &str,
+    precision: Precision,
+) -> Environment {
     Environment {
         device: device.to_owned(),
         processor,

@@ -1,4 +1,5 @@
-//! [`Choice`]: some rows of a table, by what stands in one column. That column is read first; of the others only what lies between the first and the last row.
+//! [`Choice`]: some rows of a table, by what stands in one column. That column is read first; of
+//! the others only what lies between the first and the last row.
 
 use crate::DatasetError;
 use polars::prelude as pl;
@@ -15,11 +16,17 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn of(path: &Path, bytes: &[u8], (column, wanted): Wanted<'_>) -> Result<Self, DatasetError> {
+    pub(super) fn of(
+        path: &Path,
+        bytes: &[u8],
+        (column, wanted): Wanted<'_>,
+    ) -> Result<Self, DatasetError> {
         let broken = |e: pl::PolarsError| DatasetError::damaged(path, e.to_string());
-        let reader = pl::ParquetReader::new(Cursor::new(bytes)).with_columns(Some(vec![column.to_owned()]));
+        let reader =
+            pl::ParquetReader::new(Cursor::new(bytes)).with_columns(Some(vec![column.to_owned()]));
         let frame = reader.set_rechunk(true).finish().map_err(broken)?;
-        let texts = frame.column(column).map_err(broken)?.as_materialized_series().str().map_err(broken)?;
+        let texts =
+            frame.column(column).map_err(broken)?.as_materialized_series().str().map_err(broken)?;
         let mut last: Option<(&str, bool)> = None;
         let mut keep: Vec<bool> = Vec::with_capacity(texts.len());
         for text in texts.iter() {
@@ -45,6 +52,11 @@ impl Choice {
 
     /// Where the wanted rows stand.
     pub(super) fn rows(&self) -> Vec<usize> {
-        self.keep.iter().enumerate().filter(|(_, keep)| **keep).map(|(row, _)| self.first + row).collect()
+        self.keep
+            .iter()
+            .enumerate()
+            .filter(|(_, keep)| **keep)
+            .map(|(row, _)| self.first + row)
+            .collect()
     }
 }

@@ -76,12 +76,17 @@ fn columns_that_an_older_version_lacks_are_null() {
     for (schema, values) in TABLES.map(|schema| (schema, read(schema, &folder).unwrap())) {
         assert!(values.rows() > 0, "{}", schema.name);
         for (column, _) in schema.added {
-            let absent = |row| values.optional_text(column, row).is_none() && values.optional_integer(column, row).is_none();
+            let absent = |row| {
+                values.optional_text(column, row).is_none()
+                    && values.optional_integer(column, row).is_none()
+            };
             assert!((0..values.rows()).all(absent), "{}: {column}", schema.name);
         }
     }
     let dataset = Dataset::load(&folder).unwrap();
-    assert!(dataset.profiles.iter().all(|p| p.executed.is_none() && p.peak_memory_bytes.is_none() && p.environment.memory_format.is_none()));
+    assert!(dataset.profiles.iter().all(|p| p.executed.is_none()
+        && p.peak_memory_bytes.is_none()
+        && p.environment.memory_format.is_none()));
 }
 
 #[test]
@@ -121,7 +126,15 @@ fn columns_of_another_type_or_without_values_are_named() {
         (pl::Series::new("x".into(), [Some("a"), None]), ColumnType::Text, "no value"),
         (pl::Series::new("x".into(), [1u64]), ColumnType::IntegerList, "UInt64"),
     ] {
-        let error = columns::from_polars(&folder.join(schema.file_name()), &column(series), "x", kind, None).unwrap_err().to_string();
+        let error = columns::from_polars(
+            &folder.join(schema.file_name()),
+            &column(series),
+            "x",
+            kind,
+            None,
+        )
+        .unwrap_err()
+        .to_string();
         assert!(error.contains(says) && error.contains("column `x`"), "{error}");
     }
 }

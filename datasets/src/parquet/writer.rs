@@ -1,4 +1,5 @@
-//! [`Writer`]: a table that need not fit in memory. Rows are compressed group by group, as [`encode`](super::encode) compresses those of a whole table.
+//! [`Writer`]: a table that need not fit in memory. Rows are compressed group by group, as
+//! [`encode`](super::encode) compresses those of a whole table.
 
 use super::{GROUP, encoder, frame, stamp, unstorable};
 use crate::{DatasetError, column::Table, files::write_whole, schema::TableSchema};
@@ -9,7 +10,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Writes a table of any length: rows are compressed group by group; [`Writer::finish`] puts the file in its place.
+/// Writes a table of any length: rows are compressed group by group; [`Writer::finish`] puts the
+/// file in its place.
 pub(crate) struct Writer {
     pending: Table,
     encoder: pl::BatchedWriter<Shared>,
@@ -35,7 +37,9 @@ impl Writer {
     pub(crate) fn new(schema: &'static TableSchema, folder: &Path) -> Result<Self, DatasetError> {
         let (pending, bytes) = (Table::new(schema, folder), Shared::default());
         let empty = frame(&pending).map_err(|e| unstorable(&pending, e))?;
-        let encoder = encoder(schema, bytes.clone()).batched(empty.schema()).map_err(|e| unstorable(&pending, e))?;
+        let encoder = encoder(schema, bytes.clone())
+            .batched(empty.schema())
+            .map_err(|e| unstorable(&pending, e))?;
         Ok(Self { pending, encoder, bytes })
     }
 
@@ -60,7 +64,8 @@ impl Writer {
             self.flush()?;
         }
         self.encoder.finish().map_err(|e| unstorable(&self.pending, e))?;
-        let mut bytes = std::mem::take(&mut *self.bytes.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut bytes =
+            std::mem::take(&mut *self.bytes.0.lock().unwrap_or_else(PoisonError::into_inner));
         stamp(&mut bytes);
         write_whole(&self.pending.path, &bytes)
     }

@@ -1,4 +1,5 @@
-//! [`Cells`]: architectures of a search space as counts of operators, and their latency on many devices.
+//! [`Cells`]: architectures of a search space as counts of operators, and their latency on many
+//! devices.
 
 use super::{Column, text};
 use crate::DatasetError;
@@ -13,8 +14,8 @@ const MS: f64 = 1e6;
 pub struct Cells {
     /// Distinct operators, batch 1.
     pub operators: Vec<OpSpec>,
-    /// Ways to read an architecture, each with the operators of every architecture: index and count. NAS-Bench-201 has two: every edge runs, or those that
-    /// reach the output do.
+    /// Ways to read an architecture, each with the operators of every architecture: index and
+    /// count. NAS-Bench-201 has two: every edge runs, or those that reach the output do.
     pub readings: Vec<Vec<Vec<(usize, f64)>>>,
     /// Whether input and output are connected.
     pub connected: Vec<bool>,
@@ -29,10 +30,13 @@ impl Cells {
     /// [`DatasetError`] naming file, line and column.
     pub fn nas_bench_201(folder: &Path) -> Result<Self, DatasetError> {
         let pairs = |record: &Json, key: &str| -> Option<Vec<(usize, f64)>> {
-            let pair = |p: &Json| Some((usize::try_from(p.get(0)?.as_u64()?).ok()?, p.get(1)?.as_f64()?));
+            let pair =
+                |p: &Json| Some((usize::try_from(p.get(0)?.as_u64()?).ok()?, p.get(1)?.as_f64()?));
             record.get(key)?.as_array()?.iter().map(pair).collect()
         };
-        Self::read(folder, "nb201", |record| Some(vec![pairs(record, "raw")?, pairs(record, "blive")?]))
+        Self::read(folder, "nb201", |record| {
+            Some(vec![pairs(record, "raw")?, pairs(record, "blive")?])
+        })
     }
 
     /// FBNet at 32 x 32: 5 000 architectures.
@@ -50,21 +54,41 @@ impl Cells {
         })
     }
 
-    fn read(folder: &Path, space: &str, readings: impl Fn(&Json) -> Option<Vec<Vec<(usize, f64)>>>) -> Result<Self, DatasetError> {
+    fn read(
+        folder: &Path,
+        space: &str,
+        readings: impl Fn(&Json) -> Option<Vec<Vec<(usize, f64)>>>,
+    ) -> Result<Self, DatasetError> {
         let path = folder.join(format!("{space}_ops.jsonl.gz"));
-        let mut cells = Self { operators: Vec::new(), readings: Vec::new(), connected: Vec::new(), devices: Vec::new() };
+        let mut cells = Self {
+            operators: Vec::new(),
+            readings: Vec::new(),
+            connected: Vec::new(),
+            devices: Vec::new(),
+        };
         for (line, record) in text::json_lines(&path)?.iter().enumerate() {
-            let wrong = |reason: &str| DatasetError::Import { path: path.clone(), line: line as u64 + 1, column: "json".to_owned(), reason: reason.to_owned() };
+            let wrong = |reason: &str| DatasetError::Import {
+                path: path.clone(),
+                line: line as u64 + 1,
+                column: "json".to_owned(),
+                reason: reason.to_owned(),
+            };
             match record.get("rec").and_then(Json::as_str) {
-                Some("op") => cells.operators.push(operator(record).ok_or_else(|| wrong("not an operator with type and shapes"))?),
+                Some("op") => cells.operators.push(
+                    operator(record)
+                        .ok_or_else(|| wrong("not an operator with type and shapes"))?,
+                ),
                 Some("arch") => {
-                    let ways = readings(record).ok_or_else(|| wrong("not an architecture with operator counts"))?;
+                    let ways = readings(record)
+                        .ok_or_else(|| wrong("not an architecture with operator counts"))?;
                     if ways.iter().flatten().any(|(op, _)| *op >= cells.operators.len()) {
                         return Err(wrong("it counts an operator that is not listed before it"));
                     }
                     cells.readings.resize(ways.len(), Vec::new());
                     cells.readings.iter_mut().zip(ways).for_each(|(all, one)| all.push(one));
-                    cells.connected.push(record.get("connected").and_then(Json::as_bool).unwrap_or(true));
+                    cells
+                        .connected
+                        .push(record.get("connected").and_then(Json::as_bool).unwrap_or(true));
                 }
                 _ => {}
             }
@@ -83,12 +107,16 @@ impl Cells {
 fn devices(folder: &Path, space: &str, architectures: usize) -> Result<Vec<Column>, DatasetError> {
     let table = text::Table::read(&folder.join(format!("{space}_latency.csv.gz")))?;
     if table.rows.len() != architectures {
-        let reason = format!("it has {} rows, the operators of {architectures} architectures are known", table.rows.len());
+        let reason = format!(
+            "it has {} rows, the operators of {architectures} architectures are known",
+            table.rows.len()
+        );
         return Err(DatasetError::NotImportable { path: table.path, reason });
     }
     let known = described(folder, space)?;
     let column = |(index, name): (usize, &String)| {
-        let ns: Result<Vec<Option<f64>>, DatasetError> = (0..architectures).map(|row| table.latency(row, index, MS)).collect();
+        let ns: Result<Vec<Option<f64>>, DatasetError> =
+            (0..architectures).map(|row| table.latency(row, index, MS)).collect();
         let told = known.iter().find(|column| column.name == *name).cloned().unwrap_or_default();
         Ok(Column { name: name.clone(), ns: ns?, ..told })
     };
@@ -101,7 +129,8 @@ fn described(folder: &Path, space: &str) -> Result<Vec<Column>, DatasetError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let json: Json = serde_json::from_str(&text::read(&path)?).map_err(|e| DatasetError::damaged(&path, e.to_string()))?;
+    let json: Json = serde_json::from_str(&text::read(&path)?)
+        .map_err(|e| DatasetError::damaged(&path, e.to_string()))?;
     let mut found = Vec::new();
     collect(&json, space, &mut found);
     Ok(found)
@@ -113,9 +142,17 @@ fn collect(json: &Json, space: &str, found: &mut Vec<Column>) {
         Json::Array(items) => items.iter().for_each(|item| collect(item, space, found)),
         Json::Object(fields) => {
             let text = |key: &str| fields.get(key).and_then(Json::as_str).unwrap_or_default();
-            if let (Some(device), true) = (fields.get("device").and_then(Json::as_str), text("space") == space) {
+            if let (Some(device), true) =
+                (fields.get("device").and_then(Json::as_str), text("space") == space)
+            {
                 let reading = usize::from(text("lowering") == "blive");
-                found.push(Column { name: device.to_owned(), class: text("cls").to_owned(), reading, summed: text("kind").starts_with("SUM"), ns: Vec::new() });
+                found.push(Column {
+                    name: device.to_owned(),
+                    class: text("cls").to_owned(),
+                    reading,
+                    summed: text("kind").starts_with("SUM"),
+                    ns: Vec::new(),
+                });
             }
             fields.values().for_each(|value| collect(value, space, found));
         }
@@ -124,17 +161,31 @@ fn collect(json: &Json, space: &str, found: &mut Vec<Column>) {
 }
 
 fn operator(record: &Json) -> Option<OpSpec> {
-    let number = |key: &str| record.get(key).and_then(Json::as_u64).and_then(|v| usize::try_from(v).ok());
+    let number =
+        |key: &str| record.get(key).and_then(Json::as_u64).and_then(|v| usize::try_from(v).ok());
     let shape = |key: &str| -> Option<Vec<usize>> {
-        let sizes: Option<Vec<usize>> = record.get(key)?.as_array()?.iter().map(|v| usize::try_from(v.as_u64()?).ok()).collect();
+        let sizes: Option<Vec<usize>> = record
+            .get(key)?
+            .as_array()?
+            .iter()
+            .map(|v| usize::try_from(v.as_u64()?).ok())
+            .collect();
         Some([vec![1], sizes?].concat())
     };
     let (inward, outward) = (shape("in_shape")?, shape("out_shape")?);
-    let (kernel, stride, group) = (number("kernel").unwrap_or(0), number("stride").unwrap_or(1), number("groups").unwrap_or(1).max(1));
+    let (kernel, stride, group) = (
+        number("kernel").unwrap_or(0),
+        number("stride").unwrap_or(1),
+        number("groups").unwrap_or(1).max(1),
+    );
     let computed = |shape: &[usize]| Operand { tensor: TensorSpec::f32(shape), constant: false };
     let weight = |shape: &[usize]| Operand { tensor: TensorSpec::f32(shape), constant: true };
     let square = |v: usize| [v as i64, v as i64];
-    let windowed = || Attributes::new().with_ints("kernel_shape", square(kernel)).with_ints("strides", square(stride));
+    let windowed = || {
+        Attributes::new()
+            .with_ints("kernel_shape", square(kernel))
+            .with_ints("strides", square(stride))
+    };
     let channels = |shape: &[usize]| shape.get(1).copied().unwrap_or(1);
     let (kind, attributes, more) = match record.get("type")?.as_str()? {
         "Conv" => {
@@ -144,14 +195,21 @@ fn operator(record: &Json) -> Option<OpSpec> {
         "AvgPool" => (OpKind::AveragePool, windowed(), Vec::new()),
         "GlobalAvgPool" => (OpKind::GlobalAveragePool, Attributes::new(), Vec::new()),
         "Relu" => (OpKind::Relu, Attributes::new(), Vec::new()),
-        "BatchNorm" => (OpKind::BatchNorm, Attributes::new(), vec![weight(&[channels(&inward)]); 4]),
+        "BatchNorm" => {
+            (OpKind::BatchNorm, Attributes::new(), vec![weight(&[channels(&inward)]); 4])
+        }
         "Add" => (OpKind::Add, Attributes::new(), vec![computed(&inward)]),
         "MulZero" => (OpKind::Mul, Attributes::new(), vec![weight(&[1])]),
         "ChannelShuffle" => (OpKind::Transpose, Attributes::new(), Vec::new()),
         "Gemm" => {
             let (x, y) = ([1, channels(&inward)], [1, channels(&outward)]);
             let inputs = vec![computed(&x), weight(&[x[1], y[1]])];
-            return Some(OpSpec { kind: OpKind::Linear, attributes: Attributes::new(), inputs, outputs: vec![TensorSpec::f32(y)] });
+            return Some(OpSpec {
+                kind: OpKind::Linear,
+                attributes: Attributes::new(),
+                inputs,
+                outputs: vec![TensorSpec::f32(y)],
+            });
         }
         other => (OpKind::Unsupported(other.to_owned()), Attributes::new(), Vec::new()),
     };

@@ -1,4 +1,5 @@
-//! End-to-end latencies that others published, as they lie in a folder of files: many devices, no operator measured.
+//! End-to-end latencies that others published, as they lie in a folder of files: many devices, no
+//! operator measured.
 //!
 //! | layout | files | reader |
 //! |---|---|---|
@@ -6,7 +7,8 @@
 //! | 102 CNNs on phones (Li, Paolieri, Golubchik, MIT) | `cnn_phones_e2e_us.csv` | [`Phones::read`] |
 //! | models on Snapdragon processors (Qualcomm AI Hub Models, BSD-3-Clause) | `aihub_latency.csv`, `aihub_graphs/` | [`AiHub::read`] |
 //!
-//! Latencies are ns whatever the file's unit. A cell that is empty was not measured; one that is no number is an error naming file, line and column.
+//! Latencies are ns whatever the file's unit. A cell that is empty was not measured; one that is no
+//! number is an error naming file, line and column.
 
 mod ai_hub;
 mod cells;
@@ -22,9 +24,11 @@ pub use phones::{Phone, Phones};
 pub struct Column {
     /// As the file names it.
     pub name: String,
-    /// What kind of device `devices.json` says it is (`gpu`, `cpu`, `phone`...); empty where it says nothing.
+    /// What kind of device `devices.json` says it is (`gpu`, `cpu`, `phone`...); empty where it
+    /// says nothing.
     pub class: String,
-    /// Which of the readings of an architecture `devices.json` says it runs: index into `Cells::readings`.
+    /// Which of the readings of an architecture `devices.json` says it runs: index into
+    /// `Cells::readings`.
     pub reading: usize,
     /// Whether `devices.json` says that it is a sum of table entries and no run.
     pub summed: bool,
@@ -35,4 +39,5 @@ pub struct Column {
 /// Who published NAS-Bench-201 and FBNet latencies, and the licence.
 pub const HELP: &str = "HELP (Lee et al., NeurIPS 2021), https://github.com/HayeonLee/HELP, MIT";
 /// Who published latencies of Snapdragon processors, and the licence.
-pub const AI_HUB: &str = "Qualcomm AI Hub Models, https://github.com/quic/ai-hub-models, BSD-3-Clause";
+pub const AI_HUB: &str =
+    "Qualcomm AI Hub Models, https://github.com/quic/ai-hub-models, BSD-3-Clause";

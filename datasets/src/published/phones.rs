@@ -39,7 +39,8 @@ impl Phones {
     /// [`DatasetError`] naming file, line and column.
     pub fn read(folder: &Path) -> Result<Self, DatasetError> {
         let table = text::Table::read(&folder.join("cnn_phones_e2e_us.csv"))?;
-        let (model, flops, size) = (table.column("model")?, table.column("FLOPS")?, table.column("size")?);
+        let (model, flops, size) =
+            (table.column("model")?, table.column("FLOPS")?, table.column("size")?);
         let rows = 0..table.rows.len();
         let numbers = |column: usize, factor: f64| -> Result<Vec<f64>, DatasetError> {
             rows.clone().map(|row| Ok(table.number(row, column)?.unwrap_or(0.0) * factor)).collect()
@@ -48,8 +49,14 @@ impl Phones {
         for (column, heading) in table.headings.iter().enumerate() {
             let parts: Vec<&str> = heading.split('|').collect();
             let [device, cores, precision, "mean"] = parts[..] else { continue };
-            let ns: Result<Vec<Option<f64>>, DatasetError> = rows.clone().map(|row| table.latency(row, column, US)).collect();
-            settings.push(Phone { device: device.to_owned(), cores: cores.to_owned(), precision: precision.to_owned(), ns: ns? });
+            let ns: Result<Vec<Option<f64>>, DatasetError> =
+                rows.clone().map(|row| table.latency(row, column, US)).collect();
+            settings.push(Phone {
+                device: device.to_owned(),
+                cores: cores.to_owned(),
+                precision: precision.to_owned(),
+                ns: ns?,
+            });
         }
         let models = rows.clone().map(|row| table.text(row, model).to_owned()).collect();
         Ok(Self { models, macs: numbers(flops, 0.5)?, weight_bytes: numbers(size, 1.0)?, settings })

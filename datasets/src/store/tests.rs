@@ -34,7 +34,12 @@ fn equal_datasets_have_equal_bytes() {
     stored(one.path(), 5);
     stored(two.path(), 5);
     for table in TABLES {
-        assert_eq!(fs::read(one.path().join(table.file_name())).unwrap(), fs::read(two.path().join(table.file_name())).unwrap(), "{}", table.name);
+        assert_eq!(
+            fs::read(one.path().join(table.file_name())).unwrap(),
+            fs::read(two.path().join(table.file_name())).unwrap(),
+            "{}",
+            table.name
+        );
     }
 }
 
@@ -51,8 +56,15 @@ fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
     for torn in [1, 2, 40, 900] {
         fs::write(&segment, &whole[..whole.len() - torn]).unwrap();
         let mut store = Store::open_or_create(folder.path()).unwrap();
-        assert!(matches!(store.warnings(), [Warning::TornLine { line: 6, .. }]), "{torn}: {:?}", store.warnings());
-        assert!(store.done(&id, &profiles[1].model, 0, None) && !store.done(&id, &profiles[2].model, 0, None));
+        assert!(
+            matches!(store.warnings(), [Warning::TornLine { line: 6, .. }]),
+            "{torn}: {:?}",
+            store.warnings()
+        );
+        assert!(
+            store.done(&id, &profiles[1].model, 0, None)
+                && !store.done(&id, &profiles[2].model, 0, None)
+        );
         append_all(&mut store, &profiles[2..5], &graphs);
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
         let compaction = store.compact().unwrap();
@@ -81,11 +93,19 @@ fn a_compaction_cut_short_anywhere_loses_and_doubles_nothing() {
             parquet::write(table).unwrap();
         }
         fs::write(folder.path().join("models.parquet.unfinished"), b"PAR1").unwrap();
-        assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles, "{files_written} tables");
+        assert_eq!(
+            Dataset::load(folder.path()).unwrap().profiles,
+            profiles,
+            "{files_written} tables"
+        );
         let mut store = Store::open_or_create(folder.path()).unwrap();
         store.compact().unwrap();
         let dataset = Dataset::load(folder.path()).unwrap();
-        assert_eq!((dataset.profiles, dataset.graphs), (profiles.clone(), graphs.clone()), "{files_written} tables");
+        assert_eq!(
+            (dataset.profiles, dataset.graphs),
+            (profiles.clone(), graphs.clone()),
+            "{files_written} tables"
+        );
     }
 }
 
@@ -104,7 +124,11 @@ fn done_knows_sittings_rounds_and_failures() {
         (id.as_str(), 2, None, None),
         ("elsewhere", 0, None, None),
     ] {
-        assert_eq!(store.status(environment, model, round, sitting), expected.as_ref(), "{environment} {round} {sitting:?}");
+        assert_eq!(
+            store.status(environment, model, round, sitting),
+            expected.as_ref(),
+            "{environment} {round} {sitting:?}"
+        );
     }
 }
 
@@ -120,7 +144,10 @@ fn refuses_what_it_cannot_store() {
     assert!(matches!(store.append(&nan), Err(DatasetError::Unstorable { .. })));
     let mut renamed = profiles[0].model.clone();
     renamed.space = Some("elsewhere".into());
-    assert!(matches!(store.append_model(&renamed, &graphs[&renamed.architecture]), Err(DatasetError::Conflict { .. })));
+    assert!(matches!(
+        store.append_model(&renamed, &graphs[&renamed.architecture]),
+        Err(DatasetError::Conflict { .. })
+    ));
     assert!(matches!(Store::open_or_create(folder.path()), Err(DatasetError::Locked { .. })));
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("holiday.jpg"), b"x").unwrap();
@@ -134,7 +161,8 @@ fn a_full_disk_is_an_error_with_a_path_and_keeps_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let (profiles, graphs) = sweep(2, 4, 2);
     let mut store = Store::open_or_create(folder.path()).unwrap();
-    std::os::unix::fs::symlink("/dev/full", folder.path().join("models.parquet.unfinished")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("models.parquet.unfinished"))
+        .unwrap();
     append_all(&mut store, &profiles, &graphs);
     let error = store.compact().unwrap_err();
     assert!(error.to_string().contains("models.parquet"), "{error}");
@@ -151,7 +179,10 @@ fn a_lost_schema_file_costs_no_data() {
     fs::remove_file(folder.path().join("schema.json")).unwrap();
     fs::remove_file(folder.path().join("operators.parquet")).unwrap();
     drop(Store::open_or_create(folder.path()).unwrap());
-    assert_eq!(parquet::read(&model_measurements::SCHEMA, folder.path()).unwrap().rows(), profiles.len());
+    assert_eq!(
+        parquet::read(&model_measurements::SCHEMA, folder.path()).unwrap().rows(),
+        profiles.len()
+    );
 }
 
 #[test]
@@ -161,8 +192,17 @@ fn graphs_of_real_models_survive() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models");
     let mut graphs = BTreeMap::new();
     for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {
-        let graph = vitempo_graph::onnx::read_file(&models.join(format!("{name}.onnx")), &vitempo_graph::onnx::ReadOptions::default()).unwrap();
-        let identity = ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None };
+        let graph = vitempo_graph::onnx::read_file(
+            &models.join(format!("{name}.onnx")),
+            &vitempo_graph::onnx::ReadOptions::default(),
+        )
+        .unwrap();
+        let identity = ModelIdentity {
+            name: name.to_owned(),
+            architecture: graph.architecture(),
+            space: None,
+            encoding: None,
+        };
         store.append_model(&identity, &graph).unwrap();
         graphs.insert(graph.architecture(), graph);
     }
@@ -170,11 +210,14 @@ fn graphs_of_real_models_survive() {
     store.compact().unwrap();
     let dataset = Dataset::load(folder.path()).unwrap();
     assert_eq!(dataset.graphs, graphs);
-    assert!(dataset.graphs.iter().all(|(architecture, graph)| graph.architecture() == *architecture));
+    assert!(
+        dataset.graphs.iter().all(|(architecture, graph)| graph.architecture() == *architecture)
+    );
     assert_eq!(dataset.models.len(), 3);
 }
 
-/// Visits in two environments by turns, as a merged dataset or a sweep over settings may have them; every fifth in the second failed.
+/// Visits in two environments by turns, as a merged dataset or a sweep over settings may have them;
+/// every fifth in the second failed.
 fn by_turns(models: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
     let graphs: Vec<Graph> = (0..models).map(|i| graph(i, 5)).collect();
     let elsewhere = |mut p: ModelProfile| {
@@ -186,7 +229,10 @@ fn by_turns(models: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
         i if i % 5 == 0 => elsewhere(failed(i, graph, "monday", 0, "out of memory")),
         i => elsewhere(profile(i, graph, "monday", 0, 3)),
     };
-    (graphs.iter().enumerate().map(one).collect(), graphs.iter().map(|g| (g.architecture(), g.clone())).collect())
+    (
+        graphs.iter().enumerate().map(one).collect(),
+        graphs.iter().map(|g| (g.architecture(), g.clone())).collect(),
+    )
 }
 
 #[test]
@@ -199,13 +245,23 @@ fn one_environment_is_read_alone_from_tables_and_journal() {
     append_all(&mut store, &profiles[9..], &graphs);
     let id = environment().id();
     let other = profiles[1].environment.id();
-    assert_eq!(Dataset::environments(folder.path()).unwrap(), BTreeMap::from([(id.clone(), 5), (other.clone(), 7)]));
+    assert_eq!(
+        Dataset::environments(folder.path()).unwrap(),
+        BTreeMap::from([(id.clone(), 5), (other.clone(), 7)])
+    );
     for wanted in [&id, &other] {
         let dataset = Dataset::load_environment(folder.path(), |id| id == wanted).unwrap();
-        let expected: Vec<ModelProfile> = profiles.iter().filter(|p| p.environment.id() == *wanted).cloned().collect();
+        let expected: Vec<ModelProfile> =
+            profiles.iter().filter(|p| p.environment.id() == *wanted).cloned().collect();
         assert_eq!(dataset.profiles, expected);
         assert_eq!(dataset.models, expected.iter().map(|p| p.model.clone()).collect::<Vec<_>>());
-        assert_eq!(dataset.graphs, expected.iter().map(|p| (p.model.architecture.clone(), graphs[&p.model.architecture].clone())).collect());
+        assert_eq!(
+            dataset.graphs,
+            expected
+                .iter()
+                .map(|p| (p.model.architecture.clone(), graphs[&p.model.architecture].clone()))
+                .collect()
+        );
         assert_eq!(dataset.warnings, []);
     }
     assert!(Dataset::load_environment(folder.path(), |_| false).unwrap().profiles.is_empty());
@@ -220,13 +276,21 @@ fn an_error_in_another_environment_is_not_met_and_one_in_this_names_its_row() {
     store.compact().unwrap();
     let mut table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
     let origin = table.schema.position("origin").unwrap();
-    let crate::column::Column::Text(origins) = &mut table.columns[origin] else { panic!("a column of text") };
+    let crate::column::Column::Text(origins) = &mut table.columns[origin] else {
+        panic!("a column of text")
+    };
     origins.set(17, "guessed"); // the third row of the fourth visit
     parquet::write(&table).unwrap();
     let other = profiles[1].environment.id();
-    assert_eq!(Dataset::load_environment(folder.path(), |id| id == other).unwrap().profiles.len(), 4);
+    assert_eq!(
+        Dataset::load_environment(folder.path(), |id| id == other).unwrap().profiles.len(),
+        4
+    );
     let error = Dataset::load_environment(folder.path(), |id| id != other).unwrap_err();
-    assert!(matches!(&error, DatasetError::Row { row: 17, column, .. } if column == "origin"), "{error}");
+    assert!(
+        matches!(&error, DatasetError::Row { row: 17, column, .. } if column == "origin"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -250,9 +314,19 @@ fn a_table_of_many_groups_of_rows_is_whole() {
         visit.round = round;
         writer.add(&visit).unwrap();
     }
-    writer.finish(&[visit.model.clone()], &BTreeMap::from([(graph.architecture(), graph)])).unwrap();
+    writer
+        .finish(&[visit.model.clone()], &BTreeMap::from([(graph.architecture(), graph)]))
+        .unwrap();
     let table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
-    assert_eq!((table.rows(), table.integer("round", 179_999), table.integer("position", 59_999)), (180_000, 5, 29_999));
-    let some = parquet::read_where(&operator_measurements::SCHEMA, folder.path(), ("op_id", &|id| id == table.text("op_id", 1))).unwrap();
+    assert_eq!(
+        (table.rows(), table.integer("round", 179_999), table.integer("position", 59_999)),
+        (180_000, 5, 29_999)
+    );
+    let some = parquet::read_where(
+        &operator_measurements::SCHEMA,
+        folder.path(),
+        ("op_id", &|id| id == table.text("op_id", 1)),
+    )
+    .unwrap();
     assert_eq!((some.rows(), some.number(1)), (30_000, 7));
 }

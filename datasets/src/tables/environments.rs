@@ -1,7 +1,8 @@
 //! `environments.parquet`: where measurements were taken.
 //!
-//! [`Environment::id`] leaves out what does not change latencies (the kernel's release, which of the equal cores); rows that differ only in that share an
-//! id and are told apart by `variant`, the digest of all fields.
+//! [`Environment::id`] leaves out what does not change latencies (the kernel's release, which of
+//! the equal cores); rows that differ only in that share an id and are told apart by `variant`, the
+//! digest of all fields.
 
 use crate::{
     DatasetError,
@@ -49,7 +50,10 @@ pub(crate) fn variant(environment: &Environment) -> String {
     blake3::hash(all.as_bytes()).to_hex()[..8].to_owned()
 }
 
-pub(crate) fn build<'a>(folder: &Path, environments: impl Iterator<Item = &'a Environment>) -> Table {
+pub(crate) fn build<'a>(
+    folder: &Path,
+    environments: impl Iterator<Item = &'a Environment>,
+) -> Table {
     let mut table = Table::new(&SCHEMA, folder);
     for e in environments {
         let cores: Vec<u64> = e.cores.iter().map(|&core| core as u64).collect();
@@ -92,5 +96,9 @@ fn read_row(table: &Table, row: usize) -> Result<EnvironmentRow, DatasetError> {
         isa: table.text("isa", row).to_owned(),
         os: table.text("os", row).to_owned(),
     };
-    Ok(EnvironmentRow { id: table.text("environment_id", row).to_owned(), variant: table.text("variant", row).to_owned(), environment })
+    Ok(EnvironmentRow {
+        id: table.text("environment_id", row).to_owned(),
+        variant: table.text("variant", row).to_owned(),
+        environment,
+    })
 }

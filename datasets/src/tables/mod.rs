@@ -32,9 +32,13 @@ fn status_of(table: &Table, row: usize) -> Result<Status, DatasetError> {
     match (table.text("status", row), table.optional_text("reason", row)) {
         ("ok", None) => Ok(Status::Ok),
         ("failed", Some(reason)) => Ok(Status::Failed(reason.to_owned())),
-        ("ok", Some(_)) => Err(table.row_error(row, "reason", "a row with status `ok` has a reason for failing")),
+        ("ok", Some(_)) => {
+            Err(table.row_error(row, "reason", "a row with status `ok` has a reason for failing"))
+        }
         ("failed", None) => Err(table.row_error(row, "reason", "a failed row has no reason")),
-        (other, _) => Err(table.row_error(row, "status", format!("`{other}` is neither `ok` nor `failed`"))),
+        (other, _) => {
+            Err(table.row_error(row, "status", format!("`{other}` is neither `ok` nor `failed`")))
+        }
     }
 }
 
@@ -62,5 +66,6 @@ fn samples_of(table: &Table, row: usize, wall: &str, cpu: &str) -> Samples {
 
 /// A value as JSON.
 pub(crate) fn to_json<T: Serialize>(what: &str, value: &T) -> Result<String, DatasetError> {
-    serde_json::to_string(value).map_err(|e| DatasetError::Unstorable { what: what.to_owned(), reason: e.to_string() })
+    serde_json::to_string(value)
+        .map_err(|e| DatasetError::Unstorable { what: what.to_owned(), reason: e.to_string() })
 }

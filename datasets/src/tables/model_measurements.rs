@@ -38,7 +38,13 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("source", OptionalText),
         ("energy_per_inference_uj", OptionalInteger),
     ],
-    added: &[("executed_precision", 2), ("executed_memory_format", 2), ("peak_memory_bytes", 2), ("source", 3), ("energy_per_inference_uj", 4)],
+    added: &[
+        ("executed_precision", 2),
+        ("executed_memory_format", 2),
+        ("peak_memory_bytes", 2),
+        ("source", 3),
+        ("energy_per_inference_uj", 4),
+    ],
 };
 
 /// One row: a visit without its operators.
@@ -64,7 +70,12 @@ pub(crate) struct VisitRow {
 }
 
 /// Adds the row of one visit.
-pub(crate) fn push(table: &mut Table, profile: &ModelProfile, key: &VisitKey, environment_variant: &str) -> Result<(), DatasetError> {
+pub(crate) fn push(
+    table: &mut Table,
+    profile: &ModelProfile,
+    key: &VisitKey,
+    environment_variant: &str,
+) -> Result<(), DatasetError> {
     let (status, reason) = status_cells(&profile.status);
     table.push([
         Cell::Text(&key.environment_id),
@@ -120,9 +131,16 @@ fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
 
 /// Precision and memory format that ran: both are there, or neither.
 fn executed_of(table: &Table, row: usize) -> Result<Option<Executed>, DatasetError> {
-    match (table.optional_name("executed_precision", row)?, table.optional_name("executed_memory_format", row)?) {
+    match (
+        table.optional_name("executed_precision", row)?,
+        table.optional_name("executed_memory_format", row)?,
+    ) {
         (Some(precision), Some(memory_format)) => Ok(Some(Executed { precision, memory_format })),
         (None, None) => Ok(None),
-        _ => Err(table.row_error(row, "executed_precision", "only one of executed_precision and executed_memory_format is there")),
+        _ => Err(table.row_error(
+            row,
+            "executed_precision",
+            "only one of executed_precision and executed_memory_format is there",
+        )),
     }
 }

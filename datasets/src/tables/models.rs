@@ -39,7 +39,11 @@ pub(crate) struct ModelRow {
     pub(crate) graph: Option<Graph>,
 }
 
-pub(crate) fn build(folder: &Path, models: &[ModelIdentity], graphs: &BTreeMap<String, Graph>) -> Result<Table, DatasetError> {
+pub(crate) fn build(
+    folder: &Path,
+    models: &[ModelIdentity],
+    graphs: &BTreeMap<String, Graph>,
+) -> Result<Table, DatasetError> {
     let mut table = Table::new(&SCHEMA, folder);
     for identity in models {
         let graph = graphs.get(&identity.architecture);
@@ -79,7 +83,9 @@ pub(crate) fn identity(table: &Table, row: usize) -> ModelIdentity {
 fn read_row(table: &Table, row: usize) -> Result<ModelRow, DatasetError> {
     let identity = identity(table, row);
     let graph = match table.optional_text("graph_json", row) {
-        Some(json) => Some(parse_graph(json).map_err(|reason| table.row_error(row, "graph_json", reason))?),
+        Some(json) => {
+            Some(parse_graph(json).map_err(|reason| table.row_error(row, "graph_json", reason))?)
+        }
         None => None,
     };
     Ok(ModelRow { identity, graph })
@@ -95,10 +101,15 @@ pub(crate) fn parse_graph(json: &str) -> Result<Graph, String> {
 pub(crate) fn check_graph(graph: &Graph) -> Result<(), String> {
     let known = |id: &ValueId| (id.0 as usize) < graph.values().len();
     let ends_known = graph.inputs().iter().chain(graph.outputs()).all(known);
-    let nodes_known = graph.nodes().iter().all(|node| node.inputs.iter().chain(&node.outputs).all(known));
+    let nodes_known =
+        graph.nodes().iter().all(|node| node.inputs.iter().chain(&node.outputs).all(known));
     let sources_known = graph.values().iter().all(|value| match value.source {
         ValueSource::Node(node) => (node as usize) < graph.nodes().len(),
         _ => true,
     });
-    if ends_known && nodes_known && sources_known { Ok(()) } else { Err("the graph points to a value or a node that it does not have".to_owned()) }
+    if ends_known && nodes_known && sources_known {
+        Ok(())
+    } else {
+        Err("the graph points to a value or a node that it does not have".to_owned())
+    }
 }

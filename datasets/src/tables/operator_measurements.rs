@@ -1,6 +1,8 @@
-//! `operator_measurements.parquet`: one row per operator that ran in a visit, in execution order. Times in ns.
+//! `operator_measurements.parquet`: one row per operator that ran in a visit, in execution order.
+//! Times in ns.
 //!
-//! Rows of one visit stand together; `position` counts them from 0. Operators are referred to by `op_id`.
+//! Rows of one visit stand together; `position` counts them from 0. Operators are referred to by
+//! `op_id`.
 
 use super::{has_key, key_of, origin_name, samples_of, status_cells, status_of};
 use crate::{
@@ -51,7 +53,8 @@ impl VisitOperators {
     }
 }
 
-/// The table, and which of its rows belong to which visit. Rows are read where they stand: there may be millions.
+/// The table, and which of its rows belong to which visit. Rows are read where they stand: there
+/// may be millions.
 #[derive(Debug)]
 pub(crate) struct OperatorVisits {
     table: Table,
@@ -68,7 +71,11 @@ impl OperatorVisits {
             here.status()?;
             match visits.last_mut().filter(|visit| has_key(&table, row, &visit.key)) {
                 Some(visit) => visit.rows.end = row + 1,
-                None => visits.push(VisitOperators { key: key_of(&table, row), first: table.number(row), rows: row..row + 1 }),
+                None => visits.push(VisitOperators {
+                    key: key_of(&table, row),
+                    first: table.number(row),
+                    rows: row..row + 1,
+                }),
             }
         }
         Ok(Self { table, visits })
@@ -127,7 +134,12 @@ impl<'t> Row<'t> {
 }
 
 /// Adds the rows of one visit. `op_ids`: the identifier of each operator, in order.
-pub(crate) fn push<'a>(table: &mut Table, profile: &ModelProfile, key: &VisitKey, op_ids: impl Iterator<Item = &'a str>) {
+pub(crate) fn push<'a>(
+    table: &mut Table,
+    profile: &ModelProfile,
+    key: &VisitKey,
+    op_ids: impl Iterator<Item = &'a str>,
+) {
     for (position, (measurement, op_id)) in profile.operators.iter().zip(op_ids).enumerate() {
         let (status, reason) = status_cells(&measurement.status);
         table.push([

@@ -37,10 +37,12 @@ pub(crate) struct OperatorRow {
     pub(crate) op: Arc<OpSpec>,
 }
 
-/// Rows in the order of their specifications: what resembles each other stands together and is compressed well.
+/// Rows in the order of their specifications: what resembles each other stands together and is
+/// compressed well.
 pub(crate) fn build(folder: &Path, operators: &BTreeMap<&str, &OpSpec>) -> Table {
     let mut table = Table::new(&SCHEMA, folder);
-    let mut rows: Vec<(String, &str, &OpSpec)> = operators.iter().map(|(op_id, op)| (op.to_json(), *op_id, *op)).collect();
+    let mut rows: Vec<(String, &str, &OpSpec)> =
+        operators.iter().map(|(op_id, op)| (op.to_json(), *op_id, *op)).collect();
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     for (spec, op_id, op) in rows {
         let work = Work::of_operator(op);
@@ -61,5 +63,12 @@ pub(crate) fn build(folder: &Path, operators: &BTreeMap<&str, &OpSpec>) -> Table
 }
 
 pub(crate) fn rows(table: &Table) -> Result<Vec<OperatorRow>, DatasetError> {
-    (0..table.rows()).map(|row| Ok(OperatorRow { op_id: table.text("op_id", row).to_owned(), op: Arc::new(table.json("spec_json", row)?) })).collect()
+    (0..table.rows())
+        .map(|row| {
+            Ok(OperatorRow {
+                op_id: table.text("op_id", row).to_owned(),
+                op: Arc::new(table.json("spec_json", row)?),
+            })
+        })
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! Visits to rows: [`Visits`] gathers what all tables need of them, [`TablesWriter`] writes the tables visit by visit, so that a dataset need not fit in memory.
+//! Visits to rows: [`Visits`] gathers what all tables need of them, [`TablesWriter`] writes the
+//! tables visit by visit, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};
 use crate::{DatasetError, VisitKey, column::Table, parquet};
@@ -32,13 +33,20 @@ impl Visits {
     }
 
     /// Takes in a visit; its operators become rows of `operator_rows`.
-    pub(crate) fn add(&mut self, profile: &ModelProfile, operator_rows: &mut Table) -> Result<(), DatasetError> {
+    pub(crate) fn add(
+        &mut self,
+        profile: &ModelProfile,
+        operator_rows: &mut Table,
+    ) -> Result<(), DatasetError> {
         let key = VisitKey::from(profile);
         let variant = environments::variant(&profile.environment);
-        let op_ids: Vec<Arc<str>> = profile.operators.iter().map(|measurement| self.id(&measurement.op)).collect();
+        let op_ids: Vec<Arc<str>> =
+            profile.operators.iter().map(|measurement| self.id(&measurement.op)).collect();
         operator_measurements::push(operator_rows, profile, &key, op_ids.iter().map(AsRef::as_ref));
         model_measurements::push(&mut self.rows, profile, &key, &variant)?;
-        self.environments.entry((key.environment_id, variant)).or_insert_with(|| profile.environment.clone());
+        self.environments
+            .entry((key.environment_id, variant))
+            .or_insert_with(|| profile.environment.clone());
         Ok(())
     }
 
@@ -54,8 +62,13 @@ impl Visits {
     }
 
     /// All tables but that of the operators' rows, in the order in which they are written.
-    pub(crate) fn tables(self, models: &[ModelIdentity], graphs: &BTreeMap<String, Graph>) -> Result<[Table; 4], DatasetError> {
-        let operators: BTreeMap<&str, &OpSpec> = self.ids.iter().map(|(op, id)| (&**id, &**op)).collect();
+    pub(crate) fn tables(
+        self,
+        models: &[ModelIdentity],
+        graphs: &BTreeMap<String, Graph>,
+    ) -> Result<[Table; 4], DatasetError> {
+        let operators: BTreeMap<&str, &OpSpec> =
+            self.ids.iter().map(|(op, id)| (&**id, &**op)).collect();
         Ok([
             environments::build(&self.folder, self.environments.values()),
             operators::build(&self.folder, &operators),
@@ -73,7 +86,10 @@ pub(crate) struct TablesWriter {
 
 impl TablesWriter {
     pub(crate) fn new(folder: &Path) -> Result<Self, DatasetError> {
-        Ok(Self { visits: Visits::new(folder), operator_rows: parquet::Writer::new(&operator_measurements::SCHEMA, folder)? })
+        Ok(Self {
+            visits: Visits::new(folder),
+            operator_rows: parquet::Writer::new(&operator_measurements::SCHEMA, folder)?,
+        })
     }
 
     pub(crate) fn add(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
@@ -81,7 +97,11 @@ impl TablesWriter {
     }
 
     /// Replaces the tables, each whole: a row is there before any row that points to it.
-    pub(crate) fn finish(self, models: &[ModelIdentity], graphs: &BTreeMap<String, Graph>) -> Result<(), DatasetError> {
+    pub(crate) fn finish(
+        self,
+        models: &[ModelIdentity],
+        graphs: &BTreeMap<String, Graph>,
+    ) -> Result<(), DatasetError> {
         let [environments, operators, models, rows] = self.visits.tables(models, graphs)?;
         [environments, operators, models].iter().try_for_each(parquet::write)?;
         self.operator_rows.finish()?;

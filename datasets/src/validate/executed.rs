@@ -1,21 +1,38 @@
-//! Did the engine compute in the precision that was asked for? Engines may fall back in silence, e.g. from f16 to f32; a forecast for the precision asked for
-//! would then be trained on another. Told once per environment and precision, with the first row.
+//! Did the engine compute in the precision that was asked for? Engines may fall back in silence,
+//! e.g. from f16 to f32; a forecast for the precision asked for would then be trained on another.
+//! Told once per environment and precision, with the first row.
 
 use super::{Inspection, Readable, Severity};
 use crate::{journal::Entry, tables::model_measurements};
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{Executed, Precision, Status};
 
-/// Visits of one environment that ran in another precision: where the first stands, and how many there are.
+/// Visits of one environment that ran in another precision: where the first stands, and how many
+/// there are.
 type Departures<'a> = BTreeMap<(&'a str, &'static str, &'static str), (String, usize, usize)>;
 
 impl Inspection<'_> {
     pub(super) fn check_executed(&mut self, readable: &Readable) {
-        let asked: HashMap<&str, Precision> = readable.environments.iter().flatten().map(|row| (row.id.as_str(), row.environment.precision)).collect();
+        let asked: HashMap<&str, Precision> = readable
+            .environments
+            .iter()
+            .flatten()
+            .map(|row| (row.id.as_str(), row.environment.precision))
+            .collect();
         let mut departures = Departures::new();
-        let mut compare = |id, asked: Precision, executed: Option<Executed>, status: &Status, place: (String, usize)| {
-            let Some(ran) = executed.map(|e| e.precision).filter(|&ran| *status == Status::Ok && !agree(asked, ran)) else { return };
-            departures.entry((id, asked.name(), ran.name())).or_insert((place.0, place.1, 0)).2 += 1;
+        let mut compare = |id,
+                           asked: Precision,
+                           executed: Option<Executed>,
+                           status: &Status,
+                           place: (String, usize)| {
+            let Some(ran) = executed
+                .map(|e| e.precision)
+                .filter(|&ran| *status == Status::Ok && !agree(asked, ran))
+            else {
+                return;
+            };
+            departures.entry((id, asked.name(), ran.name())).or_insert((place.0, place.1, 0)).2 +=
+                1;
         };
         let file = model_measurements::SCHEMA.file_name();
         for (row, visit) in readable.visits.iter().flatten().enumerate() {
@@ -24,11 +41,22 @@ impl Inspection<'_> {
                 compare(id, asked, visit.executed, &visit.status, (file.clone(), row));
             }
         }
-        let ids: Vec<(usize, String)> =
-            readable.journal.entries.iter().enumerate().filter_map(|(i, entry)| Some((i, visit_of(entry)?.environment.id()))).collect();
+        let ids: Vec<(usize, String)> = readable
+            .journal
+            .entries
+            .iter()
+            .enumerate()
+            .filter_map(|(i, entry)| Some((i, visit_of(entry)?.environment.id())))
+            .collect();
         for (index, id) in &ids {
             if let Some(profile) = visit_of(&readable.journal.entries[*index]) {
-                compare(id, profile.environment.precision, profile.executed, &profile.status, readable.journal.place(*index));
+                compare(
+                    id,
+                    profile.environment.precision,
+                    profile.executed,
+                    &profile.status,
+                    readable.journal.place(*index),
+                );
             }
         }
         for ((id, asked, ran), (file, row, visits)) in departures {

@@ -1,8 +1,11 @@
-//! [`validate`]: is this dataset whole, consistent and believable? Every finding names its file and row.
+//! [`validate`]: is this dataset whole, consistent and believable? Every finding names its file and
+//! row.
 //!
-//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys; references that point to nothing; identifiers that do not match
-//! what they stand for; samples that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit); failed rows, by reason;
-//! sums over operators against end-to-end times; precisions that were not those asked for; origins that mix.
+//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys;
+//! references that point to nothing; identifiers that do not match what they stand for; samples
+//! that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit);
+//! failed rows, by reason; sums over operators against end-to-end times; precisions that were not
+//! those asked for; origins that mix.
 
 mod executed;
 mod files;
@@ -76,7 +79,13 @@ pub struct Tolerances {
 
 impl Default for Tolerances {
     fn default() -> Self {
-        Self { operator_sum: 0.10, longest_sample_ns: 3_600_000_000_000, thread_flops_per_ns: 1e4, accelerator_flops_per_ns: 1e7, findings_per_check: 20 }
+        Self {
+            operator_sum: 0.10,
+            longest_sample_ns: 3_600_000_000_000,
+            thread_flops_per_ns: 1e4,
+            accelerator_flops_per_ns: 1e7,
+            findings_per_check: 20,
+        }
     }
 }
 
@@ -155,7 +164,14 @@ struct Readable {
 }
 
 impl Inspection<'_> {
-    fn find(&mut self, severity: Severity, check: &'static str, file: &str, row: Option<usize>, what: impl Into<String>) {
+    fn find(
+        &mut self,
+        severity: Severity,
+        check: &'static str,
+        file: &str,
+        row: Option<usize>,
+        what: impl Into<String>,
+    ) {
         let finding = Finding { severity, check, file: file.to_owned(), row, what: what.into() };
         self.report.add(self.tolerances, finding);
     }
@@ -177,7 +193,10 @@ impl Inspection<'_> {
                 None
             }
             Err(DatasetError::Journal { path, line, reason }) => {
-                let name = path.file_name().map_or_else(|| file.to_owned(), |name| format!("{}/{}", journal::FOLDER, name.to_string_lossy()));
+                let name = path.file_name().map_or_else(
+                    || file.to_owned(),
+                    |name| format!("{}/{}", journal::FOLDER, name.to_string_lossy()),
+                );
                 self.error("unreadable-row", &name, line, reason);
                 None
             }
@@ -188,7 +207,11 @@ impl Inspection<'_> {
         }
     }
 
-    fn table<R>(&mut self, schema: &'static TableSchema, rows: impl FnOnce(Table) -> Result<R, DatasetError>) -> Option<R> {
+    fn table<R>(
+        &mut self,
+        schema: &'static TableSchema,
+        rows: impl FnOnce(Table) -> Result<R, DatasetError>,
+    ) -> Option<R> {
         let folder = self.folder;
         let table = self.keep(&schema.file_name(), parquet::read(schema, folder))?;
         self.report.rows.insert(schema.name, table.rows());
@@ -201,7 +224,8 @@ impl Inspection<'_> {
         Readable {
             journal: self.keep(journal::FOLDER, journal).unwrap_or_default(),
             visits: self.table(&model_measurements::SCHEMA, |t| model_measurements::rows(&t)),
-            operator_visits: self.table(&operator_measurements::SCHEMA, operator_measurements::OperatorVisits::new),
+            operator_visits: self
+                .table(&operator_measurements::SCHEMA, operator_measurements::OperatorVisits::new),
             models: self.table(&models::SCHEMA, |t| models::rows(&t)),
             operators: self.table(&operators::SCHEMA, |t| operators::rows(&t)),
             environments: self.table(&environments::SCHEMA, |t| environments::rows(&t)),
@@ -212,7 +236,8 @@ impl Inspection<'_> {
 /// Checks a dataset folder.
 ///
 /// # Errors
-/// [`DatasetError`] when the folder is not a dataset of the schema version this vitempo understands; all else is a finding.
+/// [`DatasetError`] when the folder is not a dataset of the schema version this vitempo
+/// understands; all else is a finding.
 pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationReport, DatasetError> {
     Manifest::read(folder)?;
     let report = ValidationReport { path: folder.to_owned(), ..ValidationReport::default() };

@@ -1,4 +1,5 @@
-//! Keys that are there twice, references that point to nothing, identifiers that do not match what they stand for.
+//! Keys that are there twice, references that point to nothing, identifiers that do not match what
+//! they stand for.
 
 use super::{Inspection, Readable, Severity};
 use crate::{
@@ -14,24 +15,47 @@ impl Inspection<'_> {
         let mut seen = HashSet::new();
         for (row, operator) in readable.operators.iter().flatten().enumerate() {
             if !seen.insert(&operator.op_id) {
-                self.error("duplicate-key", &file, row, format!("operator {} is there twice", operator.op_id));
+                self.error(
+                    "duplicate-key",
+                    &file,
+                    row,
+                    format!("operator {} is there twice", operator.op_id),
+                );
             }
             if operator.op.id() != operator.op_id {
-                self.error("wrong-identifier", &file, row, format!("op_id {} is not that of its spec_json, {}", operator.op_id, operator.op.id()));
+                self.error(
+                    "wrong-identifier",
+                    &file,
+                    row,
+                    format!(
+                        "op_id {} is not that of its spec_json, {}",
+                        operator.op_id,
+                        operator.op.id()
+                    ),
+                );
             }
         }
         let file = environments::SCHEMA.file_name();
         let mut seen = HashSet::new();
         for (row, environment) in readable.environments.iter().flatten().enumerate() {
             if !seen.insert((&environment.id, &environment.variant)) {
-                self.error("duplicate-key", &file, row, format!("environment {} is there twice", environment.id));
+                self.error(
+                    "duplicate-key",
+                    &file,
+                    row,
+                    format!("environment {} is there twice", environment.id),
+                );
             }
             if environment.environment.id() != environment.id {
                 self.error(
                     "wrong-identifier",
                     &file,
                     row,
-                    format!("environment_id {} is not that of its fields, {}", environment.id, environment.environment.id()),
+                    format!(
+                        "environment_id {} is not that of its fields, {}",
+                        environment.id,
+                        environment.environment.id()
+                    ),
                 );
             }
         }
@@ -44,76 +68,162 @@ impl Inspection<'_> {
         for (row, model) in readable.models.iter().flatten().enumerate() {
             let architecture = &model.identity.architecture;
             if !seen.insert((architecture, &model.identity.name)) {
-                self.error("duplicate-key", &file, row, format!("model `{}` ({architecture}) is there twice", model.identity.name));
+                self.error(
+                    "duplicate-key",
+                    &file,
+                    row,
+                    format!("model `{}` ({architecture}) is there twice", model.identity.name),
+                );
             }
             match &model.graph {
                 Some(graph) if graph.architecture() != *architecture => {
-                    self.error("wrong-identifier", &file, row, format!("architecture {architecture} is not that of its graph, {}", graph.architecture()));
+                    self.error(
+                        "wrong-identifier",
+                        &file,
+                        row,
+                        format!(
+                            "architecture {architecture} is not that of its graph, {}",
+                            graph.architecture()
+                        ),
+                    );
                 }
                 Some(_) => {}
-                None => self.warn("no-graph", &file, row, format!("model `{}` has no graph: it can be learned from, but not forecast", model.identity.name)),
+                None => self.warn(
+                    "no-graph",
+                    &file,
+                    row,
+                    format!(
+                        "model `{}` has no graph: it can be learned from, but not forecast",
+                        model.identity.name
+                    ),
+                ),
             }
         }
     }
 
     pub(super) fn check_references(&mut self, readable: &Readable) {
-        let (Some(visits), Some(operator_visits)) = (&readable.visits, &readable.operator_visits) else { return };
+        let (Some(visits), Some(operator_visits)) = (&readable.visits, &readable.operator_visits)
+        else {
+            return;
+        };
         let file = model_measurements::SCHEMA.file_name();
         let mut rows: HashMap<&VisitKey, usize> = HashMap::new();
         for (row, visit) in visits.iter().enumerate() {
             if let Some(first) = rows.insert(&visit.key, row) {
-                self.error("duplicate-key", &file, row, format!("{} is in row {first} already", visit.key));
+                self.error(
+                    "duplicate-key",
+                    &file,
+                    row,
+                    format!("{} is in row {first} already", visit.key),
+                );
             }
         }
         self.check_visits(readable, &file);
         self.check_operator_visits(readable, operator_visits, &rows);
         self.check_journal(readable, &rows);
-        let counts: HashMap<&VisitKey, usize> = operator_visits.visits.iter().map(|visit| (&visit.key, visit.len())).collect();
+        let counts: HashMap<&VisitKey, usize> =
+            operator_visits.visits.iter().map(|visit| (&visit.key, visit.len())).collect();
         for (row, visit) in visits.iter().enumerate() {
             let found = counts.get(&visit.key).copied().unwrap_or(0);
             if found as u64 != visit.operators {
-                self.error("missing-rows", &file, row, format!("{} has {found} operator rows, not {}", visit.key, visit.operators));
+                self.error(
+                    "missing-rows",
+                    &file,
+                    row,
+                    format!("{} has {found} operator rows, not {}", visit.key, visit.operators),
+                );
             }
         }
     }
 
     fn check_visits(&mut self, readable: &Readable, file: &str) {
-        let environments: Option<HashSet<_>> = readable.environments.as_ref().map(|rows| rows.iter().map(|e| (&e.id, &e.variant)).collect());
-        let models: Option<HashSet<_>> = readable.models.as_ref().map(|rows| rows.iter().map(|m| (&m.identity.architecture, &m.identity.name)).collect());
+        let environments: Option<HashSet<_>> = readable
+            .environments
+            .as_ref()
+            .map(|rows| rows.iter().map(|e| (&e.id, &e.variant)).collect());
+        let models: Option<HashSet<_>> = readable.models.as_ref().map(|rows| {
+            rows.iter().map(|m| (&m.identity.architecture, &m.identity.name)).collect()
+        });
         for (row, visit) in readable.visits.iter().flatten().enumerate() {
-            if environments.as_ref().is_some_and(|known| !known.contains(&(&visit.key.environment_id, &visit.environment_variant))) {
+            if environments.as_ref().is_some_and(|known| {
+                !known.contains(&(&visit.key.environment_id, &visit.environment_variant))
+            }) {
                 self.error(
                     "dangling-reference",
                     file,
                     row,
-                    format!("environments.parquet has no {}, variant {}", visit.key.environment_id, visit.environment_variant),
+                    format!(
+                        "environments.parquet has no {}, variant {}",
+                        visit.key.environment_id, visit.environment_variant
+                    ),
                 );
             }
-            if models.as_ref().is_some_and(|known| !known.contains(&(&visit.key.architecture, &visit.key.model))) {
-                self.error("dangling-reference", file, row, format!("models.parquet has no `{}` ({})", visit.key.model, visit.key.architecture));
+            if models
+                .as_ref()
+                .is_some_and(|known| !known.contains(&(&visit.key.architecture, &visit.key.model)))
+            {
+                self.error(
+                    "dangling-reference",
+                    file,
+                    row,
+                    format!(
+                        "models.parquet has no `{}` ({})",
+                        visit.key.model, visit.key.architecture
+                    ),
+                );
             }
         }
     }
 
-    fn check_operator_visits(&mut self, readable: &Readable, operator_visits: &operator_measurements::OperatorVisits, rows: &HashMap<&VisitKey, usize>) {
+    fn check_operator_visits(
+        &mut self,
+        readable: &Readable,
+        operator_visits: &operator_measurements::OperatorVisits,
+        rows: &HashMap<&VisitKey, usize>,
+    ) {
         let file = operator_measurements::SCHEMA.file_name();
-        let operators: Option<HashSet<&str>> = readable.operators.as_ref().map(|rows| rows.iter().map(|o| o.op_id.as_str()).collect());
+        let operators: Option<HashSet<&str>> =
+            readable.operators.as_ref().map(|rows| rows.iter().map(|o| o.op_id.as_str()).collect());
         let mut seen = HashSet::new();
         for visit in &operator_visits.visits {
             if !seen.insert(&visit.key) {
-                self.error("duplicate-key", &file, visit.first, format!("the rows of {} are in two places", visit.key));
+                self.error(
+                    "duplicate-key",
+                    &file,
+                    visit.first,
+                    format!("the rows of {} are in two places", visit.key),
+                );
             }
             if !rows.contains_key(&visit.key) {
-                self.find(Severity::Warning, "dangling-reference", &file, Some(visit.first), format!("{} is not in model_measurements.parquet", visit.key));
+                self.find(
+                    Severity::Warning,
+                    "dangling-reference",
+                    &file,
+                    Some(visit.first),
+                    format!("{} is not in model_measurements.parquet", visit.key),
+                );
             }
-            let origin = rows.get(&visit.key).and_then(|&r| readable.visits.as_ref()?.get(r)).map(|v| v.origin);
+            let origin = rows
+                .get(&visit.key)
+                .and_then(|&r| readable.visits.as_ref()?.get(r))
+                .map(|v| v.origin);
             for (position, row) in operator_visits.rows(visit).enumerate() {
                 let number = row.number();
                 if row.position() != position as u64 {
-                    self.error("missing-rows", &file, number, format!("position {} where {position} belongs", row.position()));
+                    self.error(
+                        "missing-rows",
+                        &file,
+                        number,
+                        format!("position {} where {position} belongs", row.position()),
+                    );
                 }
                 if operators.as_ref().is_some_and(|known| !known.contains(row.op_id())) {
-                    self.error("dangling-reference", &file, number, format!("operators.parquet has no operator {}", row.op_id()));
+                    self.error(
+                        "dangling-reference",
+                        &file,
+                        number,
+                        format!("operators.parquet has no operator {}", row.op_id()),
+                    );
                 }
                 if origin.is_some_and(|origin| row.origin().is_ok_and(|own| own != origin)) {
                     self.error("mixed-origins", &file, number, "another origin than its visit");
@@ -130,7 +240,13 @@ impl Inspection<'_> {
             let key = VisitKey::from(&**profile);
             let (file, line) = readable.journal.place(index);
             if rows.contains_key(&key) {
-                self.find(Severity::Note, "not-compacted", &file, Some(line), format!("{key} is in the tables too; the next compaction removes it here"));
+                self.find(
+                    Severity::Note,
+                    "not-compacted",
+                    &file,
+                    Some(line),
+                    format!("{key} is in the tables too; the next compaction removes it here"),
+                );
             } else if !seen.insert(key.clone()) {
                 self.error("duplicate-key", &file, line, format!("{key} is there twice"));
             }

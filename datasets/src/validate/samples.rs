@@ -25,11 +25,27 @@ struct Row<'a> {
 impl Inspection<'_> {
     pub(super) fn check_samples(&mut self, readable: &Readable) {
         let graphs: HashMap<&str, u64> = flops_of_models(readable);
-        let limits: HashMap<&str, f64> = readable.environments.iter().flatten().map(|row| (row.id.as_str(), self.highest_rate(&row.environment))).collect();
-        let operators: HashMap<&str, u64> = readable.operators.iter().flatten().map(|row| (row.op_id.as_str(), Work::of_operator(&row.op).flops)).collect();
+        let limits: HashMap<&str, f64> = readable
+            .environments
+            .iter()
+            .flatten()
+            .map(|row| (row.id.as_str(), self.highest_rate(&row.environment)))
+            .collect();
+        let operators: HashMap<&str, u64> = readable
+            .operators
+            .iter()
+            .flatten()
+            .map(|row| (row.op_id.as_str(), Work::of_operator(&row.op).flops))
+            .collect();
         let sums = self.check_operator_rows(readable, &operators, &limits);
-        let alone: HashSet<&str> =
-            readable.models.iter().flatten().map(|row| &row.identity).filter(|m| m.is_operator()).map(|m| m.architecture.as_str()).collect();
+        let alone: HashSet<&str> = readable
+            .models
+            .iter()
+            .flatten()
+            .map(|row| &row.identity)
+            .filter(|m| m.is_operator())
+            .map(|m| m.architecture.as_str())
+            .collect();
         let file = model_measurements::SCHEMA.file_name();
         for (number, visit) in readable.visits.iter().flatten().enumerate() {
             let flops = graphs.get(visit.key.architecture.as_str()).copied().unwrap_or(0);
@@ -39,20 +55,44 @@ impl Inspection<'_> {
                 continue; // its operators were checked; it has no end-to-end time
             }
             if visit.origin == Origin::Imported && visit.source.is_none() {
-                self.warn("no-source", &file, number, format!("{} is imported, but does not tell from where", visit.key));
+                self.warn(
+                    "no-source",
+                    &file,
+                    number,
+                    format!("{} is imported, but does not tell from where", visit.key),
+                );
             }
             // Others may have published the operators of a model alone.
-            if visit.origin == Origin::Imported && visit.operators > 0 && visit.e2e.wall_ns.is_empty() {
+            if visit.origin == Origin::Imported
+                && visit.operators > 0
+                && visit.e2e.wall_ns.is_empty()
+            {
                 continue;
             }
-            self.check_visit(&Row { file: &file, number, quantity: "e2e", samples: &visit.e2e, status: &visit.status, flops, limit }, &visit.e2e_profiled);
+            self.check_visit(
+                &Row {
+                    file: &file,
+                    number,
+                    quantity: "e2e",
+                    samples: &visit.e2e,
+                    status: &visit.status,
+                    flops,
+                    limit,
+                },
+                &visit.e2e_profiled,
+            );
             let sum = sums.get(&visit.key).copied();
             self.check_share(&visit.key, (&file, number), sum, &visit.e2e_profiled, &visit.e2e);
         }
         self.check_journal_samples(readable, &graphs);
     }
 
-    fn check_operator_rows<'r>(&mut self, readable: &'r Readable, flops: &HashMap<&str, u64>, limits: &HashMap<&str, f64>) -> HashMap<&'r VisitKey, f64> {
+    fn check_operator_rows<'r>(
+        &mut self,
+        readable: &'r Readable,
+        flops: &HashMap<&str, u64>,
+        limits: &HashMap<&str, f64>,
+    ) -> HashMap<&'r VisitKey, f64> {
         let file = operator_measurements::SCHEMA.file_name();
         let mut sums = HashMap::new();
         let Some(operators) = &readable.operator_visits else { return sums };
@@ -63,7 +103,15 @@ impl Inspection<'_> {
                 let Ok(status) = row.status() else { continue };
                 let samples = row.samples();
                 let flops = flops.get(row.op_id()).copied().unwrap_or(0);
-                self.check_row(&Row { file: &file, number: row.number(), quantity: "operator", samples: &samples, status: &status, flops, limit });
+                self.check_row(&Row {
+                    file: &file,
+                    number: row.number(),
+                    quantity: "operator",
+                    samples: &samples,
+                    status: &status,
+                    flops,
+                    limit,
+                });
                 self.count_failure(&status);
                 sum += samples.median_ns().unwrap_or(0.0);
             }
@@ -73,7 +121,8 @@ impl Inspection<'_> {
     }
 
     fn check_journal_samples(&mut self, readable: &Readable, graphs: &HashMap<&str, u64>) {
-        let stored: HashSet<&VisitKey> = readable.visits.iter().flatten().map(|visit| &visit.key).collect();
+        let stored: HashSet<&VisitKey> =
+            readable.visits.iter().flatten().map(|visit| &visit.key).collect();
         for (index, entry) in readable.journal.entries.iter().enumerate() {
             let Entry::Visit(profile) = entry else { continue };
             let key = VisitKey::from(&**profile);
@@ -85,20 +134,42 @@ impl Inspection<'_> {
             let limit = self.highest_rate(&profile.environment);
             self.count_visit(profile.origin, &profile.status);
             if !profile.model.is_operator() {
-                let row = Row { file: &file, number, quantity: "e2e", samples: &profile.e2e, status: &profile.status, flops, limit };
+                let row = Row {
+                    file: &file,
+                    number,
+                    quantity: "e2e",
+                    samples: &profile.e2e,
+                    status: &profile.status,
+                    flops,
+                    limit,
+                };
                 self.check_visit(&row, &profile.e2e_profiled);
             }
             for m in &profile.operators {
                 let quantity = format!("operator `{}`", m.node);
                 let flops = Work::of_operator(&m.op).flops;
                 self.count_failure(&m.status);
-                self.check_row(&Row { file: &file, number, quantity: &quantity, samples: &m.samples, status: &m.status, flops, limit });
+                self.check_row(&Row {
+                    file: &file,
+                    number,
+                    quantity: &quantity,
+                    samples: &m.samples,
+                    status: &m.status,
+                    flops,
+                    limit,
+                });
             }
             let sum = profile.operators.iter().filter_map(|m| m.samples.median_ns()).sum();
             if profile.model.is_operator() {
                 continue;
             }
-            self.check_share(&key, (&file, number), (!profile.operators.is_empty()).then_some(sum), &profile.e2e_profiled, &profile.e2e);
+            self.check_share(
+                &key,
+                (&file, number),
+                (!profile.operators.is_empty()).then_some(sum),
+                &profile.e2e_profiled,
+                &profile.e2e,
+            );
         }
     }
 
@@ -106,7 +177,9 @@ impl Inspection<'_> {
     fn highest_rate(&self, environment: &Environment) -> f64 {
         match environment.processor {
             _ if environment.framework == "null" => f64::INFINITY,
-            Processor::Cpu => self.tolerances.thread_flops_per_ns * environment.threads.max(1) as f64,
+            Processor::Cpu => {
+                self.tolerances.thread_flops_per_ns * environment.threads.max(1) as f64
+            }
             Processor::Gpu | Processor::Npu => self.tolerances.accelerator_flops_per_ns,
         }
     }
@@ -133,11 +206,21 @@ impl Inspection<'_> {
         let Row { file, number, quantity, samples, .. } = *row;
         match (row.status, samples.median_ns()) {
             (Status::Failed(_), _) => return,
-            (Status::Ok, None) => return self.error("no-samples", file, number, format!("{quantity} has status `ok` but no samples")),
+            (Status::Ok, None) => {
+                return self.error(
+                    "no-samples",
+                    file,
+                    number,
+                    format!("{quantity} has status `ok` but no samples"),
+                );
+            }
             (Status::Ok, Some(median)) => {
                 let rate = row.flops as f64 / median.max(1.0);
                 if rate > row.limit {
-                    let what = format!("{quantity}: {} FLOP in {median} ns are {rate:.0} GFLOP/s; are these ns?", row.flops);
+                    let what = format!(
+                        "{quantity}: {} FLOP in {median} ns are {rate:.0} GFLOP/s; are these ns?",
+                        row.flops
+                    );
                     self.warn("wrong-unit", file, number, what);
                 }
             }
@@ -145,30 +228,80 @@ impl Inspection<'_> {
         if samples.wall_ns.contains(&0) {
             self.warn("zero-sample", file, number, format!("{quantity} has a sample of 0 ns"));
         }
-        if let Some(longest) = samples.wall_ns.iter().chain(&samples.cpu_ns).find(|&&ns| ns > self.tolerances.longest_sample_ns) {
-            self.error("absurd-sample", file, number, format!("{quantity} has a sample of {longest} ns"));
+        if let Some(longest) = samples
+            .wall_ns
+            .iter()
+            .chain(&samples.cpu_ns)
+            .find(|&&ns| ns > self.tolerances.longest_sample_ns)
+        {
+            self.error(
+                "absurd-sample",
+                file,
+                number,
+                format!("{quantity} has a sample of {longest} ns"),
+            );
         }
         if !samples.cpu_ns.is_empty() && samples.cpu_ns.len() != samples.wall_ns.len() {
-            let what = format!("{quantity} has {} wall and {} CPU samples", samples.wall_ns.len(), samples.cpu_ns.len());
+            let what = format!(
+                "{quantity} has {} wall and {} CPU samples",
+                samples.wall_ns.len(),
+                samples.cpu_ns.len()
+            );
             self.error("unequal-samples", file, number, what);
         }
     }
 
-    fn check_share(&mut self, key: &VisitKey, (file, number): (&str, usize), sum: Option<f64>, profiled: &Samples, e2e: &Samples) {
-        let (Some(sum), Some(whole)) = (sum, profiled.median_ns().or(e2e.median_ns())) else { return };
+    fn check_share(
+        &mut self,
+        key: &VisitKey,
+        (file, number): (&str, usize),
+        sum: Option<f64>,
+        profiled: &Samples,
+        e2e: &Samples,
+    ) {
+        let (Some(sum), Some(whole)) = (sum, profiled.median_ns().or(e2e.median_ns())) else {
+            return;
+        };
         let share = sum / whole.max(1.0);
         if (share - 1.0).abs() > self.tolerances.operator_sum {
             let percent = share * 100.0;
-            self.warn("operator-sum", file, number, format!("the operators of `{}` add up to {percent:.1} % of its end-to-end time", key.model));
+            self.warn(
+                "operator-sum",
+                file,
+                number,
+                format!(
+                    "the operators of `{}` add up to {percent:.1} % of its end-to-end time",
+                    key.model
+                ),
+            );
         }
-        self.report.operator_shares.push(OperatorShare { model: key.model.clone(), sitting: key.sitting.clone(), round: key.round, share });
+        self.report.operator_shares.push(OperatorShare {
+            model: key.model.clone(),
+            sitting: key.sitting.clone(),
+            round: key.round,
+            share,
+        });
     }
 
     pub(super) fn check_origins(&mut self) {
         if self.report.origins.len() > 1 {
-            let parts: Vec<String> = self.report.origins.iter().map(|(origin, visits)| format!("{visits} {origin}")).collect();
-            let what = format!("visits of different origins: {}; do not train on them together unseen", parts.join(", "));
-            self.find(Severity::Warning, "mixed-origins", &model_measurements::SCHEMA.file_name(), None, what);
+            let parts: Vec<String> = self
+                .report
+                .origins
+                .iter()
+                .map(|(origin, visits)| format!("{visits} {origin}"))
+                .collect();
+            let what = format!(
+                "visits of different origins: {}; do not train on them together unseen",
+                parts.join(", ")
+            );
+            self.find(
+                Severity::Warning,
+                "mixed-origins",
+                &model_measurements::SCHEMA.file_name(),
+                None,
+                what,
+            );
         }
     }
 }
@@ -178,10 +311,17 @@ fn limit_of(limits: &HashMap<&str, f64>, key: &VisitKey) -> f64 {
 }
 
 fn flops_of_models(readable: &Readable) -> HashMap<&str, u64> {
-    let stored = readable.models.iter().flatten().filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
+    let stored = readable
+        .models
+        .iter()
+        .flatten()
+        .filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
     let journal = readable.journal.entries.iter().filter_map(|entry| match entry {
         Entry::Model(model) => Some((model.identity.architecture.as_str(), &model.graph)),
         Entry::Visit(_) => None,
     });
-    stored.chain(journal).map(|(architecture, graph): (&str, &Graph)| (architecture, Work::of_graph(graph).flops)).collect()
+    stored
+        .chain(journal)
+        .map(|(architecture, graph): (&str, &Graph)| (architecture, Work::of_graph(graph).flops))
+        .collect()
 }

@@ -70,11 +70,22 @@ fn a_sound_dataset_has_no_findings() {
     let report = report(folder.path());
     assert_eq!(report.findings, []);
     assert!(report.is_valid());
-    assert_eq!((report.rows["model_measurements"], report.rows["models"], report.rows["operator_measurements"]), (16, 8, 15 * 6));
+    assert_eq!(
+        (
+            report.rows["model_measurements"],
+            report.rows["models"],
+            report.rows["operator_measurements"]
+        ),
+        (16, 8, 15 * 6)
+    );
     assert_eq!(report.failed, BTreeMap::from([("out of memory".to_owned(), 1)]));
     assert_eq!(report.origins, BTreeMap::from([("simulated".to_owned(), 16)]));
     assert_eq!(report.operator_shares.len(), 15);
-    assert!(report.operator_shares.iter().all(|s| (0.99..1.0).contains(&s.share)), "{:?}", report.operator_shares);
+    assert!(
+        report.operator_shares.iter().all(|s| (0.99..1.0).contains(&s.share)),
+        "{:?}",
+        report.operator_shares
+    );
 }
 
 #[test]
@@ -83,7 +94,12 @@ fn faults_in_rows_are_found_where_they_are() {
     let faults: [Fault; 15] = [
         ("operators", |t| set_text(t, "op_id", 1, "feedfeedfeedfeed"), "wrong-identifier", 1),
         ("operators", |t| set_text(t, "spec_json", 2, "{\"kind\": 3}"), "unreadable-row", 2),
-        ("operator_measurements", |t| set_text(t, "op_id", 4, "feedfeedfeedfeed"), "dangling-reference", 4),
+        (
+            "operator_measurements",
+            |t| set_text(t, "op_id", 4, "feedfeedfeedfeed"),
+            "dangling-reference",
+            4,
+        ),
         ("operator_measurements", |t| set_integer(t, "position", 3, 9), "missing-rows", 3),
         ("operator_measurements", |t| set_text(t, "origin", 5, "measured"), "mixed-origins", 5),
         ("operator_measurements", |t| set_text(t, "origin", 5, "guessed"), "unreadable-row", 5),
@@ -92,8 +108,18 @@ fn faults_in_rows_are_found_where_they_are() {
         ("model_measurements", |t| set_sample(t, "e2e_wall_ns", 5, u64::MAX), "absurd-sample", 1),
         ("model_measurements", |t| set_text(t, "sitting", 1, "sunday"), "missing-rows", 1),
         ("model_measurements", |t| set_text(t, "model", 1, "nobody"), "dangling-reference", 1),
-        ("model_measurements", |t| set_text(t, "environment_variant", 1, "00000000"), "dangling-reference", 1),
-        ("model_measurements", |t| set_text(t, "protocol_json", 0, "{\"warmups\":NaN}"), "unreadable-row", 0),
+        (
+            "model_measurements",
+            |t| set_text(t, "environment_variant", 1, "00000000"),
+            "dangling-reference",
+            1,
+        ),
+        (
+            "model_measurements",
+            |t| set_text(t, "protocol_json", 0, "{\"warmups\":NaN}"),
+            "unreadable-row",
+            0,
+        ),
         ("models", |t| set_text(t, "architecture", 1, "feedfeedfeedfeed"), "wrong-identifier", 1),
         ("environments", |t| set_text(t, "device", 0, "Other"), "wrong-identifier", 0),
     ];
@@ -102,7 +128,11 @@ fn faults_in_rows_are_found_where_they_are() {
         stored(folder.path(), 3);
         edit(folder.path(), table, fault);
         let report = report(folder.path());
-        assert!(found(&report).contains(&(check, format!("{table}.parquet"), Some(row))), "{table} {check}: {:?}", report.findings);
+        assert!(
+            found(&report).contains(&(check, format!("{table}.parquet"), Some(row))),
+            "{table} {check}: {:?}",
+            report.findings
+        );
         assert_eq!(report.is_valid(), report.of(Severity::Error).next().is_none());
     }
 }
@@ -118,7 +148,11 @@ fn duplicate_and_missing_rows_are_found() {
     let report = report(folder.path());
     let duplicate = ("duplicate-key", "model_measurements.parquet".to_owned(), Some(3));
     let orphan = ("dangling-reference", "operator_measurements.parquet".to_owned(), Some(5 * 6));
-    assert!(found(&report).contains(&duplicate) && found(&report).contains(&orphan), "{:?}", report.findings);
+    assert!(
+        found(&report).contains(&duplicate) && found(&report).contains(&orphan),
+        "{:?}",
+        report.findings
+    );
     assert!(Dataset::load(folder.path()).is_err());
 }
 
@@ -139,8 +173,14 @@ fn sums_over_operators_and_wrong_units_are_noticed() {
         }
         let report = validate(folder.path(), &strict).unwrap();
         let checks: Vec<&str> = report.findings.iter().map(|f| f.check).collect();
-        for check in ["operator-sum", "mixed-origins", "no-samples", "unequal-samples", "wrong-unit"] {
-            assert!(checks.contains(&check), "{check} (compacted: {compacted}): {:?}", report.findings);
+        for check in
+            ["operator-sum", "mixed-origins", "no-samples", "unequal-samples", "wrong-unit"]
+        {
+            assert!(
+                checks.contains(&check),
+                "{check} (compacted: {compacted}): {:?}",
+                report.findings
+            );
         }
         assert_eq!(report.failed, BTreeMap::from([("no time".to_owned(), 1)]));
         assert_eq!(report.journal_visits, if compacted { 0 } else { 2 });
@@ -161,9 +201,15 @@ fn another_precision_than_the_one_asked_for_is_noticed() {
             Store::open_or_create(folder.path()).unwrap().compact().unwrap();
         }
         let report = report(folder.path());
-        let found: Vec<&Finding> = report.findings.iter().filter(|f| f.check == "executed-precision").collect();
+        let found: Vec<&Finding> =
+            report.findings.iter().filter(|f| f.check == "executed-precision").collect();
         assert_eq!(found.len(), 1, "{:?}", report.findings);
-        assert!(found[0].what.starts_with("5 visits") && found[0].what.ends_with("asked for f16 and ran in f32"), "{}", found[0]);
+        assert!(
+            found[0].what.starts_with("5 visits")
+                && found[0].what.ends_with("asked for f16 and ran in f32"),
+            "{}",
+            found[0]
+        );
         assert_eq!((found[0].severity, found[0].row.is_some()), (Severity::Warning, true));
     }
 }
@@ -188,19 +234,30 @@ fn faults_in_files_are_found() {
         ("unfinished-file", "models.parquet.unfinished", None),
     ];
     for (check, file, row) in expected {
-        assert!(found(&report).contains(&(check, file.to_owned(), row)), "{check}: {:?}", report.findings);
+        assert!(
+            found(&report).contains(&(check, file.to_owned(), row)),
+            "{check}: {:?}",
+            report.findings
+        );
     }
     assert!(report.findings.is_sorted_by(|a, b| a.severity >= b.severity));
     fs::write(folder.path().join("schema.json"), "{}").unwrap();
-    assert!(matches!(validate(folder.path(), &Tolerances::default()), Err(DatasetError::NotADataset { .. })));
+    assert!(matches!(
+        validate(folder.path(), &Tolerances::default()),
+        Err(DatasetError::NotADataset { .. })
+    ));
 }
 
 #[test]
 fn a_flood_of_findings_is_counted_not_listed() {
     let folder = tempfile::tempdir().unwrap();
     stored(folder.path(), 8);
-    edit(folder.path(), "operators", |table| (0..table.rows()).for_each(|row| set_text(table, "op_id", row, "feedfeedfeedfeed")));
-    let report = validate(folder.path(), &Tolerances { findings_per_check: 5, ..Tolerances::default() }).unwrap();
+    edit(folder.path(), "operators", |table| {
+        (0..table.rows()).for_each(|row| set_text(table, "op_id", row, "feedfeedfeedfeed"))
+    });
+    let report =
+        validate(folder.path(), &Tolerances { findings_per_check: 5, ..Tolerances::default() })
+            .unwrap();
     assert_eq!(report.findings.iter().filter(|f| f.check == "dangling-reference").count(), 5);
     assert_eq!(report.unlisted["dangling-reference"], 15 * 6 - 5);
 }

@@ -1,5 +1,6 @@
-//! The layers vision models are made of, as exporters write them: weights are made on the fly and named after the layer
-//! (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in elementary operators, a linear layer over tokens is a product and an addition.
+//! The layers vision models are made of, as exporters write them: weights are made on the fly and
+//! named after the layer (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in elementary
+//! operators, a linear layer over tokens is a product and an addition.
 
 use super::GraphBuilder;
 use crate::{Attribute, Attributes, ConstantData, GraphError, OpKind, TensorSpec, ValueId};
@@ -8,7 +9,8 @@ use crate::{Attribute, Attributes, ConstantData, GraphError, OpKind, TensorSpec,
 const EPSILON: f32 = 1e-5;
 
 impl GraphBuilder {
-    /// A 2-D convolution with a square kernel over N, C, H, W. `group` = channels in = channels out makes it depthwise.
+    /// A 2-D convolution with a square kernel over N, C, H, W. `group` = channels in = channels out
+    /// makes it depthwise.
     ///
     /// # Errors
     /// [`GraphError::Node`] when `x` is not an image or its channels do not divide into groups.
@@ -26,15 +28,30 @@ impl GraphBuilder {
     ) -> Result<ValueId, GraphError> {
         let tensor = self.known(name, x)?;
         let &[_, channels, _, _] = tensor.shape.as_slice() else {
-            return Err(refuse(name, format!("a 2-D convolution needs an input N, C, H, W, this one is {tensor}")));
+            return Err(refuse(
+                name,
+                format!("a 2-D convolution needs an input N, C, H, W, this one is {tensor}"),
+            ));
         };
         if group == 0 || !channels.is_multiple_of(group) || !out_channels.is_multiple_of(group) {
-            return Err(refuse(name, format!("{channels} channels in and {out_channels} out do not divide into {group} groups")));
+            return Err(refuse(
+                name,
+                format!(
+                    "{channels} channels in and {out_channels} out do not divide into {group} \
+                    groups"
+                ),
+            ));
         }
-        let weight = TensorSpec::new([out_channels, channels / group, kernel, kernel], tensor.precision);
+        let weight =
+            TensorSpec::new([out_channels, channels / group, kernel, kernel], tensor.precision);
         let mut inputs = vec![x, self.weight(format!("{name}.weight"), weight)];
         if bias {
-            inputs.push(self.weight(format!("{name}.bias"), TensorSpec::new([out_channels], tensor.precision)));
+            inputs.push(
+                self.weight(
+                    format!("{name}.bias"),
+                    TensorSpec::new([out_channels], tensor.precision),
+                ),
+            );
         }
         let (kernel, stride, pad) = (kernel as i64, stride as i64, pad as i64);
         let attributes = Attributes::new()
@@ -46,24 +63,42 @@ impl GraphBuilder {
         self.op(name, OpKind::Conv, attributes, &inputs)
     }
 
-    /// A linear layer over the last dimension. As exporters do: one Gemm with a weight `[out, in]` for a matrix, and for higher ranks
-    /// a product with a weight `[in, out]`, then (operator `NAME.add`) the bias.
+    /// A linear layer over the last dimension. As exporters do: one Gemm with a weight `[out, in]`
+    /// for a matrix, and for higher ranks a product with a weight `[in, out]`, then (operator
+    /// `NAME.add`) the bias.
     ///
     /// # Errors
     /// [`GraphError::Node`] when `x` is a scalar or a vector.
-    pub fn linear(&mut self, name: &str, x: ValueId, out_features: usize, bias: bool) -> Result<ValueId, GraphError> {
+    pub fn linear(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        out_features: usize,
+        bias: bool,
+    ) -> Result<ValueId, GraphError> {
         let tensor = self.known(name, x)?;
         let [_, .., features] = *tensor.shape.as_slice() else {
-            return Err(refuse(name, format!("a linear layer needs a matrix or more, this is {tensor}")));
+            return Err(refuse(
+                name,
+                format!("a linear layer needs a matrix or more, this is {tensor}"),
+            ));
         };
         let precision = tensor.precision;
         let gemm = tensor.rank() == 2;
         let shape = if gemm { [out_features, features] } else { [features, out_features] };
-        let mut inputs = vec![x, self.weight(format!("{name}.weight"), TensorSpec::new(shape, precision))];
-        let bias = bias.then(|| self.weight(format!("{name}.bias"), TensorSpec::new([out_features], precision)));
+        let mut inputs =
+            vec![x, self.weight(format!("{name}.weight"), TensorSpec::new(shape, precision))];
+        let bias = bias.then(|| {
+            self.weight(format!("{name}.bias"), TensorSpec::new([out_features], precision))
+        });
         if gemm {
             inputs.extend(bias);
-            return self.op(name, OpKind::Linear, Attributes::new().with_int("trans_b", 1), &inputs);
+            return self.op(
+                name,
+                OpKind::Linear,
+                Attributes::new().with_int("trans_b", 1),
+                &inputs,
+            );
         }
         let product = self.op(name, OpKind::Linear, Attributes::new(), &inputs)?;
         match bias {
@@ -78,11 +113,16 @@ impl GraphBuilder {
     /// [`GraphError::Node`] when `x` is a scalar.
     pub fn layer_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let tensor = self.known(name, x)?;
-        let Some(&features) = tensor.shape.last() else { return Err(refuse(name, "a scalar has nothing to normalise over".to_owned())) };
-        let (axis, vector) = (tensor.rank() as i64 - 1, TensorSpec::new([features], tensor.precision));
+        let Some(&features) = tensor.shape.last() else {
+            return Err(refuse(name, "a scalar has nothing to normalise over".to_owned()));
+        };
+        let (axis, vector) =
+            (tensor.rank() as i64 - 1, TensorSpec::new([features], tensor.precision));
         let scale = self.weight(format!("{name}.weight"), vector.clone());
         let bias = self.weight(format!("{name}.bias"), vector);
-        let attributes = Attributes::new().with_int("axis", axis).with("epsilon", Attribute::Float(f64::from(EPSILON)));
+        let attributes = Attributes::new()
+            .with_int("axis", axis)
+            .with("epsilon", Attribute::Float(f64::from(EPSILON)));
         self.op(name, OpKind::LayerNorm, attributes, &[x, scale, bias])
     }
 
@@ -92,13 +132,20 @@ impl GraphBuilder {
     /// [`GraphError::Node`] when `x` has no channels.
     pub fn batch_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let tensor = self.known(name, x)?;
-        let &[_, channels, ..] = tensor.shape.as_slice() else { return Err(refuse(name, format!("{tensor} has no channels in dimension 1"))) };
+        let &[_, channels, ..] = tensor.shape.as_slice() else {
+            return Err(refuse(name, format!("{tensor} has no channels in dimension 1")));
+        };
         let vector = TensorSpec::new([channels], tensor.precision);
         let mut inputs = vec![x];
         for part in ["weight", "bias", "running_mean", "running_var"] {
             inputs.push(self.weight(format!("{name}.{part}"), vector.clone()));
         }
-        self.op(name, OpKind::BatchNorm, Attributes::new().with("epsilon", Attribute::Float(f64::from(EPSILON))), &inputs)
+        self.op(
+            name,
+            OpKind::BatchNorm,
+            Attributes::new().with("epsilon", Attribute::Float(f64::from(EPSILON))),
+            &inputs,
+        )
     }
 
     /// An operator of one input without attributes.
@@ -113,7 +160,13 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`GraphError::Node`] when their shapes do not go together.
-    pub fn binary(&mut self, name: &str, kind: OpKind, a: ValueId, b: ValueId) -> Result<ValueId, GraphError> {
+    pub fn binary(
+        &mut self,
+        name: &str,
+        kind: OpKind,
+        a: ValueId,
+        b: ValueId,
+    ) -> Result<ValueId, GraphError> {
         self.op(name, kind, Attributes::new(), &[a, b])
     }
 
@@ -129,7 +182,12 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`GraphError::Node`] when the numbers of elements differ.
-    pub fn reshape(&mut self, name: &str, x: ValueId, shape: &[usize]) -> Result<ValueId, GraphError> {
+    pub fn reshape(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        shape: &[usize],
+    ) -> Result<ValueId, GraphError> {
         self.op(name, OpKind::Reshape, Attributes::new().with_ints("shape", integers(shape)), &[x])
     }
 
@@ -137,7 +195,12 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`GraphError::Node`] when `perm` is not a permutation of the dimensions.
-    pub fn transpose(&mut self, name: &str, x: ValueId, perm: &[usize]) -> Result<ValueId, GraphError> {
+    pub fn transpose(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        perm: &[usize],
+    ) -> Result<ValueId, GraphError> {
         self.op(name, OpKind::Transpose, Attributes::new().with_ints("perm", integers(perm)), &[x])
     }
 
@@ -153,7 +216,12 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`GraphError::Node`] when their other dimensions differ.
-    pub fn concat(&mut self, name: &str, inputs: &[ValueId], axis: usize) -> Result<ValueId, GraphError> {
+    pub fn concat(
+        &mut self,
+        name: &str,
+        inputs: &[ValueId],
+        axis: usize,
+    ) -> Result<ValueId, GraphError> {
         self.op(name, OpKind::Concat, Attributes::new().with_int("axis", axis as i64), inputs)
     }
 
@@ -169,12 +237,21 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`GraphError::Node`] when there is no such dimension.
-    pub fn reduce_mean(&mut self, name: &str, x: ValueId, axes: &[usize], keepdims: bool) -> Result<ValueId, GraphError> {
-        let attributes = Attributes::new().with_ints("axes", integers(axes)).with_int("keepdims", i64::from(keepdims));
+    pub fn reduce_mean(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        axes: &[usize],
+        keepdims: bool,
+    ) -> Result<ValueId, GraphError> {
+        let attributes = Attributes::new()
+            .with_ints("axes", integers(axes))
+            .with_int("keepdims", i64::from(keepdims));
         self.op(name, OpKind::ReduceMean, attributes, &[x])
     }
 
-    /// GELU as exporters spell it: `x * (1 + erf(x / sqrt 2)) * 0.5` in the operators Div, Erf, Add, Mul, Mul.
+    /// GELU as exporters spell it: `x * (1 + erf(x / sqrt 2)) * 0.5` in the operators Div, Erf,
+    /// Add, Mul, Mul.
     ///
     /// # Errors
     /// [`GraphError::Node`] when `x` is unknown.
@@ -208,7 +285,9 @@ impl GraphBuilder {
     }
 
     fn known(&self, name: &str, id: ValueId) -> Result<TensorSpec, GraphError> {
-        self.tensor(id).cloned().ok_or_else(|| refuse(name, "the shape of its input is unknown".to_owned()))
+        self.tensor(id)
+            .cloned()
+            .ok_or_else(|| refuse(name, "the shape of its input is unknown".to_owned()))
     }
 }
 
@@ -225,8 +304,12 @@ mod tests {
     use super::*;
     use crate::Work;
 
-    /// One layer on an input of that shape: what comes out, the kinds it is made of and its parameters.
-    fn layer(shape: &[usize], make: impl Fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>) -> Result<(String, Vec<String>, u64), GraphError> {
+    /// One layer on an input of that shape: what comes out, the kinds it is made of and its
+    /// parameters.
+    fn layer(
+        shape: &[usize],
+        make: impl Fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>,
+    ) -> Result<(String, Vec<String>, u64), GraphError> {
         let mut builder = GraphBuilder::new("layer");
         let x = builder.input("x", TensorSpec::f32(shape));
         let y = make(&mut builder, x)?;
@@ -242,25 +325,62 @@ mod tests {
     #[test]
     fn layers_have_their_shapes_kinds_and_parameters() {
         let cases: [(&[usize], Make, &str, Kinds, u64); 15] = [
-            (&[1, 3, 8, 8], |b, x| b.conv("l", x, 16, 3, 2, 1, 1, true), "1x16x4x4 f32", &["conv"], 16 * 27 + 16),
-            (&[1, 6, 8, 8], |b, x| b.conv("l", x, 6, 5, 1, 2, 6, false), "1x6x8x8 f32", &["conv"], 6 * 25),
-            (&[1, 10, 8], |b, x| b.linear("l", x, 24, true), "1x10x24 f32", &["linear", "add"], 8 * 24 + 24),
+            (
+                &[1, 3, 8, 8],
+                |b, x| b.conv("l", x, 16, 3, 2, 1, 1, true),
+                "1x16x4x4 f32",
+                &["conv"],
+                16 * 27 + 16,
+            ),
+            (
+                &[1, 6, 8, 8],
+                |b, x| b.conv("l", x, 6, 5, 1, 2, 6, false),
+                "1x6x8x8 f32",
+                &["conv"],
+                6 * 25,
+            ),
+            (
+                &[1, 10, 8],
+                |b, x| b.linear("l", x, 24, true),
+                "1x10x24 f32",
+                &["linear", "add"],
+                8 * 24 + 24,
+            ),
             (&[1, 10, 8], |b, x| b.linear("l", x, 24, false), "1x10x24 f32", &["linear"], 8 * 24),
             (&[2, 8], |b, x| b.linear("l", x, 24, true), "2x24 f32", &["linear"], 8 * 24 + 24),
             (&[1, 10, 8], |b, x| b.layer_norm("l", x), "1x10x8 f32", &["layer_norm"], 16),
             (&[1, 3, 8, 8], |b, x| b.batch_norm("l", x), "1x3x8x8 f32", &["batch_norm"], 12),
-            (&[1, 10, 8], |b, x| b.gelu_erf("l", x), "1x10x8 f32", &["div", "erf", "add", "mul", "mul"], 3),
+            (
+                &[1, 10, 8],
+                |b, x| b.gelu_erf("l", x),
+                "1x10x8 f32",
+                &["div", "erf", "add", "mul", "mul"],
+                3,
+            ),
             (&[1, 10, 8], |b, x| b.silu("l", x), "1x10x8 f32", &["sigmoid", "mul"], 0),
             (&[1, 10, 8], |b, x| b.softmax("l", x, 2), "1x10x8 f32", &["softmax"], 0),
             (&[1, 10, 8], |b, x| b.reshape("l", x, &[1, 80]), "1x80 f32", &["reshape"], 0),
             (&[1, 10, 8], |b, x| b.transpose("l", x, &[0, 2, 1]), "1x8x10 f32", &["transpose"], 0),
             (&[1, 8, 8], |b, x| b.matmul("l", x, x), "1x8x8 f32", &["matmul"], 0),
-            (&[1, 3, 8, 8], |b, x| b.global_average_pool("l", x), "1x3x1x1 f32", &["global_average_pool"], 0),
-            (&[1, 10, 8], |b, x| b.reduce_mean("l", x, &[1], false), "1x8 f32", &["reduce_mean"], 0),
+            (
+                &[1, 3, 8, 8],
+                |b, x| b.global_average_pool("l", x),
+                "1x3x1x1 f32",
+                &["global_average_pool"],
+                0,
+            ),
+            (
+                &[1, 10, 8],
+                |b, x| b.reduce_mean("l", x, &[1], false),
+                "1x8 f32",
+                &["reduce_mean"],
+                0,
+            ),
         ];
         for (shape, make, output, kinds, params) in cases {
             let made = layer(shape, make);
-            let expected = (output.to_owned(), kinds.iter().map(|&k| k.to_owned()).collect(), params);
+            let expected =
+                (output.to_owned(), kinds.iter().map(|&k| k.to_owned()).collect(), params);
             assert_eq!(made, Ok(expected));
         }
     }
@@ -279,7 +399,10 @@ mod tests {
         ];
         for (shape, make, says) in cases {
             let Err(error) = layer(shape, make) else { panic!("{shape:?} does not fit: {says}") };
-            assert!(error.to_string().contains("node `l`") && error.to_string().contains(says), "{error}");
+            assert!(
+                error.to_string().contains("node `l`") && error.to_string().contains(says),
+                "{error}"
+            );
         }
     }
 }

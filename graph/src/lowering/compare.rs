@@ -1,8 +1,11 @@
-//! How well a predicted list of kernels agrees with what an engine ran, weighed by the time each kernel took.
+//! How well a predicted list of kernels agrees with what an engine ran, weighed by the time each
+//! kernel took.
 //!
-//! A kernel counts as predicted when the prediction has one of the same kind with the same shapes: those of its activation inputs and of its outputs,
-//! each as a multiset, as often as it ran and in any order. Stricter, and counted apart, is equality of the whole [`OpSpec`]: attributes, precisions, memory
-//! formats and weights too. What was not predicted is listed with the nearest kernel of the prediction that is left over. Times are nanoseconds: medians.
+//! A kernel counts as predicted when the prediction has one of the same kind with the same shapes:
+//! those of its activation inputs and of its outputs, each as a multiset, as often as it ran and in
+//! any order. Stricter, and counted apart, is equality of the whole [`OpSpec`]: attributes,
+//! precisions, memory formats and weights too. What was not predicted is listed with the nearest
+//! kernel of the prediction that is left over. Times are nanoseconds: medians.
 
 use crate::{Graph, Measurement, Node, OpKind, OpSpec};
 use std::collections::BTreeMap;
@@ -53,7 +56,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Share of the executed time whose kernels were predicted in kind and shapes; 1 when nothing ran.
+    /// Share of the executed time whose kernels were predicted in kind and shapes; 1 when nothing
+    /// ran.
     #[must_use]
     pub fn time_matched(&self) -> f64 {
         share(self.matched_ns, self.executed_ns)
@@ -81,9 +85,16 @@ pub fn compare(predicted: &Graph, executed: &[Measurement]) -> Comparison {
         by_op.entry(&node.op).or_default().push(index);
         by_shapes.entry(Shapes::of(&node.op)).or_default().push(index);
     }
-    let mut comparison = Comparison { executed: executed.len(), predicted: open.nodes.len(), ..Comparison::default() };
+    let mut comparison = Comparison {
+        executed: executed.len(),
+        predicted: open.nodes.len(),
+        ..Comparison::default()
+    };
     let mut rest = Vec::new();
-    let equal = executed.iter().map(|row| by_op.get(&*row.op).and_then(|same| open.take_named(same, &row.node))).collect::<Vec<_>>();
+    let equal = executed
+        .iter()
+        .map(|row| by_op.get(&*row.op).and_then(|same| open.take_named(same, &row.node)))
+        .collect::<Vec<_>>();
     for (row, named) in executed.iter().zip(equal) {
         let ns = row.samples.median_ns().unwrap_or(0.0);
         comparison.executed_ns += ns;
@@ -115,7 +126,13 @@ pub fn compare(predicted: &Graph, executed: &[Measurement]) -> Comparison {
 }
 
 fn mismatch(row: &Measurement, ns: f64, nearest: Option<Predicted>) -> Mismatch {
-    Mismatch { kernel: row.kernel.clone(), node: row.node.clone(), executed: OpSpec::clone(&row.op), ns, nearest }
+    Mismatch {
+        kernel: row.kernel.clone(),
+        node: row.node.clone(),
+        executed: OpSpec::clone(&row.op),
+        ns,
+        nearest,
+    }
 }
 
 /// Kind and shapes of a kernel; shapes as multisets.
@@ -154,7 +171,10 @@ impl Open<'_> {
 
     /// The free one of `candidates` with this name.
     fn take_named(&mut self, candidates: &[usize], name: &str) -> Option<usize> {
-        let index = candidates.iter().copied().find(|&index| self.free[index] && self.nodes[index].name == name)?;
+        let index = candidates
+            .iter()
+            .copied()
+            .find(|&index| self.free[index] && self.nodes[index].name == name)?;
         self.free[index] = false;
         Some(index)
     }
@@ -166,7 +186,8 @@ impl Open<'_> {
         Some(index)
     }
 
-    /// The free one that has most in common with `row`: the node before the kind before the shapes; none where nothing is the same.
+    /// The free one that has most in common with `row`: the node before the kind before the shapes;
+    /// none where nothing is the same.
     fn take_nearest(&mut self, row: &Measurement) -> Option<usize> {
         let shapes = Shapes::of(&row.op);
         let common = |index: usize| {
@@ -178,8 +199,11 @@ impl Open<'_> {
                 + weigh(other.outputs == shapes.outputs, 2)
                 + weigh(other.inputs == shapes.inputs, 1)
         };
-        let (_, index) =
-            self.left().map(|index| (common(index), index)).filter(|&(common, _)| common > 1).max_by_key(|&(common, index)| (common, usize::MAX - index))?;
+        let (_, index) = self
+            .left()
+            .map(|index| (common(index), index))
+            .filter(|&(common, _)| common > 1)
+            .max_by_key(|&(common, index)| (common, usize::MAX - index))?;
         self.free[index] = false;
         Some(index)
     }
@@ -195,8 +219,13 @@ mod tests {
     fn predicted() -> Graph {
         let mut b = GraphBuilder::new("t");
         let mut x = b.input("x", TensorSpec::f32([4, 8]));
-        for (name, kind) in [("a", OpKind::Sigmoid), ("b", OpKind::Softmax), ("c", OpKind::Sigmoid)] {
-            let attributes = if kind == OpKind::Softmax { Attributes::new().with_int("axis", 1) } else { Attributes::new() };
+        for (name, kind) in [("a", OpKind::Sigmoid), ("b", OpKind::Softmax), ("c", OpKind::Sigmoid)]
+        {
+            let attributes = if kind == OpKind::Softmax {
+                Attributes::new().with_int("axis", 1)
+            } else {
+                Attributes::new()
+            };
             x = b.op(name, kind, attributes, &[x]).unwrap();
         }
         b.finish(vec![x]).unwrap()
@@ -204,7 +233,14 @@ mod tests {
 
     fn ran(node: &str, op: &OpSpec, ns: u64) -> Measurement {
         let samples = Samples { wall_ns: vec![ns], cpu_ns: Vec::new() };
-        Measurement { op: op.clone().into(), node: node.to_owned(), kernel: op.kind.name().to_owned(), samples, memory_bytes: None, status: Status::Ok }
+        Measurement {
+            op: op.clone().into(),
+            node: node.to_owned(),
+            kernel: op.kind.name().to_owned(),
+            samples,
+            memory_bytes: None,
+            status: Status::Ok,
+        }
     }
 
     #[test]
@@ -212,14 +248,27 @@ mod tests {
         let graph = predicted();
         let op = |i: usize| graph.nodes()[i].op.clone();
         let (sigmoid, softmax) = (op(0), op(1));
-        let other_axis = OpSpec { attributes: Attributes::new().with_int("axis", 0), ..softmax.clone() };
+        let other_axis =
+            OpSpec { attributes: Attributes::new().with_int("axis", 0), ..softmax.clone() };
         let tanh = OpSpec { kind: OpKind::Tanh, ..sigmoid.clone() };
         let mut turned = sigmoid.clone();
         turned.outputs[0].shape = [8, 4].as_slice().into();
         for (rows, matched, equal, mismatched, left) in [
             (vec![("c", &sigmoid), ("b", &softmax), ("a", &sigmoid)], 1.0, 1.0, vec![], vec![]),
-            (vec![("a", &sigmoid), ("b", &other_axis), ("c", &sigmoid)], 1.0, 2.0 / 3.0, vec![], vec![]),
-            (vec![("a", &sigmoid), ("x", &softmax), ("b", &softmax), ("c", &tanh)], 0.5, 0.5, vec![("x", Some("c")), ("c", None)], vec!["c"]),
+            (
+                vec![("a", &sigmoid), ("b", &other_axis), ("c", &sigmoid)],
+                1.0,
+                2.0 / 3.0,
+                vec![],
+                vec![],
+            ),
+            (
+                vec![("a", &sigmoid), ("x", &softmax), ("b", &softmax), ("c", &tanh)],
+                0.5,
+                0.5,
+                vec![("x", Some("c")), ("c", None)],
+                vec!["c"],
+            ),
             (vec![("a", &turned)], 0.0, 0.0, vec![("a", Some("a"))], vec!["a", "b", "c"]),
             (vec![], 1.0, 1.0, vec![], vec!["a", "b", "c"]),
         ] {
@@ -228,7 +277,10 @@ mod tests {
             assert_eq!((c.time_matched(), c.time_equal()), (matched, equal), "{rows:?}");
             let nearest = |m: &Mismatch| m.nearest.as_ref().map(|p| p.node.clone());
             let found: Vec<_> = c.mismatches.iter().map(|m| (m.node.clone(), nearest(m))).collect();
-            let expected: Vec<_> = mismatched.iter().map(|(node, near)| ((*node).to_owned(), near.map(str::to_owned))).collect();
+            let expected: Vec<_> = mismatched
+                .iter()
+                .map(|(node, near)| ((*node).to_owned(), near.map(str::to_owned)))
+                .collect();
             assert_eq!(found, expected);
             assert_eq!(c.only_predicted.iter().map(|p| p.node.as_str()).collect::<Vec<_>>(), left);
         }

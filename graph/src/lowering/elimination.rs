@@ -1,5 +1,5 @@
-//! What engines' optimisers remove before anything else, whatever each counts as removable: operators that pass their input on, operators on
-//! constants, and work done twice.
+//! What engines' optimisers remove before anything else, whatever each counts as removable:
+//! operators that pass their input on, operators on constants, and work done twice.
 
 use crate::{
     ConstantData, Node, OpKind, ValueId,
@@ -9,10 +9,15 @@ use foldhash::{HashMap, fast::FixedState};
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether anything changed.
+/// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether
+/// anything changed.
 ///
-/// One stays that gives a graph's output the name of a graph's input or constant, or that changes the tensor after all.
-pub(super) fn bypass(graph: &mut Rewriter, passed_on: impl Fn(&Rewriter, NodeIndex) -> Option<ValueId>) -> bool {
+/// One stays that gives a graph's output the name of a graph's input or constant, or that changes
+/// the tensor after all.
+pub(super) fn bypass(
+    graph: &mut Rewriter,
+    passed_on: impl Fn(&Rewriter, NodeIndex) -> Option<ValueId>,
+) -> bool {
     let mut changed = false;
     for index in graph.order() {
         let Some(kept) = passed_on(graph, index) else { continue };
@@ -28,8 +33,13 @@ pub(super) fn bypass(graph: &mut Rewriter, passed_on: impl Fn(&Rewriter, NodeInd
     changed
 }
 
-/// Replaces the operators that `foldable` names by constants. Of those that `copies` names, the payload stays known. Whether anything changed.
-pub(super) fn fold(graph: &mut Rewriter, foldable: impl Fn(&Rewriter, NodeIndex) -> bool, copies: impl Fn(&OpKind) -> bool) -> bool {
+/// Replaces the operators that `foldable` names by constants. Of those that `copies` names, the
+/// payload stays known. Whether anything changed.
+pub(super) fn fold(
+    graph: &mut Rewriter,
+    foldable: impl Fn(&Rewriter, NodeIndex) -> bool,
+    copies: impl Fn(&OpKind) -> bool,
+) -> bool {
     let mut changed = false;
     for index in graph.order() {
         let Some(node) = graph.node(index).filter(|_| foldable(graph, index)) else { continue };
@@ -47,7 +57,11 @@ pub(super) fn fold(graph: &mut Rewriter, foldable: impl Fn(&Rewriter, NodeIndex)
 }
 
 /// The payload of a folded operator, as far as patterns need it: scalars, and what is copied.
-fn payload(graph: &Rewriter, index: NodeIndex, copies: impl Fn(&OpKind) -> bool) -> Option<ConstantData> {
+fn payload(
+    graph: &Rewriter,
+    index: NodeIndex,
+    copies: impl Fn(&OpKind) -> bool,
+) -> Option<ConstantData> {
     let node = graph.node(index)?;
     let (input, _) = graph.ends(index)?;
     let pair = || Some((graph.scalar(input)?, graph.scalar(*node.inputs.get(1)?)?));
@@ -63,11 +77,19 @@ fn payload(graph: &Rewriter, index: NodeIndex, copies: impl Fn(&OpKind) -> bool)
     scalar.map(|number| ConstantData::Floats(vec![number]))
 }
 
-/// Lets equal operators on equal inputs be computed once; `private` ones are left alone, and `same` gives the value that stands for another.
-/// Whether anything changed.
-pub(super) fn share(graph: &mut Rewriter, private: impl Fn(&Node) -> bool, same: impl Fn(ValueId) -> ValueId) -> bool {
+/// Lets equal operators on equal inputs be computed once; `private` ones are left alone, and `same`
+/// gives the value that stands for another. Whether anything changed.
+pub(super) fn share(
+    graph: &mut Rewriter,
+    private: impl Fn(&Node) -> bool,
+    same: impl Fn(ValueId) -> ValueId,
+) -> bool {
     let equal = |graph: &Rewriter, a: &Node, b: &Node| {
-        let outputs = a.outputs.iter().map(|&v| graph.tensor(v)).eq(b.outputs.iter().map(|&v| graph.tensor(v)));
+        let outputs = a
+            .outputs
+            .iter()
+            .map(|&v| graph.tensor(v))
+            .eq(b.outputs.iter().map(|&v| graph.tensor(v)));
         let inputs = a.inputs.iter().map(|&v| same(v)).eq(b.inputs.iter().map(|&v| same(v)));
         inputs && outputs && a.op.kind == b.op.kind && a.op.attributes == b.op.attributes
     };
@@ -75,14 +97,21 @@ pub(super) fn share(graph: &mut Rewriter, private: impl Fn(&Node) -> bool, same:
     let mut changed = false;
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
-        if private(node) || matches!(node.op.kind, OpKind::Unsupported(_)) || node.outputs.iter().any(|&v| graph.is_output(v)) {
+        if private(node)
+            || matches!(node.op.kind, OpKind::Unsupported(_))
+            || node.outputs.iter().any(|&v| graph.is_output(v))
+        {
             continue;
         }
         let mut hasher = FixedState::default().build_hasher();
         (&node.op.kind, &node.op.attributes).hash(&mut hasher);
         node.inputs.iter().for_each(|&v| same(v).hash(&mut hasher));
         let alike = seen.entry(hasher.finish()).or_default();
-        let Some(twin) = alike.iter().copied().find(|&twin| graph.node(twin).is_some_and(|twin| equal(graph, twin, node))) else {
+        let Some(twin) = alike
+            .iter()
+            .copied()
+            .find(|&twin| graph.node(twin).is_some_and(|twin| equal(graph, twin, node)))
+        else {
             alike.push(index);
             continue;
         };

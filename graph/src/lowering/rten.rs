@@ -1,7 +1,9 @@
-//! The kernels rten 0.27 runs for a graph: its optimiser's rewrites, told from its source (`optimize.rs`, `optimize/fusions.rs`).
+//! The kernels rten 0.27 runs for a graph: its optimiser's rewrites, told from its source
+//! (`optimize.rs`, `optimize/fusions.rs`).
 //!
-//! In: a [`Graph`] as read from ONNX. Out: a graph in rten's execution order, one node per kernel, each named and with outputs named as rten prints
-//! them. Fused kernels carry the kind of their dominant part:
+//! In: a [`Graph`] as read from ONNX. Out: a graph in rten's execution order, one node per kernel,
+//! each named and with outputs named as rten prints them. Fused kernels carry the kind of their
+//! dominant part:
 //!
 //! | rten's kernel | here |
 //! |---|---|
@@ -12,8 +14,8 @@
 //! | `Swish` | `silu` with `alpha` |
 //! | a reshape whose input is needed again, so that it must copy | `reshape` with `copy` = 1; all others move nothing |
 //!
-//! An input of a product whose innermost dimension in memory is its last but one is `trans_a` / `trans_b` = 1, as everywhere: its shape is
-//! written before the swap.
+//! An input of a product whose innermost dimension in memory is its last but one is `trans_a` /
+//! `trans_b` = 1, as everywhere: its shape is written before the swap.
 
 mod fusion;
 mod normalization;

@@ -1,4 +1,5 @@
-//! One node of a file as the operator maps see it: its attributes, and its inputs with the values of those that steer it.
+//! One node of a file as the operator maps see it: its attributes, and its inputs with the values
+//! of those that steer it.
 
 use super::onnxruntime_domain::Mapped;
 use super::payload::Limits;
@@ -11,7 +12,8 @@ pub(super) struct Call<'a> {
     pub opset: i64,
     /// Parallel to `node.input`; `None` for an omitted optional input. Every tensor is known.
     pub inputs: &'a [Option<&'a Value>],
-    /// Parallel to `inputs`: known before the model runs, quantised weights behind their DequantizeLinear too.
+    /// Parallel to `inputs`: known before the model runs, quantised weights behind their
+    /// DequantizeLinear too.
     pub constant: &'a [bool],
     pub limits: Limits,
 }
@@ -37,7 +39,12 @@ pub(super) enum Refusal {
 pub(super) type Outcome = Result<Option<Mapping>, Refusal>;
 
 /// An operator with these attributes, reading the inputs at `operands` that are there.
-pub(super) fn operator(call: &Call<'_>, kind: OpKind, attributes: Attributes, operands: impl IntoIterator<Item = usize>) -> Outcome {
+pub(super) fn operator(
+    call: &Call<'_>,
+    kind: OpKind,
+    attributes: Attributes,
+    operands: impl IntoIterator<Item = usize>,
+) -> Outcome {
     let operands = operands.into_iter().filter(|&i| call.input(i).is_some()).collect();
     Ok(Some(Mapping::Operator(Mapped { kind, attributes, operands, outputs: None })))
 }
@@ -48,14 +55,17 @@ impl<'a> Call<'a> {
     }
 
     pub fn tensor(&self, index: usize) -> Result<&'a TensorSpec, Refusal> {
-        self.input(index).and_then(|v| v.tensor.as_ref()).ok_or_else(|| Refusal::Invalid(format!("input {index} is missing")))
+        self.input(index)
+            .and_then(|v| v.tensor.as_ref())
+            .ok_or_else(|| Refusal::Invalid(format!("input {index} is missing")))
     }
 
     pub fn is_constant(&self, index: usize) -> bool {
         self.constant.get(index).copied().unwrap_or(false)
     }
 
-    /// The attributes of these names that the node has, as they are. A `*` in front marks floats, a `$` text, a `#` lists of integers.
+    /// The attributes of these names that the node has, as they are. A `*` in front marks floats, a
+    /// `$` text, a `#` lists of integers.
     pub fn attributes(&self, names: &[&str]) -> Attributes {
         let mut attributes = Attributes::new();
         for marked in names {
@@ -78,7 +88,10 @@ impl<'a> Call<'a> {
         match &value.source {
             ValueSource::Constant(Some(data)) => Ok(Some(data)),
             ValueSource::Constant(None) => Err(Refusal::Absent(value.name.clone())),
-            _ => Err(Refusal::RunTime(format!("its {what} `{}` is computed while the model runs", value.name))),
+            _ => Err(Refusal::RunTime(format!(
+                "its {what} `{}` is computed while the model runs",
+                value.name
+            ))),
         }
     }
 
@@ -87,7 +100,9 @@ impl<'a> Call<'a> {
         match self.steer(index, what)? {
             None => Ok(None),
             Some(ConstantData::Ints(v)) => Ok(Some(v.clone())),
-            Some(ConstantData::Floats(_)) => Err(Refusal::Invalid(format!("its {what} must be integers"))),
+            Some(ConstantData::Floats(_)) => {
+                Err(Refusal::Invalid(format!("its {what} must be integers")))
+            }
         }
     }
 
@@ -104,11 +119,14 @@ impl<'a> Call<'a> {
         match self.steer_ints(index, what)?.as_deref() {
             None => Ok(None),
             Some([one]) => Ok(Some(*one)),
-            Some(many) => Err(Refusal::Invalid(format!("its {what} must be one integer, not {}", many.len()))),
+            Some(many) => {
+                Err(Refusal::Invalid(format!("its {what} must be one integer, not {}", many.len())))
+            }
         }
     }
 
-    /// A list of integers that older operator sets have as attribute `name`, newer ones as input `index`.
+    /// A list of integers that older operator sets have as attribute `name`, newer ones as input
+    /// `index`.
     pub fn ints_or_input(&self, name: &str, index: usize) -> Result<Option<Vec<i64>>, Refusal> {
         match self.node.attribute(name) {
             Some(a) => Ok(Some(a.ints.clone())),
@@ -116,7 +134,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A number that matters for the result only, not for a shape: an attribute or input `index`; `None` when it is not known.
+    /// A number that matters for the result only, not for a shape: an attribute or input `index`;
+    /// `None` when it is not known.
     pub fn number(&self, name: &str, index: usize) -> Option<f64> {
         self.node.float(name).or_else(|| match &self.input(index)?.source {
             ValueSource::Constant(Some(ConstantData::Floats(v))) => v.first().copied(),

@@ -1,4 +1,5 @@
-//! Declared shapes: of the model's inputs, where every dimension must be known, and of values behind unsupported operators.
+//! Declared shapes: of the model's inputs, where every dimension must be known, and of values
+//! behind unsupported operators.
 
 use super::view::{DimensionView, TensorTypeView, ValueInfoView};
 use super::{OnnxError, ReadOptions, payload};
@@ -8,12 +9,22 @@ use std::path::Path;
 /// The tensor a model's input is.
 ///
 /// # Errors
-/// [`OnnxError::Dynamic`] for a dimension without a value, [`OnnxError::Format`] for an input that is no tensor.
-pub(super) fn input(path: &Path, info: &ValueInfoView<'_>, options: &ReadOptions) -> Result<TensorSpec, OnnxError> {
+/// [`OnnxError::Dynamic`] for a dimension without a value, [`OnnxError::Format`] for an input that
+/// is no tensor.
+pub(super) fn input(
+    path: &Path,
+    info: &ValueInfoView<'_>,
+    options: &ReadOptions,
+) -> Result<TensorSpec, OnnxError> {
     let name = info.name;
-    let wrong = |reason: String| OnnxError::Format { path: path.to_owned(), reason: format!("input `{name}` {reason}") };
+    let wrong = |reason: String| OnnxError::Format {
+        path: path.to_owned(),
+        reason: format!("input `{name}` {reason}"),
+    };
     let tensor = tensor_type(info).ok_or_else(|| wrong("is no tensor".to_owned()))?;
-    let precision = payload::precision(tensor.elem_type).ok_or_else(|| wrong(format!("has element type {}, which is not supported", tensor.elem_type)))?;
+    let precision = payload::precision(tensor.elem_type).ok_or_else(|| {
+        wrong(format!("has element type {}, which is not supported", tensor.elem_type))
+    })?;
     let declared = tensor.shape.as_ref().ok_or_else(|| wrong("has no shape".to_owned()))?;
     let mut dims = Vec::with_capacity(declared.dim.len());
     for (index, dim) in declared.dim.iter().enumerate() {
@@ -31,10 +42,11 @@ pub(super) fn input(path: &Path, info: &ValueInfoView<'_>, options: &ReadOptions
 /// The tensor a value was declared to be, if every dimension is known.
 pub(super) fn declared(info: &ValueInfoView<'_>, options: &ReadOptions) -> Option<TensorSpec> {
     let tensor = tensor_type(info)?;
-    let dims = tensor.shape.as_ref()?.dim.iter().enumerate().map(|(index, dim)| match dim.dim_value {
-        Some(v) => usize::try_from(v).ok(),
-        None => given(info.name, index, dim, options),
-    });
+    let dims =
+        tensor.shape.as_ref()?.dim.iter().enumerate().map(|(index, dim)| match dim.dim_value {
+            Some(v) => usize::try_from(v).ok(),
+            None => given(info.name, index, dim, options),
+        });
     let dims: Vec<usize> = dims.collect::<Option<_>>()?;
     shape::check(&dims).ok()?;
     Some(TensorSpec::new(dims, payload::precision(tensor.elem_type)?))
@@ -45,12 +57,23 @@ fn tensor_type<'a>(info: &'a ValueInfoView<'a>) -> Option<&'a TensorTypeView<'a>
 }
 
 /// The caller's value for a dimension: by its symbol, or by `input:index`.
-fn given(input: &str, index: usize, dim: &DimensionView<'_>, options: &ReadOptions) -> Option<usize> {
+fn given(
+    input: &str,
+    index: usize,
+    dim: &DimensionView<'_>,
+    options: &ReadOptions,
+) -> Option<usize> {
     let by_symbol = dim.dim_param.and_then(|symbol| options.dimensions.get(symbol));
-    by_symbol.or_else(|| options.dimensions.get(&format!("{input}:{index}"))).copied().filter(|&v| v > 0)
+    by_symbol
+        .or_else(|| options.dimensions.get(&format!("{input}:{index}")))
+        .copied()
+        .filter(|&v| v > 0)
 }
 
 fn dynamic(path: &Path, input: &str, index: usize, dim: &DimensionView<'_>) -> OnnxError {
-    let symbol = dim.dim_param.filter(|s| !s.is_empty()).map_or_else(|| format!("{input}:{index}"), str::to_owned);
+    let symbol = dim
+        .dim_param
+        .filter(|s| !s.is_empty())
+        .map_or_else(|| format!("{input}:{index}"), str::to_owned);
     OnnxError::Dynamic { path: path.to_owned(), input: input.to_owned(), index, symbol }
 }

@@ -1,6 +1,8 @@
-//! Folding: values of operators whose inputs are all constants, as far as shapes are computed from them.
+//! Folding: values of operators whose inputs are all constants, as far as shapes are computed from
+//! them.
 //!
-//! What is not evaluated here, or is too large, still folds to a constant of known shape without values.
+//! What is not evaluated here, or is too large, still folds to a constant of known shape without
+//! values.
 
 mod arithmetic;
 mod movement;
@@ -16,9 +18,19 @@ pub(super) struct Known<'a> {
     pub data: &'a ConstantData,
 }
 
-/// The values of all outputs; `None` when they are too many or not computed here. Attributes are canonical.
-pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outputs: &[TensorSpec], limits: Limits) -> Option<Vec<ConstantData>> {
-    let work = outputs.iter().fold(0u64, |n, o| n.saturating_add(o.elements())).saturating_mul(inputs.len() as u64);
+/// The values of all outputs; `None` when they are too many or not computed here. Attributes are
+/// canonical.
+pub(super) fn evaluate(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Known<'_>],
+    outputs: &[TensorSpec],
+    limits: Limits,
+) -> Option<Vec<ConstantData>> {
+    let work = outputs
+        .iter()
+        .fold(0u64, |n, o| n.saturating_add(o.elements()))
+        .saturating_mul(inputs.len() as u64);
     if outputs.iter().any(|o| o.elements() > limits.elements) || work > limits.work {
         return None;
     }
@@ -27,10 +39,23 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
     let data = match kind {
         OpKind::Identity | OpKind::Reshape => vec![first.data.clone()],
         OpKind::Split => movement::split(a, first, outputs)?,
-        OpKind::Transpose | OpKind::Slice | OpKind::Expand | OpKind::Tile | OpKind::Gather | OpKind::GatherNd | OpKind::ScatterNd | OpKind::Concat => {
+        OpKind::Transpose
+        | OpKind::Slice
+        | OpKind::Expand
+        | OpKind::Tile
+        | OpKind::Gather
+        | OpKind::GatherNd
+        | OpKind::ScatterNd
+        | OpKind::Concat => {
             vec![movement::evaluate(kind, a, inputs, output)?]
         }
-        OpKind::BatchNorm | OpKind::Softmax | OpKind::Resize | OpKind::Linear | OpKind::MatMul | OpKind::Conv | OpKind::CumSum => {
+        OpKind::BatchNorm
+        | OpKind::Softmax
+        | OpKind::Resize
+        | OpKind::Linear
+        | OpKind::MatMul
+        | OpKind::Conv
+        | OpKind::CumSum => {
             vec![normalization::evaluate(kind, a, inputs, output)?]
         }
         _ => vec![arithmetic::evaluate(kind, a, inputs, output)?],
@@ -39,7 +64,8 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
     (fits && data.len() == outputs.len()).then_some(data)
 }
 
-/// For each element of an output of `shape`, in order, where it is in the input: `offset` + coordinates x `strides`.
+/// For each element of an output of `shape`, in order, where it is in the input: `offset` +
+/// coordinates x `strides`.
 fn offsets(shape: &[usize], strides: &[i64], offset: i64) -> Option<Vec<usize>> {
     let count: usize = shape.iter().product();
     let mut at = vec![0usize; shape.len()];
@@ -79,7 +105,11 @@ fn broadcast_strides(from: &[usize], to: &[usize]) -> Option<Vec<i64>> {
 /// The elements at these places.
 fn pick(data: &ConstantData, places: &[usize]) -> Option<ConstantData> {
     Some(match data {
-        ConstantData::Ints(v) => ConstantData::Ints(places.iter().map(|&i| v.get(i).copied()).collect::<Option<_>>()?),
-        ConstantData::Floats(v) => ConstantData::Floats(places.iter().map(|&i| v.get(i).copied()).collect::<Option<_>>()?),
+        ConstantData::Ints(v) => {
+            ConstantData::Ints(places.iter().map(|&i| v.get(i).copied()).collect::<Option<_>>()?)
+        }
+        ConstantData::Floats(v) => {
+            ConstantData::Floats(places.iter().map(|&i| v.get(i).copied()).collect::<Option<_>>()?)
+        }
     })
 }

@@ -3,7 +3,12 @@
 /// Beginnings of other formats: offset, bytes, name.
 const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (4, b"TFL3", "a TFLite file"),
-    (4, b"ORTM", "a model in ONNX Runtime's own ORT format; convert it back or take the .onnx it was made of"),
+    (
+        4,
+        b"ORTM",
+        "a model in ONNX Runtime's own ORT format; convert it back or take the .onnx it was made \
+        of",
+    ),
     (0, b"version https://git-lfs", "a Git LFS pointer: the model itself was not fetched"),
     (0, b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?); export it to ONNX first"),
     (0, b"\x80\x02", "a Python pickle (a PyTorch checkpoint?); export it to ONNX first"),
@@ -21,7 +26,9 @@ pub(super) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     if bytes.is_empty() {
         return Some("an empty file");
     }
-    let signature = SIGNATURES.iter().find(|(offset, magic, _)| bytes.get(*offset..).is_some_and(|b| b.starts_with(magic)));
+    let signature = SIGNATURES
+        .iter()
+        .find(|(offset, magic, _)| bytes.get(*offset..).is_some_and(|b| b.starts_with(magic)));
     if let Some((_, _, name)) = signature {
         return Some(name);
     }
@@ -29,7 +36,9 @@ pub(super) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     match text.first() {
         Some(b'<') => Some("an HTML or XML file (a download that went wrong, or OpenVINO's .xml?)"),
         Some(b'{' | b'[') => Some("a JSON file"),
-        _ if bytes.iter().take(256).all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) => Some("a text file"),
+        _ if bytes.iter().take(256).all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) => {
+            Some("a text file")
+        }
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! From ONNX operators to [`crate::OpKind`], one file per family. Attributes may stay as ONNX writes them: [`crate::shape::canonical`] follows.
+//! From ONNX operators to [`crate::OpKind`], one file per family. Attributes may stay as ONNX
+//! writes them: [`crate::shape::canonical`] follows.
 
 mod elementwise;
 mod layout;
@@ -14,7 +15,17 @@ use super::call::{Call, Outcome};
 
 /// What a node of ONNX's own domain is.
 pub(super) fn map(call: &Call<'_>) -> Outcome {
-    let families = [elementwise::map, product::map, window::map, layout::map, reduction::map, selection::map, source::map, resample::map, quantization::map];
+    let families = [
+        elementwise::map,
+        product::map,
+        window::map,
+        layout::map,
+        reduction::map,
+        selection::map,
+        source::map,
+        resample::map,
+        quantization::map,
+    ];
     for family in families {
         if let Some(mapping) = family(call)? {
             return Ok(Some(mapping));

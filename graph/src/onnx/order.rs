@@ -4,13 +4,17 @@ use super::view::GraphView;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Indices of the nodes so that each comes after those it reads from; the given order is kept where it can be. Names that no node provides
-/// are left for the reader to find.
+/// Indices of the nodes so that each comes after those it reads from; the given order is kept where
+/// it can be. Names that no node provides are left for the reader to find.
 ///
 /// # Errors
 /// The index of a node on a cycle.
 pub(super) fn topological(graph: &GraphView<'_>) -> Result<Vec<usize>, usize> {
-    let outputs = graph.node.iter().enumerate().flat_map(|(i, n)| n.output.iter().filter(|o| !o.is_empty()).map(move |&o| (o, i)));
+    let outputs = graph
+        .node
+        .iter()
+        .enumerate()
+        .flat_map(|(i, n)| n.output.iter().filter(|o| !o.is_empty()).map(move |&o| (o, i)));
     let producer: HashMap<&str, usize> = outputs.collect();
     let mut waits = vec![0usize; graph.node.len()];
     let mut readers = vec![Vec::new(); graph.node.len()];
@@ -20,7 +24,8 @@ pub(super) fn topological(graph: &GraphView<'_>) -> Result<Vec<usize>, usize> {
             readers[from].push(index);
         }
     }
-    let mut ready: BinaryHeap<_> = (0..waits.len()).filter(|&i| waits[i] == 0).map(Reverse).collect();
+    let mut ready: BinaryHeap<_> =
+        (0..waits.len()).filter(|&i| waits[i] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(waits.len());
     while let Some(Reverse(index)) = ready.pop() {
         order.push(index);

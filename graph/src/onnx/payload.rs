@@ -1,4 +1,5 @@
-//! Initializers: shape and element type always, the values themselves where they are few and in the file.
+//! Initializers: shape and element type always, the values themselves where they are few and in the
+//! file.
 
 use super::{proto::TensorProto, view::TensorView};
 use crate::{ConstantData, Precision, TensorSpec, shape};
@@ -10,7 +11,8 @@ pub(super) struct Limits {
     pub elements: u64,
     /// Elements one node may be evaluated for, over all its inputs.
     pub work: u64,
-    /// Elements of values folded in one model, after which only shapes are: a small file must not become large.
+    /// Elements of values folded in one model, after which only shapes are: a small file must not
+    /// become large.
     pub folded: usize,
     /// Float payloads up to this length stay in the graph; integers always do.
     pub kept_floats: usize,
@@ -18,14 +20,18 @@ pub(super) struct Limits {
 
 impl Limits {
     /// What shapes and pattern recognition need.
-    pub const SHAPES: Self = Self { elements: 4096, work: 1 << 20, folded: 1 << 22, kept_floats: 64 };
+    pub const SHAPES: Self =
+        Self { elements: 4096, work: 1 << 20, folded: 1 << 22, kept_floats: 64 };
     /// Constants that are computed from integers that steer operators.
-    pub const COMPUTED: Self = Self { elements: 1 << 26, work: 1 << 28, folded: 1 << 27, kept_floats: usize::MAX };
+    pub const COMPUTED: Self =
+        Self { elements: 1 << 26, work: 1 << 28, folded: 1 << 27, kept_floats: usize::MAX };
     /// All weights.
-    pub const WEIGHTS: Self = Self { elements: 1 << 31, work: 1 << 31, folded: 1 << 30, kept_floats: usize::MAX };
+    pub const WEIGHTS: Self =
+        Self { elements: 1 << 31, work: 1 << 31, folded: 1 << 30, kept_floats: usize::MAX };
 }
 
-/// The element type with ONNX's number `data_type`. Unsigned 16, 32 and 64 bit integers are taken as the signed ones of that width.
+/// The element type with ONNX's number `data_type`. Unsigned 16, 32 and 64 bit integers are taken
+/// as the signed ones of that width.
 pub(super) fn precision(data_type: i32) -> Option<Precision> {
     Some(match data_type {
         1 => Precision::F32,
@@ -42,22 +48,32 @@ pub(super) fn precision(data_type: i32) -> Option<Precision> {
     })
 }
 
-/// Shape and type of an initializer; `None` for an element type vitempo does not compute with (strings, complex numbers).
+/// Shape and type of an initializer; `None` for an element type vitempo does not compute with
+/// (strings, complex numbers).
 ///
 /// # Errors
 /// A sentence about a shape that cannot be.
 pub(super) fn spec(tensor: &TensorView<'_>) -> Result<Option<TensorSpec>, String> {
-    let dims: Result<Vec<usize>, _> = tensor.dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("it has a dimension of {d}"))).collect();
+    let dims: Result<Vec<usize>, _> = tensor
+        .dims
+        .iter()
+        .map(|&d| usize::try_from(d).map_err(|_| format!("it has a dimension of {d}")))
+        .collect();
     let dims = dims?;
     shape::check(&dims)?;
     Ok(precision(tensor.data_type).map(|p| TensorSpec::new(dims, p)))
 }
 
-/// The values of an initializer of that shape and type, if they are in the file and at most `most` elements.
+/// The values of an initializer of that shape and type, if they are in the file and at most `most`
+/// elements.
 ///
 /// # Errors
 /// A sentence when there are too few or too many of them.
-pub(super) fn values(tensor: &TensorView<'_>, spec: &TensorSpec, most: u64) -> Result<Option<ConstantData>, String> {
+pub(super) fn values(
+    tensor: &TensorView<'_>,
+    spec: &TensorSpec,
+    most: u64,
+) -> Result<Option<ConstantData>, String> {
     if spec.elements() > most || tensor.external {
         return Ok(None);
     }
@@ -75,7 +91,8 @@ pub(super) fn values(tensor: &TensorView<'_>, spec: &TensorSpec, most: u64) -> R
 /// A sentence when they are not there or too few.
 pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String> {
     let tensor = &TensorView::from(tensor);
-    let spec = spec(tensor)?.ok_or_else(|| format!("element type {} is not supported", tensor.data_type))?;
+    let spec = spec(tensor)?
+        .ok_or_else(|| format!("element type {} is not supported", tensor.data_type))?;
     let data = data(tensor, &spec)?;
     match length(&data) as u64 {
         n if n == spec.elements() => Ok(data),
@@ -85,7 +102,11 @@ pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String
 
 /// What a tensor holds, as raw bytes or typed.
 fn data(tensor: &TensorView<'_>, spec: &TensorSpec) -> Result<ConstantData, String> {
-    if tensor.raw_data.is_empty() { Ok(typed(tensor, spec.precision)) } else { raw(tensor.raw_data, spec) }
+    if tensor.raw_data.is_empty() {
+        Ok(typed(tensor, spec.precision))
+    } else {
+        raw(tensor.raw_data, spec)
+    }
 }
 
 pub(super) fn length(data: &ConstantData) -> usize {
@@ -98,7 +119,11 @@ pub(super) fn length(data: &ConstantData) -> usize {
 /// Little-endian bytes.
 fn raw(bytes: &[u8], spec: &TensorSpec) -> Result<ConstantData, String> {
     if bytes.len() as u64 != spec.size_bytes() {
-        return Err(format!("it holds {} bytes, its shape wants {}", bytes.len(), spec.size_bytes()));
+        return Err(format!(
+            "it holds {} bytes, its shape wants {}",
+            bytes.len(),
+            spec.size_bytes()
+        ));
     }
     Ok(match spec.precision {
         Precision::F64 => ConstantData::Floats(each(bytes, f64::from_le_bytes)),
@@ -109,7 +134,9 @@ fn raw(bytes: &[u8], spec: &TensorSpec) -> Result<ConstantData, String> {
         Precision::I32 => ConstantData::Ints(each(bytes, |b| i64::from(i32::from_le_bytes(b)))),
         Precision::I16 => ConstantData::Ints(each(bytes, |b| i64::from(i16::from_le_bytes(b)))),
         Precision::I8 => ConstantData::Ints(each(bytes, |b| i64::from(i8::from_le_bytes(b)))),
-        Precision::U8 | Precision::Bool => ConstantData::Ints(bytes.iter().map(|&b| i64::from(b)).collect()),
+        Precision::U8 | Precision::Bool => {
+            ConstantData::Ints(bytes.iter().map(|&b| i64::from(b)).collect())
+        }
     })
 }
 
@@ -119,13 +146,19 @@ fn each<const N: usize, T>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> 
 
 /// The typed fields an exporter may use instead of raw bytes.
 fn typed(tensor: &TensorView<'_>, precision: Precision) -> ConstantData {
-    let from_bits = |convert: fn(u16) -> f64| ConstantData::Floats(tensor.int32_data.iter().map(|&v| convert(v as u16)).collect());
+    let from_bits = |convert: fn(u16) -> f64| {
+        ConstantData::Floats(tensor.int32_data.iter().map(|&v| convert(v as u16)).collect())
+    };
     match precision {
         Precision::F64 => ConstantData::Floats(tensor.double_data.to_vec()),
-        Precision::F32 => ConstantData::Floats(tensor.float_data.iter().map(|&v| f64::from(v)).collect()),
+        Precision::F32 => {
+            ConstantData::Floats(tensor.float_data.iter().map(|&v| f64::from(v)).collect())
+        }
         Precision::F16 => from_bits(half),
         Precision::Bf16 => from_bits(brain),
-        Precision::I64 | Precision::I32 if !tensor.uint64_data.is_empty() => ConstantData::Ints(tensor.uint64_data.iter().map(|&v| v as i64).collect()),
+        Precision::I64 | Precision::I32 if !tensor.uint64_data.is_empty() => {
+            ConstantData::Ints(tensor.uint64_data.iter().map(|&v| v as i64).collect())
+        }
         Precision::I64 => ConstantData::Ints(tensor.int64_data.to_vec()),
         _ => ConstantData::Ints(tensor.int32_data.iter().map(|&v| i64::from(v)).collect()),
     }
@@ -154,7 +187,13 @@ mod tests {
 
     #[test]
     fn sixteen_bit_floats() {
-        let cases = [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333251953125), (0x0001, 5.960464477539063e-8), (0x7c00, f64::INFINITY)];
+        let cases = [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333251953125),
+            (0x0001, 5.960464477539063e-8),
+            (0x7c00, f64::INFINITY),
+        ];
         for (bits, expected) in cases {
             assert_eq!(half(bits), expected);
         }
@@ -163,8 +202,13 @@ mod tests {
 
     #[test]
     fn values_come_raw_typed_or_not_at_all() {
-        let tensor =
-            |raw: &[u8], ints: &[i64]| TensorProto { dims: vec![2], data_type: 7, raw_data: raw.to_vec(), int64_data: ints.to_vec(), ..Default::default() };
+        let tensor = |raw: &[u8], ints: &[i64]| TensorProto {
+            dims: vec![2],
+            data_type: 7,
+            raw_data: raw.to_vec(),
+            int64_data: ints.to_vec(),
+            ..Default::default()
+        };
         let raw: Vec<u8> = [5i64, -1].iter().flat_map(|v| v.to_le_bytes()).collect();
         let read = |t: TensorProto| {
             let t = TensorView::from(&t);

@@ -1,5 +1,6 @@
-//! The part of ONNX's protobuf schema that vitempo reads and writes (field numbers from the public `onnx.proto`, Apache-2.0).
-//! It is a proto2 schema: repeated numbers are packed only where it says so, and strict readers insist.
+//! The part of ONNX's protobuf schema that vitempo reads and writes (field numbers from the public
+//! `onnx.proto`, Apache-2.0). It is a proto2 schema: repeated numbers are packed only where it says
+//! so, and strict readers insist.
 #![allow(missing_docs)]
 
 use prost::Message;
@@ -179,7 +180,12 @@ mod tests {
 
     #[test]
     fn an_attribute_that_is_zero_is_written() {
-        let axis = AttributeProto { name: "axis".to_owned(), i: Some(0), r#type: 2, ..AttributeProto::default() };
+        let axis = AttributeProto {
+            name: "axis".to_owned(),
+            i: Some(0),
+            r#type: 2,
+            ..AttributeProto::default()
+        };
         assert!(axis.encode_to_vec().windows(2).any(|field| field == [3 << 3, 0]));
     }
 }

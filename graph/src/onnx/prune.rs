@@ -1,4 +1,5 @@
-//! What the file has but nobody needs: nodes no output depends on, constants nobody reads, payloads too large to keep.
+//! What the file has but nobody needs: nodes no output depends on, constants nobody reads, payloads
+//! too large to keep.
 
 use crate::{ConstantData, Node, OpKind, Value, ValueId, ValueSource};
 
@@ -10,8 +11,15 @@ pub(super) struct Pruned {
     pub outputs: Vec<ValueId>,
 }
 
-/// Keeps what the outputs need, unsupported operators with what they need, and all inputs; of float payloads those of at most `kept_floats`. `nodes` are in topological order.
-pub(super) fn prune(values: Vec<Value>, mut nodes: Vec<Node>, inputs: Vec<ValueId>, outputs: Vec<ValueId>, kept_floats: usize) -> Pruned {
+/// Keeps what the outputs need, unsupported operators with what they need, and all inputs; of float
+/// payloads those of at most `kept_floats`. `nodes` are in topological order.
+pub(super) fn prune(
+    values: Vec<Value>,
+    mut nodes: Vec<Node>,
+    inputs: Vec<ValueId>,
+    outputs: Vec<ValueId>,
+    kept_floats: usize,
+) -> Pruned {
     let mut needed = vec![false; values.len()];
     for id in outputs.iter().chain(&inputs) {
         needed[id.0 as usize] = true;
@@ -19,7 +27,8 @@ pub(super) fn prune(values: Vec<Value>, mut nodes: Vec<Node>, inputs: Vec<ValueI
     let mut wanted = vec![false; nodes.len()];
     for (node, wanted) in nodes.iter_mut().zip(&mut wanted).rev() {
         drop_optional_outputs(node, &values, &needed);
-        *wanted = node.outputs.iter().any(|o| needed[o.0 as usize]) || matches!(node.op.kind, OpKind::Unsupported(_));
+        *wanted = node.outputs.iter().any(|o| needed[o.0 as usize])
+            || matches!(node.op.kind, OpKind::Unsupported(_));
         if *wanted {
             for id in node.inputs.iter().chain(&node.outputs) {
                 needed[id.0 as usize] = true;
@@ -36,7 +45,8 @@ fn keep<T>(items: &mut Vec<T>, marks: &[bool]) {
     items.retain(|_| marks.next().is_some_and(|mark| *mark));
 }
 
-/// Outputs after the first that nobody reads are not computed (the mask of a Dropout), but for operators that always have several.
+/// Outputs after the first that nobody reads are not computed (the mask of a Dropout), but for
+/// operators that always have several.
 fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
     let several = matches!(node.op.kind, OpKind::Split | OpKind::TopK | OpKind::Unsupported(_));
     if several || node.outputs.len() < 2 || node.outputs[1..].iter().all(|o| needed[o.0 as usize]) {
@@ -44,10 +54,18 @@ fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
     }
     let mut first = true;
     node.outputs.retain(|o| std::mem::take(&mut first) || needed[o.0 as usize]);
-    node.op.outputs = node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
+    node.op.outputs =
+        node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
 }
 
-fn renumber(mut values: Vec<Value>, mut nodes: Vec<Node>, mut inputs: Vec<ValueId>, mut outputs: Vec<ValueId>, needed: &[bool], kept_floats: usize) -> Pruned {
+fn renumber(
+    mut values: Vec<Value>,
+    mut nodes: Vec<Node>,
+    mut inputs: Vec<ValueId>,
+    mut outputs: Vec<ValueId>,
+    needed: &[bool],
+    kept_floats: usize,
+) -> Pruned {
     let mut next = 0;
     let new: Vec<u32> = needed
         .iter()

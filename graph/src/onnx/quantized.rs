@@ -1,12 +1,16 @@
-//! Operators on quantised tensors that carry their scales with them: ONNX's QLinearConv and QLinearMatMul, and those of ONNX Runtime's own domain that its
-//! optimiser makes of Q/DQ pairs.
+//! Operators on quantised tensors that carry their scales with them: ONNX's QLinearConv and
+//! QLinearMatMul, and those of ONNX Runtime's own domain that its optimiser makes of Q/DQ pairs.
 //!
-//! They become the operator they compute, with tensors of the types they read and write; scales and zero points are no operands. Convolutions and
-//! pooling that work channels last are said to: their tensors are written N, C, H, W with that memory format, as everywhere.
+//! They become the operator they compute, with tensors of the types they read and write; scales and
+//! zero points are no operands. Convolutions and pooling that work channels last are said to: their
+//! tensors are written N, C, H, W with that memory format, as everywhere.
 
 use super::onnxruntime_domain::Mapped;
 use super::view::NodeView;
-use crate::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueSource, shape};
+use crate::{
+    Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, Value,
+    ValueSource, shape,
+};
 
 /// Marks a mapped operator whose first input and output have their channels last.
 pub(crate) const LAST: &str = "channels_last";
@@ -16,10 +20,18 @@ pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapp
     let call = Call { node, inputs };
     let none = Attributes::new;
     match node.op_type {
-        "QLinearConv" => call.mapped(OpKind::Conv, call.window(), &[0, 3, 8], call.precision(7)?, call.is_last()),
-        "QLinearMatMul" => call.mapped(call.product(3)?, none(), &[0, 3], call.precision(7)?, false),
-        "MatMulIntegerToFloat" => call.mapped(call.product(1)?, none(), &[0, 1, 6], call.precision(2)?, false),
-        "DynamicQuantizeMatMul" => call.mapped(call.product(1)?, none(), &[0, 1, 4], call.precision(0)?, false),
+        "QLinearConv" => {
+            call.mapped(OpKind::Conv, call.window(), &[0, 3, 8], call.precision(7)?, call.is_last())
+        }
+        "QLinearMatMul" => {
+            call.mapped(call.product(3)?, none(), &[0, 3], call.precision(7)?, false)
+        }
+        "MatMulIntegerToFloat" => {
+            call.mapped(call.product(1)?, none(), &[0, 1, 6], call.precision(2)?, false)
+        }
+        "DynamicQuantizeMatMul" => {
+            call.mapped(call.product(1)?, none(), &[0, 1, 4], call.precision(0)?, false)
+        }
         "QGemm" => {
             let precision = call.precision(8).or_else(|| call.precision(1))?;
             call.mapped(call.product(3)?, call.gemm(), &[0, 3, 6], precision, false)
@@ -29,18 +41,42 @@ pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapp
         "QLinearSigmoid" => call.mapped(OpKind::Sigmoid, none(), &[0], call.precision(0)?, false),
         "QLinearLeakyRelu" => {
             let alpha = call.node.float("alpha").unwrap_or(0.01);
-            call.mapped(OpKind::LeakyRelu, none().with("alpha", Attribute::Float(alpha)), &[0], call.precision(0)?, false)
+            call.mapped(
+                OpKind::LeakyRelu,
+                none().with("alpha", Attribute::Float(alpha)),
+                &[0],
+                call.precision(0)?,
+                false,
+            )
         }
-        "QLinearSoftmax" => call.mapped(OpKind::Softmax, none().with_int("axis", call.node.int("axis").unwrap_or(-1)), &[0], call.precision(0)?, false),
-        "QLinearGlobalAveragePool" => call.mapped(OpKind::GlobalAveragePool, none(), &[0], call.precision(0)?, call.is_last()),
+        "QLinearSoftmax" => call.mapped(
+            OpKind::Softmax,
+            none().with_int("axis", call.node.int("axis").unwrap_or(-1)),
+            &[0],
+            call.precision(0)?,
+            false,
+        ),
+        "QLinearGlobalAveragePool" => {
+            call.mapped(OpKind::GlobalAveragePool, none(), &[0], call.precision(0)?, call.is_last())
+        }
         "QLinearAveragePool" => {
-            let counted = call.window().with_int("count_include_pad", call.node.int("count_include_pad").unwrap_or(0));
+            let counted = call
+                .window()
+                .with_int("count_include_pad", call.node.int("count_include_pad").unwrap_or(0));
             call.mapped(OpKind::AveragePool, counted, &[0], call.precision(0)?, call.is_last())
         }
-        "NhwcMaxPool" => call.mapped(OpKind::MaxPool, call.window(), &[0], call.precision(0)?, true),
+        "NhwcMaxPool" => {
+            call.mapped(OpKind::MaxPool, call.window(), &[0], call.precision(0)?, true)
+        }
         "QLinearConcat" => {
             let parts: Vec<usize> = (2..inputs.len()).step_by(3).collect();
-            call.mapped(OpKind::Concat, none().with_int("axis", call.node.int("axis")?), &parts, call.precision(2)?, false)
+            call.mapped(
+                OpKind::Concat,
+                none().with_int("axis", call.node.int("axis")?),
+                &parts,
+                call.precision(2)?,
+                false,
+            )
         }
         _ => None,
     }
@@ -93,19 +129,29 @@ impl Call<'_> {
 
     fn operand(&self, index: usize) -> Option<Operand> {
         let value = self.value(index)?;
-        Some(Operand { tensor: value.tensor.clone()?, constant: matches!(value.source, ValueSource::Constant(_)) })
+        Some(Operand {
+            tensor: value.tensor.clone()?,
+            constant: matches!(value.source, ValueSource::Constant(_)),
+        })
     }
 
     /// A product with a constant matrix as its right side, input `right`, is `linear`.
     fn product(&self, right: usize) -> Option<OpKind> {
         let right = self.operand(right)?;
-        Some(if right.constant && right.tensor.rank() == 2 { OpKind::Linear } else { OpKind::MatMul })
+        Some(if right.constant && right.tensor.rank() == 2 {
+            OpKind::Linear
+        } else {
+            OpKind::MatMul
+        })
     }
 
     fn gemm(&self) -> Attributes {
         let alpha = self.node.float("alpha").unwrap_or(1.0);
         let set = |name: &str| i64::from(self.node.int(name) == Some(1));
-        Attributes::new().with("alpha", Attribute::Float(alpha)).with_int("trans_a", set("transA")).with_int("trans_b", set("transB"))
+        Attributes::new()
+            .with("alpha", Attribute::Float(alpha))
+            .with_int("trans_a", set("transA"))
+            .with_int("trans_b", set("transB"))
     }
 
     fn window(&self) -> Attributes {
@@ -121,22 +167,34 @@ impl Call<'_> {
             }
         }
         if let Some(auto) = self.node.attribute("auto_pad") {
-            attributes.set("auto_pad", Attribute::Text(String::from_utf8_lossy(auto.s).into_owned()));
+            attributes
+                .set("auto_pad", Attribute::Text(String::from_utf8_lossy(auto.s).into_owned()));
         }
         attributes
     }
 
     /// The operator with those of `operands` that are there; its output has this element type.
-    fn mapped(&self, kind: OpKind, attributes: Attributes, operands: &[usize], precision: Precision, last: bool) -> Option<Mapped> {
-        let operands: Vec<usize> = operands.iter().copied().filter(|&i| self.value(i).is_some()).collect();
-        let mut specs: Vec<Operand> = operands.iter().map(|&i| self.operand(i)).collect::<Option<_>>()?;
+    fn mapped(
+        &self,
+        kind: OpKind,
+        attributes: Attributes,
+        operands: &[usize],
+        precision: Precision,
+        last: bool,
+    ) -> Option<Mapped> {
+        let operands: Vec<usize> =
+            operands.iter().copied().filter(|&i| self.value(i).is_some()).collect();
+        let mut specs: Vec<Operand> =
+            operands.iter().map(|&i| self.operand(i)).collect::<Option<_>>()?;
         if last {
             let x = specs.first_mut()?;
             x.tensor = channels_first(&x.tensor);
         }
         let mut attributes = shape::canonical(&kind, attributes, &specs).ok()?;
         let outputs = shape::infer_canonical(&kind, &attributes, &specs).ok()?;
-        let typed = outputs.into_iter().map(|t| TensorSpec { precision, ..if last { channels_last(&t) } else { t } });
+        let typed = outputs
+            .into_iter()
+            .map(|t| TensorSpec { precision, ..if last { channels_last(&t) } else { t } });
         let outputs = Some(typed.collect());
         if last {
             attributes.set(LAST, Attribute::Int(1));

@@ -1,4 +1,5 @@
-//! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything that is known beforehand folded away.
+//! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything
+//! that is known beforehand folded away.
 
 use super::call::{Call, Mapping, Outcome, Refusal};
 use super::fold::{self, Known};
@@ -6,7 +7,10 @@ use super::onnxruntime_domain::{self, Mapped};
 use super::payload::Limits;
 use super::view::{self, GraphView, ModelView, NodeView, ValueInfoView};
 use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune, quantized};
-use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape};
+use crate::{
+    Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, Operand,
+    TensorSpec, Value, ValueId, ValueSource, Written, shape,
+};
 use foldhash::{HashMap, HashMapExt};
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -16,20 +20,36 @@ use std::path::Path;
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// Turns a decoded file into a graph named `name`.
-pub(super) fn read(path: &Path, name: &str, model: &ModelView<'_>, options: &ReadOptions, limits: Limits) -> Result<Graph, OnnxError> {
+pub(super) fn read(
+    path: &Path,
+    name: &str,
+    model: &ModelView<'_>,
+    options: &ReadOptions,
+    limits: Limits,
+) -> Result<Graph, OnnxError> {
     let format = |reason: String| OnnxError::Format { path: path.to_owned(), reason };
     let graph = model.graph.as_ref().ok_or_else(|| format("the model has no graph".to_owned()))?;
-    let opset = model.opset_import.iter().find(|o| is_onnx(o.domain)).map_or(*OPSETS.start(), |o| o.version);
+    let opset = model
+        .opset_import
+        .iter()
+        .find(|o| is_onnx(o.domain))
+        .map_or(*OPSETS.start(), |o| o.version);
     if !OPSETS.contains(&opset) {
-        return Err(format(format!("operator set {opset} is not supported, only {} to {}", OPSETS.start(), OPSETS.end())));
+        return Err(format(format!(
+            "operator set {opset} is not supported, only {} to {}",
+            OPSETS.start(),
+            OPSETS.end()
+        )));
     }
     let mut reader = Reader::new(path, graph, opset, options, limits);
     reader.initializers()?;
     reader.inputs()?;
     reader.nodes()?;
     let outputs = reader.outputs()?;
-    let pruned = prune::prune(reader.values, reader.nodes, reader.inputs, outputs, limits.kept_floats);
-    Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs).map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
+    let pruned =
+        prune::prune(reader.values, reader.nodes, reader.inputs, outputs, limits.kept_floats);
+    Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs)
+        .map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
 }
 
 fn is_onnx(domain: &str) -> bool {
@@ -56,15 +76,37 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(path: &'a Path, graph: &'a GraphView<'a>, opset: i64, options: &'a ReadOptions, limits: Limits) -> Self {
+    fn new(
+        path: &'a Path,
+        graph: &'a GraphView<'a>,
+        opset: i64,
+        options: &'a ReadOptions,
+        limits: Limits,
+    ) -> Self {
         let mut names = HashMap::with_capacity(graph.node.len());
         for node in graph.node.iter().filter(|n| !n.name.is_empty()) {
             names.entry(node.name).and_modify(|once| *once = false).or_insert(true);
         }
-        let count = graph.initializer.len() + graph.input.len() + graph.node.iter().map(|n| n.output.len()).sum::<usize>();
+        let count = graph.initializer.len()
+            + graph.input.len()
+            + graph.node.iter().map(|n| n.output.len()).sum::<usize>();
         let (ids, values) = (HashMap::with_capacity(count), Vec::with_capacity(count));
         let nodes = Vec::with_capacity(graph.node.len());
-        Self { path, graph, opset, options, limits, ids, values, nodes, inputs: Vec::new(), names, generated: HashSet::new(), folded: 0, infos: None }
+        Self {
+            path,
+            graph,
+            opset,
+            options,
+            limits,
+            ids,
+            values,
+            nodes,
+            inputs: Vec::new(),
+            names,
+            generated: HashSet::new(),
+            folded: 0,
+            infos: None,
+        }
     }
 
     fn format(&self, reason: String) -> OnnxError {
@@ -75,8 +117,16 @@ impl<'a> Reader<'a> {
         OnnxError::Graph { path: self.path.to_owned(), source }
     }
 
-    fn add(&mut self, name: &'a str, tensor: Option<TensorSpec>, source: ValueSource) -> Result<ValueId, OnnxError> {
-        let id = ValueId(u32::try_from(self.values.len()).map_err(|_| self.format("it has too many values".to_owned()))?);
+    fn add(
+        &mut self,
+        name: &'a str,
+        tensor: Option<TensorSpec>,
+        source: ValueSource,
+    ) -> Result<ValueId, OnnxError> {
+        let id = ValueId(
+            u32::try_from(self.values.len())
+                .map_err(|_| self.format("it has too many values".to_owned()))?,
+        );
         if self.ids.insert(name, id).is_some() {
             return Err(self.graph_error(GraphError::Duplicate { value: name.to_owned() }));
         }
@@ -86,7 +136,10 @@ impl<'a> Reader<'a> {
 
     fn initializers(&mut self) -> Result<(), OnnxError> {
         for tensor in &self.graph.initializer {
-            let wrong = |reason: String| OnnxError::Format { path: self.path.to_owned(), reason: format!("initializer `{}`: {reason}", tensor.name) };
+            let wrong = |reason: String| OnnxError::Format {
+                path: self.path.to_owned(),
+                reason: format!("initializer `{}`: {reason}", tensor.name),
+            };
             let spec = payload::spec(tensor).map_err(wrong)?;
             let data = match &spec {
                 Some(spec) => payload::values(tensor, spec, self.limits.elements).map_err(wrong)?,
@@ -122,7 +175,8 @@ impl<'a> Reader<'a> {
         self.graph.output.iter().map(one).collect()
     }
 
-    /// Reads the nodes as they come; where one reads what is not there yet, sorts them and begins again.
+    /// Reads the nodes as they come; where one reads what is not there yet, sorts them and begins
+    /// again.
     fn nodes(&mut self) -> Result<(), OnnxError> {
         for index in 0..self.graph.node.len() {
             match self.read(index) {
@@ -134,7 +188,8 @@ impl<'a> Reader<'a> {
     }
 
     fn sorted_nodes(&mut self) -> Result<(), OnnxError> {
-        let order = order::topological(self.graph).map_err(|i| self.graph_error(GraphError::Cycle { node: self.label(i) }))?;
+        let order = order::topological(self.graph)
+            .map_err(|i| self.graph_error(GraphError::Cycle { node: self.label(i) }))?;
         let given = self.graph.initializer.len() + self.inputs.len();
         self.values.truncate(given);
         self.ids.retain(|_, id| (id.0 as usize) < given);
@@ -142,47 +197,78 @@ impl<'a> Reader<'a> {
         self.generated.clear();
         self.folded = 0;
         for index in order {
-            let dangling = |value: &str| self.graph_error(GraphError::Dangling { node: self.label(index), value: value.to_owned() });
+            let dangling = |value: &str| {
+                self.graph_error(GraphError::Dangling {
+                    node: self.label(index),
+                    value: value.to_owned(),
+                })
+            };
             let ids = self.read(index).map_err(dangling)?;
             self.node(index, &ids)?;
         }
         Ok(())
     }
 
-    /// What a node reads, `None` for an omitted input; or the first input that nothing before it provides.
+    /// What a node reads, `None` for an omitted input; or the first input that nothing before it
+    /// provides.
     fn read(&self, index: usize) -> Result<SmallVec<[Option<ValueId>; 4]>, &'a str> {
-        let id = |&name: &&'a str| if name.is_empty() { Ok(None) } else { self.ids.get(name).map(|id| Some(*id)).ok_or(name) };
+        let id = |&name: &&'a str| {
+            if name.is_empty() {
+                Ok(None)
+            } else {
+                self.ids.get(name).map(|id| Some(*id)).ok_or(name)
+            }
+        };
         self.graph.node[index].input.iter().map(id).collect()
     }
 
     /// How messages name a node.
     fn label(&self, index: usize) -> String {
         let node = &self.graph.node[index];
-        if node.name.is_empty() { format!("{}_{index}", node.op_type) } else { node.name.to_owned() }
+        if node.name.is_empty() {
+            format!("{}_{index}", node.op_type)
+        } else {
+            node.name.to_owned()
+        }
     }
 
     fn node(&mut self, index: usize, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
-        let unknown = ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
+        let unknown =
+            ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
         if let Some(value) = unknown {
             let reason = format!("the shape of its input `{}` is not known", value.name);
             return self.unsupported(index, ids, Some(reason));
         }
         match self.mapping(index, ids) {
             Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, ids),
-            Ok(Some(Mapping::Constant(tensor, data))) => self.constants(index, vec![tensor], Some(vec![data])),
+            Ok(Some(Mapping::Constant(tensor, data))) => {
+                self.constants(index, vec![tensor], Some(vec![data]))
+            }
             Ok(None) => self.unsupported(index, ids, None),
             Err(Refusal::RunTime(reason)) => self.unsupported(index, ids, Some(reason)),
             Err(Refusal::Invalid(reason)) => Err(self.node_error(index, reason)),
-            Err(Refusal::Absent(initializer)) => Err(OnnxError::AbsentValues { path: self.path.to_owned(), node: self.label(index), initializer }),
+            Err(Refusal::Absent(initializer)) => Err(OnnxError::AbsentValues {
+                path: self.path.to_owned(),
+                node: self.label(index),
+                initializer,
+            }),
         }
     }
 
     fn mapping(&self, index: usize, ids: &[Option<ValueId>]) -> Outcome {
         let node = &self.graph.node[index];
-        let inputs: SmallVec<[Option<&Value>; 4]> = ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
-        let constant: SmallVec<[bool; 8]> = ids.iter().map(|id| id.is_some_and(|id| self.is_weight(id))).collect();
+        let inputs: SmallVec<[Option<&Value>; 4]> =
+            ids.iter().map(|id| id.map(|id| &self.values[id.0 as usize])).collect();
+        let constant: SmallVec<[bool; 8]> =
+            ids.iter().map(|id| id.is_some_and(|id| self.is_weight(id))).collect();
         if is_onnx(node.domain) {
-            operators::map(&Call { node, opset: self.opset, inputs: &inputs, constant: &constant, limits: self.limits })
+            operators::map(&Call {
+                node,
+                opset: self.opset,
+                inputs: &inputs,
+                constant: &constant,
+                limits: self.limits,
+            })
         } else {
             Ok(onnxruntime_domain::map(node, &inputs).map(Mapping::Operator))
         }
@@ -193,9 +279,15 @@ impl<'a> Reader<'a> {
         OnnxError::Node { path: self.path.to_owned(), node: self.label(index), reason }
     }
 
-    fn operator(&mut self, index: usize, mapped: Mapped, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
+    fn operator(
+        &mut self,
+        index: usize,
+        mapped: Mapped,
+        ids: &[Option<ValueId>],
+    ) -> Result<(), OnnxError> {
         let Mapped { kind, attributes, operands, outputs } = mapped;
-        let operands: Vec<ValueId> = operands.into_iter().filter_map(|i| ids.get(i).copied().flatten()).collect();
+        let operands: Vec<ValueId> =
+            operands.into_iter().filter_map(|i| ids.get(i).copied().flatten()).collect();
         let specs: Vec<Operand> = operands.iter().filter_map(|id| self.operand(*id)).collect();
         let wrong = |reason: String| self.node_error(index, format!("is wrong: {reason}"));
         let (attributes, outputs) = match outputs {
@@ -206,7 +298,8 @@ impl<'a> Reader<'a> {
                 (attributes, outputs)
             }
         };
-        // A quantised weight stays one: folded, it would be four times as large and no longer say what it is.
+        // A quantised weight stays one: folded, it would be four times as large and no longer say
+        // what it is.
         if !specs.is_empty() && specs.iter().all(|o| o.constant) && kind != OpKind::Dequantize {
             let data = self.evaluated(&kind, &attributes, &operands, &outputs);
             return self.constants(index, outputs, data);
@@ -218,30 +311,53 @@ impl<'a> Reader<'a> {
     fn is_weight(&self, id: ValueId) -> bool {
         match self.values[id.0 as usize].source {
             ValueSource::Constant(_) => true,
-            ValueSource::Node(node) => self.nodes.get(node as usize).is_some_and(|n| n.op.kind == OpKind::Dequantize && n.op.inputs.iter().all(|i| i.constant)),
+            ValueSource::Node(node) => self.nodes.get(node as usize).is_some_and(|n| {
+                n.op.kind == OpKind::Dequantize && n.op.inputs.iter().all(|i| i.constant)
+            }),
             ValueSource::Input => false,
         }
     }
 
     fn operand(&self, id: ValueId) -> Option<Operand> {
         let value = &self.values[id.0 as usize];
-        value.tensor.clone().map(|tensor| Operand { tensor, constant: matches!(value.source, ValueSource::Constant(_)) })
+        value.tensor.clone().map(|tensor| Operand {
+            tensor,
+            constant: matches!(value.source, ValueSource::Constant(_)),
+        })
     }
 
-    fn evaluated(&self, kind: &OpKind, attributes: &Attributes, operands: &[ValueId], outputs: &[TensorSpec]) -> Option<Vec<Option<ConstantData>>> {
+    fn evaluated(
+        &self,
+        kind: &OpKind,
+        attributes: &Attributes,
+        operands: &[ValueId],
+        outputs: &[TensorSpec],
+    ) -> Option<Vec<Option<ConstantData>>> {
         if self.folded > self.limits.folded {
             return None;
         }
         let known = |id: &ValueId| match &self.values[id.0 as usize] {
-            Value { tensor: Some(tensor), source: ValueSource::Constant(Some(data)), .. } => Some(Known { tensor, data }),
+            Value { tensor: Some(tensor), source: ValueSource::Constant(Some(data)), .. } => {
+                Some(Known { tensor, data })
+            }
             _ => None,
         };
         let inputs: Vec<Known<'_>> = operands.iter().map(known).collect::<Option<_>>()?;
-        Some(fold::evaluate(kind, attributes, &inputs, outputs, self.limits)?.into_iter().map(Some).collect())
+        Some(
+            fold::evaluate(kind, attributes, &inputs, outputs, self.limits)?
+                .into_iter()
+                .map(Some)
+                .collect(),
+        )
     }
 
     /// The node's outputs are constants; the node itself disappears.
-    fn constants(&mut self, index: usize, tensors: Vec<TensorSpec>, data: Option<Vec<Option<ConstantData>>>) -> Result<(), OnnxError> {
+    fn constants(
+        &mut self,
+        index: usize,
+        tensors: Vec<TensorSpec>,
+        data: Option<Vec<Option<ConstantData>>>,
+    ) -> Result<(), OnnxError> {
         let graph = self.graph;
         let mut data = data.unwrap_or_default().into_iter();
         let mut tensors = tensors.into_iter();
@@ -256,7 +372,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn push(&mut self, index: usize, mut op: OpSpec, inputs: Vec<ValueId>) -> Result<(), OnnxError> {
+    fn push(
+        &mut self,
+        index: usize,
+        mut op: OpSpec,
+        inputs: Vec<ValueId>,
+    ) -> Result<(), OnnxError> {
         let graph = self.graph;
         let source = ValueSource::Node(self.nodes.len() as u32);
         let mut tensors = std::mem::take(&mut op.outputs).into_iter();
@@ -272,18 +393,26 @@ impl<'a> Reader<'a> {
             }
         }
         let name = self.node_name(index);
-        op.outputs = outputs.iter().filter_map(|id| self.values[id.0 as usize].tensor.clone()).collect();
+        op.outputs =
+            outputs.iter().filter_map(|id| self.values[id.0 as usize].tensor.clone()).collect();
         quantized::speak_channels_first(&mut op);
         self.nodes.push(Node { name, op, written: written(&graph.node[index]), inputs, outputs });
         Ok(())
     }
 
     /// An operator vitempo cannot follow: it stays, by name, with the shapes the file declares.
-    fn unsupported(&mut self, index: usize, ids: &[Option<ValueId>], reason: Option<String>) -> Result<(), OnnxError> {
+    fn unsupported(
+        &mut self,
+        index: usize,
+        ids: &[Option<ValueId>],
+        reason: Option<String>,
+    ) -> Result<(), OnnxError> {
         let graph = self.graph;
         let NodeView { op_type, domain, output, .. } = &graph.node[index];
-        let operator = if is_onnx(domain) { (*op_type).to_owned() } else { format!("{domain}:{op_type}") };
-        let attributes = reason.map_or_else(Attributes::new, |r| Attributes::new().with("reason", Attribute::Text(r)));
+        let operator =
+            if is_onnx(domain) { (*op_type).to_owned() } else { format!("{domain}:{op_type}") };
+        let attributes = reason
+            .map_or_else(Attributes::new, |r| Attributes::new().with("reason", Attribute::Text(r)));
         let source = ValueSource::Node(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(output.len());
         for name in output.iter().filter(|o| !o.is_empty()) {
@@ -292,7 +421,14 @@ impl<'a> Reader<'a> {
         }
         let inputs = ids.iter().copied().flatten().collect();
         let name = self.node_name(index);
-        self.nodes.push(Node::new(name, OpKind::Unsupported(operator), attributes, &self.values, inputs, outputs));
+        self.nodes.push(Node::new(
+            name,
+            OpKind::Unsupported(operator),
+            attributes,
+            &self.values,
+            inputs,
+            outputs,
+        ));
         Ok(())
     }
 
@@ -306,9 +442,16 @@ impl<'a> Reader<'a> {
     }
 
     fn read_infos(&self) -> Result<HashMap<&'a str, ValueInfoView<'a>>, OnnxError> {
-        let between: Result<Vec<ValueInfoView<'_>>, String> = self.graph.value_info.iter().map(|bytes| view::decode(bytes)).collect();
-        let between = between.map_err(|error| self.format(format!("the shapes it declares are damaged ({error})")))?;
-        Ok(between.into_iter().chain(self.graph.output.iter().cloned()).map(|info| (info.name, info)).collect())
+        let between: Result<Vec<ValueInfoView<'_>>, String> =
+            self.graph.value_info.iter().map(|bytes| view::decode(bytes)).collect();
+        let between = between.map_err(|error| {
+            self.format(format!("the shapes it declares are damaged ({error})"))
+        })?;
+        Ok(between
+            .into_iter()
+            .chain(self.graph.output.iter().cloned())
+            .map(|info| (info.name, info))
+            .collect())
     }
 
     /// The node's own name where it has one of its own, else operator and index.
@@ -331,8 +474,12 @@ fn written(node: &NodeView<'_>) -> Option<Written> {
         "Squeeze" => Some(Written::Squeeze),
         "Unsqueeze" => Some(Written::Unsqueeze),
         "Flatten" => Some(Written::Flatten),
-        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i != 0) => Some(Written::ReshapeAllowingZero),
-        "Pad" if node.input.get(2).is_some_and(|name| name.is_empty()) => Some(Written::PadWithEmptyValue),
+        "Reshape" if node.attribute.iter().any(|a| a.name == "allowzero" && a.i != 0) => {
+            Some(Written::ReshapeAllowingZero)
+        }
+        "Pad" if node.input.get(2).is_some_and(|name| name.is_empty()) => {
+            Some(Written::PadWithEmptyValue)
+        }
         _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! What the reader looks at in a file, borrowed from its bytes: neither names nor raw data are copied, and what nobody asks for is skipped. Field
-//! numbers are those of [`super::proto`].
+//! What the reader looks at in a file, borrowed from its bytes: neither names nor raw data are
+//! copied, and what nobody asks for is skipped. Field numbers are those of [`super::proto`].
 
 use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};
@@ -25,7 +25,8 @@ pub(super) struct GraphView<'a> {
     pub initializer: Vec<TensorView<'a>>,
     pub input: Vec<ValueInfoView<'a>>,
     pub output: Vec<ValueInfoView<'a>>,
-    /// Each a [`ValueInfoView`], left encoded: only values behind operators that vitempo does not know are looked up.
+    /// Each a [`ValueInfoView`], left encoded: only values behind operators that vitempo does not
+    /// know are looked up.
     pub value_info: Vec<&'a [u8]>,
 }
 
@@ -132,7 +133,8 @@ pub(super) fn decode<'a, M: Message<'a>>(bytes: &'a [u8]) -> Result<M, String> {
 
 /// A message that takes in one field after the other.
 pub(super) trait Message<'a>: Default {
-    /// Takes in the field with that number. Of fields that hold one value the last one counts, messages in them grow together.
+    /// Takes in the field with that number. Of fields that hold one value the last one counts,
+    /// messages in them grow together.
     fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String>;
 }
 
@@ -154,7 +156,9 @@ impl<'a> Found<'a> {
     fn damaged(&self, expected: &str) -> String {
         match &self.value {
             FieldValue::Number(number) => format!("{number} where a {expected} should be"),
-            FieldValue::Bytes(range) | FieldValue::Fixed(range) => format!("no {expected} at byte {}", range.start),
+            FieldValue::Bytes(range) | FieldValue::Fixed(range) => {
+                format!("no {expected} at byte {}", range.start)
+            }
         }
     }
 
@@ -182,11 +186,16 @@ impl<'a> Found<'a> {
 
     fn text(self) -> Result<&'a str, String> {
         let start = if let FieldValue::Bytes(range) = &self.value { range.start } else { 0 };
-        std::str::from_utf8(self.bytes()?).map_err(|error| format!("the text at byte {start} is none ({error})"))
+        std::str::from_utf8(self.bytes()?)
+            .map_err(|error| format!("the text at byte {start} is none ({error})"))
     }
 
     fn float(self) -> Result<f32, String> {
-        let bytes = if let FieldValue::Fixed(range) = &self.value { self.file[range.clone()].try_into().ok() } else { None };
+        let bytes = if let FieldValue::Fixed(range) = &self.value {
+            self.file[range.clone()].try_into().ok()
+        } else {
+            None
+        };
         bytes.map(f32::from_le_bytes).ok_or_else(|| self.damaged("32-bit number"))
     }
 
@@ -211,8 +220,14 @@ impl<'a> Found<'a> {
     }
 
     /// Adds numbers of `N` bytes: one, or a packed list of them.
-    fn fixed<const N: usize, T>(self, list: &mut Vec<T>, of: fn([u8; N]) -> T) -> Result<(), String> {
-        let (FieldValue::Bytes(range) | FieldValue::Fixed(range)) = &self.value else { return Err(self.damaged("list of numbers")) };
+    fn fixed<const N: usize, T>(
+        self,
+        list: &mut Vec<T>,
+        of: fn([u8; N]) -> T,
+    ) -> Result<(), String> {
+        let (FieldValue::Bytes(range) | FieldValue::Fixed(range)) = &self.value else {
+            return Err(self.damaged("list of numbers"));
+        };
         let (numbers, rest) = self.file[range.clone()].as_chunks::<N>();
         if !rest.is_empty() {
             return Err(self.damaged("list of numbers"));
@@ -378,7 +393,10 @@ impl<'a> Message<'a> for DimensionView<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::onnx::proto::{AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+    use crate::onnx::proto::{
+        AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+        ValueInfoProto,
+    };
     use crate::onnx::proto::{TensorShapeProto, TensorTypeProto, TypeProto};
     use prost::Message as _;
 
@@ -406,14 +424,32 @@ mod tests {
             r#type: 7,
             ..AttributeProto::default()
         };
-        let node = NodeProto { input: vec!["x".to_owned(), String::new()], output: vec!["y".to_owned()], attribute: vec![attribute], ..NodeProto::default() };
-        let dim = vec![DimensionProto { dim_value: Some(3), dim_param: None }, DimensionProto { dim_value: None, dim_param: Some("n".to_owned()) }];
-        let tensor_type = Some(TensorTypeProto { elem_type: 1, shape: Some(TensorShapeProto { dim }) });
+        let node = NodeProto {
+            input: vec!["x".to_owned(), String::new()],
+            output: vec!["y".to_owned()],
+            attribute: vec![attribute],
+            ..NodeProto::default()
+        };
+        let dim = vec![
+            DimensionProto { dim_value: Some(3), dim_param: None },
+            DimensionProto { dim_value: None, dim_param: Some("n".to_owned()) },
+        ];
+        let tensor_type =
+            Some(TensorTypeProto { elem_type: 1, shape: Some(TensorShapeProto { dim }) });
         let info = ValueInfoProto { name: "x".to_owned(), r#type: Some(TypeProto { tensor_type }) };
         let away = TensorProto { data_location: 1, ..TensorProto::default() };
-        let graph =
-            GraphProto { node: vec![node], initializer: vec![tensor, away], input: vec![info.clone()], value_info: vec![info], ..GraphProto::default() };
-        ModelProto { graph: Some(graph), opset_import: vec![OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() }], ..ModelProto::default() }
+        let graph = GraphProto {
+            node: vec![node],
+            initializer: vec![tensor, away],
+            input: vec![info.clone()],
+            value_info: vec![info],
+            ..GraphProto::default()
+        };
+        ModelProto {
+            graph: Some(graph),
+            opset_import: vec![OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() }],
+            ..ModelProto::default()
+        }
     }
 
     /// `vitempo serve` bounds what an upload takes by the messages' sizes.
@@ -436,16 +472,28 @@ mod tests {
         let node = &graph.node[0];
         assert_eq!((node.input.as_slice(), node.output.as_slice()), (&["x", ""][..], &["y"][..]));
         let a = &node.attribute[0];
-        assert_eq!((a.name, a.f, a.i, a.s, a.floats.as_slice(), a.ints.as_slice()), ("a", 1.25, -7, &b"text"[..], &[3.5][..], &[-1, 300][..]));
+        assert_eq!(
+            (a.name, a.f, a.i, a.s, a.floats.as_slice(), a.ints.as_slice()),
+            ("a", 1.25, -7, &b"text"[..], &[3.5][..], &[-1, 300][..])
+        );
         for tensor in [&graph.initializer[0], a.t.as_ref().unwrap()] {
-            assert_eq!((tensor.dims.as_slice(), tensor.data_type, tensor.name, tensor.raw_data), (&[2, 1][..], 1, "w", &[1, 2][..]));
+            assert_eq!(
+                (tensor.dims.as_slice(), tensor.data_type, tensor.name, tensor.raw_data),
+                (&[2, 1][..], 1, "w", &[1, 2][..])
+            );
             assert_eq!((&*tensor.float_data, &*tensor.double_data), (&[0.5, -1.5][..], &[2.5][..]));
-            assert_eq!((&*tensor.int32_data, &*tensor.int64_data, &*tensor.uint64_data), (&[-3][..], &[-4, 1 << 40][..], &[u64::MAX][..]));
+            assert_eq!(
+                (&*tensor.int32_data, &*tensor.int64_data, &*tensor.uint64_data),
+                (&[-3][..], &[-4, 1 << 40][..], &[u64::MAX][..])
+            );
         }
         assert_eq!([graph.initializer[0].external, graph.initializer[1].external], [false, true]);
         for info in [graph.input[0].clone(), decode(graph.value_info[0]).unwrap()] {
             let dims = info.r#type.unwrap().tensor_type.unwrap().shape.unwrap().dim;
-            assert_eq!((info.name, dims[0].dim_value, dims[1].dim_param), ("x", Some(3), Some("n")));
+            assert_eq!(
+                (info.name, dims[0].dim_value, dims[1].dim_param),
+                ("x", Some(3), Some("n"))
+            );
         }
     }
 
@@ -453,7 +501,8 @@ mod tests {
     fn a_list_may_be_packed_or_not() {
         let ints: AttributeView<'_> = decode(&[0x42, 3, 1, 0x96, 1, 0x40, 7]).unwrap();
         assert_eq!(ints.ints, [1, 150, 7]);
-        let floats: AttributeView<'_> = decode(&[0x3d, 0, 0, 0x80, 0x3f, 0x3a, 4, 0, 0, 0, 0x40]).unwrap();
+        let floats: AttributeView<'_> =
+            decode(&[0x3d, 0, 0, 0x80, 0x3f, 0x3a, 4, 0, 0, 0, 0x40]).unwrap();
         assert_eq!(floats.floats, [1.0, 2.0]);
     }
 
@@ -463,13 +512,21 @@ mod tests {
         for length in 1..whole.len() {
             _ = decode::<ModelView<'_>>(&whole[..length]);
         }
-        for (bytes, says) in [(&[0x38, 1][..], "message"), (&[0x3a, 2, 0x0a, 5][..], "promises 5"), (&[0x3a, 4, 0x0a, 2, 0x0a, 9][..], "promises 9")] {
+        for (bytes, says) in [
+            (&[0x38, 1][..], "message"),
+            (&[0x3a, 2, 0x0a, 5][..], "promises 5"),
+            (&[0x3a, 4, 0x0a, 2, 0x0a, 9][..], "promises 9"),
+        ] {
             let reason = decode::<ModelView<'_>>(bytes).unwrap_err();
             assert!(reason.contains(says), "{reason}");
         }
         assert!(decode::<NodeView<'_>>(&[0x0a, 1, 0xff]).unwrap_err().contains("text"));
         assert!(decode::<NodeView<'_>>(&[0x08, 1]).unwrap_err().contains("bytes"));
         assert!(decode::<AttributeView<'_>>(&[0x15, 0]).unwrap_err().contains("promises 4"));
-        assert!(decode::<AttributeView<'_>>(&[0x3a, 3, 0, 0, 0]).unwrap_err().contains("list of numbers"));
+        assert!(
+            decode::<AttributeView<'_>>(&[0x3a, 3, 0, 0, 0])
+                .unwrap_err()
+                .contains("list of numbers")
+        );
     }
 }

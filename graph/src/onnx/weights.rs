@@ -1,7 +1,8 @@
 //! Weights for models that come without: any ONNX file in, one self-contained file out.
 //!
-//! Works on protobuf's wire format: everything but the external tensors is copied byte for byte, so that no field is lost. External data that is
-//! there (beside the model) is read; absent data becomes seeded random values that keep every operator's result finite:
+//! Works on protobuf's wire format: everything but the external tensors is copied byte for byte, so
+//! that no field is lost. External data that is there (beside the model) is read; absent data
+//! becomes seeded random values that keep every operator's result finite:
 //!
 //! | weight | values |
 //! |---|---|
@@ -28,7 +29,8 @@ pub(super) const MOST_BYTES: u64 = i32::MAX as u64;
 /// A model's bytes with all its weights inside; `seed` decides those that are absent.
 ///
 /// # Errors
-/// [`OnnxError`] when the file cannot be read, is not ONNX, names data outside its folder, or would be larger than protobuf's 2 GB.
+/// [`OnnxError`] when the file cannot be read, is not ONNX, names data outside its folder, or would
+/// be larger than protobuf's 2 GB.
 pub fn materialize(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
     let file = read(path)?;
     let plan = plan(path, &file)?;
@@ -44,17 +46,23 @@ pub fn weights_present(path: &Path) -> Result<bool, OnnxError> {
     Ok(!plan(path, &file)?.pieces.iter().any(|piece| matches!(piece, Piece::Random { .. })))
 }
 
-/// A model's bytes to be sent elsewhere: the file itself, if no data lies beside it; otherwise all its weights inside, as from [`materialize`].
+/// A model's bytes to be sent elsewhere: the file itself, if no data lies beside it; otherwise all
+/// its weights inside, as from [`materialize`].
 ///
 /// # Errors
 /// [`OnnxError`] as [`materialize`].
 pub fn self_contained(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
     let file = read(path)?;
     let plan = plan(path, &file)?;
-    if plan.pieces.iter().any(|piece| matches!(piece, Piece::Stored { .. })) { plan.run(path, &file, seed) } else { Ok(file) }
+    if plan.pieces.iter().any(|piece| matches!(piece, Piece::Stored { .. })) {
+        plan.run(path, &file, seed)
+    } else {
+        Ok(file)
+    }
 }
 
-/// Fills all external tensors of a model in memory with random values; nothing is read from the disk.
+/// Fills all external tensors of a model in memory with random values; nothing is read from the
+/// disk.
 pub(super) fn fill_in(model: &[u8], seed: u64) -> Result<Vec<u8>, String> {
     let plan = Plan::of(None, model)?;
     plan.run(Path::new(""), model, seed).map_err(|error| match error {
@@ -65,7 +73,8 @@ pub(super) fn fill_in(model: &[u8], seed: u64) -> Result<Vec<u8>, String> {
 
 fn plan(path: &Path, file: &[u8]) -> Result<Plan, OnnxError> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    Plan::of(Some(folder), file).map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })
+    Plan::of(Some(folder), file)
+        .map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, OnnxError> {
@@ -100,15 +109,19 @@ impl Plan {
         }
         let length = self.length as usize;
         let mut out = Vec::new();
-        out.try_reserve_exact(length).map_err(|_| refuse(format!("not enough memory for {length} bytes of weights")))?;
+        out.try_reserve_exact(length)
+            .map_err(|_| refuse(format!("not enough memory for {length} bytes of weights")))?;
         for piece in &self.pieces {
             match piece {
                 Piece::Copy(range) => out.extend_from_slice(&file[range.clone()]),
                 Piece::Owned(bytes) => out.extend_from_slice(bytes),
                 Piece::Stored { path, offset, length } => {
-                    append_stored(&mut out, path, *offset, *length).map_err(|source| OnnxError::Io { path: path.clone(), source })?;
+                    append_stored(&mut out, path, *offset, *length)
+                        .map_err(|source| OnnxError::Io { path: path.clone(), source })?;
                 }
-                Piece::Random { name, elements, precision, distribution } => fill::append(&mut out, *elements, *precision, *distribution, seed, name),
+                Piece::Random { name, elements, precision, distribution } => {
+                    fill::append(&mut out, *elements, *precision, *distribution, seed, name)
+                }
             }
         }
         Ok(out)
@@ -116,7 +129,9 @@ impl Plan {
 }
 
 pub(super) fn too_large(bytes: u64) -> String {
-    format!("with its weights the model has {bytes} bytes; one ONNX file holds at most {MOST_BYTES}")
+    format!(
+        "with its weights the model has {bytes} bytes; one ONNX file holds at most {MOST_BYTES}"
+    )
 }
 
 fn append_stored(out: &mut Vec<u8>, path: &Path, offset: u64, length: u64) -> std::io::Result<()> {

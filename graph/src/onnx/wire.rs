@@ -24,7 +24,8 @@ pub enum FieldValue {
     Fixed(Range<usize>),
 }
 
-/// The fields of a message, one after the other. An error is a sentence that names the byte, and the last item to ask for.
+/// The fields of a message, one after the other. An error is a sentence that names the byte, and
+/// the last item to ask for.
 pub struct Fields<'a> {
     file: &'a [u8],
     at: usize,
@@ -77,7 +78,10 @@ impl Iterator for Fields<'_> {
 fn skip(at: &mut usize, length: u64, end: usize) -> Result<Range<usize>, String> {
     let start = *at;
     if length > (end - start) as u64 {
-        return Err(format!("truncated: byte {start} promises {length} bytes, {} are left", end - start));
+        return Err(format!(
+            "truncated: byte {start} promises {length} bytes, {} are left",
+            end - start
+        ));
     }
     *at = start + length as usize;
     Ok(start..*at)
@@ -112,7 +116,10 @@ fn long_varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64, String> {
 }
 
 /// Packed numbers; the first error is the last to ask for.
-pub(super) fn packed(file: &[u8], range: Range<usize>) -> impl Iterator<Item = Result<u64, String>> {
+pub(super) fn packed(
+    file: &[u8],
+    range: Range<usize>,
+) -> impl Iterator<Item = Result<u64, String>> {
     let Range { start: mut at, end } = range;
     std::iter::from_fn(move || (at < end).then(|| varint(file, &mut at, end)))
 }
@@ -131,7 +138,8 @@ mod tests {
 
     #[test]
     fn reads_each_wire_type() {
-        let file = [0x08, 0x96, 0x01, 0x12, 2, 7, 8, 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8];
+        let file =
+            [0x08, 0x96, 0x01, 0x12, 2, 7, 8, 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8];
         let Ok(fields) = fields(&file, 0..file.len()) else { panic!("this is a message") };
         let numbers: Vec<u64> = fields.iter().map(|f| f.number).collect();
         assert_eq!(numbers, [1, 2, 3, 4]);

@@ -1,15 +1,20 @@
-//! A [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX has that operator.
+//! A [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX has
+//! that operator.
 //!
-//! What vitempo keeps as attributes and ONNX takes as inputs (the `starts` of a Slice, the `shape` of a Reshape) is written as small integer
-//! initializers. Weights are seeded random numbers, or references to a file `weights.bin` that is not written (tensors of at most 64 elements are always
-//! in the file). The bytes depend on the graph and the seed only; the values of a weight on its name and the seed only.
+//! What vitempo keeps as attributes and ONNX takes as inputs (the `starts` of a Slice, the `shape`
+//! of a Reshape) is written as small integer initializers. Weights are seeded random numbers, or
+//! references to a file `weights.bin` that is not written (tensors of at most 64 elements are
+//! always in the file). The bytes depend on the graph and the seed only; the values of a weight on
+//! its name and the seed only.
 
 mod operators;
 mod recipe;
 mod tensors;
 
 use super::OnnxError;
-use super::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
+use super::proto::{
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+};
 use super::weights::{self, fill::Distribution};
 use crate::{Graph, MemoryFormat, Node, ValueId, ValueSource};
 use prost::Message;
@@ -23,7 +28,8 @@ const IR_VERSION: i64 = 9;
 /// What becomes of weights that have no payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightFill {
-    /// A reference to external data that is not written: type and shape only. [`super::materialize`] fills it in.
+    /// A reference to external data that is not written: type and shape only.
+    /// [`super::materialize`] fills it in.
     #[default]
     Omitted,
     /// Seeded random values in the file.
@@ -48,8 +54,9 @@ impl WriteOptions {
 /// The bytes of an ONNX file.
 ///
 /// # Errors
-/// [`OnnxError::Unwritable`], naming the node, for what ONNX has no operator for: unsupported and framework-specific operators, fused attributes,
-/// memory formats; and when the file would be larger than protobuf's 2 GB.
+/// [`OnnxError::Unwritable`], naming the node, for what ONNX has no operator for: unsupported and
+/// framework-specific operators, fused attributes, memory formats; and when the file would be
+/// larger than protobuf's 2 GB.
 pub fn to_bytes(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>, OnnxError> {
     let refuse = |reason| OnnxError::Unwritable { model: graph.name().to_owned(), reason };
     let small_seed = match options.weights {
@@ -75,7 +82,8 @@ pub fn write_file(path: &Path, graph: &Graph, options: &WriteOptions) -> Result<
 /// Writes a file beside its place, then moves it there.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidFilename)?;
-    let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+    let beside =
+        path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
     let write = || {
         let mut file = std::fs::File::create(&beside)?;
         file.write_all(bytes)?;
@@ -91,7 +99,9 @@ fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {
     let mut emitter = operators::Emitter::default();
     for node in graph.nodes() {
         check_formats(node)?;
-        emitter.emit(graph, node).map_err(|reason| format!("node `{}` ({}): {reason}", node.name, node.op.kind))?;
+        emitter
+            .emit(graph, node)
+            .map_err(|reason| format!("node `{}` ({}): {reason}", node.name, node.op.kind))?;
     }
     let mut initializer = weights_of(graph, &emitter.nodes, seed)?;
     initializer.append(&mut emitter.constants);
@@ -125,7 +135,12 @@ fn check_formats(node: &Node) -> Result<(), String> {
 
 /// Every name is there and provided once: else engines refuse the file with less to say.
 fn check_names(graph: &GraphProto) -> Result<(), String> {
-    let provided = graph.input.iter().map(|v| &v.name).chain(graph.initializer.iter().map(|t| &t.name)).chain(graph.node.iter().flat_map(|n| &n.output));
+    let provided = graph
+        .input
+        .iter()
+        .map(|v| &v.name)
+        .chain(graph.initializer.iter().map(|t| &t.name))
+        .chain(graph.node.iter().flat_map(|n| &n.output));
     let mut seen = BTreeSet::new();
     for name in provided {
         if name.is_empty() {
@@ -171,7 +186,10 @@ fn infos(graph: &Graph, ids: &[ValueId]) -> Vec<ValueInfoProto> {
 fn between(graph: &Graph) -> Vec<ValueId> {
     let outputs: BTreeSet<_> = graph.outputs().iter().collect();
     let provided = graph.nodes().iter().flat_map(|n| &n.outputs);
-    provided.filter(|id| !outputs.contains(id) && graph.value(**id).tensor.is_some()).copied().collect()
+    provided
+        .filter(|id| !outputs.contains(id) && graph.value(**id).tensor.is_some())
+        .copied()
+        .collect()
 }
 
 #[cfg(test)]

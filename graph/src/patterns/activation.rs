@@ -1,6 +1,8 @@
-//! Activations that exporters spell out: GELU by erf and by tanh, SiLU, hard sigmoid and hard swish.
+//! Activations that exporters spell out: GELU by erf and by tanh, SiLU, hard sigmoid and hard
+//! swish.
 //!
-//! Each function looks at one node at the heart of a pattern and says what goes in and which value comes out at the end.
+//! Each function looks at one node at the heart of a pattern and says what goes in and which value
+//! comes out at the end.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attributes, OpKind, ValueId};
@@ -22,7 +24,8 @@ fn next(graph: &Rewriter, value: ValueId, kind: &OpKind) -> Option<(NodeIndex, V
     Some((index, graph.ends(index)?.1))
 }
 
-/// The node that provides `value` when it combines something with the number `expected`; returns that something.
+/// The node that provides `value` when it combines something with the number `expected`; returns
+/// that something.
 fn with_number(graph: &Rewriter, value: ValueId, kind: &OpKind, expected: f64) -> Option<ValueId> {
     let index = graph.producer_of(value, kind)?;
     let (number, other) = graph.scalar_operand(index)?;
@@ -30,13 +33,19 @@ fn with_number(graph: &Rewriter, value: ValueId, kind: &OpKind, expected: f64) -
 }
 
 /// The only reader of `value`, when it combines it with the number `expected`; returns the result.
-fn next_with_number(graph: &Rewriter, value: ValueId, kind: &OpKind, expected: f64) -> Option<ValueId> {
+fn next_with_number(
+    graph: &Rewriter,
+    value: ValueId,
+    kind: &OpKind,
+    expected: f64,
+) -> Option<ValueId> {
     let (index, output) = next(graph, value, kind)?;
     let (number, other) = graph.scalar_operand(index)?;
     (other == value && close(number, expected)).then_some(output)
 }
 
-/// `factor * half_x`, where one of the two Muls brings x and the other 0.5, in any order; returns the final value.
+/// `factor * half_x`, where one of the two Muls brings x and the other 0.5, in any order; returns
+/// the final value.
 fn times_half_x(graph: &Rewriter, factor: ValueId, x: ValueId) -> Option<ValueId> {
     let (index, product) = next(graph, factor, &OpKind::Mul)?;
     if let Some(half) = next_with_number(graph, factor, &OpKind::Mul, 0.5) {
@@ -50,11 +59,15 @@ fn times_half_x(graph: &Rewriter, factor: ValueId, x: ValueId) -> Option<ValueId
     (with_number(graph, other, &OpKind::Mul, 0.5) == Some(x)).then_some(product)
 }
 
-/// `x / 2 * (1 + erf(x / sqrt 2))` around the Erf at `erf`. `only_division`: a Mul by 1 / sqrt 2 does not count.
+/// `x / 2 * (1 + erf(x / sqrt 2))` around the Erf at `erf`. `only_division`: a Mul by 1 / sqrt 2
+/// does not count.
 pub(crate) fn erf_gelu(graph: &Rewriter, erf: NodeIndex, only_division: bool) -> Option<Span> {
     let (scaled, erfed) = graph.ends(erf).filter(|_| graph.is(erf, &OpKind::Erf))?;
     let divided = || with_number(graph, scaled, &OpKind::Div, std::f64::consts::SQRT_2);
-    let multiplied = || with_number(graph, scaled, &OpKind::Mul, std::f64::consts::FRAC_1_SQRT_2).filter(|_| !only_division);
+    let multiplied = || {
+        with_number(graph, scaled, &OpKind::Mul, std::f64::consts::FRAC_1_SQRT_2)
+            .filter(|_| !only_division)
+    };
     let x = divided().or_else(multiplied)?;
     let factor = next_with_number(graph, erfed, &OpKind::Add, 1.0)?;
     Some(Span { input: x, output: times_half_x(graph, factor, x)? })
@@ -98,7 +111,10 @@ fn clipped(graph: &Rewriter, clip: NodeIndex) -> Option<(ValueId, ValueId)> {
 /// `x * clip(x + 3, 0, 6) / 6`, the division in any place, around the Clip at `clip`.
 pub(crate) fn clip_hard_swish(graph: &Rewriter, clip: NodeIndex) -> Option<Span> {
     let (x, mut value) = clipped(graph, clip)?;
-    let sixth = |graph: &Rewriter, v: ValueId| next_with_number(graph, v, &OpKind::Div, 6.0).or_else(|| next_with_number(graph, v, &OpKind::Mul, 1.0 / 6.0));
+    let sixth = |graph: &Rewriter, v: ValueId| {
+        next_with_number(graph, v, &OpKind::Div, 6.0)
+            .or_else(|| next_with_number(graph, v, &OpKind::Mul, 1.0 / 6.0))
+    };
     let divided_first = sixth(graph, value);
     value = divided_first.unwrap_or(value);
     let (mul, product) = next(graph, value, &OpKind::Mul)?;
@@ -112,7 +128,8 @@ pub(crate) fn clip_hard_swish(graph: &Rewriter, clip: NodeIndex) -> Option<Span>
 /// `clip(x + 3, 0, 6) / 6` around the Clip at `clip`.
 pub(crate) fn clip_hard_sigmoid(graph: &Rewriter, clip: NodeIndex) -> Option<Span> {
     let (x, value) = clipped(graph, clip)?;
-    let output = next_with_number(graph, value, &OpKind::Div, 6.0).or_else(|| next_with_number(graph, value, &OpKind::Mul, 1.0 / 6.0))?;
+    let output = next_with_number(graph, value, &OpKind::Div, 6.0)
+        .or_else(|| next_with_number(graph, value, &OpKind::Mul, 1.0 / 6.0))?;
     Some(Span { input: x, output })
 }
 
@@ -125,17 +142,17 @@ pub(super) fn canonicalize(graph: &mut Rewriter) {
             OpKind::Tanh => tanh_gelu(graph, index).map(|s| (OpKind::GeluTanh, s)),
             OpKind::Sigmoid => gated(graph, index).map(|s| (OpKind::Silu, s)),
             OpKind::HardSigmoid => gated(graph, index).map(|s| (OpKind::HardSwish, s)),
-            OpKind::Clip => {
-                clip_hard_swish(graph, index).map(|s| (OpKind::HardSwish, s)).or_else(|| clip_hard_sigmoid(graph, index).map(|s| (OpKind::HardSigmoid, s)))
-            }
+            OpKind::Clip => clip_hard_swish(graph, index)
+                .map(|s| (OpKind::HardSwish, s))
+                .or_else(|| clip_hard_sigmoid(graph, index).map(|s| (OpKind::HardSigmoid, s))),
             _ => None,
         };
         if let Some((kind, span)) = found {
             let name = format!("{}/{kind}", node.name);
             let attributes = match kind {
-                OpKind::HardSigmoid => {
-                    Attributes::new().with("alpha", crate::Attribute::Float(f64::from(1.0f32 / 6.0))).with("beta", crate::Attribute::Float(0.5))
-                }
+                OpKind::HardSigmoid => Attributes::new()
+                    .with("alpha", crate::Attribute::Float(f64::from(1.0f32 / 6.0)))
+                    .with("beta", crate::Attribute::Float(0.5)),
                 _ => Attributes::new(),
             };
             graph.fuse(&name, kind, attributes, vec![span.input], span.output);

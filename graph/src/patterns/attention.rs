@@ -1,4 +1,5 @@
-//! Scaled dot-product attention as exporters spell it out: a product, a scale, perhaps a mask, a softmax, another product.
+//! Scaled dot-product attention as exporters spell it out: a product, a scale, perhaps a mask, a
+//! softmax, another product.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Graph, OpKind, ValueId};
@@ -37,7 +38,9 @@ pub fn attention(graph: &Graph) -> Vec<AttentionPattern> {
 
 /// Goes back over multiplications and divisions by one number.
 fn unscaled(graph: &Rewriter, mut value: ValueId) -> ValueId {
-    while let Some(index) = graph.producer(value).filter(|&i| graph.is(i, &OpKind::Mul) || graph.is(i, &OpKind::Div)) {
+    while let Some(index) =
+        graph.producer(value).filter(|&i| graph.is(i, &OpKind::Mul) || graph.is(i, &OpKind::Div))
+    {
         match graph.scalar_operand(index) {
             Some((_, other)) => value = other,
             None => break,
@@ -46,7 +49,8 @@ fn unscaled(graph: &Rewriter, mut value: ValueId) -> ValueId {
     value
 }
 
-/// The scores behind the softmax's input, without scale, bias and the reshapes that broadcast a bias; and whether there was a bias.
+/// The scores behind the softmax's input, without scale, bias and the reshapes that broadcast a
+/// bias; and whether there was a bias.
 fn scores(graph: &Rewriter, softmax_input: ValueId) -> Option<(NodeIndex, bool)> {
     let (mut value, mut has_bias) = (unscaled(graph, softmax_input), false);
     for _ in 0..8 {
@@ -76,7 +80,9 @@ fn around(graph: &Rewriter, softmax: NodeIndex) -> Option<AttentionPattern> {
     let [q, k] = node.inputs[..] else { return None };
     let (query, transposed) = (unscaled(graph, q), unscaled(graph, k));
     let transpose = graph.producer_of(transposed, &OpKind::Transpose);
-    let key = transpose.and_then(|t| graph.ends(t)).map_or(transposed, |(source, _)| unscaled(graph, source));
+    let key = transpose
+        .and_then(|t| graph.ends(t))
+        .map_or(transposed, |(source, _)| unscaled(graph, source));
     let (q_shape, v_shape) = (graph.shape(q), graph.shape(value));
     let [outer @ .., queries, head_size] = q_shape else { return None };
     let keys = *v_shape.get(v_shape.len().checked_sub(2)?)?;
@@ -85,5 +91,16 @@ fn around(graph: &Rewriter, softmax: NodeIndex) -> Option<AttentionPattern> {
         [] => (1, 1),
     };
     let output = *graph.node(mix)?.outputs.first()?;
-    (left == weights).then_some(AttentionPattern { query, key, value, output, batch, heads, queries: *queries, keys, head_size: *head_size, has_bias })
+    (left == weights).then_some(AttentionPattern {
+        query,
+        key,
+        value,
+        output,
+        batch,
+        heads,
+        queries: *queries,
+        keys,
+        head_size: *head_size,
+        has_bias,
+    })
 }

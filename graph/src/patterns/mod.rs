@@ -17,8 +17,9 @@ pub use attention::{AttentionPattern, attention};
 use crate::Graph;
 use rewriter::Rewriter;
 
-/// Replaces spelled-out GELU (by erf and by tanh), SiLU, hard sigmoid, hard swish, LayerNorm and GroupNorm by single operators. A graph without such
-/// patterns comes back as it is. Attention stays spelled out; see [`attention`].
+/// Replaces spelled-out GELU (by erf and by tanh), SiLU, hard sigmoid, hard swish, LayerNorm and
+/// GroupNorm by single operators. A graph without such patterns comes back as it is. Attention
+/// stays spelled out; see [`attention`].
 #[must_use]
 pub fn canonicalize(graph: &Graph) -> Graph {
     let mut rewriter = Rewriter::new(graph);

@@ -1,4 +1,5 @@
-//! Normalisations that exporters spell out: LayerNorm by its mean and variance, GroupNorm by InstanceNorm between reshapes.
+//! Normalisations that exporters spell out: LayerNorm by its mean and variance, GroupNorm by
+//! InstanceNorm between reshapes.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attribute, Attributes, OpKind, ValueId};
@@ -49,26 +50,39 @@ fn trailing_axis(graph: &Rewriter, mean: NodeIndex) -> Option<usize> {
 }
 
 /// A constant whose shape is that of the normalised dimensions.
-fn parameter(graph: &Rewriter, index: NodeIndex, value: ValueId, normalised: &[usize]) -> Option<ValueId> {
+fn parameter(
+    graph: &Rewriter,
+    index: NodeIndex,
+    value: ValueId,
+    normalised: &[usize],
+) -> Option<ValueId> {
     let other = graph.other_input(index, value)?;
     (graph.is_constant(other) && graph.shape(other) == normalised).then_some(other)
 }
 
-/// `(x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon)`, then scale and bias, around the first mean.
+/// `(x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon)`, then scale and bias, around the first
+/// mean.
 fn layer_norm(graph: &Rewriter, mean: NodeIndex) -> Option<Norm> {
     let (x, averaged) = graph.ends(mean)?;
     let axis = trailing_axis(graph, mean)?;
     let sub = reader(graph, averaged, &OpKind::Sub)?;
-    let centred = graph.ends(sub).filter(|_| graph.node(sub).is_some_and(|n| n.inputs == [x, averaged]))?.1;
+    let centred =
+        graph.ends(sub).filter(|_| graph.node(sub).is_some_and(|n| n.inputs == [x, averaged]))?.1;
     let div = reader(graph, centred, &OpKind::Div)?;
     let [above, deviation] = graph.node(div)?.inputs[..] else { return None };
-    let (sum, _) = graph.ends(graph.producer_of(deviation, &OpKind::Sqrt)?).filter(|_| above == centred)?;
+    let (sum, _) =
+        graph.ends(graph.producer_of(deviation, &OpKind::Sqrt)?).filter(|_| above == centred)?;
     let (epsilon, variance) = graph.scalar_operand(graph.producer_of(sum, &OpKind::Add)?)?;
-    let second = graph.producer_of(variance, &OpKind::ReduceMean).filter(|&m| trailing_axis(graph, m) == Some(axis))?;
+    let second = graph
+        .producer_of(variance, &OpKind::ReduceMean)
+        .filter(|&m| trailing_axis(graph, m) == Some(axis))?;
     let squared = graph.producer(graph.ends(second)?.0)?;
     let square = graph.node(squared)?;
     let is_square = match square.op.kind {
-        OpKind::Pow => square.op.attributes.float("exponent") == Some(2.0) || square.inputs.get(1).and_then(|&v| graph.scalar(v)) == Some(2.0),
+        OpKind::Pow => {
+            square.op.attributes.float("exponent") == Some(2.0)
+                || square.inputs.get(1).and_then(|&v| graph.scalar(v)) == Some(2.0)
+        }
         OpKind::Mul => square.inputs.get(1) == square.inputs.first(),
         _ => false,
     };
@@ -85,20 +99,27 @@ fn layer_norm(graph: &Rewriter, mean: NodeIndex) -> Option<Norm> {
         affine.push(parameter);
         output = value;
     }
-    let attributes = Attributes::new().with_int("axis", axis as i64).with("epsilon", Attribute::Float(f64::from(epsilon as f32)));
+    let attributes = Attributes::new()
+        .with_int("axis", axis as i64)
+        .with("epsilon", Attribute::Float(f64::from(epsilon as f32)));
     Some(Norm { input: x, affine, output, attributes })
 }
 
 /// Whether `value` is another `x - mean(x)`: some exporters compute it twice.
 fn is_centred(graph: &Rewriter, value: ValueId, x: ValueId) -> bool {
-    let inputs = graph.producer_of(value, &OpKind::Sub).and_then(|i| graph.node(i)).map(|n| n.inputs.as_slice());
+    let inputs = graph
+        .producer_of(value, &OpKind::Sub)
+        .and_then(|i| graph.node(i))
+        .map(|n| n.inputs.as_slice());
     matches!(inputs, Some([a, b]) if *a == x && graph.producer_of(*b, &OpKind::ReduceMean).and_then(|m| graph.ends(m)).is_some_and(|(from, _)| from == x))
 }
 
 /// `Reshape to [N, groups, -1], InstanceNorm, Reshape back, Mul, Add` around the InstanceNorm.
 fn group_norm(graph: &Rewriter, instance: NodeIndex) -> Option<Norm> {
     let (grouped, normed) = graph.ends(instance)?;
-    let before = graph.producer_of(grouped, &OpKind::Reshape).filter(|_| graph.only_consumer(grouped).is_some())?;
+    let before = graph
+        .producer_of(grouped, &OpKind::Reshape)
+        .filter(|_| graph.only_consumer(grouped).is_some())?;
     let (_, restored) = only_reader(graph, normed, &OpKind::Reshape)?;
     let (x, _) = graph.ends(before)?;
     let (shape, groups) = (graph.shape(x).to_vec(), graph.shape(grouped).get(1).copied()?);
@@ -116,7 +137,10 @@ fn group_norm(graph: &Rewriter, instance: NodeIndex) -> Option<Norm> {
     let scale = graph.other_input(mul, restored).filter(|&v| per_channel(v))?;
     let (add, output) = only_reader(graph, scaled, &OpKind::Add)?;
     let bias = graph.other_input(add, scaled).filter(|&v| per_channel(v))?;
-    let epsilon = graph.node(instance)?.op.attributes.float("epsilon").unwrap_or(f64::from(1e-5f32));
-    let attributes = Attributes::new().with_int("groups", groups as i64).with("epsilon", Attribute::Float(epsilon));
+    let epsilon =
+        graph.node(instance)?.op.attributes.float("epsilon").unwrap_or(f64::from(1e-5f32));
+    let attributes = Attributes::new()
+        .with_int("groups", groups as i64)
+        .with("epsilon", Attribute::Float(epsilon));
     Some(Norm { input: x, affine: vec![scale, bias], output, attributes })
 }

@@ -1,10 +1,15 @@
-//! [`Rewriter`]: a graph while it is being rewritten. The one engine behind [`crate::patterns`] and [`crate::lowering`].
+//! [`Rewriter`]: a graph while it is being rewritten. The one engine behind [`crate::patterns`] and
+//! [`crate::lowering`].
 //!
-//! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes keep their index until the end;
-//! a removed node leaves a hole. What tensors look like is told by the values; operators' specs have none until [`Rewriter::finish`], which drops what
-//! nobody reads any more and puts them together.
+//! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes
+//! keep their index until the end; a removed node leaves a hole. What tensors look like is told by
+//! the values; operators' specs have none until [`Rewriter::finish`], which drops what nobody reads
+//! any more and puts them together.
 
-use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, TensorSpec, Value, ValueId, ValueSource};
+use crate::{
+    Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, TensorSpec, Value, ValueId,
+    ValueSource,
+};
 use smallvec::SmallVec;
 use std::{cell::RefCell, cmp::Reverse, collections::BinaryHeap};
 
@@ -44,7 +49,13 @@ impl Rewriter {
             order: RefCell::new(None),
         };
         for Node { name, op, written, inputs, outputs } in graph.nodes() {
-            let node = Node::in_parts(name, op.kind.clone(), op.attributes.clone(), inputs.clone(), outputs.clone());
+            let node = Node::in_parts(
+                name,
+                op.kind.clone(),
+                op.attributes.clone(),
+                inputs.clone(),
+                outputs.clone(),
+            );
             rewriter.push(Node { written: *written, ..node });
         }
         rewriter
@@ -63,14 +74,22 @@ impl Rewriter {
         index
     }
 
-    /// The nodes that are left, producers first; where that leaves a choice, in the order of their indices.
+    /// The nodes that are left, producers first; where that leaves a choice, in the order of their
+    /// indices.
     pub(crate) fn order(&self) -> Vec<NodeIndex> {
         self.order.borrow_mut().get_or_insert_with(|| self.sorted()).clone()
     }
 
     fn sorted(&self) -> Vec<NodeIndex> {
-        let earlier = |index: NodeIndex, producer: NodeIndex| producer < index && self.node(producer).is_some();
-        let in_order = |(index, node): (NodeIndex, &Node)| node.inputs.iter().filter_map(|&v| self.producer(v)).all(|producer| earlier(index, producer));
+        let earlier = |index: NodeIndex, producer: NodeIndex| {
+            producer < index && self.node(producer).is_some()
+        };
+        let in_order = |(index, node): (NodeIndex, &Node)| {
+            node.inputs
+                .iter()
+                .filter_map(|&v| self.producer(v))
+                .all(|producer| earlier(index, producer))
+        };
         if self.live().all(in_order) {
             return self.live().map(|(index, _)| index).collect();
         }
@@ -78,7 +97,8 @@ impl Rewriter {
         for (index, node) in self.live() {
             waits[index] = node.inputs.iter().filter(|&&v| self.producer(v).is_some()).count();
         }
-        let mut ready: BinaryHeap<_> = self.live().filter(|(i, _)| waits[*i] == 0).map(|(i, _)| Reverse(i)).collect();
+        let mut ready: BinaryHeap<_> =
+            self.live().filter(|(i, _)| waits[*i] == 0).map(|(i, _)| Reverse(i)).collect();
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some(Reverse(index)) = ready.pop() {
             order.push(index);
@@ -218,11 +238,21 @@ impl Rewriter {
     }
 
     /// A new constant.
-    pub(crate) fn constant(&mut self, name: &str, tensor: TensorSpec, data: Option<ConstantData>) -> ValueId {
+    pub(crate) fn constant(
+        &mut self,
+        name: &str,
+        tensor: TensorSpec,
+        data: Option<ConstantData>,
+    ) -> ValueId {
         self.new_value(name, Some(tensor), ValueSource::Constant(data))
     }
 
-    fn new_value(&mut self, name: &str, tensor: Option<TensorSpec>, source: ValueSource) -> ValueId {
+    fn new_value(
+        &mut self,
+        name: &str,
+        tensor: Option<TensorSpec>,
+        source: ValueSource,
+    ) -> ValueId {
         let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
         self.values.push(Value { name: [name, "#", &id.0.to_string()].concat(), tensor, source });
         self.producer.push(None);
@@ -236,7 +266,14 @@ impl Rewriter {
     }
 
     /// Adds a node that provides `outputs`, which must have no provider.
-    pub(crate) fn add(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) -> NodeIndex {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) -> NodeIndex {
         for output in &outputs {
             self.values[output.0 as usize].source = ValueSource::Node(u32::MAX);
         }
@@ -244,7 +281,14 @@ impl Rewriter {
     }
 
     /// Adds a node with one new output like `tensor`; returns the output.
-    pub(crate) fn add_with_output(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, tensor: Option<TensorSpec>) -> ValueId {
+    pub(crate) fn add_with_output(
+        &mut self,
+        name: &str,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        tensor: Option<TensorSpec>,
+    ) -> ValueId {
         let output = self.value(name, tensor);
         self.add(name, kind, attributes, inputs, vec![output]);
         output
@@ -277,14 +321,17 @@ impl Rewriter {
         self.remove_back_to(index, &[]);
     }
 
-    /// Removes a node and then everything that only it needed, but for what provides the `kept` values.
+    /// Removes a node and then everything that only it needed, but for what provides the `kept`
+    /// values.
     fn remove_back_to(&mut self, index: NodeIndex, kept: &[ValueId]) {
         let mut doomed = vec![index];
         while let Some(index) = doomed.pop() {
             let Some(node) = self.remove(index) else { continue };
             let providers = node.inputs.iter().filter_map(|&v| self.producer(v));
             let unused = |v: &ValueId| self.uses(*v) == 0 && !kept.contains(v);
-            doomed.extend(providers.filter(|&p| self.node(p).is_some_and(|n| n.outputs.iter().all(unused))));
+            doomed.extend(
+                providers.filter(|&p| self.node(p).is_some_and(|n| n.outputs.iter().all(unused))),
+            );
         }
     }
 
@@ -352,8 +399,16 @@ impl Rewriter {
         }
     }
 
-    /// Replaces the nodes that compute `output` from the given inputs by one node; the inner nodes go where nobody else needs them.
-    pub(crate) fn fuse(&mut self, name: &str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, output: ValueId) -> Option<NodeIndex> {
+    /// Replaces the nodes that compute `output` from the given inputs by one node; the inner nodes
+    /// go where nobody else needs them.
+    pub(crate) fn fuse(
+        &mut self,
+        name: &str,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        output: ValueId,
+    ) -> Option<NodeIndex> {
         let last = self.producer(output)?;
         self.remove_back_to(last, &inputs);
         Some(self.add(name, kind, attributes, inputs, vec![output]))
@@ -375,7 +430,11 @@ impl Rewriter {
         self.sweep();
         let order = self.order();
         let mut used: Vec<bool> = vec![false; self.values.len()];
-        let wanted = self.inputs.iter().chain(&self.outputs).chain(self.nodes.iter().flatten().flat_map(|n| n.inputs.iter().chain(&n.outputs)));
+        let wanted = self
+            .inputs
+            .iter()
+            .chain(&self.outputs)
+            .chain(self.nodes.iter().flatten().flat_map(|n| n.inputs.iter().chain(&n.outputs)));
         for id in wanted {
             used[id.0 as usize] = true;
         }
@@ -387,8 +446,10 @@ impl Rewriter {
                 values.push(value);
             }
         }
-        let renumber = |ids: &mut [ValueId]| ids.iter_mut().for_each(|id| *id = number[id.0 as usize]);
-        let mut nodes: Vec<Node> = order.into_iter().filter_map(|index| self.nodes[index].take()).collect();
+        let renumber =
+            |ids: &mut [ValueId]| ids.iter_mut().for_each(|id| *id = number[id.0 as usize]);
+        let mut nodes: Vec<Node> =
+            order.into_iter().filter_map(|index| self.nodes[index].take()).collect();
         // What is left is on a cycle.
         nodes.extend(self.nodes.into_iter().flatten());
         for node in &mut nodes {
@@ -404,7 +465,9 @@ impl Rewriter {
 
     fn sweep(&mut self) {
         for index in self.order().into_iter().rev() {
-            let dead = self.node(index).is_some_and(|n| !n.outputs.is_empty() && n.outputs.iter().all(|&v| self.uses(v) == 0));
+            let dead = self.node(index).is_some_and(|n| {
+                !n.outputs.is_empty() && n.outputs.iter().all(|&v| self.uses(v) == 0)
+            });
             if dead {
                 self.remove(index);
             }

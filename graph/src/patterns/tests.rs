@@ -1,4 +1,5 @@
-//! Each pattern on the smallest graph that holds it, in the forms exporters write, and graphs that only look like it.
+//! Each pattern on the smallest graph that holds it, in the forms exporters write, and graphs that
+//! only look like it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -82,7 +83,8 @@ fn gated_activations() {
         op(b, "m", OpKind::Mul, &[r, s])
     });
     assert_eq!(other.len(), 3);
-    let clip = Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(6.0));
+    let clip =
+        Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(6.0));
     for divide_first in [false, true] {
         let swish = canonical(|b, x| {
             let shifted = with(b, "a", OpKind::Add, 3.0, x);
@@ -103,7 +105,14 @@ fn spelled_layer_norm(b: &mut GraphBuilder, x: ValueId, affine: bool) -> ValueId
     let axes = || Attributes::new().with_ints("axes", [-1]).with_int("keepdims", 1);
     let mean = b.op("mean", OpKind::ReduceMean, axes(), &[x]).unwrap();
     let centred = op(b, "sub", OpKind::Sub, &[x, mean]);
-    let square = b.op("pow", OpKind::Pow, Attributes::new().with("exponent", Attribute::Float(2.0)), &[centred]).unwrap();
+    let square = b
+        .op(
+            "pow",
+            OpKind::Pow,
+            Attributes::new().with("exponent", Attribute::Float(2.0)),
+            &[centred],
+        )
+        .unwrap();
     let variance = b.op("variance", OpKind::ReduceMean, axes(), &[square]).unwrap();
     let sum = with(b, "epsilon", OpKind::Add, 1e-6, variance);
     let deviation = op(b, "sqrt", OpKind::Sqrt, &[sum]);
@@ -111,7 +120,8 @@ fn spelled_layer_norm(b: &mut GraphBuilder, x: ValueId, affine: bool) -> ValueId
     if !affine {
         return y;
     }
-    let (scale, bias) = (b.weight("scale", TensorSpec::f32([64])), b.weight("bias", TensorSpec::f32([64])));
+    let (scale, bias) =
+        (b.weight("scale", TensorSpec::f32([64])), b.weight("bias", TensorSpec::f32([64])));
     let y = op(b, "mul", OpKind::Mul, &[y, scale]);
     op(b, "add", OpKind::Add, &[y, bias])
 }
@@ -135,11 +145,19 @@ fn layer_norm_with_and_without_affine() {
 fn group_norm_between_reshapes() {
     let mut b = GraphBuilder::new("t");
     let x = b.input("x", TensorSpec::f32([1, 64, 7, 7]));
-    let grouped = b.op("in", OpKind::Reshape, Attributes::new().with_ints("shape", [1, 8, 392]), &[x]).unwrap();
-    let (one, zero) = (b.weight("one", TensorSpec::f32([8])), b.weight("zero", TensorSpec::f32([8])));
+    let grouped = b
+        .op("in", OpKind::Reshape, Attributes::new().with_ints("shape", [1, 8, 392]), &[x])
+        .unwrap();
+    let (one, zero) =
+        (b.weight("one", TensorSpec::f32([8])), b.weight("zero", TensorSpec::f32([8])));
     let normed = op(&mut b, "norm", OpKind::InstanceNorm, &[grouped, one, zero]);
-    let restored = b.op("out", OpKind::Reshape, Attributes::new().with_ints("shape", [1, 64, 7, 7]), &[normed]).unwrap();
-    let (scale, bias) = (b.weight("scale", TensorSpec::f32([64, 1, 1])), b.weight("bias", TensorSpec::f32([64, 1, 1])));
+    let restored = b
+        .op("out", OpKind::Reshape, Attributes::new().with_ints("shape", [1, 64, 7, 7]), &[normed])
+        .unwrap();
+    let (scale, bias) = (
+        b.weight("scale", TensorSpec::f32([64, 1, 1])),
+        b.weight("bias", TensorSpec::f32([64, 1, 1])),
+    );
     let scaled = op(&mut b, "mul", OpKind::Mul, &[restored, scale]);
     let y = op(&mut b, "add", OpKind::Add, &[scaled, bias]);
     let graph = canonicalize(&b.finish(vec![y]).unwrap());
@@ -154,13 +172,28 @@ fn attention_is_found_with_its_sizes() {
     let k = b.input("k", TensorSpec::f32([1, 3, 49, 64]));
     let v = b.input("v", TensorSpec::f32([1, 3, 49, 64]));
     let scaled = with(&mut b, "scale", OpKind::Mul, 0.125, q);
-    let turned = b.op("t", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 1, 3, 2]), &[k]).unwrap();
+    let turned = b
+        .op("t", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 1, 3, 2]), &[k])
+        .unwrap();
     let scores = op(&mut b, "scores", OpKind::MatMul, &[scaled, turned]);
     let mask = b.weight("mask", TensorSpec::f32([1, 3, 197, 49]));
     let masked = op(&mut b, "mask_add", OpKind::Add, &[scores, mask]);
-    let weights = b.op("softmax", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[masked]).unwrap();
+    let weights = b
+        .op("softmax", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[masked])
+        .unwrap();
     let y = op(&mut b, "mix", OpKind::MatMul, &[weights, v]);
     let found = attention(&b.finish(vec![y]).unwrap());
-    let expected = AttentionPattern { query: q, key: k, value: v, output: y, batch: 1, heads: 3, queries: 197, keys: 49, head_size: 64, has_bias: true };
+    let expected = AttentionPattern {
+        query: q,
+        key: k,
+        value: v,
+        output: y,
+        batch: 1,
+        heads: 3,
+        queries: 197,
+        keys: 49,
+        head_size: 64,
+        has_bias: true,
+    };
     assert_eq!(found, [expected]);
 }

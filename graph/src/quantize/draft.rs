@@ -1,7 +1,10 @@
 //! A graph being rewritten: the old values, and new ones with names of their own.
 
 use super::Values;
-use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId, ValueSource, onnx};
+use crate::{
+    Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId,
+    ValueSource, onnx,
+};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -16,39 +19,71 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// No nodes yet. The payloads of `replaced` constants are not taken over: nothing will read them.
+    /// No nodes yet. The payloads of `replaced` constants are not taken over: nothing will read
+    /// them.
     pub(super) fn new(graph: &'a Graph, values: Values, replaced: &HashSet<ValueId>) -> Self {
         let seed = match values {
             Values::Shapes => None,
             Values::Seeded(seed) => Some(seed),
         };
         let copy = |(i, value): (usize, &Value)| match replaced.contains(&ValueId(i as u32)) {
-            true => Value { name: value.name.clone(), tensor: value.tensor.clone(), source: ValueSource::Constant(None) },
+            true => Value {
+                name: value.name.clone(),
+                tensor: value.tensor.clone(),
+                source: ValueSource::Constant(None),
+            },
             false => value.clone(),
         };
-        let names = graph.values().iter().map(|v| &v.name).chain(graph.nodes().iter().map(|n| &n.name)).cloned().collect();
+        let names = graph
+            .values()
+            .iter()
+            .map(|v| &v.name)
+            .chain(graph.nodes().iter().map(|n| &n.name))
+            .cloned()
+            .collect();
         let values = graph.values().iter().enumerate().map(copy).collect();
-        Self { graph, values, nodes: Vec::with_capacity(3 * graph.nodes().len()), outputs: graph.outputs().to_vec(), seed, names }
+        Self {
+            graph,
+            values,
+            nodes: Vec::with_capacity(3 * graph.nodes().len()),
+            outputs: graph.outputs().to_vec(),
+            seed,
+            names,
+        }
     }
 
     /// The graph, named like the old one.
     pub(super) fn finish(self) -> Result<Graph, GraphError> {
-        Graph::new(self.graph.name(), self.values, self.nodes, self.graph.inputs().to_vec(), self.outputs)
+        Graph::new(
+            self.graph.name(),
+            self.values,
+            self.nodes,
+            self.graph.inputs().to_vec(),
+            self.outputs,
+        )
     }
 
-    /// The values of an old constant: its own or seeded ones; `None` where only shapes are asked for.
+    /// The values of an old constant: its own or seeded ones; `None` where only shapes are asked
+    /// for.
     pub(super) fn floats(&self, id: ValueId) -> Option<Cow<'a, [f64]>> {
         let seed = self.seed?;
         let value = self.graph.value(id);
         match &value.source {
             ValueSource::Constant(Some(ConstantData::Floats(v))) => Some(v.into()),
-            ValueSource::Constant(Some(ConstantData::Ints(v))) => Some(v.iter().map(|&i| i as f64).collect()),
+            ValueSource::Constant(Some(ConstantData::Ints(v))) => {
+                Some(v.iter().map(|&i| i as f64).collect())
+            }
             _ => Some(onnx::seeded_weight(&value.name, value.tensor.as_ref()?, seed).into()),
         }
     }
 
     /// A new constant; without its data where only shapes are asked for.
-    pub(super) fn constant(&mut self, name: String, tensor: TensorSpec, data: Option<ConstantData>) -> ValueId {
+    pub(super) fn constant(
+        &mut self,
+        name: String,
+        tensor: TensorSpec,
+        data: Option<ConstantData>,
+    ) -> ValueId {
         self.value(name, tensor, ValueSource::Constant(data))
     }
 
@@ -64,14 +99,34 @@ impl<'a> Draft<'a> {
     }
 
     /// A new operator.
-    pub(super) fn step(&mut self, name: String, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) {
+    pub(super) fn step(
+        &mut self,
+        name: String,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) {
         let name = self.unique(name);
         self.nodes.push(Node::new(name, kind, attributes, &self.values, inputs, outputs));
     }
 
     /// An operator in the place of an old one, under its name.
-    pub(super) fn instead_of(&mut self, old: &Node, attributes: Attributes, inputs: Vec<ValueId>, outputs: Vec<ValueId>) {
-        let node = Node::new(old.name.clone(), old.op.kind.clone(), attributes, &self.values, inputs, outputs);
+    pub(super) fn instead_of(
+        &mut self,
+        old: &Node,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) {
+        let node = Node::new(
+            old.name.clone(),
+            old.op.kind.clone(),
+            attributes,
+            &self.values,
+            inputs,
+            outputs,
+        );
         self.nodes.push(Node { written: old.written, ..node });
     }
 

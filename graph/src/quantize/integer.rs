@@ -1,16 +1,21 @@
-//! Integer products with ranges found at run time, as dynamic quantisers of ONNX models leave them: DynamicQuantizeLinear, MatMulInteger or
-//! ConvInteger, a cast, a scaling and the bias.
+//! Integer products with ranges found at run time, as dynamic quantisers of ONNX models leave them:
+//! DynamicQuantizeLinear, MatMulInteger or ConvInteger, a cast, a scaling and the bias.
 //!
-//! Products with a constant right side only. Weights are i8, symmetric: one scale per output channel of a matrix, one scale of a convolution.
+//! Products with a constant right side only. Weights are i8, symmetric: one scale per output
+//! channel of a matrix, one scale of a convolution.
 
 use super::draft::Draft;
 use super::scale;
 use super::sites::{self, Results, WeightSite};
 use super::{Options, is_quantized};
-use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
+use crate::{
+    Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec,
+    ValueId,
+};
 use std::collections::HashMap;
 
-/// The graph with its products of weights as integer products. A product keeps its name; what stands around it is called after it.
+/// The graph with its products of weights as integer products. A product keeps its name; what
+/// stands around it is called after it.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
@@ -19,11 +24,20 @@ pub fn integer(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
         return Ok(graph.clone());
     }
     let sites = sites::sites(graph, Results::Fused);
-    let mut rewriter = Rewriter { draft: Draft::new(graph, options.values, &sites.replaced(graph)), inputs: HashMap::new(), weights: HashMap::new() };
+    let mut rewriter = Rewriter {
+        draft: Draft::new(graph, options.values, &sites.replaced(graph)),
+        inputs: HashMap::new(),
+        weights: HashMap::new(),
+    };
     for (index, node) in graph.nodes().iter().enumerate() {
         match sites.weights.get(&index).filter(|site| site.operand == 1) {
             Some(site) => rewriter.product(node, *site),
-            None => rewriter.draft.instead_of(node, node.op.attributes.clone(), node.inputs.clone(), node.outputs.clone()),
+            None => rewriter.draft.instead_of(
+                node,
+                node.op.attributes.clone(),
+                node.inputs.clone(),
+                node.outputs.clone(),
+            ),
         }
     }
     rewriter.draft.finish()
@@ -40,7 +54,11 @@ const NONE: fn() -> Attributes = Attributes::new;
 
 impl Rewriter<'_> {
     fn product(&mut self, node: &Node, site: WeightSite) {
-        let (name, Some(y), Some(tensor)) = (&node.name, node.outputs.first().copied(), node.op.outputs.first().cloned()) else { return };
+        let (name, Some(y), Some(tensor)) =
+            (&node.name, node.outputs.first().copied(), node.op.outputs.first().cloned())
+        else {
+            return;
+        };
         let [x, x_scale, x_zero] = self.quantized(node.inputs[0]);
         let [weight, w_scale, w_zero] = self.weight(node, site);
         let sums = TensorSpec { precision: Precision::I32, ..tensor.clone() };
@@ -53,16 +71,35 @@ impl Rewriter<'_> {
             Some(both) => self.draft.computed(format!("{name}/scale"), both),
             None => return,
         };
-        self.draft.step(format!("{name}/scales"), OpKind::Mul, NONE(), vec![x_scale, w_scale], vec![scale]);
+        self.draft.step(
+            format!("{name}/scales"),
+            OpKind::Mul,
+            NONE(),
+            vec![x_scale, w_scale],
+            vec![scale],
+        );
         let floats = self.draft.computed(format!("{name}/floats"), tensor.clone());
         let to = NONE().with("to", Attribute::Text(Precision::F32.name().to_owned()));
         self.draft.step(format!("{name}/cast"), OpKind::Cast, to, vec![sums], vec![floats]);
         let bias = node.inputs.get(2).copied();
-        let scaled = if bias.is_some() { self.draft.computed(format!("{name}/scaled"), tensor) } else { y };
-        self.draft.step(format!("{name}/scaling"), OpKind::Mul, NONE(), vec![floats, scale], vec![scaled]);
+        let scaled =
+            if bias.is_some() { self.draft.computed(format!("{name}/scaled"), tensor) } else { y };
+        self.draft.step(
+            format!("{name}/scaling"),
+            OpKind::Mul,
+            NONE(),
+            vec![floats, scale],
+            vec![scaled],
+        );
         if let Some(bias) = bias {
             let bias = self.broadcast(node, bias);
-            self.draft.step(format!("{name}/bias"), OpKind::Add, NONE(), vec![scaled, bias], vec![y]);
+            self.draft.step(
+                format!("{name}/bias"),
+                OpKind::Add,
+                NONE(),
+                vec![scaled, bias],
+                vec![y],
+            );
         }
     }
 
@@ -72,12 +109,21 @@ impl Rewriter<'_> {
             return *made;
         }
         let value = self.draft.graph.value(id);
-        let (name, shape) = (&value.name, value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.to_vec()));
-        let integers = self.draft.computed(format!("{name}/quantized"), TensorSpec::new(shape, Precision::U8));
+        let (name, shape) =
+            (&value.name, value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.to_vec()));
+        let integers =
+            self.draft.computed(format!("{name}/quantized"), TensorSpec::new(shape, Precision::U8));
         let scale = self.draft.computed(format!("{name}/scale"), TensorSpec::f32([]));
-        let zero_point = self.draft.computed(format!("{name}/zero_point"), TensorSpec::new([], Precision::U8));
+        let zero_point =
+            self.draft.computed(format!("{name}/zero_point"), TensorSpec::new([], Precision::U8));
         let made = [integers, scale, zero_point];
-        self.draft.step(format!("{name}/quantize"), OpKind::DynamicQuantize, NONE(), vec![id], made.to_vec());
+        self.draft.step(
+            format!("{name}/quantize"),
+            OpKind::DynamicQuantize,
+            NONE(),
+            vec![id],
+            made.to_vec(),
+        );
         self.inputs.insert(id, made);
         made
     }
@@ -97,8 +143,13 @@ impl Rewriter<'_> {
         if let Some(floats) = self.draft.floats(id) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
             let own = scale::symmetric_scales(&floats, slices(), count);
-            let quantized: Vec<i64> = floats.iter().zip(slices()).map(|(&v, slice)| scale::to_i8(v, own[slice])).collect();
-            integers = Some(if transposed { transpose(&quantized, &tensor.shape) } else { quantized });
+            let quantized: Vec<i64> = floats
+                .iter()
+                .zip(slices())
+                .map(|(&v, slice)| scale::to_i8(v, own[slice]))
+                .collect();
+            integers =
+                Some(if transposed { transpose(&quantized, &tensor.shape) } else { quantized });
             scales = Some(own);
         }
         if transposed {
@@ -107,9 +158,21 @@ impl Rewriter<'_> {
         let (name, known) = (value.name.clone(), integers.is_some());
         let shape = if axis.is_some() { vec![count] } else { Vec::new() };
         let made = [
-            self.draft.constant(format!("{name}/quantized"), TensorSpec { precision: Precision::I8, ..tensor }, integers.map(ConstantData::Ints)),
-            self.draft.constant(format!("{name}/scale"), TensorSpec::f32(shape), scales.map(ConstantData::Floats)),
-            self.draft.constant(format!("{name}/zero_point"), TensorSpec::new([], Precision::I8), known.then(|| ConstantData::Ints(vec![0]))),
+            self.draft.constant(
+                format!("{name}/quantized"),
+                TensorSpec { precision: Precision::I8, ..tensor },
+                integers.map(ConstantData::Ints),
+            ),
+            self.draft.constant(
+                format!("{name}/scale"),
+                TensorSpec::f32(shape),
+                scales.map(ConstantData::Floats),
+            ),
+            self.draft.constant(
+                format!("{name}/zero_point"),
+                TensorSpec::new([], Precision::I8),
+                known.then(|| ConstantData::Ints(vec![0])),
+            ),
         ];
         self.weights.insert((id, transposed), made);
         made
@@ -118,12 +181,18 @@ impl Rewriter<'_> {
     /// A bias as an addition takes it: that of a convolution stands along the channels.
     fn broadcast(&mut self, node: &Node, bias: ValueId) -> ValueId {
         let value = self.draft.graph.value(bias);
-        let (OpKind::Conv, Some(tensor)) = (&node.op.kind, value.tensor.clone()) else { return bias };
+        let (OpKind::Conv, Some(tensor)) = (&node.op.kind, value.tensor.clone()) else {
+            return bias;
+        };
         let rank = node.op.outputs.first().map_or(4, TensorSpec::rank);
         let mut shape = vec![1; rank];
         shape[1.min(rank - 1)] = tensor.elements() as usize;
         let floats = self.draft.floats(bias).map(|f| ConstantData::Floats(f.into_owned()));
-        self.draft.constant(format!("{}/channels", value.name), TensorSpec { shape: shape.into(), ..tensor }, floats)
+        self.draft.constant(
+            format!("{}/channels", value.name),
+            TensorSpec { shape: shape.into(), ..tensor },
+            floats,
+        )
     }
 }
 

@@ -1,6 +1,8 @@
-//! Other precisions of a model: static int8 with Q/DQ pairs ([`qdq`]), integer products with ranges found at run time ([`integer`]), f16 ([`half`]).
+//! Other precisions of a model: static int8 with Q/DQ pairs ([`qdq`]), integer products with ranges
+//! found at run time ([`integer`]), f16 ([`half`]).
 //!
-//! [`qdq`] leaves what static quantisers of ONNX models leave, so that engines fuse it into their int8 kernels:
+//! [`qdq`] leaves what static quantisers of ONNX models leave, so that engines fuse it into their
+//! int8 kernels:
 //!
 //! | tensor | type | scale |
 //! |---|---|---|
@@ -12,9 +14,11 @@
 //!
 //! [`qdq_results`] quantises what every product writes.
 //!
-//! Whoever else reads a quantised tensor reads it dequantised. A model that holds quantised operators already is left as it is. There is no
-//! calibration: ranges follow from the weights by propagating means and variances. Weights without values are the seeded ones that
-//! [`crate::onnx::to_bytes`] writes. The formula is that of ONNX's QuantizeLinear and DequantizeLinear.
+//! Whoever else reads a quantised tensor reads it dequantised. A model that holds quantised
+//! operators already is left as it is. There is no calibration: ranges follow from the weights by
+//! propagating means and variances. Weights without values are the seeded ones that
+//! [`crate::onnx::to_bytes`] writes. The formula is that of ONNX's QuantizeLinear and
+//! DequantizeLinear.
 
 mod draft;
 mod half;
@@ -80,7 +84,8 @@ impl Conversion {
     /// The converted graph.
     ///
     /// # Errors
-    /// [`GraphError`] when the graph cannot be put together; not for any graph that a reader or builder made.
+    /// [`GraphError`] when the graph cannot be put together; not for any graph that a reader or
+    /// builder made.
     pub fn apply(self, graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
         match self {
             Self::Qdq => qdq(graph, options),
@@ -90,11 +95,17 @@ impl Conversion {
         }
     }
 
-    /// The converted model as an ONNX file, weights included. `graph` may hold the values of its weights ([`onnx::read_weights`]).
+    /// The converted model as an ONNX file, weights included. `graph` may hold the values of its
+    /// weights ([`onnx::read_weights`]).
     ///
     /// # Errors
     /// A sentence with the node's name where something has no ONNX form.
-    pub fn model_bytes(self, graph: &Graph, seed: u64, input: (f64, f64)) -> Result<Vec<u8>, String> {
+    pub fn model_bytes(
+        self,
+        graph: &Graph,
+        seed: u64,
+        input: (f64, f64),
+    ) -> Result<Vec<u8>, String> {
         let options = Options { values: Values::Seeded(seed), input };
         let converted = self.apply(graph, &options).map_err(|e| e.to_string())?;
         onnx::to_bytes(&converted, &onnx::WriteOptions::seeded(seed)).map_err(|e| e.to_string())
@@ -104,7 +115,9 @@ impl Conversion {
 /// Whether a model computes on quantised tensors already.
 #[must_use]
 pub fn is_quantized(graph: &Graph) -> bool {
-    graph.nodes().iter().any(|n| matches!(n.op.kind, OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize))
+    graph.nodes().iter().any(|n| {
+        matches!(n.op.kind, OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize)
+    })
 }
 
 #[cfg(test)]

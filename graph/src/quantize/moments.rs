@@ -1,6 +1,8 @@
-//! The range of every tensor without running the model: mean and variance are handed from operator to operator.
+//! The range of every tensor without running the model: mean and variance are handed from operator
+//! to operator.
 //!
-//! Elements of a tensor are taken as independent draws of one distribution, normal but for its ends (a ReLU's output is not negative). Then:
+//! Elements of a tensor are taken as independent draws of one distribution, normal but for its ends
+//! (a ReLU's output is not negative). Then:
 //!
 //! | operator | mean and variance of its output |
 //! |---|---|
@@ -12,7 +14,8 @@
 //! | mean over n | the same mean; v / sqrt(n), between independent (v / n) and equal (v) elements |
 //! | what moves elements | the same, to the bit: engines want equal scales on both sides |
 //!
-//! The range is mean +- 6 standard deviations, of a function of one number what it makes of its input's range.
+//! The range is mean +- 6 standard deviations, of a function of one number what it makes of its
+//! input's range.
 
 mod function;
 mod weighted;
@@ -45,7 +48,11 @@ impl Moments {
     }
 
     fn uniform(low: f64, high: f64) -> Self {
-        Self { least: low, most: high, ..Self::normal((low + high) / 2.0, (high - low).powi(2) / 12.0) }
+        Self {
+            least: low,
+            most: high,
+            ..Self::normal((low + high) / 2.0, (high - low).powi(2) / 12.0)
+        }
     }
 
     /// The same within bounds.
@@ -78,22 +85,33 @@ impl Moments {
 
     fn mix(parts: &[(Self, f64)]) -> Self {
         let total: f64 = parts.iter().map(|(_, weight)| weight).sum::<f64>().max(f64::MIN_POSITIVE);
-        let of = |f: &dyn Fn(&Self) -> f64| parts.iter().map(|(m, weight)| f(m) * weight).sum::<f64>() / total;
+        let of = |f: &dyn Fn(&Self) -> f64| {
+            parts.iter().map(|(m, weight)| f(m) * weight).sum::<f64>() / total
+        };
         let mean = of(&|m| m.mean);
         let variance = of(&|m| m.mean_square()) - mean * mean;
-        let bound = |f: fn(f64, f64) -> f64, of: fn(&Self) -> f64| parts.iter().map(|(m, _)| of(m)).reduce(f).unwrap_or(0.0);
-        Self { least: bound(f64::min, |m| m.least), most: bound(f64::max, |m| m.most), ..Self::normal(mean, variance) }
+        let bound = |f: fn(f64, f64) -> f64, of: fn(&Self) -> f64| {
+            parts.iter().map(|(m, _)| of(m)).reduce(f).unwrap_or(0.0)
+        };
+        Self {
+            least: bound(f64::min, |m| m.least),
+            most: bound(f64::max, |m| m.most),
+            ..Self::normal(mean, variance)
+        }
     }
 }
 
-/// The moments of every value; `None` where a value is no float or nothing is known of it. `input`: range of the model's inputs.
+/// The moments of every value; `None` where a value is no float or nothing is known of it. `input`:
+/// range of the model's inputs.
 pub(crate) fn propagate(graph: &Graph, input: (f64, f64)) -> Vec<Option<Moments>> {
     let mut known: Vec<Option<Moments>> = vec![None; graph.values().len()];
     for &id in graph.inputs() {
         known[id.0 as usize] = Some(Moments::uniform(input.0, input.1));
     }
     for node in graph.nodes() {
-        let moments = Visit { graph, known: &known, node }.output().map(|m| function::on_the_way_out(&node.op, m));
+        let moments = Visit { graph, known: &known, node }
+            .output()
+            .map(|m| function::on_the_way_out(&node.op, m));
         for &output in &node.outputs {
             let float = graph.value(output).tensor.as_ref().is_some_and(|t| t.precision.is_float());
             known[output.0 as usize] = moments.filter(|_| float);
@@ -118,7 +136,9 @@ impl Visit<'_> {
         let value = self.graph.value(id);
         match &value.source {
             ValueSource::Constant(Some(ConstantData::Floats(v))) => Some(of_numbers(v)),
-            ValueSource::Constant(Some(ConstantData::Ints(v))) => Some(of_numbers(&v.iter().map(|&i| i as f64).collect::<Vec<_>>())),
+            ValueSource::Constant(Some(ConstantData::Ints(v))) => {
+                Some(of_numbers(&v.iter().map(|&i| i as f64).collect::<Vec<_>>()))
+            }
             ValueSource::Constant(None) => Some(self.assumed(index)),
             _ => self.known[id.0 as usize],
         }
@@ -128,15 +148,25 @@ impl Visit<'_> {
     fn assumed(&self, index: usize) -> Moments {
         use OpKind::*;
         match (&self.node.op.kind, index) {
-            (BatchNorm, 4) | (Sqrt | Log | Reciprocal | Pow, 0) | (Div, 1) => Moments::uniform(0.5, 1.5),
-            (BatchNorm | LayerNorm | InstanceNorm | GroupNorm | RmsNorm, 1) => Moments::normal(1.0, SEEDED_DEVIATION.powi(2)),
+            (BatchNorm, 4) | (Sqrt | Log | Reciprocal | Pow, 0) | (Div, 1) => {
+                Moments::uniform(0.5, 1.5)
+            }
+            (BatchNorm | LayerNorm | InstanceNorm | GroupNorm | RmsNorm, 1) => {
+                Moments::normal(1.0, SEEDED_DEVIATION.powi(2))
+            }
             _ => Moments::normal(0.0, SEEDED_DEVIATION.powi(2)),
         }
     }
 
     /// The first computed input of floats.
     fn first(&self) -> Option<Moments> {
-        let float = |i: &usize| self.node.op.inputs.get(*i).is_some_and(|o| !o.constant && o.tensor.precision.is_float());
+        let float = |i: &usize| {
+            self.node
+                .op
+                .inputs
+                .get(*i)
+                .is_some_and(|o| !o.constant && o.tensor.precision.is_float())
+        };
         let constant = (0..self.node.inputs.len()).find_map(|i| self.input(i));
         (0..self.node.inputs.len()).filter(float).find_map(|i| self.input(i)).or(constant)
     }
@@ -144,7 +174,9 @@ impl Visit<'_> {
     fn output(&self) -> Option<Moments> {
         use OpKind::*;
         let op = &self.node.op;
-        if let (Pow, Some(exponent)) = (&op.kind, op.attributes.float("exponent").filter(|&e| e < 0.0)) {
+        if let (Pow, Some(exponent)) =
+            (&op.kind, op.attributes.float("exponent").filter(|&e| e < 0.0))
+        {
             return Some(power(self.first()?, exponent));
         }
         if let Some(function) = function::of(op) {
@@ -156,30 +188,49 @@ impl Visit<'_> {
             MatMul | Einsum => self.product(a?, b?),
             Attention => self.input(2)?,
             Add => sum(a?, b?, 1.0),
-            Sub if op.attributes.int("squared") == Some(1) => function::apply(sum(a?, b?, -1.0), &|x| x * x),
+            Sub if op.attributes.int("squared") == Some(1) => {
+                function::apply(sum(a?, b?, -1.0), &|x| x * x)
+            }
             Sub => sum(a?, b?, -1.0),
-            Mul if self.node.inputs.first() == self.node.inputs.get(1) => function::apply(a?, &|x| x * x),
+            Mul if self.node.inputs.first() == self.node.inputs.get(1) => {
+                function::apply(a?, &|x| x * x)
+            }
             Mul => multiplied(a?, b?),
             Div => multiplied(a?, inverse(b?)),
-            Softmax => softmax(a?, self.extent("axis").max(1.0), op.attributes.int("log") == Some(1)),
+            Softmax => {
+                softmax(a?, self.extent("axis").max(1.0), op.attributes.int("log") == Some(1))
+            }
             LayerNorm | InstanceNorm | GroupNorm | RmsNorm => {
-                let (scale, bias) = (b.unwrap_or(Moments::normal(1.0, 0.0)), self.input(2).unwrap_or(Moments::normal(0.0, 0.0)));
+                let (scale, bias) = (
+                    b.unwrap_or(Moments::normal(1.0, 0.0)),
+                    self.input(2).unwrap_or(Moments::normal(0.0, 0.0)),
+                );
                 Moments::normal(bias.mean, scale.mean_square() + bias.variance)
             }
             LpNorm => Moments::normal(0.0, 1.0 / self.extent("axis").max(1.0)).within(-1.0, 1.0),
             BatchNorm => weighted::batch_norm(self, a?),
-            GlobalAveragePool | AveragePool | ReduceMean => averaged(self.first()?, self.shrinkage()),
+            GlobalAveragePool | AveragePool | ReduceMean => {
+                averaged(self.first()?, self.shrinkage())
+            }
             ReduceSum => {
                 let (x, n) = (self.first()?, self.shrinkage());
                 Moments::normal(x.mean * n, x.variance * n)
             }
-            ReduceL2 => Moments::normal((self.first()?.mean_square() * self.shrinkage()).sqrt(), self.first()?.variance).within(0.0, f64::INFINITY),
+            ReduceL2 => Moments::normal(
+                (self.first()?.mean_square() * self.shrinkage()).sqrt(),
+                self.first()?.variance,
+            )
+            .within(0.0, f64::INFINITY),
             Concat | Where | Min | Max => {
                 let skip = usize::from(op.kind == Where);
-                let parts = (skip..self.node.inputs.len()).filter_map(|i| Some((self.input(i)?, self.elements(i)))).collect::<Vec<_>>();
+                let parts = (skip..self.node.inputs.len())
+                    .filter_map(|i| Some((self.input(i)?, self.elements(i))))
+                    .collect::<Vec<_>>();
                 Moments::mix(&parts)
             }
-            Cast if op.inputs.first().is_some_and(|x| x.tensor.precision == Precision::Bool) => Moments::uniform(0.0, 1.0),
+            Cast if op.inputs.first().is_some_and(|x| x.tensor.precision == Precision::Bool) => {
+                Moments::uniform(0.0, 1.0)
+            }
             _ => self.first()?,
         })
     }
@@ -211,7 +262,12 @@ impl Visit<'_> {
     }
 
     fn product(&self, a: Moments, b: Moments) -> Moments {
-        let attention = self.node.inputs.first().and_then(|&id| self.graph.producer(id)).is_some_and(|n| n.op.kind == OpKind::Softmax);
+        let attention = self
+            .node
+            .inputs
+            .first()
+            .and_then(|&id| self.graph.producer(id))
+            .is_some_and(|n| n.op.kind == OpKind::Softmax);
         if attention {
             return b;
         }
@@ -232,15 +288,28 @@ fn sum(a: Moments, b: Moments, sign: f64) -> Moments {
     let b = Moments { mean: sign * b.mean, least: sign * b.least, most: sign * b.most, ..b };
     let both = Moments::normal(a.mean + b.mean, a.variance + b.variance);
     match (a.variance, b.variance) {
-        (v, w) if w <= 0.01 * v => Moments { least: a.least + b.mean, most: a.most + b.mean, ..both },
-        (v, w) if v <= 0.01 * w => Moments { least: b.least.min(b.most) + a.mean, most: b.most.max(b.least) + a.mean, ..both },
+        (v, w) if w <= 0.01 * v => {
+            Moments { least: a.least + b.mean, most: a.most + b.mean, ..both }
+        }
+        (v, w) if v <= 0.01 * w => Moments {
+            least: b.least.min(b.most) + a.mean,
+            most: b.most.max(b.least) + a.mean,
+            ..both
+        },
         _ => both,
     }
 }
 
 fn multiplied(a: Moments, b: Moments) -> Moments {
-    let both = Moments::normal(a.mean * b.mean, a.variance * b.variance + a.variance * b.mean.powi(2) + b.variance * a.mean.powi(2));
-    let scaled = |m: Moments, by: f64| Moments { least: (m.least * by).min(m.most * by), most: (m.least * by).max(m.most * by), ..both };
+    let both = Moments::normal(
+        a.mean * b.mean,
+        a.variance * b.variance + a.variance * b.mean.powi(2) + b.variance * a.mean.powi(2),
+    );
+    let scaled = |m: Moments, by: f64| Moments {
+        least: (m.least * by).min(m.most * by),
+        most: (m.least * by).max(m.most * by),
+        ..both
+    };
     if b.is_steady() {
         return scaled(a, b.mean);
     }
@@ -267,11 +336,15 @@ fn averaged(x: Moments, n: f64) -> Moments {
     Moments::normal(x.mean, x.variance / n.max(1.0).sqrt()).within(x.least, x.most)
 }
 
-/// Of n normal scores: exp(s - mean - variance / 2) / n, whose greatest is close to 1 / n while scores hardly differ and 1 once they do.
+/// Of n normal scores: exp(s - mean - variance / 2) / n, whose greatest is close to 1 / n while
+/// scores hardly differ and 1 once they do.
 fn softmax(scores: Moments, n: f64, log: bool) -> Moments {
     let most = (REACH * scores.deviation() - scores.variance.min(REACH * REACH) / 2.0).exp() / n;
     if log {
-        return Moments { most: 0.0, ..Moments::normal(-n.ln() - scores.variance / 2.0, scores.variance) };
+        return Moments {
+            most: 0.0,
+            ..Moments::normal(-n.ln() - scores.variance / 2.0, scores.variance)
+        };
     }
     Moments { least: 0.0, most: most.clamp(1.0 / n, 1.0), ..Moments::normal(1.0 / n, 1.0 / n / n) }
 }

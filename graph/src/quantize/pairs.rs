@@ -6,11 +6,15 @@ use super::scale::{self, Affine};
 use super::sites::{self, BiasSite, Results, Sites};
 use super::symmetry::Symmetry;
 use super::{Options, Values, is_quantized};
-use crate::{Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, ValueId};
+use crate::{
+    Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec,
+    ValueId,
+};
 use std::collections::HashMap;
 
-/// The graph with its convolutions and matrix products quantised; see the module above for what becomes of which tensor. Names, inputs and
-/// outputs stay; the pair around a value is called `VALUE/quantize` and `VALUE/dequantize`.
+/// The graph with its convolutions and matrix products quantised; see the module above for what
+/// becomes of which tensor. Names, inputs and outputs stay; the pair around a value is called
+/// `VALUE/quantize` and `VALUE/dequantize`.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
@@ -18,7 +22,8 @@ pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
     with_pairs(graph, options, Results::Fused)
 }
 
-/// [`qdq`] with every product's result quantised as well, which processors of integers ask for. A bias that is an addition of its own stays in floats.
+/// [`qdq`] with every product's result quantised as well, which processors of integers ask for. A
+/// bias that is an addition of its own stays in floats.
 ///
 /// # Errors
 /// As [`qdq`].
@@ -63,15 +68,33 @@ struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    fn new(graph: &'a Graph, options: &Options, sites: &'a Sites, moments: Vec<Option<Moments>>) -> Self {
+    fn new(
+        graph: &'a Graph,
+        options: &Options,
+        sites: &'a Sites,
+        moments: Vec<Option<Moments>>,
+    ) -> Self {
         let draft = Draft::new(graph, options.values, &sites.replaced(graph));
-        let symmetry = Symmetry::of(graph, sites.products.iter().filter_map(|&index| graph.nodes().get(index)));
-        Self { draft, sites, symmetry, moments, instead: HashMap::new(), scales: HashMap::new(), sums: HashMap::new(), weights: HashMap::new() }
+        let symmetry = Symmetry::of(
+            graph,
+            sites.products.iter().filter_map(|&index| graph.nodes().get(index)),
+        );
+        Self {
+            draft,
+            sites,
+            symmetry,
+            moments,
+            instead: HashMap::new(),
+            scales: HashMap::new(),
+            sums: HashMap::new(),
+            weights: HashMap::new(),
+        }
     }
 
     /// A node that reads dequantised tensors and weights.
     fn node(&mut self, index: usize, node: &Node) {
-        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|id| self.instead.get(id).copied().unwrap_or(*id)).collect();
+        let mut inputs: Vec<ValueId> =
+            node.inputs.iter().map(|id| self.instead.get(id).copied().unwrap_or(*id)).collect();
         if let Some(site) = self.sites.weights.get(&index) {
             let (dequantized, scales) = self.weight(node.inputs[site.operand], site.axis);
             inputs[site.operand] = dequantized;
@@ -89,7 +112,8 @@ impl<'a> Rewriter<'a> {
         self.draft.instead_of(node, node.op.attributes.clone(), inputs, node.outputs.clone());
     }
 
-    /// Q and DQ behind a computed value that is to be quantised. What the caller reads keeps its name, and is the dequantised one.
+    /// Q and DQ behind a computed value that is to be quantised. What the caller reads keeps its
+    /// name, and is the dequantised one.
     fn pair(&mut self, id: ValueId) {
         let tensor = match &self.draft.graph.value(id).tensor {
             Some(tensor) if self.sites.activations.contains(&id) => tensor.clone(),
@@ -97,18 +121,45 @@ impl<'a> Rewriter<'a> {
         };
         let name = self.draft.graph.value(id).name.clone();
         let around_zero = self.symmetry.holds(id);
-        let affine = self.moments.get(id.0 as usize).copied().flatten().map(|m| if around_zero { m.affine_around_zero() } else { m.affine() });
-        let zero_point = affine.map(|a| a.zero_point).or_else(|| around_zero.then_some(Affine::MIDDLE));
+        let affine = self
+            .moments
+            .get(id.0 as usize)
+            .copied()
+            .flatten()
+            .map(|m| if around_zero { m.affine_around_zero() } else { m.affine() });
+        let zero_point =
+            affine.map(|a| a.zero_point).or_else(|| around_zero.then_some(Affine::MIDDLE));
         self.scales.extend(affine.map(|a| (id, a)));
-        let scale = self.draft.constant(format!("{name}/scale"), TensorSpec::f32([]), affine.map(|a| ConstantData::Floats(vec![a.scale])));
+        let scale = self.draft.constant(
+            format!("{name}/scale"),
+            TensorSpec::f32([]),
+            affine.map(|a| ConstantData::Floats(vec![a.scale])),
+        );
         let zero = TensorSpec::new([], Precision::U8);
-        let zero_point = self.draft.constant(format!("{name}/zero_point"), zero, zero_point.map(|z| ConstantData::Ints(vec![z])));
-        let quantized = TensorSpec::new(tensor.shape.clone(), Precision::U8).with_format(tensor.format);
+        let zero_point = self.draft.constant(
+            format!("{name}/zero_point"),
+            zero,
+            zero_point.map(|z| ConstantData::Ints(vec![z])),
+        );
+        let quantized =
+            TensorSpec::new(tensor.shape.clone(), Precision::U8).with_format(tensor.format);
         let quantized = self.draft.computed(format!("{name}/quantized"), quantized);
         let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor);
         let to = Attributes::new().with("to", Attribute::Text(Precision::U8.name().to_owned()));
-        self.draft.step(format!("{name}/quantize"), OpKind::Quantize, to, vec![id, scale, zero_point], vec![quantized]);
-        self.draft.step(format!("{name}/dequantize"), OpKind::Dequantize, Attributes::new(), vec![quantized, scale, zero_point], vec![dequantized]);
+        self.draft.step(
+            format!("{name}/quantize"),
+            OpKind::Quantize,
+            to,
+            vec![id, scale, zero_point],
+            vec![quantized],
+        );
+        self.draft.step(
+            format!("{name}/dequantize"),
+            OpKind::Dequantize,
+            Attributes::new(),
+            vec![quantized, scale, zero_point],
+            vec![dequantized],
+        );
         self.instead.insert(id, dequantized);
         if self.draft.outputs.contains(&id) && !self.draft.graph.inputs().contains(&id) {
             for output in self.draft.outputs.iter_mut().filter(|o| **o == id) {
@@ -116,7 +167,8 @@ impl<'a> Rewriter<'a> {
             }
             let (raw, public) = (id.0 as usize, dequantized.0 as usize);
             let spare = std::mem::take(&mut self.draft.values[public].name);
-            self.draft.values[public].name = std::mem::replace(&mut self.draft.values[raw].name, spare);
+            self.draft.values[public].name =
+                std::mem::replace(&mut self.draft.values[raw].name, spare);
         }
     }
 
@@ -133,7 +185,13 @@ impl<'a> Rewriter<'a> {
         if let Some(floats) = self.draft.floats(id) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
             scales = scale::symmetric_scales(&floats, slices(), count);
-            integers = Some(floats.iter().zip(slices()).map(|(&v, slice)| scale::to_i8(v, scales[slice])).collect());
+            integers = Some(
+                floats
+                    .iter()
+                    .zip(slices())
+                    .map(|(&v, slice)| scale::to_i8(v, scales[slice]))
+                    .collect(),
+            );
         }
         let made = self.dequantized(&value.name, &tensor, (Precision::I8, integers), &scales, axis);
         self.weights.insert((id, axis), (made, scales.clone()));
@@ -146,7 +204,13 @@ impl<'a> Rewriter<'a> {
         let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
         let per_channel = sums.len() as u64 == tensor.elements();
         let scales = if per_channel { sums.to_vec() } else { sums[..1].to_vec() };
-        let integers = self.draft.floats(id).map(|floats| floats.iter().enumerate().map(|(i, &v)| scale::to_i32(v, scales[i % scales.len()])).collect());
+        let integers = self.draft.floats(id).map(|floats| {
+            floats
+                .iter()
+                .enumerate()
+                .map(|(i, &v)| scale::to_i32(v, scales[i % scales.len()]))
+                .collect()
+        });
         let axis = (scales.len() > 1).then(|| tensor.rank().saturating_sub(1));
         self.dequantized(&value.name, &tensor, (Precision::I32, integers), &scales, axis)
     }
@@ -162,13 +226,33 @@ impl<'a> Rewriter<'a> {
     ) -> ValueId {
         let shape: Vec<usize> = if axis.is_some() { vec![scales.len()] } else { Vec::new() };
         let known = integers.is_some();
-        let quantized = self.draft.constant(format!("{name}/quantized"), TensorSpec::new(tensor.shape.clone(), precision), integers.map(ConstantData::Ints));
-        let scale = self.draft.constant(format!("{name}/scale"), TensorSpec::f32(shape.clone()), known.then(|| ConstantData::Floats(scales.to_vec())));
+        let quantized = self.draft.constant(
+            format!("{name}/quantized"),
+            TensorSpec::new(tensor.shape.clone(), precision),
+            integers.map(ConstantData::Ints),
+        );
+        let scale = self.draft.constant(
+            format!("{name}/scale"),
+            TensorSpec::f32(shape.clone()),
+            known.then(|| ConstantData::Floats(scales.to_vec())),
+        );
         let zeros = known.then(|| ConstantData::Ints(vec![0; scales.len()]));
-        let zero_point = self.draft.constant(format!("{name}/zero_point"), TensorSpec::new(shape, precision), zeros);
-        let attributes = axis.filter(|_| scales.len() > 1).map_or_else(Attributes::new, |axis| Attributes::new().with_int("axis", axis as i64));
+        let zero_point = self.draft.constant(
+            format!("{name}/zero_point"),
+            TensorSpec::new(shape, precision),
+            zeros,
+        );
+        let attributes = axis
+            .filter(|_| scales.len() > 1)
+            .map_or_else(Attributes::new, |axis| Attributes::new().with_int("axis", axis as i64));
         let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor.clone());
-        self.draft.step(format!("{name}/dequantize"), OpKind::Dequantize, attributes, vec![quantized, scale, zero_point], vec![dequantized]);
+        self.draft.step(
+            format!("{name}/dequantize"),
+            OpKind::Dequantize,
+            attributes,
+            vec![quantized, scale, zero_point],
+            vec![dequantized],
+        );
         dequantized
     }
 }

@@ -1,4 +1,5 @@
-//! Scales, zero points and the integers of quantised values: q = clip(round(x / scale) + zero point).
+//! Scales, zero points and the integers of quantised values: q = clip(round(x / scale) + zero
+//! point).
 
 /// Scale and zero point of unsigned 8-bit integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,11 +10,13 @@ pub(crate) struct Affine {
     pub zero_point: i64,
 }
 
-/// Ranges narrower than this are widened: scales stay normal 32-bit numbers, and so do their products.
+/// Ranges narrower than this are widened: scales stay normal 32-bit numbers, and so do their
+/// products.
 const NARROWEST: f64 = 1e-6;
 
 impl Affine {
-    /// Of a range, which is widened to hold 0. No quantised value lies beyond the range's upper end, so that a clip at that end is redundant.
+    /// Of a range, which is widened to hold 0. No quantised value lies beyond the range's upper
+    /// end, so that a clip at that end is redundant.
     pub(crate) fn of_range(low: f64, high: f64) -> Self {
         let (low, high) = (low.min(0.0), high.max(0.0));
         let width = (high - low).max(NARROWEST);
@@ -41,7 +44,11 @@ pub(crate) fn symmetric(largest: f64) -> f64 {
 }
 
 /// One [`symmetric`] scale for each of `count` slices.
-pub(crate) fn symmetric_scales(values: &[f64], slices: impl Iterator<Item = usize>, count: usize) -> Vec<f64> {
+pub(crate) fn symmetric_scales(
+    values: &[f64],
+    slices: impl Iterator<Item = usize>,
+    count: usize,
+) -> Vec<f64> {
     let mut largest = vec![0f64; count];
     values.iter().zip(slices).for_each(|(v, slice)| largest[slice] = largest[slice].max(v.abs()));
     largest.into_iter().map(symmetric).collect()
@@ -75,17 +82,29 @@ mod tests {
     #[test]
     fn ranges_hold_zero_and_stay_inside() {
         // (low, high, zero point)
-        let cases = [(0.0, 6.0, 0), (-1.0, 1.0, 128), (0.5, 2.0, 0), (-3.0, -1.0, 255), (0.0, 0.0, 0), (-0.1, 0.3, 64)];
+        let cases = [
+            (0.0, 6.0, 0),
+            (-1.0, 1.0, 128),
+            (0.5, 2.0, 0),
+            (-3.0, -1.0, 255),
+            (0.0, 0.0, 0),
+            (-0.1, 0.3, 64),
+        ];
         for (low, high, zero_point) in cases {
             let affine = Affine::of_range(low, high);
             assert_eq!(affine.zero_point, zero_point, "{low} {high}");
-            assert!(affine.scale * 255.0 <= (high.max(0.0) - low.min(0.0)).max(NARROWEST), "{low} {high}");
+            assert!(
+                affine.scale * 255.0 <= (high.max(0.0) - low.min(0.0)).max(NARROWEST),
+                "{low} {high}"
+            );
         }
     }
 
     #[test]
     fn ranges_around_zero_have_it_in_the_middle() {
-        for (low, high) in [(-1.0, 0.9), (-0.3, 7.0), (1.0, 2.0), (0.0, 0.0), (-1e-9, 1e-9), (-3.3e7, 1.0)] {
+        for (low, high) in
+            [(-1.0, 0.9), (-0.3, 7.0), (1.0, 2.0), (0.0, 0.0), (-1e-9, 1e-9), (-3.3e7, 1.0)]
+        {
             let affine = Affine::around_zero(low, high);
             assert_eq!(affine.zero_point, 128, "{low} {high}");
             assert!(affine.scale * 127.5 >= 0.999 * low.abs().max(high.abs()));

@@ -39,7 +39,9 @@ pub(super) struct BiasSite {
 impl Sites {
     /// The constants that become integers.
     pub(super) fn replaced(&self, graph: &Graph) -> HashSet<ValueId> {
-        let weight = |(index, site): (&usize, &WeightSite)| graph.nodes().get(*index)?.inputs.get(site.operand).copied();
+        let weight = |(index, site): (&usize, &WeightSite)| {
+            graph.nodes().get(*index)?.inputs.get(site.operand).copied()
+        };
         self.weights.iter().filter_map(weight).collect()
     }
 }
@@ -64,7 +66,9 @@ pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
         match weight {
             Some(weight) => {
                 sites.weights.insert(index, weight);
-                sites.biases.extend(bias(graph, &consumers, index).filter(|_| results == Results::Fused));
+                sites
+                    .biases
+                    .extend(bias(graph, &consumers, index).filter(|_| results == Results::Fused));
             }
             None => {
                 sites.products.insert(index);
@@ -72,7 +76,10 @@ pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
         }
         let written = written(graph, &consumers, node);
         // A product whose result an engine clips on the way out is fused with its Q or not at all.
-        if results == Results::All || node.op.kind == OpKind::Conv || written != node.outputs.first().copied() {
+        if results == Results::All
+            || node.op.kind == OpKind::Conv
+            || written != node.outputs.first().copied()
+        {
             sites.activations.extend(written);
         }
     }
@@ -87,17 +94,23 @@ fn is_constant(value: &Value) -> bool {
 #[allow(clippy::option_option)]
 pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
     let op = &node.op;
-    let floats = op.inputs.iter().take(2).all(|i| i.tensor.precision == Precision::F32) && op.inputs.len() == node.inputs.len();
+    let floats = op.inputs.iter().take(2).all(|i| i.tensor.precision == Precision::F32)
+        && op.inputs.len() == node.inputs.len();
     let constant = |i: usize| node.inputs.get(i).is_some_and(|&id| is_constant(graph.value(id)));
     if !floats || node.inputs.len() < 2 || (constant(0) && constant(1)) {
         return None;
     }
     let set = |name: &str| op.attributes.has(name);
     match op.kind {
-        OpKind::Conv if constant(1) && !set("activation") && !set("residual") => Some(Some(WeightSite { operand: 1, axis: Some(0), bias: constant(2) })),
-        OpKind::Linear if constant(1) && !["alpha", "beta", "trans_a", "activation"].into_iter().any(set) => {
+        OpKind::Conv if constant(1) && !set("activation") && !set("residual") => {
+            Some(Some(WeightSite { operand: 1, axis: Some(0), bias: constant(2) }))
+        }
+        OpKind::Linear
+            if constant(1) && !["alpha", "beta", "trans_a", "activation"].into_iter().any(set) =>
+        {
             let matrix = op.inputs[0].tensor.rank() == 2;
-            let axis = if set("trans_b") { 0 } else { op.inputs[1].tensor.rank().checked_sub(1)? };
+            let axis =
+                if set("trans_b") { 0 } else { op.inputs[1].tensor.rank().checked_sub(1)? };
             Some(Some(WeightSite { operand: 1, axis: Some(axis), bias: matrix && constant(2) }))
         }
         OpKind::MatMul if op.attributes.0.is_empty() && node.inputs.len() == 2 => {
@@ -113,22 +126,34 @@ fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<Value
     let own = *node.outputs.first()?;
     let [only] = consumers[own.0 as usize].as_slice() else { return Some(own) };
     let next = graph.nodes().get(*only)?;
-    let clips = matches!(next.op.kind, OpKind::Relu | OpKind::Clip) && !graph.outputs().contains(&own);
+    let clips =
+        matches!(next.op.kind, OpKind::Relu | OpKind::Clip) && !graph.outputs().contains(&own);
     if clips { next.outputs.first().copied() } else { Some(own) }
 }
 
-/// Exporters write a linear layer over more than two dimensions as a product and an addition; engines make one operator of both again, and that wants an
-/// integer bias.
+/// Exporters write a linear layer over more than two dimensions as a product and an addition;
+/// engines make one operator of both again, and that wants an integer bias.
 fn bias(graph: &Graph, consumers: &[Vec<usize>], index: usize) -> Option<(usize, BiasSite)> {
     let product = graph.nodes().get(index)?;
     let output = *product.outputs.first()?;
-    let (OpKind::Linear, 2, &[next]) = (&product.op.kind, product.inputs.len(), consumers[output.0 as usize].as_slice()) else { return None };
-    let (addition, features) = (graph.nodes().get(next)?, *product.op.outputs.first()?.shape.last()?);
+    let (OpKind::Linear, 2, &[next]) =
+        (&product.op.kind, product.inputs.len(), consumers[output.0 as usize].as_slice())
+    else {
+        return None;
+    };
+    let (addition, features) =
+        (graph.nodes().get(next)?, *product.op.outputs.first()?.shape.last()?);
     let is_bias = |id: &ValueId| {
         let value = graph.value(*id);
-        is_constant(value) && value.tensor.as_ref().is_some_and(|t| t.precision == Precision::F32 && *t.shape == [features])
+        is_constant(value)
+            && value
+                .tensor
+                .as_ref()
+                .is_some_and(|t| t.precision == Precision::F32 && *t.shape == [features])
     };
     let operand = addition.inputs.iter().position(is_bias)?;
-    let plain = addition.op.kind == OpKind::Add && addition.inputs.len() == 2 && !graph.outputs().contains(&output);
+    let plain = addition.op.kind == OpKind::Add
+        && addition.inputs.len() == 2
+        && !graph.outputs().contains(&output);
     plain.then_some((next, BiasSite { operand, product: index }))
 }

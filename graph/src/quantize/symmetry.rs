@@ -1,8 +1,11 @@
-//! Which tensors are quantised around 0: what products of two computed tensors read, but for results of functions that are never negative.
+//! Which tensors are quantised around 0: what products of two computed tensors read, but for
+//! results of functions that are never negative.
 //!
-//! Engines have other kernels for a zero point in the middle of the range (OpenVINO reads the values of an attention as bytes then). Ranges of projections are
-//! nearly symmetric, so that without a policy the kernels would hang on rounding. The policy follows from the graph alone: forecasts need no values. It
-//! holds for all that a tensor was moved from and to, for engines want equal scales on both sides of what only moves.
+//! Engines have other kernels for a zero point in the middle of the range (OpenVINO reads the
+//! values of an attention as bytes then). Ranges of projections are nearly symmetric, so that
+//! without a policy the kernels would hang on rounding. The policy follows from the graph alone:
+//! forecasts need no values. It holds for all that a tensor was moved from and to, for engines want
+//! equal scales on both sides of what only moves.
 
 use crate::{Graph, Node, OpKind, ValueId};
 use std::collections::HashSet;
@@ -18,7 +21,10 @@ impl<'a> Symmetry<'a> {
     /// Of the operands of `products`.
     pub(super) fn of(graph: &'a Graph, products: impl Iterator<Item = &'a Node>) -> Self {
         let operands = products.flat_map(|node| node.inputs.iter().take(2));
-        let origins = operands.map(|&id| origin(graph, id)).filter(|&id| !never_negative(graph, id)).collect();
+        let origins = operands
+            .map(|&id| origin(graph, id))
+            .filter(|&id| !never_negative(graph, id))
+            .collect();
         Self { graph, origins }
     }
 
@@ -31,7 +37,20 @@ impl<'a> Symmetry<'a> {
 /// What a tensor's elements were before they were moved.
 fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
     use OpKind as K;
-    let moves = |kind: &K| matches!(kind, K::Reshape | K::Transpose | K::Split | K::Slice | K::Expand | K::Tile | K::Gather | K::Identity | K::MaxPool);
+    let moves = |kind: &K| {
+        matches!(
+            kind,
+            K::Reshape
+                | K::Transpose
+                | K::Split
+                | K::Slice
+                | K::Expand
+                | K::Tile
+                | K::Gather
+                | K::Identity
+                | K::MaxPool
+        )
+    };
     while let Some(node) = graph.producer(id).filter(|node| moves(&node.op.kind)) {
         let Some(&before) = node.inputs.first() else { break };
         id = before;

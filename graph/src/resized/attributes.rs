@@ -6,7 +6,12 @@ use crate::{Attribute, Attributes, OpKind, OpSpec};
 type Inputs<'a> = [Option<&'a [Dimension]>];
 
 /// Adapts attributes; where that tells the dimensions of the (only) output, they are returned.
-pub fn adapt(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Known) -> Result<Option<Vec<Dimension>>, String> {
+pub fn adapt(
+    op: &OpSpec,
+    attributes: &mut Attributes,
+    inputs: &Inputs,
+    known: &Known,
+) -> Result<Option<Vec<Dimension>>, String> {
     match op.kind {
         OpKind::Reshape => return reshape(op, attributes, inputs, known).map(Some),
         OpKind::Slice => slice(attributes, inputs),
@@ -25,12 +30,31 @@ fn ints(values: impl IntoIterator<Item = usize>) -> Attribute {
 
 /// The input's dimensions, or those of a constant, which does not change.
 fn dimensions(op: &OpSpec, inputs: &Inputs) -> Vec<Dimension> {
-    let constant = || op.inputs.first().map(|i| i.tensor.shape.iter().map(|&d| Dimension::of(Extent::new(d, d, None))).collect());
-    inputs.first().copied().flatten().map(<[Dimension]>::to_vec).or_else(constant).unwrap_or_default()
+    let constant = || {
+        op.inputs.first().map(|i| {
+            i.tensor.shape.iter().map(|&d| Dimension::of(Extent::new(d, d, None))).collect()
+        })
+    };
+    inputs
+        .first()
+        .copied()
+        .flatten()
+        .map(<[Dimension]>::to_vec)
+        .or_else(constant)
+        .unwrap_or_default()
 }
 
-fn reshape(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Known) -> Result<Vec<Dimension>, String> {
-    let mut rest: Vec<Extent> = dimensions(op, inputs).into_iter().flat_map(|d| d.0).filter(|e| e.old != 1 || e.new != 1).collect();
+fn reshape(
+    op: &OpSpec,
+    attributes: &mut Attributes,
+    inputs: &Inputs,
+    known: &Known,
+) -> Result<Vec<Dimension>, String> {
+    let mut rest: Vec<Extent> = dimensions(op, inputs)
+        .into_iter()
+        .flat_map(|d| d.0)
+        .filter(|e| e.old != 1 || e.new != 1)
+        .collect();
     let targets: Vec<usize> = attributes.ints("shape").iter().map(|&d| d as usize).collect();
     let out = targets.iter().map(|&d| known.cut(&mut rest, d)).collect::<Result<Vec<_>, _>>()?;
     if !rest.is_empty() {
@@ -55,8 +79,14 @@ fn slice(attributes: &mut Attributes, inputs: &Inputs) {
     let Some(Some(dims)) = inputs.first() else { return };
     let axes = attributes.ints("axes").to_vec();
     for name in ["starts", "ends"] {
-        let places =
-            attributes.ints(name).iter().zip(&axes).map(|(&place, &axis)| dims.get(axis as usize).map_or(place, |d| moved(place, d.whole()))).collect();
+        let places = attributes
+            .ints(name)
+            .iter()
+            .zip(&axes)
+            .map(|(&place, &axis)| {
+                dims.get(axis as usize).map_or(place, |d| moved(place, d.whole()))
+            })
+            .collect();
         attributes.set(name, Attribute::Ints(places));
     }
 }
@@ -71,7 +101,11 @@ fn gather(attributes: &mut Attributes, inputs: &Inputs) {
 /// Equal parts stay equal; else the largest takes the difference.
 fn split(attributes: &mut Attributes, inputs: &Inputs) -> Result<(), String> {
     let Some(Some(dims)) = inputs.first() else { return Ok(()) };
-    let Some(extent) = attributes.int("axis").and_then(|axis| dims.get(axis as usize)).map(Dimension::whole) else { return Ok(()) };
+    let Some(extent) =
+        attributes.int("axis").and_then(|axis| dims.get(axis as usize)).map(Dimension::whole)
+    else {
+        return Ok(());
+    };
     let mut parts = attributes.ints("split").to_vec();
     if extent.old == extent.new || parts.is_empty() {
         return Ok(());
@@ -82,15 +116,23 @@ fn split(attributes: &mut Attributes, inputs: &Inputs) -> Result<(), String> {
             return Err(format!("{new} does not fall into {count} equal parts"));
         }
         parts.fill(new / count);
-    } else if let Some(largest) = parts.iter().copied().max().and_then(|most| parts.iter().position(|p| *p == most)) {
+    } else if let Some(largest) =
+        parts.iter().copied().max().and_then(|most| parts.iter().position(|p| *p == most))
+    {
         parts[largest] += new - extent.old as i64;
     }
     attributes.set("split", Attribute::Ints(parts.into()));
     Ok(())
 }
 
-/// A resize goes to what another tensor of that old size became, or grows by the same whole or simple ratio.
-fn resize(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Known) -> Result<(), String> {
+/// A resize goes to what another tensor of that old size became, or grows by the same whole or
+/// simple ratio.
+fn resize(
+    op: &OpSpec,
+    attributes: &mut Attributes,
+    inputs: &Inputs,
+    known: &Known,
+) -> Result<(), String> {
     let dims = dimensions(op, inputs);
     let rank = dims.len();
     let sizes = attributes.ints("sizes").to_vec();
@@ -104,8 +146,16 @@ fn resize(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Kno
         };
         let stays = extent.old == extent.new && extent.old == size;
         let found = if stays { Some(size) } else { known.became(size, extent.side.or(by_place)) };
-        let scaled = || extent.new.checked_mul(size).filter(|product| product.is_multiple_of(extent.old)).map(|product| product / extent.old);
-        let new = found.or_else(scaled).ok_or_else(|| format!("{} grows to {size}; what {} grows to is not known", extent.old, extent.new))?;
+        let scaled = || {
+            extent
+                .new
+                .checked_mul(size)
+                .filter(|product| product.is_multiple_of(extent.old))
+                .map(|product| product / extent.old)
+        };
+        let new = found.or_else(scaled).ok_or_else(|| {
+            format!("{} grows to {size}; what {} grows to is not known", extent.old, extent.new)
+        })?;
         out.push(new);
     }
     attributes.set("sizes", ints(out));
@@ -113,13 +163,18 @@ fn resize(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Kno
     Ok(())
 }
 
-/// Broadcasting keeps what the input has, and otherwise goes to what an extent of that size became everywhere.
+/// Broadcasting keeps what the input has, and otherwise goes to what an extent of that size became
+/// everywhere.
 fn expand(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Known) {
     let dims = if op.kind == OpKind::Expand { dimensions(op, inputs) } else { Vec::new() };
     let shape = attributes.ints("shape").to_vec();
     let rank = shape.len();
     let one = |(axis, &size): (usize, &i64)| {
-        let own = (axis + dims.len()).checked_sub(rank).and_then(|at| dims.get(at)).map(Dimension::whole).filter(|e| e.old != 1);
+        let own = (axis + dims.len())
+            .checked_sub(rank)
+            .and_then(|at| dims.get(at))
+            .map(Dimension::whole)
+            .filter(|e| e.old != 1);
         own.map(|e| e.new).or_else(|| known.became(size as usize, None)).unwrap_or(size as usize)
     };
     let new: Vec<usize> = shape.iter().enumerate().map(one).collect();

@@ -1,4 +1,5 @@
-//! [`Dimension`]: an extent as the product of what it was made of, old and new; [`Known`]: all that were met.
+//! [`Dimension`]: an extent as the product of what it was made of, old and new; [`Known`]: all that
+//! were met.
 
 /// The side of the image that an extent comes from; products of both have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,8 @@ impl Dimension {
 
     /// The product.
     pub fn whole(&self) -> Extent {
-        let product = |of: fn(&Extent) -> usize| self.0.iter().map(of).fold(1usize, usize::saturating_mul);
+        let product =
+            |of: fn(&Extent) -> usize| self.0.iter().map(of).fold(1usize, usize::saturating_mul);
         let mut sides = self.0.iter().filter(|e| e.changed()).map(|e| e.side);
         let first = sides.next().flatten();
         let side = first.filter(|side| sides.all(|other| other == Some(*side)));
@@ -68,13 +70,19 @@ impl Known {
     }
 
     fn factors(&self, extent: Extent) -> Option<&Dimension> {
-        let same = |d: &&Dimension| d.whole().old == extent.old && d.whole().new == extent.new && d.0.len() > 1;
+        let same = |d: &&Dimension| {
+            d.whole().old == extent.old && d.whole().new == extent.new && d.0.len() > 1
+        };
         if extent.changed() { self.0.iter().find(same) } else { None }
     }
 
     /// What an extent of this side became elsewhere, if there it always became the same.
     pub fn became(&self, old: usize, side: Option<Side>) -> Option<usize> {
-        let mut all = self.0.iter().map(Dimension::whole).filter(|e| e.old == old && (side.is_none() || e.side == side));
+        let mut all = self
+            .0
+            .iter()
+            .map(Dimension::whole)
+            .filter(|e| e.old == old && (side.is_none() || e.side == side));
         let first = all.next()?.new;
         all.all(|e| e.new == first).then_some(first)
     }
@@ -84,7 +92,9 @@ impl Known {
         let mut taken: Vec<Extent> = Vec::new();
         let mut left = wanted;
         while left > 1 {
-            let Some(first) = rest.first().copied() else { return Err("its elements cannot be shared out".to_owned()) };
+            let Some(first) = rest.first().copied() else {
+                return Err("its elements cannot be shared out".to_owned());
+            };
             if first.old <= left && left.is_multiple_of(first.old) {
                 rest.remove(0);
                 left /= first.old;
@@ -101,7 +111,10 @@ impl Known {
 
     /// An extent as two or more, the first of which divides `front`.
     fn split(&self, extent: Extent, front: usize) -> Result<Vec<Extent>, String> {
-        if let Some(known) = self.factors(extent).filter(|d| front.is_multiple_of(d.0[0].old) || d.0[0].old.is_multiple_of(front)) {
+        if let Some(known) = self
+            .factors(extent)
+            .filter(|d| front.is_multiple_of(d.0[0].old) || d.0[0].old.is_multiple_of(front))
+        {
             return Ok(known.0.clone());
         }
         let Extent { old, new, side } = extent;
@@ -109,11 +122,20 @@ impl Known {
         let back = old / front;
         match (front, back) {
             (1, _) => Err(format!("{old} cannot be cut there")),
-            _ if old == new => Ok(vec![Extent::new(front, front, side), Extent::new(back, back, side)]),
+            _ if old == new => {
+                Ok(vec![Extent::new(front, front, side), Extent::new(back, back, side)])
+            }
             // Windows have a fixed size; there are more of them in a larger image.
-            _ if new.is_multiple_of(back) => Ok(vec![Extent::new(front, new / back, side), Extent::new(back, back, None)]),
-            _ if new.is_multiple_of(front) => Ok(vec![Extent::new(front, front, None), Extent::new(back, new / front, side)]),
-            _ => Err(format!("{old} is cut into {front} x {back}, and {new} is a multiple of neither: choose a size that is")),
+            _ if new.is_multiple_of(back) => {
+                Ok(vec![Extent::new(front, new / back, side), Extent::new(back, back, None)])
+            }
+            _ if new.is_multiple_of(front) => {
+                Ok(vec![Extent::new(front, front, None), Extent::new(back, new / front, side)])
+            }
+            _ => Err(format!(
+                "{old} is cut into {front} x {back}, and {new} is a multiple of neither: choose a \
+                size that is"
+            )),
         }
     }
 }

@@ -5,7 +5,8 @@ fn f32(shape: &[usize]) -> TensorSpec {
     TensorSpec::new(shape, Precision::F32)
 }
 
-/// A patch embedding with a class token, position embedding, attention over heads, and a head that makes an image of the tokens again.
+/// A patch embedding with a class token, position embedding, attention over heads, and a head that
+/// makes an image of the tokens again.
 fn transformer(height: usize, width: usize) -> Graph {
     let (rows, cols, features, heads) = (height / 14, width / 14, 12usize, 3usize);
     let tokens = rows * cols;
@@ -13,38 +14,94 @@ fn transformer(height: usize, width: usize) -> Graph {
     let ints = |values: &[usize]| values.iter().map(|&v| v as i64).collect::<Vec<_>>();
     let image = b.input("image", f32(&[1, 3, height, width]));
     let kernel = b.weight("kernel", f32(&[features, 3, 14, 14]));
-    let patches = Attributes::new().with_ints("kernel_shape", [14, 14]).with_ints("strides", [14, 14]);
+    let patches =
+        Attributes::new().with_ints("kernel_shape", [14, 14]).with_ints("strides", [14, 14]);
     let x = b.op("patches", OpKind::Conv, patches, &[image, kernel]).expect("a convolution");
-    let x = b.op("row", OpKind::Reshape, Attributes::new().with_ints("shape", ints(&[1, features, tokens])), &[x]).expect("tokens");
-    let x = b.op("turn", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[x]).expect("a transpose");
+    let x = b
+        .op(
+            "row",
+            OpKind::Reshape,
+            Attributes::new().with_ints("shape", ints(&[1, features, tokens])),
+            &[x],
+        )
+        .expect("tokens");
+    let x = b
+        .op("turn", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[x])
+        .expect("a transpose");
     let class = b.weight("class", f32(&[1, 1, features]));
-    let x = b.op("class", OpKind::Concat, Attributes::new().with_int("axis", 1), &[class, x]).expect("a concat");
+    let x = b
+        .op("class", OpKind::Concat, Attributes::new().with_int("axis", 1), &[class, x])
+        .expect("a concat");
     let position = b.weight("position", f32(&[1, tokens + 1, features]));
     let x = b.op("position", OpKind::Add, Attributes::new(), &[x, position]).expect("an addition");
-    let split = Attributes::new().with_ints("shape", ints(&[1, tokens + 1, heads, features / heads]));
+    let split =
+        Attributes::new().with_ints("shape", ints(&[1, tokens + 1, heads, features / heads]));
     let x = b.op("heads", OpKind::Reshape, split, &[x]).expect("heads");
-    let q = b.op("q", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1, 3]), &[x]).expect("q");
-    let k = b.op("k", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 3, 1]), &[x]).expect("k");
+    let q = b
+        .op("q", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1, 3]), &[x])
+        .expect("q");
+    let k = b
+        .op("k", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 3, 1]), &[x])
+        .expect("k");
     let scores = b.op("scores", OpKind::MatMul, Attributes::new(), &[q, k]).expect("scores");
     let x = b.op("mixed", OpKind::MatMul, Attributes::new(), &[scores, q]).expect("mixed");
-    let x = b.op("back", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1, 3]), &[x]).expect("back");
-    let x = b.op("joined", OpKind::Reshape, Attributes::new().with_ints("shape", ints(&[1, tokens + 1, features])), &[x]).expect("joined");
-    let cut = Attributes::new().with_ints("starts", [1]).with_ints("ends", [i64::MAX]).with_ints("axes", [1]);
+    let x = b
+        .op("back", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1, 3]), &[x])
+        .expect("back");
+    let x = b
+        .op(
+            "joined",
+            OpKind::Reshape,
+            Attributes::new().with_ints("shape", ints(&[1, tokens + 1, features])),
+            &[x],
+        )
+        .expect("joined");
+    let cut = Attributes::new()
+        .with_ints("starts", [1])
+        .with_ints("ends", [i64::MAX])
+        .with_ints("axes", [1]);
     let x = b.op("tokens", OpKind::Slice, cut, &[x]).expect("a slice");
-    let x = b.op("turn back", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[x]).expect("a transpose");
-    let x = b.op("grid", OpKind::Reshape, Attributes::new().with_ints("shape", ints(&[1, features, rows, cols])), &[x]).expect("a grid");
-    let x = b.op("image", OpKind::Resize, Attributes::new().with_ints("sizes", ints(&[1, features, height, width])), &[x]).expect("a resize");
+    let x = b
+        .op("turn back", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[x])
+        .expect("a transpose");
+    let x = b
+        .op(
+            "grid",
+            OpKind::Reshape,
+            Attributes::new().with_ints("shape", ints(&[1, features, rows, cols])),
+            &[x],
+        )
+        .expect("a grid");
+    let x = b
+        .op(
+            "image",
+            OpKind::Resize,
+            Attributes::new().with_ints("sizes", ints(&[1, features, height, width])),
+            &[x],
+        )
+        .expect("a resize");
     b.finish(vec![x]).expect("a graph")
 }
 
 fn shapes(graph: &Graph) -> Vec<Vec<usize>> {
-    graph.values().iter().map(|v| v.tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default()).collect()
+    graph
+        .values()
+        .iter()
+        .map(|v| v.tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default())
+        .collect()
 }
 
 #[test]
 fn a_transformer_of_another_size_is_the_one_that_would_have_been_exported() {
-    for (from, to) in [((224, 224), (406, 658)), ((224, 224), (168, 168)), ((238, 322), (294, 490)), ((406, 658), (224, 224)), ((224, 224), (224, 224))] {
-        let new = resized(&transformer(from.0, from.1), &[vec![1, 3, to.0, to.1]], &[]).expect("the new size");
+    for (from, to) in [
+        ((224, 224), (406, 658)),
+        ((224, 224), (168, 168)),
+        ((238, 322), (294, 490)),
+        ((406, 658), (224, 224)),
+        ((224, 224), (224, 224)),
+    ] {
+        let new = resized(&transformer(from.0, from.1), &[vec![1, 3, to.0, to.1]], &[])
+            .expect("the new size");
         let expected = transformer(to.0, to.1);
         assert_eq!(shapes(&new), shapes(&expected), "{from:?} {to:?}");
         assert_eq!(new.architecture(), expected.architecture(), "{from:?} {to:?}");
@@ -56,14 +113,25 @@ fn tokens_alone_need_the_patches_they_come_from() {
     let decoder = |rows: usize, cols: usize| {
         let mut b = GraphBuilder::new("decoder");
         let tokens = b.input("tokens", f32(&[1, rows * cols, 8]));
-        let x = b.op("turn", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 2, 1]), &[tokens]).expect("a transpose");
+        let x = b
+            .op(
+                "turn",
+                OpKind::Transpose,
+                Attributes::new().with_ints("perm", [0, 2, 1]),
+                &[tokens],
+            )
+            .expect("a transpose");
         let shape = vec![1, 8, rows as i64, cols as i64];
-        let x = b.op("grid", OpKind::Reshape, Attributes::new().with_ints("shape", shape), &[x]).expect("a grid");
+        let x = b
+            .op("grid", OpKind::Reshape, Attributes::new().with_ints("shape", shape), &[x])
+            .expect("a grid");
         b.finish(vec![x]).expect("a graph")
     };
-    let new = resized(&decoder(16, 16), &[vec![1, 29 * 47, 8]], &[[(16, 29), (16, 47)]]).expect("the new size");
+    let new = resized(&decoder(16, 16), &[vec![1, 29 * 47, 8]], &[[(16, 29), (16, 47)]])
+        .expect("the new size");
     assert_eq!(shapes(&new), shapes(&decoder(29, 47)));
-    let error = resized(&decoder(16, 16), &[vec![1, 29 * 47, 8]], &[]).expect_err("1363 is no multiple of 16");
+    let error = resized(&decoder(16, 16), &[vec![1, 29 * 47, 8]], &[])
+        .expect_err("1363 is no multiple of 16");
     assert!(error.to_string().contains("`grid`") && error.to_string().contains("1363"), "{error}");
 }
 
@@ -71,18 +139,32 @@ fn tokens_alone_need_the_patches_they_come_from() {
 fn what_does_not_fit_is_named() {
     let model = transformer(224, 224);
     let wrong = resized(&model, &[vec![3, 406, 658]], &[]).expect_err("a shape of other rank");
-    assert!(wrong.to_string().contains("input `image` is [1, 3, 224, 224] and cannot become [3, 406, 658]"), "{wrong}");
-    assert!(matches!(resized(&model, &[], &[]), Err(ResizeError::Inputs { given: 0, inputs: 1, .. })));
+    assert!(
+        wrong
+            .to_string()
+            .contains("input `image` is [1, 3, 224, 224] and cannot become [3, 406, 658]"),
+        "{wrong}"
+    );
+    assert!(matches!(
+        resized(&model, &[], &[]),
+        Err(ResizeError::Inputs { given: 0, inputs: 1, .. })
+    ));
 }
 
 #[test]
 fn nothing_to_resize_is_an_error() {
     let mut b = GraphBuilder::new("empty");
     let x = b.input("x", f32(&[1, 4, 8, 8]));
-    let none = Attributes::new().with_ints("starts", [2]).with_ints("ends", [2]).with_ints("axes", [1]);
+    let none =
+        Attributes::new().with_ints("starts", [2]).with_ints("ends", [2]).with_ints("axes", [1]);
     let x = b.op("none", OpKind::Slice, none, &[x]).expect("a slice");
-    let x = b.op("grow", OpKind::Resize, Attributes::new().with_ints("sizes", [1, 0, 16, 16]), &[x]).expect("a resize");
+    let x = b
+        .op("grow", OpKind::Resize, Attributes::new().with_ints("sizes", [1, 0, 16, 16]), &[x])
+        .expect("a resize");
     let graph = b.finish(vec![x]).expect("a graph");
     let error = resized(&graph, &[vec![1, 4, 16, 16]], &[]).expect_err("no elements");
-    assert!(error.to_string().contains("`none`") && error.to_string().contains("dimension of 0"), "{error}");
+    assert!(
+        error.to_string().contains("`none`") && error.to_string().contains("dimension of 0"),
+        "{error}"
+    );
 }

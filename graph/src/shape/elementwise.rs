@@ -1,9 +1,14 @@
-//! Elementwise operators: broadcasting as in numpy, and what comes out with the shape of what went in.
+//! Elementwise operators: broadcasting as in numpy, and what comes out with the shape of what went
+//! in.
 
 use super::{like, operand, precision, text};
 use crate::{Attributes, OpKind, Operand, Precision, Shape, TensorSpec};
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let first = operand(inputs, 0)?;
     let shape = if is_broadcast(kind) { broadcast_all(inputs)? } else { first.shape.clone() };
     let output = match kind {
@@ -17,13 +22,26 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
 
 /// Whether inputs are brought to a common shape, which is the output's.
 pub(crate) fn is_broadcast(kind: &OpKind) -> bool {
-    let arithmetic = matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Pow | OpKind::Min | OpKind::Max | OpKind::Mod);
-    arithmetic || matches!(kind, OpKind::Elementwise | OpKind::Compare | OpKind::Logical | OpKind::Where)
+    let arithmetic = matches!(
+        kind,
+        OpKind::Add
+            | OpKind::Sub
+            | OpKind::Mul
+            | OpKind::Div
+            | OpKind::Pow
+            | OpKind::Min
+            | OpKind::Max
+            | OpKind::Mod
+    );
+    arithmetic
+        || matches!(kind, OpKind::Elementwise | OpKind::Compare | OpKind::Logical | OpKind::Where)
 }
 
 fn broadcast_all(inputs: &[Operand]) -> Result<Shape, String> {
     let (first, rest) = inputs.split_first().ok_or("it has no input")?;
-    rest.iter().try_fold(first.tensor.shape.clone(), |shape, operand| broadcast(&shape, &operand.tensor.shape))
+    rest.iter().try_fold(first.tensor.shape.clone(), |shape, operand| {
+        broadcast(&shape, &operand.tensor.shape)
+    })
 }
 
 /// The shape two tensors have together after broadcasting.

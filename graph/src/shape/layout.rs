@@ -3,13 +3,18 @@
 use super::{axis, broadcast, dimension, like, operand, sizes, text};
 use crate::{Attribute, Attributes, Ints, OpKind, Operand, Shape, TensorSpec};
 
-pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+pub(super) fn canonical(
+    kind: &OpKind,
+    a: &mut Attributes,
+    inputs: &[Operand],
+) -> Result<(), String> {
     let x = operand(inputs, 0)?;
     match kind {
         OpKind::Transpose => {
             let rank = x.rank();
             let given = a.ints("perm");
-            let perm: Ints = if given.is_empty() { (0..rank as i64).rev().collect() } else { given.into() };
+            let perm: Ints =
+                if given.is_empty() { (0..rank as i64).rev().collect() } else { given.into() };
             let mut seen = vec![false; rank];
             for &p in &perm {
                 seen[axis(p, rank)?] = true;
@@ -35,7 +40,11 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
             }
             let total: i128 = a.ints("split").iter().map(|&s| i128::from(s)).sum();
             if total != x.shape[along] as i128 {
-                return Err(format!("parts {:?} do not make up {} along axis {along}", a.ints("split"), text(&x.shape)));
+                return Err(format!(
+                    "parts {:?} do not make up {} along axis {along}",
+                    a.ints("split"),
+                    text(&x.shape)
+                ));
             }
         }
         _ => {
@@ -51,11 +60,15 @@ fn front_axis(a: &mut Attributes, default: i64, rank: usize) -> Result<usize, St
     Ok(along)
 }
 
-/// The target of a reshape, without `0` (keep that dimension, unless `allowzero`) and `-1` (whatever is left).
+/// The target of a reshape, without `0` (keep that dimension, unless `allowzero`) and `-1`
+/// (whatever is left).
 fn resolve(a: &Attributes, x: &TensorSpec) -> Result<Ints, String> {
-    let Some(Attribute::Ints(given)) = a.get("shape") else { return Err("attribute `shape` is missing".to_owned()) };
+    let Some(Attribute::Ints(given)) = a.get("shape") else {
+        return Err("attribute `shape` is missing".to_owned());
+    };
     let misfit = || format!("{} cannot become {given:?}", text(&x.shape));
-    let elements = x.shape.iter().try_fold(1i128, |n, &d| n.checked_mul(d as i128)).ok_or_else(misfit)?;
+    let elements =
+        x.shape.iter().try_fold(1i128, |n, &d| n.checked_mul(d as i128)).ok_or_else(misfit)?;
     let count = |shape: &[i64]| shape.iter().try_fold(1i128, |n, &d| n.checked_mul(i128::from(d)));
     if given.iter().all(|&d| d >= 0) && count(given) == Some(elements) {
         return Ok(given.clone());
@@ -78,10 +91,16 @@ fn resolve(a: &Attributes, x: &TensorSpec) -> Result<Ints, String> {
     Ok(shape)
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let x = operand(inputs, 0)?;
     Ok(match kind {
-        OpKind::Transpose => vec![like(x, a.ints("perm").iter().map(|&p| x.shape[p as usize]).collect::<Vec<_>>())],
+        OpKind::Transpose => {
+            vec![like(x, a.ints("perm").iter().map(|&p| x.shape[p as usize]).collect::<Vec<_>>())]
+        }
         OpKind::Concat => vec![like(x, joined(a, inputs)?)],
         OpKind::Split => {
             let along = axis(a.int("axis").unwrap_or(0), x.rank())?;
@@ -102,9 +121,14 @@ fn joined(a: &Attributes, inputs: &[Operand]) -> Result<Shape, String> {
     let along = axis(a.int("axis").unwrap_or(0), shape.len())?;
     for input in &inputs[1..] {
         let other = &input.tensor.shape;
-        let fits = other.len() == shape.len() && (0..shape.len()).all(|i| i == along || shape[i] == other[i]);
+        let fits = other.len() == shape.len()
+            && (0..shape.len()).all(|i| i == along || shape[i] == other[i]);
         if !fits {
-            return Err(format!("{} and {} cannot be joined along axis {along}", text(&shape), text(other)));
+            return Err(format!(
+                "{} and {} cannot be joined along axis {along}",
+                text(&shape),
+                text(other)
+            ));
         }
         shape[along] = dimension(shape[along] as i128 + other[along] as i128)?;
     }

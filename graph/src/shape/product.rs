@@ -5,24 +5,38 @@ use crate::{Attributes, OpKind, Operand, Shape, TensorSpec};
 use std::collections::BTreeMap;
 
 pub(super) fn canonical(a: &mut Attributes) {
-    for (name, default) in [("trans_a", 0.0), ("trans_b", 0.0), ("alpha", 1.0), ("beta", 1.0), ("integer", 0.0), ("trans_batch_a", 0.0), ("trans_batch_b", 0.0)]
-    {
+    for (name, default) in [
+        ("trans_a", 0.0),
+        ("trans_b", 0.0),
+        ("alpha", 1.0),
+        ("beta", 1.0),
+        ("integer", 0.0),
+        ("trans_batch_a", 0.0),
+        ("trans_batch_b", 0.0),
+    ] {
         drop_default(a, name, default);
     }
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let first = operand(inputs, 0)?;
     let shape = match kind {
-        OpKind::Einsum => einsum(a.text("equation").ok_or("attribute `equation` is missing")?, inputs)?,
+        OpKind::Einsum => {
+            einsum(a.text("equation").ok_or("attribute `equation` is missing")?, inputs)?
+        }
         OpKind::Attention => attention(inputs)?,
         _ => product(a, &first.shape, &operand(inputs, 1)?.shape)?,
     };
     Ok(vec![like(first, shape)])
 }
 
-/// Batched matrix product as numpy's `matmul`; `trans_a` and `trans_b` swap the last two dimensions of an operand, after
-/// `trans_batch_a` and `trans_batch_b` moved its first dimension to the last but one.
+/// Batched matrix product as numpy's `matmul`; `trans_a` and `trans_b` swap the last two dimensions
+/// of an operand, after `trans_batch_a` and `trans_batch_b` moved its first dimension to the last
+/// but one.
 fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Shape, String> {
     let misfit = || format!("{} and {} cannot be multiplied", text(left), text(right));
     if left.is_empty() || right.is_empty() {
@@ -39,7 +53,10 @@ fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Shape, Str
         }
         shape
     };
-    let (mut l, mut r) = (transposed(left, "trans_a", "trans_batch_a"), transposed(right, "trans_b", "trans_batch_b"));
+    let (mut l, mut r) = (
+        transposed(left, "trans_a", "trans_batch_a"),
+        transposed(right, "trans_b", "trans_batch_b"),
+    );
     let (vector_left, vector_right) = (l.len() == 1, r.len() == 1);
     if vector_left {
         l.insert(0, 1);
@@ -65,14 +82,19 @@ fn product(a: &Attributes, left: &[usize], right: &[usize]) -> Result<Shape, Str
 fn attention(inputs: &[Operand]) -> Result<Shape, String> {
     let (q, v) = (operand(inputs, 0)?, operand(inputs, 2)?);
     if q.rank() < 2 || v.rank() != q.rank() {
-        return Err(format!("queries {} and values {} do not fit each other", text(&q.shape), text(&v.shape)));
+        return Err(format!(
+            "queries {} and values {} do not fit each other",
+            text(&q.shape),
+            text(&v.shape)
+        ));
     }
     let mut shape = q.shape.clone();
     shape[q.rank() - 1] = v.shape[v.rank() - 1];
     Ok(shape)
 }
 
-/// Where one operand's dimensions belong: labels, with `...` spelled out as numbered labels that end alike.
+/// Where one operand's dimensions belong: labels, with `...` spelled out as numbered labels that
+/// end alike.
 fn labels(term: &str, rank: usize, widest: &mut usize) -> Result<Vec<String>, String> {
     let (before, after) = match term.split_once("...") {
         Some((before, after)) => (before, Some(after)),
@@ -81,7 +103,9 @@ fn labels(term: &str, rank: usize, widest: &mut usize) -> Result<Vec<String>, St
     let letters = |part: &str| part.chars().map(String::from).collect::<Vec<_>>();
     let mut labels = letters(before);
     if let Some(after) = after {
-        let batch = rank.checked_sub(before.chars().count() + after.chars().count()).ok_or_else(|| format!("term `{term}` has too many labels"))?;
+        let batch = rank
+            .checked_sub(before.chars().count() + after.chars().count())
+            .ok_or_else(|| format!("term `{term}` has too many labels"))?;
         *widest = (*widest).max(batch);
         labels.extend((0..batch).rev().map(|i| format!("...{i}")));
         labels.extend(letters(after));
@@ -104,7 +128,9 @@ fn einsum(equation: &str, inputs: &[Operand]) -> Result<Shape, String> {
     }
     let (mut extents, mut counts, mut widest) = (BTreeMap::new(), BTreeMap::new(), 0);
     for (term, input) in terms.iter().zip(inputs) {
-        for (label, &d) in labels(term, input.tensor.rank(), &mut widest)?.into_iter().zip(&input.tensor.shape) {
+        for (label, &d) in
+            labels(term, input.tensor.rank(), &mut widest)?.into_iter().zip(&input.tensor.shape)
+        {
             let known = extents.entry(label.clone()).or_insert(d);
             if *known == 1 {
                 *known = d;
@@ -116,13 +142,25 @@ fn einsum(equation: &str, inputs: &[Operand]) -> Result<Shape, String> {
     }
     let output = match right {
         Some(term) => {
-            let rank = term.replace("...", "").chars().count() + if term.contains("...") { widest } else { 0 };
+            let rank = term.replace("...", "").chars().count()
+                + if term.contains("...") { widest } else { 0 };
             labels(term, rank, &mut widest)?
         }
         None => {
-            let once = counts.iter().filter(|(label, count)| **count == 1 && !label.starts_with("...")).map(|(label, _)| label.clone());
+            let once = counts
+                .iter()
+                .filter(|(label, count)| **count == 1 && !label.starts_with("..."))
+                .map(|(label, _)| label.clone());
             (0..widest).rev().map(|i| format!("...{i}")).chain(once).collect()
         }
     };
-    output.iter().map(|label| extents.get(label).copied().ok_or_else(|| format!("`{label}` of `{equation}` is in no input"))).collect()
+    output
+        .iter()
+        .map(|label| {
+            extents
+                .get(label)
+                .copied()
+                .ok_or_else(|| format!("`{label}` of `{equation}` is in no input"))
+        })
+        .collect()
 }

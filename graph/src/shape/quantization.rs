@@ -3,8 +3,13 @@
 use super::{axis, like, operand, precision};
 use crate::{Attribute, Attributes, OpKind, Operand, Precision, TensorSpec};
 
-/// `axis` stays where the scale is a vector of more than one element; `to` says the type that the zero point or its absence (u8) says.
-pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+/// `axis` stays where the scale is a vector of more than one element; `to` says the type that the
+/// zero point or its absence (u8) says.
+pub(super) fn canonical(
+    kind: &OpKind,
+    a: &mut Attributes,
+    inputs: &[Operand],
+) -> Result<(), String> {
     let x = operand(inputs, 0)?;
     let scale = operand(inputs, 1)?;
     if scale.elements() > 1 {
@@ -26,11 +31,21 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
     Ok(())
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let x = operand(inputs, 0)?;
     Ok(match kind {
-        OpKind::Quantize => vec![TensorSpec::new(x.shape.clone(), precision(a)?.unwrap_or(Precision::U8))],
+        OpKind::Quantize => {
+            vec![TensorSpec::new(x.shape.clone(), precision(a)?.unwrap_or(Precision::U8))]
+        }
         OpKind::Dequantize => vec![like(operand(inputs, 1)?, x.shape.clone())],
-        _ => vec![TensorSpec::new(x.shape.clone(), Precision::U8), TensorSpec::f32([]), TensorSpec::new([], Precision::U8)],
+        _ => vec![
+            TensorSpec::new(x.shape.clone(), Precision::U8),
+            TensorSpec::f32([]),
+            TensorSpec::new([], Precision::U8),
+        ],
     })
 }

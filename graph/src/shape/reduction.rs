@@ -3,7 +3,11 @@
 use super::{axis, default_int, default_text, dimension, drop_default, like, operand};
 use crate::{Attribute, Attributes, Ints, OpKind, Operand, Precision, TensorSpec};
 
-pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+pub(super) fn canonical(
+    kind: &OpKind,
+    a: &mut Attributes,
+    inputs: &[Operand],
+) -> Result<(), String> {
     let rank = operand(inputs, 0)?.rank();
     match kind {
         OpKind::Softmax => {
@@ -27,7 +31,11 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
             default_text(a, "op", "ArgMax");
         }
         _ => {
-            let mut axes: Ints = a.ints("axes").iter().map(|&x| axis(x, rank).map(|x| x as i64)).collect::<Result<_, _>>()?;
+            let mut axes: Ints = a
+                .ints("axes")
+                .iter()
+                .map(|&x| axis(x, rank).map(|x| x as i64))
+                .collect::<Result<_, _>>()?;
             if axes.is_empty() {
                 axes = (0..rank as i64).collect();
             }
@@ -53,7 +61,11 @@ fn one_axis(a: &mut Attributes, default: i64, rank: usize) -> Result<(), String>
     Ok(())
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let x = operand(inputs, 0)?;
     let keep = a.int("keepdims").unwrap_or(1) != 0;
     let along = a.int("axis").unwrap_or(0);
@@ -62,7 +74,8 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
         OpKind::TopK => {
             let k = dimension(i128::from(a.int("k").ok_or("attribute `k` is missing")?))?;
             let mut shape = x.shape.clone();
-            let extent = shape.get_mut(axis(along, x.rank())?).ok_or("a scalar has no largest elements")?;
+            let extent =
+                shape.get_mut(axis(along, x.rank())?).ok_or("a scalar has no largest elements")?;
             if k > *extent {
                 return Err(format!("the {k} largest of {extent} elements are asked for"));
             }

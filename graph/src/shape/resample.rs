@@ -3,7 +3,11 @@
 use super::{default_int, default_text, dimension, drop_default, like, operand, sizes, text};
 use crate::{Attribute, Attributes, OpKind, Operand, Shape, TensorSpec};
 
-pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+pub(super) fn canonical(
+    kind: &OpKind,
+    a: &mut Attributes,
+    inputs: &[Operand],
+) -> Result<(), String> {
     let x = operand(inputs, 0)?;
     match kind {
         OpKind::Pad => {
@@ -21,7 +25,8 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
     Ok(())
 }
 
-/// `sizes` is always written; `scales` stays only where it says something else than `sizes` divided by the input's shape.
+/// `sizes` is always written; `scales` stays only where it says something else than `sizes` divided
+/// by the input's shape.
 fn resize_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
     default_text(a, "mode", "nearest");
     default_text(a, "coordinate_transformation_mode", "half_pixel");
@@ -54,7 +59,11 @@ fn resize_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
         return Err(format!("{} sizes or scales do not fit {}", sizes.len(), text(&x.shape)));
     }
     if let Some(scales) = scales {
-        let exact = sizes.iter().zip(&x.shape).zip(&scales).all(|((&out, &d), &s)| (out as f64 / d as f64 - s).abs() < 1e-6);
+        let exact = sizes
+            .iter()
+            .zip(&x.shape)
+            .zip(&scales)
+            .all(|((&out, &d), &s)| (out as f64 / d as f64 - s).abs() < 1e-6);
         if !exact {
             a.set("scales", Attribute::Floats(scales));
         }
@@ -68,12 +77,20 @@ fn scaled(shape: &[usize], scales: &[f64]) -> Result<Vec<i64>, String> {
     }
     let one = |(&d, &s): (&usize, &f64)| {
         let size = (d as f64 * s).floor();
-        if size >= 0.0 && size <= super::MAX_ELEMENTS as f64 { Ok(size as i64) } else { Err(format!("a dimension of {d} cannot be scaled by {s}")) }
+        if size >= 0.0 && size <= super::MAX_ELEMENTS as f64 {
+            Ok(size as i64)
+        } else {
+            Err(format!("a dimension of {d} cannot be scaled by {s}"))
+        }
     };
     shape.iter().zip(scales).map(one).collect()
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let x = operand(inputs, 0)?;
     let shape = match kind {
         OpKind::Pad => padded(a, x)?,
@@ -90,7 +107,9 @@ fn padded(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
         return Err(format!("`pads` has {} numbers, {} are needed", pads.len(), 2 * x.rank()));
     }
     let (begins, ends) = pads.split_at(x.rank());
-    let one = |((&d, &b), &e): ((&usize, &i64), &i64)| dimension(d as i128 + i128::from(b) + i128::from(e));
+    let one = |((&d, &b), &e): ((&usize, &i64), &i64)| {
+        dimension(d as i128 + i128::from(b) + i128::from(e))
+    };
     x.shape.iter().zip(begins).zip(ends).map(one).collect()
 }
 
@@ -102,15 +121,31 @@ fn grid(x: &TensorSpec, grid: &TensorSpec) -> Result<Shape, String> {
 }
 
 fn blocks(kind: &OpKind, a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
-    let misfit = || format!("{} cannot be rearranged in blocks of {}", text(&x.shape), a.int("blocksize").unwrap_or(0));
+    let misfit = || {
+        format!(
+            "{} cannot be rearranged in blocks of {}",
+            text(&x.shape),
+            a.int("blocksize").unwrap_or(0)
+        )
+    };
     let &[n, c, h, w] = x.shape.as_slice() else { return Err(misfit()) };
-    let b = a.int("blocksize").and_then(|b| usize::try_from(b).ok()).filter(|&b| b > 0).ok_or_else(misfit)?;
+    let b = a
+        .int("blocksize")
+        .and_then(|b| usize::try_from(b).ok())
+        .filter(|&b| b > 0)
+        .ok_or_else(misfit)?;
     let square = b.checked_mul(b).ok_or_else(misfit)?;
     if *kind == OpKind::DepthToSpace {
         if c % square != 0 {
             return Err(misfit());
         }
-        return Ok([n, c / square, dimension(h as i128 * b as i128)?, dimension(w as i128 * b as i128)?].into());
+        return Ok([
+            n,
+            c / square,
+            dimension(h as i128 * b as i128)?,
+            dimension(w as i128 * b as i128)?,
+        ]
+        .into());
     }
     if h % b != 0 || w % b != 0 {
         return Err(misfit());

@@ -3,7 +3,11 @@
 use super::{axis, dimension, like, operand, text};
 use crate::{Attribute, Attributes, OpKind, Operand, Shape, TensorSpec};
 
-pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+pub(super) fn canonical(
+    kind: &OpKind,
+    a: &mut Attributes,
+    inputs: &[Operand],
+) -> Result<(), String> {
     let x = operand(inputs, 0)?;
     match kind {
         OpKind::Slice => slice_canonical(a, x),
@@ -15,7 +19,9 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
             let along = axis(a.int("axis").unwrap_or(0), x.rank())?;
             a.set("axis", Attribute::Int(along as i64));
             if let Some(index) = a.int("index") {
-                let index = axis(index, x.shape[along]).map_err(|_| format!("index {index} is outside of {} along axis {along}", text(&x.shape)))?;
+                let index = axis(index, x.shape[along]).map_err(|_| {
+                    format!("index {index} is outside of {} along axis {along}", text(&x.shape))
+                })?;
                 a.set("index", Attribute::Int(index as i64));
             }
             Ok(())
@@ -23,14 +29,19 @@ pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -
     }
 }
 
-/// One sliced axis: axis, start, end, step, clamped to the tensor. A negative step that runs over the first element ends at `-(extent + 1)`,
-/// which ONNX clamps to "before the first".
+/// One sliced axis: axis, start, end, step, clamped to the tensor. A negative step that runs over
+/// the first element ends at `-(extent + 1)`, which ONNX clamps to "before the first".
 type Cut = (usize, i64, i64, i64);
 
 fn slice_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
     let (starts, ends) = (a.ints("starts"), a.ints("ends"));
-    let axes: Vec<i64> = if a.ints("axes").is_empty() { (0..starts.len() as i64).collect() } else { a.ints("axes").to_vec() };
-    let steps = if a.ints("steps").is_empty() { vec![1; starts.len()] } else { a.ints("steps").to_vec() };
+    let axes: Vec<i64> = if a.ints("axes").is_empty() {
+        (0..starts.len() as i64).collect()
+    } else {
+        a.ints("axes").to_vec()
+    };
+    let steps =
+        if a.ints("steps").is_empty() { vec![1; starts.len()] } else { a.ints("steps").to_vec() };
     if ends.len() != starts.len() || axes.len() != starts.len() || steps.len() != starts.len() {
         return Err("`starts`, `ends`, `axes` and `steps` differ in length".to_owned());
     }
@@ -54,15 +65,26 @@ fn cut(along: usize, extent: i64, start: i64, end: i64, step: i64) -> Result<Cut
     let from_front = |v: i64| if v < 0 { v.saturating_add(extent) } else { v };
     match step {
         0 => Err("a step of 0 leads nowhere".to_owned()),
-        1.. => Ok((along, from_front(start).clamp(0, extent), from_front(end).clamp(0, extent), step)),
+        1.. => {
+            Ok((along, from_front(start).clamp(0, extent), from_front(end).clamp(0, extent), step))
+        }
         _ => {
             let end = from_front(end).clamp(-1, extent - 1);
-            Ok((along, from_front(start).clamp(0, (extent - 1).max(0)), if end < 0 { -(extent + 1) } else { end }, step))
+            Ok((
+                along,
+                from_front(start).clamp(0, (extent - 1).max(0)),
+                if end < 0 { -(extent + 1) } else { end },
+                step,
+            ))
         }
     }
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let x = operand(inputs, 0)?;
     let shape = match kind {
         OpKind::Slice => sliced(a, x)?,
@@ -86,7 +108,11 @@ fn sliced(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
 /// Number of elements between a canonical start and end.
 pub(crate) fn count(start: i64, end: i64, step: i64) -> i128 {
     let (start, end, step) = (i128::from(start), i128::from(end), i128::from(step));
-    if step > 0 { (end - start + step - 1).div_euclid(step).max(0) } else { ((start - end.max(-1) - step - 1) / -step).max(0) }
+    if step > 0 {
+        (end - start + step - 1).div_euclid(step).max(0)
+    } else {
+        ((start - end.max(-1) - step - 1) / -step).max(0)
+    }
 }
 
 fn gathered(a: &Attributes, inputs: &[Operand]) -> Result<Shape, String> {

@@ -1,23 +1,38 @@
-//! Operators that slide a window: convolutions and pooling. Attributes `kernel_shape`, `strides`, `dilations` have one number per spatial
-//! dimension, `pads` two: all begins, then all ends.
+//! Operators that slide a window: convolutions and pooling. Attributes `kernel_shape`, `strides`,
+//! `dilations` have one number per spatial dimension, `pads` two: all begins, then all ends.
 
 use super::{dimension, like, operand, text};
 use crate::{Attribute, Attributes, Ints, OpKind, Operand, TensorSpec};
 use smallvec::smallvec;
 
-pub(super) fn canonical(kind: &OpKind, a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+pub(super) fn canonical(
+    kind: &OpKind,
+    a: &mut Attributes,
+    inputs: &[Operand],
+) -> Result<(), String> {
     let x = operand(inputs, 0)?;
-    let spatial = x.shape.get(2..).filter(|s| !s.is_empty()).ok_or_else(|| format!("its input {} has no spatial dimension", text(&x.shape)))?;
+    let spatial = x
+        .shape
+        .get(2..)
+        .filter(|s| !s.is_empty())
+        .ok_or_else(|| format!("its input {} has no spatial dimension", text(&x.shape)))?;
     let convolution = matches!(kind, OpKind::Conv | OpKind::ConvTranspose);
     if convolution {
         let weight = operand(inputs, 1)?;
         if weight.rank() != x.rank() {
-            return Err(format!("the weight {} does not fit the input {}", text(&weight.shape), text(&x.shape)));
+            return Err(format!(
+                "the weight {} does not fit the input {}",
+                text(&weight.shape),
+                text(&x.shape)
+            ));
         }
         let kernel: Ints = weight.shape[2..].iter().map(|&k| k as i64).collect();
         let given = a.ints("kernel_shape");
         if !given.is_empty() && given != &kernel[..] {
-            return Err(format!("`kernel_shape` {given:?} is not that of the weight {}", text(&weight.shape)));
+            return Err(format!(
+                "`kernel_shape` {given:?} is not that of the weight {}",
+                text(&weight.shape)
+            ));
         }
         a.set("kernel_shape", Attribute::Ints(kernel));
         super::default_int(a, "group", 1);
@@ -69,7 +84,11 @@ fn pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
     let Some(auto) = take_auto_pad(a)? else { return Ok(()) };
     let total = |i: usize| {
         let (size, stride) = (spatial[i] as i128, i128::from(a.ints("strides")[i]));
-        if auto == "VALID" { 0 } else { (((size + stride - 1) / stride - 1) * stride + extent(a, i) - size).max(0) }
+        if auto == "VALID" {
+            0
+        } else {
+            (((size + stride - 1) / stride - 1) * stride + extent(a, i) - size).max(0)
+        }
     };
     let totals: Vec<i128> = (0..spatial.len()).map(total).collect();
     split_pads(a, &totals, auto == "SAME_UPPER")
@@ -90,13 +109,21 @@ fn transpose_pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
         _ if wanted.len() == n => {
             let totals: Vec<i128> = (0..n).map(|i| total(i, i128::from(wanted[i]))).collect();
             // A wanted output that is larger than all there is gets the rest as output padding.
-            let more = a.ints("output_padding").iter().zip(&totals).map(|(&p, &t)| i64::try_from(i128::from(p) - t.min(0)));
+            let more = a
+                .ints("output_padding")
+                .iter()
+                .zip(&totals)
+                .map(|(&p, &t)| i64::try_from(i128::from(p) - t.min(0)));
             let more = more.collect::<Result<Ints, _>>().map_err(|_| "`output_shape` is absurd")?;
             a.set("output_padding", Attribute::Ints(more));
             totals.into_iter().map(|t| t.max(0)).collect()
         }
-        _ if !wanted.is_empty() => return Err(format!("`output_shape` has {} numbers, {n} are needed", wanted.len())),
-        Some(auto) if auto != "VALID" => (0..n).map(|i| total(i, spatial[i] as i128 * i128::from(a.ints("strides")[i])).max(0)).collect(),
+        _ if !wanted.is_empty() => {
+            return Err(format!("`output_shape` has {} numbers, {n} are needed", wanted.len()));
+        }
+        Some(auto) if auto != "VALID" => (0..n)
+            .map(|i| total(i, spatial[i] as i128 * i128::from(a.ints("strides")[i])).max(0))
+            .collect(),
         Some(_) => vec![0; n],
         None => return Ok(()),
     };
@@ -105,15 +132,21 @@ fn transpose_pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
 
 /// Output extent of a transposed convolution before padding is cut off.
 fn transposed(a: &Attributes, spatial: &[usize], i: usize) -> i128 {
-    (spatial[i] as i128 - 1) * i128::from(a.ints("strides")[i]) + i128::from(a.ints("output_padding")[i]) + extent(a, i)
+    (spatial[i] as i128 - 1) * i128::from(a.ints("strides")[i])
+        + i128::from(a.ints("output_padding")[i])
+        + extent(a, i)
 }
 
 fn take_auto_pad(a: &mut Attributes) -> Result<Option<String>, String> {
     match a.0.remove("auto_pad") {
-        Some(Attribute::Text(t)) if matches!(t.as_str(), "SAME_UPPER" | "SAME_LOWER" | "VALID") => Ok(Some(t)),
+        Some(Attribute::Text(t)) if matches!(t.as_str(), "SAME_UPPER" | "SAME_LOWER" | "VALID") => {
+            Ok(Some(t))
+        }
         Some(Attribute::Text(t)) if t.is_empty() || t == "NOTSET" => Ok(None),
         None => Ok(None),
-        Some(other) => Err(format!("`auto_pad` {other:?} is not one of NOTSET, SAME_UPPER, SAME_LOWER, VALID")),
+        Some(other) => {
+            Err(format!("`auto_pad` {other:?} is not one of NOTSET, SAME_UPPER, SAME_LOWER, VALID"))
+        }
     }
 }
 
@@ -126,7 +159,11 @@ fn split_pads(a: &mut Attributes, totals: &[i128], upper: bool) -> Result<(), St
     Ok(())
 }
 
-pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<Vec<TensorSpec>, String> {
+pub(super) fn infer(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Operand],
+) -> Result<Vec<TensorSpec>, String> {
     let x = operand(inputs, 0)?;
     if x.rank() < 3 {
         return Err(format!("its input {} has no spatial dimension", text(&x.shape)));
@@ -137,7 +174,11 @@ pub(super) fn infer(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result
             OpKind::GlobalAveragePool | OpKind::GlobalMaxPool => 1,
             OpKind::ConvTranspose => {
                 let pads = a.ints("pads");
-                dimension(transposed(a, &x.shape[2..], i) - i128::from(pads[i]) - i128::from(pads[i + x.rank() - 2]))?
+                dimension(
+                    transposed(a, &x.shape[2..], i)
+                        - i128::from(pads[i])
+                        - i128::from(pads[i + x.rank() - 2]),
+                )?
             }
             _ => slid(a, &x.shape[2..], i)?,
         });
@@ -159,7 +200,11 @@ fn channels(kind: &OpKind, a: &Attributes, inputs: &[Operand]) -> Result<usize, 
             _ => x.shape[1] == outer && outer % group == 0,
         };
     if !fits {
-        return Err(format!("the weight {} in {group} groups does not fit the input {}", text(&weight.shape), text(&x.shape)));
+        return Err(format!(
+            "the weight {} in {group} groups does not fit the input {}",
+            text(&weight.shape),
+            text(&x.shape)
+        ));
     }
     if *kind == OpKind::Conv { Ok(outer) } else { dimension(inner as i128 * group as i128) }
 }
@@ -170,7 +215,11 @@ fn slid(a: &Attributes, spatial: &[usize], i: usize) -> Result<usize, String> {
     let begin = i128::from(pads[i]);
     let room = spatial[i] as i128 + begin + i128::from(pads[i + spatial.len()]) - extent(a, i);
     if room < 0 {
-        return Err(format!("a window of {} does not fit into {} with padding {pads:?}", extent(a, i), text(spatial)));
+        return Err(format!(
+            "a window of {} does not fit into {} with padding {pads:?}",
+            extent(a, i),
+            text(spatial)
+        ));
     }
     let ceil = a.int("ceil_mode").unwrap_or(0) != 0;
     let mut positions = if ceil { (room + stride - 1) / stride } else { room / stride } + 1;

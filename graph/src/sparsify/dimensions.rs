@@ -1,8 +1,10 @@
 //! [`Dimensions`]: which dimensions of which tensors shrink together, and which cannot.
 //!
-//! An output channel of a convolution is a channel of every elementwise result behind it, an entry of the biases added to it, and an input channel of the
-//! next convolutions. Dimensions that an operator carries along are joined; those it mixes, reorders or counts are fixed, and with them all they are joined
-//! to. What is not said here is fixed: an operator that is not understood costs a chance, never a wrong model.
+//! An output channel of a convolution is a channel of every elementwise result behind it, an entry
+//! of the biases added to it, and an input channel of the next convolutions. Dimensions that an
+//! operator carries along are joined; those it mixes, reorders or counts are fixed, and with them
+//! all they are joined to. What is not said here is fixed: an operator that is not understood costs
+//! a chance, never a wrong model.
 
 use crate::{Graph, Node, OpKind, ValueId};
 
@@ -27,8 +29,14 @@ impl<'a> Dimensions<'a> {
             first.push(count);
             count += value.tensor.as_ref().map_or(0, |t| t.rank());
         }
-        let mut dimensions = Self { graph, first, parent: (0..count).collect(), fixed: vec![false; count] };
-        graph.inputs().iter().chain(graph.outputs()).chain(kept).for_each(|&id| dimensions.fix_from(id, 0));
+        let mut dimensions =
+            Self { graph, first, parent: (0..count).collect(), fixed: vec![false; count] };
+        graph
+            .inputs()
+            .iter()
+            .chain(graph.outputs())
+            .chain(kept)
+            .for_each(|&id| dimensions.fix_from(id, 0));
         graph.nodes().iter().for_each(|node| dimensions.node(node));
         dimensions
     }
@@ -59,14 +67,18 @@ impl<'a> Dimensions<'a> {
         index
     }
 
-    /// Joins two dimensions, if both are there; they differ where something is broadcast, and are fixed then.
+    /// Joins two dimensions, if both are there; they differ where something is broadcast, and are
+    /// fixed then.
     fn join(&mut self, a: Dimension, b: Dimension) {
         if self.rank(a.0) <= a.1 || self.rank(b.0) <= b.1 || self.extent(a) != self.extent(b) {
             self.fix(a);
             self.fix(b);
             return;
         }
-        let (a, b) = (self.root(self.first[a.0.0 as usize] + a.1), self.root(self.first[b.0.0 as usize] + b.1));
+        let (a, b) = (
+            self.root(self.first[a.0.0 as usize] + a.1),
+            self.root(self.first[b.0.0 as usize] + b.1),
+        );
         let (kept, joined) = (a.min(b), a.max(b));
         self.parent[joined] = kept;
         self.fixed[kept] |= self.fixed[joined];
@@ -100,14 +112,23 @@ impl<'a> Dimensions<'a> {
     }
 
     fn node(&mut self, node: &Node) {
-        let known = node.inputs.iter().chain(&node.outputs).all(|&id| self.graph.value(id).tensor.is_some());
-        let (Some(&x), Some(&y), true) = (node.inputs.first(), node.outputs.first(), known) else { return self.fix_all(node) };
+        let known = node
+            .inputs
+            .iter()
+            .chain(&node.outputs)
+            .all(|&id| self.graph.value(id).tensor.is_some());
+        let (Some(&x), Some(&y), true) = (node.inputs.first(), node.outputs.first(), known) else {
+            return self.fix_all(node);
+        };
         let a = &node.op.attributes;
         let axis = a.int("axis").and_then(|axis| usize::try_from(axis).ok());
         match node.op.kind {
             OpKind::Conv => self.convolution(node, x, y),
             OpKind::Linear => self.linear(node, x, y),
-            OpKind::MaxPool | OpKind::AveragePool | OpKind::GlobalAveragePool | OpKind::GlobalMaxPool => self.carry(x, y, |axis| axis > 1),
+            OpKind::MaxPool
+            | OpKind::AveragePool
+            | OpKind::GlobalAveragePool
+            | OpKind::GlobalMaxPool => self.carry(x, y, |axis| axis > 1),
             OpKind::BatchNorm => {
                 self.carry(x, y, |_| false);
                 node.inputs.iter().skip(1).for_each(|&id| self.join((id, 0), (x, 1)));
@@ -117,13 +138,23 @@ impl<'a> Dimensions<'a> {
                 self.carry(x, y, |axis| axis >= from);
                 node.inputs.iter().skip(1).for_each(|&id| self.fix_from(id, 0));
             }
-            OpKind::Softmax => self.carry(x, y, |i| axis.is_none_or(|axis| if a.int("coerce").is_some() { i >= axis } else { i == axis })),
+            OpKind::Softmax => self.carry(x, y, |i| {
+                axis.is_none_or(
+                    |axis| if a.int("coerce").is_some() { i >= axis } else { i == axis },
+                )
+            }),
             OpKind::Concat | OpKind::Split => {
                 for &input in &node.inputs {
-                    node.outputs.iter().for_each(|&output| self.carry(input, output, |i| axis.is_none_or(|axis| i == axis)));
+                    node.outputs.iter().for_each(|&output| {
+                        self.carry(input, output, |i| axis.is_none_or(|axis| i == axis))
+                    });
                 }
             }
-            OpKind::ReduceMean | OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMin | OpKind::ReduceL2 => self.reduction(x, y, a.ints("axes")),
+            OpKind::ReduceMean
+            | OpKind::ReduceSum
+            | OpKind::ReduceMax
+            | OpKind::ReduceMin
+            | OpKind::ReduceL2 => self.reduction(x, y, a.ints("axes")),
             OpKind::Transpose => {
                 for (to, &from) in a.ints("perm").iter().enumerate() {
                     self.join((x, usize::try_from(from).unwrap_or(usize::MAX)), (y, to));
@@ -132,20 +163,28 @@ impl<'a> Dimensions<'a> {
             OpKind::Reshape => self.reshape(x, y),
             OpKind::Pad => {
                 let (pads, rank) = (a.ints("pads"), self.rank(x));
-                let padded = |axis: usize| [axis, axis + rank].iter().any(|&i| pads.get(i).is_none_or(|&p| p != 0));
+                let padded = |axis: usize| {
+                    [axis, axis + rank].iter().any(|&i| pads.get(i).is_none_or(|&p| p != 0))
+                };
                 self.carry(x, y, padded);
             }
-            ref kind if is_elementwise(kind) => node.inputs.iter().for_each(|&input| self.broadcast(input, y)),
+            ref kind if is_elementwise(kind) => {
+                node.inputs.iter().for_each(|&input| self.broadcast(input, y))
+            }
             _ => self.fix_all(node),
         }
     }
 
-    /// Dense: channels in and out are the kernel's; depthwise: they are one. Other groups are left as they are.
+    /// Dense: channels in and out are the kernel's; depthwise: they are one. Other groups are left
+    /// as they are.
     fn convolution(&mut self, node: &Node, x: ValueId, y: ValueId) {
         let Some(&kernel) = node.inputs.get(1) else { return self.fix_all(node) };
         let group = node.op.attributes.int("group").unwrap_or(1);
-        let depthwise = usize::try_from(group).is_ok_and(|group| group == self.extent((x, 1)) && group == self.extent((kernel, 0)));
-        let fused = ["activation", "residual", "integer"].into_iter().any(|name| node.op.attributes.has(name));
+        let depthwise = usize::try_from(group)
+            .is_ok_and(|group| group == self.extent((x, 1)) && group == self.extent((kernel, 0)));
+        let fused = ["activation", "residual", "integer"]
+            .into_iter()
+            .any(|name| node.op.attributes.has(name));
         if fused || (group != 1 && !depthwise) {
             return self.fix_all(node);
         }
@@ -163,8 +202,11 @@ impl<'a> Dimensions<'a> {
 
     fn linear(&mut self, node: &Node, x: ValueId, y: ValueId) {
         let attributes = &node.op.attributes;
-        let (Some(&weight), rank) = (node.inputs.get(1), self.rank(x)) else { return self.fix_all(node) };
-        let plain = !["trans_a", "activation", "integer"].into_iter().any(|name| attributes.has(name));
+        let (Some(&weight), rank) = (node.inputs.get(1), self.rank(x)) else {
+            return self.fix_all(node);
+        };
+        let plain =
+            !["trans_a", "activation", "integer"].into_iter().any(|name| attributes.has(name));
         if !plain || rank < 2 || self.rank(weight) != 2 || self.rank(y) != rank {
             return self.fix_all(node);
         }
@@ -213,7 +255,9 @@ impl<'a> Dimensions<'a> {
         let mut same = vec![None; to.len()];
         for (axis, &elements) in from.iter().enumerate() {
             let extent = self.extent((x, axis));
-            let found = (0..to.len()).find(|&other| extent > 1 && to[other] == elements && self.extent((y, other)) == extent);
+            let found = (0..to.len()).find(|&other| {
+                extent > 1 && to[other] == elements && self.extent((y, other)) == extent
+            });
             match found {
                 Some(other) => same[other] = Some(axis),
                 None => self.fix((x, axis)),
@@ -231,8 +275,9 @@ impl<'a> Dimensions<'a> {
 /// Operators whose result at each place depends on their inputs at that place alone.
 fn is_elementwise(kind: &OpKind) -> bool {
     use OpKind::{
-        Abs, Add, Cast, Clip, Cos, Div, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Identity, LeakyRelu, Log, Max, Min, Mish, Mul, Neg, PRelu, Pow,
-        Reciprocal, Relu, Round, Sigmoid, Silu, Sin, Softplus, Sqrt, Sub, Tanh,
+        Abs, Add, Cast, Clip, Cos, Div, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish,
+        Identity, LeakyRelu, Log, Max, Min, Mish, Mul, Neg, PRelu, Pow, Reciprocal, Relu, Round,
+        Sigmoid, Silu, Sin, Softplus, Sqrt, Sub, Tanh,
     };
     matches!(
         kind,

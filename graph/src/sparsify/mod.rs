@@ -1,12 +1,14 @@
-//! Sparse variants of a model: magnitude masks ([`masked`]), and structured pruning that makes tensors smaller ([`structured`]).
+//! Sparse variants of a model: magnitude masks ([`masked`]), and structured pruning that makes
+//! tensors smaller ([`structured`]).
 //!
 //! | variant | weights | shapes |
 //! |---|---|---|
 //! | [`masked`] | the smallest of each product become 0 | stay |
 //! | [`structured`] | whole channels and features are taken out | inside shrink; inputs, results and tensors that are named stay |
 //!
-//! Nothing is trained. Names of nodes and tensors stay, so that variants of one model can be cut at the same tensors. Masks need the weights' values
-//! ([`crate::onnx::read_weights`]); structured pruning goes by them where they are there, and without gives the structure alone, for forecasts.
+//! Nothing is trained. Names of nodes and tensors stay, so that variants of one model can be cut at
+//! the same tensors. Masks need the weights' values ([`crate::onnx::read_weights`]); structured
+//! pruning goes by them where they are there, and without gives the structure alone, for forecasts.
 
 mod channels;
 mod dimensions;
@@ -38,12 +40,19 @@ fn check_share(share: f64) -> Result<(), SparsifyError> {
     if share > 0.0 && share < 1.0 { Ok(()) } else { Err(SparsifyError::Share { share }) }
 }
 
-/// The matrices and kernels of convolutions and matrix products: floating-point constants of at least two dimensions.
+/// The matrices and kernels of convolutions and matrix products: floating-point constants of at
+/// least two dimensions.
 fn product_weights(graph: &Graph) -> BTreeSet<ValueId> {
-    let products = graph.nodes().iter().filter(|node| matches!(node.op.kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul));
+    let products = graph.nodes().iter().filter(|node| {
+        matches!(
+            node.op.kind,
+            OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul
+        )
+    });
     let is_weight = |id: &ValueId| {
         let value = graph.value(*id);
-        matches!(value.source, ValueSource::Constant(_)) && value.tensor.as_ref().is_some_and(|t| t.precision.is_float() && t.rank() >= 2)
+        matches!(value.source, ValueSource::Constant(_))
+            && value.tensor.as_ref().is_some_and(|t| t.precision.is_float() && t.rank() >= 2)
     };
     products.flat_map(|node| node.inputs.iter().take(2).copied()).filter(is_weight).collect()
 }

@@ -1,4 +1,5 @@
-//! Constants as expressions over a model's weights: what the layout pass makes of them (transposed, reshaped, folded together), without their values.
+//! Constants as expressions over a model's weights: what the layout pass makes of them (transposed,
+//! reshaped, folded together), without their values.
 
 use super::TfliteError;
 use super::weights::Weights;
@@ -46,7 +47,11 @@ impl Expression {
     }
 
     pub(crate) fn transpose(self, perm: &[usize]) -> Self {
-        if perm.iter().enumerate().all(|(i, &p)| i == p) { self } else { Self::Transpose(Box::new(self), perm.to_vec()) }
+        if perm.iter().enumerate().all(|(i, &p)| i == p) {
+            self
+        } else {
+            Self::Transpose(Box::new(self), perm.to_vec())
+        }
     }
 
     pub(crate) fn slice(self, axis: usize, start: usize, extent: usize) -> Self {
@@ -60,7 +65,9 @@ impl Expression {
     /// Shape of the result.
     pub(crate) fn shape(&self) -> Vec<usize> {
         match self {
-            Self::Weight(_, shape) | Self::Numbers(_, shape) | Self::Reshape(_, shape) => shape.clone(),
+            Self::Weight(_, shape) | Self::Numbers(_, shape) | Self::Reshape(_, shape) => {
+                shape.clone()
+            }
             Self::Transpose(of, perm) => {
                 let shape = of.shape();
                 perm.iter().map(|&p| shape[p]).collect()
@@ -86,10 +93,16 @@ impl Expression {
         Ok(match self {
             Self::Weight(name, shape) => weights.array(name, shape)?,
             Self::Numbers(data, shape) => Array { shape: shape.clone(), data: data.clone() },
-            Self::Reshape(of, shape) => Array { shape: shape.clone(), data: of.evaluate(weights)?.data },
+            Self::Reshape(of, shape) => {
+                Array { shape: shape.clone(), data: of.evaluate(weights)?.data }
+            }
             Self::Transpose(of, perm) => of.evaluate(weights)?.transposed(perm),
-            Self::Slice(of, axis, start, extent) => of.evaluate(weights)?.sliced(*axis, *start, *extent),
-            Self::Binary(operator, a, b) => a.evaluate(weights)?.combined(*operator, &b.evaluate(weights)?, self.shape()),
+            Self::Slice(of, axis, start, extent) => {
+                of.evaluate(weights)?.sliced(*axis, *start, *extent)
+            }
+            Self::Binary(operator, a, b) => {
+                a.evaluate(weights)?.combined(*operator, &b.evaluate(weights)?, self.shape())
+            }
             Self::Rsqrt(of, epsilon) => {
                 let mut of = of.evaluate(weights)?;
                 of.data.iter_mut().for_each(|v| *v = (1.0 / f64::from(*v + epsilon).sqrt()) as f32);
@@ -148,7 +161,8 @@ impl Array {
         }
         let own = strides(&self.shape);
         let more = shape.len() - self.shape.len().min(shape.len());
-        let along = |d: usize| if d < more || self.shape[d - more] == 1 { 0 } else { own[d - more] };
+        let along =
+            |d: usize| if d < more || self.shape[d - more] == 1 { 0 } else { own[d - more] };
         let strides: Vec<usize> = (0..shape.len()).map(along).collect();
         self.strided(shape.to_vec(), &strides, 0)
     }
@@ -185,7 +199,13 @@ mod tests {
         };
         assert_eq!(value(counting(&[2, 3]).transpose(&[1, 0])), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
         assert_eq!(value(counting(&[2, 3]).slice(1, 1, 2)), [1.0, 2.0, 4.0, 5.0]);
-        assert_eq!(value(counting(&[2, 1]).binary(Operator::Add, counting(&[2]))), [0.0, 1.0, 1.0, 2.0]);
-        assert_eq!(value(Expression::Rsqrt(Box::new(counting(&[2])), 0.25)), [2.0, (1.0f64 / 1.25f64.sqrt()) as f32]);
+        assert_eq!(
+            value(counting(&[2, 1]).binary(Operator::Add, counting(&[2]))),
+            [0.0, 1.0, 1.0, 2.0]
+        );
+        assert_eq!(
+            value(Expression::Rsqrt(Box::new(counting(&[2])), 0.25)),
+            [2.0, (1.0f64 / 1.25f64.sqrt()) as f32]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A program as the bytes of a .tflite file: a FlatBuffer with the identifier `TFL3`. Tables are written by field number; a field's place in its table
-//! is 4 + 2 * number.
+//! A program as the bytes of a .tflite file: a FlatBuffer with the identifier `TFL3`. Tables are
+//! written by field number; a field's place in its table is 4 + 2 * number.
 
 use super::TfliteError;
 use super::program::{Operation, Payload, Program, Quantization, Tensor};
@@ -29,7 +29,11 @@ pub(super) fn write(program: &Program, weights: &Weights) -> Result<Vec<u8>, Tfl
     let constants = program.tensors.iter().filter(|t| t.payload != Payload::Activation);
     let size: u64 = constants.map(|t| t.spec().size_bytes()).sum();
     if size > MOST_BYTES {
-        return Err(TfliteError::Weights { reason: format!("its weights have {size} bytes; one .tflite file holds at most {MOST_BYTES}") });
+        return Err(TfliteError::Weights {
+            reason: format!(
+                "its weights have {size} bytes; one .tflite file holds at most {MOST_BYTES}"
+            ),
+        });
     }
     let mut builder = Builder::with_capacity(size as usize + (1 << 16));
     // Buffer 0 is empty by convention: that of every tensor without values.
@@ -57,7 +61,8 @@ pub(super) fn write(program: &Program, weights: &Weights) -> Result<Vec<u8>, Tfl
     }
     let subgraph = subgraph(&mut builder, program, &tensors, &operators);
     let subgraphs = builder.create_vector(&[subgraph]);
-    let codes: Vec<Table> = codes.into_iter().map(|code| operator_code(&mut builder, code, program)).collect();
+    let codes: Vec<Table> =
+        codes.into_iter().map(|code| operator_code(&mut builder, code, program)).collect();
     let codes = builder.create_vector(&codes);
     let buffers = builder.create_vector(&buffers);
     let description = builder.create_string("vitempo");
@@ -77,7 +82,8 @@ fn empty(builder: &mut Builder<'_>) -> Table {
     builder.end_table(start)
 }
 
-/// Kernels read constants in place and want them aligned to 16 bytes: they are pushed in blocks of as many.
+/// Kernels read constants in place and want them aligned to 16 bytes: they are pushed in blocks of
+/// as many.
 #[derive(Clone, Copy)]
 struct Block([u8; 16]);
 
@@ -116,9 +122,16 @@ fn bytes(tensor: &Tensor, weights: &Weights) -> Result<Option<Vec<u8>>, TfliteEr
         Payload::Activation => None,
         Payload::Bytes(bytes) => Some(bytes.clone()),
         Payload::Ints(values) => Some(match tensor.precision {
-            Precision::Bool | Precision::I8 | Precision::U8 => values.iter().map(|&v| v as u8).collect(),
+            Precision::Bool | Precision::I8 | Precision::U8 => {
+                values.iter().map(|&v| v as u8).collect()
+            }
             Precision::F32 => values.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect(),
-            _ => values.iter().flat_map(|&v| (v.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32).to_le_bytes()).collect(),
+            _ => values
+                .iter()
+                .flat_map(|&v| {
+                    (v.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32).to_le_bytes()
+                })
+                .collect(),
         }),
         Payload::Weight(expression) => {
             let data = expression.evaluate(weights)?.data;
@@ -132,7 +145,8 @@ fn bytes(tensor: &Tensor, weights: &Weights) -> Result<Option<Vec<u8>>, TfliteEr
 }
 
 fn tensor(builder: &mut Builder<'_>, tensor: &Tensor, buffer: u32) -> Table {
-    let shape: Vec<i32> = tensor.shape.iter().map(|&d| i32::try_from(d).unwrap_or(i32::MAX)).collect();
+    let shape: Vec<i32> =
+        tensor.shape.iter().map(|&d| i32::try_from(d).unwrap_or(i32::MAX)).collect();
     let shape = builder.create_vector(&shape);
     let name = builder.create_string(&tensor.name);
     let quantization = tensor.quantization.as_ref().map(|q| quantization(builder, q));
@@ -152,7 +166,8 @@ fn tensor(builder: &mut Builder<'_>, tensor: &Tensor, buffer: u32) -> Table {
 fn quantization(builder: &mut Builder<'_>, quantization: &Quantization) -> Table {
     let scales: Vec<f32> = quantization.scales.iter().map(|&s| s as f32).collect();
     let scales = builder.create_vector(&scales);
-    let zero_points = builder.create_vector(&vec![quantization.zero_point; quantization.scales.len()]);
+    let zero_points =
+        builder.create_vector(&vec![quantization.zero_point; quantization.scales.len()]);
     let start = builder.start_table();
     builder.push_slot_always(slot(2), scales);
     builder.push_slot_always(slot(3), zero_points);
@@ -162,7 +177,13 @@ fn quantization(builder: &mut Builder<'_>, quantization: &Quantization) -> Table
 
 /// Operators beyond number 127 are named in the newer field only.
 fn operator_code(builder: &mut Builder<'_>, code: Code, program: &Program) -> Table {
-    let version = program.operations.iter().filter(|o| o.code == code).map(|o| version(program, o)).max().unwrap_or(1);
+    let version = program
+        .operations
+        .iter()
+        .filter(|o| o.code == code)
+        .map(|o| version(program, o))
+        .max()
+        .unwrap_or(1);
     let start = builder.start_table();
     builder.push_slot_always(slot(0), code.number().min(127) as i8);
     builder.push_slot_always(slot(2), version);
@@ -173,24 +194,43 @@ fn operator_code(builder: &mut Builder<'_>, code: Code, program: &Program) -> Ta
 /// The least version of an operator that has what is used of it.
 fn version(program: &Program, operation: &Operation) -> i32 {
     let rank = operation.inputs.first().map_or(0, |&i| program.tensors[i].shape.len());
-    let integers = operation.inputs.first().is_some_and(|&i| program.tensors[i].precision == Precision::I8);
+    let integers =
+        operation.inputs.first().is_some_and(|&i| program.tensors[i].precision == Precision::I8);
     match operation.code {
         Code::FullyConnected => 5,
         Code::Conv | Code::DepthwiseConv if integers => 3,
-        Code::Add | Code::MaxPool | Code::Mean | Code::Pad | Code::Transpose | Code::Dequantize | Code::Split if integers && rank <= 4 => 2,
+        Code::Add
+        | Code::MaxPool
+        | Code::Mean
+        | Code::Pad
+        | Code::Transpose
+        | Code::Dequantize
+        | Code::Split
+            if integers && rank <= 4 =>
+        {
+            2
+        }
         Code::ResizeBilinear | Code::ResizeNearest => 3,
         Code::TransposeConv => 3,
         Code::BroadcastTo | Code::DepthwiseConv | Code::Softmax | Code::Mean | Code::Sum => 2,
-        Code::Gather if matches!(operation.options, Options::Gather { batch_dims, .. } if batch_dims > 0) => 5,
+        Code::Gather if matches!(operation.options, Options::Gather { batch_dims, .. } if batch_dims > 0) => {
+            5
+        }
         Code::Transpose if rank > 4 => 4,
         Code::Slice if rank > 4 => 5,
         _ => 1,
     }
 }
 
-fn subgraph(builder: &mut Builder<'_>, program: &Program, tensors: &[Table], operators: &[Table]) -> Table {
+fn subgraph(
+    builder: &mut Builder<'_>,
+    program: &Program,
+    tensors: &[Table],
+    operators: &[Table],
+) -> Table {
     let tensors = builder.create_vector(tensors);
-    let ids = |ports: &[(usize, super::Port)]| ports.iter().map(|(id, _)| *id as i32).collect::<Vec<_>>();
+    let ids =
+        |ports: &[(usize, super::Port)]| ports.iter().map(|(id, _)| *id as i32).collect::<Vec<_>>();
     let inputs = builder.create_vector(&ids(&program.inputs));
     let outputs = builder.create_vector(&ids(&program.outputs));
     let operators = builder.create_vector(operators);
@@ -239,7 +279,18 @@ fn options(builder: &mut Builder<'_>, operation: &Operation) -> Option<(u8, Tabl
     let activation = |number: u8| Some((number, vec![I8(0, fused)]));
     let (number, fields) = match &operation.options {
         Options::Conv { padding: p, strides: [h, w], dilations: [dh, dw], multiplier: Some(m) } => {
-            (2, vec![I8(0, padding(*p)), I32(1, *w), I32(2, *h), I32(3, *m), I8(4, fused), I32(5, *dw), I32(6, *dh)])
+            (
+                2,
+                vec![
+                    I8(0, padding(*p)),
+                    I32(1, *w),
+                    I32(2, *h),
+                    I32(3, *m),
+                    I8(4, fused),
+                    I32(5, *dw),
+                    I32(6, *dh),
+                ],
+            )
         }
         Options::Conv { padding: p, strides: [h, w], dilations: [dh, dw], .. } => {
             let number = if operation.code == Code::TransposeConv { 49 } else { 1 };
@@ -249,14 +300,26 @@ fn options(builder: &mut Builder<'_>, operation: &Operation) -> Option<(u8, Tabl
             }
             (number, fields)
         }
-        Options::Pool { padding: p, strides: [h, w], filter: [fh, fw] } => {
-            (5, vec![I8(0, padding(*p)), I32(1, *w), I32(2, *h), I32(3, *fw), I32(4, *fh), I8(5, fused)])
-        }
+        Options::Pool { padding: p, strides: [h, w], filter: [fh, fw] } => (
+            5,
+            vec![
+                I8(0, padding(*p)),
+                I32(1, *w),
+                I32(2, *h),
+                I32(3, *fw),
+                I32(4, *fh),
+                I8(5, fused),
+            ],
+        ),
         Options::FullyConnected => (8, vec![I8(0, fused), Bool(2, true)]),
         Options::Softmax => (9, vec![F32(0, 1.0)]),
         Options::Concat { axis } => (10, vec![I32(0, *axis), I8(1, fused)]),
-        Options::Resize { align_corners, half_pixel } if operation.code == Code::ResizeBilinear => (15, vec![Bool(2, *align_corners), Bool(3, *half_pixel)]),
-        Options::Resize { align_corners, half_pixel } => (74, vec![Bool(0, *align_corners), Bool(1, *half_pixel)]),
+        Options::Resize { align_corners, half_pixel } if operation.code == Code::ResizeBilinear => {
+            (15, vec![Bool(2, *align_corners), Bool(3, *half_pixel)])
+        }
+        Options::Resize { align_corners, half_pixel } => {
+            (74, vec![Bool(0, *align_corners), Bool(1, *half_pixel)])
+        }
         Options::Reshape { shape } => {
             let shape = builder.create_vector(shape);
             let start = builder.start_table();
@@ -264,18 +327,30 @@ fn options(builder: &mut Builder<'_>, operation: &Operation) -> Option<(u8, Tabl
             return Some((17, builder.end_table(start)));
         }
         Options::Reduce { keep_dims } => (27, vec![Bool(0, *keep_dims)]),
-        Options::StridedSlice { begin_mask, end_mask } => (32, vec![I32(0, *begin_mask), I32(1, *end_mask)]),
+        Options::StridedSlice { begin_mask, end_mask } => {
+            (32, vec![I32(0, *begin_mask), I32(1, *end_mask)])
+        }
         Options::Split { parts } if operation.code == Code::Split => (35, vec![I32(0, *parts)]),
         Options::Split { parts } => (79, vec![I32(0, *parts)]),
         Options::Gather { axis, batch_dims } => (23, vec![I32(0, *axis), I32(1, *batch_dims)]),
-        Options::Cast { from, to } => (37, vec![I8(0, element_type(*from)), I8(1, element_type(*to))]),
+        Options::Cast { from, to } => {
+            (37, vec![I8(0, element_type(*from)), I8(1, element_type(*to))])
+        }
         Options::LeakyRelu { alpha } => (75, vec![F32(0, *alpha)]),
         Options::MirrorPad { mode } => (77, vec![I8(0, *mode)]),
-        Options::BatchMatMul { transpose_right } => (101, vec![Bool(0, false), Bool(1, *transpose_right)]),
-        Options::CumSum { exclusive, reverse } => (102, vec![Bool(0, *exclusive), Bool(1, *reverse)]),
+        Options::BatchMatMul { transpose_right } => {
+            (101, vec![Bool(0, false), Bool(1, *transpose_right)])
+        }
+        Options::CumSum { exclusive, reverse } => {
+            (102, vec![Bool(0, *exclusive), Bool(1, *reverse)])
+        }
         Options::Gelu { approximate } => (116, vec![Bool(0, *approximate)]),
-        Options::Block { size } => (if operation.code == Code::DepthToSpace { 94 } else { 19 }, vec![I32(0, *size)]),
-        Options::ArgMax { to } => (if operation.code == Code::ArgMin { 57 } else { 40 }, vec![I8(0, element_type(*to))]),
+        Options::Block { size } => {
+            (if operation.code == Code::DepthToSpace { 94 } else { 19 }, vec![I32(0, *size)])
+        }
+        Options::ArgMax { to } => {
+            (if operation.code == Code::ArgMin { 57 } else { 40 }, vec![I8(0, element_type(*to))])
+        }
         Options::None => match operation.code {
             Code::Add => activation(11)?,
             Code::Mul => activation(21)?,

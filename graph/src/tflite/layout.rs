@@ -1,7 +1,9 @@
-//! The layout pass's arithmetic: how a tensor's dimensions lie in memory, as a permutation of those ONNX speaks of.
+//! The layout pass's arithmetic: how a tensor's dimensions lie in memory, as a permutation of those
+//! ONNX speaks of.
 //!
-//! A [`Layout`] lists logical dimensions in stored order: `[0, 2, 3, 1]` is an image N, C, H, W that is stored as N, H, W, C. Transposing a tensor
-//! changes its layout and nothing else; an operator that needs another layout than the one there is makes the engine move elements.
+//! A [`Layout`] lists logical dimensions in stored order: `[0, 2, 3, 1]` is an image N, C, H, W
+//! that is stored as N, H, W, C. Transposing a tensor changes its layout and nothing else; an
+//! operator that needs another layout than the one there is makes the engine move elements.
 
 /// Logical dimensions in stored order.
 pub(super) type Layout = Vec<usize>;
@@ -26,19 +28,23 @@ pub(super) fn position(layout: &[usize], dimension: usize) -> usize {
     layout.iter().position(|&d| d == dimension).unwrap_or(dimension)
 }
 
-/// The layout of a tensor after its logical dimensions were permuted by `perm` (ONNX Transpose), with the elements left in place.
+/// The layout of a tensor after its logical dimensions were permuted by `perm` (ONNX Transpose),
+/// with the elements left in place.
 pub(super) fn transposed(layout: &[usize], perm: &[usize]) -> Layout {
     layout.iter().map(|&d| position(perm, d)).collect()
 }
 
-/// The permutation of stored dimensions (TensorFlow Lite's TRANSPOSE) that leads from one layout to another.
+/// The permutation of stored dimensions (TensorFlow Lite's TRANSPOSE) that leads from one layout to
+/// another.
 pub(super) fn movement(from: &[usize], to: &[usize]) -> Vec<usize> {
     to.iter().map(|&d| position(from, d)).collect()
 }
 
-/// Whether two layouts of a tensor of that shape differ in dimensions of 1 only, so that the same elements lie in the same order.
+/// Whether two layouts of a tensor of that shape differ in dimensions of 1 only, so that the same
+/// elements lie in the same order.
 pub(super) fn same_memory(shape: &[usize], a: &[usize], b: &[usize]) -> bool {
-    let large = |layout: &[usize]| layout.iter().copied().filter(|&d| shape[d] != 1).collect::<Vec<_>>();
+    let large =
+        |layout: &[usize]| layout.iter().copied().filter(|&d| shape[d] != 1).collect::<Vec<_>>();
     large(a) == large(b)
 }
 
@@ -53,7 +59,8 @@ pub(super) fn without(layout: &[usize], gone: &[usize]) -> Layout {
     kept.map(|&d| d - gone.iter().filter(|&&g| g < d).count()).collect()
 }
 
-/// Runs of dimensions (not 1) of two shapes that hold the same elements: `[4, 6]` and `[4, 2, 3]` give `([0], [0])` and `([1], [1, 2])`.
+/// Runs of dimensions (not 1) of two shapes that hold the same elements: `[4, 6]` and `[4, 2, 3]`
+/// give `([0], [0])` and `([1], [1, 2])`.
 fn runs(from: &[usize], to: &[usize]) -> Option<Vec<(Vec<usize>, Vec<usize>)>> {
     let large = |shape: &[usize]| (0..shape.len()).filter(|&d| shape[d] != 1).collect::<Vec<_>>();
     let (left, right) = (large(from), large(to));
@@ -78,7 +85,8 @@ fn runs(from: &[usize], to: &[usize]) -> Option<Vec<(Vec<usize>, Vec<usize>)>> {
     (i == left.len() && j == right.len()).then_some(runs)
 }
 
-/// The layout in which a reshape from `from` to `to` leaves a tensor in `layout` if no element moves; `None` where elements have to.
+/// The layout in which a reshape from `from` to `to` leaves a tensor in `layout` if no element
+/// moves; `None` where elements have to.
 pub(super) fn reshaped(layout: &[usize], from: &[usize], to: &[usize]) -> Option<Layout> {
     let runs = runs(from, to)?;
     let mut order: Vec<usize> = Vec::new();
@@ -95,10 +103,12 @@ pub(super) fn reshaped(layout: &[usize], from: &[usize], to: &[usize]) -> Option
     Some(with_ones(&order, to, *layout == channels_last(from.len()) && from.len() >= 4))
 }
 
-/// The layout of shape `to` that stores its dimensions (not 1) in this order: plain or channels last where that is one, `prefer_last` decides
-/// between them; else each dimension of 1 behind the one before it.
+/// The layout of shape `to` that stores its dimensions (not 1) in this order: plain or channels
+/// last where that is one, `prefer_last` decides between them; else each dimension of 1 behind the
+/// one before it.
 fn with_ones(order: &[usize], to: &[usize], prefer_last: bool) -> Layout {
-    let fits = |layout: &Layout| layout.iter().copied().filter(|&d| to[d] != 1).eq(order.iter().copied());
+    let fits =
+        |layout: &Layout| layout.iter().copied().filter(|&d| to[d] != 1).eq(order.iter().copied());
     let (plain, last) = (plain(to.len()), channels_last(to.len()));
     let image = to.len() >= 4;
     if image && prefer_last && fits(&last) {
@@ -112,7 +122,8 @@ fn with_ones(order: &[usize], to: &[usize], prefer_last: bool) -> Layout {
     }
     let mut layout = order.to_vec();
     for d in (0..to.len()).filter(|&d| to[d] == 1) {
-        let at = if d == 0 { 0 } else { layout.iter().position(|&o| o + 1 == d).map_or(0, |at| at + 1) };
+        let at =
+            if d == 0 { 0 } else { layout.iter().position(|&o| o + 1 == d).map_or(0, |at| at + 1) };
         layout.insert(at, d);
     }
     layout

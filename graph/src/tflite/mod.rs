@@ -1,4 +1,5 @@
-//! TensorFlow Lite out: a [`Graph`] as the bytes of a .tflite file, channels last, and which operator in it comes from which node.
+//! TensorFlow Lite out: a [`Graph`] as the bytes of a .tflite file, channels last, and which
+//! operator in it comes from which node.
 //!
 //! | question | where |
 //! |---|---|
@@ -59,23 +60,30 @@ pub struct Operator {
     pub code: &'static str,
     /// The node of the graph it comes from.
     pub node: String,
-    /// What it computes: images channels first with format channels last, everything else as it is stored.
+    /// What it computes: images channels first with format channels last, everything else as it is
+    /// stored.
     pub op: OpSpec,
 }
 
 /// A graph as a .tflite file with these weights.
 ///
 /// # Errors
-/// [`TfliteError`] with the node that cannot be expressed and the reason, or the weight that is absent.
+/// [`TfliteError`] with the node that cannot be expressed and the reason, or the weight that is
+/// absent.
 pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
     written(program(graph)?, weights)
 }
 
-/// The same with its products, and what stands between them, in 8-bit integers. `input`: least and greatest value of the model's inputs, whose types stay.
+/// The same with its products, and what stands between them, in 8-bit integers. `input`: least and
+/// greatest value of the model's inputs, whose types stay.
 ///
 /// # Errors
 /// As [`write`].
-pub fn write_int8(graph: &Graph, weights: &Weights, input: (f64, f64)) -> Result<Written, TfliteError> {
+pub fn write_int8(
+    graph: &Graph,
+    weights: &Weights,
+    input: (f64, f64),
+) -> Result<Written, TfliteError> {
     written(quantize::quantize(program(graph)?, Some((weights, input)))?, weights)
 }
 
@@ -84,15 +92,24 @@ fn written(program: Program, weights: &Weights) -> Result<Written, TfliteError> 
     let operators = operators(&program);
     let ports = |ports: Vec<(usize, Port)>| ports.into_iter().map(|(_, port)| port).collect();
     let graph = program.graph()?;
-    Ok(Written { bytes, inputs: ports(program.inputs), outputs: ports(program.outputs), operators, graph })
+    Ok(Written {
+        bytes,
+        inputs: ports(program.inputs),
+        outputs: ports(program.outputs),
+        operators,
+        graph,
+    })
 }
 
-/// The operators a graph becomes, in the file's order, and the name of each (`FULLY_CONNECTED`); needs no weights. `precision`: I8 as [`write_int8`],
-/// anything else as [`write`].
+/// The operators a graph becomes, in the file's order, and the name of each (`FULLY_CONNECTED`);
+/// needs no weights. `precision`: I8 as [`write_int8`], anything else as [`write`].
 ///
 /// # Errors
 /// [`TfliteError`] with the node that cannot be expressed and the reason.
-pub fn plan(graph: &Graph, precision: Precision) -> Result<(Graph, Vec<&'static str>), TfliteError> {
+pub fn plan(
+    graph: &Graph,
+    precision: Precision,
+) -> Result<(Graph, Vec<&'static str>), TfliteError> {
     let mut program = program(graph)?;
     if precision == Precision::I8 {
         program = quantize::quantize(program, None)?;
@@ -106,7 +123,11 @@ fn program(graph: &Graph) -> Result<Program, TfliteError> {
 }
 
 fn operators(program: &Program) -> Vec<Operator> {
-    program.operations.iter().map(|o| Operator { code: o.code.name(), node: o.node.clone(), op: program.spec(o) }).collect()
+    program
+        .operations
+        .iter()
+        .map(|o| Operator { code: o.code.name(), node: o.node.clone(), op: program.spec(o) })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! A TensorFlow Lite model before it is bytes: tensors and operators in execution order. Constants know where their values come from, not the values,
-//! so that a program can be made without weights.
+//! A TensorFlow Lite model before it is bytes: tensors and operators in execution order. Constants
+//! know where their values come from, not the values, so that a program can be made without
+//! weights.
 
 use super::expression::Expression;
 use super::schema::{Code, Fused, Options};
 use crate::{
-    Attribute, Attributes, ConstantData, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, Value, ValueId, ValueSource,
+    Attribute, Attributes, ConstantData, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec,
+    Operand, Precision, TensorSpec, Value, ValueId, ValueSource,
 };
 
 /// Index of a tensor in its program.
@@ -69,7 +71,8 @@ pub struct Port {
     pub name: String,
     /// Shape as the graph speaks of it.
     pub shape: Vec<usize>,
-    /// The graph's dimensions in the order the engine stores them: `[0, 2, 3, 1]` for an image stored channels last.
+    /// The graph's dimensions in the order the engine stores them: `[0, 2, 3, 1]` for an image
+    /// stored channels last.
     pub layout: Vec<usize>,
     /// Element type the engine takes or gives.
     pub precision: Precision,
@@ -126,7 +129,11 @@ impl Program {
         };
         let number: Vec<TensorId> = needed.iter().map(&mut numbered).collect();
         for operation in &mut kept {
-            operation.inputs.iter_mut().chain(&mut operation.outputs).for_each(|id| *id = number[*id]);
+            operation
+                .inputs
+                .iter_mut()
+                .chain(&mut operation.outputs)
+                .for_each(|id| *id = number[*id]);
         }
         self.inputs.iter_mut().chain(&mut self.outputs).for_each(|(id, _)| *id = number[*id]);
         let mut needed = needed.into_iter();
@@ -134,7 +141,8 @@ impl Program {
         self.operations = kept;
     }
 
-    /// The operators as a graph: node k is operation k, named after the node it comes from. Tensors that only steer are left out.
+    /// The operators as a graph: node k is operation k, named after the node it comes from. Tensors
+    /// that only steer are left out.
     ///
     /// # Errors
     /// [`GraphError`] when operations are not in the order of execution.
@@ -143,20 +151,46 @@ impl Program {
     }
 
     /// The same with the values of constants.
-    pub(super) fn graph_of(&self, values: impl Fn(TensorId) -> Option<ConstantData>) -> Result<Graph, GraphError> {
+    pub(super) fn graph_of(
+        &self,
+        values: impl Fn(TensorId) -> Option<ConstantData>,
+    ) -> Result<Graph, GraphError> {
         let id = |tensor: TensorId| ValueId(tensor as u32);
-        let source = |at: TensorId, tensor: &Tensor| if tensor.payload == Payload::Activation { ValueSource::Input } else { ValueSource::Constant(values(at)) };
-        let value = |(at, t): (TensorId, &Tensor)| Value { name: t.name.clone(), tensor: Some(t.spec()), source: source(at, t) };
+        let source = |at: TensorId, tensor: &Tensor| {
+            if tensor.payload == Payload::Activation {
+                ValueSource::Input
+            } else {
+                ValueSource::Constant(values(at))
+            }
+        };
+        let value = |(at, t): (TensorId, &Tensor)| Value {
+            name: t.name.clone(),
+            tensor: Some(t.spec()),
+            source: source(at, t),
+        };
         let values = self.tensors.iter().enumerate().map(value).collect();
         let node = |operation: &Operation| Node {
             name: operation.node.clone(),
             op: self.spec(operation),
             written: None,
-            inputs: operation.inputs.iter().copied().filter(|&t| !self.tensors[t].steering).map(id).collect(),
+            inputs: operation
+                .inputs
+                .iter()
+                .copied()
+                .filter(|&t| !self.tensors[t].steering)
+                .map(id)
+                .collect(),
             outputs: operation.outputs.iter().copied().map(id).collect(),
         };
-        let ports = |ports: &[(TensorId, Port)]| ports.iter().map(|(tensor, _)| id(*tensor)).collect();
-        Graph::new(self.name.clone(), values, self.operations.iter().map(node).collect(), ports(&self.inputs), ports(&self.outputs))
+        let ports =
+            |ports: &[(TensorId, Port)]| ports.iter().map(|(tensor, _)| id(*tensor)).collect();
+        Graph::new(
+            self.name.clone(),
+            values,
+            self.operations.iter().map(node).collect(),
+            ports(&self.inputs),
+            ports(&self.outputs),
+        )
     }
 
     /// What an operation computes, as everything else in vitempo speaks of it.
@@ -171,9 +205,15 @@ impl Program {
             attributes.set("activation", Attribute::Text(name.to_owned()));
         }
         let data = operation.inputs.iter().map(|&id| &self.tensors[id]).filter(|t| !t.steering);
-        let inputs = data.map(|t| Operand { tensor: t.spec(), constant: t.payload != Payload::Activation }).collect();
-        let mut spec =
-            OpSpec { kind: operation.kind.clone(), attributes, inputs, outputs: operation.outputs.iter().map(|&id| self.tensors[id].spec()).collect() };
+        let inputs = data
+            .map(|t| Operand { tensor: t.spec(), constant: t.payload != Payload::Activation })
+            .collect();
+        let mut spec = OpSpec {
+            kind: operation.kind.clone(),
+            attributes,
+            inputs,
+            outputs: operation.outputs.iter().map(|&id| self.tensors[id].spec()).collect(),
+        };
         if operation.code == Code::DepthwiseConv
             && let Some(weight) = spec.inputs.get_mut(1)
             && weight.tensor.rank() == 4

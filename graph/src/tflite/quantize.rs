@@ -1,5 +1,6 @@
-//! A program in 8-bit integers, as static quantisers of TensorFlow Lite leave it: products and what stands between them compute on integers from end to
-//! end, QUANTIZE and DEQUANTIZE stand where floats begin and end.
+//! A program in 8-bit integers, as static quantisers of TensorFlow Lite leave it: products and what
+//! stands between them compute on integers from end to end, QUANTIZE and DEQUANTIZE stand where
+//! floats begin and end.
 //!
 //! | operator | computes on integers |
 //! |---|---|
@@ -9,8 +10,9 @@
 //! | maximum pool, other padding, movement | where its input is integers already; the output has the same scale |
 //! | mean over an image | where its input is integers already |
 //!
-//! A ReLU behind a sum of integers is the lower end of the range that the sum is written in. Activations are i8 with a zero point; ranges are those of
-//! [`crate::quantize`]. Everything else stays in floats, and so do inputs and outputs of the model.
+//! A ReLU behind a sum of integers is the lower end of the range that the sum is written in.
+//! Activations are i8 with a zero point; ranges are those of [`crate::quantize`]. Everything else
+//! stays in floats, and so do inputs and outputs of the model.
 
 use super::TfliteError;
 use super::program::{Operation, Payload, Program, Quantization, Tensor, TensorId};
@@ -21,11 +23,15 @@ use crate::quantize::scale;
 use crate::{Attribute, Attributes, ConstantData, OpKind, Precision};
 use std::collections::{HashMap, HashSet};
 
-/// The program in integers. `values`: the weights, and the range of the model's inputs; without them only its structure is right.
+/// The program in integers. `values`: the weights, and the range of the model's inputs; without
+/// them only its structure is right.
 ///
 /// # Errors
 /// [`TfliteError`] where a weight is absent.
-pub(super) fn quantize(program: Program, values: Option<(&Weights, (f64, f64))>) -> Result<Program, TfliteError> {
+pub(super) fn quantize(
+    program: Program,
+    values: Option<(&Weights, (f64, f64))>,
+) -> Result<Program, TfliteError> {
     let moments = match values {
         Some((weights, input)) => ranges(&program, weights, input)?,
         None => vec![None; program.tensors.len()],
@@ -37,16 +43,36 @@ pub(super) fn quantize(program: Program, values: Option<(&Weights, (f64, f64))>)
     let Program { name, tensors, operations, inputs, outputs } = program;
     let kept: HashSet<TensorId> = outputs.iter().map(|(id, _)| *id).collect();
     let floats = inputs.iter().map(|(id, _)| *id).collect();
-    let program = Program { name, tensors, operations: Vec::with_capacity(2 * operations.len()), inputs, outputs };
-    let mut pass =
-        Pass { program, weights: values.map(|(w, _)| w), moments, floats, integers: HashMap::new(), native: HashSet::new(), constants: HashMap::new() };
+    let program = Program {
+        name,
+        tensors,
+        operations: Vec::with_capacity(2 * operations.len()),
+        inputs,
+        outputs,
+    };
+    let mut pass = Pass {
+        program,
+        weights: values.map(|(w, _)| w),
+        moments,
+        floats,
+        integers: HashMap::new(),
+        native: HashSet::new(),
+        constants: HashMap::new(),
+    };
     let mut absorbed = HashSet::new();
     for (index, operation) in operations.iter().enumerate().filter(|(_, o)| !o.outputs.is_empty()) {
         if absorbed.contains(&index) {
             continue;
         }
-        let products = |id: TensorId| readers[id].iter().all(|&r| matches!(operations[r].code, Code::Conv | Code::DepthwiseConv));
-        if operation.code == Code::Pad && products(operation.outputs[0]) && !kept.contains(&operation.outputs[0]) {
+        let products = |id: TensorId| {
+            readers[id]
+                .iter()
+                .all(|&r| matches!(operations[r].code, Code::Conv | Code::DepthwiseConv))
+        };
+        if operation.code == Code::Pad
+            && products(operation.outputs[0])
+            && !kept.contains(&operation.outputs[0])
+        {
             pass.pad(operation);
             continue;
         }
@@ -55,18 +81,26 @@ pub(super) fn quantize(program: Program, values: Option<(&Weights, (f64, f64))>)
             Role::Sum => {
                 let sum = operation.outputs[0];
                 let clamp = match readers[sum][..] {
-                    [one] if !kept.contains(&sum) && matches!(operations[one].code, Code::Relu | Code::Relu6) => Some(one),
+                    [one]
+                        if !kept.contains(&sum)
+                            && matches!(operations[one].code, Code::Relu | Code::Relu6) =>
+                    {
+                        Some(one)
+                    }
                     _ => None,
                 };
                 absorbed.extend(clamp);
                 pass.sum(operation, clamp.map_or(sum, |one| operations[one].outputs[0]));
             }
             Role::Mean => pass.written(operation, &operation.outputs, |pass, id| pass.native(id)),
-            Role::Movement => pass.written(operation, &operation.outputs, |pass, _| pass.given(operation)),
+            Role::Movement => {
+                pass.written(operation, &operation.outputs, |pass, _| pass.given(operation))
+            }
             Role::Floats => pass.in_floats(operation),
         }
     }
-    let outputs: Vec<(TensorId, String)> = pass.program.outputs.iter().map(|(id, port)| (*id, port.name.clone())).collect();
+    let outputs: Vec<(TensorId, String)> =
+        pass.program.outputs.iter().map(|(id, port)| (*id, port.name.clone())).collect();
     outputs.into_iter().for_each(|(id, name)| pass.float(id, &name));
     pass.program.sweep();
     Ok(pass.program)
@@ -100,17 +134,38 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     fn role(&self, operation: &Operation) -> Role {
-        let tensor = |index: usize| operation.inputs.get(index).map(|&id| &self.program.tensors[id]);
-        let computed = |index: usize| tensor(index).is_some_and(|t| t.payload == Payload::Activation && t.precision == Precision::F32);
-        let constant = |index: usize| tensor(index).is_some_and(|t| matches!(t.payload, Payload::Weight(_)));
-        let whole = |index: usize| operation.inputs.get(index).is_some_and(|id| self.native.contains(id));
-        let product = operation.fused != Fused::ReluN1To1 && computed(0) && constant(1) && constant(2);
+        let tensor =
+            |index: usize| operation.inputs.get(index).map(|&id| &self.program.tensors[id]);
+        let computed = |index: usize| {
+            tensor(index)
+                .is_some_and(|t| t.payload == Payload::Activation && t.precision == Precision::F32)
+        };
+        let constant =
+            |index: usize| tensor(index).is_some_and(|t| matches!(t.payload, Payload::Weight(_)));
+        let whole =
+            |index: usize| operation.inputs.get(index).is_some_and(|id| self.native.contains(id));
+        let product =
+            operation.fused != Fused::ReluN1To1 && computed(0) && constant(1) && constant(2);
         match operation.code {
             Code::Conv | Code::FullyConnected if product => Role::Product(0),
             Code::DepthwiseConv if product => Role::Product(3),
-            Code::Add if operation.fused == Fused::None && computed(0) && computed(1) && (whole(0) || whole(1)) => Role::Sum,
+            Code::Add
+                if operation.fused == Fused::None
+                    && computed(0)
+                    && computed(1)
+                    && (whole(0) || whole(1)) =>
+            {
+                Role::Sum
+            }
             Code::Mean if whole(0) && tensor(0).is_some_and(|t| t.channels_last) => Role::Mean,
-            Code::MaxPool | Code::Reshape | Code::Transpose | Code::Pad | Code::Slice | Code::StridedSlice if whole(0) && operation.fused == Fused::None => {
+            Code::MaxPool
+            | Code::Reshape
+            | Code::Transpose
+            | Code::Pad
+            | Code::Slice
+            | Code::StridedSlice
+                if whole(0) && operation.fused == Fused::None =>
+            {
                 Role::Movement
             }
             _ => Role::Floats,
@@ -124,7 +179,11 @@ impl Pass<'_> {
         let sums: Vec<f64> = scales.iter().map(|w| f64::from((w * x) as f32)).collect();
         let bias = self.bias(operation.inputs[2], &sums)?;
         let output = self.native(operation.outputs[0]);
-        self.program.operations.push(Operation { inputs: vec![input, weight, bias], outputs: vec![output], ..operation.clone() });
+        self.program.operations.push(Operation {
+            inputs: vec![input, weight, bias],
+            outputs: vec![output],
+            ..operation.clone()
+        });
         Ok(())
     }
 
@@ -141,8 +200,17 @@ impl Pass<'_> {
     }
 
     /// An operator of one computed tensor that is integers already.
-    fn written(&mut self, operation: &Operation, outputs: &[TensorId], quantized: impl Fn(&mut Self, TensorId) -> TensorId) {
-        let inputs = operation.inputs.iter().map(|id| self.integers.get(id).copied().unwrap_or(*id)).collect();
+    fn written(
+        &mut self,
+        operation: &Operation,
+        outputs: &[TensorId],
+        quantized: impl Fn(&mut Self, TensorId) -> TensorId,
+    ) {
+        let inputs = operation
+            .inputs
+            .iter()
+            .map(|id| self.integers.get(id).copied().unwrap_or(*id))
+            .collect();
         let outputs = outputs.iter().map(|&id| quantized(self, id)).collect();
         self.program.operations.push(Operation { inputs, outputs, ..operation.clone() });
     }
@@ -184,11 +252,23 @@ impl Pass<'_> {
 
     fn convert(&mut self, code: Code, from: TensorId, to: TensorId, node: &str) {
         let (kind, attributes) = match code {
-            Code::Quantize => (OpKind::Quantize, Attributes::new().with("to", Attribute::Text(Precision::I8.name().to_owned()))),
+            Code::Quantize => (
+                OpKind::Quantize,
+                Attributes::new().with("to", Attribute::Text(Precision::I8.name().to_owned())),
+            ),
             _ => (OpKind::Dequantize, Attributes::new()),
         };
         let (options, fused, node) = (Options::None, Fused::None, node.to_owned());
-        self.program.operations.push(Operation { code, options, fused, inputs: vec![from], outputs: vec![to], node, kind, attributes });
+        self.program.operations.push(Operation {
+            code,
+            options,
+            fused,
+            inputs: vec![from],
+            outputs: vec![to],
+            node,
+            kind,
+            attributes,
+        });
     }
 
     /// A new tensor for the integers that an operator computes in the place of floats.
@@ -207,7 +287,13 @@ impl Pass<'_> {
         at
     }
 
-    fn like(&mut self, id: TensorId, precision: Precision, payload: Payload, quantization: Option<Quantization>) -> TensorId {
+    fn like(
+        &mut self,
+        id: TensorId,
+        precision: Precision,
+        payload: Payload,
+        quantization: Option<Quantization>,
+    ) -> TensorId {
         let old = &self.program.tensors[id];
         let name = format!("{}/{}", old.name, precision.name());
         self.program.tensors.push(Tensor { name, precision, payload, quantization, ..old.clone() });
@@ -215,7 +301,9 @@ impl Pass<'_> {
     }
 
     fn values(&self, id: TensorId) -> Result<Option<Vec<f64>>, TfliteError> {
-        self.weights.and_then(|weights| numbers(&self.program.tensors[id], weights).transpose()).transpose()
+        self.weights
+            .and_then(|weights| numbers(&self.program.tensors[id], weights).transpose())
+            .transpose()
     }
 
     fn weight(&mut self, id: TensorId, axis: usize) -> Result<(TensorId, Vec<f64>), TfliteError> {
@@ -224,13 +312,22 @@ impl Pass<'_> {
         }
         let shape = self.program.tensors[id].shape.clone();
         let count = shape.get(axis).copied().unwrap_or(1);
-        let (mut scales, mut payload) = (vec![1.0; count], self.program.tensors[id].payload.clone());
+        let (mut scales, mut payload) =
+            (vec![1.0; count], self.program.tensors[id].payload.clone());
         if let Some(floats) = self.values(id)? {
             scales = scale::symmetric_scales(&floats, scale::slices(&shape, axis), count);
-            let integers = floats.iter().zip(scale::slices(&shape, axis)).map(|(&v, slice)| scale::to_i8(v, scales[slice]) as i8 as u8);
+            let integers = floats
+                .iter()
+                .zip(scale::slices(&shape, axis))
+                .map(|(&v, slice)| scale::to_i8(v, scales[slice]) as i8 as u8);
             payload = Payload::Bytes(integers.collect());
         }
-        let at = self.like(id, Precision::I8, payload, Some(Quantization { scales: scales.clone(), zero_point: 0, axis }));
+        let at = self.like(
+            id,
+            Precision::I8,
+            payload,
+            Some(Quantization { scales: scales.clone(), zero_point: 0, axis }),
+        );
         self.constants.insert(id, (at, scales.clone()));
         Ok((at, scales))
     }
@@ -238,10 +335,18 @@ impl Pass<'_> {
     fn bias(&mut self, id: TensorId, sums: &[f64]) -> Result<TensorId, TfliteError> {
         let mut payload = self.program.tensors[id].payload.clone();
         if let Some(floats) = self.values(id)? {
-            let integers = floats.iter().zip(sums).flat_map(|(&v, &s)| (scale::to_i32(v, s) as i32).to_le_bytes());
+            let integers = floats
+                .iter()
+                .zip(sums)
+                .flat_map(|(&v, &s)| (scale::to_i32(v, s) as i32).to_le_bytes());
             payload = Payload::Bytes(integers.collect());
         }
-        Ok(self.like(id, Precision::I32, payload, Some(Quantization { scales: sums.to_vec(), zero_point: 0, axis: 0 })))
+        Ok(self.like(
+            id,
+            Precision::I32,
+            payload,
+            Some(Quantization { scales: sums.to_vec(), zero_point: 0, axis: 0 }),
+        ))
     }
 }
 
@@ -252,16 +357,31 @@ fn numbers(tensor: &Tensor, weights: &Weights) -> Result<Option<Vec<f64>>, Tflit
 }
 
 /// The range of every computed tensor.
-fn ranges(program: &Program, weights: &Weights, input: (f64, f64)) -> Result<Vec<Option<Moments>>, TfliteError> {
+fn ranges(
+    program: &Program,
+    weights: &Weights,
+    input: (f64, f64),
+) -> Result<Vec<Option<Moments>>, TfliteError> {
     let mut constants: HashMap<TensorId, ConstantData> = HashMap::new();
     for (id, tensor) in program.tensors.iter().enumerate() {
-        constants.extend(numbers(tensor, weights)?.map(|values| (id, ConstantData::Floats(values))));
+        constants
+            .extend(numbers(tensor, weights)?.map(|values| (id, ConstantData::Floats(values))));
     }
-    // Filters of depthwise convolutions are stored with the output channels last and spoken of with them first.
-    let filters: HashSet<TensorId> = program.operations.iter().filter(|o| o.code == Code::DepthwiseConv).map(|o| o.inputs[1]).collect();
+    // Filters of depthwise convolutions are stored with the output channels last and spoken of with
+    // them first.
+    let filters: HashSet<TensorId> = program
+        .operations
+        .iter()
+        .filter(|o| o.code == Code::DepthwiseConv)
+        .map(|o| o.inputs[1])
+        .collect();
     for filter in filters {
-        if let (Some(ConstantData::Floats(values)), Some(&channels)) = (constants.get_mut(&filter), program.tensors[filter].shape.last()) {
-            *values = (0..channels).flat_map(|c| values.iter().skip(c).step_by(channels.max(1)).copied()).collect();
+        if let (Some(ConstantData::Floats(values)), Some(&channels)) =
+            (constants.get_mut(&filter), program.tensors[filter].shape.last())
+        {
+            *values = (0..channels)
+                .flat_map(|c| values.iter().skip(c).step_by(channels.max(1)).copied())
+                .collect();
         }
     }
     let graph = program.graph_of(|id| constants.get(&id).cloned())?;

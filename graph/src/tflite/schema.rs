@@ -1,5 +1,5 @@
-//! The part of the TensorFlow Lite schema that is written: operator codes, element types, options (field numbers from the public `schema.fbs`,
-//! Apache-2.0).
+//! The part of the TensorFlow Lite schema that is written: operator codes, element types, options
+//! (field numbers from the public `schema.fbs`, Apache-2.0).
 
 use crate::Precision;
 
@@ -137,7 +137,8 @@ pub enum Padding {
 #[allow(missing_docs)]
 pub enum Options {
     None,
-    /// Of Conv, depthwise (with its multiplier) and transposed convolution; strides and dilations of height, then width.
+    /// Of Conv, depthwise (with its multiplier) and transposed convolution; strides and dilations
+    /// of height, then width.
     Conv {
         padding: Padding,
         strides: [i32; 2],
@@ -204,7 +205,8 @@ pub enum Options {
     },
 }
 
-/// Number of an element type in the schema's `TensorType`; `None` where there is none that operators compute with.
+/// Number of an element type in the schema's `TensorType`; `None` where there is none that
+/// operators compute with.
 pub(super) const fn element_type(precision: Precision) -> i8 {
     match precision {
         Precision::F32 => 0,

@@ -1,10 +1,14 @@
-//! The layout pass and the writer on small graphs; random chains of movements against their definition.
+//! The layout pass and the writer on small graphs; random chains of movements against their
+//! definition.
 
 use super::expression::{Array, Operator as Arithmetic};
 use super::program::{Payload, Program};
 use super::schema::Code;
 use super::*;
-use crate::{Attribute, Attributes, ConstantData, GraphBuilder, MemoryFormat, OpKind, Precision, TensorSpec, ValueId};
+use crate::{
+    Attribute, Attributes, ConstantData, GraphBuilder, MemoryFormat, OpKind, Precision, TensorSpec,
+    ValueId,
+};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -25,16 +29,27 @@ fn a_convolution_takes_its_norm_and_activation_and_needs_no_transpose() {
     let y = b.op("relu", OpKind::Relu, none(), &[y]).unwrap();
     let graph = b.finish(vec![y]).unwrap();
     let written = write(&graph, &Weights::seeded(&graph, 1).unwrap()).unwrap();
-    // An image of even extent and a stride of 2: the engine's own padding would put everything at the end.
+    // An image of even extent and a stride of 2: the engine's own padding would put everything at
+    // the end.
     assert_eq!(written.operators.iter().map(|o| o.code).collect::<Vec<_>>(), ["PAD", "CONV_2D"]);
     let conv = &written.operators[1].op;
-    assert_eq!((conv.attributes.text("activation"), conv.outputs[0].format), (Some("relu"), MemoryFormat::ChannelsLast));
-    assert_eq!((conv.outputs[0].shape.as_slice(), written.operators[1].node.as_str()), (&[1, 4, 4, 4][..], "conv"));
-    assert_eq!((written.inputs[0].layout.as_slice(), written.inputs[0].stored_shape()), (&[0, 2, 3, 1][..], vec![1, 8, 8, 3]));
+    assert_eq!(
+        (conv.attributes.text("activation"), conv.outputs[0].format),
+        (Some("relu"), MemoryFormat::ChannelsLast)
+    );
+    assert_eq!(
+        (conv.outputs[0].shape.as_slice(), written.operators[1].node.as_str()),
+        (&[1, 4, 4, 4][..], "conv")
+    );
+    assert_eq!(
+        (written.inputs[0].layout.as_slice(), written.inputs[0].stored_shape()),
+        (&[0, 2, 3, 1][..], vec![1, 8, 8, 3])
+    );
     assert_eq!(written.outputs[0].stored_shape(), [1, 4, 4, 4]);
 }
 
-/// A residual block with a ReLU behind its sum, a pool, a mean and a classifier; an attention product stays in floats.
+/// A residual block with a ReLU behind its sum, a pool, a mean and a classifier; an attention
+/// product stays in floats.
 fn residual() -> Graph {
     let mut b = GraphBuilder::new("residual");
     let x = b.input("x", TensorSpec::f32([1, 3, 8, 8]));
@@ -53,43 +68,74 @@ fn residual() -> Graph {
 fn integers_flow_from_product_to_product() {
     let graph = residual();
     let written = write_int8(&graph, &Weights::seeded(&graph, 1).unwrap(), (-1.0, 1.0)).unwrap();
-    let expected = ["QUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "RESHAPE", "FULLY_CONNECTED", "DEQUANTIZE", "SOFTMAX"];
+    let expected = [
+        "QUANTIZE",
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "ADD",
+        "MEAN",
+        "RESHAPE",
+        "FULLY_CONNECTED",
+        "DEQUANTIZE",
+        "SOFTMAX",
+    ];
     assert_eq!(written.operators.iter().map(|o| o.code).collect::<Vec<_>>(), expected);
     let (planned, codes) = plan(&graph, Precision::I8).unwrap();
     assert_eq!((codes.as_slice(), planned), (&expected[..], written.graph));
     for operator in &written.operators[1..7] {
-        assert!(operator.op.activations().chain(&operator.op.outputs).all(|t| t.precision == Precision::I8), "{}", operator.code);
+        assert!(
+            operator
+                .op
+                .activations()
+                .chain(&operator.op.outputs)
+                .all(|t| t.precision == Precision::I8),
+            "{}",
+            operator.code
+        );
     }
     let conv = &written.operators[1].op.inputs;
-    assert_eq!((conv[1].tensor.precision, conv[2].tensor.precision), (Precision::I8, Precision::I32));
-    assert_eq!((written.inputs[0].precision, written.outputs[0].precision), (Precision::F32, Precision::F32));
+    assert_eq!(
+        (conv[1].tensor.precision, conv[2].tensor.precision),
+        (Precision::I8, Precision::I32)
+    );
+    assert_eq!(
+        (written.inputs[0].precision, written.outputs[0].precision),
+        (Precision::F32, Precision::F32)
+    );
 }
 
 #[test]
 fn scales_are_those_of_weights_and_ranges() {
     let graph = residual();
     let weights = Weights::seeded(&graph, 1).unwrap();
-    let program = quantize::quantize(program(&graph).unwrap(), Some((&weights, (-1.0, 1.0)))).unwrap();
+    let program =
+        quantize::quantize(program(&graph).unwrap(), Some((&weights, (-1.0, 1.0)))).unwrap();
     let of = |id: usize| program.tensors[id].quantization.clone().unwrap();
     let find = |code: Code| program.operations.iter().find(|o| o.code == code).unwrap();
     for (code, axis) in [(Code::Conv, 0), (Code::DepthwiseConv, 3), (Code::FullyConnected, 0)] {
         let [x, w, b] = find(code).inputs[..] else { panic!() };
-        assert_eq!((of(w).axis, of(w).scales.len(), of(w).zero_point), (axis, program.tensors[w].shape[axis], 0));
-        let products: Vec<f64> = of(w).scales.iter().map(|s| f64::from((s * of(x).scales[0]) as f32)).collect();
+        assert_eq!(
+            (of(w).axis, of(w).scales.len(), of(w).zero_point),
+            (axis, program.tensors[w].shape[axis], 0)
+        );
+        let products: Vec<f64> =
+            of(w).scales.iter().map(|s| f64::from((s * of(x).scales[0]) as f32)).collect();
         assert_eq!(of(b).scales, products);
     }
     // A range that begins at 0 is a ReLU.
     assert_eq!(of(find(Code::Add).outputs[0]).zero_point, -128);
     let reshape = find(Code::Reshape);
     assert_eq!(of(reshape.inputs[0]), of(reshape.outputs[0]));
-    // Filters are stored one channel after the other, or side by side: each has its own largest magnitude.
+    // Filters are stored one channel after the other, or side by side: each has its own largest
+    // magnitude.
     for (code, channels_last) in [(Code::Conv, false), (Code::DepthwiseConv, true)] {
         let filter = find(code).inputs[1];
         let Payload::Bytes(bytes) = &program.tensors[filter].payload else { panic!() };
         let (count, each) = (4, bytes.len() / 4);
         for c in 0..count {
             let own = |i: &usize| if channels_last { i % count == c } else { i / each == c };
-            let largest = (0..bytes.len()).filter(own).map(|i| (bytes[i] as i8).unsigned_abs()).max();
+            let largest =
+                (0..bytes.len()).filter(own).map(|i| (bytes[i] as i8).unsigned_abs()).max();
             assert_eq!(largest, Some(127), "{code:?} {c}");
         }
     }
@@ -139,7 +185,8 @@ fn grouped_and_depthwise_convolutions_keep_their_groups() {
     let y = b.conv("grouped", y, 8, 3, 1, 1, 2, true).unwrap();
     let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     assert_eq!(codes, ["DEPTHWISE_CONV_2D", "CONV_2D"]);
-    let weights: Vec<_> = graph.nodes().iter().map(|n| n.op.inputs[1].tensor.shape.to_vec()).collect();
+    let weights: Vec<_> =
+        graph.nodes().iter().map(|n| n.op.inputs[1].tensor.shape.to_vec()).collect();
     assert_eq!(weights, [[8, 1, 3, 3], [8, 4, 3, 3]]);
 }
 
@@ -148,9 +195,16 @@ fn elements_are_put_into_a_tensor_by_a_selection() {
     let mut b = GraphBuilder::new("m");
     let x = b.input("x", TensorSpec::f32([1, 4, 6]));
     let updates = b.input("updates", TensorSpec::f32([2, 6]));
-    let rows = b.constant("rows", TensorSpec::new([2, 2], Precision::I64), ConstantData::Ints(vec![0, 1, 0, 3]));
+    let rows = b.constant(
+        "rows",
+        TensorSpec::new([2, 2], Precision::I64),
+        ConstantData::Ints(vec![0, 1, 0, 3]),
+    );
     let y = b.op("put", OpKind::ScatterNd, none(), &[x, rows, updates]).unwrap();
-    assert_eq!(codes(&b.finish(vec![y]).unwrap()), ["SCATTER_ND", "SCATTER_ND", "GREATER", "SELECT_V2"]);
+    assert_eq!(
+        codes(&b.finish(vec![y]).unwrap()),
+        ["SCATTER_ND", "SCATTER_ND", "GREATER", "SELECT_V2"]
+    );
 }
 
 #[test]
@@ -162,23 +216,31 @@ fn a_dimension_the_window_passes_through_goes_to_the_batch() {
     let y = b.op("conv", OpKind::Conv, window, &[x, weight]).unwrap();
     let (graph, codes) = plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap();
     let conv = graph.nodes().iter().zip(codes).find(|(_, code)| *code == "CONV_2D").unwrap().0;
-    assert_eq!((conv.op.inputs[0].tensor.shape.as_slice(), conv.op.outputs[0].shape.as_slice()), (&[5, 2, 8, 8][..], &[5, 3, 8, 8][..]));
+    assert_eq!(
+        (conv.op.inputs[0].tensor.shape.as_slice(), conv.op.outputs[0].shape.as_slice()),
+        (&[5, 2, 8, 8][..], &[5, 3, 8, 8][..])
+    );
     let output = graph.value(graph.outputs()[0]).tensor.as_ref().unwrap();
     assert_eq!(output.elements(), 3 * 8 * 8 * 5);
 }
 
 #[test]
 fn what_cannot_be_expressed_is_refused_by_name() {
-    let message = |shape: &[usize], kind: OpKind, attributes: Attributes, weight: Option<&[usize]>| {
-        let mut b = GraphBuilder::new("m");
-        let x = b.input("x", TensorSpec::f32(shape));
-        let inputs: Vec<ValueId> = std::iter::once(x).chain(weight.map(|w| b.weight("w", TensorSpec::f32(w)))).collect();
-        let y = b.op("bad", kind, attributes, &inputs).unwrap();
-        plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap_err().to_string()
-    };
+    let message =
+        |shape: &[usize], kind: OpKind, attributes: Attributes, weight: Option<&[usize]>| {
+            let mut b = GraphBuilder::new("m");
+            let x = b.input("x", TensorSpec::f32(shape));
+            let inputs: Vec<ValueId> = std::iter::once(x)
+                .chain(weight.map(|w| b.weight("w", TensorSpec::f32(w))))
+                .collect();
+            let y = b.op("bad", kind, attributes, &inputs).unwrap();
+            plan(&b.finish(vec![y]).unwrap(), Precision::F32).unwrap_err().to_string()
+        };
     let volume = message(&[1, 2, 4, 4, 4], OpKind::Conv, none(), Some(&[3, 2, 3, 3, 3]));
     assert!(volume.contains("`bad`") && volume.contains("3 dimensions"), "{volume}");
-    let mode = none().with("mode", Attribute::Text("wrap".into())).with_ints("pads", [0, 0, 1, 1, 0, 0, 1, 1]);
+    let mode = none()
+        .with("mode", Attribute::Text("wrap".into()))
+        .with_ints("pads", [0, 0, 1, 1, 0, 0, 1, 1]);
     let wrapped = message(&[1, 2, 4, 4], OpKind::Pad, mode, None);
     assert!(wrapped.contains("`bad`") && wrapped.contains("`wrap`"), "{wrapped}");
 }
@@ -218,7 +280,11 @@ fn the_file_holds_what_was_planned_with_aligned_weights() {
     let subgraphs = tables(&bytes, model, 2);
     assert_eq!((subgraphs.len(), tables(&bytes, subgraphs[0], 3).len()), (1, 2));
     let buffers = tables(&bytes, model, 4);
-    let data: Vec<usize> = buffers.iter().filter_map(|&buffer| field(&bytes, buffer, 0)).map(|at| at + word(&bytes, at)).collect();
+    let data: Vec<usize> = buffers
+        .iter()
+        .filter_map(|&buffer| field(&bytes, buffer, 0))
+        .map(|at| at + word(&bytes, at))
+        .collect();
     let mut sizes: Vec<usize> = data.iter().map(|&vector| word(&bytes, vector)).collect();
     sizes.sort_unstable();
     assert_eq!(sizes, [5 * 4, 5 * 3 * 3 * 3 * 4]);
@@ -240,15 +306,20 @@ fn run(program: &Program, input: &Array) -> Array {
         let wanted = &program.tensors[operation.outputs[0]].shape;
         let y = match (operation.code, &program.tensors[operation.inputs[1]].payload) {
             (Code::Reshape, _) => Array { shape: wanted.clone(), data: x.data.clone() },
-            (Code::Transpose, Payload::Ints(perm)) => x.transposed(&perm.iter().map(|&p| p as usize).collect::<Vec<_>>()),
-            (Code::Add, _) => x.combined(Arithmetic::Add, &values[&operation.inputs[1]], wanted.clone()),
+            (Code::Transpose, Payload::Ints(perm)) => {
+                x.transposed(&perm.iter().map(|&p| p as usize).collect::<Vec<_>>())
+            }
+            (Code::Add, _) => {
+                x.combined(Arithmetic::Add, &values[&operation.inputs[1]], wanted.clone())
+            }
             (code, _) => panic!("{code:?}"),
         };
         assert_eq!(&y.shape, wanted);
         values.insert(operation.outputs[0], y);
     }
     let (at, port) = &program.outputs[0];
-    let back: Vec<usize> = (0..port.layout.len()).map(|d| layout::position(&port.layout, d)).collect();
+    let back: Vec<usize> =
+        (0..port.layout.len()).map(|d| layout::position(&port.layout, d)).collect();
     values[at].transposed(&back)
 }
 
@@ -259,7 +330,8 @@ fn counting(shape: &[usize], factor: f32) -> Array {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Reshapes, transposes and additions in any order compute what they say, however the tensors are stored in between.
+    /// Reshapes, transposes and additions in any order compute what they say, however the tensors
+    /// are stored in between.
     #[test]
     fn movements_keep_their_meaning(steps in prop::collection::vec((0u8..4, any::<u32>()), 1..10)) {
         let mut b = GraphBuilder::new("m");

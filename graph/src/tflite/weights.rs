@@ -23,8 +23,16 @@ impl Weights {
     /// # Errors
     /// [`TfliteError::Weights`] when they are none.
     pub fn from_onnx(bytes: &[u8]) -> Result<Self, TfliteError> {
-        let model = ModelProto::decode(bytes).map_err(|e| TfliteError::Weights { reason: format!("the model's bytes are damaged ({e})") })?;
-        let tensors = model.graph.unwrap_or_default().initializer.into_iter().map(|t| (t.name.clone(), t)).collect();
+        let model = ModelProto::decode(bytes).map_err(|e| TfliteError::Weights {
+            reason: format!("the model's bytes are damaged ({e})"),
+        })?;
+        let tensors = model
+            .graph
+            .unwrap_or_default()
+            .initializer
+            .into_iter()
+            .map(|t| (t.name.clone(), t))
+            .collect();
         Ok(Self { tensors, onnx: bytes.to_vec(), folded: OnceCell::new() })
     }
 
@@ -33,7 +41,8 @@ impl Weights {
     /// # Errors
     /// [`TfliteError::Weights`] where the graph has no ONNX form.
     pub fn seeded(graph: &Graph, seed: u64) -> Result<Self, TfliteError> {
-        let bytes = to_bytes(graph, &WriteOptions::seeded(seed)).map_err(|e| TfliteError::Weights { reason: e.to_string() })?;
+        let bytes = to_bytes(graph, &WriteOptions::seeded(seed))
+            .map_err(|e| TfliteError::Weights { reason: e.to_string() })?;
         Self::from_onnx(&bytes)
     }
 
@@ -42,22 +51,32 @@ impl Weights {
     /// # Errors
     /// [`TfliteError::Weights`] where it is not in the model.
     pub(super) fn array(&self, name: &str, shape: &[usize]) -> Result<Array, TfliteError> {
-        let refuse = |reason: String| TfliteError::Weights { reason: format!("weight `{name}`: {reason}") };
+        let refuse =
+            |reason: String| TfliteError::Weights { reason: format!("weight `{name}`: {reason}") };
         let data = match self.tensors.get(name) {
             Some(tensor) => decoded(tensor).map_err(refuse)?,
-            None => self.computed(name).map(floats).ok_or_else(|| refuse("it is neither in the model nor can it be computed from what is".to_owned()))?,
+            None => self.computed(name).map(floats).ok_or_else(|| {
+                refuse("it is neither in the model nor can it be computed from what is".to_owned())
+            })?,
         };
         if data.len() != shape.iter().product::<usize>() {
-            return Err(refuse(format!("it has {} elements, its shape wants {shape:?}", data.len())));
+            return Err(refuse(format!(
+                "it has {} elements, its shape wants {shape:?}",
+                data.len()
+            )));
         }
         Ok(Array { shape: shape.to_vec(), data })
     }
 
     fn computed(&self, name: &str) -> Option<&ConstantData> {
         let folded = self.folded.get_or_init(|| {
-            let Ok(graph) = read_weights("weights", &self.onnx, &ReadOptions::default()) else { return HashMap::new() };
+            let Ok(graph) = read_weights("weights", &self.onnx, &ReadOptions::default()) else {
+                return HashMap::new();
+            };
             let known = |value: &crate::Value| match &value.source {
-                ValueSource::Constant(Some(data)) if !self.tensors.contains_key(&value.name) => Some((value.name.clone(), data.clone())),
+                ValueSource::Constant(Some(data)) if !self.tensors.contains_key(&value.name) => {
+                    Some((value.name.clone(), data.clone()))
+                }
                 _ => None,
             };
             graph.values().iter().filter_map(known).collect()
@@ -68,7 +87,13 @@ impl Weights {
 
 fn decoded(tensor: &TensorProto) -> Result<Vec<f32>, String> {
     if tensor.data_type == 1 && !tensor.raw_data.is_empty() {
-        return Ok(tensor.raw_data.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect());
+        return Ok(tensor
+            .raw_data
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| f32::from_le_bytes(*b))
+            .collect());
     }
     tensor_values(tensor).map(|data| floats(&data))
 }
@@ -95,7 +120,8 @@ mod tests {
         let weights = Weights::seeded(&b.finish(vec![y]).unwrap(), 3).unwrap();
         let weight = weights.array("fc.weight", &[7, 100]).unwrap();
         assert!(weight.data.len() == 700 && weight.data.iter().any(|&v| v != 0.0));
-        let message = |r: Result<Array, TfliteError>| r.err().map(|e| e.to_string()).unwrap_or_default();
+        let message =
+            |r: Result<Array, TfliteError>| r.err().map(|e| e.to_string()).unwrap_or_default();
         assert!(message(weights.array("nope", &[1])).contains("`nope`"));
         assert!(message(weights.array("fc.weight", &[3])).contains("700"));
         assert!(message(Weights::from_onnx(b"no model").map(|_| weight)).contains("damaged"));

@@ -1,5 +1,5 @@
-//! FLOPs beside the MACs. Every function of one number (+, /, max, exp, erf, tanh...) counts as one operation, so that a kind's figure is the number
-//! of steps of its formula:
+//! FLOPs beside the MACs. Every function of one number (+, /, max, exp, erf, tanh...) counts as one
+//! operation, so that a kind's figure is the number of steps of its formula:
 //!
 //! | per output element | kinds |
 //! |---|---|
@@ -14,8 +14,9 @@
 //! | 2 taps - 1 | resize and grid_sample: 4 taps linear, 16 cubic; nearest none |
 //! | kernel elements | max_pool, average_pool |
 //!
-//! A chain of elementwise operators in one kernel: the sum of theirs. Per input element: 1 for global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a mask, a residual and a fused activation add theirs
-//! per output element. Moving data is no FLOP.
+//! A chain of elementwise operators in one kernel: the sum of theirs. Per input element: 1 for
+//! global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a mask, a residual and a
+//! fused activation add theirs per output element. Moving data is no FLOP.
 
 use super::{macs, total};
 use crate::{OpKind, OpSpec, TensorSpec};
@@ -32,7 +33,11 @@ fn main_part(op: &OpSpec, outputs: u64) -> u64 {
         OpKind::Attention => macs::attention_scores(op).saturating_mul(5),
         OpKind::MaxPool | OpKind::AveragePool => outputs.saturating_mul(kernel(op)),
         OpKind::GlobalAveragePool | OpKind::GlobalMaxPool | OpKind::ArgMax | OpKind::TopK => inputs,
-        OpKind::ReduceMean | OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMin | OpKind::ReduceProd => inputs,
+        OpKind::ReduceMean
+        | OpKind::ReduceSum
+        | OpKind::ReduceMax
+        | OpKind::ReduceMin
+        | OpKind::ReduceProd => inputs,
         OpKind::ReduceL2 => inputs.saturating_mul(2),
         OpKind::Elementwise => outputs.saturating_mul(chain(op.attributes.text("ops"))),
         kind => outputs.saturating_mul(per_element(kind).unwrap_or_else(|| interpolation(op))),
@@ -67,15 +72,18 @@ fn interpolation(op: &OpSpec) -> u64 {
 }
 
 fn kernel(op: &OpSpec) -> u64 {
-    op.attributes.ints("kernel_shape").iter().fold(1, |n, &k| n.saturating_mul(u64::try_from(k).unwrap_or(0)))
+    op.attributes
+        .ints("kernel_shape")
+        .iter()
+        .fold(1, |n, &k| n.saturating_mul(u64::try_from(k).unwrap_or(0)))
 }
 
 /// Operations per output element of what a kernel does besides its main part.
 fn fused(op: &OpSpec) -> u64 {
     let bias = match op.kind {
-        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => {
-            u64::from(op.inputs.len() > 2 && !residual_only(op) && op.attributes.int("integer") != Some(1))
-        }
+        OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(
+            op.inputs.len() > 2 && !residual_only(op) && op.attributes.int("integer") != Some(1),
+        ),
         OpKind::Gelu | OpKind::GeluTanh => u64::from(op.attributes.int("bias") == Some(1)),
         OpKind::Softmax => u64::from(op.attributes.int("mask") == Some(1)),
         _ => 0,
@@ -85,7 +93,12 @@ fn fused(op: &OpSpec) -> u64 {
 
 /// Operations per output element of operators whose kinds are joined by `+`.
 fn chain(kinds: Option<&str>) -> u64 {
-    total(kinds.unwrap_or_default().split('+').filter_map(|name| per_element(&OpKind::from(name.to_owned()))))
+    total(
+        kinds
+            .unwrap_or_default()
+            .split('+')
+            .filter_map(|name| per_element(&OpKind::from(name.to_owned()))),
+    )
 }
 
 fn residual(op: &OpSpec) -> bool {
@@ -103,7 +116,10 @@ mod tests {
     use crate::{Attribute, Attributes, Operand, Work};
 
     fn op(kind: OpKind, attributes: Attributes, inputs: &[&[usize]], output: &[usize]) -> OpSpec {
-        let inputs = inputs.iter().map(|&shape| Operand { tensor: TensorSpec::f32(shape), constant: false }).collect();
+        let inputs = inputs
+            .iter()
+            .map(|&shape| Operand { tensor: TensorSpec::f32(shape), constant: false })
+            .collect();
         OpSpec { kind, attributes, inputs, outputs: vec![TensorSpec::f32(output)] }
     }
 
@@ -119,26 +135,71 @@ mod tests {
             (op(OpKind::Softmax, none().with_int("mask", 1), &[&[3, 10], &[10]], &[3, 10]), 180),
             (op(OpKind::MatMul, none(), &[&[3, 10], &[10, 7], &[7]], &[3, 7]), 21 * 21),
             (op(OpKind::LayerNorm, none(), &[&[3, 10], &[10], &[10]], &[3, 10]), 210),
-            (op(OpKind::LayerNorm, none().with_int("residual", 1), &[&[3, 10], &[10], &[10], &[3, 10]], &[3, 10]), 240),
+            (
+                op(
+                    OpKind::LayerNorm,
+                    none().with_int("residual", 1),
+                    &[&[3, 10], &[10], &[10], &[3, 10]],
+                    &[3, 10],
+                ),
+                240,
+            ),
             (op(OpKind::Gelu, none(), &[&[3, 10]], &[3, 10]), 150),
             (op(OpKind::Gelu, none().with_int("bias", 1), &[&[3, 10], &[10]], &[3, 10]), 180),
-            (op(OpKind::MaxPool, none().with_ints("kernel_shape", [3, 3]), &[image], &[1, 4, 2, 2]), 16 * 9),
+            (
+                op(
+                    OpKind::MaxPool,
+                    none().with_ints("kernel_shape", [3, 3]),
+                    &[image],
+                    &[1, 4, 2, 2],
+                ),
+                16 * 9,
+            ),
             (op(OpKind::GlobalAveragePool, none(), &[image], &[1, 4, 1, 1]), 144),
             (op(OpKind::ReduceL2, none(), &[&[3, 10]], &[3, 1]), 60),
             (op(OpKind::Resize, text("mode", "nearest"), &[image], &[1, 4, 12, 12]), 0),
             (op(OpKind::Resize, text("mode", "linear"), &[image], &[1, 4, 12, 12]), 576 * 7),
             (op(OpKind::Transpose, none(), &[image], &[4, 1, 6, 6]), 0),
             // 36 MACs per output, then bias and relu
-            (op(OpKind::Conv, text("activation", "relu"), &[image, &[8, 4, 3, 3], &[8]], &[1, 8, 6, 6]), 288 * (72 + 1 + 1)),
+            (
+                op(
+                    OpKind::Conv,
+                    text("activation", "relu"),
+                    &[image, &[8, 4, 3, 3], &[8]],
+                    &[1, 8, 6, 6],
+                ),
+                288 * (72 + 1 + 1),
+            ),
             // residual without a bias, then hard_swish
             (
-                op(OpKind::Conv, text("activation", "hard_swish").with_int("residual", 1), &[image, &[8, 4, 3, 3], &[1, 8, 6, 6]], &[1, 8, 6, 6]),
+                op(
+                    OpKind::Conv,
+                    text("activation", "hard_swish").with_int("residual", 1),
+                    &[image, &[8, 4, 3, 3], &[1, 8, 6, 6]],
+                    &[1, 8, 6, 6],
+                ),
                 288 * (72 + 1 + 5),
             ),
             (op(OpKind::Linear, none(), &[&[3, 10], &[10, 7], &[7]], &[3, 7]), 21 * 21),
             // 6 x 10 x 7 scores: 16 MACs and a softmax each
-            (op(OpKind::Attention, none(), &[&[2, 3, 10, 8], &[2, 3, 7, 8], &[2, 3, 7, 8]], &[2, 3, 10, 8]), 420 * (32 + 5)),
-            (op(OpKind::Elementwise, none().with("ops", Attribute::Text("mul+add+gelu".into())), &[&[3, 10], &[10]], &[3, 10]), 210),
+            (
+                op(
+                    OpKind::Attention,
+                    none(),
+                    &[&[2, 3, 10, 8], &[2, 3, 7, 8], &[2, 3, 7, 8]],
+                    &[2, 3, 10, 8],
+                ),
+                420 * (32 + 5),
+            ),
+            (
+                op(
+                    OpKind::Elementwise,
+                    none().with("ops", Attribute::Text("mul+add+gelu".into())),
+                    &[&[3, 10], &[10]],
+                    &[3, 10],
+                ),
+                210,
+            ),
             (op(OpKind::Unsupported("Foo".into()), none(), &[image], image), 0),
         ];
         for (op, expected) in cases {

@@ -20,7 +20,8 @@ pub enum Advice {
         /// As `rows`.
         cols: usize,
     },
-    /// A processor of regions that is so many times as fast (another precision, another engine), for the same.
+    /// A processor of regions that is so many times as fast (another precision, another engine),
+    /// for the same.
     Regions {
         /// At least 1.
         times: f64,
@@ -35,7 +36,8 @@ pub enum Advice {
         /// Camera frames.
         frames: u64,
     },
-    /// Forecasts taken as they are: what they allow, the stated confidence forbids. Measure the parts on the device, or train on more of it.
+    /// Forecasts taken as they are: what they allow, the stated confidence forbids. Measure the
+    /// parts on the device, or train on more of it.
     Confidence,
 }
 
@@ -46,35 +48,73 @@ impl Advice {
         if levels.iter().any(|level| level.unusable.is_none()) {
             return all;
         }
-        let Some(slow) = levels.iter().map(|level| level.interval_frames[2]).min() else { return all };
+        let Some(slow) = levels.iter().map(|level| level.interval_frames[2]).min() else {
+            return all;
+        };
         if slow > wishes.interval_frames {
-            let least = costs.levels.iter().map(|level| level.full_frame.interval(wishes.confidence)[1]).fold(f64::INFINITY, f64::min);
+            let least = costs
+                .levels
+                .iter()
+                .map(|level| level.full_frame.interval(wishes.confidence)[1])
+                .fold(f64::INFINITY, f64::min);
             all.push(Self::Interval { frames: slow });
-            all.push(Self::FullFrames { times: least / (wishes.frame_ns * wishes.interval_frames as f64) });
+            all.push(Self::FullFrames {
+                times: least / (wishes.frame_ns * wishes.interval_frames as f64),
+            });
         }
-        let pairs = costs.levels.iter().flat_map(|level| costs.regions.iter().map(move |region| (level, region)));
-        let pairs = pairs.filter(|(level, region)| region.rows <= level.rows && region.cols <= level.cols);
-        let needed = |(level, region): &(&Level, &RegionEncoder)| work(costs, level, region, 1, wishes.spread).least_target_ns(wishes.share, wishes.z());
-        let Some((level, region)) = pairs.min_by(|a, b| needed(a).total_cmp(&needed(b))) else { return all };
+        let pairs = costs
+            .levels
+            .iter()
+            .flat_map(|level| costs.regions.iter().map(move |region| (level, region)));
+        let pairs =
+            pairs.filter(|(level, region)| region.rows <= level.rows && region.cols <= level.cols);
+        let needed = |(level, region): &(&Level, &RegionEncoder)| {
+            work(costs, level, region, 1, wishes.spread).least_target_ns(wishes.share, wishes.z())
+        };
+        let Some((level, region)) = pairs.min_by(|a, b| needed(a).total_cmp(&needed(b))) else {
+            return all;
+        };
         let target_ns = needed(&(level, region));
         if target_ns > wishes.target_ns {
             let &Level { height, width, .. } = level;
-            all.push(Self::Target { target_ns, height, width, rows: region.rows, cols: region.cols });
+            all.push(Self::Target {
+                target_ns,
+                height,
+                width,
+                rows: region.rows,
+                cols: region.cols,
+            });
             all.extend(Self::faster(costs, level, region, wishes));
-            let likely = work(costs, level, region, 1, wishes.spread).success_at(wishes.target_ns, 0.0);
+            let likely =
+                work(costs, level, region, 1, wishes.spread).success_at(wishes.target_ns, 0.0);
             all.extend((likely >= wishes.share).then_some(Self::Confidence));
         }
         all
     }
 
-    /// How much faster the processor of regions must be for one cycle, if that can be enough: the CPU's part stays.
-    fn faster(costs: &AriaCosts, level: &Level, region: &RegionEncoder, wishes: &Wishes) -> Option<Self> {
+    /// How much faster the processor of regions must be for one cycle, if that can be enough: the
+    /// CPU's part stays.
+    fn faster(
+        costs: &AriaCosts,
+        level: &Level,
+        region: &RegionEncoder,
+        wishes: &Wishes,
+    ) -> Option<Self> {
         let fits = |times: f64| {
-            let scaled = |f: &Forecast| Forecast { point_ns: f.point_ns / times, lower_ns: f.lower_ns / times, upper_ns: f.upper_ns / times, ..*f };
+            let scaled = |f: &Forecast| Forecast {
+                point_ns: f.point_ns / times,
+                lower_ns: f.lower_ns / times,
+                upper_ns: f.upper_ns / times,
+                ..*f
+            };
             let faster = AriaCosts { patch_flow: scaled(&costs.patch_flow), ..costs.clone() };
-            let (level, region) =
-                (Level { decoder: scaled(&level.decoder), ..level.clone() }, RegionEncoder { cycle: scaled(&region.cycle), ..region.clone() });
-            work(&faster, &level, &region, 1, wishes.spread).success_at(wishes.target_ns, wishes.z()) >= wishes.share
+            let (level, region) = (
+                Level { decoder: scaled(&level.decoder), ..level.clone() },
+                RegionEncoder { cycle: scaled(&region.cycle), ..region.clone() },
+            );
+            work(&faster, &level, &region, 1, wishes.spread)
+                .success_at(wishes.target_ns, wishes.z())
+                >= wishes.share
         };
         let (mut slow, mut fast) = (1.0, 1000.0);
         if !fits(fast) {
@@ -92,12 +132,29 @@ impl std::fmt::Display for Advice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Target { target_ns, height, width, rows, cols } => {
-                write!(f, "a target of {:.1} ms: then {height} x {width} pixels fit with one cycle of {rows} x {cols} patches", target_ns / 1e6)
+                write!(
+                    f,
+                    "a target of {:.1} ms: then {height} x {width} pixels fit with one \
+                    cycle of {rows} x {cols} patches",
+                    target_ns / 1e6
+                )
             }
-            Self::Regions { times } => write!(f, "a processor of regions that is {times:.2} times as fast: another precision, engine or number of threads"),
-            Self::FullFrames { times } => write!(f, "a processor of full frames that is {times:.2} times as fast, or a lower level in the ladder"),
+            Self::Regions { times } => write!(
+                f,
+                "a processor of regions that is {times:.2} times \
+                as fast: another precision, engine or number of threads"
+            ),
+            Self::FullFrames { times } => write!(
+                f,
+                "a processor of full frames that is \
+                {times:.2} times as fast, or a lower level in the ladder"
+            ),
             Self::Interval { frames } => write!(f, "{frames} camera frames between full frames"),
-            Self::Confidence => f.write_str("the forecasts themselves would allow it, their intervals do not: measure the encoder and the decoder on the device, or accept a lower confidence"),
+            Self::Confidence => f.write_str(
+                "the forecasts themselves would allow it, their \
+                intervals do not: measure the encoder and the decoder on the device, or accept a \
+                lower confidence",
+            ),
         }
     }
 }

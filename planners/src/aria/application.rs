@@ -9,7 +9,10 @@ use crate::simulator::{Application, Task};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use vitempo_aria::{
     AriaError, CameraMotion, Grid, Padding, PatchSet, Pose, Window,
-    scheduler::{CycleBudget, CyclePlanner, Priority, Reaction, Request, ResolutionLadder, ResolutionSettings},
+    scheduler::{
+        CycleBudget, CyclePlanner, Priority, Reaction, Request, ResolutionLadder,
+        ResolutionSettings,
+    },
 };
 
 /// Streams of the scenario.
@@ -29,7 +32,8 @@ const CYCLE: u32 = 2;
 const DECODER: u32 = 3;
 const WHOLE: u32 = 4;
 
-/// With a little of it, waiting decides between equals; regions have random speeds where a system has no order.
+/// With a little of it, waiting decides between equals; regions have random speeds where a system
+/// has no order.
 const NO_ORDER: f32 = 1e-3;
 
 #[derive(Clone, Copy)]
@@ -63,21 +67,35 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    pub fn new(trace: &'a Trace, costs: &'a AriaCosts, wishes: &'a Wishes, setup: Setup, truth: Truth, seed: u64) -> Result<Self, AriaError> {
+    pub fn new(
+        trace: &'a Trace,
+        costs: &'a AriaCosts,
+        wishes: &'a Wishes,
+        setup: Setup,
+        truth: Truth,
+        seed: u64,
+    ) -> Result<Self, AriaError> {
         let top = setup.levels.iter().filter_map(|level| costs.levels.get(*level)).next_back();
         let grid = top.map_or(Ok(trace.grid), |level| Grid::new(level.rows, level.cols))?;
         let size = [setup.region.rows.min(grid.rows()), setup.region.cols.min(grid.cols())];
         let planned = |forecast: &Forecast| forecast.at(wishes.z()).max(1.0);
         let levels = || setup.levels.iter().filter_map(|level| costs.levels.get(*level));
-        let rest = |level: &super::Level| planned(&costs.frame_step) + planned(&costs.patch_flow) + planned(&level.decoder);
+        let rest = |level: &super::Level| {
+            planned(&costs.frame_step) + planned(&costs.patch_flow) + planned(&level.decoder)
+        };
         let cycle = planned(&setup.region.cycle) as u64;
         let rests: Vec<u64> = levels().map(|level| rest(level) as u64).collect();
-        let full_ns: Vec<u64> = levels().map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
+        let full_ns: Vec<u64> =
+            levels().map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
         let settings = ResolutionSettings {
             interval_ns: (wishes.frame_ns * wishes.interval_frames as f64) as u64,
             ..ResolutionSettings::for_frames_of(wishes.frame_ns as u64)
         };
-        let priority = if setup.system == System::Aria { Priority::Waiting } else { Priority::Weighted(NO_ORDER) };
+        let priority = if setup.system == System::Aria {
+            Priority::Waiting
+        } else {
+            Priority::Weighted(NO_ORDER)
+        };
         Ok(Self {
             ladder: ResolutionLadder::new(&full_ns, Reaction::default(), settings)?,
             planner: CyclePlanner::new(grid, size, priority)?,
@@ -94,7 +112,13 @@ impl<'a> Program<'a> {
             costs,
             wishes,
             truth,
-            budget: CycleBudget::new(wishes.target_ns as u64, &rests, cycle.max(1), setup.margin, Reaction::default())?,
+            budget: CycleBudget::new(
+                wishes.target_ns as u64,
+                &rests,
+                cycle.max(1),
+                setup.margin,
+                Reaction::default(),
+            )?,
             grid,
             setup,
         })
@@ -106,11 +130,18 @@ impl<'a> Program<'a> {
     }
 
     fn time_of(&self, frame: usize) -> Option<u64> {
-        (frame < self.trace.frames.len()).then(|| (frame as f64 * self.wishes.frame_ns).round() as u64)
+        (frame < self.trace.frames.len())
+            .then(|| (frame as f64 * self.wishes.frame_ns).round() as u64)
     }
 
     fn task(&self, processor: usize, forecast: &Forecast, model: u32) -> Task {
-        Task { processor, compute_ns: self.truth.of(forecast).round() as u64, memory_ns: 0, cv: self.wishes.spread, model }
+        Task {
+            processor,
+            compute_ns: self.truth.of(forecast).round() as u64,
+            memory_ns: 0,
+            cv: self.wishes.spread,
+            model,
+        }
     }
 
     fn level_costs(&self, used: usize) -> &'a super::Level {
@@ -133,12 +164,19 @@ impl<'a> Program<'a> {
             System::NpuOnly => vec![vec![self.task(REGIONS, &level.alone, WHOLE)], vec![decoder]],
             System::MobiSrLike => {
                 let [here, elsewhere] = self.setup.blocks;
-                let (near, far) = (self.task(REGIONS, &self.setup.region.cycle, CYCLE), self.task(FULL, &self.setup.region.elsewhere, WHOLE));
+                let (near, far) = (
+                    self.task(REGIONS, &self.setup.region.cycle, CYCLE),
+                    self.task(FULL, &self.setup.region.elsewhere, WHOLE),
+                );
                 let blocks = (0..here).map(|_| near).chain((0..elsewhere).map(|_| far)).collect();
                 vec![vec![self.task(CPU, &self.costs.frame_step, STEP)], blocks, vec![decoder]]
             }
             system => {
-                let step = if system == System::Base { &self.costs.baselines.block_matching } else { &self.costs.frame_step };
+                let step = if system == System::Base {
+                    &self.costs.baselines.block_matching
+                } else {
+                    &self.costs.frame_step
+                };
                 let mut steps = vec![vec![self.task(CPU, step, STEP)]];
                 if matches!(system, System::S2 | System::Aria) {
                     steps.push(vec![self.task(REGIONS, &self.costs.patch_flow, FLOW)]);
@@ -155,15 +193,24 @@ impl<'a> Program<'a> {
     /// Chooses the windows of this frame; returns how many cycles they take.
     fn serve(&mut self, number: usize) -> u64 {
         let trace = self.trace;
-        let Some(frame) = trace.frames.get(number).filter(|_| self.latest.is_some()) else { return 0 };
+        let Some(frame) = trace.frames.get(number).filter(|_| self.latest.is_some()) else {
+            return 0;
+        };
         let requests = self.requests(frame);
         let cycles = self.planner.plan(&requests, self.cycles() as usize).len() as u64;
         let since_full = self.latest.map_or(0, |full| number.saturating_sub(full.frame)) as u32;
         for moving in &frame.moving {
             let age = self.planner.waited(moving.region).min(since_full);
-            self.record.served.push(Served { region: moving.region, speed: moving.speed(), age_frames: age });
+            self.record.served.push(Served {
+                region: moving.region,
+                speed: moving.speed(),
+                age_frames: age,
+            });
         }
-        self.record.longest_wait = self.record.longest_wait.max(requests.iter().map(|r| self.planner.waited(r.region)).max().unwrap_or(0));
+        self.record.longest_wait = self
+            .record
+            .longest_wait
+            .max(requests.iter().map(|r| self.planner.waited(r.region)).max().unwrap_or(0));
         self.record.cycles += cycles;
         cycles
     }
@@ -178,12 +225,18 @@ impl<'a> Program<'a> {
                 System::Base => blocks(window, self.grid, self.costs.baselines.block_patches),
                 System::S1 => window.grown(self.grid, [1; 4]),
                 _ => {
-                    let set = PatchSet::of(self.grid, |patch| window.contains(self.grid.place(patch).0, self.grid.place(patch).1));
+                    let set = PatchSet::of(self.grid, |patch| {
+                        window.contains(self.grid.place(patch).0, self.grid.place(patch).1)
+                    });
                     let since = self.planner.waited(moving.region) as f32 + 1.0;
                     Padding::default().window(&set, velocity, since).unwrap_or(window)
                 }
             };
-            let speed = if self.setup.system == System::Aria { moving.speed() as f32 } else { self.random.random::<f32>() };
+            let speed = if self.setup.system == System::Aria {
+                moving.speed() as f32
+            } else {
+                self.random.random::<f32>()
+            };
             requests.push(Request { region: moving.region, window, speed });
         }
         requests
@@ -191,7 +244,8 @@ impl<'a> Program<'a> {
 
     fn moved(&mut self, from: usize, to: usize) {
         for frame in self.trace.frames.get(from..=to).unwrap_or(&[]) {
-            let there = Pose::looking([frame.translation_m, 0.0, 0.0], frame.rotation_rad, 0.0, 0.0);
+            let there =
+                Pose::looking([frame.translation_m, 0.0, 0.0], frame.rotation_rad, 0.0, 0.0);
             self.ladder.moved(&CameraMotion::between(&Pose::default(), &there));
         }
     }
@@ -204,10 +258,13 @@ impl Application for Program<'_> {
             FRAMES => {
                 let next = self.taken.map_or(0, |last| last + 1);
                 let frame = at.max(next);
-                self.record.dropped += (frame.min(self.trace.frames.len()) - next.min(self.trace.frames.len())) as u64;
+                self.record.dropped +=
+                    (frame.min(self.trace.frames.len()) - next.min(self.trace.frames.len())) as u64;
                 self.time_of(frame)
             }
-            _ if self.setup.system.is_parallel() => self.time_of(at.max(self.full_taken.map_or(0, |last| last + 1))),
+            _ if self.setup.system.is_parallel() => {
+                self.time_of(at.max(self.full_taken.map_or(0, |last| last + 1)))
+            }
             _ => None,
         }
     }
@@ -221,7 +278,11 @@ impl Application for Program<'_> {
             self.parts = Parts::default();
             return self.steps(frame);
         }
-        let level = if self.setup.system == System::Aria { self.budget.level(self.ladder.level()) } else { self.setup.levels.len().saturating_sub(1) };
+        let level = if self.setup.system == System::Aria {
+            self.budget.level(self.ladder.level())
+        } else {
+            self.setup.levels.len().saturating_sub(1)
+        };
         self.full_taken = Some(frame);
         self.running = Some(Full { frame, level });
         vec![vec![self.task(FULL, &self.level_costs(level).full_frame, WHOLE)]]
@@ -256,11 +317,28 @@ impl Application for Program<'_> {
         let level = self.frame_level;
         let parts = std::mem::take(&mut self.parts);
         let rest = parts.step_ns + parts.flow_ns + parts.decoder_ns;
-        self.budget.observe(level, rest, (parts.cycles > 0).then(|| parts.cycles_ns / parts.cycles));
+        self.budget.observe(
+            level,
+            rest,
+            (parts.cycles > 0).then(|| parts.cycles_ns / parts.cycles),
+        );
         let number = self.taken.unwrap_or(0);
-        let (patches, height) = (self.level_costs(level).rows * self.level_costs(level).cols, self.level_costs(level).height);
-        let full_age = self.latest.filter(|_| self.setup.system.is_parallel()).map_or(0, |full| number.saturating_sub(full.frame));
-        self.record.frames.push(FrameRecord { frame: number, latency_ns: now_ns - captured_ns, height, patches, full_age, parts });
+        let (patches, height) = (
+            self.level_costs(level).rows * self.level_costs(level).cols,
+            self.level_costs(level).height,
+        );
+        let full_age = self
+            .latest
+            .filter(|_| self.setup.system.is_parallel())
+            .map_or(0, |full| number.saturating_sub(full.frame));
+        self.record.frames.push(FrameRecord {
+            frame: number,
+            latency_ns: now_ns - captured_ns,
+            height,
+            patches,
+            full_age,
+            parts,
+        });
     }
 }
 

@@ -39,7 +39,8 @@ pub struct RegionEncoder {
 }
 
 impl RegionEncoder {
-    /// Patches updated by a cycle without a border of one patch, which is only there to be seen (section 4.3.2).
+    /// Patches updated by a cycle without a border of one patch, which is only there to be seen
+    /// (section 4.3.2).
     #[must_use]
     pub fn useful(&self) -> usize {
         self.rows.saturating_sub(2) * self.cols.saturating_sub(2)
@@ -91,7 +92,8 @@ pub struct AriaCosts {
 }
 
 impl AriaCosts {
-    /// A phone of the paper: what it prints, and estimates where it prints nothing (`sources` says which is which).
+    /// A phone of the paper: what it prints, and estimates where it prints nothing (`sources` says
+    /// which is which).
     ///
     /// # Errors
     /// When the shipped file is damaged.
@@ -102,7 +104,10 @@ impl AriaCosts {
             device: AriaDevice,
         }
         let shipped: Shipped = serde_json::from_str(include_str!("../../data/aria_phone.json"))
-            .map_err(|e| AriaPlanError::Forecast { what: "the shipped phone".to_owned(), reason: e.to_string() })?;
+            .map_err(|e| AriaPlanError::Forecast {
+                what: "the shipped phone".to_owned(),
+                reason: e.to_string(),
+            })?;
         shipped.costs.check()?;
         Ok((shipped.costs, shipped.device))
     }
@@ -127,9 +132,17 @@ impl AriaCosts {
             }
             before = rows * cols;
         }
-        let named = |what: String, forecast: &Forecast| forecast.refusal().map_or(Ok(()), |reason| Err(AriaPlanError::Forecast { what, reason }));
+        let named = |what: String, forecast: &Forecast| {
+            forecast
+                .refusal()
+                .map_or(Ok(()), |reason| Err(AriaPlanError::Forecast { what, reason }))
+        };
         for level in &self.levels {
-            for (name, forecast) in [("full frame", &level.full_frame), ("full frame on the regions' processor", &level.alone), ("decoder", &level.decoder)] {
+            for (name, forecast) in [
+                ("full frame", &level.full_frame),
+                ("full frame on the regions' processor", &level.alone),
+                ("decoder", &level.decoder),
+            ] {
                 named(format!("{name} at {} x {}", level.height, level.width), forecast)?;
             }
         }

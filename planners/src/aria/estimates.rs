@@ -1,4 +1,5 @@
-//! Does what a rehearsal says hang on constants that nobody measured? Powers and heat of the device are moved down and up by a share, one at a time.
+//! Does what a rehearsal says hang on constants that nobody measured? Powers and heat of the device
+//! are moved down and up by a share, one at a time.
 
 use super::{AriaDevice, Rehearsal, RehearsalError, System};
 use crate::simulator::{Thermal, Throttle};
@@ -9,22 +10,28 @@ use serde::Serialize;
 pub struct Shaken {
     /// The constant.
     pub constant: String,
-    /// With the constant low and high: by system, the share of frames in time and how far what is shown of moving regions is behind, in patches.
+    /// With the constant low and high: by system, the share of frames in time and how far what is
+    /// shown of moving regions is behind, in patches.
     pub came: [Vec<(System, f64, f64)>; 2],
 }
 
 impl Shaken {
-    /// Whether ARIA has the wanted share of frames in time either way, and no other system that has is less behind.
+    /// Whether ARIA has the wanted share of frames in time either way, and no other system that has
+    /// is less behind.
     #[must_use]
     pub fn holds(&self, share: f64) -> bool {
         self.came.iter().all(|came| {
             let aria = came.iter().find(|(system, ..)| *system == System::Aria);
-            aria.is_some_and(|(_, success, behind)| *success >= share && came.iter().all(|(_, other, least)| *other < share || least >= behind))
+            aria.is_some_and(|(_, success, behind)| {
+                *success >= share
+                    && came.iter().all(|(_, other, least)| *other < share || least >= behind)
+            })
         })
     }
 }
 
-/// Runs the systems that have full frames beside the camera's with each constant moved by `share` (0.3 for 30 %) either way.
+/// Runs the systems that have full frames beside the camera's with each constant moved by `share`
+/// (0.3 for 30 %) either way.
 ///
 /// # Errors
 /// As [`Rehearsal::run`].
@@ -39,17 +46,34 @@ pub fn shaken(rehearsal: &Rehearsal, share: f64) -> Result<Vec<Shaken>, Rehearsa
         let moved = Rehearsal { device: &device, ..*rehearsal };
         let run = |system: &System| -> Result<(System, f64, f64), RehearsalError> {
             let outcome = moved.run(*system)?;
-            Ok((*system, outcome.success_rate(), outcome.staleness.last().map_or(0.0, |all| all.mean_patches)))
+            Ok((
+                *system,
+                outcome.success_rate(),
+                outcome.staleness.last().map_or(0.0, |all| all.mean_patches),
+            ))
         };
         System::ALL.iter().filter(|system| system.is_parallel()).map(run).collect()
     };
-    names.into_iter().enumerate().map(|(index, constant)| Ok(Shaken { constant, came: [one(index, 1.0 - share)?, one(index, 1.0 + share)?] })).collect()
+    names
+        .into_iter()
+        .enumerate()
+        .map(|(index, constant)| {
+            Ok(Shaken { constant, came: [one(index, 1.0 - share)?, one(index, 1.0 + share)?] })
+        })
+        .collect()
 }
 
 /// What is estimated of a device, to be changed.
 fn constants(device: &mut AriaDevice) -> Vec<(String, &mut f64)> {
     let AriaDevice { processors, base_w, thermal, .. } = device;
-    let Thermal { junction_to_skin_k_per_w, junction_j_per_k, skin_to_ambient_k_per_w, skin_j_per_k, throttle, .. } = thermal;
+    let Thermal {
+        junction_to_skin_k_per_w,
+        junction_j_per_k,
+        skin_to_ambient_k_per_w,
+        skin_j_per_k,
+        throttle,
+        ..
+    } = thermal;
     let mut all = vec![
         ("resistance from chip to skin".to_owned(), junction_to_skin_k_per_w),
         ("heat capacity of the chip".to_owned(), junction_j_per_k),

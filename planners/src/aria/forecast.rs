@@ -1,7 +1,8 @@
 //! [`Forecast`]: a latency, and the interval that holds it with some probability.
 //!
-//! Errors of forecasts are relative: the logarithm of truth over forecast is taken for normal on either side of the point, with the width that the interval
-//! gives that side. So an interval of one confidence follows from that of another.
+//! Errors of forecasts are relative: the logarithm of truth over forecast is taken for normal on
+//! either side of the point, with the width that the interval gives that side. So an interval of
+//! one confidence follows from that of another.
 
 use super::normal;
 use serde::{Deserialize, Serialize};
@@ -36,15 +37,22 @@ impl Forecast {
 
     /// What is wrong with it, if anything.
     pub(super) fn refusal(&self) -> Option<String> {
-        let ordered = 0.0 < self.lower_ns && self.lower_ns <= self.point_ns && self.point_ns <= self.upper_ns && self.upper_ns < 1e15;
+        let ordered = 0.0 < self.lower_ns
+            && self.lower_ns <= self.point_ns
+            && self.point_ns <= self.upper_ns
+            && self.upper_ns < 1e15;
         let Self { point_ns, lower_ns, upper_ns, level } = self;
         if !ordered {
-            return Some(format!("{lower_ns} <= {point_ns} <= {upper_ns} ns must hold, above 0 and below 10^15"));
+            return Some(format!(
+                "{lower_ns} <= {point_ns} <= {upper_ns} ns must hold, above 0 and below 10^15"
+            ));
         }
-        (!(*level > 0.0 && *level <= 1.0)).then(|| format!("the interval's level {level} must be above 0 and at most 1"))
+        (!(*level > 0.0 && *level <= 1.0))
+            .then(|| format!("the interval's level {level} must be above 0 and at most 1"))
     }
 
-    /// Standard deviation of the relative error's logarithm, towards shorter and towards longer times.
+    /// Standard deviation of the relative error's logarithm, towards shorter and towards longer
+    /// times.
     fn widths(&self) -> [f64; 2] {
         let z = normal::quantile(0.5 + 0.5 * self.level);
         if !z.is_finite() || z <= 0.0 {
@@ -92,7 +100,10 @@ impl From<&Prediction> for Forecast {
     /// Nothing takes less than 1 ns, and nothing is certain to take no time at all.
     fn from(prediction: &Prediction) -> Self {
         let point_ns = prediction.point.ns().max(1.0);
-        let (lower_ns, upper_ns) = (prediction.lower.ns().clamp(1e-3 * point_ns, point_ns), prediction.upper.ns().max(point_ns));
+        let (lower_ns, upper_ns) = (
+            prediction.lower.ns().clamp(1e-3 * point_ns, point_ns),
+            prediction.upper.ns().max(point_ns),
+        );
         Self { point_ns, lower_ns, upper_ns, level: prediction.level }
     }
 }
@@ -106,10 +117,16 @@ mod tests {
         let forecast = Forecast::within(10e6, 0.08, 0.9);
         let [low, high] = forecast.interval(0.9);
         assert!((low - 9.2e6).abs() < 1.0 && (high - 10.8e6).abs() < 1.0, "{low} {high}");
-        let widths: Vec<f64> = [0.5, 0.8, 0.9, 0.99].iter().map(|c| forecast.interval(*c)[1] - forecast.interval(*c)[0]).collect();
+        let widths: Vec<f64> = [0.5, 0.8, 0.9, 0.99]
+            .iter()
+            .map(|c| forecast.interval(*c)[1] - forecast.interval(*c)[0])
+            .collect();
         assert!(widths.is_sorted() && widths[0] > 0.0);
         assert_eq!(Forecast::exact(7.0).interval(0.99), [7.0, 7.0]);
-        assert!(Forecast { lower_ns: 3.0, ..Forecast::exact(2.0) }.refusal().is_some() && Forecast::exact(f64::NAN).refusal().is_some());
+        assert!(
+            Forecast { lower_ns: 3.0, ..Forecast::exact(2.0) }.refusal().is_some()
+                && Forecast::exact(f64::NAN).refusal().is_some()
+        );
         assert_eq!(forecast.refusal(), None);
     }
 }

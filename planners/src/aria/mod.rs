@@ -1,4 +1,5 @@
-//! A vision foundation model within a frame deadline (ARIA, MobiSys 2025), planned from forecasts and simulated on a device.
+//! A vision foundation model within a frame deadline (ARIA, MobiSys 2025), planned from forecasts
+//! and simulated on a device.
 //!
 //! | question | where |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | and when forecasts are off? | [`robustness`] |
 //! | and when the device's heat and power are other than estimated? | [`estimates`] |
 //!
-//! Cycles, priorities and resolutions in the simulation are chosen by `vitempo_aria::scheduler` itself: what is simulated is what ships.
+//! Cycles, priorities and resolutions in the simulation are chosen by `vitempo_aria::scheduler`
+//! itself: what is simulated is what ships.
 
 mod advice;
 mod application;
@@ -47,7 +49,9 @@ pub enum AriaPlanError {
     NoLevel,
     #[error("there is no region encoder to choose from")]
     NoRegion,
-    #[error("level {height} x {width}: {rows} x {cols} patches are more than a frame may have, or none")]
+    #[error(
+        "level {height} x {width}: {rows} x {cols} patches are more than a frame may have, or none"
+    )]
     Grid { height: usize, width: usize, rows: usize, cols: usize },
     #[error("levels must rise: {height} x {width} has no more patches than the level before it")]
     Order { height: usize, width: usize },

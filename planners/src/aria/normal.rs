@@ -1,6 +1,7 @@
 //! The standard normal distribution: share below a value, and the value below which a share lies.
 
-/// Share of a standard normal below `z`: the complementary error function by its continued fraction and series (Abramowitz and Stegun 26.2.11, 26.2.14).
+/// Share of a standard normal below `z`: the complementary error function by its continued fraction
+/// and series (Abramowitz and Stegun 26.2.11, 26.2.14).
 pub fn share_below(z: f64) -> f64 {
     if z.is_nan() {
         return f64::NAN;
@@ -40,9 +41,13 @@ mod tests {
 
     #[test]
     fn printed_values_of_the_normal_distribution_come_out() {
-        for (z, share) in
-            [(0.0, 0.5), (1.0, 0.841_344_746_068_542_9), (1.959_963_984_540_054, 0.975), (-3.090_232_306_167_813, 0.001), (5.0, 0.999_999_713_348_428)]
-        {
+        for (z, share) in [
+            (0.0, 0.5),
+            (1.0, 0.841_344_746_068_542_9),
+            (1.959_963_984_540_054, 0.975),
+            (-3.090_232_306_167_813, 0.001),
+            (5.0, 0.999_999_713_348_428),
+        ] {
             assert!((share_below(z) - share).abs() < 1e-13, "{z}: {}", share_below(z));
         }
         for share in [1e-9, 0.001, 0.05, 0.5, 0.9, 0.999_99] {

@@ -140,11 +140,19 @@ impl AriaOutcome {
         self.in_time as f64 / self.executed.max(1) as f64
     }
 
-    pub(super) fn of(setup: &Setup, trace: &Trace, wishes: &Wishes, record: &Record, simulated: &Outcome) -> Self {
+    pub(super) fn of(
+        setup: &Setup,
+        trace: &Trace,
+        wishes: &Wishes,
+        record: &Record,
+        simulated: &Outcome,
+    ) -> Self {
         let mut latencies: Vec<u64> = record.frames.iter().map(|f| f.latency_ns).collect();
         latencies.sort_unstable();
         let rank = |share: f64| nearest_rank(&latencies, share).unwrap_or(0);
-        let mean = |of: &dyn Fn(&FrameRecord) -> f64| record.frames.iter().map(of).sum::<f64>() / record.frames.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&FrameRecord) -> f64| {
+            record.frames.iter().map(of).sum::<f64>() / record.frames.len().max(1) as f64
+        };
         let classes = SPEEDS.iter().chain([&[0.0, f64::INFINITY]]);
         Self {
             system: setup.system,
@@ -160,9 +168,18 @@ impl AriaOutcome {
             full_frame_age: mean(&|f| f.full_age as f64),
             patches: mean(&|f| f.patches as f64),
             heights: heights(record),
-            hottest_c: simulated.readings.iter().map(|r| r.junction_c).fold(f64::NEG_INFINITY, f64::max),
+            hottest_c: simulated
+                .readings
+                .iter()
+                .map(|r| r.junction_c)
+                .fold(f64::NEG_INFINITY, f64::max),
             throttled: throttled(record),
-            busy: [0, 1, 2].map(|processor| simulated.processors.get(processor).map_or(0.0, |p| p.busy_ns as f64 / simulated.duration_ns.max(1) as f64)),
+            busy: [0, 1, 2].map(|processor| {
+                simulated
+                    .processors
+                    .get(processor)
+                    .map_or(0.0, |p| p.busy_ns as f64 / simulated.duration_ns.max(1) as f64)
+            }),
             energy_j: simulated.energy_j,
             parts: [
                 ("frame step", mean(&|f| f.parts.step_ns as f64)),
@@ -178,7 +195,8 @@ impl AriaOutcome {
 }
 
 fn staleness(served: &[Served], speed: [f64; 2]) -> Staleness {
-    let of: Vec<&Served> = served.iter().filter(|s| s.speed >= speed[0] && s.speed < speed[1]).collect();
+    let of: Vec<&Served> =
+        served.iter().filter(|s| s.speed >= speed[0] && s.speed < speed[1]).collect();
     let mut ages: Vec<u32> = of.iter().map(|s| s.age_frames).collect();
     ages.sort_unstable();
     let count = ages.len().max(1) as f64;
@@ -198,13 +216,21 @@ fn heights(record: &Record) -> Vec<(usize, f64)> {
     counts.into_iter().map(|(height, count)| (height, count as f64 / all)).collect()
 }
 
-/// The worst slowdown at one height: means of ten full frames in a row, against the fastest such mean.
+/// The worst slowdown at one height: means of ten full frames in a row, against the fastest such
+/// mean.
 fn throttled(record: &Record) -> Option<f64> {
-    let heights: std::collections::BTreeSet<usize> = record.full_frames.iter().map(|(_, height, _)| *height).collect();
+    let heights: std::collections::BTreeSet<usize> =
+        record.full_frames.iter().map(|(_, height, _)| *height).collect();
     let worst = |height: &usize| {
-        let took: Vec<f64> = record.full_frames.iter().filter(|(_, h, _)| h == height).map(|(.., took)| *took as f64).collect();
+        let took: Vec<f64> = record
+            .full_frames
+            .iter()
+            .filter(|(_, h, _)| h == height)
+            .map(|(.., took)| *took as f64)
+            .collect();
         let means = || took.chunks_exact(10).map(|ten| ten.iter().sum::<f64>() / 10.0);
-        let (shortest, longest) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
+        let (shortest, longest) =
+            (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
         (longest > 0.0).then(|| longest / shortest)
     };
     heights.iter().filter_map(worst).reduce(f64::max)
@@ -217,7 +243,11 @@ fn moments(trace: &Trace, wishes: &Wishes, record: &Record, readings: &[Reading]
     for second in 1..=seconds {
         let end_ns = second as f64 * 1e9;
         let mut latencies: Vec<f64> = Vec::new();
-        while let Some(f) = record.frames.get(frame).filter(|f| (f.frame as f64 + 1.0) * wishes.frame_ns <= end_ns + 1.0) {
+        while let Some(f) = record
+            .frames
+            .get(frame)
+            .filter(|f| (f.frame as f64 + 1.0) * wishes.frame_ns <= end_ns + 1.0)
+        {
             latencies.push(f.latency_ns as f64 / 1e6);
             frame += 1;
         }
@@ -230,16 +260,27 @@ fn moments(trace: &Trace, wishes: &Wishes, record: &Record, readings: &[Reading]
         let latest = record.full_frames.get(full).filter(|(at, ..)| *at as f64 <= end_ns);
         let state = readings.get(reading);
         let from = ((second - 1) as f64 * 1e9 / wishes.frame_ns) as usize;
-        let seen = trace.frames.get(from..((end_ns / wishes.frame_ns) as usize).min(trace.frames.len())).unwrap_or(&[]);
+        let seen = trace
+            .frames
+            .get(from..((end_ns / wishes.frame_ns) as usize).min(trace.frames.len()))
+            .unwrap_or(&[]);
         moments.push(Moment {
             time_s: second as f64,
             temperature_c: state.map_or(f64::NAN, |r| r.junction_c),
             full_frames_ghz: state.and_then(|r| r.ghz.get(1)).copied().unwrap_or(0.0),
-            height: latest.map_or_else(|| record.frames.get(frame.saturating_sub(1)).map_or(0, |f| f.height), |(_, height, _)| *height),
+            height: latest.map_or_else(
+                || record.frames.get(frame.saturating_sub(1)).map_or(0, |f| f.height),
+                |(_, height, _)| *height,
+            ),
             full_frame_ms: latest.map(|(.., took)| *took as f64 / 1e6),
-            latency_ms: (!latencies.is_empty())
-                .then(|| [latencies.iter().sum::<f64>() / latencies.len() as f64, latencies.iter().copied().fold(0.0, f64::max)]),
-            rotation_rad: seen.iter().map(|f| f.rotation_rad).sum::<f64>() / seen.len().max(1) as f64,
+            latency_ms: (!latencies.is_empty()).then(|| {
+                [
+                    latencies.iter().sum::<f64>() / latencies.len() as f64,
+                    latencies.iter().copied().fold(0.0, f64::max),
+                ]
+            }),
+            rotation_rad: seen.iter().map(|f| f.rotation_rad).sum::<f64>()
+                / seen.len().max(1) as f64,
         });
     }
     moments

@@ -1,11 +1,16 @@
 //! [`plan`]: from forecasts alone, what fits a frame.
 //!
-//! `K` is the largest count of cycles with which, at the pessimistic end of the interval, the wanted share of frames is still in time: the paper's
-//! `floor((L_T - L_static) / c)` (section 4.4), with room for runs that differ. Every size of region encoder is tried; of those that allow the highest level,
-//! the one that updates most patches per frame is taken, without the border that is only there to be seen. A level counts as usable when a cycle fits beside its decoder and its full frames come
-//! often enough.
+//! `K` is the largest count of cycles with which, at the pessimistic end of the interval, the
+//! wanted share of frames is still in time: the paper's `floor((L_T - L_static) / c)` (section
+//! 4.4), with room for runs that differ. Every size of region encoder is tried; of those that allow
+//! the highest level, the one that updates most patches per frame is taken, without the border that
+//! is only there to be seen. A level counts as usable when a cycle fits beside its decoder and its
+//! full frames come often enough.
 
-use super::{Advice, AriaCosts, AriaPlanError, Forecast, Level, RegionEncoder, Success, normal, success::FrameWork};
+use super::{
+    Advice, AriaCosts, AriaPlanError, Forecast, Level, RegionEncoder, Success, normal,
+    success::FrameWork,
+};
 use crate::Evidence;
 use serde::Serialize;
 use vitempo_aria::scheduler::cycles;
@@ -31,15 +36,35 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// The paper's wishes for a target, 30 frames a second: 99.9 % in time, at 90 % confidence, a full frame at least every fourth frame.
+    /// The paper's wishes for a target, 30 frames a second: 99.9 % in time, at 90 % confidence, a
+    /// full frame at least every fourth frame.
     #[must_use]
     pub fn for_target(target_ns: f64) -> Self {
-        Self { target_ns, frame_ns: 1e9 / 30.0, confidence: 0.9, share: 0.999, interval_frames: 4, spread: 0.05 }
+        Self {
+            target_ns,
+            frame_ns: 1e9 / 30.0,
+            confidence: 0.9,
+            share: 0.999,
+            interval_frames: 4,
+            spread: 0.05,
+        }
     }
 
     fn check(&self) -> Result<(), AriaPlanError> {
-        let above = |name, value: f64| if value > 0.0 && value < 1e15 { Ok(()) } else { Err(AriaPlanError::Wish { name, value, must: "above 0" }) };
-        let share = |name, value: f64| if value > 0.0 && value < 1.0 { Ok(()) } else { Err(AriaPlanError::Wish { name, value, must: "between 0 and 1" }) };
+        let above = |name, value: f64| {
+            if value > 0.0 && value < 1e15 {
+                Ok(())
+            } else {
+                Err(AriaPlanError::Wish { name, value, must: "above 0" })
+            }
+        };
+        let share = |name, value: f64| {
+            if value > 0.0 && value < 1.0 {
+                Ok(())
+            } else {
+                Err(AriaPlanError::Wish { name, value, must: "between 0 and 1" })
+            }
+        };
         above("the target", self.target_ns)?;
         above("the time between camera frames", self.frame_ns)?;
         share("the confidence", self.confidence)?;
@@ -48,7 +73,11 @@ impl Wishes {
         if (0.0..1.0).contains(&self.spread) {
             Ok(())
         } else {
-            Err(AriaPlanError::Wish { name: "the spread of run times", value: self.spread, must: "0 or more, below 1" })
+            Err(AriaPlanError::Wish {
+                name: "the spread of run times",
+                value: self.spread,
+                must: "0 or more, below 1",
+            })
         }
     }
 
@@ -83,7 +112,8 @@ pub struct PlannedLevel {
     pub interval_frames: [u64; 3],
     /// Per frame without cycles, at the point, ns.
     pub rest_ns: f64,
-    /// Cycles per frame that fit at the stated confidence, and those that the point forecasts allow.
+    /// Cycles per frame that fit at the stated confidence, and those that the point forecasts
+    /// allow.
     pub cycles: u64,
     /// As `cycles`.
     pub cycles_at_point: u64,
@@ -119,7 +149,8 @@ pub struct AriaPlan {
     pub levels: Vec<PlannedLevel>,
     /// Cycles per frame at the highest usable level; 0 if nothing fits.
     pub cycles: u64,
-    /// Mean camera frames between full frames if each usable level is used equally often, as quantiles of motion have it.
+    /// Mean camera frames between full frames if each usable level is used equally often, as
+    /// quantiles of motion have it.
     pub interval_frames: Option<f64>,
     /// Share of frames in time at the highest usable level.
     pub success: Option<Success>,
@@ -139,62 +170,120 @@ impl AriaPlan {
 /// Plans for a device.
 ///
 /// # Errors
-/// [`AriaPlanError`] when costs or wishes make no sense. That nothing fits is a plan without cycles, with advice.
+/// [`AriaPlanError`] when costs or wishes make no sense. That nothing fits is a plan without
+/// cycles, with advice.
 pub fn plan(costs: &AriaCosts, wishes: &Wishes) -> Result<AriaPlan, AriaPlanError> {
     costs.check()?;
     wishes.check()?;
-    let tried: Vec<Tried> = costs.regions.iter().map(|region| tried(costs, region, wishes)).collect();
+    let tried: Vec<Tried> =
+        costs.regions.iter().map(|region| tried(costs, region, wishes)).collect();
     let best = tried.iter().max_by_key(|t| (t.patches, t.updated, t.region.useful()));
     let region = best.map(|best| best.region.clone()).ok_or(AriaPlanError::NoRegion)?;
-    let levels: Vec<PlannedLevel> = costs.levels.iter().map(|level| planned(costs, level, &region, wishes)).collect();
+    let levels: Vec<PlannedLevel> =
+        costs.levels.iter().map(|level| planned(costs, level, &region, wishes)).collect();
     let usable = || levels.iter().filter(|level| level.unusable.is_none());
     let top = usable().next_back();
     let (cycles, success) = (top.map_or(0, |level| level.cycles), top.map(|level| level.success));
-    let interval_frames = (top.is_some()).then(|| usable().map(|level| level.interval_frames[1] as f64).sum::<f64>() / usable().count() as f64);
+    let interval_frames = (top.is_some()).then(|| {
+        usable().map(|level| level.interval_frames[1] as f64).sum::<f64>() / usable().count() as f64
+    });
     let advice = Advice::on(costs, wishes, &levels);
-    Ok(AriaPlan { wishes: *wishes, region, tried, cycles, interval_frames, success, advice, levels, evidence: Evidence::CostModel })
+    Ok(AriaPlan {
+        wishes: *wishes,
+        region,
+        tried,
+        cycles,
+        interval_frames,
+        success,
+        advice,
+        levels,
+        evidence: Evidence::CostModel,
+    })
 }
 
 fn tried(costs: &AriaCosts, region: &RegionEncoder, wishes: &Wishes) -> Tried {
-    let holds = |level: &&Level| region.rows <= level.rows && region.cols <= level.cols && in_time(level, wishes);
-    let mut counts = costs.levels.iter().rev().filter(holds).map(|level| (level.rows * level.cols, fitting(costs, level, region, wishes)));
+    let holds = |level: &&Level| {
+        region.rows <= level.rows && region.cols <= level.cols && in_time(level, wishes)
+    };
+    let mut counts = costs
+        .levels
+        .iter()
+        .rev()
+        .filter(holds)
+        .map(|level| (level.rows * level.cols, fitting(costs, level, region, wishes)));
     let (patches, cycles) = counts.find(|(_, count)| *count > 0).unwrap_or((0, 0));
     Tried { region: region.clone(), patches, cycles, updated: cycles as usize * region.useful() }
 }
 
 /// What a frame does at a level beside its cycles.
-pub(super) fn work(costs: &AriaCosts, level: &Level, region: &RegionEncoder, cycles: u64, spread: f64) -> FrameWork {
-    FrameWork::new(&[costs.frame_step, costs.patch_flow, level.decoder], &region.cycle, cycles, spread)
+pub(super) fn work(
+    costs: &AriaCosts,
+    level: &Level,
+    region: &RegionEncoder,
+    cycles: u64,
+    spread: f64,
+) -> FrameWork {
+    FrameWork::new(
+        &[costs.frame_step, costs.patch_flow, level.decoder],
+        &region.cycle,
+        cycles,
+        spread,
+    )
 }
 
-/// Camera frames that a full frame takes until the next can begin: full frames begin with a camera frame.
+/// Camera frames that a full frame takes until the next can begin: full frames begin with a camera
+/// frame.
 fn frames(ns: f64, frame_ns: f64) -> u64 {
     ((ns / frame_ns).ceil() as u64).max(1)
 }
 
 fn in_time(level: &Level, wishes: &Wishes) -> bool {
-    frames(level.full_frame.interval(wishes.confidence)[1], wishes.frame_ns) <= wishes.interval_frames
+    frames(level.full_frame.interval(wishes.confidence)[1], wishes.frame_ns)
+        <= wishes.interval_frames
 }
 
 /// Cycles with which the wanted share is in time at the pessimistic end.
-pub(super) fn fitting(costs: &AriaCosts, level: &Level, region: &RegionEncoder, wishes: &Wishes) -> u64 {
+pub(super) fn fitting(
+    costs: &AriaCosts,
+    level: &Level,
+    region: &RegionEncoder,
+    wishes: &Wishes,
+) -> u64 {
     let z = wishes.z();
-    let fits = |count: &u64| work(costs, level, region, *count, wishes.spread).success_at(wishes.target_ns, z) >= wishes.share;
+    let fits = |count: &u64| {
+        work(costs, level, region, *count, wishes.spread).success_at(wishes.target_ns, z)
+            >= wishes.share
+    };
     (1..=MOST_CYCLES).take_while(fits).last().unwrap_or(0)
 }
 
-fn planned(costs: &AriaCosts, level: &Level, region: &RegionEncoder, wishes: &Wishes) -> PlannedLevel {
+fn planned(
+    costs: &AriaCosts,
+    level: &Level,
+    region: &RegionEncoder,
+    wishes: &Wishes,
+) -> PlannedLevel {
     let count = fitting(costs, level, region, wishes);
     let rest_ns = costs.frame_step.point_ns + costs.patch_flow.point_ns + level.decoder.point_ns;
     let full_frame_ns = level.full_frame.interval(wishes.confidence);
-    let interval_frames = [full_frame_ns[0], level.full_frame.point_ns, full_frame_ns[1]].map(|ns| frames(ns, wishes.frame_ns));
+    let interval_frames = [full_frame_ns[0], level.full_frame.point_ns, full_frame_ns[1]]
+        .map(|ns| frames(ns, wishes.frame_ns));
     let ms = |ns: f64| format!("{:.1} ms", ns / 1e6);
     let unusable = if !in_time(level, wishes) {
-        Some(format!("a full frame may take {}: {} camera frames, {} are allowed", ms(full_frame_ns[1]), interval_frames[2], wishes.interval_frames))
+        Some(format!(
+            "a full frame may take {}: {} camera frames, {} are allowed",
+            ms(full_frame_ns[1]),
+            interval_frames[2],
+            wishes.interval_frames
+        ))
     } else if region.rows > level.rows || region.cols > level.cols {
-        Some(format!("the region of {} x {} patches is larger than the frame", region.rows, region.cols))
+        Some(format!(
+            "the region of {} x {} patches is larger than the frame",
+            region.rows, region.cols
+        ))
     } else if count == 0 {
-        let least = work(costs, level, region, 1, wishes.spread).least_target_ns(wishes.share, wishes.z());
+        let least =
+            work(costs, level, region, 1, wishes.spread).least_target_ns(wishes.share, wishes.z());
         Some(format!("a frame with one cycle may take {}", ms(least)))
     } else {
         None
@@ -209,8 +298,13 @@ fn planned(costs: &AriaCosts, level: &Level, region: &RegionEncoder, wishes: &Wi
         interval_frames,
         rest_ns,
         cycles: count,
-        cycles_at_point: cycles(wishes.target_ns as u64, rest_ns as u64, region.cycle.point_ns as u64),
-        success: work(costs, level, region, count, wishes.spread).success(wishes.target_ns, wishes.confidence),
+        cycles_at_point: cycles(
+            wishes.target_ns as u64,
+            rest_ns as u64,
+            region.cycle.point_ns as u64,
+        ),
+        success: work(costs, level, region, count, wishes.spread)
+            .success(wishes.target_ns, wishes.confidence),
         unusable,
     }
 }

@@ -1,7 +1,12 @@
 //! [`Rehearsal`]: a system over a trace on a device, simulated.
 
-use super::{AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, System, Trace, Wishes, application::Program, plan::plan, system::Setup};
-use crate::simulator::{Contention, Scenario, ScenarioError, Source, StageModel, Stream, simulate_application};
+use super::{
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, System, Trace, Wishes,
+    application::Program, plan::plan, system::Setup,
+};
+use crate::simulator::{
+    Contention, Scenario, ScenarioError, Source, StageModel, Stream, simulate_application,
+};
 
 /// Why nothing can be rehearsed.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +18,10 @@ pub enum RehearsalError {
     Scenario(#[from] ScenarioError),
     #[error(transparent)]
     Aria(#[from] vitempo_aria::AriaError),
-    #[error("the device has {count} processors; it needs three: CPU, the processor of full frames, that of regions")]
+    #[error(
+        "the device has {count} processors; it needs three: CPU, the processor of full frames, \
+        that of regions"
+    )]
     Processors { count: usize },
 }
 
@@ -57,26 +65,41 @@ impl Rehearsal<'_> {
     /// # Errors
     /// [`RehearsalError`] when costs, wishes or device make no sense.
     pub fn run(&self, system: System) -> Result<AriaOutcome, RehearsalError> {
-        let wishes = Wishes { frame_ns: 1e9 / self.trace.frames_per_s, spread: self.device.spread, ..self.wishes };
+        let wishes = Wishes {
+            frame_ns: 1e9 / self.trace.frames_per_s,
+            spread: self.device.spread,
+            ..self.wishes
+        };
         let planned = plan(self.costs, &wishes)?;
         if self.device.processors.len() != 3 {
             return Err(RehearsalError::Processors { count: self.device.processors.len() });
         }
         let setup = Setup::of(system, self.costs, &wishes, &planned);
-        let mut program = Program::new(self.trace, self.costs, &wishes, setup, self.truth, self.seed)?;
+        let mut program =
+            Program::new(self.trace, self.costs, &wishes, setup, self.truth, self.seed)?;
         let outcome = simulate_application(&self.scenario(), &mut program, self.seed)?;
         Ok(AriaOutcome::of(&program.setup, self.trace, &wishes, &program.record, &outcome))
     }
 
     fn scenario(&self) -> Scenario {
-        let stream = |name: &str| Stream::new(name, Source::Application, vec![StageModel { name: name.to_owned(), queue: 0, steps: Vec::new() }]);
+        let stream = |name: &str| {
+            Stream::new(
+                name,
+                Source::Application,
+                vec![StageModel { name: name.to_owned(), queue: 0, steps: Vec::new() }],
+            )
+        };
         // A second more, for the last frames to end.
         let duration_ns = ((self.trace.seconds() + 1.0) * 1e9) as u64;
         Scenario {
             contention: Contention::NONE,
             base_w: self.device.base_w,
             thermal: Some(self.device.thermal.clone()),
-            ..Scenario::new(self.device.processors.clone(), vec![stream("frames"), stream("full frames")], duration_ns)
+            ..Scenario::new(
+                self.device.processors.clone(),
+                vec![stream("frames"), stream("full frames")],
+                duration_ns,
+            )
         }
     }
 }

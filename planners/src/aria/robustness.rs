@@ -1,10 +1,15 @@
 //! How the deadline success rate moves when forecasts are off.
 //!
-//! The plan is made from the forecasts; then everything really takes longer, or shorter. ARIA's scheduler corrects what it counts with by what it sees; the
-//! same plan held fast shows what the plan alone is worth. A plan at a confidence must hold at the pessimistic end of the intervals of that confidence; one from
-//! the point forecasts need not, and at the [`tightest`] target that they allow it does not.
+//! The plan is made from the forecasts; then everything really takes longer, or shorter. ARIA's
+//! scheduler corrects what it counts with by what it sees; the same plan held fast shows what the
+//! plan alone is worth. A plan at a confidence must hold at the pessimistic end of the intervals of
+//! that confidence; one from the point forecasts need not, and at the [`tightest`] target that they
+//! allow it does not.
 
-use super::{AriaCosts, AriaPlanError, Rehearsal, RehearsalError, System, Truth, Wishes, plan::plan, plan::work};
+use super::{
+    AriaCosts, AriaPlanError, Rehearsal, RehearsalError, System, Truth, Wishes, plan::plan,
+    plan::work,
+};
 use serde::Serialize;
 
 /// One error of all forecasts.
@@ -35,7 +40,11 @@ const POINT: f64 = 1e-6;
 ///
 /// # Errors
 /// As [`Rehearsal::run`].
-pub fn sweep(rehearsal: &Rehearsal, truths: &[Truth], confidences: &[Option<f64>]) -> Result<Vec<Off>, RehearsalError> {
+pub fn sweep(
+    rehearsal: &Rehearsal,
+    truths: &[Truth],
+    confidences: &[Option<f64>],
+) -> Result<Vec<Off>, RehearsalError> {
     let mut all = Vec::new();
     for &confidence in confidences {
         let wishes = Wishes { confidence: confidence.unwrap_or(POINT), ..rehearsal.wishes };
@@ -58,7 +67,8 @@ pub fn sweep(rehearsal: &Rehearsal, truths: &[Truth], confidences: &[Option<f64>
     Ok(all)
 }
 
-/// The least target at which the point forecasts allow the cycles and the level that they allow at the target wished for, ns; none if they allow nothing.
+/// The least target at which the point forecasts allow the cycles and the level that they allow at
+/// the target wished for, ns; none if they allow nothing.
 ///
 /// # Errors
 /// [`AriaPlanError`] when costs or wishes make no sense.
@@ -66,5 +76,10 @@ pub fn tightest(costs: &AriaCosts, wishes: &Wishes) -> Result<Option<f64>, AriaP
     let planned = plan(costs, &Wishes { confidence: POINT, ..*wishes })?;
     let Some(top) = planned.usable().next_back() else { return Ok(None) };
     let level = costs.levels.iter().find(|level| (level.rows, level.cols) == (top.rows, top.cols));
-    Ok(level.map(|level| work(costs, level, &planned.region, planned.cycles, wishes.spread).least_target_ns(wishes.share, 0.0).ceil() + 1.0))
+    Ok(level.map(|level| {
+        work(costs, level, &planned.region, planned.cycles, wishes.spread)
+            .least_target_ns(wishes.share, 0.0)
+            .ceil()
+            + 1.0
+    }))
 }

@@ -1,7 +1,10 @@
-//! [`Success`]: the share of frames in time to expect. A frame takes static work and `K` cycles, one after the other.
+//! [`Success`]: the share of frames in time to expect. A frame takes static work and `K` cycles,
+//! one after the other.
 //!
-//! Two things are uncertain. How far the forecast is off is the same for all frames: one bundle forecast them all, so all parts are taken to be off in the
-//! same direction, by as many standard deviations. And runs of the same work differ: independent, normal, with a coefficient of variation.
+//! Two things are uncertain. How far the forecast is off is the same for all frames: one bundle
+//! forecast them all, so all parts are taken to be off in the same direction, by as many standard
+//! deviations. And runs of the same work differ: independent, normal, with a coefficient of
+//! variation.
 
 use super::{Forecast, forecast::Distribution, normal};
 use serde::Serialize;
@@ -34,12 +37,19 @@ const SLICES: usize = 400;
 /// The middle of each slice; all have the same probability.
 fn slices() -> &'static [f64] {
     static MIDDLES: OnceLock<Vec<f64>> = OnceLock::new();
-    MIDDLES.get_or_init(|| (0..SLICES).map(|slice| normal::quantile((slice as f64 + 0.5) / SLICES as f64)).collect())
+    MIDDLES.get_or_init(|| {
+        (0..SLICES).map(|slice| normal::quantile((slice as f64 + 0.5) / SLICES as f64)).collect()
+    })
 }
 
 impl FrameWork {
     pub fn new(parts: &[Forecast], cycle: &Forecast, cycles: u64, spread: f64) -> Self {
-        Self { parts: parts.iter().map(Forecast::distribution).collect(), cycle: cycle.distribution(), cycles, spread }
+        Self {
+            parts: parts.iter().map(Forecast::distribution).collect(),
+            cycle: cycle.distribution(),
+            cycles,
+            spread,
+        }
     }
 
     /// Mean and standard deviation over runs if forecasts are off by `z` standard deviations, ns.
@@ -47,7 +57,8 @@ impl FrameWork {
         let (count, cycle) = (self.cycles as f64, self.cycle.at(z));
         let parts = || self.parts.iter().map(|part| part.at(z));
         let mean = parts().sum::<f64>() + count * cycle;
-        let variance = parts().map(|ns| (self.spread * ns).powi(2)).sum::<f64>() + count * (self.spread * cycle).powi(2);
+        let variance = parts().map(|ns| (self.spread * ns).powi(2)).sum::<f64>()
+            + count * (self.spread * cycle).powi(2);
         (mean, variance.sqrt())
     }
 
@@ -67,8 +78,13 @@ impl FrameWork {
 
     pub fn success(&self, target_ns: f64, confidence: f64) -> Success {
         let upper = normal::quantile(0.5 + 0.5 * confidence);
-        let expected = slices().iter().map(|z| self.success_at(target_ns, *z)).sum::<f64>() / SLICES as f64;
-        Success { at_point: self.success_at(target_ns, 0.0), at_upper: self.success_at(target_ns, upper), expected }
+        let expected =
+            slices().iter().map(|z| self.success_at(target_ns, *z)).sum::<f64>() / SLICES as f64;
+        Success {
+            at_point: self.success_at(target_ns, 0.0),
+            at_upper: self.success_at(target_ns, upper),
+            expected,
+        }
     }
 }
 
@@ -78,11 +94,21 @@ mod tests {
 
     #[test]
     fn success_falls_from_one_to_nothing_around_the_target() {
-        let work = FrameWork::new(&[Forecast::within(10e6, 0.1, 0.9)], &Forecast::within(5e6, 0.1, 0.9), 2, 0.05);
+        let work = FrameWork::new(
+            &[Forecast::within(10e6, 0.1, 0.9)],
+            &Forecast::within(5e6, 0.1, 0.9),
+            2,
+            0.05,
+        );
         let success = |target: f64| work.success(target, 0.9);
         assert!(success(30e6).expected > 0.9999 && success(10e6).expected < 1e-4);
         let at = success(20e6);
-        assert!((at.at_point - 0.5).abs() < 1e-9 && (at.expected - 0.5).abs() < 0.01 && at.at_upper < 0.01, "{at:?}");
+        assert!(
+            (at.at_point - 0.5).abs() < 1e-9
+                && (at.expected - 0.5).abs() < 0.01
+                && at.at_upper < 0.01,
+            "{at:?}"
+        );
         let target = work.least_target_ns(0.999, 0.0);
         assert!((work.success_at(target, 0.0) - 0.999).abs() < 1e-9);
         let exact = FrameWork::new(&[Forecast::exact(10e6)], &Forecast::exact(5e6), 2, 0.0);

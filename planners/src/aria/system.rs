@@ -1,4 +1,5 @@
-//! [`System`]: ARIA, what is left of it without its parts, and what it is compared with (sections 6.1 and 6.3); and what each does with a frame.
+//! [`System`]: ARIA, what is left of it without its parts, and what it is compared with (sections
+//! 6.1 and 6.3); and what each does with a frame.
 //!
 //! | system | dynamic regions by | region's window | full frames | cycles |
 //! |---|---|---|---|---|
@@ -9,7 +10,9 @@
 //! | + S2 | patch features | and the way it went | highest resolution | a fixed count, no order |
 //! | ARIA (+ S3) | patch features | and the way it went | by camera motion and what is in time | as many as fit now, by waiting and speed |
 
-use super::{AriaCosts, AriaPlan, Level, PlannedLevel, RegionEncoder, Wishes, plan, success::FrameWork};
+use super::{
+    AriaCosts, AriaPlan, Level, PlannedLevel, RegionEncoder, Wishes, plan, success::FrameWork,
+};
 use serde::{Deserialize, Serialize};
 
 /// What runs.
@@ -27,7 +30,8 @@ pub enum System {
 
 impl System {
     /// All, as the paper lists them.
-    pub const ALL: [Self; 6] = [Self::NpuOnly, Self::MobiSrLike, Self::Base, Self::S1, Self::S2, Self::Aria];
+    pub const ALL: [Self; 6] =
+        [Self::NpuOnly, Self::MobiSrLike, Self::Base, Self::S1, Self::S2, Self::Aria];
 
     /// The name as people write it.
     #[must_use]
@@ -56,7 +60,8 @@ pub struct Setup {
     pub system: System,
     /// What is updated at a time.
     pub region: RegionEncoder,
-    /// Indices of the levels it uses, rising; of full frames, or of the one resolution of all frames.
+    /// Indices of the levels it uses, rising; of full frames, or of the one resolution of all
+    /// frames.
     pub levels: Vec<usize>,
     /// Cycles per frame at the highest of them.
     pub cycles: u64,
@@ -70,34 +75,75 @@ impl Setup {
     /// What a system does, from forecasts: never more than is in time at the pessimistic end.
     #[must_use]
     pub fn of(system: System, costs: &AriaCosts, wishes: &Wishes, plan: &AriaPlan) -> Self {
-        let base = Self { system, region: plan.region.clone(), levels: Vec::new(), cycles: 0, blocks: [0; 2], margin: margin(costs, plan, wishes) };
+        let base = Self {
+            system,
+            region: plan.region.clone(),
+            levels: Vec::new(),
+            cycles: 0,
+            blocks: [0; 2],
+            margin: margin(costs, plan, wishes),
+        };
         match system {
-            System::NpuOnly => Self { levels: vec![highest(costs, wishes, |level| alone(level, wishes))], ..base },
+            System::NpuOnly => {
+                Self { levels: vec![highest(costs, wishes, |level| alone(level, wishes))], ..base }
+            }
             System::MobiSrLike => {
                 // The smallest blocks are shared out best.
-                let region = costs.regions.iter().min_by_key(|region| region.rows * region.cols).unwrap_or(&plan.region);
+                let region = costs
+                    .regions
+                    .iter()
+                    .min_by_key(|region| region.rows * region.cols)
+                    .unwrap_or(&plan.region);
                 let level = highest(costs, wishes, |level| shared(costs, level, region, wishes).1);
-                let blocks = costs.levels.get(level).map_or([0; 2], |level| shared(costs, level, region, wishes).0);
+                let blocks = costs
+                    .levels
+                    .get(level)
+                    .map_or([0; 2], |level| shared(costs, level, region, wishes).0);
                 Self { region: region.clone(), levels: vec![level], blocks, ..base }
             }
-            System::Base => {
-                base.fixed(&AriaCosts { frame_step: costs.baselines.block_matching, patch_flow: super::Forecast::exact(1.0), ..costs.clone() }, wishes)
-            }
-            System::S1 => base.fixed(&AriaCosts { patch_flow: super::Forecast::exact(1.0), ..costs.clone() }, wishes),
+            System::Base => base.fixed(
+                &AriaCosts {
+                    frame_step: costs.baselines.block_matching,
+                    patch_flow: super::Forecast::exact(1.0),
+                    ..costs.clone()
+                },
+                wishes,
+            ),
+            System::S1 => base.fixed(
+                &AriaCosts { patch_flow: super::Forecast::exact(1.0), ..costs.clone() },
+                wishes,
+            ),
             System::S2 => base.fixed(costs, wishes),
             System::Aria => {
-                let usable: Vec<usize> = plan.levels.iter().enumerate().filter(|(_, level)| level.unusable.is_none()).map(|(index, _)| index).collect();
-                Self { levels: if usable.is_empty() { vec![0] } else { usable }, cycles: plan.cycles, ..base }
+                let usable: Vec<usize> = plan
+                    .levels
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, level)| level.unusable.is_none())
+                    .map(|(index, _)| index)
+                    .collect();
+                Self {
+                    levels: if usable.is_empty() { vec![0] } else { usable },
+                    cycles: plan.cycles,
+                    ..base
+                }
             }
         }
     }
 
-    /// Without a scheduler: the highest level at which a cycle fits, and the region that updates most there.
+    /// Without a scheduler: the highest level at which a cycle fits, and the region that updates
+    /// most there.
     fn fixed(self, costs: &AriaCosts, wishes: &Wishes) -> Self {
-        let count = |level: &Level, region: &RegionEncoder| plan::fitting(costs, level, region, wishes);
+        let count =
+            |level: &Level, region: &RegionEncoder| plan::fitting(costs, level, region, wishes);
         for (index, level) in costs.levels.iter().enumerate().rev() {
-            let all = costs.regions.iter().filter(|region| region.rows <= level.rows && region.cols <= level.cols);
-            let best = all.map(|region| (region, count(level, region))).max_by_key(|(region, count)| (*count as usize * region.useful(), region.useful()));
+            let all = costs
+                .regions
+                .iter()
+                .filter(|region| region.rows <= level.rows && region.cols <= level.cols);
+            let best = all
+                .map(|region| (region, count(level, region)))
+                .max_by_key(|(region, count)| (*count as usize * region.useful(), region.useful()));
             if let Some((region, cycles)) = best.filter(|(_, cycles)| *cycles > 0) {
                 return Self { region: region.clone(), levels: vec![index], cycles, ..self };
             }
@@ -106,10 +152,15 @@ impl Setup {
     }
 }
 
-/// What a frame may take beyond its mean, as a share of it, with one cycle at the highest usable level.
+/// What a frame may take beyond its mean, as a share of it, with one cycle at the highest usable
+/// level.
 fn margin(costs: &AriaCosts, plan: &AriaPlan, wishes: &Wishes) -> f64 {
     let top = plan.usable().next_back().map(|PlannedLevel { rows, cols, .. }| (*rows, *cols));
-    let level = costs.levels.iter().find(|level| Some((level.rows, level.cols)) == top).or(costs.levels.first());
+    let level = costs
+        .levels
+        .iter()
+        .find(|level| Some((level.rows, level.cols)) == top)
+        .or(costs.levels.first());
     level.map_or(0.0, |level| {
         let work = plan::work(costs, level, &plan.region, plan.cycles.max(1), wishes.spread);
         work.least_target_ns(wishes.share, 0.0) / work.least_target_ns(0.5, 0.0) - 1.0
@@ -125,13 +176,29 @@ fn alone(level: &Level, wishes: &Wishes) -> FrameWork {
     FrameWork::new(&[level.alone, level.decoder], &super::Forecast::exact(1.0), 0, wishes.spread)
 }
 
-/// Blocks of the region encoder's size, shared out so that the later processor is done soonest; and the frame that makes.
-fn shared(costs: &AriaCosts, level: &Level, region: &RegionEncoder, wishes: &Wishes) -> ([u64; 2], FrameWork) {
+/// Blocks of the region encoder's size, shared out so that the later processor is done soonest; and
+/// the frame that makes.
+fn shared(
+    costs: &AriaCosts,
+    level: &Level,
+    region: &RegionEncoder,
+    wishes: &Wishes,
+) -> ([u64; 2], FrameWork) {
     let blocks = (level.rows.div_ceil(region.rows) * level.cols.div_ceil(region.cols)) as u64;
-    let longest = |here: u64| (here as f64 * region.cycle.point_ns).max((blocks - here) as f64 * region.elsewhere.point_ns);
+    let longest = |here: u64| {
+        (here as f64 * region.cycle.point_ns)
+            .max((blocks - here) as f64 * region.elsewhere.point_ns)
+    };
     let here = (0..=blocks).min_by(|a, b| longest(*a).total_cmp(&longest(*b))).unwrap_or(blocks);
     let elsewhere = blocks - here;
     let later =
-        if here as f64 * region.cycle.point_ns >= elsewhere as f64 * region.elsewhere.point_ns { (region.cycle, here) } else { (region.elsewhere, elsewhere) };
-    ([here, elsewhere], FrameWork::new(&[costs.frame_step, level.decoder], &later.0, later.1, wishes.spread))
+        if here as f64 * region.cycle.point_ns >= elsewhere as f64 * region.elsewhere.point_ns {
+            (region.cycle, here)
+        } else {
+            (region.elsewhere, elsewhere)
+        };
+    (
+        [here, elsewhere],
+        FrameWork::new(&[costs.frame_step, level.decoder], &later.0, later.1, wishes.spread),
+    )
 }

@@ -15,33 +15,52 @@ fn trace(frames: usize) -> Trace {
         let turning = (number / 90) % 4 == 3;
         let moving = (0..3u64).map(|region| {
             let (row, col) = (3 + 7 * region as usize, (number / (4 << region)) % 35);
-            Moving { region, window: Window { row, col, rows: 6, cols: 9 }, patches: 40, velocity: [1.0 / f64::from(4 << region), 0.0] }
+            Moving {
+                region,
+                window: Window { row, col, rows: 6, cols: 9 },
+                patches: 40,
+                velocity: [1.0 / f64::from(4 << region), 0.0],
+            }
         });
-        TraceFrame { translation_m: 0.002, rotation_rad: if turning { 0.03 } else { 0.001 + 1e-5 * (number % 7) as f64 }, moving: moving.collect() }
+        TraceFrame {
+            translation_m: 0.002,
+            rotation_rad: if turning { 0.03 } else { 0.001 + 1e-5 * (number % 7) as f64 },
+            moving: moving.collect(),
+        }
     };
-    Trace { grid: Grid::new(29, 47).expect("the paper's grid"), frames_per_s: 30.0, frames: (0..frames).map(frame).collect() }
+    Trace {
+        grid: Grid::new(29, 47).expect("the paper's grid"),
+        frames_per_s: 30.0,
+        frames: (0..frames).map(frame).collect(),
+    }
 }
 
 fn uncertain(costs: &AriaCosts, share: f64) -> AriaCosts {
     let mut costs = costs.clone();
-    let widen = |forecast: &mut Forecast| *forecast = Forecast::within(forecast.point_ns, share, 0.9);
+    let widen =
+        |forecast: &mut Forecast| *forecast = Forecast::within(forecast.point_ns, share, 0.9);
     for level in &mut costs.levels {
         [&mut level.full_frame, &mut level.alone, &mut level.decoder].into_iter().for_each(widen);
     }
     for region in &mut costs.regions {
         [&mut region.cycle, &mut region.elsewhere].into_iter().for_each(widen);
     }
-    [&mut costs.frame_step, &mut costs.patch_flow, &mut costs.baselines.block_matching].into_iter().for_each(widen);
+    [&mut costs.frame_step, &mut costs.patch_flow, &mut costs.baselines.block_matching]
+        .into_iter()
+        .for_each(widen);
     costs
 }
 
 #[test]
 fn the_papers_phone_has_one_cycle_at_33_3_ms_and_four_at_66_6_ms() {
     let (costs, _) = phone();
-    let plans = [33.3e6, 66.6e6].map(|target| plan(&costs, &Wishes::for_target(target)).expect("a plan"));
+    let plans =
+        [33.3e6, 66.6e6].map(|target| plan(&costs, &Wishes::for_target(target)).expect("a plan"));
     assert_eq!(plans.each_ref().map(|p| p.cycles), [1, 4]);
     assert!(plans.iter().all(|p| (p.region.rows, p.region.cols) == (17, 23)), "238 x 322 pixels");
-    let cycle = identified_by(&[(33.3e6, plans[0].cycles), (66.6e6, plans[1].cycles)]).expect("bounds").cycle;
+    let cycle = identified_by(&[(33.3e6, plans[0].cycles), (66.6e6, plans[1].cycles)])
+        .expect("bounds")
+        .cycle;
     assert!((cycle.above_ns - 8.325e6).abs() < 1.0 && (cycle.below_ns - 16.65e6).abs() < 1.0);
     let taken = plans[0].region.cycle.point_ns;
     assert!(cycle.above_ns < taken && taken < cycle.below_ns);
@@ -58,22 +77,39 @@ fn plans_hold_what_they_promise() {
     let mut nothing = 0;
     for _ in 0..300 {
         let costs = uncertain(&phone, between(0.01, 0.3));
-        let wishes = Wishes { confidence: between(0.5, 0.99), spread: between(0.0, 0.1), ..Wishes::for_target(between(12.0, 90.0) * 1e6) };
+        let wishes = Wishes {
+            confidence: between(0.5, 0.99),
+            spread: between(0.0, 0.1),
+            ..Wishes::for_target(between(12.0, 90.0) * 1e6)
+        };
         let planned = plan(&costs, &wishes).expect("a plan");
         for level in planned.usable() {
-            assert!(level.success.at_upper >= wishes.share && level.cycles >= 1 && level.cycles <= level.cycles_at_point, "{level:?}");
-            assert!(level.success.at_point >= level.success.at_upper && level.interval_frames[2] <= wishes.interval_frames);
+            assert!(
+                level.success.at_upper >= wishes.share
+                    && level.cycles >= 1
+                    && level.cycles <= level.cycles_at_point,
+                "{level:?}"
+            );
+            assert!(
+                level.success.at_point >= level.success.at_upper
+                    && level.interval_frames[2] <= wishes.interval_frames
+            );
         }
-        let longer = plan(&costs, &Wishes { target_ns: wishes.target_ns * 1.5, ..wishes }).expect("a plan");
-        let bolder = plan(&costs, &Wishes { confidence: wishes.confidence * 0.7, ..wishes }).expect("a plan");
+        let longer =
+            plan(&costs, &Wishes { target_ns: wishes.target_ns * 1.5, ..wishes }).expect("a plan");
+        let bolder = plan(&costs, &Wishes { confidence: wishes.confidence * 0.7, ..wishes })
+            .expect("a plan");
         let updated = |p: &AriaPlan| p.tried.iter().map(|t| (t.patches, t.updated)).max();
         assert!(updated(&longer) >= updated(&planned) && updated(&bolder) >= updated(&planned));
         if planned.success.is_none() {
             nothing += 1;
             assert!(!planned.advice.is_empty(), "{wishes:?}");
-            if let Some(Advice::Target { target_ns, .. }) = planned.advice.iter().find(|a| matches!(a, Advice::Target { .. })) {
+            if let Some(Advice::Target { target_ns, .. }) =
+                planned.advice.iter().find(|a| matches!(a, Advice::Target { .. }))
+            {
                 let others = planned.advice.iter().any(|a| matches!(a, Advice::Interval { .. }));
-                let mended = plan(&costs, &Wishes { target_ns: target_ns * 1.0001, ..wishes }).expect("a plan");
+                let mended = plan(&costs, &Wishes { target_ns: target_ns * 1.0001, ..wishes })
+                    .expect("a plan");
                 assert!(mended.success.is_some() || others, "{planned:?}");
             }
         } else {
@@ -95,7 +131,8 @@ fn what_makes_no_sense_is_named() {
     assert!(wrong(&|c| c.levels.reverse()).contains("levels must rise: 294 x 490"));
     assert!(wrong(&|c| c.levels[1].decoder.point_ns = -1.0).contains("decoder at 294 x 350"));
     assert!(wrong(&|c| c.regions[0].cycle.level = 2.0).contains("region of 12 x 12 patches"));
-    let wish = plan(&costs, &Wishes { share: 1.0, ..Wishes::for_target(33.3e6) }).expect_err("an error");
+    let wish =
+        plan(&costs, &Wishes { share: 1.0, ..Wishes::for_target(33.3e6) }).expect_err("an error");
     assert!(wish.to_string().contains("the share of frames in time is 1"));
 }
 
@@ -104,7 +141,14 @@ fn what_makes_no_sense_is_named() {
 fn of_18_000_frames_999_in_1000_are_in_time_and_no_region_waits_for_ever() {
     let (costs, device) = phone();
     let trace = trace(18_000);
-    let rehearsal = Rehearsal { trace: &trace, costs: &costs, device: &device, wishes: Wishes::for_target(33.3e6), truth: Truth::Deviations(0.0), seed: 1 };
+    let rehearsal = Rehearsal {
+        trace: &trace,
+        costs: &costs,
+        device: &device,
+        wishes: Wishes::for_target(33.3e6),
+        truth: Truth::Deviations(0.0),
+        seed: 1,
+    };
     let aria = rehearsal.run(System::Aria).expect("a rehearsal");
     assert_eq!((aria.executed, aria.dropped), (18_000, 0));
     assert!(aria.success_rate() >= 0.999, "{}", aria.success_rate());
@@ -120,12 +164,23 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
     let trace = trace(1800);
     let run = |times: f64, system: System| {
         let mut slower = costs.clone();
-        slower.levels.iter_mut().for_each(|level| level.full_frame = Forecast::exact(level.full_frame.point_ns * times));
+        slower.levels.iter_mut().for_each(|level| {
+            level.full_frame = Forecast::exact(level.full_frame.point_ns * times)
+        });
         let mut calm = device.clone();
         calm.thermal.throttle = Throttle::Never;
         calm.spread = 0.0;
         let wishes = Wishes { interval_frames: 1_000_000, ..Wishes::for_target(33.3e6) };
-        Rehearsal { trace: &trace, costs: &slower, device: &calm, wishes, truth: Truth::Deviations(0.0), seed: 1 }.run(system).expect("a rehearsal")
+        Rehearsal {
+            trace: &trace,
+            costs: &slower,
+            device: &calm,
+            wishes,
+            truth: Truth::Deviations(0.0),
+            seed: 1,
+        }
+        .run(system)
+        .expect("a rehearsal")
     };
     for system in [System::S1, System::S2, System::Aria] {
         let (usual, slow, stuck) = (run(1.0, system), run(3.7, system), run(1000.0, system));
@@ -142,24 +197,50 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
 fn a_plan_at_90_percent_holds_at_the_pessimistic_end_and_one_from_the_points_does_not() {
     let (costs, device) = phone();
     let trace = trace(1800);
-    let calm = AriaDevice { thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() }, ..device };
+    let calm = AriaDevice {
+        thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() },
+        ..device
+    };
     let wished = Wishes::for_target(33.3e6);
-    let tight = robustness::tightest(&costs, &wished).expect("costs that make sense").expect("a plan");
+    let tight =
+        robustness::tightest(&costs, &wished).expect("costs that make sense").expect("a plan");
     assert!(tight < 33.3e6 && tight > 30.0e6, "{tight}");
     for target_ns in [33.3e6, tight, 66.6e6] {
         let wishes = Wishes { target_ns, ..wished };
-        let rehearsal = Rehearsal { trace: &trace, costs: &costs, device: &calm, wishes, truth: Truth::Deviations(0.0), seed: 1 };
-        let truths = [Truth::Deviations(0.0), wishes.pessimistic(), Truth::Longer(0.05), Truth::Longer(-0.1)];
+        let rehearsal = Rehearsal {
+            trace: &trace,
+            costs: &costs,
+            device: &calm,
+            wishes,
+            truth: Truth::Deviations(0.0),
+            seed: 1,
+        };
+        let truths = [
+            Truth::Deviations(0.0),
+            wishes.pessimistic(),
+            Truth::Longer(0.05),
+            Truth::Longer(-0.1),
+        ];
         for off in robustness::sweep(&rehearsal, &truths, &[Some(0.9)]).expect("a sweep") {
-            assert!(off.success >= 0.997 && off.success_held >= 0.997 && off.planned_cycles > 0, "{off:?}");
+            assert!(
+                off.success >= 0.997 && off.success_held >= 0.997 && off.planned_cycles > 0,
+                "{off:?}"
+            );
         }
         if target_ns == tight {
             let bare = robustness::sweep(&rehearsal, &truths[..2], &[None]).expect("a sweep");
             assert!(bare[0].success_held >= 0.995 && bare[1].success_held < 0.9, "{bare:?}");
             assert!(bare[1].success > bare[1].success_held, "the scheduler sees it: {bare:?}");
             let held = plan(&costs, &wishes).expect("a plan");
-            let top = |plan: &AriaPlan| plan.usable().next_back().map(|level| (level.rows * level.cols, plan.cycles, plan.region.useful()));
-            assert!(top(&held) < top(&plan(&costs, &wished).expect("a plan")), "the price of the confidence");
+            let top = |plan: &AriaPlan| {
+                plan.usable()
+                    .next_back()
+                    .map(|level| (level.rows * level.cols, plan.cycles, plan.region.useful()))
+            };
+            assert!(
+                top(&held) < top(&plan(&costs, &wished).expect("a plan")),
+                "the price of the confidence"
+            );
         }
     }
 }
@@ -169,9 +250,21 @@ fn forecasts_that_are_off_are_held_by_a_plan_at_90_percent() {
     let (phone, device) = phone();
     let costs = uncertain(&phone, 0.1);
     let trace = trace(1800);
-    let calm = AriaDevice { thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() }, ..device };
-    let rehearsal = Rehearsal { trace: &trace, costs: &costs, device: &calm, wishes: Wishes::for_target(36.0e6), truth: Truth::Deviations(0.0), seed: 1 };
-    let swept = robustness::sweep(&rehearsal, &[-0.1, 0.0, 0.05, 0.1].map(Truth::Longer), &[Some(0.9)]).expect("a sweep");
+    let calm = AriaDevice {
+        thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() },
+        ..device
+    };
+    let rehearsal = Rehearsal {
+        trace: &trace,
+        costs: &costs,
+        device: &calm,
+        wishes: Wishes::for_target(36.0e6),
+        truth: Truth::Deviations(0.0),
+        seed: 1,
+    };
+    let swept =
+        robustness::sweep(&rehearsal, &[-0.1, 0.0, 0.05, 0.1].map(Truth::Longer), &[Some(0.9)])
+            .expect("a sweep");
     for off in &swept {
         assert!(off.success >= 0.999 && off.success_held >= 0.998, "{off:?}");
     }
@@ -181,15 +274,40 @@ fn forecasts_that_are_off_are_held_by_a_plan_at_90_percent() {
 fn constants_that_nobody_measured_are_moved_one_by_one() {
     let (costs, device) = phone();
     let trace = trace(900);
-    let rehearsal = Rehearsal { trace: &trace, costs: &costs, device: &device, wishes: Wishes::for_target(33.3e6), truth: Truth::Deviations(0.0), seed: 1 };
+    let rehearsal = Rehearsal {
+        trace: &trace,
+        costs: &costs,
+        device: &device,
+        wishes: Wishes::for_target(33.3e6),
+        truth: Truth::Deviations(0.0),
+        seed: 1,
+    };
     let shaken = estimates::shaken(&rehearsal, 0.3).expect("rehearsals");
-    assert_eq!(shaken.len(), 12, "five of heat and base, two of the governor, two each of CPU and GPU, one of the NPU");
+    assert_eq!(
+        shaken.len(),
+        12,
+        "five of heat and base, two of the governor, two each of CPU and GPU, one of the NPU"
+    );
     for one in &shaken {
         assert_eq!(one.came[0].len(), 4);
-        assert!(one.came.iter().flatten().all(|(_, success, behind)| (0.0..=1.0).contains(success) && *behind >= 0.0));
+        assert!(
+            one.came
+                .iter()
+                .flatten()
+                .all(|(_, success, behind)| (0.0..=1.0).contains(success) && *behind >= 0.0)
+        );
     }
-    let moved = shaken.iter().find(|one| one.constant == "power of gpu by cubed frequency").expect("the GPU's power");
+    let moved = shaken
+        .iter()
+        .find(|one| one.constant == "power of gpu by cubed frequency")
+        .expect("the GPU's power");
     let (low, high) = (&moved.came[0], &moved.came[1]);
-    let worse = estimates::Shaken { came: [low.clone(), high.iter().map(|(system, _, behind)| (*system, 0.5, *behind)).collect()], ..moved.clone() };
+    let worse = estimates::Shaken {
+        came: [
+            low.clone(),
+            high.iter().map(|(system, _, behind)| (*system, 0.5, *behind)).collect(),
+        ],
+        ..moved.clone()
+    };
     assert!(!worse.holds(0.999));
 }

@@ -1,7 +1,9 @@
-//! [`Trace`]: what a video asks of a scheduler: how the camera moved and which regions moved, frame by frame. A CSV file.
+//! [`Trace`]: what a video asks of a scheduler: how the camera moved and which regions moved, frame
+//! by frame. A CSV file.
 //!
-//! The first line says the grid and the rate: `# grid_rows=29 grid_cols=47 frames_per_s=30`. Then one row per moving region of a frame, frames in rising
-//! order from 0; a frame in which nothing moves has one row that ends after the camera's motion:
+//! The first line says the grid and the rate: `# grid_rows=29 grid_cols=47 frames_per_s=30`. Then
+//! one row per moving region of a frame, frames in rising order from 0; a frame in which nothing
+//! moves has one row that ends after the camera's motion:
 //!
 //! | column | unit |
 //! |---|---|
@@ -24,7 +26,10 @@ use vitempo_aria::{Grid, Window};
 pub enum TraceError {
     #[error("{path}: cannot be read: {source}")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: the first line must say the grid and the rate, e.g. `# grid_rows=29 grid_cols=47 frames_per_s=30`; {reason}")]
+    #[error(
+        "{path}: the first line must say the grid and the rate, e.g. `# grid_rows=29 grid_cols=47 \
+        frames_per_s=30`; {reason}"
+    )]
     Head { path: PathBuf, reason: String },
     #[error("{path}: columns are {found}; they must be {wanted}")]
     Columns { path: PathBuf, found: String, wanted: &'static str },
@@ -80,7 +85,8 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] naming the file and the line.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
-        let text = std::fs::read_to_string(path).map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
     }
 
@@ -90,9 +96,19 @@ impl Trace {
     /// As [`Trace::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, TraceError> {
         let (grid, frames_per_s) = head(path, text.lines().next().unwrap_or(""))?;
-        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
-        let row_error = |line: u64, reason: String| TraceError::Row { path: path.to_owned(), line, reason };
-        let found = reader.headers().map_err(|e| row_error(1, e.to_string()))?.iter().collect::<Vec<_>>().join(",");
+        let mut reader = csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .from_reader(text.as_bytes());
+        let row_error =
+            |line: u64, reason: String| TraceError::Row { path: path.to_owned(), line, reason };
+        let found = reader
+            .headers()
+            .map_err(|e| row_error(1, e.to_string()))?
+            .iter()
+            .collect::<Vec<_>>()
+            .join(",");
         if found != COLUMNS {
             return Err(TraceError::Columns { path: path.to_owned(), found, wanted: COLUMNS });
         }
@@ -105,16 +121,28 @@ impl Trace {
             let frame = row.whole(0).map_err(|reason| row_error(at, reason))? as usize;
             let new = frame == frames.len();
             if !new && frame + 1 != frames.len() {
-                return Err(row_error(at, format!("frame {frame} comes after frame {}; frames rise by 1 from 0", frames.len() as i64 - 1)));
+                return Err(row_error(
+                    at,
+                    format!(
+                        "frame {frame} comes after frame {}; frames rise by 1 from 0",
+                        frames.len() as i64 - 1
+                    ),
+                ));
             }
-            let read = row.frame().and_then(|camera| Ok((camera, row.moving(grid)?))).map_err(|reason| row_error(at, reason))?;
+            let read = row
+                .frame()
+                .and_then(|camera| Ok((camera, row.moving(grid)?)))
+                .map_err(|reason| row_error(at, reason))?;
             let (camera, moving) = read;
             if new {
                 frames.push(camera);
             }
             if let (Some(moving), Some(last)) = (moving, frames.last_mut()) {
                 if last.moving.iter().any(|other| other.region == moving.region) {
-                    return Err(row_error(at, format!("region {} is in frame {frame} twice", moving.region)));
+                    return Err(row_error(
+                        at,
+                        format!("region {} is in frame {frame} twice", moving.region),
+                    ));
                 }
                 last.moving.push(moving);
             }
@@ -128,7 +156,12 @@ impl Trace {
     /// The trace as a file that [`Trace::read`] takes; the comment says where it comes from.
     #[must_use]
     pub fn to_csv(&self, comment: &str) -> String {
-        let mut text = format!("# grid_rows={} grid_cols={} frames_per_s={}\n# {comment}\n{COLUMNS}\n", self.grid.rows(), self.grid.cols(), self.frames_per_s);
+        let mut text = format!(
+            "# grid_rows={} grid_cols={} frames_per_s={}\n# {comment}\n{COLUMNS}\n",
+            self.grid.rows(),
+            self.grid.cols(),
+            self.frames_per_s
+        );
         for (number, frame) in self.frames.iter().enumerate() {
             let camera = format!("{number},{:.6},{:.6}", frame.translation_m, frame.rotation_rad);
             if frame.moving.is_empty() {
@@ -136,7 +169,11 @@ impl Trace {
             }
             for m in &frame.moving {
                 let Window { row, col, rows, cols } = m.window;
-                let _ = writeln!(text, "{camera},{},{row},{col},{rows},{cols},{},{:.4},{:.4}", m.region, m.patches, m.velocity[0], m.velocity[1]);
+                let _ = writeln!(
+                    text,
+                    "{camera},{},{row},{col},{rows},{cols},{},{:.4},{:.4}",
+                    m.region, m.patches, m.velocity[0], m.velocity[1]
+                );
             }
         }
         text
@@ -152,12 +189,21 @@ impl Trace {
 fn head(path: &Path, line: &str) -> Result<(Grid, f64), TraceError> {
     let refuse = |reason: String| TraceError::Head { path: path.to_owned(), reason };
     let value = |name: &str| {
-        let found = line.trim_start_matches('#').split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-        found.and_then(|text| text.parse::<f64>().ok()).ok_or_else(|| refuse(format!("`{name}` is not there, or no number")))
+        let found = line
+            .trim_start_matches('#')
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        found
+            .and_then(|text| text.parse::<f64>().ok())
+            .ok_or_else(|| refuse(format!("`{name}` is not there, or no number")))
     };
     let (rows, cols, rate) = (value("grid_rows")?, value("grid_cols")?, value("frames_per_s")?);
     let grid = Grid::new(rows as usize, cols as usize).map_err(|e| refuse(e.to_string()))?;
-    if (0.1..=1000.0).contains(&rate) { Ok((grid, rate)) } else { Err(refuse(format!("{rate} frames a second are not between 0.1 and 1000"))) }
+    if (0.1..=1000.0).contains(&rate) {
+        Ok((grid, rate))
+    } else {
+        Err(refuse(format!("{rate} frames a second are not between 0.1 and 1000")))
+    }
 }
 
 struct Row<'a> {
@@ -174,12 +220,17 @@ impl Row<'_> {
     }
 
     fn whole(&self, column: usize) -> Result<u64, String> {
-        self.text(column).parse().map_err(|_| format!("`{}` is `{}`, not a whole number", Self::name(column), self.text(column)))
+        self.text(column).parse().map_err(|_| {
+            format!("`{}` is `{}`, not a whole number", Self::name(column), self.text(column))
+        })
     }
 
     fn number(&self, column: usize) -> Result<f64, String> {
-        let parsed = self.text(column).parse::<f64>().ok().filter(|x| x.is_finite() && x.abs() < 1e9);
-        parsed.ok_or_else(|| format!("`{}` is `{}`, not a number", Self::name(column), self.text(column)))
+        let parsed =
+            self.text(column).parse::<f64>().ok().filter(|x| x.is_finite() && x.abs() < 1e9);
+        parsed.ok_or_else(|| {
+            format!("`{}` is `{}`, not a number", Self::name(column), self.text(column))
+        })
     }
 
     fn frame(&self) -> Result<TraceFrame, String> {
@@ -194,16 +245,26 @@ impl Row<'_> {
         if self.text(3).is_empty() {
             return Ok(None);
         }
-        let side = |column: usize| self.whole(column).map(|v| usize::try_from(v).unwrap_or(usize::MAX).min(1 << 20));
+        let side = |column: usize| {
+            self.whole(column).map(|v| usize::try_from(v).unwrap_or(usize::MAX).min(1 << 20))
+        };
         let window = Window { row: side(4)?, col: side(5)?, rows: side(6)?, cols: side(7)? };
         if window.rows == 0 || window.cols == 0 || !grid.window().covers(window) {
-            return Err(format!("the window of region {} does not lie in the grid of {grid}", self.text(3)));
+            return Err(format!(
+                "the window of region {} does not lie in the grid of {grid}",
+                self.text(3)
+            ));
         }
         let patches = side(8)?;
         if patches == 0 || patches > window.patches() {
             return Err(format!("{patches} patches move in a window of {}", window.patches()));
         }
-        Ok(Some(Moving { region: self.whole(3)?, window, patches, velocity: [self.number(9)?, self.number(10)?] }))
+        Ok(Some(Moving {
+            region: self.whole(3)?,
+            window,
+            patches,
+            velocity: [self.number(9)?, self.number(10)?],
+        }))
     }
 }
 
@@ -217,9 +278,18 @@ mod tests {
 
     #[test]
     fn traces_survive_being_written_and_read() {
-        let moving = Moving { region: 3, window: Window { row: 1, col: 2, rows: 4, cols: 5 }, patches: 9, velocity: [0.25, -0.5] };
+        let moving = Moving {
+            region: 3,
+            window: Window { row: 1, col: 2, rows: 4, cols: 5 },
+            patches: 9,
+            velocity: [0.25, -0.5],
+        };
         let frame = |moving| TraceFrame { translation_m: 0.01, rotation_rad: 0.002, moving };
-        let frames = vec![frame(vec![moving, Moving { region: 4, ..moving }]), frame(vec![]), frame(vec![moving])];
+        let frames = vec![
+            frame(vec![moving, Moving { region: 4, ..moving }]),
+            frame(vec![]),
+            frame(vec![moving]),
+        ];
         let trace = Trace { grid: Grid::new(29, 47).expect("a grid"), frames_per_s: 30.0, frames };
         assert_eq!(parse(&trace.to_csv("made up")), Ok(trace));
     }
@@ -227,11 +297,19 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let head = "# grid_rows=29 grid_cols=47 frames_per_s=30\n";
-        let with = |rows: &str| parse(&format!("{head}{COLUMNS}\n{rows}")).expect_err("a broken trace");
+        let with =
+            |rows: &str| parse(&format!("{head}{COLUMNS}\n{rows}")).expect_err("a broken trace");
         assert!(parse("frame\n").expect_err("no head").contains("grid_rows"));
-        assert!(parse(&format!("{head}frame,region\n")).expect_err("columns").contains("must be frame,translation_m"));
+        assert!(
+            parse(&format!("{head}frame,region\n"))
+                .expect_err("columns")
+                .contains("must be frame,translation_m")
+        );
         assert!(with("").contains("no frame"));
-        assert!(with("0,0,0,,,,,,,,\n2,0,0,,,,,,,,\n").contains("line 4") && with("0,0,0,,,,,,,,\n2,0,0,,,,,,,,\n").contains("rise by 1"));
+        assert!(
+            with("0,0,0,,,,,,,,\n2,0,0,,,,,,,,\n").contains("line 4")
+                && with("0,0,0,,,,,,,,\n2,0,0,,,,,,,,\n").contains("rise by 1")
+        );
         assert!(with("0,0,zero,,,,,,,,\n").contains("`rotation_rad` is `zero`"));
         assert!(with("0,0,0,1,28,0,3,3,1,0,0\n").contains("does not lie in the grid"));
         assert!(with("0,0,0,1,1,1,3,3,10,0,0\n").contains("10 patches move in a window of 9"));

@@ -74,7 +74,8 @@ impl CostsFile {
     /// [`CostError::File`] with the path, and the line and column where JSON goes wrong.
     pub fn read(path: &Path) -> Result<Self, CostError> {
         let refuse = |reason: String| CostError::File { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
         serde_json::from_str(&text).map_err(|e| refuse(format!("not a costs file: {e}")))
     }
 
@@ -88,9 +89,14 @@ impl CostsFile {
         let mut links = BTreeMap::new();
         for entry in &self.links {
             let owner = || format!("the link from {} to {}", entry.from, entry.to);
-            links.insert((processors.find(&entry.from, owner)?, processors.find(&entry.to, owner)?), entry.link);
+            links.insert(
+                (processors.find(&entry.from, owner)?, processors.find(&entry.to, owner)?),
+                entry.link,
+            );
         }
-        let by_processor = |node: &str, named: &BTreeMap<String, Interval>| -> Result<Vec<Option<Interval>>, CostError> {
+        let by_processor = |node: &str,
+                            named: &BTreeMap<String, Interval>|
+         -> Result<Vec<Option<Interval>>, CostError> {
             let mut values = vec![None; self.processors.len()];
             for (name, &interval) in named {
                 values[processors.find(name, || format!("node `{node}`"))?] = Some(interval);
@@ -98,17 +104,35 @@ impl CostsFile {
             Ok(values)
         };
         let node_costs = |n: &NodeEntry| -> Result<NodeCosts, CostError> {
-            let (latency_ns, energy_nj) = (by_processor(&n.name, &n.latency_ns)?, by_processor(&n.name, &n.energy_nj)?);
-            Ok(NodeCosts { name: n.name.clone(), latency_ns, energy_nj, memory_bytes: n.memory_bytes })
+            let (latency_ns, energy_nj) =
+                (by_processor(&n.name, &n.latency_ns)?, by_processor(&n.name, &n.energy_nj)?);
+            Ok(NodeCosts {
+                name: n.name.clone(),
+                latency_ns,
+                energy_nj,
+                memory_bytes: n.memory_bytes,
+            })
         };
         let tensor_costs = |t: &TensorEntry| -> Result<TensorCosts, CostError> {
             let find = |name: &String| nodes.find(name, || format!("tensor `{}`", t.name));
-            let (producer, consumers) = (t.producer.as_ref().map(find).transpose()?, t.consumers.iter().map(find).collect::<Result<_, _>>()?);
-            Ok(TensorCosts { name: t.name.clone(), size_bytes: t.size_bytes, producer, consumers, output: t.output, confined: t.confined })
+            let (producer, consumers) = (
+                t.producer.as_ref().map(find).transpose()?,
+                t.consumers.iter().map(find).collect::<Result<_, _>>()?,
+            );
+            Ok(TensorCosts {
+                name: t.name.clone(),
+                size_bytes: t.size_bytes,
+                producer,
+                consumers,
+                output: t.output,
+                confined: t.confined,
+            })
         };
         let node_list = self.nodes.iter().map(node_costs).collect::<Result<_, _>>()?;
         let tensor_list = self.tensors.iter().map(tensor_costs).collect::<Result<_, _>>()?;
-        let group = |names: &Vec<String>| names.iter().map(|name| nodes.find(name, || "a group of nodes".to_owned())).collect();
+        let group = |names: &Vec<String>| {
+            names.iter().map(|name| nodes.find(name, || "a group of nodes".to_owned())).collect()
+        };
         let together = self.together.iter().map(group).collect::<Result<_, _>>()?;
         Costs::new(self.model, self.processors, links, node_list, tensor_list, together)
     }
@@ -118,7 +142,9 @@ impl From<&Costs> for CostsFile {
     fn from(costs: &Costs) -> Self {
         let processor = |index: usize| costs.processors[index].name.clone();
         let node = |index: usize| costs.nodes[index].name.clone();
-        let named = |values: &[Option<Interval>]| values.iter().enumerate().filter_map(|(p, v)| v.map(|v| (processor(p), v))).collect();
+        let named = |values: &[Option<Interval>]| {
+            values.iter().enumerate().filter_map(|(p, v)| v.map(|v| (processor(p), v))).collect()
+        };
         let nodes = costs.nodes.iter().map(|n| NodeEntry {
             name: n.name.clone(),
             latency_ns: named(&n.latency_ns),
@@ -136,10 +162,22 @@ impl From<&Costs> for CostsFile {
         Self {
             model: costs.model.clone(),
             processors: costs.processors.clone(),
-            links: costs.links.iter().map(|(&(from, to), &link)| LinkEntry { from: processor(from), to: processor(to), link }).collect(),
+            links: costs
+                .links
+                .iter()
+                .map(|(&(from, to), &link)| LinkEntry {
+                    from: processor(from),
+                    to: processor(to),
+                    link,
+                })
+                .collect(),
             nodes: nodes.collect(),
             tensors: tensors.collect(),
-            together: costs.together.iter().map(|group| group.iter().map(|&n| node(n)).collect()).collect(),
+            together: costs
+                .together
+                .iter()
+                .map(|group| group.iter().map(|&n| node(n)).collect())
+                .collect(),
         }
     }
 }
@@ -155,7 +193,11 @@ impl<'a> Names<'a> {
     }
 
     fn find(&self, name: &str, owner: impl Fn() -> String) -> Result<usize, CostError> {
-        self.index.get(name).copied().ok_or_else(|| CostError::Unknown { owner: owner(), what: self.what, name: name.to_owned() })
+        self.index.get(name).copied().ok_or_else(|| CostError::Unknown {
+            owner: owner(),
+            what: self.what,
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -183,10 +225,20 @@ mod tests {
     fn unknown_names_and_fields_are_refused() {
         let refused = |from: &str, to: &str| {
             let changed = FILE.replacen(from, to, 1);
-            serde_json::from_str::<CostsFile>(&changed).map_err(|e| e.to_string()).and_then(|f| f.check().map_err(|e| e.to_string())).err().unwrap_or_default()
+            serde_json::from_str::<CostsFile>(&changed)
+                .map_err(|e| e.to_string())
+                .and_then(|f| f.check().map_err(|e| e.to_string()))
+                .err()
+                .unwrap_or_default()
         };
-        assert!(refused(r#""consumers": ["conv"]"#, r#""consumers": ["con"]"#).contains("tensor `image` names node `con`, which is not listed"));
-        assert!(refused(r#""to": "server""#, r#""to": "cloud""#).contains("the link from phone to cloud names processor `cloud`"));
+        assert!(
+            refused(r#""consumers": ["conv"]"#, r#""consumers": ["con"]"#)
+                .contains("tensor `image` names node `con`, which is not listed")
+        );
+        assert!(
+            refused(r#""to": "server""#, r#""to": "cloud""#)
+                .contains("the link from phone to cloud names processor `cloud`")
+        );
         assert!(refused(r#""active_w""#, r#""watts""#).contains("watts"));
         assert!(refused("3.0", "-3.0").contains("processor `phone`: active_w is -3"));
     }

@@ -1,12 +1,14 @@
-//! Costs of a [`Graph`]: its operators and the tensors between them, with latencies from whoever knows them.
+//! Costs of a [`Graph`]: its operators and the tensors between them, with latencies from whoever
+//! knows them.
 
 use super::{CostError, Costs, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
 use std::collections::{BTreeMap, BTreeSet};
 use vitempo_graph::{Graph, ValueId, ValueSource};
 
 impl Costs {
-    /// Costs of a graph's operators. `latency_ns` says what a node (by index) takes on a processor (by index); a node's memory is that of the constants it
-    /// is the first to read. Nodes and tensors keep the graph's order, so that node `i` of the costs is node `i` of the graph.
+    /// Costs of a graph's operators. `latency_ns` says what a node (by index) takes on a processor
+    /// (by index); a node's memory is that of the constants it is the first to read. Nodes and
+    /// tensors keep the graph's order, so that node `i` of the costs is node `i` of the graph.
     ///
     /// # Errors
     /// [`CostError::UnknownSize`] for a tensor whose shape is unknown; as [`Costs::new`].
@@ -20,9 +22,16 @@ impl Costs {
         let mut loaded = BTreeSet::new();
         let nodes = graph.nodes().iter().enumerate().map(|(index, node)| NodeCosts {
             name: node.name.clone(),
-            latency_ns: (0..processors.len()).map(|processor| latency_ns(index, processor)).collect(),
+            latency_ns: (0..processors.len())
+                .map(|processor| latency_ns(index, processor))
+                .collect(),
             energy_nj: vec![None; processors.len()],
-            memory_bytes: node.inputs.iter().filter(|&&id| loaded.insert(id)).map(|&id| weight_bytes(graph, id)).sum(),
+            memory_bytes: node
+                .inputs
+                .iter()
+                .filter(|&&id| loaded.insert(id))
+                .map(|&id| weight_bytes(graph, id))
+                .sum(),
         });
         let nodes = nodes.collect();
         let tensors = tensors(graph)?;
@@ -36,11 +45,13 @@ fn weight_bytes(graph: &Graph, id: ValueId) -> u64 {
     if matches!(value.source, ValueSource::Constant(_)) { bytes } else { 0 }
 }
 
-/// Everything that moves: inputs and results of operators that somebody reads or that the caller gets.
+/// Everything that moves: inputs and results of operators that somebody reads or that the caller
+/// gets.
 fn tensors(graph: &Graph) -> Result<Vec<TensorCosts>, CostError> {
     let outputs: BTreeSet<ValueId> = graph.outputs().iter().copied().collect();
     let mut tensors = Vec::new();
-    for (index, (value, mut consumers)) in graph.values().iter().zip(graph.consumers()).enumerate() {
+    for (index, (value, mut consumers)) in graph.values().iter().zip(graph.consumers()).enumerate()
+    {
         let output = outputs.contains(&ValueId(index as u32));
         let producer = match value.source {
             ValueSource::Input => None,
@@ -52,10 +63,20 @@ fn tensors(graph: &Graph) -> Result<Vec<TensorCosts>, CostError> {
             continue;
         }
         let Some(tensor) = &value.tensor else {
-            return Err(CostError::UnknownSize { model: graph.name().to_owned(), tensor: value.name.clone() });
+            return Err(CostError::UnknownSize {
+                model: graph.name().to_owned(),
+                tensor: value.name.clone(),
+            });
         };
         let size_bytes = tensor.size_bytes();
-        tensors.push(TensorCosts { name: value.name.clone(), size_bytes, producer, consumers, output, confined: false });
+        tensors.push(TensorCosts {
+            name: value.name.clone(),
+            size_bytes,
+            producer,
+            consumers,
+            output,
+            confined: false,
+        });
     }
     Ok(tensors)
 }
@@ -70,13 +91,28 @@ mod tests {
         let mut builder = GraphBuilder::new("m");
         let x = builder.input("x", TensorSpec::f32([1, 8]));
         let w = builder.weight("w", TensorSpec::f32([8, 4]));
-        let y = builder.op("product", OpKind::Linear, Attributes::new(), &[x, w]).expect("a product");
-        let z = builder.op("activation", OpKind::Relu, Attributes::new(), &[y]).expect("an activation");
+        let y =
+            builder.op("product", OpKind::Linear, Attributes::new(), &[x, w]).expect("a product");
+        let z =
+            builder.op("activation", OpKind::Relu, Attributes::new(), &[y]).expect("an activation");
         let graph = builder.finish(vec![z]).expect("a graph");
-        let costs = Costs::of_graph(&graph, vec![ProcessorCosts::named("cpu")], BTreeMap::new(), |node, _| Some(Interval::exact(node as u64)), vec![]);
+        let costs = Costs::of_graph(
+            &graph,
+            vec![ProcessorCosts::named("cpu")],
+            BTreeMap::new(),
+            |node, _| Some(Interval::exact(node as u64)),
+            vec![],
+        );
         let costs = costs.expect("costs");
-        assert_eq!(costs.nodes().iter().map(|n| n.memory_bytes).collect::<Vec<_>>(), [8 * 4 * 4, 0]);
-        let sizes: Vec<(&str, u64, bool)> = costs.tensors().iter().map(|t| (t.name.as_str(), t.size_bytes, t.output)).collect();
-        assert_eq!(sizes, [("x", 32, false), ("product_out", 16, false), ("activation_out", 16, true)]);
+        assert_eq!(
+            costs.nodes().iter().map(|n| n.memory_bytes).collect::<Vec<_>>(),
+            [8 * 4 * 4, 0]
+        );
+        let sizes: Vec<(&str, u64, bool)> =
+            costs.tensors().iter().map(|t| (t.name.as_str(), t.size_bytes, t.output)).collect();
+        assert_eq!(
+            sizes,
+            [("x", 32, false), ("product_out", 16, false), ("activation_out", 16, true)]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! [`Interval`]: a cost and how far it may be off, in whole units (nanoseconds, nanojoules: the field's name says which).
+//! [`Interval`]: a cost and how far it may be off, in whole units (nanoseconds, nanojoules: the
+//! field's name says which).
 
 use serde::{Deserialize, Serialize};
 use std::{iter::Sum, ops::Add};
@@ -42,7 +43,11 @@ impl Interval {
     /// A cost that may be off by this share either way: 0.05 for 5 %.
     #[must_use]
     pub fn within(point: u64, share: f64) -> Self {
-        Self { point, lower: scaled(point, 1.0 - share).min(point), upper: scaled(point, 1.0 + share).max(point) }
+        Self {
+            point,
+            lower: scaled(point, 1.0 - share).min(point),
+            upper: scaled(point, 1.0 + share).max(point),
+        }
     }
 
     /// The value at one end.
@@ -64,13 +69,21 @@ impl Interval {
     /// The same cost times a factor of at least 0: power times time, a slowdown.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        Self { point: scaled(self.point, factor), lower: scaled(self.lower, factor), upper: scaled(self.upper, factor) }
+        Self {
+            point: scaled(self.point, factor),
+            lower: scaled(self.lower, factor),
+            upper: scaled(self.upper, factor),
+        }
     }
 
     /// End by end, the larger of two costs.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        Self { point: self.point.max(other.point), lower: self.lower.max(other.lower), upper: self.upper.max(other.upper) }
+        Self {
+            point: self.point.max(other.point),
+            lower: self.lower.max(other.lower),
+            upper: self.upper.max(other.upper),
+        }
     }
 }
 
@@ -82,7 +95,11 @@ fn scaled(value: u64, factor: f64) -> u64 {
 impl Add for Interval {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { point: self.point.saturating_add(other.point), lower: self.lower.saturating_add(other.lower), upper: self.upper.saturating_add(other.upper) }
+        Self {
+            point: self.point.saturating_add(other.point),
+            lower: self.lower.saturating_add(other.lower),
+            upper: self.upper.saturating_add(other.upper),
+        }
     }
 }
 
@@ -96,7 +113,11 @@ impl From<&Prediction> for Interval {
     fn from(prediction: &Prediction) -> Self {
         let ns = |latency: Latency| latency.ns().round() as u64;
         let point = ns(prediction.point);
-        Self { point, lower: ns(prediction.lower).min(point), upper: ns(prediction.upper).max(point) }
+        Self {
+            point,
+            lower: ns(prediction.lower).min(point),
+            upper: ns(prediction.upper).max(point),
+        }
     }
 }
 
@@ -121,7 +142,9 @@ impl TryFrom<Spelled> for Interval {
         match spelled {
             Spelled::Exact(value) => Ok(Self::exact(value)),
             Spelled::Range { point, lower, upper } => {
-                Self::new(point, lower, upper).ok_or_else(|| format!("the interval {lower} .. {upper} does not hold its point {point}"))
+                Self::new(point, lower, upper).ok_or_else(|| {
+                    format!("the interval {lower} .. {upper} does not hold its point {point}")
+                })
             }
         }
     }
@@ -137,7 +160,8 @@ mod tests {
         let range = r#"{"point":7,"lower":5,"upper":9}"#;
         assert_eq!(serde_json::from_str::<Interval>(range).ok(), Interval::new(7, 5, 9));
         assert_eq!(serde_json::to_string(&Interval::new(7, 5, 9)).ok().as_deref(), Some(range));
-        let error = serde_json::from_str::<Interval>(r#"{"point":4,"lower":5,"upper":9}"#).map_err(|e| e.to_string());
+        let error = serde_json::from_str::<Interval>(r#"{"point":4,"lower":5,"upper":9}"#)
+            .map_err(|e| e.to_string());
         assert!(error.is_err_and(|e| e.contains("5 .. 9 does not hold its point 4")));
     }
 

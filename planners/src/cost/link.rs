@@ -1,7 +1,8 @@
 //! [`Link`]: what it costs to hand a tensor from one processor to another.
 //!
-//! time = `message` + bytes / bandwidth + bytes / conversion rate; the radio or bus draws `transmit_w` meanwhile. `setup` is paid once per inference
-//! that uses the link at all: a round trip, a wake-up of the radio. 1 W for 1 ns is 1 nJ.
+//! time = `message` + bytes / bandwidth + bytes / conversion rate; the radio or bus draws
+//! `transmit_w` meanwhile. `setup` is paid once per inference that uses the link at all: a round
+//! trip, a wake-up of the radio. 1 W for 1 ns is 1 nJ.
 
 use super::{End, Interval};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,8 @@ pub struct Link {
     /// Once per tensor, ns.
     #[serde(default)]
     pub message_ns: u64,
-    /// Rate at which element types or layouts are converted on the way, bytes per second; nothing is converted without it.
+    /// Rate at which element types or layouts are converted on the way, bytes per second; nothing
+    /// is converted without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversion_bytes_per_s: Option<u64>,
     /// Power the sender draws while sending, W.
@@ -30,14 +32,21 @@ impl Link {
     /// A link that is only a bandwidth.
     #[must_use]
     pub const fn of_bandwidth(bytes_per_s: u64) -> Self {
-        Self { bandwidth_bytes_per_s: Interval::exact(bytes_per_s), setup_ns: 0, message_ns: 0, conversion_bytes_per_s: None, transmit_w: 0.0 }
+        Self {
+            bandwidth_bytes_per_s: Interval::exact(bytes_per_s),
+            setup_ns: 0,
+            message_ns: 0,
+            conversion_bytes_per_s: None,
+            transmit_w: 0.0,
+        }
     }
 
     /// Time to hand over one tensor, ns, without `setup`; `None` over a link that is down.
     #[must_use]
     pub fn transfer_ns(&self, bytes: u64) -> Option<Interval> {
         let at = |end| nanoseconds(bytes, self.bandwidth_bytes_per_s.at(end));
-        // The better the bandwidth, the shorter the transfer. With no lower bound on the bandwidth there is no upper bound on the time.
+        // The better the bandwidth, the shorter the transfer. With no lower bound on the bandwidth
+        // there is no upper bound on the time.
         let point = at(End::Point)?;
         let moving = Interval::new(point, at(End::Upper)?, at(End::Lower).unwrap_or(u64::MAX))?;
         Some(moving + Interval::exact(self.fixed_ns(bytes)))
@@ -46,7 +55,8 @@ impl Link {
     /// The part of a transfer that does not depend on the bandwidth, ns.
     #[must_use]
     pub fn fixed_ns(&self, bytes: u64) -> u64 {
-        let converting = self.conversion_bytes_per_s.and_then(|rate| nanoseconds(bytes, rate)).unwrap_or(0);
+        let converting =
+            self.conversion_bytes_per_s.and_then(|rate| nanoseconds(bytes, rate)).unwrap_or(0);
         self.message_ns.saturating_add(converting)
     }
 }

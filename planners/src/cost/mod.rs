@@ -1,7 +1,9 @@
-//! [`Costs`]: all a planner knows. Operators with their latency, energy and memory on each processor; tensors with their size; links between processors.
+//! [`Costs`]: all a planner knows. Operators with their latency, energy and memory on each
+//! processor; tensors with their size; links between processors.
 //!
-//! Planners take costs, not models: the numbers may come from bundles, from a measured file ([`CostsFile`]), or from a table in a test. Nodes are in
-//! topological order. Energy of a node is what was given for it, else the processor's `active_w` times its latency.
+//! Planners take costs, not models: the numbers may come from bundles, from a measured file
+//! ([`CostsFile`]), or from a table in a test. Nodes are in topological order. Energy of a node is
+//! what was given for it, else the processor's `active_w` times its latency.
 
 mod file;
 mod from_graph;
@@ -33,7 +35,10 @@ pub enum CostError {
     Processor { processor: String, reason: String },
     #[error("the costs have no {what}")]
     Empty { what: &'static str },
-    #[error("tensor `{tensor}` is read by node `{node}`, which comes before its producer: nodes must be in topological order")]
+    #[error(
+        "tensor `{tensor}` is read by node `{node}`, which comes before its producer: nodes must \
+        be in topological order"
+    )]
     Order { tensor: String, node: String },
     #[error("model `{model}`: the size of tensor `{tensor}` is not known")]
     UnknownSize { model: String, tensor: String },
@@ -106,8 +111,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Puts costs together. `links` go from one processor index to another; nodes listed in one group of `together` must run on the same processor
-    /// (a framework runs them as one kernel).
+    /// Puts costs together. `links` go from one processor index to another; nodes listed in one
+    /// group of `together` must run on the same processor (a framework runs them as one kernel).
     ///
     /// # Errors
     /// [`CostError`] naming the node, tensor or processor that does not fit.
@@ -133,19 +138,30 @@ impl Costs {
         unique("processor", self.processors.iter().map(|p| &p.name))?;
         for processor in &self.processors {
             let watts = [("active_w", processor.active_w), ("idle_w", processor.idle_w)];
-            if let Some((field, value)) = watts.into_iter().find(|(_, w)| !w.is_finite() || *w < 0.0) {
+            if let Some((field, value)) =
+                watts.into_iter().find(|(_, w)| !w.is_finite() || *w < 0.0)
+            {
                 let reason = format!("{field} is {value}; power is a number of watts, 0 or more");
                 return Err(CostError::Processor { processor: processor.name.clone(), reason });
             }
         }
         for (&(from, to), link) in &self.links {
-            let name = |index: usize| self.processors.get(index).map_or_else(|| index.to_string(), |p| p.name.clone());
+            let name = |index: usize| {
+                self.processors.get(index).map_or_else(|| index.to_string(), |p| p.name.clone())
+            };
             let owner = format!("the link from {} to {}", name(from), name(to));
             if from.max(to) >= self.processors.len() || from == to {
-                return Err(CostError::Unknown { owner, what: "processor", name: name(from.max(to)) });
+                return Err(CostError::Unknown {
+                    owner,
+                    what: "processor",
+                    name: name(from.max(to)),
+                });
             }
             if !link.transmit_w.is_finite() || link.transmit_w < 0.0 {
-                let reason = format!("{owner} draws {} W; power is a number of watts, 0 or more", link.transmit_w);
+                let reason = format!(
+                    "{owner} draws {} W; power is a number of watts, 0 or more",
+                    link.transmit_w
+                );
                 return Err(CostError::Processor { processor: name(from), reason });
             }
         }
@@ -161,14 +177,26 @@ impl Costs {
             let refuse = |reason: String| Err(CostError::Node { node: node.name.clone(), reason });
             let processors = self.processors.len();
             if node.latency_ns.len() != processors || node.energy_nj.len() != processors {
-                return refuse(format!("{} latencies and {} energies for {processors} processors", node.latency_ns.len(), node.energy_nj.len()));
+                return refuse(format!(
+                    "{} latencies and {} energies for {processors} processors",
+                    node.latency_ns.len(),
+                    node.energy_nj.len()
+                ));
             }
             if node.latency_ns.iter().all(Option::is_none) {
-                return refuse("it has no latency on any processor: measure it, or predict it with a bundle that covers its kind".to_owned());
+                return refuse(
+                    "it has no latency on any processor: measure it, or predict it with \
+                    a bundle that covers its kind"
+                        .to_owned(),
+                );
             }
         }
         match self.together.iter().flatten().find(|&&node| node >= self.nodes.len()) {
-            Some(index) => Err(CostError::Unknown { owner: "a group of nodes".to_owned(), what: "node", name: index.to_string() }),
+            Some(index) => Err(CostError::Unknown {
+                owner: "a group of nodes".to_owned(),
+                what: "node",
+                name: index.to_string(),
+            }),
             None => Ok(()),
         }
     }
@@ -178,12 +206,22 @@ impl Costs {
         for tensor in &self.tensors {
             for node in tensor.consumers.iter().chain(&tensor.producer) {
                 if *node >= self.nodes.len() {
-                    return Err(CostError::Unknown { owner: format!("tensor `{}`", tensor.name), what: "node", name: node.to_string() });
+                    return Err(CostError::Unknown {
+                        owner: format!("tensor `{}`", tensor.name),
+                        what: "node",
+                        name: node.to_string(),
+                    });
                 }
             }
-            let early = tensor.consumers.iter().find(|&&consumer| tensor.producer.is_some_and(|producer| consumer <= producer));
+            let early = tensor
+                .consumers
+                .iter()
+                .find(|&&consumer| tensor.producer.is_some_and(|producer| consumer <= producer));
             if let Some(&node) = early {
-                return Err(CostError::Order { tensor: tensor.name.clone(), node: self.nodes[node].name.clone() });
+                return Err(CostError::Order {
+                    tensor: tensor.name.clone(),
+                    node: self.nodes[node].name.clone(),
+                });
             }
         }
         Ok(())
@@ -208,7 +246,11 @@ impl Costs {
     pub fn processor(&self, name: &str) -> Result<usize, CostError> {
         self.processors.iter().position(|p| p.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.processors.iter().map(|p| p.name.as_str()).collect();
-            CostError::Unknown { owner: format!("the question (processors are {})", names.join(", ")), what: "processor", name: name.to_owned() }
+            CostError::Unknown {
+                owner: format!("the question (processors are {})", names.join(", ")),
+                what: "processor",
+                name: name.to_owned(),
+            }
         })
     }
 
@@ -246,16 +288,27 @@ impl Costs {
         &self.together
     }
 
-    /// Energy of a node on a processor, nJ: what was given, else power times latency; `None` where it cannot run.
+    /// Energy of a node on a processor, nJ: what was given, else power times latency; `None` where
+    /// it cannot run.
     #[must_use]
     pub fn energy_nj(&self, node: usize, processor: usize) -> Option<Interval> {
         let costs = self.nodes.get(node)?;
         let latency = (*costs.latency_ns.get(processor)?)?;
-        Some(costs.energy_nj.get(processor).copied().flatten().unwrap_or_else(|| latency.times(self.processors[processor].active_w)))
+        Some(
+            costs
+                .energy_nj
+                .get(processor)
+                .copied()
+                .flatten()
+                .unwrap_or_else(|| latency.times(self.processors[processor].active_w)),
+        )
     }
 }
 
-fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), CostError> {
+fn unique<'a>(
+    what: &'static str,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), CostError> {
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
@@ -270,23 +323,53 @@ mod tests {
     use super::*;
 
     fn node(name: &str) -> NodeCosts {
-        NodeCosts { name: name.to_owned(), latency_ns: vec![Some(Interval::exact(1))], energy_nj: vec![None], memory_bytes: 0 }
+        NodeCosts {
+            name: name.to_owned(),
+            latency_ns: vec![Some(Interval::exact(1))],
+            energy_nj: vec![None],
+            memory_bytes: 0,
+        }
     }
 
     fn costs(nodes: Vec<NodeCosts>, tensors: Vec<TensorCosts>) -> Result<Costs, CostError> {
-        Costs::new("m", vec![ProcessorCosts::named("cpu")], BTreeMap::new(), nodes, tensors, Vec::new())
+        Costs::new(
+            "m",
+            vec![ProcessorCosts::named("cpu")],
+            BTreeMap::new(),
+            nodes,
+            tensors,
+            Vec::new(),
+        )
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
-        let message = |result: Result<Costs, CostError>| result.map_or_else(|e| e.to_string(), |_| "accepted".to_owned());
-        let tensor = |producer, consumers| TensorCosts { name: "t".to_owned(), size_bytes: 1, producer, consumers, output: false, confined: false };
+        let message = |result: Result<Costs, CostError>| {
+            result.map_or_else(|e| e.to_string(), |_| "accepted".to_owned())
+        };
+        let tensor = |producer, consumers| TensorCosts {
+            name: "t".to_owned(),
+            size_bytes: 1,
+            producer,
+            consumers,
+            output: false,
+            confined: false,
+        };
         assert_eq!(message(costs(vec![], vec![])), "the costs have no node");
         assert_eq!(message(costs(vec![node("a"), node("a")], vec![])), "node `a` is listed twice");
-        assert!(message(costs(vec![node("a"), node("b")], vec![tensor(Some(1), vec![0])])).contains("node `a`, which comes before its producer"));
-        assert!(message(costs(vec![node("a")], vec![tensor(None, vec![3])])).contains("tensor `t` names node `3`"));
+        assert!(
+            message(costs(vec![node("a"), node("b")], vec![tensor(Some(1), vec![0])]))
+                .contains("node `a`, which comes before its producer")
+        );
+        assert!(
+            message(costs(vec![node("a")], vec![tensor(None, vec![3])]))
+                .contains("tensor `t` names node `3`")
+        );
         let unmeasured = NodeCosts { latency_ns: vec![None], ..node("a") };
-        assert!(message(costs(vec![unmeasured], vec![])).contains("node `a`: it has no latency on any processor"));
+        assert!(
+            message(costs(vec![unmeasured], vec![]))
+                .contains("node `a`: it has no latency on any processor")
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Energy of a vision application on a device: a model by phases, the dissection of measured power traces, and whether to offload.
+//! Energy of a vision application on a device: a model by phases, the dissection of measured power
+//! traces, and whether to offload.
 //!
-//! All powers are taken to add up: phases one after the other, beside the camera with its preview, beside the base (system and screen). That is the
-//! hypothesis of the AR energy study, section VI; it is not checked here.
+//! All powers are taken to add up: phases one after the other, beside the camera with its preview,
+//! beside the base (system and screen). That is the hypothesis of the AR energy study, section VI;
+//! it is not checked here.
 //!
 //! | question | where |
 //! |---|---|

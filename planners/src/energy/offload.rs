@@ -1,7 +1,8 @@
-//! Here or on the server, at which frequency, how large an input, how fast a camera: which choices are worth considering, and which is the best.
+//! Here or on the server, at which frequency, how large an input, how fast a camera: which choices
+//! are worth considering, and which is the best.
 //!
-//! Choices are measured (a table, [`read_choices`]) or come from an [`OffloadModel`], which evaluates every combination; both go through the same
-//! [`pareto`] and [`best`].
+//! Choices are measured (a table, [`read_choices`]) or come from an [`OffloadModel`], which
+//! evaluates every combination; both go through the same [`pareto`] and [`best`].
 
 mod files;
 mod model;
@@ -74,7 +75,11 @@ pub enum OffloadError {
 impl Default for Bounds {
     /// Anything goes.
     fn default() -> Self {
-        Self { accuracy_at_least: 0.0, latency_at_most_s: f64::INFINITY, energy_at_most_j: f64::INFINITY }
+        Self {
+            accuracy_at_least: 0.0,
+            latency_at_most_s: f64::INFINITY,
+            energy_at_most_j: f64::INFINITY,
+        }
     }
 }
 
@@ -82,7 +87,9 @@ impl Bounds {
     /// Whether a choice keeps them.
     #[must_use]
     pub fn keep(&self, choice: &Choice) -> bool {
-        choice.accuracy >= self.accuracy_at_least && choice.latency_s <= self.latency_at_most_s && choice.energy_j <= self.energy_at_most_j
+        choice.accuracy >= self.accuracy_at_least
+            && choice.latency_s <= self.latency_at_most_s
+            && choice.energy_j <= self.energy_at_most_j
     }
 }
 
@@ -102,10 +109,14 @@ impl Least {
 /// The choices that no other beats in energy, latency and accuracy together, least energy first.
 #[must_use]
 pub fn pareto(choices: &[Choice]) -> Vec<Choice> {
-    let no_worse = |a: &Choice, b: &Choice| a.energy_j <= b.energy_j && a.latency_s <= b.latency_s && a.accuracy >= b.accuracy;
+    let no_worse = |a: &Choice, b: &Choice| {
+        a.energy_j <= b.energy_j && a.latency_s <= b.latency_s && a.accuracy >= b.accuracy
+    };
     let beaten = |c: &Choice| choices.iter().any(|other| no_worse(other, c) && !no_worse(c, other));
     let mut front: Vec<Choice> = choices.iter().filter(|c| !beaten(c)).cloned().collect();
-    front.sort_by(|a, b| a.energy_j.total_cmp(&b.energy_j).then(a.latency_s.total_cmp(&b.latency_s)));
+    front.sort_by(|a, b| {
+        a.energy_j.total_cmp(&b.energy_j).then(a.latency_s.total_cmp(&b.latency_s))
+    });
     front
 }
 
@@ -120,20 +131,47 @@ mod tests {
     use super::*;
 
     fn choice(latency_s: f64, energy_j: f64, accuracy: f64) -> Choice {
-        Choice { place: Place::Local, setting: String::new(), size_px: 300, camera_fps: None, latency_s, energy_j, accuracy }
+        Choice {
+            place: Place::Local,
+            setting: String::new(),
+            size_px: 300,
+            camera_fps: None,
+            latency_s,
+            energy_j,
+            accuracy,
+        }
     }
 
     #[test]
     fn bounds_leave_out_and_the_front_is_what_nobody_beats() {
-        let choices = [choice(1.0, 5.0, 20.0), choice(2.0, 3.0, 20.0), choice(2.0, 6.0, 20.0), choice(3.0, 9.0, 50.0)];
+        let choices = [
+            choice(1.0, 5.0, 20.0),
+            choice(2.0, 3.0, 20.0),
+            choice(2.0, 6.0, 20.0),
+            choice(3.0, 9.0, 50.0),
+        ];
         let front = pareto(&choices);
         assert_eq!(front, [choices[1].clone(), choices[0].clone(), choices[3].clone()]);
-        let least = |least, bounds: Bounds| best(&choices, least, &bounds).map(|c| (c.latency_s, c.energy_j));
+        let least = |least, bounds: Bounds| {
+            best(&choices, least, &bounds).map(|c| (c.latency_s, c.energy_j))
+        };
         assert_eq!(least(Least::Energy, Bounds::default()), Some((2.0, 3.0)));
-        assert_eq!(least(Least::Energy, Bounds { latency_at_most_s: 1.5, ..Bounds::default() }), Some((1.0, 5.0)));
-        assert_eq!(least(Least::Latency, Bounds { accuracy_at_least: 30.0, ..Bounds::default() }), Some((3.0, 9.0)));
-        assert_eq!(least(Least::Latency, Bounds { energy_at_most_j: 4.0, ..Bounds::default() }), Some((2.0, 3.0)));
-        assert_eq!(least(Least::Latency, Bounds { energy_at_most_j: 1.0, ..Bounds::default() }), None);
+        assert_eq!(
+            least(Least::Energy, Bounds { latency_at_most_s: 1.5, ..Bounds::default() }),
+            Some((1.0, 5.0))
+        );
+        assert_eq!(
+            least(Least::Latency, Bounds { accuracy_at_least: 30.0, ..Bounds::default() }),
+            Some((3.0, 9.0))
+        );
+        assert_eq!(
+            least(Least::Latency, Bounds { energy_at_most_j: 4.0, ..Bounds::default() }),
+            Some((2.0, 3.0))
+        );
+        assert_eq!(
+            least(Least::Latency, Bounds { energy_at_most_j: 1.0, ..Bounds::default() }),
+            None
+        );
         assert_eq!(least(Least::Power, Bounds::default()), Some((2.0, 3.0)));
         assert_eq!(least(Least::EnergyDelay, Bounds::default()), Some((1.0, 5.0)));
     }

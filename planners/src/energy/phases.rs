@@ -1,6 +1,7 @@
 //! A frame as phases: latency, power and energy, and how they follow the processor's frequency.
 //!
-//! t = C / f; P = a f + b f^3; E = (base + camera) L + sum of P_i t_i, with L the sum of t_i. Units: GHz, 1e9 cycles, s, W, J.
+//! t = C / f; P = a f + b f^3; E = (base + camera) L + sum of P_i t_i, with L the sum of t_i.
+//! Units: GHz, 1e9 cycles, s, W, J.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,10 @@ impl PowerLaw {
     pub fn through(low: (f64, f64), high: (f64, f64)) -> Option<Self> {
         let ((f, p), (g, q)) = (low, high);
         let determinant = f * g.powi(3) - g * f.powi(3);
-        let law = Self { a_w_per_ghz: (p * g.powi(3) - q * f.powi(3)) / determinant, b_w_per_ghz3: (f * q - g * p) / determinant };
+        let law = Self {
+            a_w_per_ghz: (p * g.powi(3) - q * f.powi(3)) / determinant,
+            b_w_per_ghz3: (f * q - g * p) / determinant,
+        };
         (determinant.abs() > f64::EPSILON).then_some(law)
     }
 
@@ -83,7 +87,8 @@ impl FrameEnergy {
     /// Drawn for one frame, J.
     #[must_use]
     pub fn energy_j(&self) -> f64 {
-        (self.base_w + self.camera_w) * self.latency_s() + self.phases.iter().map(|p| p.watts * p.seconds).sum::<f64>()
+        (self.base_w + self.camera_w) * self.latency_s()
+            + self.phases.iter().map(|p| p.watts * p.seconds).sum::<f64>()
     }
 
     /// Mean power, W.
@@ -107,7 +112,11 @@ mod tests {
     #[test]
     fn a_frame_adds_up() {
         let phase = |name: &str, seconds, watts| Phase { name: name.to_owned(), seconds, watts };
-        let frame = FrameEnergy { phases: vec![phase("conversion", 0.4, 2.0), phase("inference", 0.6, 3.0)], base_w: 0.7, camera_w: 1.3 };
+        let frame = FrameEnergy {
+            phases: vec![phase("conversion", 0.4, 2.0), phase("inference", 0.6, 3.0)],
+            base_w: 0.7,
+            camera_w: 1.3,
+        };
         assert!((frame.energy_j() - (2.0 + 0.8 + 1.8)).abs() < 1e-12);
         assert!((frame.mean_w() - 4.6).abs() < 1e-12);
         assert!((Cycles::measured(0.5, 2.0).seconds(0.25) - 4.0).abs() < 1e-12);

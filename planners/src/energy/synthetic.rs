@@ -1,7 +1,10 @@
-//! [`Recording`]: what a power monitor and an application's log would show of frames as the phase model has them.
+//! [`Recording`]: what a power monitor and an application's log would show of frames as the phase
+//! model has them.
 //!
-//! Nobody measured it: it tries out a dissection before there is a monitor, and tests that a dissection finds again what went in. The device is quiet, then
-//! somebody touches it (the flag event), the application starts up, and frames follow each other without a gap. Phases called "others" are not logged.
+//! Nobody measured it: it tries out a dissection before there is a monitor, and tests that a
+//! dissection finds again what went in. The device is quiet, then somebody touches it (the flag
+//! event), the application starts up, and frames follow each other without a gap. Phases called
+//! "others" are not logged.
 
 use super::{
     FrameEnergy,
@@ -41,21 +44,36 @@ impl Recording {
     #[must_use]
     pub fn of(frame: FrameEnergy, frames: u64) -> Self {
         let starting_w = 1.5 * frame.mean_w();
-        Self { frame, frames, flag_s: 0.2, start_s: 2.0, starting_w, device_ahead_s: 4716.0, samples_per_s: 1000.0, noise_w: 0.02, seed: 0 }
+        Self {
+            frame,
+            frames,
+            flag_s: 0.2,
+            start_s: 2.0,
+            starting_w,
+            device_ahead_s: 4716.0,
+            samples_per_s: 1000.0,
+            noise_w: 0.02,
+            seed: 0,
+        }
     }
 
-    /// The monitor's trace and the application's log; `None` where there is nothing to record: no frame, no time, no samples.
+    /// The monitor's trace and the application's log; `None` where there is nothing to record: no
+    /// frame, no time, no samples.
     #[must_use]
     pub fn record(&self) -> Option<(PowerTrace, EventLog)> {
         let latency_s = self.frame.latency_s();
         let seconds = self.end_s() + AFTERWARDS_S;
         let samples = seconds * self.samples_per_s;
-        let possible = latency_s > 0.0 && self.frames > 0 && samples.is_finite() && (2.0..1e8).contains(&samples);
+        let possible = latency_s > 0.0
+            && self.frames > 0
+            && samples.is_finite()
+            && (2.0..1e8).contains(&samples);
         if !possible {
             return None;
         }
         let mut rng = StdRng::seed_from_u64(self.seed);
-        let time: Vec<f64> = (0..=samples as u64).map(|index| index as f64 / self.samples_per_s).collect();
+        let time: Vec<f64> =
+            (0..=samples as u64).map(|index| index as f64 / self.samples_per_s).collect();
         let mut noisy = |watts: f64| watts + self.noise_w * (2.0 * rng.random::<f64>() - 1.0);
         let power = time.iter().map(|&at_s| noisy(self.watts(at_s))).collect();
         Some((PowerTrace::new(time, power)?, self.log()))
@@ -71,7 +89,11 @@ impl Recording {
             t if t < self.flag_s => self.frame.base_w,
             t if t < self.start_s => self.starting_w,
             t if t >= self.end_s() => self.frame.base_w + self.frame.camera_w,
-            t => self.frame.base_w + self.frame.camera_w + self.phase_w((t - self.start_s).rem_euclid(self.frame.latency_s())),
+            t => {
+                self.frame.base_w
+                    + self.frame.camera_w
+                    + self.phase_w((t - self.start_s).rem_euclid(self.frame.latency_s()))
+            }
         }
     }
 
@@ -89,7 +111,8 @@ impl Recording {
     fn log(&self) -> EventLog {
         let mut phases = Vec::new();
         for frame in 0..self.frames {
-            let mut at_s = self.device_ahead_s + self.start_s + frame as f64 * self.frame.latency_s();
+            let mut at_s =
+                self.device_ahead_s + self.start_s + frame as f64 * self.frame.latency_s();
             for phase in &self.frame.phases {
                 let (start_s, end_s) = (at_s, at_s + phase.seconds);
                 if phase.name != OTHERS {
@@ -109,7 +132,15 @@ mod tests {
 
     fn frame() -> FrameEnergy {
         let phase = |name: &str, seconds, watts| Phase { name: name.to_owned(), seconds, watts };
-        FrameEnergy { phases: vec![phase("conversion", 0.4, 2.0), phase(OTHERS, 0.1, 0.5), phase("inference", 0.5, 3.0)], base_w: 0.6, camera_w: 2.5 }
+        FrameEnergy {
+            phases: vec![
+                phase("conversion", 0.4, 2.0),
+                phase(OTHERS, 0.1, 0.5),
+                phase("inference", 0.5, 3.0),
+            ],
+            base_w: 0.6,
+            camera_w: 2.5,
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Power traces from a monitor, and logs of what an application did: two CSV files with clocks of their own.
+//! Power traces from a monitor, and logs of what an application did: two CSV files with clocks of
+//! their own.
 //!
-//! A trace has a column `time_s` and either `power_w`, `power_mw`, or `current_ma` with `voltage_v` (headings of a Monsoon monitor are understood). A log has
-//! `frame`, `phase`, `start_s`, `end_s` in the device's clock; its row `flag` is the event that the monitor saw too, such as a touch.
+//! A trace has a column `time_s` and either `power_w`, `power_mw`, or `current_ma` with `voltage_v`
+//! (headings of a Monsoon monitor are understood). A log has `frame`, `phase`, `start_s`, `end_s`
+//! in the device's clock; its row `flag` is the event that the monitor saw too, such as a touch.
 
 use std::{
     fmt::Write,
@@ -56,7 +58,8 @@ impl PowerTrace {
     pub fn new(time_s: Vec<f64>, power_w: Vec<f64>) -> Option<Self> {
         let rising = time_s.windows(2).all(|w| w[0] < w[1]);
         let numbers = time_s.iter().chain(&power_w).all(|x| x.is_finite());
-        (time_s.len() == power_w.len() && time_s.len() > 1 && rising && numbers).then_some(Self { time_s, power_w })
+        (time_s.len() == power_w.len() && time_s.len() > 1 && rising && numbers)
+            .then_some(Self { time_s, power_w })
     }
 
     /// Reads a monitor's CSV file.
@@ -67,22 +70,37 @@ impl PowerTrace {
         let table = Columns::read(path)?;
         let time = table.find("time_s", &["time_s", "time", "time (s)"])?;
         let power_w = table.find("power_w", &["power_w", "power (w)"]).map(|c| (c, 1.0));
-        let power =
-            power_w.or_else(|_| table.find("power_w", &["power_mw", "main avg power (mw)", "main avg power(mw)", "main power (mw)"]).map(|c| (c, 1e-3)));
+        let power = power_w.or_else(|_| {
+            table
+                .find(
+                    "power_w",
+                    &["power_mw", "main avg power (mw)", "main avg power(mw)", "main power (mw)"],
+                )
+                .map(|c| (c, 1e-3))
+        });
         let product = || -> Result<Vec<f64>, TraceError> {
-            let current = table.numbers(table.find("power_w", &["current_ma", "main avg current (ma)", "main(ma)"])?)?;
-            let voltage = table.numbers(table.find("voltage_v", &["voltage_v", "main avg voltage (v)", "main voltage(v)"])?)?;
+            let current = table.numbers(
+                table.find("power_w", &["current_ma", "main avg current (ma)", "main(ma)"])?,
+            )?;
+            let voltage = table.numbers(
+                table
+                    .find("voltage_v", &["voltage_v", "main avg voltage (v)", "main voltage(v)"])?,
+            )?;
             Ok(current.iter().zip(voltage).map(|(ma, v)| ma * v * 1e-3).collect())
         };
         let power_w = match power {
             Ok((column, unit)) => table.numbers(column)?.into_iter().map(|p| p * unit).collect(),
             Err(_) => product()?,
         };
-        let refuse = || TraceError::Content { path: path.to_owned(), reason: "a trace needs two samples or more, in rising time".to_owned() };
+        let refuse = || TraceError::Content {
+            path: path.to_owned(),
+            reason: "a trace needs two samples or more, in rising time".to_owned(),
+        };
         Self::new(table.numbers(time)?, power_w).ok_or_else(refuse)
     }
 
-    /// The trace as a CSV file that [`PowerTrace::read`] takes; the comment says where it comes from.
+    /// The trace as a CSV file that [`PowerTrace::read`] takes; the comment says where it comes
+    /// from.
     #[must_use]
     pub fn to_csv(&self, comment: &str) -> String {
         let mut text = format!("# {comment}\ntime_s,power_w\n");
@@ -98,7 +116,8 @@ impl PowerTrace {
         (self.time_s[0], self.time_s[self.time_s.len() - 1])
     }
 
-    /// Energy between two moments of the monitor's time, J: straight lines between samples, ends included exactly. What lies outside counts nothing.
+    /// Energy between two moments of the monitor's time, J: straight lines between samples, ends
+    /// included exactly. What lies outside counts nothing.
     #[must_use]
     pub fn energy_j(&self, from_s: f64, to_s: f64) -> f64 {
         let (from, to) = (from_s.max(self.span_s().0), to_s.min(self.span_s().1));
@@ -107,8 +126,11 @@ impl PowerTrace {
         }
         let first = self.time_s.partition_point(|&t| t <= from);
         let last = self.time_s.partition_point(|&t| t < to);
-        let inner = self.time_s[first..last].iter().copied().zip(self.power_w[first..last].iter().copied());
-        let points = std::iter::once((from, self.watts(from))).chain(inner).chain(std::iter::once((to, self.watts(to))));
+        let inner =
+            self.time_s[first..last].iter().copied().zip(self.power_w[first..last].iter().copied());
+        let points = std::iter::once((from, self.watts(from)))
+            .chain(inner)
+            .chain(std::iter::once((to, self.watts(to))));
         let mut before = None;
         let mut joules = 0.0;
         for (time, watts) in points {
@@ -135,14 +157,15 @@ impl PowerTrace {
         self.energy_j(from, to) / (to - from)
     }
 
-    /// The first moment at which the power leaves what it was in the first `quiet_s` seconds: more than six standard deviations, and more than 5 %, above the
-    /// mean of that time.
+    /// The first moment at which the power leaves what it was in the first `quiet_s` seconds: more
+    /// than six standard deviations, and more than 5 %, above the mean of that time.
     #[must_use]
     pub fn first_rise_s(&self, quiet_s: f64) -> Option<f64> {
         let end = self.time_s[0] + quiet_s;
         let quiet = &self.power_w[..self.time_s.partition_point(|&t| t <= end)];
         let mean = quiet.iter().sum::<f64>() / quiet.len() as f64;
-        let spread = (quiet.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / quiet.len() as f64).sqrt();
+        let spread =
+            (quiet.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / quiet.len() as f64).sqrt();
         let threshold = mean + (6.0 * spread).max(0.05 * mean);
         let rise = self.power_w.iter().skip(quiet.len()).position(|&w| w > threshold)?;
         self.time_s.get(quiet.len() + rise).copied()
@@ -154,9 +177,14 @@ impl EventLog {
     #[must_use]
     pub fn to_csv(&self, comment: &str) -> String {
         let flag = self.flag_s;
-        let mut text = format!("# {comment}\nframe,phase,start_s,end_s\n,flag,{flag:.6},{flag:.6}\n");
+        let mut text =
+            format!("# {comment}\nframe,phase,start_s,end_s\n,flag,{flag:.6},{flag:.6}\n");
         for LoggedPhase { frame, phase, start_s, end_s } in &self.phases {
-            let _ = writeln!(text, "{frame},\"{}\",{start_s:.6},{end_s:.6}", phase.replace('"', "\"\""));
+            let _ = writeln!(
+                text,
+                "{frame},\"{}\",{start_s:.6},{end_s:.6}",
+                phase.replace('"', "\"\"")
+            );
         }
         text
     }
@@ -168,26 +196,43 @@ impl EventLog {
     pub fn read(path: &Path) -> Result<Self, TraceError> {
         let table = Columns::read(path)?;
         let phase = table.find("phase", &["phase", "event"])?;
-        let [start, end] = [table.numbers(table.find("start_s", &["start_s", "start"])?)?, table.numbers(table.find("end_s", &["end_s", "end"])?)?];
+        let [start, end] = [
+            table.numbers(table.find("start_s", &["start_s", "start"])?)?,
+            table.numbers(table.find("end_s", &["end_s", "end"])?)?,
+        ];
         let frame_column = table.find("frame", &["frame"])?;
         let mut flag_s = None;
         let mut phases = Vec::new();
         for (index, (start_s, end_s)) in start.into_iter().zip(end).enumerate() {
             let name = table.rows[index].1.get(phase).unwrap_or_default();
             if end_s < start_s {
-                return Err(table.row_error(index, format!("`{name}` ends at {end_s} s, before it starts at {start_s} s")));
+                return Err(table.row_error(
+                    index,
+                    format!("`{name}` ends at {end_s} s, before it starts at {start_s} s"),
+                ));
             }
             if name == "flag" {
                 flag_s = flag_s.or(Some(start_s));
                 continue;
             }
             let frame = table.rows[index].1.get(frame_column).unwrap_or_default();
-            let frame = frame.parse().map_err(|_| table.row_error(index, format!("`{frame}` is no frame number")))?;
+            let frame = frame
+                .parse()
+                .map_err(|_| table.row_error(index, format!("`{frame}` is no frame number")))?;
             phases.push(LoggedPhase { frame, phase: name.to_owned(), start_s, end_s });
         }
-        let refuse = |reason: &str| TraceError::Content { path: path.to_owned(), reason: reason.to_owned() };
-        let flag_s = flag_s.ok_or_else(|| refuse("no row `flag`: the log must say when the event happened that the monitor saw too"))?;
-        if phases.is_empty() { Err(refuse("no phase is logged")) } else { Ok(Self { flag_s, phases }) }
+        let refuse =
+            |reason: &str| TraceError::Content { path: path.to_owned(), reason: reason.to_owned() };
+        let flag_s = flag_s.ok_or_else(|| {
+            refuse(
+                "no row `flag`: the log must say when the event happened that the monitor saw too",
+            )
+        })?;
+        if phases.is_empty() {
+            Err(refuse("no phase is logged"))
+        } else {
+            Ok(Self { flag_s, phases })
+        }
     }
 }
 
@@ -201,23 +246,38 @@ struct Columns {
 impl Columns {
     fn read(path: &Path) -> Result<Self, TraceError> {
         let refuse = |source| TraceError::Csv { path: path.to_owned(), source };
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_path(path).map_err(refuse)?;
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .comment(Some(b'#'))
+            .from_path(path)
+            .map_err(refuse)?;
         let headings = reader.headers().map_err(refuse)?.iter().map(str::to_lowercase).collect();
-        let row = |record: csv::Result<csv::StringRecord>| record.map(|r| (r.position().map_or(0, csv::Position::line), r));
+        let row = |record: csv::Result<csv::StringRecord>| {
+            record.map(|r| (r.position().map_or(0, csv::Position::line), r))
+        };
         let rows = reader.records().map(row).collect::<csv::Result<_>>().map_err(refuse)?;
         Ok(Self { path: path.to_owned(), headings, rows })
     }
 
     fn find(&self, wanted: &'static str, names: &[&str]) -> Result<usize, TraceError> {
         let found = self.headings.iter().position(|h| names.contains(&h.as_str()));
-        found.ok_or_else(|| TraceError::Column { path: self.path.clone(), wanted, found: self.headings.join(", ") })
+        found.ok_or_else(|| TraceError::Column {
+            path: self.path.clone(),
+            wanted,
+            found: self.headings.join(", "),
+        })
     }
 
     fn numbers(&self, column: usize) -> Result<Vec<f64>, TraceError> {
         let number = |(index, (_, record)): (usize, &(u64, csv::StringRecord))| {
             let text = record.get(column).unwrap_or_default();
             let value = text.parse::<f64>().ok().filter(|v| v.is_finite());
-            value.ok_or_else(|| self.row_error(index, format!("`{text}` in column {} is no number", self.headings[column])))
+            value.ok_or_else(|| {
+                self.row_error(
+                    index,
+                    format!("`{text}` in column {} is no number", self.headings[column]),
+                )
+            })
         };
         self.rows.iter().enumerate().map(number).collect()
     }
@@ -233,9 +293,21 @@ mod tests {
 
     #[test]
     fn integrals_take_in_parts_of_samples() {
-        let trace = PowerTrace::new(vec![0.0, 1.0, 2.0, 4.0], vec![0.0, 2.0, 2.0, 0.0]).expect("a trace");
-        for (from, to, joules) in [(0.0, 4.0, 5.0), (0.5, 1.5, 0.75 + 1.0), (1.2, 1.4, 0.4), (3.0, 9.0, 0.5), (5.0, 6.0, 0.0), (2.0, 1.0, 0.0)] {
-            assert!((trace.energy_j(from, to) - joules).abs() < 1e-12, "{from} {to}: {}", trace.energy_j(from, to));
+        let trace =
+            PowerTrace::new(vec![0.0, 1.0, 2.0, 4.0], vec![0.0, 2.0, 2.0, 0.0]).expect("a trace");
+        for (from, to, joules) in [
+            (0.0, 4.0, 5.0),
+            (0.5, 1.5, 0.75 + 1.0),
+            (1.2, 1.4, 0.4),
+            (3.0, 9.0, 0.5),
+            (5.0, 6.0, 0.0),
+            (2.0, 1.0, 0.0),
+        ] {
+            assert!(
+                (trace.energy_j(from, to) - joules).abs() < 1e-12,
+                "{from} {to}: {}",
+                trace.energy_j(from, to)
+            );
         }
         assert!((trace.mean_w() - 1.25).abs() < 1e-12);
         assert_eq!(PowerTrace::new(vec![0.0, 0.0], vec![1.0, 1.0]), None);
@@ -244,9 +316,15 @@ mod tests {
     #[test]
     fn the_first_rise_is_found_above_the_noise() {
         let time: Vec<f64> = (0..1000).map(|i| f64::from(i) * 1e-3).collect();
-        let power = time.iter().map(|&t| 1.0 + 0.01 * (t * 7e3).sin() + if t >= 0.192 { 1.5 } else { 0.0 }).collect();
+        let power = time
+            .iter()
+            .map(|&t| 1.0 + 0.01 * (t * 7e3).sin() + if t >= 0.192 { 1.5 } else { 0.0 })
+            .collect();
         let trace = PowerTrace::new(time, power).expect("a trace");
         assert!(trace.first_rise_s(0.1).is_some_and(|t| (t - 0.192).abs() < 1.5e-3));
-        assert_eq!(PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace").first_rise_s(0.5), None);
+        assert_eq!(
+            PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace").first_rise_s(0.5),
+            None
+        );
     }
 }

@@ -1,7 +1,10 @@
-//! The AR energy study: object detection on a Nexus 6, locally or on an edge server; latency and energy per phase, governor and input size.
+//! The AR energy study: object detection on a Nexus 6, locally or on an edge server; latency and
+//! energy per phase, governor and input size.
 //!
-//! [`tables`] are its tables I to VIII with sums and reductions recomputed, [`claims`] those of the text too; [`models`] compares the phase model, fitted at
-//! two frequencies, with the third; [`options`] are its measured choices for the offloading planner, [`device`] is its phone as constants.
+//! [`tables`] are its tables I to VIII with sums and reductions recomputed, [`claims`] those of the
+//! text too; [`models`] compares the phase model, fitted at two frequencies, with the third;
+//! [`options`] are its measured choices for the offloading planner, [`device`] is its phone as
+//! constants.
 
 mod claims;
 mod phone;
@@ -137,63 +140,97 @@ impl Tables {
 
     /// The column of a governor.
     fn column(&self, name: &str) -> Result<usize, PaperError> {
-        self.governors.iter().position(|g| g == name).ok_or_else(|| PaperError::Row(format!("governor {name} (there are {})", self.governors.join(", "))))
+        self.governors.iter().position(|g| g == name).ok_or_else(|| {
+            PaperError::Row(format!("governor {name} (there are {})", self.governors.join(", ")))
+        })
     }
 
     /// The column of a governor, and its frequency in GHz.
     fn governor(&self, name: &str) -> Result<(usize, f64), PaperError> {
-        let ghz = self.fixed_ghz.get(name).ok_or_else(|| PaperError::Row(format!("the frequency of governor {name}")))?;
+        let ghz = self
+            .fixed_ghz
+            .get(name)
+            .ok_or_else(|| PaperError::Row(format!("the frequency of governor {name}")))?;
         Ok((self.column(name)?, *ghz))
     }
 }
 
-/// What the phase model says where it was not fitted: times as cycles over frequency from the performance governor, power through the two end points.
+/// What the phase model says where it was not fitted: times as cycles over frequency from the
+/// performance governor, power through the two end points.
 ///
 /// # Errors
 /// [`PaperError`] when the shipped tables are damaged.
 pub fn models() -> Result<Vec<Reproduced>, PaperError> {
     let tables = Tables::shipped()?;
     let (local, remote) = (&tables.local, &tables.remote);
-    let ((low, low_ghz), (mid, mid_ghz), (high, high_ghz)) = (tables.governor("powersave")?, tables.governor("userspace")?, tables.governor("performance")?);
+    let ((low, low_ghz), (mid, mid_ghz), (high, high_ghz)) = (
+        tables.governor("powersave")?,
+        tables.governor("userspace")?,
+        tables.governor("performance")?,
+    );
     let mut rows = Vec::new();
-    let mut row = |what: String, printed, modelled| rows.push(Reproduced { what, printed, modelled, evidence: Evidence::PaperTable });
-    for (phase, seconds) in [("local conversion", &local.conversion_s), ("local inference", &local.inference_s), ("remote conversion", &remote.conversion_s)] {
+    let mut row = |what: String, printed, modelled| {
+        rows.push(Reproduced { what, printed, modelled, evidence: Evidence::PaperTable })
+    };
+    for (phase, seconds) in [
+        ("local conversion", &local.conversion_s),
+        ("local inference", &local.inference_s),
+        ("remote conversion", &remote.conversion_s),
+    ] {
         let cycles = Cycles::measured(seconds[high], high_ghz);
         for (governor, ghz) in [(mid, mid_ghz), (low, low_ghz)] {
             row(format!("{phase} at {ghz} GHz, s"), seconds[governor], cycles.seconds(ghz));
         }
     }
-    for (phase, joules, seconds) in [("conversion", &local.conversion_j, &local.conversion_s), ("inference", &local.inference_j, &local.inference_s)] {
+    for (phase, joules, seconds) in [
+        ("conversion", &local.conversion_j, &local.conversion_s),
+        ("inference", &local.inference_j, &local.inference_s),
+    ] {
         let watts = |governor: usize| joules[governor] / seconds[governor];
-        let law = PowerLaw::through((low_ghz, watts(low)), (high_ghz, watts(high))).ok_or_else(|| PaperError::Row("two frequencies".to_owned()))?;
+        let law = PowerLaw::through((low_ghz, watts(low)), (high_ghz, watts(high)))
+            .ok_or_else(|| PaperError::Row("two frequencies".to_owned()))?;
         row(format!("{phase} power at {mid_ghz} GHz, W"), watts(mid), law.watts(mid_ghz));
     }
     Ok(rows)
 }
 
-/// The study's measured choices: each governor, local and remote, with mean average precision as printed for about this size. The two places run different
-/// networks (MobileNet-SSD at 300 px, YOLOv3 at 320 px): keep accuracy in the objective.
+/// The study's measured choices: each governor, local and remote, with mean average precision as
+/// printed for about this size. The two places run different networks (MobileNet-SSD at 300 px,
+/// YOLOv3 at 320 px): keep accuracy in the objective.
 ///
 /// # Errors
 /// [`PaperError`] when the shipped tables are damaged.
 pub fn options() -> Result<Vec<Choice>, PaperError> {
     let tables = Tables::shipped()?;
     let places = [
-        (Place::Local, 300, &tables.local.latency_s, &tables.local.energy_j, tables.accuracy.local_map),
-        (Place::Remote, 320, &tables.remote.latency_s, &tables.remote.energy_j, tables.accuracy.remote_map),
+        (
+            Place::Local,
+            300,
+            &tables.local.latency_s,
+            &tables.local.energy_j,
+            tables.accuracy.local_map,
+        ),
+        (
+            Place::Remote,
+            320,
+            &tables.remote.latency_s,
+            &tables.remote.energy_j,
+            tables.accuracy.remote_map,
+        ),
     ];
-    let of = |(place, size_px, latency, energy, accuracy): (Place, u32, &Vec<f64>, &Vec<f64>, f64)| {
-        let choice = |(g, setting): (usize, &String)| Choice {
-            place,
-            setting: setting.clone(),
-            size_px,
-            camera_fps: Some(15.0),
-            latency_s: latency[g],
-            energy_j: energy[g],
-            accuracy,
+    let of =
+        |(place, size_px, latency, energy, accuracy): (Place, u32, &Vec<f64>, &Vec<f64>, f64)| {
+            let choice = |(g, setting): (usize, &String)| Choice {
+                place,
+                setting: setting.clone(),
+                size_px,
+                camera_fps: Some(15.0),
+                latency_s: latency[g],
+                energy_j: energy[g],
+                accuracy,
+            };
+            tables.governors.iter().enumerate().map(choice).collect::<Vec<_>>()
         };
-        tables.governors.iter().enumerate().map(choice).collect::<Vec<_>>()
-    };
     Ok(places.into_iter().flat_map(of).collect())
 }
 
@@ -234,10 +271,14 @@ mod tests {
         ] {
             assert_eq!(choose(place, least), governor, "{place:?} {least:?}");
         }
-        // Remote is faster, takes less energy and is more accurate under the same governor, but for latency under `conservative`.
+        // Remote is faster, takes less energy and is more accurate under the same governor, but for
+        // latency under `conservative`.
         let front = pareto(&options);
         assert!(front.iter().all(|c| c.place == Place::Remote), "{front:?}");
-        assert_eq!(front.iter().map(|c| c.setting.as_str()).collect::<Vec<_>>(), ["userspace", "interactive", "ondemand", "performance"]);
+        assert_eq!(
+            front.iter().map(|c| c.setting.as_str()).collect::<Vec<_>>(),
+            ["userspace", "interactive", "ondemand", "performance"]
+        );
     }
 
     #[test]
@@ -246,7 +287,8 @@ mod tests {
         let t = &tables.by_size;
         let gap = |i: usize| t.local_j[i] - t.remote_j[i];
         assert!(gap(0) < 0.0 && (1..t.size_px.len()).all(|i| gap(i) > 0.0));
-        let crossover = f64::from(t.size_px[0]) + f64::from(t.size_px[1] - t.size_px[0]) * -gap(0) / (gap(1) - gap(0));
+        let crossover = f64::from(t.size_px[0])
+            + f64::from(t.size_px[1] - t.size_px[0]) * -gap(0) / (gap(1) - gap(0));
         assert!((crossover - 128.3).abs() < 0.1, "{crossover}");
     }
 }

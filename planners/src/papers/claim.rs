@@ -1,7 +1,8 @@
 //! [`Claim`]: a printed figure beside what the paper's other figures say it should be.
 //!
-//! Printed figures are rounded. A claim holds when it differs from the computed value by no more than the rounding of both can explain: half a unit of
-//! its own last place, and for each input the effect of half a unit of its last place.
+//! Printed figures are rounded. A claim holds when it differs from the computed value by no more
+//! than the rounding of both can explain: half a unit of its own last place, and for each input the
+//! effect of half a unit of its last place.
 
 use crate::Evidence;
 use serde::Serialize;
@@ -51,7 +52,13 @@ pub struct Claim {
 
 impl Claim {
     /// Recomputes a printed figure.
-    pub(super) fn new(place: &str, what: impl Into<String>, printed: Figure, inputs: &[Figure], formula: impl Fn(&[f64]) -> f64) -> Self {
+    pub(super) fn new(
+        place: &str,
+        what: impl Into<String>,
+        printed: Figure,
+        inputs: &[Figure],
+        formula: impl Fn(&[f64]) -> f64,
+    ) -> Self {
         let values: Vec<f64> = inputs.iter().map(|f| f.value).collect();
         let computed = formula(&values);
         let effect = |index: usize| {
@@ -107,7 +114,15 @@ mod tests {
 
     #[test]
     fn rounding_is_no_contradiction_but_more_is() {
-        let ratio = |printed| Claim::new("", "", Figure::new(printed, 1), &[Figure::new(2.0, 1), Figure::new(3.0, 1)], |x| 100.0 * x[0] / x[1]);
+        let ratio = |printed| {
+            Claim::new(
+                "",
+                "",
+                Figure::new(printed, 1),
+                &[Figure::new(2.0, 1), Figure::new(3.0, 1)],
+                |x| 100.0 * x[0] / x[1],
+            )
+        };
         // 1.95/3.05 to 2.05/2.95.
         assert!(ratio(66.7).holds() && ratio(64.2).holds() && ratio(69.0).holds());
         assert!(!ratio(63.0).holds() && !ratio(70.0).holds());

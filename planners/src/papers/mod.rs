@@ -1,4 +1,5 @@
-//! What papers print, recomputed: which figures come out of the formulas and models here, and which contradict the paper's own numbers.
+//! What papers print, recomputed: which figures come out of the formulas and models here, and which
+//! contradict the paper's own numbers.
 //!
 //! | paper | where |
 //! |---|---|

@@ -1,7 +1,8 @@
-//! A. Funk, "Efficient Multi-Task Learning for Augmented Reality" (thesis, Brown University): multi-task models split over a phone's CPU and NPU.
+//! A. Funk, "Efficient Multi-Task Learning for Augmented Reality" (thesis, Brown University):
+//! multi-task models split over a phone's CPU and NPU.
 //!
-//! [`claims`] recomputes its percentages; [`frame_rates()`] lets the simulator find its frame rates; [`sustained_rates`] is where
-//! the simulator's estimates are put to the test.
+//! [`claims`] recomputes its percentages; [`frame_rates()`] lets the simulator find its frame
+//! rates; [`sustained_rates`] is where the simulator's estimates are put to the test.
 
 mod frame_rates;
 mod percentages;
@@ -110,7 +111,10 @@ impl Tables {
     }
 
     fn split(&self, table: &str, encoder: &str, decoders: &str) -> Result<&SplitRow, PaperError> {
-        let found = self.split.iter().find(|s| s.table == table && s.encoder == encoder && s.decoders == decoders);
+        let found = self
+            .split
+            .iter()
+            .find(|s| s.table == table && s.encoder == encoder && s.decoders == decoders);
         found.ok_or_else(|| PaperError::Row(format!("{encoder}-{decoders} in table {table}")))
     }
 }

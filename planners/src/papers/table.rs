@@ -1,4 +1,5 @@
-//! [`PaperTable`]: a table as printed, each cell with the claims that recompute it from the paper's other cells.
+//! [`PaperTable`]: a table as printed, each cell with the claims that recompute it from the paper's
+//! other cells.
 
 use super::claim::{Claim, Figure};
 use serde::Serialize;
@@ -47,24 +48,41 @@ impl PaperTable {
 
     /// Adds a row.
     pub(super) fn row(mut self, what: &str, printed: Vec<Figure>) -> Self {
-        let cells = printed.into_iter().map(|printed| Cell { printed, claims: Vec::new() }).collect();
+        let cells =
+            printed.into_iter().map(|printed| Cell { printed, claims: Vec::new() }).collect();
         self.rows.push(PaperRow { what: what.to_owned(), cells });
         self
     }
 
-    /// Recomputes every cell of the last row from the same columns of other rows, of this or another table.
-    pub(super) fn follows(self, rule: &str, inputs: &[Vec<Figure>], formula: fn(&[f64]) -> f64) -> Self {
+    /// Recomputes every cell of the last row from the same columns of other rows, of this or
+    /// another table.
+    pub(super) fn follows(
+        self,
+        rule: &str,
+        inputs: &[Vec<Figure>],
+        formula: fn(&[f64]) -> f64,
+    ) -> Self {
         self.follows_within(0.0, rule, inputs, formula)
     }
 
     /// The same, where repeated measurements differ by this share.
-    pub(super) fn follows_within(mut self, share: f64, rule: &str, inputs: &[Vec<Figure>], formula: fn(&[f64]) -> f64) -> Self {
+    pub(super) fn follows_within(
+        mut self,
+        share: f64,
+        rule: &str,
+        inputs: &[Vec<Figure>],
+        formula: fn(&[f64]) -> f64,
+    ) -> Self {
         let (name, columns) = (&self.name, &self.columns);
         let Some(row) = self.rows.last_mut() else { return self };
         for (index, cell) in row.cells.iter_mut().enumerate() {
-            let column: Vec<Figure> = inputs.iter().map(|row| row.get(index).copied().unwrap_or(Figure::new(f64::NAN, 0))).collect();
+            let column: Vec<Figure> = inputs
+                .iter()
+                .map(|row| row.get(index).copied().unwrap_or(Figure::new(f64::NAN, 0)))
+                .collect();
             let what = format!("{rule}, {}", columns.get(index).map_or("", String::as_str));
-            cell.claims.push(Claim::new(name, what, cell.printed, &column, formula).repeatable_to(share));
+            cell.claims
+                .push(Claim::new(name, what, cell.printed, &column, formula).repeatable_to(share));
         }
         self
     }
@@ -81,12 +99,12 @@ mod tests {
 
     #[test]
     fn cells_know_what_contradicts_them() {
-        let figures = |values: &[f64]| values.iter().map(|&v| Figure::new(v, 1)).collect::<Vec<_>>();
+        let figures =
+            |values: &[f64]| values.iter().map(|&v| Figure::new(v, 1)).collect::<Vec<_>>();
         let (a, b) = (figures(&[1.0, 2.0]), figures(&[0.5, 0.5]));
-        let table =
-            PaperTable::new("table I", "", vec!["left".to_owned(), "right".to_owned()])
-                .row("sum", figures(&[1.5, 3.0]))
-                .follows("sum of both", &[a, b], |x| x.iter().sum());
+        let table = PaperTable::new("table I", "", vec!["left".to_owned(), "right".to_owned()])
+            .row("sum", figures(&[1.5, 3.0]))
+            .follows("sum of both", &[a, b], |x| x.iter().sum());
         assert_eq!(table.claims().count(), 2);
         assert_eq!(table.rows[0].cells[0].contradiction(), None);
         let wrong = table.rows[0].cells[1].contradiction().map(|c| (c.what.as_str(), c.computed));

@@ -30,7 +30,8 @@ pub fn gantt(processors: &[String], spans: &[Span]) -> String {
     draw(processors, &spans.iter().map(bar).collect::<Vec<_>>())
 }
 
-/// A plan's stages for a few frames in steady state, transfers left out: a frame enters every period (after all stages, where frames do not overlap).
+/// A plan's stages for a few frames in steady state, transfers left out: a frame enters every
+/// period (after all stages, where frames do not overlap).
 #[must_use]
 pub fn stages(plan: &Plan, frames: u64) -> String {
     let mut processors: Vec<String> = Vec::new();
@@ -44,7 +45,12 @@ pub fn stages(plan: &Plan, frames: u64) -> String {
     for frame in 0..frames {
         let mut start_ns = frame.saturating_mul(period);
         for stage in &plan.stages {
-            let received: u64 = plan.transfers.iter().filter(|t| t.to == stage.processor).map(|t| t.latency_ns.point()).sum();
+            let received: u64 = plan
+                .transfers
+                .iter()
+                .filter(|t| t.to == stage.processor)
+                .map(|t| t.latency_ns.point())
+                .sum();
             start_ns = start_ns.saturating_add(received);
             let end_ns = start_ns.saturating_add(stage.latency_ns.point());
             let row = processors.iter().position(|p| *p == stage.processor).unwrap_or(0);
@@ -66,14 +72,22 @@ fn draw(rows: &[String], bars: &[Bar]) -> String {
         svg.text((8.0, y(row) + 0.6 * ROW), label);
     }
     for bar in bars {
-        svg.rectangle((x(bar.start_ns), y(bar.row) + 2.0), (x(bar.end_ns) - x(bar.start_ns), ROW - 4.0), colour(bar.colour), &bar.title);
+        svg.rectangle(
+            (x(bar.start_ns), y(bar.row) + 2.0),
+            (x(bar.end_ns) - x(bar.start_ns), ROW - 4.0),
+            colour(bar.colour),
+            &bar.title,
+        );
     }
     let axis = y(rows.len()) + 4.0;
     svg.line((LABEL, axis), (LABEL + CHART, axis), "#333333", 1.0);
     for tick in 0..=4u64 {
         let ns = begin + (end - begin) / 4 * tick;
         svg.line((x(ns), axis), (x(ns), axis + 4.0), "#333333", 1.0);
-        svg.text((x(ns) - 12.0, axis + 16.0), &vitempo_graph::Latency::from_ns(ns as f64).to_string());
+        svg.text(
+            (x(ns) - 12.0, axis + 16.0),
+            &vitempo_graph::Latency::from_ns(ns as f64).to_string(),
+        );
     }
     svg.finish()
 }
@@ -84,10 +98,25 @@ mod tests {
 
     #[test]
     fn every_span_is_a_bar() {
-        let span = |processor, frame, start_ns, end_ns| Span { processor, stream: 0, stage: 0, frame, start_ns, end_ns };
-        let picture = gantt(&["npu".to_owned(), "cpu".to_owned()], &[span(0, 0, 0, 500), span(1, 0, 500, 1000)]);
+        let span = |processor, frame, start_ns, end_ns| Span {
+            processor,
+            stream: 0,
+            stage: 0,
+            frame,
+            start_ns,
+            end_ns,
+        };
+        let picture = gantt(
+            &["npu".to_owned(), "cpu".to_owned()],
+            &[span(0, 0, 0, 500), span(1, 0, 500, 1000)],
+        );
         assert_eq!(picture.matches("<rect x=").count(), 2);
-        assert!(picture.contains(r#"x="90.0" y="32.0" width="450.0""#) && picture.contains(">npu<") && picture.contains(">1.00 us<"), "{picture}");
+        assert!(
+            picture.contains(r#"x="90.0" y="32.0" width="450.0""#)
+                && picture.contains(">npu<")
+                && picture.contains(">1.00 us<"),
+            "{picture}"
+        );
         assert!(gantt(&[], &[]).ends_with("</svg>\n"));
     }
 }

@@ -1,4 +1,5 @@
-//! A model's operators as a graph: depth downwards, branches side by side, coloured by where they run.
+//! A model's operators as a graph: depth downwards, branches side by side, coloured by where they
+//! run.
 
 use super::svg::{Svg, colour};
 use crate::cost::Costs;
@@ -7,13 +8,19 @@ const STEP: (f64, f64) = (46.0, 16.0);
 const BOX: (f64, f64) = (38.0, 9.0);
 const MARGIN: f64 = 40.0;
 
-/// The operators of a model. `processor` says where each runs (an index of the costs' processors), one entry per node; without an entry it is grey.
+/// The operators of a model. `processor` says where each runs (an index of the costs' processors),
+/// one entry per node; without an entry it is grey.
 #[must_use]
 pub fn graph(costs: &Costs, processor: &[usize]) -> String {
     let places = places(costs);
     let extent = |of: fn(&(usize, usize)) -> usize| places.iter().map(of).max().unwrap_or(0) as f64;
-    let at = |(column, depth): (usize, usize)| (MARGIN + STEP.0 * column as f64, MARGIN + STEP.1 * depth as f64);
-    let mut svg = Svg::new(2.0 * MARGIN + STEP.0 * (extent(|p| p.0) + 4.0), 2.0 * MARGIN + STEP.1 * (extent(|p| p.1) + 1.0));
+    let at = |(column, depth): (usize, usize)| {
+        (MARGIN + STEP.0 * column as f64, MARGIN + STEP.1 * depth as f64)
+    };
+    let mut svg = Svg::new(
+        2.0 * MARGIN + STEP.0 * (extent(|p| p.0) + 4.0),
+        2.0 * MARGIN + STEP.1 * (extent(|p| p.1) + 1.0),
+    );
     for tensor in costs.tensors() {
         let Some(producer) = tensor.producer else { continue };
         let (x, y) = at(places[producer]);
@@ -36,7 +43,8 @@ pub fn graph(costs: &Costs, processor: &[usize]) -> String {
     svg.finish()
 }
 
-/// Column and depth of each node: as deep as its longest way from an input, in the first free column of that depth.
+/// Column and depth of each node: as deep as its longest way from an input, in the first free
+/// column of that depth.
 fn places(costs: &Costs) -> Vec<(usize, usize)> {
     let mut depth = vec![0usize; costs.nodes().len()];
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); costs.nodes().len()];
@@ -65,7 +73,12 @@ mod tests {
 
     #[test]
     fn branches_stand_side_by_side_and_crossings_are_red() {
-        let node = |name: &str| NodeCosts { name: name.to_owned(), latency_ns: vec![Some(Interval::exact(1)); 2], energy_nj: vec![None; 2], memory_bytes: 0 };
+        let node = |name: &str| NodeCosts {
+            name: name.to_owned(),
+            latency_ns: vec![Some(Interval::exact(1)); 2],
+            energy_nj: vec![None; 2],
+            memory_bytes: 0,
+        };
         let tensor = |name: &str, producer, consumers: &[usize]| TensorCosts {
             name: name.to_owned(),
             size_bytes: 1,
@@ -76,7 +89,15 @@ mod tests {
         };
         let tensors = vec![tensor("a", 0, &[1, 2]), tensor("b", 1, &[3]), tensor("c", 2, &[3])];
         let processors = ["device", "server"].map(ProcessorCosts::named).to_vec();
-        let costs = Costs::new("m", processors, std::collections::BTreeMap::new(), ["w", "x", "y", "z"].map(node).to_vec(), tensors, vec![]).expect("costs");
+        let costs = Costs::new(
+            "m",
+            processors,
+            std::collections::BTreeMap::new(),
+            ["w", "x", "y", "z"].map(node).to_vec(),
+            tensors,
+            vec![],
+        )
+        .expect("costs");
         assert_eq!(places(&costs), [(0, 0), (0, 1), (1, 1), (0, 2)]);
         let picture = graph(&costs, &[0, 0, 0, 1]);
         assert_eq!(picture.matches("#d40000").count(), 2);

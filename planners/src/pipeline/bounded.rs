@@ -1,8 +1,11 @@
-//! The least period under a latency bound: bisection over periods, each step asking for the least latency of any pipeline without a longer stage.
+//! The least period under a latency bound: bisection over periods, each step asking for the least
+//! latency of any pipeline without a longer stage.
 //!
-//! That latency, as a number, comes backwards over (processors used, the last of them, nodes done): a stage and what follows it take receiving + nodes up to
-//! its end + the rest from there. The ends that keep the period are a range, so the least of (nodes up to the end + rest) is found in a stack of falling values:
-//! O(2^P P^2 n log n) a step. Only the last step, which knows the period, looks for the stages themselves.
+//! That latency, as a number, comes backwards over (processors used, the last of them, nodes done):
+//! a stage and what follows it take receiving + nodes up to its end + the rest from there. The ends
+//! that keep the period are a range, so the least of (nodes up to the end + rest) is found in a
+//! stack of falling values: O(2^P P^2 n log n) a step. Only the last step, which knows the period,
+//! looks for the stages themselves.
 
 use super::{
     Cut,
@@ -47,13 +50,19 @@ struct Search<'a> {
     rest: Vec<u64>,
     /// `[used]`: at most this many nodes are done when these processors are used.
     furthest: Vec<usize>,
-    /// Ends of a stage with nodes up to there + rest: the furthest first, sums falling with the distance.
+    /// Ends of a stage with nodes up to there + rest: the furthest first, sums falling with the
+    /// distance.
     ends: Vec<(usize, u64)>,
 }
 
 impl<'a> Search<'a> {
     fn new(times: &'a StageTimes) -> Self {
-        Self { times, rest: vec![u64::MAX; states(times)], furthest: vec![0; 1 << times.processors], ends: Vec::with_capacity(times.nodes) }
+        Self {
+            times,
+            rest: vec![u64::MAX; states(times)],
+            furthest: vec![0; 1 << times.processors],
+            ends: Vec::with_capacity(times.nodes),
+        }
     }
 
     fn within(&mut self, period: u64) -> Within {
@@ -74,7 +83,8 @@ impl<'a> Search<'a> {
     fn reach(&mut self, period: u64) {
         let times = self.times;
         for used in 1..1usize << times.processors {
-            let far = |last: usize| self.furthest_end(last, self.furthest[used & !(1 << last)], period);
+            let far =
+                |last: usize| self.furthest_end(last, self.furthest[used & !(1 << last)], period);
             let furthest = members(used).map(far).max().unwrap_or(0);
             self.furthest[used] = furthest;
         }
@@ -87,10 +97,12 @@ impl<'a> Search<'a> {
         start + prefix[start + 1..=reach].partition_point(|&sum| sum <= most)
     }
 
-    /// Puts a stage on `next` before all that follows once `used`, of which it is the last, are taken.
+    /// Puts a stage on `next` before all that follows once `used`, of which it is the last, are
+    /// taken.
     fn prepend(&mut self, used: usize, next: usize, period: u64, found: &mut Within) {
         let (times, before) = (self.times, used & !(1 << next));
-        let (row, prefix, work) = (state(times, used, next), times.prefix(next), times.at_least(before));
+        let (row, prefix, work) =
+            (state(times, used, next), times.prefix(next), times.at_least(before));
         let room = times.room(before, period);
         let low = if before == 0 { 0 } else { work.partition_point(|&ns| ns > room).max(1) };
         if low > 1 {
@@ -112,23 +124,35 @@ impl<'a> Search<'a> {
                 continue;
             }
             if before == 0 {
-                found.latency = found.latency.min(self.starting(times.home, next, start, period, found));
+                found.latency =
+                    found.latency.min(self.starting(times.home, next, start, period, found));
                 continue;
             }
             for last in members(before) {
                 let slot = state(times, before, last) + start;
-                self.rest[slot] = self.rest[slot].min(self.starting(last, next, start, period, found));
+                self.rest[slot] =
+                    self.rest[slot].min(self.starting(last, next, start, period, found));
             }
         }
     }
 
-    /// Least latency of nodes `start` and after, the first of them in a stage on `next` that receives from `last`.
-    fn starting(&self, last: usize, next: usize, start: usize, period: u64, found: &mut Within) -> u64 {
+    /// Least latency of nodes `start` and after, the first of them in a stage on `next` that
+    /// receives from `last`.
+    fn starting(
+        &self,
+        last: usize,
+        next: usize,
+        start: usize,
+        period: u64,
+        found: &mut Within,
+    ) -> u64 {
         let (times, prefix) = (self.times, self.times.prefix(next));
         let Some(receive) = times.receive(last, next, start) else { return u64::MAX };
         let reach = times.reach(next, start);
         let stage = |end: usize| receive.saturating_add(prefix[end] - prefix[start]);
-        let end = period.checked_sub(receive).map_or(start, |computing| self.furthest_end(next, start, computing));
+        let end = period
+            .checked_sub(receive)
+            .map_or(start, |computing| self.furthest_end(next, start, computing));
         if end < reach {
             found.next = found.next.min(stage(end + 1));
         }
@@ -137,11 +161,15 @@ impl<'a> Search<'a> {
         }
         found.longest = found.longest.max(stage(end));
         let nearest = self.ends.partition_point(|&(at, _)| at > end);
-        self.ends.get(nearest).map_or(u64::MAX, |&(_, sum)| receive.saturating_add(sum - prefix[start]))
+        self.ends
+            .get(nearest)
+            .map_or(u64::MAX, |&(_, sum)| receive.saturating_add(sum - prefix[start]))
     }
 }
 
 /// Processors of a set.
 fn members(set: usize) -> impl Iterator<Item = usize> {
-    (0..usize::BITS as usize).filter(move |processor| set >> processor & 1 == 1).take(set.count_ones() as usize)
+    (0..usize::BITS as usize)
+        .filter(move |processor| set >> processor & 1 == 1)
+        .take(set.count_ones() as usize)
 }

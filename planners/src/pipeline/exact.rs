@@ -1,7 +1,9 @@
-//! Exact search over cuts and processor orders: dynamic programming over (processors used, the last of them, nodes done), as for a travelling salesman.
+//! Exact search over cuts and processor orders: dynamic programming over (processors used, the last
+//! of them, nodes done), as for a travelling salesman.
 //!
-//! Two passes give the best throughput: the least bottleneck, then the least latency with no stage above it. Work per pass: P^2 2^P n^2 / 4 at most; a stage
-//! only grows with its end, so scans stop early.
+//! Two passes give the best throughput: the least bottleneck, then the least latency with no stage
+//! above it. Work per pass: P^2 2^P n^2 / 4 at most; a stage only grows with its end, so scans stop
+//! early.
 
 use super::{Cut, stages::StageTimes};
 
@@ -16,7 +18,8 @@ pub(super) struct Limits {
     pub latency: u64,
 }
 
-/// The best way to each state (used, last, nodes done): latency, slowest stage, and the state before it.
+/// The best way to each state (used, last, nodes done): latency, slowest stage, and the state
+/// before it.
 pub(super) struct Table<'a> {
     times: &'a StageTimes,
     latency: Vec<u64>,
@@ -29,43 +32,70 @@ impl<'a> Table<'a> {
     /// Least latency with every stage within the limits; among equals the least period.
     pub(super) fn least_latency(times: &'a StageTimes, limits: Limits) -> Option<Self> {
         let size = states(times);
-        let mut table = Self { times, latency: vec![u64::MAX; size], period: vec![u64::MAX; size], before: vec![NONE; size], end: 0 };
+        let mut table = Self {
+            times,
+            latency: vec![u64::MAX; size],
+            period: vec![u64::MAX; size],
+            before: vec![NONE; size],
+            end: 0,
+        };
         table.extend_all(None, limits);
         for used in 1..1usize << times.processors {
             for last in (0..times.processors).filter(|last| used >> last & 1 == 1) {
                 table.extend_all(Some((used, last)), limits);
             }
         }
-        let ends = (1..1usize << times.processors).flat_map(|used| (0..times.processors).map(move |last| (used, last)));
+        let ends = (1..1usize << times.processors)
+            .flat_map(|used| (0..times.processors).map(move |last| (used, last)));
         let ends = ends.map(|(used, last)| state(times, used, last) + times.nodes);
         table.end = ends.min_by_key(|&end| (table.latency[end], table.period[end])).unwrap_or(0);
         (table.latency[table.end] < u64::MAX).then_some(table)
     }
 
-    /// All stages that can follow those that end with `last` (all first stages, from home, for `None`).
+    /// All stages that can follow those that end with `last` (all first stages, from home, for
+    /// `None`).
     fn extend_all(&mut self, ended: Option<(usize, usize)>, limits: Limits) {
         let times = self.times;
-        let (used, from, row) = ended.map_or((0, times.home, None), |(used, last)| (used, last, Some(state(times, used, last))));
+        let (used, from, row) = ended.map_or((0, times.home, None), |(used, last)| {
+            (used, last, Some(state(times, used, last)))
+        });
         let starts = if row.is_some() { 1..times.nodes } else { 0..1 };
         for next in (0..times.processors).filter(|next| used >> next & 1 == 0) {
             for start in starts.clone() {
-                let (latency, period) = row.map_or((0, 0), |row| (self.latency[row + start], self.period[row + start]));
+                let (latency, period) =
+                    row.map_or((0, 0), |row| (self.latency[row + start], self.period[row + start]));
                 if latency == u64::MAX {
                     continue;
                 }
                 let Some(receive) = times.receive(from, next, start) else { continue };
                 let before = row.map_or(NONE, |row| (row + start) as u32);
-                self.extend(start, next, used | 1 << next, receive, (latency, period, before), limits);
+                self.extend(
+                    start,
+                    next,
+                    used | 1 << next,
+                    receive,
+                    (latency, period, before),
+                    limits,
+                );
             }
         }
     }
 
     /// Stages on `next` from one start, after which the processors `used` are taken.
-    fn extend(&mut self, start: usize, next: usize, used: usize, receive: u64, so_far: (u64, u64, u32), limits: Limits) {
+    fn extend(
+        &mut self,
+        start: usize,
+        next: usize,
+        used: usize,
+        receive: u64,
+        so_far: (u64, u64, u32),
+        limits: Limits,
+    ) {
         let times = self.times;
         let (latency, period, before) = so_far;
         let (target, prefix) = (state(times, used, next), times.prefix(next));
-        let (fastest, rest, room) = (times.at_least(0), times.at_least(used), times.room(used, limits.period));
+        let (fastest, rest, room) =
+            (times.at_least(0), times.at_least(used), times.room(used, limits.period));
         for end in start + 1..=times.reach(next, start) {
             let stage = receive.saturating_add(prefix[end] - prefix[start]);
             if stage > limits.period {
@@ -82,7 +112,10 @@ impl<'a> Table<'a> {
                 continue; // Nor within the period.
             }
             let slot = target + end;
-            if reached.0 <= self.latency[slot] && reached < (self.latency[slot], self.period[slot]) && times.cuttable(end) {
+            if reached.0 <= self.latency[slot]
+                && reached < (self.latency[slot], self.period[slot])
+                && times.cuttable(end)
+            {
                 (self.latency[slot], self.period[slot]) = reached;
                 self.before[slot] = before;
             }
@@ -97,7 +130,11 @@ impl<'a> Table<'a> {
         loop {
             let before = self.before[at];
             let from = if before == NONE { 0 } else { before as usize % places };
-            cuts.push(Cut { processor: at / places % self.times.processors, from, to: at % places });
+            cuts.push(Cut {
+                processor: at / places % self.times.processors,
+                from,
+                to: at % places,
+            });
             if before == NONE {
                 cuts.reverse();
                 return cuts;

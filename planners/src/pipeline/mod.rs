@@ -1,4 +1,5 @@
-//! Pipelines: a model's operators in order, cut into stages that work on different frames at the same time, each on a processor of its own.
+//! Pipelines: a model's operators in order, cut into stages that work on different frames at the
+//! same time, each on a processor of its own.
 //!
 //! | question | where |
 //! |---|---|
@@ -9,8 +10,8 @@
 //! | what the simulator says of a placement | [`Rehearsal`] |
 //! | what a policy without a plan would do | [`naive`] |
 //!
-//! The period is the slowest stage, a stage being its incoming transfer and its operators; the latency is the sum of all stages. Values that pass by a
-//! stage are handed on by it.
+//! The period is the slowest stage, a stage being its incoming transfer and its operators; the
+//! latency is the sum of all stages. Values that pass by a stage are handed on by it.
 
 mod bounded;
 mod exact;
@@ -39,11 +40,16 @@ pub const MOST_PROCESSORS: usize = 10;
 pub enum PipelineError {
     #[error(transparent)]
     Cost(#[from] CostError),
-    #[error("{count} processors: pipelines are planned exactly, over at most {MOST_PROCESSORS}; leave out those that cannot help")]
+    #[error(
+        "{count} processors: pipelines are planned exactly, over at most {MOST_PROCESSORS}; leave \
+        out those that cannot help"
+    )]
     TooManyProcessors { count: usize },
     #[error("no pipeline keeps {bounds}")]
     Impossible { bounds: String },
-    #[error("no processor can run node `{node}` where the links between processors let it be reached")]
+    #[error(
+        "no processor can run node `{node}` where the links between processors let it be reached"
+    )]
     Unreachable { node: String },
 }
 
@@ -87,7 +93,8 @@ pub struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Asks for pipelines of a model over all processors of its costs. Inputs arrive at processor `home`: a first stage elsewhere pays for receiving them.
+    /// Asks for pipelines of a model over all processors of its costs. Inputs arrive at processor
+    /// `home`: a first stage elsewhere pays for receiving them.
     ///
     /// # Errors
     /// [`PipelineError`] for too many processors or a `home` that is none.
@@ -97,12 +104,18 @@ impl<'a> Pipeline<'a> {
             return Err(PipelineError::TooManyProcessors { count });
         }
         if home >= count {
-            return Err(CostError::Unknown { owner: "the pipeline".to_owned(), what: "processor", name: home.to_string() }.into());
+            return Err(CostError::Unknown {
+                owner: "the pipeline".to_owned(),
+                what: "processor",
+                name: home.to_string(),
+            }
+            .into());
         }
         Ok(Self { costs, times: StageTimes::of(costs, home, End::Point) })
     }
 
-    /// The best pipeline, proven by dynamic programming over (processors used, last one, nodes done).
+    /// The best pipeline, proven by dynamic programming over (processors used, last one, nodes
+    /// done).
     ///
     /// # Errors
     /// [`PipelineError::Impossible`] when none keeps the bound.
@@ -134,16 +147,22 @@ impl<'a> Pipeline<'a> {
         if list.is_empty() { Err(self.nothing(objective)) } else { Ok(list) }
     }
 
-    /// What given stages would cost. `None` unless they cover all nodes in order, with each processor used once and able to run and reach them.
+    /// What given stages would cost. `None` unless they cover all nodes in order, with each
+    /// processor used once and able to run and reach them.
     #[must_use]
     pub fn plan_of(&self, cuts: &[Cut], objective: PipelineObjective) -> Option<PipelinePlan> {
         let fits = |index: usize, cut: &Cut| {
             let start = index.checked_sub(1).map_or(0, |before| cuts[before].to);
             let once = cuts[..index].iter().all(|other| other.processor != cut.processor);
-            cut.from == start && cut.from < cut.to && cut.processor < self.costs.processors().len() && once
+            cut.from == start
+                && cut.from < cut.to
+                && cut.processor < self.costs.processors().len()
+                && once
         };
         let covered = cuts.last().is_some_and(|last| last.to == self.costs.nodes().len());
-        let valid = covered && cuts.iter().enumerate().all(|(index, cut)| fits(index, cut)) && self.times.each(cuts).all(|t| t.is_some());
+        let valid = covered
+            && cuts.iter().enumerate().all(|(index, cut)| fits(index, cut))
+            && self.times.each(cuts).all(|t| t.is_some());
         valid.then(|| self.plan(objective, cuts.to_vec()))
     }
 
@@ -164,14 +183,18 @@ impl<'a> Pipeline<'a> {
         let stage = |cut: &Cut| Stage {
             processor: name(cut.processor),
             nodes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.name.clone()).collect(),
-            latency_ns: costs.nodes()[cut.from..cut.to].iter().filter_map(|n| n.latency_ns[cut.processor]).sum(),
+            latency_ns: costs.nodes()[cut.from..cut.to]
+                .iter()
+                .filter_map(|n| n.latency_ns[cut.processor])
+                .sum(),
             memory_bytes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.memory_bytes).sum(),
         };
         let at = |end| StageTimes::of(costs, self.times.home, end);
         let (lower, upper) = (at(End::Lower), at(End::Upper));
         let interval = |of: &dyn Fn(&StageTimes) -> u64| {
             let point = of(&self.times);
-            Interval::new(point, of(&lower).min(point), of(&upper).max(point)).unwrap_or(Interval::exact(point))
+            Interval::new(point, of(&lower).min(point), of(&upper).max(point))
+                .unwrap_or(Interval::exact(point))
         };
         let minimised = match objective {
             PipelineObjective::Throughput { .. } => "period",
@@ -180,7 +203,8 @@ impl<'a> Pipeline<'a> {
         let optimal = Optimality {
             minimised: minimised.to_owned(),
             bounds: describe_bounds(objective),
-            cost_model: "a processor takes one stage of consecutive operators, and receives before it computes; stages overlap without slowing each other"
+            cost_model: "a processor takes one stage of consecutive operators, and receives \
+                before it computes; stages overlap without slowing each other"
                 .to_owned(),
             gap: self.gap(objective, &cuts),
         };
@@ -224,16 +248,25 @@ impl<'a> Pipeline<'a> {
         starts.zip(cuts).filter_map(hand_over).collect()
     }
 
-    /// The worst case over all costs in their intervals of (this pipeline - the best one). For a period: some stage of this pipeline at its upper end and
-    /// all else at its lower end; for a latency: this whole pipeline at its upper end (Kasperski 2008).
-    fn regret(&self, objective: PipelineObjective, cuts: &[Cut], lower: &StageTimes, upper: &StageTimes) -> Option<Regret> {
+    /// The worst case over all costs in their intervals of (this pipeline - the best one). For a
+    /// period: some stage of this pipeline at its upper end and all else at its lower end; for a
+    /// latency: this whole pipeline at its upper end (Kasperski 2008).
+    fn regret(
+        &self,
+        objective: PipelineObjective,
+        cuts: &[Cut],
+        lower: &StageTimes,
+        upper: &StageTimes,
+    ) -> Option<Regret> {
         let at_worst = |of_stage: &dyn Fn(usize) -> bool| -> Option<u64> {
             let times = lower.raised(upper, cuts, of_stage);
             let best = solve(&times, objective)?;
             Some(value(objective, &times, cuts).saturating_sub(value(objective, &times, &best)))
         };
         let worst = match objective {
-            PipelineObjective::Throughput { .. } => (0..cuts.len()).filter_map(|stage| at_worst(&|s| s == stage)).max()?,
+            PipelineObjective::Throughput { .. } => {
+                (0..cuts.len()).filter_map(|stage| at_worst(&|s| s == stage)).max()?
+            }
             PipelineObjective::Latency { .. } => at_worst(&|_| true)?,
         };
         Some(Regret::of(worst, value(objective, &self.times, cuts)))
@@ -248,19 +281,33 @@ fn value(objective: PipelineObjective, times: &StageTimes, cuts: &[Cut]) -> u64 
 }
 
 fn describe_bounds(objective: PipelineObjective) -> Vec<String> {
-    let at_most = |what: &str, ns: Option<u64>| ns.map(|ns| format!("{what} at most {}", crate::plan::duration(Interval::exact(ns))));
+    let at_most = |what: &str, ns: Option<u64>| {
+        ns.map(|ns| format!("{what} at most {}", crate::plan::duration(Interval::exact(ns))))
+    };
     match objective {
-        PipelineObjective::Throughput { latency_at_most } => at_most("latency", latency_at_most).into_iter().collect(),
-        PipelineObjective::Latency { period_at_most } => at_most("period", period_at_most).into_iter().collect(),
+        PipelineObjective::Throughput { latency_at_most } => {
+            at_most("latency", latency_at_most).into_iter().collect()
+        }
+        PipelineObjective::Latency { period_at_most } => {
+            at_most("period", period_at_most).into_iter().collect()
+        }
     }
 }
 
 fn solve(times: &StageTimes, objective: PipelineObjective) -> Option<Vec<Cut>> {
-    let least_latency = |period: u64| Table::least_latency(times, Limits { period, latency: u64::MAX }).map(|t| t.cuts());
+    let least_latency = |period: u64| {
+        Table::least_latency(times, Limits { period, latency: u64::MAX }).map(|t| t.cuts())
+    };
     match objective {
-        PipelineObjective::Latency { period_at_most } => least_latency(period_at_most.unwrap_or(u64::MAX)),
-        PipelineObjective::Throughput { latency_at_most: None } => least_latency(exact::bottleneck(times)?),
-        PipelineObjective::Throughput { latency_at_most: Some(latency) } => bounded::least_period(times, latency),
+        PipelineObjective::Latency { period_at_most } => {
+            least_latency(period_at_most.unwrap_or(u64::MAX))
+        }
+        PipelineObjective::Throughput { latency_at_most: None } => {
+            least_latency(exact::bottleneck(times)?)
+        }
+        PipelineObjective::Throughput { latency_at_most: Some(latency) } => {
+            bounded::least_period(times, latency)
+        }
     }
 }
 

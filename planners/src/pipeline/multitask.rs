@@ -1,8 +1,9 @@
-//! One encoder, several decoders, a few processors: which part where, one frame after the other or overlapped (thesis of A. Funk, Brown University,
-//! sections 4.1.2 and 4.2).
+//! One encoder, several decoders, a few processors: which part where, one frame after the other or
+//! overlapped (thesis of A. Funk, Brown University, sections 4.1.2 and 4.2).
 //!
-//! Decoders on different processors run at the same time, those on one processor one after the other. ER is the encoder's time, DR that of the slowest
-//! processor's decoders with what they receive.
+//! Decoders on different processors run at the same time, those on one processor one after the
+//! other. ER is the encoder's time, DR that of the slowest processor's decoders with what they
+//! receive.
 //!
 //! | execution | period | latency |
 //! |---|---|---|
@@ -79,22 +80,40 @@ impl MultiTask {
         let part = |name: &String| Part { name: name.clone(), latency_ns: Vec::new() };
         let encoder = names.first().map_or_else(|| part(&String::new()), part);
         let decoders = names.iter().skip(1).map(part).collect();
-        Self { model: model.to_owned(), processors: Vec::new(), encoder, decoders, features_bytes: 0, hand_over_ns: Vec::new() }
+        Self {
+            model: model.to_owned(),
+            processors: Vec::new(),
+            encoder,
+            decoders,
+            features_bytes: 0,
+            hand_over_ns: Vec::new(),
+        }
     }
 
-    /// Adds a processor: the latency of every part there, the encoder first, and what handing the features over to or from any other takes, ns.
-    pub fn add_processor(&mut self, name: &str, latency_ns: &[Option<Interval>], hand_over_ns: Option<Interval>) {
-        for (index, part) in std::iter::once(&mut self.encoder).chain(&mut self.decoders).enumerate() {
+    /// Adds a processor: the latency of every part there, the encoder first, and what handing the
+    /// features over to or from any other takes, ns.
+    pub fn add_processor(
+        &mut self,
+        name: &str,
+        latency_ns: &[Option<Interval>],
+        hand_over_ns: Option<Interval>,
+    ) {
+        for (index, part) in
+            std::iter::once(&mut self.encoder).chain(&mut self.decoders).enumerate()
+        {
             part.latency_ns.push(latency_ns.get(index).copied().flatten());
         }
         self.hand_over_ns.iter_mut().for_each(|row| row.push(hand_over_ns));
-        let own = std::iter::repeat_n(hand_over_ns, self.processors.len()).chain([Some(Interval::ZERO)]).collect();
+        let own = std::iter::repeat_n(hand_over_ns, self.processors.len())
+            .chain([Some(Interval::ZERO)])
+            .collect();
         self.hand_over_ns.push(own);
         self.processors.push(name.to_owned());
     }
 
     /// # Errors
-    /// [`CostError`] when a part or a link does not fit the processors, or there are too many placements to try.
+    /// [`CostError`] when a part or a link does not fit the processors, or there are too many
+    /// placements to try.
     pub fn check(&self) -> Result<(), CostError> {
         let count = self.processors.len();
         if count == 0 {
@@ -103,21 +122,34 @@ impl MultiTask {
         if self.decoders.is_empty() {
             return Err(CostError::Empty { what: "decoder" });
         }
-        let refuse = |node: &str, reason: String| Err(CostError::Node { node: node.to_owned(), reason });
+        let refuse =
+            |node: &str, reason: String| Err(CostError::Node { node: node.to_owned(), reason });
         for part in std::iter::once(&self.encoder).chain(&self.decoders) {
             if part.latency_ns.len() != count {
-                return refuse(&part.name, format!("{} latencies for {count} processors", part.latency_ns.len()));
+                return refuse(
+                    &part.name,
+                    format!("{} latencies for {count} processors", part.latency_ns.len()),
+                );
             }
             if part.latency_ns.iter().all(Option::is_none) {
                 return refuse(&part.name, "it can run nowhere".to_owned());
             }
         }
-        if self.hand_over_ns.len() != count || self.hand_over_ns.iter().any(|row| row.len() != count) {
-            return refuse(&self.encoder.name, format!("handing over must be known from and to each of {count} processors"));
+        if self.hand_over_ns.len() != count
+            || self.hand_over_ns.iter().any(|row| row.len() != count)
+        {
+            return refuse(
+                &self.encoder.name,
+                format!("handing over must be known from and to each of {count} processors"),
+            );
         }
-        let placements = (count as u128).checked_pow(1 + self.decoders.len() as u32).unwrap_or(u128::MAX);
+        let placements =
+            (count as u128).checked_pow(1 + self.decoders.len() as u32).unwrap_or(u128::MAX);
         if placements > MOST_PLACEMENTS {
-            return refuse(&self.encoder.name, format!("{placements} placements are too many to try: at most {MOST_PLACEMENTS}"));
+            return refuse(
+                &self.encoder.name,
+                format!("{placements} placements are too many to try: at most {MOST_PLACEMENTS}"),
+            );
         }
         Ok(())
     }
@@ -133,7 +165,9 @@ impl MultiTask {
         let mut schedules = Vec::new();
         loop {
             schedules.extend(self.schedule(placement[0], &placement[1..], execution));
-            let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else { return Ok(schedules) };
+            let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else {
+                return Ok(schedules);
+            };
             placement[digit] += 1;
             placement[digit + 1..].fill(0);
         }
@@ -141,13 +175,22 @@ impl MultiTask {
 
     /// What one placement should cost; `None` when it cannot run.
     #[must_use]
-    pub fn schedule(&self, encoder: usize, decoders: &[usize], execution: Execution) -> Option<Schedule> {
+    pub fn schedule(
+        &self,
+        encoder: usize,
+        decoders: &[usize],
+        execution: Execution,
+    ) -> Option<Schedule> {
         let encoder_ns = (*self.encoder.latency_ns.get(encoder)?)?;
         let mut load = vec![Interval::ZERO; self.processors.len()];
         for (part, &processor) in self.decoders.iter().zip(decoders) {
             let own = (*part.latency_ns.get(processor)?)?;
             let first = load[processor] == Interval::ZERO;
-            let received = if first && processor != encoder { self.hand_over_ns[encoder][processor]? } else { Interval::ZERO };
+            let received = if first && processor != encoder {
+                self.hand_over_ns[encoder][processor]?
+            } else {
+                Interval::ZERO
+            };
             load[processor] = load[processor] + received + own;
         }
         let busiest = |load: &[Interval]| load.iter().copied().fold(Interval::ZERO, Interval::max);
@@ -160,7 +203,15 @@ impl MultiTask {
                 busiest(&load)
             }
         };
-        Some(Schedule { encoder, decoders: decoders.to_vec(), execution, encoder_ns, decoders_ns, period_ns, latency_ns })
+        Some(Schedule {
+            encoder,
+            decoders: decoders.to_vec(),
+            execution,
+            encoder_ns,
+            decoders_ns,
+            period_ns,
+            latency_ns,
+        })
     }
 
     /// The placement with the least period; among equals the least latency, then the first.
@@ -179,7 +230,8 @@ impl MultiTask {
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan, CostError> {
         let all = self.all(schedule.execution)?;
         let least = |end: End| all.iter().map(|s| s.period_ns.at(end)).min().unwrap_or(0);
-        let gap = schedule.period_ns.point().saturating_sub(least(End::Point)) as f64 / least(End::Point).max(1) as f64;
+        let gap = schedule.period_ns.point().saturating_sub(least(End::Point)) as f64
+            / least(End::Point).max(1) as f64;
         let name = |processor: usize| self.processors[processor].clone();
         let stage = |part: &Part, processor: usize| Stage {
             processor: name(processor),
@@ -187,8 +239,13 @@ impl MultiTask {
             latency_ns: part.latency_ns[processor].unwrap_or_default(),
             memory_bytes: 0,
         };
-        let decoders = self.decoders.iter().zip(&schedule.decoders).map(|(part, &processor)| stage(part, processor));
-        let mut receivers: Vec<usize> = schedule.decoders.iter().copied().filter(|&p| p != schedule.encoder).collect();
+        let decoders = self
+            .decoders
+            .iter()
+            .zip(&schedule.decoders)
+            .map(|(part, &processor)| stage(part, processor));
+        let mut receivers: Vec<usize> =
+            schedule.decoders.iter().copied().filter(|&p| p != schedule.encoder).collect();
         receivers.sort_unstable();
         receivers.dedup();
         let hand_over = |to: usize| Transfer {
@@ -198,27 +255,38 @@ impl MultiTask {
             size_bytes: self.features_bytes,
             latency_ns: self.hand_over_ns[schedule.encoder][to].unwrap_or_default(),
         };
-        let predicted = Predicted { latency_ns: schedule.latency_ns, period_ns: Some(schedule.period_ns), device_energy_nj: None };
+        let predicted = Predicted {
+            latency_ns: schedule.latency_ns,
+            period_ns: Some(schedule.period_ns),
+            device_energy_nj: None,
+        };
         Ok(Plan {
             model: self.model.clone(),
-            stages: std::iter::once(stage(&self.encoder, schedule.encoder)).chain(decoders).collect(),
+            stages: std::iter::once(stage(&self.encoder, schedule.encoder))
+                .chain(decoders)
+                .collect(),
             transfers: receivers.into_iter().map(hand_over).collect(),
             predicted,
             optimal: Optimality {
                 minimised: "period".to_owned(),
                 bounds: Vec::new(),
-                cost_model: "decoders on one processor run one after the other, on several at the same time; nothing slows down what runs beside it".to_owned(),
+                cost_model: "decoders on one processor run one after the other, on several at the \
+                    same time; nothing slows down what runs beside it"
+                    .to_owned(),
                 gap,
             },
             // An upper bound: this placement at its worst against every other at its best.
-            regret: Some(Regret::of(schedule.period_ns.at(End::Upper).saturating_sub(least(End::Lower)), schedule.period_ns.point())),
+            regret: Some(Regret::of(
+                schedule.period_ns.at(End::Upper).saturating_sub(least(End::Lower)),
+                schedule.period_ns.point(),
+            )),
             evidence: Evidence::CostModel,
         })
     }
 }
 
-/// Eq. 4.1 of the thesis, in percent: P = 100 (1000 / frame rate) / M, for a frame rate in 1/s and the longest time M in ms. Less is better: 50 is an
-/// ideal pipeline of two stages, 100 is no gain.
+/// Eq. 4.1 of the thesis, in percent: P = 100 (1000 / frame rate) / M, for a frame rate in 1/s and
+/// the longest time M in ms. Less is better: 50 is an ideal pipeline of two stages, 100 is no gain.
 #[must_use]
 pub fn percent_of_maximum(frames_per_s: f64, longest_ms: f64) -> f64 {
     100.0 * (1000.0 / frames_per_s) / longest_ms
@@ -239,13 +307,19 @@ mod tests {
     }
 
     fn model() -> MultiTask {
-        let part = |name: &str, latency_ns: [Option<Interval>; 3]| Part { name: name.to_owned(), latency_ns: latency_ns.to_vec() };
+        let part = |name: &str, latency_ns: [Option<Interval>; 3]| Part {
+            name: name.to_owned(),
+            latency_ns: latency_ns.to_vec(),
+        };
         let free = |i: usize| (0..3).map(|j| if i == j { ms(0) } else { ms(5) }).collect();
         MultiTask {
             model: "two tasks".to_owned(),
             processors: ["cpu", "gpu", "npu"].map(str::to_owned).to_vec(),
             encoder: part("encoder", [ms(90), ms(60), ms(40)]),
-            decoders: vec![part("depth", [ms(30), ms(20), None]), part("segmentation", [ms(50), ms(25), ms(45)])],
+            decoders: vec![
+                part("depth", [ms(30), ms(20), None]),
+                part("segmentation", [ms(50), ms(25), ms(45)]),
+            ],
             features_bytes: 1 << 20,
             hand_over_ns: (0..3).map(free).collect(),
         }
@@ -257,14 +331,20 @@ mod tests {
         let all = model.all(Execution::Sequential).expect("placements");
         assert_eq!(all.len(), 3 * 2 * 3);
         let cpu_only = model.schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
-        assert_eq!((cpu_only.period_ns, cpu_only.latency_ns), (Interval::exact(170_000_000), Interval::exact(170_000_000)));
+        assert_eq!(
+            (cpu_only.period_ns, cpu_only.latency_ns),
+            (Interval::exact(170_000_000), Interval::exact(170_000_000))
+        );
         assert_eq!(model.schedule(0, &[2, 0], Execution::Sequential), None);
     }
 
     #[test]
     fn a_pipeline_gains_only_where_parts_are_apart() {
         let model = model();
-        let pipelined = |e, d: [usize; 2]| model.schedule(e, &d, Execution::Pipelined).expect("a placement").period_ns.point() / 1_000_000;
+        let pipelined = |e, d: [usize; 2]| {
+            model.schedule(e, &d, Execution::Pipelined).expect("a placement").period_ns.point()
+                / 1_000_000
+        };
         assert_eq!(pipelined(0, [0, 0]), 170); // One processor: its load is everything.
         assert_eq!(pipelined(2, [1, 1]), 5 + 20 + 25); // Two stages: max(ER, DR).
         assert_eq!(pipelined(2, [1, 0]), 5 + 50); // Decoders side by side.
@@ -279,7 +359,10 @@ mod tests {
         let best = model.best(Execution::Sequential).expect("an answer").expect("a placement");
         let plan = model.plan(&best).expect("a plan");
         assert_eq!(plan.optimal.gap, 0.0);
-        assert_eq!(plan.stages.iter().map(|s| s.nodes[0].as_str()).collect::<Vec<_>>(), ["encoder", "depth", "segmentation"]);
+        assert_eq!(
+            plan.stages.iter().map(|s| s.nodes[0].as_str()).collect::<Vec<_>>(),
+            ["encoder", "depth", "segmentation"]
+        );
         let worse = model.schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
         assert!(model.plan(&worse).expect("a plan").optimal.gap > 0.5);
     }
@@ -288,7 +371,11 @@ mod tests {
     fn what_does_not_fit_is_named() {
         let mut model = model();
         model.decoders[0].latency_ns.pop();
-        assert!(model.check().is_err_and(|e| e.to_string() == "node `depth`: 2 latencies for 3 processors"));
+        assert!(
+            model
+                .check()
+                .is_err_and(|e| e.to_string() == "node `depth`: 2 latencies for 3 processors")
+        );
     }
 
     #[test]

@@ -2,12 +2,18 @@
 
 use super::Cut;
 
-/// As many operators for each processor as for the next, in the order given. Processors beyond the number of nodes stay idle.
+/// As many operators for each processor as for the next, in the order given. Processors beyond the
+/// number of nodes stay idle.
 #[must_use]
 pub fn equal_counts(nodes: usize, order: &[usize]) -> Vec<Cut> {
     let stages = order.len().min(nodes);
     let bound = |index: usize| index * nodes / stages.max(1);
-    order.iter().take(stages).enumerate().map(|(index, &processor)| Cut { processor, from: bound(index), to: bound(index + 1) }).collect()
+    order
+        .iter()
+        .take(stages)
+        .enumerate()
+        .map(|(index, &processor)| Cut { processor, from: bound(index), to: bound(index + 1) })
+        .collect()
 }
 
 /// Everything on one processor.
@@ -23,7 +29,10 @@ mod tests {
     #[test]
     fn counts_differ_by_one_at_most() {
         let cuts = equal_counts(7, &[2, 0, 1]);
-        assert_eq!(cuts.iter().map(|c| (c.processor, c.to - c.from)).collect::<Vec<_>>(), [(2, 2), (0, 2), (1, 3)]);
+        assert_eq!(
+            cuts.iter().map(|c| (c.processor, c.to - c.from)).collect::<Vec<_>>(),
+            [(2, 2), (0, 2), (1, 3)]
+        );
         assert_eq!(equal_counts(2, &[0, 1, 2]).len(), 2);
         assert!(equal_counts(0, &[0]).is_empty());
     }

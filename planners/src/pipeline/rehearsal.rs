@@ -1,9 +1,12 @@
-//! [`Rehearsal`]: what the simulator says of an encoder with decoders, with what the cost model leaves out: queues, spread, and processors that slow each other.
+//! [`Rehearsal`]: what the simulator says of an encoder with decoders, with what the cost model
+//! leaves out: queues, spread, and processors that slow each other.
 
 use super::multitask::{Execution, MultiTask, Schedule};
 use crate::{
     cost::Interval,
-    simulator::{Camera, Contention, Gate, ProcessorModel, Scenario, Source, StageModel, Stream, Task},
+    simulator::{
+        Camera, Contention, Gate, ProcessorModel, Scenario, Source, StageModel, Stream, Task,
+    },
 };
 
 /// Frames one rehearsal lasts, at the schedule's latency each.
@@ -16,7 +19,8 @@ pub struct Rehearsal {
     pub queue: usize,
     /// Spread of latencies: coefficient of variation.
     pub cv: f64,
-    /// For each processor, how much longer tasks take while all others are busy: 1 where they do not.
+    /// For each processor, how much longer tasks take while all others are busy: 1 where they do
+    /// not.
     pub slowdown: Vec<f64>,
     /// Frames per second of a camera; `None`: another frame as soon as there is room.
     pub camera_fps: Option<f64>,
@@ -48,23 +52,41 @@ impl Rehearsal {
             model: 0,
         };
         let stage = |steps: &Vec<Vec<(usize, usize)>>| {
-            let step = |tasks: &Vec<(usize, usize)>| tasks.iter().map(|&placed| task(placed, received_ns(model, schedule, placed, tasks))).collect();
-            StageModel { name: if steps.len() > 1 { "frame" } else { "stage" }.to_owned(), queue: self.queue, steps: steps.iter().map(step).collect() }
+            let step = |tasks: &Vec<(usize, usize)>| {
+                tasks
+                    .iter()
+                    .map(|&placed| task(placed, received_ns(model, schedule, placed, tasks)))
+                    .collect()
+            };
+            StageModel {
+                name: if steps.len() > 1 { "frame" } else { "stage" }.to_owned(),
+                queue: self.queue,
+                steps: steps.iter().map(step).collect(),
+            }
         };
-        let source = self.camera_fps.map_or(Source::Closed, |fps| Source::Camera(Camera { period_ns: (1e9 / fps) as u64, gate: Gate::Next }));
+        let source = self.camera_fps.map_or(Source::Closed, |fps| {
+            Source::Camera(Camera { period_ns: (1e9 / fps) as u64, gate: Gate::Next })
+        });
         let stages = schedule.stages().iter().map(stage).collect();
-        let stream = Stream { deadline_ns: self.deadline_ns, ..Stream::new("frames", source, stages) };
+        let stream =
+            Stream { deadline_ns: self.deadline_ns, ..Stream::new("frames", source, stages) };
         let duration_ns = schedule.latency_ns.point().max(1).saturating_mul(FRAMES).min(1 << 60);
         Scenario { contention, ..Scenario::new(processors, vec![stream], duration_ns) }
     }
 }
 
 impl Schedule {
-    /// Stages, each a list of steps, each a list of (part, processor) that run at the same time; part 0 is the encoder.
+    /// Stages, each a list of steps, each a list of (part, processor) that run at the same time;
+    /// part 0 is the encoder.
     #[must_use]
     pub fn stages(&self) -> Vec<Vec<Vec<(usize, usize)>>> {
         let encoder = vec![(0, self.encoder)];
-        let decoders = self.decoders.iter().enumerate().map(|(index, &processor)| (index + 1, processor)).collect();
+        let decoders = self
+            .decoders
+            .iter()
+            .enumerate()
+            .map(|(index, &processor)| (index + 1, processor))
+            .collect();
         match self.execution {
             Execution::Sequential => vec![vec![encoder, decoders]],
             Execution::Pipelined => vec![vec![encoder], vec![decoders]],
@@ -73,20 +95,37 @@ impl Schedule {
 }
 
 fn part_ns(model: &MultiTask, part: usize, processor: usize) -> u64 {
-    let part = part.checked_sub(1).map_or(Some(&model.encoder), |decoder| model.decoders.get(decoder));
-    part.and_then(|part| part.latency_ns.get(processor).copied().flatten()).map_or(0, Interval::point)
+    let part =
+        part.checked_sub(1).map_or(Some(&model.encoder), |decoder| model.decoders.get(decoder));
+    part.and_then(|part| part.latency_ns.get(processor).copied().flatten())
+        .map_or(0, Interval::point)
 }
 
-/// What a task receives before it computes: the features, once per processor other than the encoder's.
-fn received_ns(model: &MultiTask, schedule: &Schedule, placed: (usize, usize), step: &[(usize, usize)]) -> u64 {
+/// What a task receives before it computes: the features, once per processor other than the
+/// encoder's.
+fn received_ns(
+    model: &MultiTask,
+    schedule: &Schedule,
+    placed: (usize, usize),
+    step: &[(usize, usize)],
+) -> u64 {
     let (part, processor) = placed;
-    let first = step.iter().find(|(_, other)| *other == processor).is_some_and(|(other, _)| *other == part);
-    let link = model.hand_over_ns.get(schedule.encoder).and_then(|row| row.get(processor).copied().flatten());
-    if part > 0 && processor != schedule.encoder && first { link.map_or(0, Interval::point) } else { 0 }
+    let first =
+        step.iter().find(|(_, other)| *other == processor).is_some_and(|(other, _)| *other == part);
+    let link = model
+        .hand_over_ns
+        .get(schedule.encoder)
+        .and_then(|row| row.get(processor).copied().flatten());
+    if part > 0 && processor != schedule.encoder && first {
+        link.map_or(0, Interval::point)
+    } else {
+        0
+    }
 }
 
-/// Contention, and each processor's share of it, so that every processor is as much slower as was said while all others are busy. Shares of others add up;
-/// for two processors one's share is what slows the other.
+/// Contention, and each processor's share of it, so that every processor is as much slower as was
+/// said while all others are busy. Shares of others add up; for two processors one's share is what
+/// slows the other.
 fn contention(slowdown: &[f64]) -> (Contention, Vec<f64>) {
     let most = slowdown.iter().copied().fold(1.0, f64::max);
     if slowdown.len() < 2 || most <= 1.0 {
@@ -94,7 +133,10 @@ fn contention(slowdown: &[f64]) -> (Contention, Vec<f64>) {
     }
     let asked: Vec<f64> = slowdown.iter().map(|s| ((s - 1.0) / (most - 1.0)).max(0.0)).collect();
     let all = asked.iter().sum::<f64>() / (slowdown.len() - 1) as f64;
-    (Contention { from: 0.0, to: 1.0, most }, asked.iter().map(|others| (all - others).max(0.0)).collect())
+    (
+        Contention { from: 0.0, to: 1.0, most },
+        asked.iter().map(|others| (all - others).max(0.0)).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -108,7 +150,10 @@ mod tests {
     }
 
     fn model() -> MultiTask {
-        let part = |name: &str, latency_ns: [Option<Interval>; 2]| Part { name: name.to_owned(), latency_ns: latency_ns.to_vec() };
+        let part = |name: &str, latency_ns: [Option<Interval>; 2]| Part {
+            name: name.to_owned(),
+            latency_ns: latency_ns.to_vec(),
+        };
         MultiTask {
             model: "two tasks".to_owned(),
             processors: vec!["a".to_owned(), "b".to_owned()],
@@ -120,7 +165,8 @@ mod tests {
     }
 
     fn period_ms(rehearsal: &Rehearsal, schedule: &Schedule) -> f64 {
-        let outcome = simulate(&rehearsal.scenario(&model(), schedule), 1).expect("a scenario that fits");
+        let outcome =
+            simulate(&rehearsal.scenario(&model(), schedule), 1).expect("a scenario that fits");
         outcome.streams[0].period_ns().expect("frames") / 1e6
     }
 
@@ -128,10 +174,19 @@ mod tests {
     fn without_spread_and_contention_the_simulator_agrees_with_the_cost_model() {
         for execution in [Execution::Sequential, Execution::Pipelined] {
             for schedule in model().all(execution).expect("placements") {
-                let (simulated, predicted) = (period_ms(&Rehearsal::plain(), &schedule), schedule.period_ns.point() as f64 / 1e6);
-                // Decoders on two processors, one of them the encoder's, wait for each other: the period of a shared processor is a lower bound.
-                let shared = execution == Execution::Pipelined && schedule.decoders.contains(&schedule.encoder);
-                let agree = if shared { simulated >= predicted - 1e-6 } else { (simulated - predicted).abs() < 1e-6 };
+                let (simulated, predicted) = (
+                    period_ms(&Rehearsal::plain(), &schedule),
+                    schedule.period_ns.point() as f64 / 1e6,
+                );
+                // Decoders on two processors, one of them the encoder's, wait for each other: the
+                // period of a shared processor is a lower bound.
+                let shared = execution == Execution::Pipelined
+                    && schedule.decoders.contains(&schedule.encoder);
+                let agree = if shared {
+                    simulated >= predicted - 1e-6
+                } else {
+                    (simulated - predicted).abs() < 1e-6
+                };
                 assert!(agree, "{schedule:?}: {simulated} instead of {predicted}");
             }
         }
@@ -140,19 +195,28 @@ mod tests {
     #[test]
     fn processors_slow_each_other_as_measured() {
         let (contention, shares) = contention(&[1.1, 1.4]);
-        let slower = |own: usize| contention.slowdown(shares.iter().enumerate().filter(|(p, _)| *p != own).map(|(_, s)| s).sum());
+        let slower = |own: usize| {
+            contention.slowdown(
+                shares.iter().enumerate().filter(|(p, _)| *p != own).map(|(_, s)| s).sum(),
+            )
+        };
         assert!((slower(0) - 1.1).abs() < 1e-12 && (slower(1) - 1.4).abs() < 1e-12);
         let schedule = model().schedule(0, &[1, 1], Execution::Pipelined).expect("a placement");
         // 40 ms of encoder beside 50 ms of decoders: both are busy for most of the time.
-        let slowed = period_ms(&Rehearsal { slowdown: vec![1.0, 1.2], ..Rehearsal::plain() }, &schedule);
+        let slowed =
+            period_ms(&Rehearsal { slowdown: vec![1.0, 1.2], ..Rehearsal::plain() }, &schedule);
         assert!((50.0..60.0).contains(&slowed) && slowed > 55.0, "{slowed}");
-        assert_eq!(period_ms(&Rehearsal { slowdown: vec![1.0, 1.0], ..Rehearsal::plain() }, &schedule), 50.0);
+        assert_eq!(
+            period_ms(&Rehearsal { slowdown: vec![1.0, 1.0], ..Rehearsal::plain() }, &schedule),
+            50.0
+        );
     }
 
     #[test]
     fn a_camera_rounds_the_period_up() {
         let schedule = model().schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
-        let period = period_ms(&Rehearsal { camera_fps: Some(25.0), ..Rehearsal::plain() }, &schedule);
+        let period =
+            period_ms(&Rehearsal { camera_fps: Some(25.0), ..Rehearsal::plain() }, &schedule);
         assert!((period - 120.0).abs() < 1e-6, "{period}");
     }
 }

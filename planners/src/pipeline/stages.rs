@@ -1,4 +1,5 @@
-//! [`StageTimes`]: what any stage takes, in constant time: prefix sums of latencies, and what is live at each place where one might cut.
+//! [`StageTimes`]: what any stage takes, in constant time: prefix sums of latencies, and what is
+//! live at each place where one might cut.
 
 use super::Cut;
 use crate::cost::{Costs, End, Interval, TensorCosts};
@@ -9,13 +10,16 @@ pub(super) struct StageTimes {
     pub nodes: usize,
     pub processors: usize,
     pub home: usize,
-    /// `[processor][i]`: the first `i` nodes; a node that cannot run there counts nothing and ends `reach`.
+    /// `[processor][i]`: the first `i` nodes; a node that cannot run there counts nothing and ends
+    /// `reach`.
     prefix: Vec<Vec<u64>>,
-    /// `[processor][i]`: the furthest end of a stage that starts at node `i`: it can run, and fits the memory.
+    /// `[processor][i]`: the furthest end of a stage that starts at node `i`: it can run, and fits
+    /// the memory.
     reach: Vec<Vec<usize>>,
     /// `[from * processors + to][i]`: handing over what is live before node `i`.
     receive: Vec<Vec<Option<u64>>>,
-    /// `[used][i]`: at least this long for nodes `i` and after, each on the fastest processor that is not used yet.
+    /// `[used][i]`: at least this long for nodes `i` and after, each on the fastest processor that
+    /// is not used yet.
     at_least: Vec<Vec<u64>>,
     /// `[i]`: whether one may cut before node `i`.
     cuttable: Vec<bool>,
@@ -38,8 +42,13 @@ fn live_span(tensor: &TensorCosts) -> std::ops::Range<usize> {
 impl StageTimes {
     pub(super) fn of(costs: &Costs, home: usize, end: End) -> Self {
         let (nodes, processors) = (costs.nodes().len(), costs.processors().len());
-        let latency = |node: usize, p: usize| costs.nodes()[node].latency_ns[p].map(|ns| ns.at(end));
-        let prefix = |p: usize| std::iter::once(0).chain((0..nodes).scan(0u64, move |sum, n| add(sum, latency(n, p).unwrap_or(0)))).collect();
+        let latency =
+            |node: usize, p: usize| costs.nodes()[node].latency_ns[p].map(|ns| ns.at(end));
+        let prefix = |p: usize| {
+            std::iter::once(0)
+                .chain((0..nodes).scan(0u64, move |sum, n| add(sum, latency(n, p).unwrap_or(0))))
+                .collect()
+        };
         let mut cuttable = vec![true; nodes + 1];
         for group in costs.together() {
             if let (Some(&first), Some(&last)) = (group.iter().min(), group.iter().max()) {
@@ -47,12 +56,21 @@ impl StageTimes {
             }
         }
         let at_least = |used: usize| {
-            let fastest = |node: usize| (0..processors).filter(|p| used >> p & 1 == 0).filter_map(|p| latency(node, p)).min().unwrap_or(u64::MAX);
+            let fastest = |node: usize| {
+                (0..processors)
+                    .filter(|p| used >> p & 1 == 0)
+                    .filter_map(|p| latency(node, p))
+                    .min()
+                    .unwrap_or(u64::MAX)
+            };
             let mut rest = vec![0u64; nodes + 1];
-            (0..nodes).rev().for_each(|node| rest[node] = rest[node + 1].saturating_add(fastest(node)));
+            (0..nodes)
+                .rev()
+                .for_each(|node| rest[node] = rest[node + 1].saturating_add(fastest(node)));
             rest
         };
-        let pairs = (0..processors * processors).map(|pair| receive(costs, pair / processors, pair % processors, end));
+        let pairs = (0..processors * processors)
+            .map(|pair| receive(costs, pair / processors, pair % processors, end));
         Self {
             nodes,
             processors,
@@ -102,10 +120,14 @@ impl StageTimes {
 
     /// One stage that takes over from a processor: receiving and computing. `None` when it cannot.
     pub(super) fn stage(&self, from: usize, cut: &Cut) -> Option<u64> {
-        let possible = cut.to <= self.reach(cut.processor, cut.from) && self.cuttable(cut.from) && self.cuttable(cut.to);
+        let possible = cut.to <= self.reach(cut.processor, cut.from)
+            && self.cuttable(cut.from)
+            && self.cuttable(cut.to);
         let prefix = self.prefix(cut.processor);
         let computing = prefix[cut.to] - prefix[cut.from];
-        possible.then(|| self.receive(from, cut.processor, cut.from).map(|ns| ns.saturating_add(computing)))?
+        possible.then(|| {
+            self.receive(from, cut.processor, cut.from).map(|ns| ns.saturating_add(computing))
+        })?
     }
 
     /// Every stage in order.
@@ -125,15 +147,28 @@ impl StageTimes {
     }
 
     /// These times, but those that the chosen stages of a pipeline pay as in `upper`.
-    pub(super) fn raised(&self, upper: &Self, cuts: &[Cut], chosen: &dyn Fn(usize) -> bool) -> Self {
+    pub(super) fn raised(
+        &self,
+        upper: &Self,
+        cuts: &[Cut],
+        chosen: &dyn Fn(usize) -> bool,
+    ) -> Self {
         let mut times = self.clone();
         for (index, cut) in cuts.iter().enumerate().filter(|(index, _)| chosen(*index)) {
             let from = index.checked_sub(1).map_or(self.home, |before| cuts[before].processor);
             let pair = from * self.processors + cut.processor;
             times.receive[pair][cut.from] = upper.receive[pair][cut.from];
             let (low, high) = (&self.prefix[cut.processor], &upper.prefix[cut.processor]);
-            let step = |n: usize| if (cut.from..cut.to).contains(&n) { high[n + 1] - high[n] } else { low[n + 1] - low[n] };
-            times.prefix[cut.processor] = std::iter::once(0).chain((0..self.nodes).scan(0, |sum, n| add(sum, step(n)))).collect();
+            let step = |n: usize| {
+                if (cut.from..cut.to).contains(&n) {
+                    high[n + 1] - high[n]
+                } else {
+                    low[n + 1] - low[n]
+                }
+            };
+            times.prefix[cut.processor] = std::iter::once(0)
+                .chain((0..self.nodes).scan(0, |sum, n| add(sum, step(n))))
+                .collect();
         }
         times
     }
@@ -153,7 +188,9 @@ fn reach(costs: &Costs, processor: usize) -> Vec<usize> {
         if end < from {
             (end, used) = (from, 0);
         }
-        while let Some(node) = nodes.get(end).filter(|n| n.latency_ns[processor].is_some() && n.memory_bytes <= room.saturating_sub(used)) {
+        while let Some(node) = nodes.get(end).filter(|n| {
+            n.latency_ns[processor].is_some() && n.memory_bytes <= room.saturating_sub(used)
+        }) {
             used += node.memory_bytes;
             end += 1;
         }

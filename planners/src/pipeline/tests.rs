@@ -6,7 +6,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
 
 fn random_costs(rng: &mut StdRng, nodes: usize, processors: usize) -> Costs {
-    let mut specs: Vec<ProcessorCosts> = (0..processors).map(|p| ProcessorCosts::named(format!("p{p}"))).collect();
+    let mut specs: Vec<ProcessorCosts> =
+        (0..processors).map(|p| ProcessorCosts::named(format!("p{p}"))).collect();
     specs[0].memory_bytes = rng.random_bool(0.3).then_some(40);
     let mut links = BTreeMap::new();
     for from in 0..processors {
@@ -15,14 +16,24 @@ fn random_costs(rng: &mut StdRng, nodes: usize, processors: usize) -> Costs {
                 let bandwidth = Interval::within(rng.random_range(500_000_000..4_000_000_000), 0.1);
                 links.insert(
                     (from, to),
-                    Link { bandwidth_bytes_per_s: bandwidth, message_ns: rng.random_range(0..20), setup_ns: rng.random_range(0..20), ..Link::of_bandwidth(1) },
+                    Link {
+                        bandwidth_bytes_per_s: bandwidth,
+                        message_ns: rng.random_range(0..20),
+                        setup_ns: rng.random_range(0..20),
+                        ..Link::of_bandwidth(1)
+                    },
                 );
             }
         }
     }
     let node = |i: usize, rng: &mut StdRng| NodeCosts {
         name: format!("n{i}"),
-        latency_ns: (0..processors).map(|p| (p == 0 || rng.random_bool(0.9)).then(|| Interval::within(rng.random_range(10..500), 0.2))).collect(),
+        latency_ns: (0..processors)
+            .map(|p| {
+                (p == 0 || rng.random_bool(0.9))
+                    .then(|| Interval::within(rng.random_range(10..500), 0.2))
+            })
+            .collect(),
         energy_nj: vec![None; processors],
         memory_bytes: rng.random_range(0..15),
     };
@@ -61,15 +72,29 @@ fn by_definition(costs: &Costs, cuts: &[Cut]) -> Option<(u64, u64)> {
             memory += node.memory_bytes;
         }
         let inside = |n: usize| (cut.from..cut.to).contains(&n);
-        let split_group = costs.together().iter().any(|g| g.iter().any(|&n| inside(n)) && !g.iter().all(|&n| inside(n)));
-        if split_group || costs.processors()[cut.processor].memory_bytes.is_some_and(|room| memory > room) {
+        let split_group = costs
+            .together()
+            .iter()
+            .any(|g| g.iter().any(|&n| inside(n)) && !g.iter().all(|&n| inside(n)));
+        if split_group
+            || costs.processors()[cut.processor].memory_bytes.is_some_and(|room| memory > room)
+        {
             return None;
         }
         if from != cut.processor {
             let link = costs.link(from, cut.processor)?;
-            let live: Vec<_> =
-                costs.tensors().iter().filter(|t| t.producer.is_none_or(|p| p < cut.from) && t.consumers.iter().any(|&c| c >= cut.from)).collect();
-            stage += live.iter().map(|t| link.transfer_ns(t.size_bytes).expect("a transfer").point()).sum::<u64>();
+            let live: Vec<_> = costs
+                .tensors()
+                .iter()
+                .filter(|t| {
+                    t.producer.is_none_or(|p| p < cut.from)
+                        && t.consumers.iter().any(|&c| c >= cut.from)
+                })
+                .collect();
+            stage += live
+                .iter()
+                .map(|t| link.transfer_ns(t.size_bytes).expect("a transfer").point())
+                .sum::<u64>();
             stage += if live.is_empty() { 0 } else { link.setup_ns };
         }
         period = period.max(stage);
@@ -109,26 +134,56 @@ fn pipelines_equal_enumeration() {
         let (nodes, processors) = (rng.random_range(1..8), rng.random_range(1..4));
         let costs = random_costs(&mut rng, nodes, processors);
         let pipeline = Pipeline::new(&costs, 0).expect("a problem");
-        let every: Vec<(u64, u64)> = every_pipeline(&costs).iter().filter_map(|cuts| by_definition(&costs, cuts)).collect();
-        let check = |objective: PipelineObjective, expected: Option<(u64, u64)>| match (pipeline.best(objective), expected) {
+        let every: Vec<(u64, u64)> =
+            every_pipeline(&costs).iter().filter_map(|cuts| by_definition(&costs, cuts)).collect();
+        let check = |objective: PipelineObjective, expected: Option<(u64, u64)>| match (
+            pipeline.best(objective),
+            expected,
+        ) {
             (Ok(found), Some(expected)) => {
-                assert_eq!(by_definition(&costs, &found.cuts), Some(expected), "round {round}, {objective:?}");
-                let predicted = (found.plan.predicted.period_ns.expect("a period").point(), found.plan.predicted.latency_ns.point());
+                assert_eq!(
+                    by_definition(&costs, &found.cuts),
+                    Some(expected),
+                    "round {round}, {objective:?}"
+                );
+                let predicted = (
+                    found.plan.predicted.period_ns.expect("a period").point(),
+                    found.plan.predicted.latency_ns.point(),
+                );
                 assert_eq!((predicted, found.plan.optimal.gap), (expected, 0.0), "round {round}");
             }
             (Err(_), None) => {}
-            (found, expected) => panic!("round {round}, {objective:?}: {found:?} instead of {expected:?}"),
+            (found, expected) => {
+                panic!("round {round}, {objective:?}: {found:?} instead of {expected:?}")
+            }
         };
         check(PipelineObjective::Throughput { latency_at_most: None }, every.iter().copied().min());
-        check(PipelineObjective::Latency { period_at_most: None }, every.iter().copied().min_by_key(|(p, l)| (*l, *p)));
+        check(
+            PipelineObjective::Latency { period_at_most: None },
+            every.iter().copied().min_by_key(|(p, l)| (*l, *p)),
+        );
         let bound = rng.random_range(50..3000);
-        check(PipelineObjective::Throughput { latency_at_most: Some(bound) }, every.iter().copied().filter(|(_, l)| *l <= bound).min());
-        check(PipelineObjective::Latency { period_at_most: Some(bound) }, every.iter().copied().filter(|(p, _)| *p <= bound).min_by_key(|(p, l)| (*l, *p)));
-        let mut front: Vec<(u64, u64)> = every.iter().copied().filter(|a| !every.iter().any(|b| b != a && b.0 <= a.0 && b.1 <= a.1)).collect();
+        check(
+            PipelineObjective::Throughput { latency_at_most: Some(bound) },
+            every.iter().copied().filter(|(_, l)| *l <= bound).min(),
+        );
+        check(
+            PipelineObjective::Latency { period_at_most: Some(bound) },
+            every.iter().copied().filter(|(p, _)| *p <= bound).min_by_key(|(p, l)| (*l, *p)),
+        );
+        let mut front: Vec<(u64, u64)> = every
+            .iter()
+            .copied()
+            .filter(|a| !every.iter().any(|b| b != a && b.0 <= a.0 && b.1 <= a.1))
+            .collect();
         front.sort_unstable();
         front.dedup();
         let list = pipeline.pareto().unwrap_or_default();
-        assert_eq!(list.iter().filter_map(|p| by_definition(&costs, &p.cuts)).collect::<Vec<_>>(), front, "round {round}");
+        assert_eq!(
+            list.iter().filter_map(|p| by_definition(&costs, &p.cuts)).collect::<Vec<_>>(),
+            front,
+            "round {round}"
+        );
     }
 }
 
@@ -157,20 +212,48 @@ fn the_regret_of_a_period_bounds_every_scenario_and_is_reached() {
     let mut rng = StdRng::seed_from_u64(13);
     for round in 0..40 {
         let costs = random_costs(&mut rng, 4, 2);
-        let exact_link =
-            |from, to| costs.link(from, to).map(|l| ((from, to), Link { bandwidth_bytes_per_s: Interval::exact(l.bandwidth_bytes_per_s.point()), ..*l }));
-        let links: BTreeMap<_, _> = [(0, 1), (1, 0)].into_iter().filter_map(|(a, b)| exact_link(a, b)).collect();
-        let rebuild =
-            |nodes: Vec<NodeCosts>| Costs::new("m", costs.processors().to_vec(), links.clone(), nodes, costs.tensors().to_vec(), costs.together().to_vec());
+        let exact_link = |from, to| {
+            costs.link(from, to).map(|l| {
+                (
+                    (from, to),
+                    Link {
+                        bandwidth_bytes_per_s: Interval::exact(l.bandwidth_bytes_per_s.point()),
+                        ..*l
+                    },
+                )
+            })
+        };
+        let links: BTreeMap<_, _> =
+            [(0, 1), (1, 0)].into_iter().filter_map(|(a, b)| exact_link(a, b)).collect();
+        let rebuild = |nodes: Vec<NodeCosts>| {
+            Costs::new(
+                "m",
+                costs.processors().to_vec(),
+                links.clone(),
+                nodes,
+                costs.tensors().to_vec(),
+                costs.together().to_vec(),
+            )
+        };
         let costs = rebuild(costs.nodes().to_vec()).expect("costs");
         let pipeline = Pipeline::new(&costs, 0).expect("a problem");
-        let Ok(found) = pipeline.best(PipelineObjective::Throughput { latency_at_most: None }) else { continue };
+        let Ok(found) = pipeline.best(PipelineObjective::Throughput { latency_at_most: None })
+        else {
+            continue;
+        };
         let every = every_pipeline(&costs);
         let mut worst = 0;
         for corner in 0..1u32 << 8 {
-            let at = |n: usize, p: usize, i: Interval| i.at(if corner >> (2 * n + p) & 1 == 1 { End::Upper } else { End::Lower });
+            let at = |n: usize, p: usize, i: Interval| {
+                i.at(if corner >> (2 * n + p) & 1 == 1 { End::Upper } else { End::Lower })
+            };
             let nodes = costs.nodes().iter().enumerate().map(|(n, c)| NodeCosts {
-                latency_ns: c.latency_ns.iter().enumerate().map(|(p, l)| l.map(|l| Interval::exact(at(n, p, l)))).collect(),
+                latency_ns: c
+                    .latency_ns
+                    .iter()
+                    .enumerate()
+                    .map(|(p, l)| l.map(|l| Interval::exact(at(n, p, l))))
+                    .collect(),
                 ..c.clone()
             });
             let scenario = rebuild(nodes.collect()).expect("costs");
@@ -188,7 +271,14 @@ fn what_cannot_be_is_explained() {
     let costs = random_costs(&mut rng, 4, 2);
     let pipeline = Pipeline::new(&costs, 0).expect("a problem");
     let refused = pipeline.best(PipelineObjective::Latency { period_at_most: Some(1) });
-    assert_eq!(refused.map_err(|e| e.to_string()).err().as_deref(), Some("no pipeline keeps period at most 1.00 ns"));
+    assert_eq!(
+        refused.map_err(|e| e.to_string()).err().as_deref(),
+        Some("no pipeline keeps period at most 1.00 ns")
+    );
     assert!(Pipeline::new(&costs, 7).is_err());
-    assert_eq!(pipeline.plan_of(&naive::whole(3, 0), PipelineObjective::Throughput { latency_at_most: None }), None);
+    assert_eq!(
+        pipeline
+            .plan_of(&naive::whole(3, 0), PipelineObjective::Throughput { latency_at_most: None }),
+        None
+    );
 }

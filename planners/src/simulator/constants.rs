@@ -1,7 +1,8 @@
-//! Constants of the simulator's models: value, unit, and a source, or the word that it is an estimate.
+//! Constants of the simulator's models: value, unit, and a source, or the word that it is an
+//! estimate.
 //!
-//! Estimates are engineering guesses that nobody measured for a particular device: fit them where a measurement can be had. [`super::sensitivity`] tells
-//! whether a conclusion depends on them.
+//! Estimates are engineering guesses that nobody measured for a particular device: fit them where a
+//! measurement can be had. [`super::sensitivity`] tells whether a conclusion depends on them.
 
 use serde::Serialize;
 
@@ -58,30 +59,51 @@ macro_rules! constants {
 use Provenance::{Estimate, Source};
 
 constants! {
-    camera_fps = 30.0, "1/s", Estimate("the thesis does not print its camera's rate; 30 is the usual preview rate and explains its frame rates");
-    latency_cv = 0.05, "1", Estimate("forecasts of operator latency are off by 4-9 %, repeated runs on a phone differ by a few percent");
-    cpu_a_w_per_ghz = 0.354, "W/GHz", Source("fitted to inference power at 0.3 and 2.649 GHz, AR energy study, Tables I and II");
-    cpu_b_w_per_ghz3 = 0.0928, "W/GHz^3", Source("fitted to inference power at 0.3 and 2.649 GHz, AR energy study, Tables I and II");
-    contention_from = 0.3, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees depend on the memory controller");
-    contention_to = 0.8, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees depend on the memory controller");
-    contention_most = 1.36, "1", Source("encoder and decoders side by side on NPU and CPU against one after the other: thesis, Tables 4.5 and 4.6");
-    cpu_bandwidth_share = 0.5, "of peak", Estimate("convolutions on all cores of a phone read and write about half of what its memory can move");
-    npu_bandwidth_share = 0.6, "of peak", Estimate("an accelerator without caches of a processor's size reads its features more often");
+    camera_fps = 30.0, "1/s", Estimate("the thesis does not print its camera's rate; 30 is the \
+        usual preview rate and explains its frame rates");
+    latency_cv = 0.05, "1", Estimate("forecasts of operator latency are off by 4-9 %, repeated \
+        runs on a phone differ by a few percent");
+    cpu_a_w_per_ghz = 0.354, "W/GHz", Source("fitted to inference power at 0.3 and 2.649 GHz, AR \
+        energy study, Tables I and II");
+    cpu_b_w_per_ghz3 = 0.0928, "W/GHz^3", Source("fitted to inference power at 0.3 and 2.649 GHz, \
+        AR energy study, Tables I and II");
+    contention_from = 0.3, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees \
+        depend on the memory controller");
+    contention_to = 0.8, "of peak", Estimate("three regions as in PCCS, MICRO 2021; the knees \
+        depend on the memory controller");
+    contention_most = 1.36, "1", Source("encoder and decoders side by side on NPU and CPU against \
+        one after the other: thesis, Tables 4.5 and 4.6");
+    cpu_bandwidth_share = 0.5, "of peak", Estimate("convolutions on all cores of a phone read and \
+        write about half of what its memory can move");
+    npu_bandwidth_share = 0.6, "of peak", Estimate("an accelerator without caches of a \
+        processor's size reads its features more often");
     dispatch_cpu_ns = 20_000.0, "ns", Estimate("a function call and waking a thread");
-    dispatch_gpu_ns = 200_000.0, "ns", Estimate("submitting a command buffer and waiting for its fence on a phone");
-    dispatch_npu_ns = 750_000.0, "ns", Estimate("a remote procedure call into an accelerator's driver");
-    switch_inferences = 3.0, "inferences", Source("loading a model that is compiled already takes 3 inferences: SparseLoom");
-    compile_inferences = 23.7, "inferences", Source("compiling a model takes 23.7 inferences: SparseLoom");
-    npu_w = 2.0, "W", Estimate("a phone's accelerator at full load; it is built to draw less than the processor");
-    background_w = 2.99, "W", Source("base, camera and preview at 1.497 GHz: AR energy study, Tables I and II");
-    junction_to_skin_k_per_w = 5.0, "K/W", Estimate("a phone's chip under load is some 20-30 K above its skin at 5 W");
-    junction_j_per_k = 2.0, "J/K", Estimate("a package of some grams; with 5 K/W a time constant of 10 s");
-    skin_to_ambient_k_per_w = 5.0, "K/W", Estimate("a phone at 3-4 W is some 15-20 K above the air");
-    skin_j_per_k = 200.0, "J/K", Estimate("200 g of glass, metal and battery; with 5 K/W a time constant of 1000 s");
+    dispatch_gpu_ns = 200_000.0, "ns", Estimate("submitting a command buffer and waiting for its \
+        fence on a phone");
+    dispatch_npu_ns = 750_000.0, "ns", Estimate("a remote procedure call into an accelerator's \
+        driver");
+    switch_inferences = 3.0, "inferences", Source("loading a model that is compiled already takes \
+        3 inferences: SparseLoom");
+    compile_inferences = 23.7, "inferences", Source("compiling a model takes 23.7 inferences: \
+        SparseLoom");
+    npu_w = 2.0, "W", Estimate("a phone's accelerator at full load; it is built to draw less than \
+        the processor");
+    background_w = 2.99, "W", Source("base, camera and preview at 1.497 GHz: AR energy study, \
+        Tables I and II");
+    junction_to_skin_k_per_w = 5.0, "K/W", Estimate("a phone's chip under load is some 20-30 K \
+        above its skin at 5 W");
+    junction_j_per_k = 2.0, "J/K", Estimate("a package of some grams; with 5 K/W a time constant \
+        of 10 s");
+    skin_to_ambient_k_per_w = 5.0, "K/W", Estimate("a phone at 3-4 W is some 15-20 K above the \
+        air");
+    skin_j_per_k = 200.0, "J/K", Estimate("200 g of glass, metal and battery; with 5 K/W a time \
+        constant of 1000 s");
     throttle_on_c = 60.0, "C", Estimate("a usual switch-on trip of a phone's power allocator");
-    throttle_desired_c = 75.0, "C", Estimate("a usual desired temperature of a phone's power allocator");
+    throttle_desired_c = 75.0, "C", Estimate("a usual desired temperature of a phone's power \
+        allocator");
     sustainable_w = 3.5, "W", Estimate("what a phone gives off at a skin temperature one can hold");
-    throttle_w_per_k = 0.1, "W/K", Estimate("a budget that falls by a few hundred milliwatts for a few kelvins above what is desired");
+    throttle_w_per_k = 0.1, "W/K", Estimate("a budget that falls by a few hundred milliwatts for \
+        a few kelvins above what is desired");
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What a processor does with a task: how long at which frequency, beside which others, drawing how much.
+//! What a processor does with a task: how long at which frequency, beside which others, drawing how
+//! much.
 //!
 //! | model | equation | source |
 //! |---|---|---|
@@ -73,7 +74,9 @@ impl ProcessorModel {
     #[must_use]
     pub fn busy_w(&self, level: usize) -> f64 {
         let ghz = self.ghz(level);
-        self.dvfs.as_ref().map_or(self.active_w, |d| d.a_w_per_ghz * ghz + d.b_w_per_ghz3 * ghz.powi(3))
+        self.dvfs
+            .as_ref()
+            .map_or(self.active_w, |d| d.a_w_per_ghz * ghz + d.b_w_per_ghz3 * ghz.powi(3))
     }
 }
 
@@ -96,7 +99,11 @@ impl Contention {
     /// The factor for a share asked for by others.
     #[must_use]
     pub fn slowdown(&self, share: f64) -> f64 {
-        let within = if self.to > self.from { ((share - self.from) / (self.to - self.from)).clamp(0.0, 1.0) } else { f64::from(share > self.from) };
+        let within = if self.to > self.from {
+            ((share - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
+        } else {
+            f64::from(share > self.from)
+        };
         1.0 + (self.most - 1.0) * within
     }
 }
@@ -119,6 +126,8 @@ mod tests {
         let dvfs = Dvfs { levels_ghz: vec![1.0, 2.0], a_w_per_ghz: 0.3, b_w_per_ghz3: 0.1 };
         let processor = ProcessorModel { dvfs: Some(dvfs), ..ProcessorModel::named("cpu") };
         assert_eq!((processor.stretch(0), processor.stretch(1)), (2.0, 1.0));
-        assert!((processor.busy_w(0) - 0.4).abs() < 1e-12 && (processor.busy_w(1) - 1.4).abs() < 1e-12);
+        assert!(
+            (processor.busy_w(0) - 0.4).abs() < 1e-12 && (processor.busy_w(1) - 1.4).abs() < 1e-12
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! [`simulate`]: the event loop. Frames move through workers, tasks through processors, heat through the device.
+//! [`simulate`]: the event loop. Frames move through workers, tasks through processors, heat
+//! through the device.
 
 use super::{
     application::Application,
@@ -18,7 +19,9 @@ use std::collections::VecDeque;
 /// [`ScenarioError`] when the scenario does not fit together.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, ScenarioError> {
     if scenario.streams.iter().any(|stream| stream.source == Source::Application) {
-        return Err(ScenarioError::Scenario { reason: "a stream that an application decides on needs one".to_owned() });
+        return Err(ScenarioError::Scenario {
+            reason: "a stream that an application decides on needs one".to_owned(),
+        });
     }
     run(scenario, None, seed)
 }
@@ -27,11 +30,19 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, ScenarioError
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_application(scenario: &Scenario, application: &mut dyn Application, seed: u64) -> Result<Outcome, ScenarioError> {
+pub fn simulate_application(
+    scenario: &Scenario,
+    application: &mut dyn Application,
+    seed: u64,
+) -> Result<Outcome, ScenarioError> {
     run(scenario, Some(application), seed)
 }
 
-fn run(scenario: &Scenario, application: Option<&mut dyn Application>, seed: u64) -> Result<Outcome, ScenarioError> {
+fn run(
+    scenario: &Scenario,
+    application: Option<&mut dyn Application>,
+    seed: u64,
+) -> Result<Outcome, ScenarioError> {
     scenario.check()?;
     let mut engine = Engine::new(scenario, application, seed);
     engine.run();
@@ -57,7 +68,8 @@ struct Job {
 struct Running {
     job: Job,
     start_ns: u64,
-    /// Parts of the task, ns: what neither frequency nor spread changes; computing; waiting for memory.
+    /// Parts of the task, ns: what neither frequency nor spread changes; computing; waiting for
+    /// memory.
     fixed_ns: f64,
     compute_ns: f64,
     memory_ns: f64,
@@ -115,7 +127,11 @@ struct Engine<'a, 'b> {
 }
 
 impl<'a, 'b> Engine<'a, 'b> {
-    fn new(scenario: &'a Scenario, application: Option<&'b mut dyn Application>, seed: u64) -> Self {
+    fn new(
+        scenario: &'a Scenario,
+        application: Option<&'b mut dyn Application>,
+        seed: u64,
+    ) -> Self {
         let processor = |p: &ProcessorModel| ProcessorState {
             waiting: VecDeque::new(),
             running: None,
@@ -129,10 +145,32 @@ impl<'a, 'b> Engine<'a, 'b> {
         let stream = |(index, s): (usize, &Stream)| {
             let stages = s.alternatives.first().map_or(0, Vec::len);
             let mut noise = Noise::new(seed, index);
-            let phase_ns = if let Source::Camera(camera) = &s.source { noise.below(camera.period_ns) } else { 0 };
-            let outcome = StreamOutcome { name: s.name.clone(), completed: 0, dropped: 0, latency_ns: vec![], completed_ns: vec![], late: 0 };
+            let phase_ns = if let Source::Camera(camera) = &s.source {
+                noise.below(camera.period_ns)
+            } else {
+                0
+            };
+            let outcome = StreamOutcome {
+                name: s.name.clone(),
+                completed: 0,
+                dropped: 0,
+                latency_ns: vec![],
+                completed_ns: vec![],
+                late: 0,
+            };
             let (workers, queues) = (vec![Worker::Idle; stages], vec![VecDeque::new(); stages]);
-            StreamState { noise, workers, queues, taken: 0, last_grid: None, phase_ns, alternative: 0, checked_ns: 0, steps: Vec::new(), outcome }
+            StreamState {
+                noise,
+                workers,
+                queues,
+                taken: 0,
+                last_grid: None,
+                phase_ns,
+                alternative: 0,
+                checked_ns: 0,
+                steps: Vec::new(),
+                outcome,
+            }
         };
         Self {
             scenario,
@@ -158,7 +196,9 @@ impl<'a, 'b> Engine<'a, 'b> {
             self.now_ns = time;
             self.processed += 1;
             match event {
-                Event::Finish { processor, generation } => self.finish(processor as usize, generation),
+                Event::Finish { processor, generation } => {
+                    self.finish(processor as usize, generation)
+                }
                 Event::Frame { stream } => self.take_frame(stream as usize),
                 Event::Tick => self.tick(),
             }
@@ -171,14 +211,19 @@ impl<'a, 'b> Engine<'a, 'b> {
         let state = &mut self.streams[stream];
         let at = match &self.scenario.streams[stream].source {
             Source::Closed => Some(self.now_ns),
-            Source::Application => self.application.as_mut().and_then(|program| program.next(stream, self.now_ns)).map(|at| at.max(self.now_ns)),
+            Source::Application => self
+                .application
+                .as_mut()
+                .and_then(|program| program.next(stream, self.now_ns))
+                .map(|at| at.max(self.now_ns)),
             Source::Arrivals(times) => times.get(state.taken as usize).map(|&t| t.max(self.now_ns)),
             Source::Camera(camera) => {
                 let since = self.now_ns.saturating_sub(state.phase_ns);
                 let latest = (self.now_ns >= state.phase_ns).then(|| since / camera.period_ns);
                 let on_grid = latest.filter(|_| since.is_multiple_of(camera.period_ns));
                 let usable = if camera.gate == Gate::Latest { latest } else { on_grid };
-                let fresh = usable.filter(|&number| state.last_grid.is_none_or(|last| number > last));
+                let fresh =
+                    usable.filter(|&number| state.last_grid.is_none_or(|last| number > last));
                 let next = fresh.unwrap_or_else(|| latest.map_or(0, |number| number + 1));
                 Some((state.phase_ns + next * camera.period_ns).max(self.now_ns))
             }
@@ -192,7 +237,9 @@ impl<'a, 'b> Engine<'a, 'b> {
         let state = &mut self.streams[stream];
         let captured_ns = match &self.scenario.streams[stream].source {
             Source::Closed | Source::Application => self.now_ns,
-            Source::Arrivals(times) => times.get(state.taken as usize).copied().unwrap_or(self.now_ns),
+            Source::Arrivals(times) => {
+                times.get(state.taken as usize).copied().unwrap_or(self.now_ns)
+            }
             Source::Camera(camera) => {
                 let number = self.now_ns.saturating_sub(state.phase_ns) / camera.period_ns;
                 let before = state.last_grid.map_or(0, |last| last + 1);
@@ -203,7 +250,9 @@ impl<'a, 'b> Engine<'a, 'b> {
         };
         let frame = Frame { number: state.taken, captured_ns, alternative: state.alternative };
         state.taken += 1;
-        if let (Source::Application, Some(program)) = (&self.scenario.streams[stream].source, &mut self.application) {
+        if let (Source::Application, Some(program)) =
+            (&self.scenario.streams[stream].source, &mut self.application)
+        {
             state.steps = program.begin(stream, self.now_ns);
             let there = self.scenario.processors.len();
             state.steps.iter_mut().for_each(|step| step.retain(|task| task.processor < there));
@@ -220,13 +269,19 @@ impl<'a, 'b> Engine<'a, 'b> {
     }
 
     fn begin_step(&mut self, stream: usize, stage: usize, frame: Frame, step: usize) {
-        let decided = if self.application.is_some() { std::mem::take(&mut self.streams[stream].steps) } else { Vec::new() };
-        let steps = if decided.is_empty() { &self.stage(stream, stage, frame).steps } else { &decided };
+        let decided = if self.application.is_some() {
+            std::mem::take(&mut self.streams[stream].steps)
+        } else {
+            Vec::new()
+        };
+        let steps =
+            if decided.is_empty() { &self.stage(stream, stage, frame).steps } else { &decided };
         let Some(next) = (step..steps.len()).find(|&s| !steps[s].is_empty()) else {
             return self.stage_done(stream, stage, frame);
         };
         let tasks = &steps[next];
-        self.streams[stream].workers[stage] = Worker::Working { frame, step: next, pending: tasks.len() };
+        self.streams[stream].workers[stage] =
+            Worker::Working { frame, step: next, pending: tasks.len() };
         for &task in tasks {
             let job = Job { stream, stage, frame, task };
             if self.processors[task.processor].running.is_none() {
@@ -294,13 +349,16 @@ impl<'a, 'b> Engine<'a, 'b> {
 
     fn complete(&mut self, stream: usize, frame: Frame) {
         let latency = self.now_ns - frame.captured_ns;
-        let late = self.scenario.streams[stream].deadline_ns.is_some_and(|deadline| latency > deadline);
+        let late =
+            self.scenario.streams[stream].deadline_ns.is_some_and(|deadline| latency > deadline);
         let outcome = &mut self.streams[stream].outcome;
         outcome.completed += 1;
         outcome.late += u64::from(late);
         outcome.latency_ns.push(latency);
         outcome.completed_ns.push(self.now_ns);
-        if let (Source::Application, Some(program)) = (&self.scenario.streams[stream].source, &mut self.application) {
+        if let (Source::Application, Some(program)) =
+            (&self.scenario.streams[stream].source, &mut self.application)
+        {
             program.frame_done(stream, frame.captured_ns, self.now_ns);
         }
     }
@@ -313,10 +371,15 @@ impl<'a, 'b> Engine<'a, 'b> {
             .zip(&self.scenario.processors)
             .map(|(state, model)| {
                 let running = state.running.as_ref().map_or(0, |r| duration_ns - r.start_ns);
-                ProcessorOutcome { name: model.name.clone(), busy_ns: state.busy_ns + running, energy_j: state.energy_j }
+                ProcessorOutcome {
+                    name: model.name.clone(),
+                    busy_ns: state.busy_ns + running,
+                    energy_j: state.energy_j,
+                }
             })
             .collect();
-        let energy_j = self.scenario.base_w * duration_ns as f64 / 1e9 + processors.iter().map(|p| p.energy_j).sum::<f64>();
+        let energy_j = self.scenario.base_w * duration_ns as f64 / 1e9
+            + processors.iter().map(|p| p.energy_j).sum::<f64>();
         Outcome {
             duration_ns,
             streams: self.streams.into_iter().map(|s| s.outcome).collect(),

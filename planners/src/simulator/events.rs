@@ -1,10 +1,12 @@
-//! [`EventQueue`]: what happens next. Events at the same time come in the order they were scheduled.
+//! [`EventQueue`]: what happens next. Events at the same time come in the order they were
+//! scheduled.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A processor is done with what it runs, unless that has been rescheduled since: then its generation is another.
+    /// A processor is done with what it runs, unless that has been rescheduled since: then its
+    /// generation is another.
     Finish { processor: u32, generation: u32 },
     /// A frame reaches the first stage of a stream.
     Frame { stream: u32 },

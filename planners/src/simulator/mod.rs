@@ -1,8 +1,9 @@
 //! A discrete-event simulator of processors, links and cameras: what would happen if a plan ran.
 //!
-//! Time is whole nanoseconds; the same scenario and seed give the same outcome, event by event. Processors and links are single servers, first come,
-//! first served, without preemption. Stages are workers with bounded queues between them: a worker that finds the next queue full keeps its frame and
-//! waits (blocking after service) while its processor goes on with other work.
+//! Time is whole nanoseconds; the same scenario and seed give the same outcome, event by event.
+//! Processors and links are single servers, first come, first served, without preemption. Stages
+//! are workers with bounded queues between them: a worker that finds the next queue full keeps its
+//! frame and waits (blocking after service) while its processor goes on with other work.
 //!
 //! | part | where |
 //! |---|---|
@@ -28,5 +29,7 @@ pub use application::Application;
 pub use device::{Contention, Dvfs, ProcessorModel};
 pub use engine::{simulate, simulate_application};
 pub use outcome::{Outcome, ProcessorOutcome, Reading, Span, StreamOutcome, nearest_rank};
-pub use scenario::{Camera, Gate, Policy, Scenario, ScenarioError, Source, StageModel, Stream, Task};
+pub use scenario::{
+    Camera, Gate, Policy, Scenario, ScenarioError, Source, StageModel, Stream, Task,
+};
 pub use thermal::{Thermal, Throttle};

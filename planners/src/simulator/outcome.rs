@@ -78,7 +78,9 @@ impl Outcome {
     /// Results per second of one stream.
     #[must_use]
     pub fn frames_per_s(&self, stream: usize) -> f64 {
-        self.streams.get(stream).map_or(0.0, |s| s.completed as f64 / (self.duration_ns as f64 / 1e9))
+        self.streams
+            .get(stream)
+            .map_or(0.0, |s| s.completed as f64 / (self.duration_ns as f64 / 1e9))
     }
 
     /// Energy per result of one stream, all of the device's energy counted, J.
@@ -88,7 +90,8 @@ impl Outcome {
     }
 }
 
-/// Of sorted values, the one up to which this share of them lies (nearest rank); `None` without any.
+/// Of sorted values, the one up to which this share of them lies (nearest rank); `None` without
+/// any.
 #[must_use]
 pub fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
@@ -96,7 +99,8 @@ pub fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
 }
 
 impl StreamOutcome {
-    /// Latency below which this share of frames lies, ns (nearest rank); `None` before the first result.
+    /// Latency below which this share of frames lies, ns (nearest rank); `None` before the first
+    /// result.
     #[must_use]
     pub fn latency_quantile(&self, share: f64) -> Option<u64> {
         let mut sorted = self.latency_ns.clone();
@@ -108,7 +112,8 @@ impl StreamOutcome {
     #[must_use]
     pub fn period_ns(&self) -> Option<f64> {
         let (first, last) = (self.completed_ns.first()?, self.completed_ns.last()?);
-        (self.completed_ns.len() > 1).then(|| (last - first) as f64 / (self.completed_ns.len() - 1) as f64)
+        (self.completed_ns.len() > 1)
+            .then(|| (last - first) as f64 / (self.completed_ns.len() - 1) as f64)
     }
 
     /// Share of results that came in time; 1 without results or deadline.

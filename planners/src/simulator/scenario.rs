@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ScenarioError {
-    #[error("stream `{stream}`, stage `{stage}`: there is no processor {processor}; there are {count}")]
+    #[error(
+        "stream `{stream}`, stage `{stage}`: there is no processor {processor}; there are {count}"
+    )]
     Processor { stream: String, stage: String, processor: usize, count: usize },
     #[error("stream `{stream}`: {reason}")]
     Stream { stream: String, reason: String },
@@ -36,7 +38,8 @@ pub struct Task {
     pub model: u32,
 }
 
-/// A worker that takes one frame at a time through steps; the tasks of one step run at the same time.
+/// A worker that takes one frame at a time through steps; the tasks of one step run at the same
+/// time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageModel {
@@ -89,7 +92,8 @@ pub enum Source {
 pub enum Policy {
     /// The first, always.
     First,
-    /// Whenever the skin is warmer than this at a check: the next alternative (thesis, section 4.1.1: found harmful; a negative control).
+    /// Whenever the skin is warmer than this at a check: the next alternative (thesis, section
+    /// 4.1.1: found harmful; a negative control).
     SwitchAbove { skin_c: f64, check_ns: u64 },
 }
 
@@ -112,7 +116,13 @@ impl Stream {
     /// A stream with one way through.
     #[must_use]
     pub fn new(name: impl Into<String>, source: Source, stages: Vec<StageModel>) -> Self {
-        Self { name: name.into(), source, alternatives: vec![stages], policy: Policy::First, deadline_ns: None }
+        Self {
+            name: name.into(),
+            source,
+            alternatives: vec![stages],
+            policy: Policy::First,
+            deadline_ns: None,
+        }
     }
 }
 
@@ -146,7 +156,16 @@ impl Scenario {
     #[must_use]
     pub fn new(processors: Vec<ProcessorModel>, streams: Vec<Stream>, duration_ns: u64) -> Self {
         let (contention, tick_ns) = (Contention::NONE, 100_000_000);
-        Self { processors, streams, contention, base_w: 0.0, thermal: None, tick_ns, duration_ns, keep_spans: 0 }
+        Self {
+            processors,
+            streams,
+            contention,
+            base_w: 0.0,
+            thermal: None,
+            tick_ns,
+            duration_ns,
+            keep_spans: 0,
+        }
     }
 
     /// # Errors
@@ -157,35 +176,55 @@ impl Scenario {
             return scenario("a scenario needs a processor and a stream");
         }
         if self.tick_ns == 0 || self.duration_ns == 0 || self.duration_ns > 1 << 60 {
-            return scenario("the tick and the duration are at least 1 ns, the duration at most 36 years");
+            return scenario(
+                "the tick and the duration are at least 1 ns, the duration at most 36 years",
+            );
         }
         self.processors.iter().try_for_each(check_processor)?;
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<(), ScenarioError> {
-        let refuse = |reason: &str| Err(ScenarioError::Stream { stream: stream.name.clone(), reason: reason.to_owned() });
+        let refuse = |reason: &str| {
+            Err(ScenarioError::Stream { stream: stream.name.clone(), reason: reason.to_owned() })
+        };
         let stages = stream.alternatives.first().map_or(0, Vec::len);
         if stages == 0 || stream.alternatives.iter().any(|a| a.len() != stages) {
             return refuse("it needs stages, as many in every alternative");
         }
         match &stream.source {
-            Source::Camera(camera) if camera.period_ns == 0 => return refuse("the camera's period is 0"),
-            Source::Arrivals(times) if !times.is_sorted() => return refuse("arrivals are not in rising order"),
-            Source::Application if stages != 1 || stream.policy != Policy::First => return refuse("what an application decides has one stage and no policy"),
-            Source::Closed if stream.alternatives.iter().any(|a| busy_ns(a) == 0) => return refuse("frames that take no time never end"),
+            Source::Camera(camera) if camera.period_ns == 0 => {
+                return refuse("the camera's period is 0");
+            }
+            Source::Arrivals(times) if !times.is_sorted() => {
+                return refuse("arrivals are not in rising order");
+            }
+            Source::Application if stages != 1 || stream.policy != Policy::First => {
+                return refuse("what an application decides has one stage and no policy");
+            }
+            Source::Closed if stream.alternatives.iter().any(|a| busy_ns(a) == 0) => {
+                return refuse("frames that take no time never end");
+            }
             _ => {}
         }
         if let Policy::SwitchAbove { check_ns, skin_c } = stream.policy
             && (check_ns == 0 || !skin_c.is_finite() || self.thermal.is_none())
         {
-            return refuse("switching by temperature needs a thermal model, a threshold and a time between checks");
+            return refuse(
+                "switching by temperature needs a thermal model, a threshold and a time between \
+                checks",
+            );
         }
         for stage in stream.alternatives.iter().flatten() {
             for task in stage.steps.iter().flatten() {
                 if task.processor >= self.processors.len() {
                     let (stream, stage) = (stream.name.clone(), stage.name.clone());
-                    return Err(ScenarioError::Processor { stream, stage, processor: task.processor, count: self.processors.len() });
+                    return Err(ScenarioError::Processor {
+                        stream,
+                        stage,
+                        processor: task.processor,
+                        count: self.processors.len(),
+                    });
                 }
                 if !task.cv.is_finite() || task.cv < 0.0 {
                     return refuse("a coefficient of variation is a number, 0 or more");
@@ -197,17 +236,30 @@ impl Scenario {
 }
 
 fn busy_ns(stages: &[StageModel]) -> u64 {
-    stages.iter().flat_map(|s| s.steps.iter().flatten()).map(|t| t.compute_ns.saturating_add(t.memory_ns)).fold(0, u64::saturating_add)
+    stages
+        .iter()
+        .flat_map(|s| s.steps.iter().flatten())
+        .map(|t| t.compute_ns.saturating_add(t.memory_ns))
+        .fold(0, u64::saturating_add)
 }
 
 fn check_processor(processor: &ProcessorModel) -> Result<(), ScenarioError> {
-    let refuse = |reason: &str| Err(ScenarioError::ProcessorModel { processor: processor.name.clone(), reason: reason.to_owned() });
+    let refuse = |reason: &str| {
+        Err(ScenarioError::ProcessorModel {
+            processor: processor.name.clone(),
+            reason: reason.to_owned(),
+        })
+    };
     let watts = [processor.active_w, processor.idle_w, processor.bandwidth_share];
     if watts.iter().any(|w| !w.is_finite() || *w < 0.0) {
         return refuse("power and bandwidth are numbers, 0 or more");
     }
     match &processor.dvfs {
-        Some(dvfs) if dvfs.levels_ghz.is_empty() || !dvfs.levels_ghz.is_sorted() || dvfs.levels_ghz.iter().any(|f| !f.is_finite() || *f <= 0.0) => {
+        Some(dvfs)
+            if dvfs.levels_ghz.is_empty()
+                || !dvfs.levels_ghz.is_sorted()
+                || dvfs.levels_ghz.iter().any(|f| !f.is_finite() || *f <= 0.0) =>
+        {
             refuse("frequencies are above 0 and rise")
         }
         _ => Ok(()),

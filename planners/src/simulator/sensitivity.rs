@@ -1,5 +1,6 @@
-//! Does a ranking survive when estimates are wrong? Each estimated constant is moved down and up by a share, alone, and the ranking is taken again. A ranking
-//! that never asked for a constant survives it without having been tried: whether it took part is told, too.
+//! Does a ranking survive when estimates are wrong? Each estimated constant is moved down and up by
+//! a share, alone, and the ranking is taken again. A ranking that never asked for a constant
+//! survives it without having been tried: whether it took part is told, too.
 
 use super::constants::{Constant, Constants, Provenance};
 use serde::Serialize;
@@ -21,8 +22,13 @@ pub struct Sensitivity {
     pub ranking_survives: bool,
 }
 
-/// Moves every estimate by `share` (0.3 for 30 %) either way and scores the candidates anew; more is better. Constants with a source stay.
-pub fn sweep(defaults: &Constants, share: f64, score: impl Fn(&Constants) -> Vec<f64>) -> Vec<Sensitivity> {
+/// Moves every estimate by `share` (0.3 for 30 %) either way and scores the candidates anew; more
+/// is better. Constants with a source stay.
+pub fn sweep(
+    defaults: &Constants,
+    share: f64,
+    score: impl Fn(&Constants) -> Vec<f64>,
+) -> Vec<Sensitivity> {
     let before = score(defaults);
     let order = ranking(&before);
     let moved = |constant: &Constant, factor: f64| {
@@ -32,14 +38,22 @@ pub fn sweep(defaults: &Constants, share: f64, score: impl Fn(&Constants) -> Vec
         }
         score(&constants)
     };
-    let estimates = Constants::ALL.iter().filter(|c| matches!(c.provenance, Provenance::Estimate(_)));
+    let estimates =
+        Constants::ALL.iter().filter(|c| matches!(c.provenance, Provenance::Estimate(_)));
     estimates
         .map(|constant| {
             let (low, high) = (moved(constant, 1.0 - share), moved(constant, 1.0 + share));
             let orders = [ranking(&low), ranking(&high)];
             let took_part = low != before || high != before;
             let best_survives = orders.iter().all(|o| o.first() == order.first());
-            Sensitivity { constant: *constant, low, high, took_part, best_survives, ranking_survives: orders.iter().all(|o| *o == order) }
+            Sensitivity {
+                constant: *constant,
+                low,
+                high,
+                took_part,
+                best_survives,
+                ranking_survives: orders.iter().all(|o| *o == order),
+            }
         })
         .collect()
 }
@@ -59,7 +73,8 @@ mod tests {
     fn a_ranking_that_hangs_on_an_estimate_is_found_out() {
         // The second candidate is better only while the camera is faster than 25 frames a second.
         let found = sweep(&Constants::default(), 0.3, |c| vec![25.0, c.camera_fps]);
-        let fails: Vec<&str> = found.iter().filter(|s| !s.ranking_survives).map(|s| s.constant.name).collect();
+        let fails: Vec<&str> =
+            found.iter().filter(|s| !s.ranking_survives).map(|s| s.constant.name).collect();
         assert_eq!(fails, ["camera_fps"]);
         assert!(found.iter().all(|s| s.best_survives == s.ranking_survives));
         assert!(found.iter().all(|s| s.took_part == (s.constant.name == "camera_fps")));

@@ -1,7 +1,9 @@
 //! Temperature of chip and skin, and what throttling makes of it.
 //!
-//! Two nodes: C_j dT_j/dt = P - (T_j - T_s) / R_js and C_s dT_s/dt = (T_j - T_s) / R_js - (T_s - T_a) / R_sa, stepped once per tick (explicit Euler).
-//! Throttling chooses frequency levels: from a power budget by a PID rule as the Linux kernel's power allocator, or step by step around a trip point.
+//! Two nodes: C_j dT_j/dt = P - (T_j - T_s) / R_js and C_s dT_s/dt = (T_j - T_s) / R_js - (T_s -
+//! T_a) / R_sa, stepped once per tick (explicit Euler). Throttling chooses frequency levels: from a
+//! power budget by a PID rule as the Linux kernel's power allocator, or step by step around a trip
+//! point.
 
 use super::device::ProcessorModel;
 use serde::{Deserialize, Serialize};
@@ -34,8 +36,15 @@ pub enum Throttle {
     Never,
     /// One level down per tick above the trip, one up below it by more than the hysteresis.
     Stepwise { trip_c: f64, hysteresis_k: f64 },
-    /// Budget = sustainable power + k_p e + k_i sum(e), e being the distance to the desired temperature; from `switch_on_c` on.
-    PowerAllocator { switch_on_c: f64, desired_c: f64, sustainable_w: f64, k_p_w_per_k: f64, k_i_w_per_k: f64 },
+    /// Budget = sustainable power + k_p e + k_i sum(e), e being the distance to the desired
+    /// temperature; from `switch_on_c` on.
+    PowerAllocator {
+        switch_on_c: f64,
+        desired_c: f64,
+        sustainable_w: f64,
+        k_p_w_per_k: f64,
+        k_i_w_per_k: f64,
+    },
 }
 
 /// Temperatures and the state of the throttle.
@@ -60,7 +69,12 @@ impl ThermalState {
     }
 
     /// The level of each processor for the next tick.
-    pub(super) fn levels(&mut self, throttle: Throttle, processors: &[ProcessorModel], now: &[usize]) -> Vec<usize> {
+    pub(super) fn levels(
+        &mut self,
+        throttle: Throttle,
+        processors: &[ProcessorModel],
+        now: &[usize],
+    ) -> Vec<usize> {
         let top = |p: &ProcessorModel| p.top_level();
         match throttle {
             Throttle::Never => processors.iter().map(top).collect(),
@@ -72,7 +86,13 @@ impl ThermalState {
                 };
                 processors.iter().zip(now).map(step).collect()
             }
-            Throttle::PowerAllocator { switch_on_c, desired_c, sustainable_w, k_p_w_per_k, k_i_w_per_k } => {
+            Throttle::PowerAllocator {
+                switch_on_c,
+                desired_c,
+                sustainable_w,
+                k_p_w_per_k,
+                k_i_w_per_k,
+            } => {
                 if self.junction_c < switch_on_c {
                     self.integral = 0.0;
                     return processors.iter().map(top).collect();
@@ -86,11 +106,14 @@ impl ThermalState {
     }
 }
 
-/// The highest common step down from the top at which all processors together, busy, keep the budget; the lowest levels where none does.
+/// The highest common step down from the top at which all processors together, busy, keep the
+/// budget; the lowest levels where none does.
 fn within_budget(processors: &[ProcessorModel], budget_w: f64) -> Vec<usize> {
     let deepest = processors.iter().map(ProcessorModel::top_level).max().unwrap_or(0);
     let levels = |down: usize| processors.iter().map(move |p| p.top_level().saturating_sub(down));
-    let watts = |down: usize| processors.iter().zip(levels(down)).map(|(p, level)| p.busy_w(level)).sum::<f64>();
+    let watts = |down: usize| {
+        processors.iter().zip(levels(down)).map(|(p, level)| p.busy_w(level)).sum::<f64>()
+    };
     let down = (0..=deepest).find(|&down| watts(down) <= budget_w).unwrap_or(deepest);
     levels(down).collect()
 }
@@ -117,20 +140,32 @@ mod tests {
         let model = model();
         let mut state = ThermalState::new(&model);
         (0..200_000).for_each(|_| state.step(&model, 3.0, 0.1));
-        assert!((state.skin_c - 40.0).abs() < 0.01 && (state.junction_c - 55.0).abs() < 0.01, "{state:?}");
+        assert!(
+            (state.skin_c - 40.0).abs() < 0.01 && (state.junction_c - 55.0).abs() < 0.01,
+            "{state:?}"
+        );
     }
 
     #[test]
     fn throttling_lowers_levels_when_hot_and_raises_them_when_cool() {
-        let dvfs = Dvfs { levels_ghz: vec![0.5, 1.0, 1.5, 2.0], a_w_per_ghz: 0.5, b_w_per_ghz3: 0.3 };
+        let dvfs =
+            Dvfs { levels_ghz: vec![0.5, 1.0, 1.5, 2.0], a_w_per_ghz: 0.5, b_w_per_ghz3: 0.3 };
         let processors = [ProcessorModel { dvfs: Some(dvfs), ..ProcessorModel::named("gpu") }];
         let mut state = ThermalState::new(&model());
         let stepwise = Throttle::Stepwise { trip_c: 60.0, hysteresis_k: 5.0 };
-        for (celsius, from, to) in [(61.0, 3, 2), (58.0, 2, 2), (50.0, 2, 3), (50.0, 3, 3), (90.0, 0, 0)] {
+        for (celsius, from, to) in
+            [(61.0, 3, 2), (58.0, 2, 2), (50.0, 2, 3), (50.0, 3, 3), (90.0, 0, 0)]
+        {
             state.junction_c = celsius;
             assert_eq!(state.levels(stepwise, &processors, &[from]), [to], "{celsius}");
         }
-        let allocator = Throttle::PowerAllocator { switch_on_c: 60.0, desired_c: 75.0, sustainable_w: 1.2, k_p_w_per_k: 0.1, k_i_w_per_k: 0.0 };
+        let allocator = Throttle::PowerAllocator {
+            switch_on_c: 60.0,
+            desired_c: 75.0,
+            sustainable_w: 1.2,
+            k_p_w_per_k: 0.1,
+            k_i_w_per_k: 0.0,
+        };
         for (celsius, to) in [(50.0, 3), (74.0, 1), (65.0, 2), (95.0, 0)] {
             state.junction_c = celsius;
             assert_eq!(state.levels(allocator, &processors, &[3]), [to], "{celsius}");

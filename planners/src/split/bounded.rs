@@ -1,7 +1,9 @@
-//! The best split under bounds: Lagrangian bounds from minimum cuts, and branching on nodes until the bound proves the best split found.
+//! The best split under bounds: Lagrangian bounds from minimum cuts, and branching on nodes until
+//! the bound proves the best split found.
 //!
-//! For multipliers m >= 0, min over splits of (cost + sum of m x (used - allowed)) is a lower bound on every split within the bounds (Everett 1963).
-//! Multipliers are whole multiples of 1/[`GRAIN`]. The best multiplier of one bound is found by moving between the two lines that meet there.
+//! For multipliers m >= 0, min over splits of (cost + sum of m x (used - allowed)) is a lower bound
+//! on every split within the bounds (Everett 1963). Multipliers are whole multiples of 1/[`GRAIN`].
+//! The best multiplier of one bound is found by moving between the two lines that meet there.
 
 use super::closure::{Closure, Side, Terms};
 
@@ -40,15 +42,22 @@ struct Search<'a> {
     cuts: usize,
 }
 
-/// A part of all splits: those with these nodes pinned. `over` and `within` are splits of it that break and keep the bounds.
+/// A part of all splits: those with these nodes pinned. `over` and `within` are splits of it that
+/// break and keep the bounds.
 struct Relaxed {
     bound: u128,
     over: Side,
     within: Option<Side>,
 }
 
-/// The cheapest split within the budgets, by at most `limit` minimum cuts; what is left unproven then shows in `at_least`.
-pub(super) fn cheapest(closure: &Closure, cost: &Terms, budgets: &[Budget], limit: usize) -> Result<Bounded, NoSplit> {
+/// The cheapest split within the budgets, by at most `limit` minimum cuts; what is left unproven
+/// then shows in `at_least`.
+pub(super) fn cheapest(
+    closure: &Closure,
+    cost: &Terms,
+    budgets: &[Budget],
+    limit: usize,
+) -> Result<Bounded, NoSplit> {
     let mut search = Search { closure, cost, budgets, best: None, cuts: 0 };
     let mut open = Vec::new();
     let root = (closure.on_device.clone(), closure.on_server.clone());
@@ -84,10 +93,18 @@ pub(super) fn cheapest(closure: &Closure, cost: &Terms, budgets: &[Budget], limi
     }
 }
 
-/// A free node on which the two splits differ, in the middle of them; any free node where there is only one split.
-fn branching_node(closure: &Closure, relaxed: &Relaxed, on_device: &[bool], on_server: &[bool]) -> Option<usize> {
+/// A free node on which the two splits differ, in the middle of them; any free node where there is
+/// only one split.
+fn branching_node(
+    closure: &Closure,
+    relaxed: &Relaxed,
+    on_device: &[bool],
+    on_server: &[bool],
+) -> Option<usize> {
     let free = |node: &usize| !on_device[*node] && !on_server[*node];
-    let differs = |node: &usize| relaxed.within.as_ref().is_some_and(|within| within[*node] != relaxed.over[*node]);
+    let differs = |node: &usize| {
+        relaxed.within.as_ref().is_some_and(|within| within[*node] != relaxed.over[*node])
+    };
     let candidates: Vec<usize> = (0..closure.nodes).filter(|n| free(n) && differs(n)).collect();
     let all = || (0..closure.nodes).filter(free).collect::<Vec<usize>>();
     let candidates = if candidates.is_empty() { all() } else { candidates };
@@ -103,7 +120,12 @@ impl Search<'_> {
         self.used(side).iter().zip(self.budgets).all(|(used, budget)| *used <= budget.allowed)
     }
 
-    fn solve(&mut self, multipliers: &[u128], on_device: &[bool], on_server: &[bool]) -> Option<(u128, Side)> {
+    fn solve(
+        &mut self,
+        multipliers: &[u128],
+        on_device: &[bool],
+        on_server: &[bool],
+    ) -> Option<(u128, Side)> {
         self.cuts += 1;
         let mut terms = self.cost.combined(GRAIN, self.cost, 0);
         for (budget, &multiplier) in self.budgets.iter().zip(multipliers) {
@@ -116,14 +138,17 @@ impl Search<'_> {
                 self.best = Some((cost, side.clone()));
             }
         }
-        let discount: u128 = self.budgets.iter().zip(multipliers).map(|(budget, m)| budget.allowed * m).sum();
+        let discount: u128 =
+            self.budgets.iter().zip(multipliers).map(|(budget, m)| budget.allowed * m).sum();
         Some((value.saturating_sub(discount).div_ceil(GRAIN), side))
     }
 
-    /// A lower bound over all splits with these pins; `None` when none of them keeps the bounds or can be better than the best.
+    /// A lower bound over all splits with these pins; `None` when none of them keeps the bounds or
+    /// can be better than the best.
     fn relax(&mut self, on_device: &[bool], on_server: &[bool]) -> Option<Relaxed> {
         for index in 0..self.budgets.len() {
-            let least = self.closure.cheapest_with(&self.budgets[index].terms, on_device, on_server)?;
+            let least =
+                self.closure.cheapest_with(&self.budgets[index].terms, on_device, on_server)?;
             self.cuts += 1;
             if least.0 > self.budgets[index].allowed {
                 return None;
@@ -147,12 +172,25 @@ impl Search<'_> {
     }
 
     /// Raises the lower bound by one multiplier, others fixed.
-    fn best_multiplier(&mut self, index: usize, multipliers: &mut [u128], on_device: &[bool], on_server: &[bool]) -> Option<Relaxed> {
+    fn best_multiplier(
+        &mut self,
+        index: usize,
+        multipliers: &mut [u128],
+        on_device: &[bool],
+        on_server: &[bool],
+    ) -> Option<Relaxed> {
         let allowed = self.budgets[index].allowed;
         let line = |search: &Self, side: &Side, multipliers: &[u128]| {
-            // The Lagrangian of one split, without this budget: a line in this multiplier has this value at 0 and slope `used`.
+            // The Lagrangian of one split, without this budget: a line in this multiplier has this
+            // value at 0 and slope `used`.
             let used = search.used(side);
-            let rest: u128 = multipliers.iter().zip(&used).enumerate().filter(|(i, _)| *i != index).map(|(_, (m, u))| m * u).sum();
+            let rest: u128 = multipliers
+                .iter()
+                .zip(&used)
+                .enumerate()
+                .filter(|(i, _)| *i != index)
+                .map(|(_, (m, u))| m * u)
+                .sum();
             (search.cost.cost(search.closure, side) * GRAIN + rest, used[index])
         };
         multipliers[index] = 0;
@@ -161,11 +199,14 @@ impl Search<'_> {
             return Some(Relaxed { bound, over: over.clone(), within: Some(over) });
         }
         self.cuts += 1;
-        let (_, mut within) = self.closure.cheapest_with(&self.budgets[index].terms, on_device, on_server)?;
+        let (_, mut within) =
+            self.closure.cheapest_with(&self.budgets[index].terms, on_device, on_server)?;
         let mut best = 0;
         for _ in 0..STEPS {
-            let ((over_value, over_used), (within_value, within_used)) = (line(self, &over, multipliers), line(self, &within, multipliers));
-            let multiplier = within_value.saturating_sub(over_value) / (over_used - within_used).max(1);
+            let ((over_value, over_used), (within_value, within_used)) =
+                (line(self, &over, multipliers), line(self, &within, multipliers));
+            let multiplier =
+                within_value.saturating_sub(over_value) / (over_used - within_used).max(1);
             multipliers[index] = multiplier;
             let (value, side) = self.solve(multipliers, on_device, on_server)?;
             if value > bound {

@@ -1,16 +1,23 @@
-//! The best split of a chain by one scan (Neurosurgeon, ASPLOS 2017): after how many nodes to hand over. For graphs with branches there is [`super::Split`].
+//! The best split of a chain by one scan (Neurosurgeon, ASPLOS 2017): after how many nodes to hand
+//! over. For graphs with branches there is [`super::Split`].
 //!
-//! For costs that are a chain both give the same latency; the scan is there for planning at every frame.
+//! For costs that are a chain both give the same latency; the scan is there for planning at every
+//! frame.
 
 use super::{Criterion, SplitError, criteria};
 use crate::cost::{Costs, End};
 
-/// The number of nodes on the device (0 to all) that gives the least latency, and that latency in ns. `None` when the model is not a chain: each node but
-/// the first reads just what the one before it provides.
+/// The number of nodes on the device (0 to all) that gives the least latency, and that latency in
+/// ns. `None` when the model is not a chain: each node but the first reads just what the one before
+/// it provides.
 ///
 /// # Errors
 /// As [`super::Split::new`].
-pub fn best_split(costs: &Costs, device: usize, server: usize) -> Result<Option<(usize, u64)>, SplitError> {
+pub fn best_split(
+    costs: &Costs,
+    device: usize,
+    server: usize,
+) -> Result<Option<(usize, u64)>, SplitError> {
     let split = super::Split::new(costs, device, server)?;
     let Some(handed_over) = handed_over(costs) else { return Ok(None) };
     let terms = criteria::terms(costs, &split.ends, Criterion::Latency, End::Point);
@@ -22,9 +29,12 @@ pub fn best_split(costs: &Costs, device: usize, server: usize) -> Result<Option<
         if let Some(node) = on_device.checked_sub(1) {
             latency = latency + terms.device[node] - terms.server[node];
         }
-        let handing = handed_over.get(on_device).map_or(0, |&tensor| terms.sent[tensor] + terms.offloaded);
+        let handing =
+            handed_over.get(on_device).map_or(0, |&tensor| terms.sent[tensor] + terms.offloaded);
         let total = latency + handing;
-        let allowed = !closure.on_server[..on_device].contains(&true) && !closure.on_device[on_device..].contains(&true) && total < super::flow::INFINITE;
+        let allowed = !closure.on_server[..on_device].contains(&true)
+            && !closure.on_device[on_device..].contains(&true)
+            && total < super::flow::INFINITE;
         if allowed && best.is_none_or(|(_, least)| total < least) {
             best = Some((on_device, total));
         }

@@ -1,8 +1,11 @@
-//! The combinatorial core of a split: which nodes stay on the device, so that a sum of costs is least.
+//! The combinatorial core of a split: which nodes stay on the device, so that a sum of costs is
+//! least.
 //!
-//! Nothing flows back: where a node is on the device, so is whatever it reads. A tensor is sent once, however many nodes read it. The sum has one term
-//! per node and side, one per tensor sent, and one for using the server at all; its minimum is a minimum cut with one extra vertex per tensor with
-//! several readers, and infinite arcs for what is forbidden (as DADS, INFOCOM 2019, but with tensors counted once and the arcs against flowing back).
+//! Nothing flows back: where a node is on the device, so is whatever it reads. A tensor is sent
+//! once, however many nodes read it. The sum has one term per node and side, one per tensor sent,
+//! and one for using the server at all; its minimum is a minimum cut with one extra vertex per
+//! tensor with several readers, and infinite arcs for what is forbidden (as DADS, INFOCOM 2019, but
+//! with tensors counted once and the arcs against flowing back).
 
 use super::flow::{FlowNetwork, INFINITE};
 
@@ -49,7 +52,8 @@ pub(super) type Side = Vec<bool>;
 impl Terms {
     /// `a` times these terms plus `b` times others.
     pub(super) fn combined(&self, a: u128, other: &Self, b: u128) -> Self {
-        let combine = |x: &[u128], y: &[u128]| x.iter().zip(y).map(|(x, y)| a * x + b * y).collect();
+        let combine =
+            |x: &[u128], y: &[u128]| x.iter().zip(y).map(|(x, y)| a * x + b * y).collect();
         Self {
             device: combine(&self.device, &other.device),
             server: combine(&self.server, &other.server),
@@ -65,7 +69,11 @@ impl Terms {
 
     /// What a split pays.
     pub(super) fn cost(&self, closure: &Closure, side: &Side) -> u128 {
-        let nodes: u128 = side.iter().zip(self.device.iter().zip(&self.server)).map(|(&here, (d, s))| if here { d } else { s }).sum();
+        let nodes: u128 = side
+            .iter()
+            .zip(self.device.iter().zip(&self.server))
+            .map(|(&here, (d, s))| if here { d } else { s })
+            .sum();
         let sent: u128 = closure.sent(side).map(|tensor| self.sent[tensor]).sum();
         nodes + sent + if side.iter().all(|&here| here) { 0 } else { self.offloaded }
     }
@@ -88,7 +96,13 @@ impl Terms {
 }
 
 impl Closure {
-    pub(super) fn new(nodes: usize, tensors: Vec<Sendable>, together: Vec<Vec<usize>>, on_device: Vec<bool>, on_server: Vec<bool>) -> Self {
+    pub(super) fn new(
+        nodes: usize,
+        tensors: Vec<Sendable>,
+        together: Vec<Vec<usize>>,
+        on_device: Vec<bool>,
+        on_server: Vec<bool>,
+    ) -> Self {
         let mut read = vec![false; nodes];
         tensors.iter().filter_map(|t| t.producer).for_each(|node| read[node] = true);
         let sinks = (0..nodes).filter(|&node| !read[node]).collect();
@@ -97,7 +111,9 @@ impl Closure {
 
     /// The tensors that a split sends.
     pub(super) fn sent<'a>(&'a self, side: &'a Side) -> impl Iterator<Item = usize> + 'a {
-        let crosses = |t: &Sendable| t.producer.is_none_or(|node| side[node]) && t.consumers.iter().any(|&node| !side[node]);
+        let crosses = |t: &Sendable| {
+            t.producer.is_none_or(|node| side[node]) && t.consumers.iter().any(|&node| !side[node])
+        };
         self.tensors.iter().enumerate().filter(move |(_, t)| crosses(t)).map(|(index, _)| index)
     }
 
@@ -128,17 +144,35 @@ impl Closure {
         }
     }
 
-    /// The split with the least cost and, among those, the fewest nodes on the device. `None` when no split respects the constraints.
+    /// The split with the least cost and, among those, the fewest nodes on the device. `None` when
+    /// no split respects the constraints.
     pub(super) fn cheapest(&self, terms: &Terms) -> Option<(u128, Side)> {
         self.cheapest_with(terms, &self.on_device, &self.on_server)
     }
 
     /// As [`Closure::cheapest`], with other nodes pinned to a side.
-    pub(super) fn cheapest_with(&self, terms: &Terms, on_device: &[bool], on_server: &[bool]) -> Option<(u128, Side)> {
-        let (source, sink, used) = (self.nodes + self.tensors.len(), self.nodes + self.tensors.len() + 1, self.nodes + self.tensors.len() + 2);
-        let mut network = FlowNetwork::new(self.nodes + self.tensors.len() + 3, 2 * self.nodes + 4 * self.tensors.len());
+    pub(super) fn cheapest_with(
+        &self,
+        terms: &Terms,
+        on_device: &[bool],
+        on_server: &[bool],
+    ) -> Option<(u128, Side)> {
+        let (source, sink, used) = (
+            self.nodes + self.tensors.len(),
+            self.nodes + self.tensors.len() + 1,
+            self.nodes + self.tensors.len() + 2,
+        );
+        let mut network = FlowNetwork::new(
+            self.nodes + self.tensors.len() + 3,
+            2 * self.nodes + 4 * self.tensors.len(),
+        );
         for node in 0..self.nodes {
-            network.arc(source, node, if on_device[node] { INFINITE } else { terms.server[node] }, 0);
+            network.arc(
+                source,
+                node,
+                if on_device[node] { INFINITE } else { terms.server[node] },
+                0,
+            );
             network.arc(node, sink, if on_server[node] { INFINITE } else { terms.device[node] }, 0);
         }
         for (index, tensor) in self.tensors.iter().enumerate() {
@@ -152,10 +186,18 @@ impl Closure {
             self.sinks.iter().for_each(|&node| network.arc(used, node, INFINITE, 0));
         }
         let value = network.maximum_flow(source, sink);
-        (value < INFINITE).then(|| (value, (0..self.nodes).map(|node| network.on_source_side(node)).collect()))
+        (value < INFINITE)
+            .then(|| (value, (0..self.nodes).map(|node| network.on_source_side(node)).collect()))
     }
 
-    fn tensor_arcs(&self, network: &mut FlowNetwork, source: usize, index: usize, tensor: &Sendable, sent: u128) {
+    fn tensor_arcs(
+        &self,
+        network: &mut FlowNetwork,
+        source: usize,
+        index: usize,
+        tensor: &Sendable,
+        sent: u128,
+    ) {
         let producer = tensor.producer.unwrap_or(source);
         let back = if tensor.producer.is_some() { INFINITE } else { 0 };
         if let [consumer] = tensor.consumers[..] {

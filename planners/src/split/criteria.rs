@@ -55,13 +55,15 @@ pub(super) const LARGEST: u128 = 1 << 55;
 /// The constraints of a split: what cannot run, what may not leave.
 pub(super) fn closure(costs: &Costs, ends: &Ends) -> Closure {
     let nodes = costs.nodes();
-    let mut on_device: Vec<bool> = nodes.iter().map(|n| n.latency_ns[ends.server].is_none()).collect();
+    let mut on_device: Vec<bool> =
+        nodes.iter().map(|n| n.latency_ns[ends.server].is_none()).collect();
     let on_server = nodes.iter().map(|n| n.latency_ns[ends.device].is_none()).collect();
     for tensor in costs.tensors().iter().filter(|t| t.confined) {
         tensor.consumers.iter().chain(&tensor.producer).for_each(|&node| on_device[node] = true);
     }
     let read = costs.tensors().iter().filter(|t| !t.consumers.is_empty());
-    let sendable = read.map(|t| Sendable { producer: t.producer, consumers: t.consumers.clone() }).collect();
+    let sendable =
+        read.map(|t| Sendable { producer: t.producer, consumers: t.consumers.clone() }).collect();
     Closure::new(nodes.len(), sendable, costs.together().to_vec(), on_device, on_server)
 }
 
@@ -77,19 +79,27 @@ pub(super) fn terms(costs: &Costs, ends: &Ends, criterion: Criterion, end: End) 
     let server_ns = |node: usize| latency(node, ends.server).map(|own| own + returning[node]);
     let (idle_w, transmit_w) = (costs.processors()[ends.device].idle_w, ends.up.transmit_w);
     let ((device, server), offloaded) = match criterion {
-        Criterion::Latency => (node(&|n| value(latency(n, ends.device)), &|n| value(server_ns(n))), u128::from(ends.up.setup_ns)),
+        Criterion::Latency => (
+            node(&|n| value(latency(n, ends.device)), &|n| value(server_ns(n))),
+            u128::from(ends.up.setup_ns),
+        ),
         Criterion::DeviceEnergy => {
             let waiting = |n: usize| value(server_ns(n).map(|ns| ns.times(idle_w)));
             let setup = Interval::exact(ends.up.setup_ns).times(idle_w);
             (node(&|n| value(costs.energy_nj(n, ends.device)), &waiting), u128::from(setup.point()))
         }
-        Criterion::DeviceMemory => (node(&|n| u128::from(costs.nodes()[n].memory_bytes), &|_| 0), 0),
+        Criterion::DeviceMemory => {
+            (node(&|n| u128::from(costs.nodes()[n].memory_bytes), &|_| 0), 0)
+        }
         Criterion::BytesSent => (node(&|_| 0, &|_| 0), 0),
     };
     let transfer = |bytes: u64| ends.up.transfer_ns(bytes);
     let sent = |bytes: u64| match criterion {
-        Criterion::Latency => transfer(bytes).map_or(super::flow::INFINITE, |t| u128::from(t.at(end))),
-        Criterion::DeviceEnergy => transfer(bytes).map_or(super::flow::INFINITE, |t| u128::from(t.times(transmit_w).at(end))),
+        Criterion::Latency => {
+            transfer(bytes).map_or(super::flow::INFINITE, |t| u128::from(t.at(end)))
+        }
+        Criterion::DeviceEnergy => transfer(bytes)
+            .map_or(super::flow::INFINITE, |t| u128::from(t.times(transmit_w).at(end))),
         Criterion::DeviceMemory => 0,
         Criterion::BytesSent => u128::from(bytes),
     };

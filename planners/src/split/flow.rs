@@ -1,6 +1,8 @@
-//! [`FlowNetwork`]: maximum flow and minimum cut by Dinic's algorithm (levels by breadth, blocking flows by depth), without recursion.
+//! [`FlowNetwork`]: maximum flow and minimum cut by Dinic's algorithm (levels by breadth, blocking
+//! flows by depth), without recursion.
 //!
-//! Capacities are integers, so that cuts are exact; 128 bits leave room for the products that exact break points need.
+//! Capacities are integers, so that cuts are exact; 128 bits leave room for the products that exact
+//! break points need.
 
 /// A capacity no cut may use. Sums of thousands of them still fit.
 pub(super) const INFINITE: u128 = 1 << 112;
@@ -43,7 +45,8 @@ impl FlowNetwork {
         }
     }
 
-    /// The maximum flow, which is the minimum cut's capacity. Afterwards [`FlowNetwork::on_source_side`] tells the cut with the fewest vertices there.
+    /// The maximum flow, which is the minimum cut's capacity. Afterwards
+    /// [`FlowNetwork::on_source_side`] tells the cut with the fewest vertices there.
     pub(super) fn maximum_flow(&mut self, source: usize, sink: usize) -> u128 {
         let mut flow = 0;
         while self.find_levels(source, sink) {
@@ -106,7 +109,9 @@ impl FlowNetwork {
     fn admissible(&mut self, vertex: usize) -> Option<u32> {
         while self.current[vertex] != NONE {
             let arc = self.current[vertex];
-            if self.capacity[arc as usize] > 0 && self.level[self.head[arc as usize] as usize] == self.level[vertex] + 1 {
+            if self.capacity[arc as usize] > 0
+                && self.level[self.head[arc as usize] as usize] == self.level[vertex] + 1
+            {
                 return Some(arc);
             }
             self.current[vertex] = self.next[arc as usize];
@@ -139,7 +144,10 @@ mod tests {
             network.arc(from, to, capacity, 0);
         }
         assert_eq!(network.maximum_flow(0, 3), 13);
-        assert_eq!((0..4).map(|v| network.on_source_side(v)).collect::<Vec<_>>(), [true, true, true, false]);
+        assert_eq!(
+            (0..4).map(|v| network.on_source_side(v)).collect::<Vec<_>>(),
+            [true, true, true, false]
+        );
     }
 
     #[test]

@@ -43,7 +43,10 @@ pub enum SplitError {
     NoLink { from: String, to: String },
     #[error("device and server are both `{processor}`")]
     OneProcessor { processor: String },
-    #[error("node `{node}` must be on the device and on the server: look at what cannot run there, what is confined, and what runs together")]
+    #[error(
+        "node `{node}` must be on the device and on the server: look at what cannot run there, \
+        what is confined, and what runs together"
+    )]
     Contradiction { node: String },
     #[error("no split keeps {bounds}")]
     Impossible { bounds: String },
@@ -102,27 +105,41 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// Asks where to cut a model between two processors of its costs. Inputs arrive on the device; results come back to it when there is a link back.
+    /// Asks where to cut a model between two processors of its costs. Inputs arrive on the device;
+    /// results come back to it when there is a link back.
     ///
     /// # Errors
     /// [`SplitError`] when there is no link, or a node would have to be on both sides.
     pub fn new(costs: &'a Costs, device: usize, server: usize) -> Result<Self, SplitError> {
-        let name = |index: usize| costs.processors().get(index).map_or_else(|| index.to_string(), |p| p.name.clone());
-        let unknown = |index| CostError::Unknown { owner: "the split".to_owned(), what: "processor", name: name(index) };
+        let name = |index: usize| {
+            costs.processors().get(index).map_or_else(|| index.to_string(), |p| p.name.clone())
+        };
+        let unknown = |index| CostError::Unknown {
+            owner: "the split".to_owned(),
+            what: "processor",
+            name: name(index),
+        };
         if let Some(&index) = [device, server].iter().find(|&&p| p >= costs.processors().len()) {
             return Err(unknown(index).into());
         }
         if device == server {
             return Err(SplitError::OneProcessor { processor: name(device) });
         }
-        let up = costs.link(device, server).ok_or_else(|| SplitError::NoLink { from: name(device), to: name(server) })?;
+        let up = costs
+            .link(device, server)
+            .ok_or_else(|| SplitError::NoLink { from: name(device), to: name(server) })?;
         let ends = Ends { device, server, up: *up, down: costs.link(server, device).copied() };
         let closure = criteria::closure(costs, &ends);
         if let Some(node) = closure.contradiction() {
             return Err(SplitError::Contradiction { node: costs.nodes()[node].name.clone() });
         }
         let split = Self { costs, ends, closure };
-        for unit in [Criterion::Latency, Criterion::DeviceEnergy, Criterion::DeviceMemory, Criterion::BytesSent] {
+        for unit in [
+            Criterion::Latency,
+            Criterion::DeviceEnergy,
+            Criterion::DeviceMemory,
+            Criterion::BytesSent,
+        ] {
             split.check_size(unit)?;
         }
         Ok(split)
@@ -154,32 +171,49 @@ impl<'a> Split<'a> {
         Ok(self.plan(objective, &bounded))
     }
 
-    /// Only the cut: for each node whether it is on the device, with nothing but the constraints to keep. For planning at every frame.
+    /// Only the cut: for each node whether it is on the device, with nothing but the constraints to
+    /// keep. For planning at every frame.
     ///
     /// # Errors
     /// [`SplitError::Impossible`] when no split respects the constraints.
     pub fn cut(&self, criterion: Criterion) -> Result<Vec<bool>, SplitError> {
         let none = || SplitError::Impossible { bounds: CONSTRAINTS.to_owned() };
-        self.closure.cheapest(&self.terms(criterion, End::Point)).map(|(_, side)| side).ok_or_else(none)
+        self.closure
+            .cheapest(&self.terms(criterion, End::Point))
+            .map(|(_, side)| side)
+            .ok_or_else(none)
     }
 
-    /// The plan of a split that is given: what it would cost. Its gap and regret say how far it is from the best.
+    /// The plan of a split that is given: what it would cost. Its gap and regret say how far it is
+    /// from the best.
     ///
     /// # Errors
     /// As [`Split::best`]; `None` when the split lets something flow back or breaks a constraint.
-    pub fn plan_of(&self, on_device: &[bool], objective: &Objective) -> Result<Option<SplitPlan>, SplitError> {
+    pub fn plan_of(
+        &self,
+        on_device: &[bool],
+        objective: &Objective,
+    ) -> Result<Option<SplitPlan>, SplitError> {
         let terms = self.terms(objective.minimise, End::Point);
         let not = |side: &[bool]| side.iter().map(|here| !here).collect::<Vec<bool>>();
-        if on_device.len() != self.closure.nodes || self.closure.cheapest_with(&terms, on_device, &not(on_device)).is_none() {
+        if on_device.len() != self.closure.nodes
+            || self.closure.cheapest_with(&terms, on_device, &not(on_device)).is_none()
+        {
             return Ok(None);
         }
         let best = self.solve(&terms, objective)?;
         let value = terms.cost(&self.closure, &on_device.to_vec());
-        Ok(Some(self.plan(objective, &Bounded { side: on_device.to_vec(), value, at_least: best.at_least })))
+        Ok(Some(self.plan(
+            objective,
+            &Bounded { side: on_device.to_vec(), value, at_least: best.at_least },
+        )))
     }
 
     fn budgets(&self, objective: &Objective) -> Vec<Budget> {
-        let budget = |bound: &Bound| Budget { terms: self.terms(bound.criterion, End::Point), allowed: u128::from(bound.at_most) };
+        let budget = |bound: &Bound| Budget {
+            terms: self.terms(bound.criterion, End::Point),
+            allowed: u128::from(bound.at_most),
+        };
         self.bounds(objective).iter().map(budget).collect()
     }
 
@@ -193,19 +227,28 @@ impl<'a> Split<'a> {
         let budgets = self.budgets(objective);
         let bounds = || self.describe_bounds(objective).join(" and ");
         if budgets.is_empty() {
-            let best = self.closure.cheapest(terms).ok_or_else(|| SplitError::Impossible { bounds: CONSTRAINTS.to_owned() });
+            let best = self
+                .closure
+                .cheapest(terms)
+                .ok_or_else(|| SplitError::Impossible { bounds: CONSTRAINTS.to_owned() });
             return best.map(|(value, side)| Bounded { side, value, at_least: value });
         }
-        bounded::cheapest(&self.closure, terms, &budgets, CUT_LIMIT).map_err(|nothing| match nothing {
-            NoSplit::Impossible => SplitError::Impossible { bounds: bounds() },
-            NoSplit::GaveUp => SplitError::GaveUp { bounds: bounds(), cuts: CUT_LIMIT },
-        })
+        bounded::cheapest(&self.closure, terms, &budgets, CUT_LIMIT).map_err(
+            |nothing| match nothing {
+                NoSplit::Impossible => SplitError::Impossible { bounds: bounds() },
+                NoSplit::GaveUp => SplitError::GaveUp { bounds: bounds(), cuts: CUT_LIMIT },
+            },
+        )
     }
 
     fn describe_bounds(&self, objective: &Objective) -> Vec<String> {
         let describe = |bound: &Bound| match bound.criterion {
-            Criterion::Latency => format!("latency at most {}", crate::plan::duration(Interval::exact(bound.at_most))),
-            Criterion::DeviceEnergy => format!("device energy at most {}", crate::plan::energy(bound.at_most)),
+            Criterion::Latency => {
+                format!("latency at most {}", crate::plan::duration(Interval::exact(bound.at_most)))
+            }
+            Criterion::DeviceEnergy => {
+                format!("device energy at most {}", crate::plan::energy(bound.at_most))
+            }
             other => format!("{other} at most {} B", bound.at_most),
         };
         self.bounds(objective).iter().map(describe).collect()
@@ -227,10 +270,14 @@ impl<'a> Split<'a> {
         let optimal = Optimality {
             minimised: objective.minimise.to_string(),
             bounds: self.describe_bounds(objective),
-            cost_model: "device, link and server work one after the other, a tensor is sent once, nothing flows back".to_owned(),
-            gap: (found.value - found.at_least.min(found.value)) as f64 / (found.at_least as f64).max(1.0),
+            cost_model: "device, link and server work one after the other, a tensor is sent once, \
+                nothing flows back"
+                .to_owned(),
+            gap: (found.value - found.at_least.min(found.value)) as f64
+                / (found.at_least as f64).max(1.0),
         };
-        let energy_known = costs.processors()[self.ends.device].active_w > 0.0 || costs.nodes().iter().any(|n| n.energy_nj[self.ends.device].is_some());
+        let energy_known = costs.processors()[self.ends.device].active_w > 0.0
+            || costs.nodes().iter().any(|n| n.energy_nj[self.ends.device].is_some());
         let predicted = Predicted {
             latency_ns: self.interval(Criterion::Latency, side),
             period_ns: None,
@@ -249,9 +296,12 @@ impl<'a> Split<'a> {
     }
 
     fn interval(&self, criterion: Criterion, side: &Side) -> Interval {
-        let at = |end| u64::try_from(self.terms(criterion, end).cost(&self.closure, side)).unwrap_or(u64::MAX);
+        let at = |end| {
+            u64::try_from(self.terms(criterion, end).cost(&self.closure, side)).unwrap_or(u64::MAX)
+        };
         let point = at(End::Point);
-        Interval::new(point, at(End::Lower).min(point), at(End::Upper).max(point)).unwrap_or(Interval::exact(point))
+        Interval::new(point, at(End::Lower).min(point), at(End::Upper).max(point))
+            .unwrap_or(Interval::exact(point))
     }
 
     fn transfers(&self, side: &Side) -> Vec<Transfer> {
@@ -259,30 +309,52 @@ impl<'a> Split<'a> {
         let name = |processor: usize| costs.processors()[processor].name.clone();
         let read: Vec<_> = costs.tensors().iter().filter(|t| !t.consumers.is_empty()).collect();
         let up: Vec<_> = self.closure.sent(side).map(|index| read[index]).collect();
-        let back: Vec<_> = costs.tensors().iter().filter(|t| t.output && t.producer.is_some_and(|node| !side[node])).collect();
-        let ways = [(self.ends.device, self.ends.server, Some(self.ends.up), up), (self.ends.server, self.ends.device, self.ends.down, back)];
-        let transfer = |(from, to, link, tensors): (usize, usize, Option<crate::cost::Link>, Vec<&crate::cost::TensorCosts>)| {
+        let back: Vec<_> = costs
+            .tensors()
+            .iter()
+            .filter(|t| t.output && t.producer.is_some_and(|node| !side[node]))
+            .collect();
+        let ways = [
+            (self.ends.device, self.ends.server, Some(self.ends.up), up),
+            (self.ends.server, self.ends.device, self.ends.down, back),
+        ];
+        let transfer = |(from, to, link, tensors): (
+            usize,
+            usize,
+            Option<crate::cost::Link>,
+            Vec<&crate::cost::TensorCosts>,
+        )| {
             let link = link.filter(|_| !tensors.is_empty())?;
             Some(Transfer {
                 from: name(from),
                 to: name(to),
                 tensors: tensors.iter().map(|t| t.name.clone()).collect(),
                 size_bytes: tensors.iter().map(|t| t.size_bytes).sum(),
-                latency_ns: tensors.iter().filter_map(|t| link.transfer_ns(t.size_bytes)).sum::<Interval>(),
+                latency_ns: tensors
+                    .iter()
+                    .filter_map(|t| link.transfer_ns(t.size_bytes))
+                    .sum::<Interval>(),
             })
         };
         ways.into_iter().filter_map(transfer).collect()
     }
 
-    /// The worst case over all costs in their intervals of (this split - the best split): what this split pays at its upper end, everything else at its
-    /// lower end, is that worst case (Kasperski 2008, minmax regret of sums).
+    /// The worst case over all costs in their intervals of (this split - the best split): what this
+    /// split pays at its upper end, everything else at its lower end, is that worst case (Kasperski
+    /// 2008, minmax regret of sums).
     fn regret(&self, objective: &Objective, side: &Side) -> Option<Regret> {
-        let (lower, upper) = (self.terms(objective.minimise, End::Lower), self.terms(objective.minimise, End::Upper));
+        let (lower, upper) = (
+            self.terms(objective.minimise, End::Lower),
+            self.terms(objective.minimise, End::Upper),
+        );
         let worst_terms = upper.where_paid(&self.closure, side, &lower);
         let best = self.solve(&worst_terms, objective).ok()?;
         let worst = worst_terms.cost(&self.closure, side).saturating_sub(best.at_least);
         let predicted = self.terms(objective.minimise, End::Point).cost(&self.closure, side);
-        Some(Regret::of(u64::try_from(worst).unwrap_or(u64::MAX), u64::try_from(predicted).unwrap_or(u64::MAX)))
+        Some(Regret::of(
+            u64::try_from(worst).unwrap_or(u64::MAX),
+            u64::try_from(predicted).unwrap_or(u64::MAX),
+        ))
     }
 }
 

@@ -1,14 +1,22 @@
-//! Every split that no other split beats in both of two criteria: one bounded search after the other, each under what the last one used.
+//! Every split that no other split beats in both of two criteria: one bounded search after the
+//! other, each under what the last one used.
 
 use super::{Bound, Criterion, Objective, Split, SplitError, SplitPlan};
 use crate::cost::End;
 
 impl Split<'_> {
-    /// The Pareto list, least of `first` to least of `second`; at most `most` splits. `bounds` are kept by all of them.
+    /// The Pareto list, least of `first` to least of `second`; at most `most` splits. `bounds` are
+    /// kept by all of them.
     ///
     /// # Errors
     /// As [`Split::best`], when not even one split keeps the bounds.
-    pub fn pareto(&self, first: Criterion, second: Criterion, bounds: &[Bound], most: usize) -> Result<Vec<SplitPlan>, SplitError> {
+    pub fn pareto(
+        &self,
+        first: Criterion,
+        second: Criterion,
+        bounds: &[Bound],
+        most: usize,
+    ) -> Result<Vec<SplitPlan>, SplitError> {
         let mut list: Vec<SplitPlan> = Vec::new();
         let mut allowed: Option<u64> = None;
         while list.len() < most {

@@ -6,8 +6,9 @@
 //! | [`Monotone`] | any function that rises with each subgraph's accuracy (eqs. 2-4) | depth first, dominated subgraphs left out |
 //! | [`Table`] | anything, listed | depth first, under exact bounds for every beginning |
 //!
-//! Eq. 2 gives a subgraph the accuracy of the variant it is taken from; eqs. 3 and 4 fit a function of these. A fitted estimator comes in as [`Monotone`]
-//! (fit it with monotone constraints), or as an [`Accuracy`] of its own whose `at_most` bounds it over a box.
+//! Eq. 2 gives a subgraph the accuracy of the variant it is taken from; eqs. 3 and 4 fit a function
+//! of these. A fitted estimator comes in as [`Monotone`] (fit it with monotone constraints), or as
+//! an [`Accuracy`] of its own whose `at_most` bounds it over a box.
 
 use super::{StitchError, zoo::MOST_POSITIONS};
 use std::{fmt, sync::Arc};
@@ -26,7 +27,8 @@ pub trait Accuracy: fmt::Debug + Send + Sync {
     /// No stitched variant that begins like this is more accurate.
     fn at_most(&self, beginning: &[usize]) -> u32;
 
-    /// Whether no stitched variant loses by taking this position from `variant` instead of `than`. May say no where it is not known.
+    /// Whether no stitched variant loses by taking this position from `variant` instead of `than`.
+    /// May say no where it is not known.
     fn no_worse(&self, _position: usize, variant: usize, than: usize) -> bool {
         variant == than
     }
@@ -43,7 +45,13 @@ fn refuse(reason: impl Into<String>) -> StitchError {
 
 fn check_shape(positions: usize, variants: usize) -> Result<(), StitchError> {
     let fits = (1..=MOST_POSITIONS).contains(&positions) && variants > 0;
-    if fits { Ok(()) } else { Err(refuse(format!("{variants} variants of {positions} subgraphs; at least one, of 1 to {MOST_POSITIONS}"))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(refuse(format!(
+            "{variants} variants of {positions} subgraphs; at least one, of 1 to {MOST_POSITIONS}"
+        )))
+    }
 }
 
 fn check_range(accuracies: &[u32]) -> Result<(), StitchError> {
@@ -74,15 +82,20 @@ impl Additive {
         if drops_bp.iter().any(|row| row.len() != variants) {
             return Err(refuse("positions have different numbers of variants"));
         }
-        let drops_bp: Vec<Vec<u32>> = drops_bp.into_iter().map(|row| row.into_iter().map(|d| d.min(WHOLE_BP)).collect()).collect();
+        let drops_bp: Vec<Vec<u32>> = drops_bp
+            .into_iter()
+            .map(|row| row.into_iter().map(|d| d.min(WHOLE_BP)).collect())
+            .collect();
         let mut least_rest = vec![0; drops_bp.len() + 1];
         for (position, row) in drops_bp.iter().enumerate().rev() {
-            least_rest[position] = least_rest[position + 1] + row.iter().min().copied().unwrap_or(0);
+            least_rest[position] =
+                least_rest[position + 1] + row.iter().min().copied().unwrap_or(0);
         }
         Ok(Self { highest_bp, drops_bp, least_rest })
     }
 
-    /// Shares each original variant's drop below the best of them evenly among its subgraphs: originals come out exactly, stitches in between.
+    /// Shares each original variant's drop below the best of them evenly among its subgraphs:
+    /// originals come out exactly, stitches in between.
     ///
     /// # Errors
     /// [`StitchError::Accuracy`] for no variants, no positions, and accuracies above 100 %.
@@ -93,7 +106,12 @@ impl Additive {
             let (drop, parts) = (highest - bp, positions as u32);
             drop / parts + u32::from((position as u32) < drop % parts)
         };
-        Self::new(highest, (0..positions).map(|position| accuracies_bp.iter().map(|&bp| share(position, bp)).collect()).collect())
+        Self::new(
+            highest,
+            (0..positions)
+                .map(|position| accuracies_bp.iter().map(|&bp| share(position, bp)).collect())
+                .collect(),
+        )
     }
 
     pub(super) const fn highest_bp(&self) -> u32 {
@@ -120,8 +138,13 @@ impl Accuracy for Additive {
     }
 
     fn at_most(&self, beginning: &[usize]) -> u32 {
-        let dropped: u32 = beginning.iter().enumerate().map(|(position, &variant)| self.drop_bp(position, variant)).sum();
-        self.highest_bp.saturating_sub(dropped + self.least_rest.get(beginning.len()).copied().unwrap_or(0))
+        let dropped: u32 = beginning
+            .iter()
+            .enumerate()
+            .map(|(position, &variant)| self.drop_bp(position, variant))
+            .sum();
+        self.highest_bp
+            .saturating_sub(dropped + self.least_rest.get(beginning.len()).copied().unwrap_or(0))
     }
 
     fn no_worse(&self, position: usize, variant: usize, than: usize) -> bool {
@@ -133,7 +156,8 @@ impl Accuracy for Additive {
     }
 }
 
-/// Estimates the accuracy of a stitched variant from those of the variants its subgraphs were taken from, by position; basis points.
+/// Estimates the accuracy of a stitched variant from those of the variants its subgraphs were taken
+/// from, by position; basis points.
 pub type Estimate = Arc<dyn Fn(&[u32]) -> u32 + Send + Sync>;
 
 /// An estimator that never falls when a subgraph is taken from a more accurate variant (eqs. 2-4).
@@ -147,11 +171,16 @@ pub struct Monotone {
 }
 
 impl Monotone {
-    /// From the accuracies of the original variants. That the estimate rises with each of its arguments is up to the caller.
+    /// From the accuracies of the original variants. That the estimate rises with each of its
+    /// arguments is up to the caller.
     ///
     /// # Errors
     /// [`StitchError::Accuracy`] for no variants, no positions, and accuracies above 100 %.
-    pub fn new(originals_bp: Vec<u32>, positions: usize, estimate: Estimate) -> Result<Self, StitchError> {
+    pub fn new(
+        originals_bp: Vec<u32>,
+        positions: usize,
+        estimate: Estimate,
+    ) -> Result<Self, StitchError> {
         check_shape(positions, originals_bp.len())?;
         check_range(&originals_bp)?;
         let highest_bp = originals_bp.iter().max().copied().unwrap_or(0);
@@ -161,7 +190,10 @@ impl Monotone {
 
 impl fmt::Debug for Monotone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Monotone").field("originals_bp", &self.originals_bp).field("positions", &self.positions).finish_non_exhaustive()
+        f.debug_struct("Monotone")
+            .field("originals_bp", &self.originals_bp)
+            .field("positions", &self.positions)
+            .finish_non_exhaustive()
     }
 }
 
@@ -191,7 +223,8 @@ impl Accuracy for Monotone {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     variants: usize,
-    /// The highest accuracy of all that begin with the first n choices, for n from 0 to all positions.
+    /// The highest accuracy of all that begin with the first n choices, for n from 0 to all
+    /// positions.
     highest_bp: Vec<Vec<u32>>,
 }
 
@@ -200,17 +233,27 @@ impl Table {
     ///
     /// # Errors
     /// [`StitchError::Accuracy`] when there are not V^S.
-    pub fn new(positions: usize, variants: usize, accuracies_bp: Vec<u32>) -> Result<Self, StitchError> {
+    pub fn new(
+        positions: usize,
+        variants: usize,
+        accuracies_bp: Vec<u32>,
+    ) -> Result<Self, StitchError> {
         check_shape(positions, variants)?;
         check_range(&accuracies_bp)?;
         let expected = variants.checked_pow(positions as u32);
         if expected != Some(accuracies_bp.len()) {
-            return Err(refuse(format!("{} of them for {variants}^{positions} stitched variants", accuracies_bp.len())));
+            return Err(refuse(format!(
+                "{} of them for {variants}^{positions} stitched variants",
+                accuracies_bp.len()
+            )));
         }
         let mut highest_bp = vec![accuracies_bp];
         while highest_bp.len() <= positions {
             let longest = highest_bp.last().map_or(&[][..], Vec::as_slice);
-            let shorter = longest.chunks(variants).map(|chunk| chunk.iter().max().copied().unwrap_or(0)).collect();
+            let shorter = longest
+                .chunks(variants)
+                .map(|chunk| chunk.iter().max().copied().unwrap_or(0))
+                .collect();
             highest_bp.push(shorter);
         }
         highest_bp.reverse();

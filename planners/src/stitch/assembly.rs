@@ -1,7 +1,9 @@
-//! Stitched variants as models (eq. 1): subgraphs of different variants put one behind the other, each handing its one tensor to the next.
+//! Stitched variants as models (eq. 1): subgraphs of different variants put one behind the other,
+//! each handing its one tensor to the next.
 //!
-//! Neighbours fit when what one hands on is what the other reads, by name, shape and type: nothing is converted in between. Weights keep their names and so
-//! their seeded values; a name that two variants use for different things gets the variant's behind it.
+//! Neighbours fit when what one hands on is what the other reads, by name, shape and type: nothing
+//! is converted in between. Weights keep their names and so their seeded values; a name that two
+//! variants use for different things gets the variant's behind it.
 
 use std::collections::BTreeSet;
 use vitempo_graph::{Graph, GraphError, Node, TensorSpec, Value, ValueId};
@@ -12,7 +14,10 @@ use vitempo_graph::{Graph, GraphError, Node, TensorSpec, Value, ValueId};
 pub enum AssemblyError {
     #[error("there is no subgraph to put together")]
     Empty,
-    #[error("subgraph {position} of `{variant}` has {count} {what}; between two subgraphs goes one tensor")]
+    #[error(
+        "subgraph {position} of `{variant}` has {count} {what}; between two subgraphs goes one \
+        tensor"
+    )]
     NotOne { position: usize, variant: String, what: &'static str, count: usize },
     #[error(transparent)]
     Misfit(#[from] Box<Misfit>),
@@ -23,7 +28,8 @@ pub enum AssemblyError {
 /// A subgraph that cannot follow another one; positions are counted from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error(
-    "subgraph {position} of `{variant}` does not fit behind subgraph {before} of `{other}`: it reads `{reads}` ({wanted}), and is handed `{hands}` ({given})"
+    "subgraph {position} of `{variant}` does not fit behind subgraph {before} of `{other}`: it \
+    reads `{reads}` ({wanted}), and is handed `{hands}` ({given})"
 )]
 #[allow(missing_docs)]
 pub struct Misfit {
@@ -44,7 +50,8 @@ struct Handed<'a> {
     id: ValueId,
 }
 
-/// The model that takes each position from the variant named with it; positions are counted from 1 in errors.
+/// The model that takes each position from the variant named with it; positions are counted from 1
+/// in errors.
 ///
 /// # Errors
 /// [`AssemblyError::Misfit`] where neighbours differ in the tensor between them.
@@ -53,7 +60,10 @@ pub fn assemble(name: &str, subgraphs: &[(&str, &Graph)]) -> Result<Graph, Assem
     let mut handed: Option<Handed<'_>> = None;
     for (index, &(variant, graph)) in subgraphs.iter().enumerate() {
         let position = index + 1;
-        let received = handed.as_ref().map(|handed| fits(position, variant, graph, handed).map(|input| (input, handed.id))).transpose()?;
+        let received = handed
+            .as_ref()
+            .map(|handed| fits(position, variant, graph, handed).map(|input| (input, handed.id)))
+            .transpose()?;
         let ids = draft.add(variant, graph, received);
         let new = |id: &ValueId| ids[id.0 as usize];
         if index == 0 {
@@ -81,8 +91,14 @@ struct Draft {
 }
 
 impl Draft {
-    /// Takes a subgraph over, in which one input is a value that is there already; its values' new numbers.
-    fn add(&mut self, variant: &str, graph: &Graph, received: Option<(ValueId, ValueId)>) -> Vec<ValueId> {
+    /// Takes a subgraph over, in which one input is a value that is there already; its values' new
+    /// numbers.
+    fn add(
+        &mut self,
+        variant: &str,
+        graph: &Graph,
+        received: Option<(ValueId, ValueId)>,
+    ) -> Vec<ValueId> {
         let mut ids = Vec::with_capacity(graph.values().len());
         for (index, value) in graph.values().iter().enumerate() {
             if let Some((_, there)) = received.filter(|(input, _)| input.0 as usize == index) {
@@ -90,12 +106,21 @@ impl Draft {
                 continue;
             }
             ids.push(ValueId(self.values.len() as u32));
-            self.values.push(Value { name: unique(&mut self.value_names, &value.name, variant), ..value.clone() });
+            self.values.push(Value {
+                name: unique(&mut self.value_names, &value.name, variant),
+                ..value.clone()
+            });
         }
         let new = |id: &ValueId| ids[id.0 as usize];
         for node in graph.nodes() {
-            let (inputs, outputs) = (node.inputs.iter().map(new).collect(), node.outputs.iter().map(new).collect());
-            self.nodes.push(Node { name: unique(&mut self.node_names, &node.name, variant), inputs, outputs, ..node.clone() });
+            let (inputs, outputs) =
+                (node.inputs.iter().map(new).collect(), node.outputs.iter().map(new).collect());
+            self.nodes.push(Node {
+                name: unique(&mut self.node_names, &node.name, variant),
+                inputs,
+                outputs,
+                ..node.clone()
+            });
         }
         ids
     }
@@ -104,30 +129,56 @@ impl Draft {
 /// Whether one subgraph can follow another; `position` is that of the one behind, counted from 1.
 ///
 /// # Errors
-/// [`AssemblyError::Misfit`], or [`AssemblyError::NotOne`] where more than one tensor goes between them.
-pub fn fit(position: usize, (variant, before): (&str, &Graph), (other, behind): (&str, &Graph)) -> Result<(), AssemblyError> {
+/// [`AssemblyError::Misfit`], or [`AssemblyError::NotOne`] where more than one tensor goes between
+/// them.
+pub fn fit(
+    position: usize,
+    (variant, before): (&str, &Graph),
+    (other, behind): (&str, &Graph),
+) -> Result<(), AssemblyError> {
     let handed = handed_on(position.saturating_sub(1), variant, before)?;
     fits(position, other, behind, &handed).map(|_| ())
 }
 
 /// What a subgraph hands on.
-fn handed_on<'a>(position: usize, variant: &'a str, graph: &'a Graph) -> Result<Handed<'a>, AssemblyError> {
+fn handed_on<'a>(
+    position: usize,
+    variant: &'a str,
+    graph: &'a Graph,
+) -> Result<Handed<'a>, AssemblyError> {
     match graph.outputs() {
         &[id] => Ok(Handed { variant, value: graph.value(id), id }),
-        outputs => Err(AssemblyError::NotOne { position, variant: variant.to_owned(), what: "results", count: outputs.len() }),
+        outputs => Err(AssemblyError::NotOne {
+            position,
+            variant: variant.to_owned(),
+            what: "results",
+            count: outputs.len(),
+        }),
     }
 }
 
 /// The input of a subgraph that takes what is handed to it.
-fn fits(position: usize, variant: &str, graph: &Graph, handed: &Handed<'_>) -> Result<ValueId, AssemblyError> {
+fn fits(
+    position: usize,
+    variant: &str,
+    graph: &Graph,
+    handed: &Handed<'_>,
+) -> Result<ValueId, AssemblyError> {
     let &[only] = graph.inputs() else {
-        return Err(AssemblyError::NotOne { position, variant: variant.to_owned(), what: "inputs", count: graph.inputs().len() });
+        return Err(AssemblyError::NotOne {
+            position,
+            variant: variant.to_owned(),
+            what: "inputs",
+            count: graph.inputs().len(),
+        });
     };
     let (wanted, given) = (graph.value(only), handed.value);
     if wanted.name == given.name && wanted.tensor == given.tensor {
         return Ok(only);
     }
-    let show = |tensor: &Option<TensorSpec>| tensor.as_ref().map_or_else(|| "of unknown shape".to_owned(), TensorSpec::to_string);
+    let show = |tensor: &Option<TensorSpec>| {
+        tensor.as_ref().map_or_else(|| "of unknown shape".to_owned(), TensorSpec::to_string)
+    };
     Err(Box::new(Misfit {
         position,
         variant: variant.to_owned(),
@@ -157,16 +208,19 @@ mod tests {
     use vitempo_graph::sparsify;
 
     fn cut(graph: &Graph) -> Vec<Graph> {
-        subgraphs(graph, &["stem_out".to_owned(), "one.sum_out".to_owned()]).expect("three subgraphs")
+        subgraphs(graph, &["stem_out".to_owned(), "one.sum_out".to_owned()])
+            .expect("three subgraphs")
     }
 
     #[test]
     fn a_model_cut_and_put_together_is_the_model() {
         let whole = blocks("m", 16);
         let parts = cut(&whole);
-        let again = assemble("m", &parts.iter().map(|part| ("m", part)).collect::<Vec<_>>()).expect("a model");
+        let again = assemble("m", &parts.iter().map(|part| ("m", part)).collect::<Vec<_>>())
+            .expect("a model");
         assert_eq!(again.architecture(), whole.architecture());
-        let names = |graph: &Graph| graph.values().iter().map(|v| v.name.clone()).collect::<BTreeSet<_>>();
+        let names =
+            |graph: &Graph| graph.values().iter().map(|v| v.name.clone()).collect::<BTreeSet<_>>();
         assert_eq!(names(&again), names(&whole));
     }
 
@@ -175,19 +229,36 @@ mod tests {
         let dense = blocks("dense", 16);
         let slim = sparsify::structured(&dense, 0.5, &["stem_out"]).expect("a variant");
         let (dense, slim) = (cut(&dense), cut(&slim));
-        let stitched = assemble("stitched", &[("dense", &dense[0]), ("slim", &slim[1]), ("dense", &dense[2])]).expect("a model");
-        let hidden = |block: &str| stitched.values().iter().find(|v| v.name == format!("{block}.relu_out")).and_then(|v| v.tensor.clone()).expect("a tensor");
-        assert_eq!((&hidden("one").shape[..], &hidden("two").shape[..]), (&[2, 8][..], &[2, 16][..]));
+        let stitched =
+            assemble("stitched", &[("dense", &dense[0]), ("slim", &slim[1]), ("dense", &dense[2])])
+                .expect("a model");
+        let hidden = |block: &str| {
+            stitched
+                .values()
+                .iter()
+                .find(|v| v.name == format!("{block}.relu_out"))
+                .and_then(|v| v.tensor.clone())
+                .expect("a tensor")
+        };
+        assert_eq!(
+            (&hidden("one").shape[..], &hidden("two").shape[..]),
+            (&[2, 8][..], &[2, 16][..])
+        );
     }
 
     #[test]
     fn neighbours_that_do_not_fit_are_refused_with_both_shapes() {
         let parts = cut(&blocks("m", 16));
-        let refused = |subgraphs: &[(&str, &Graph)]| assemble("s", subgraphs).map_or_else(|e| e.to_string(), |_| String::new());
-        let expected = "subgraph 2 of `b` does not fit behind subgraph 1 of `a`: it reads `one.sum_out` (2x8 f32), and is handed `stem_out` (2x8 f32)";
+        let refused = |subgraphs: &[(&str, &Graph)]| {
+            assemble("s", subgraphs).map_or_else(|e| e.to_string(), |_| String::new())
+        };
+        let expected = "subgraph 2 of `b` does not fit behind subgraph 1 of `a`: it reads \
+            `one.sum_out` (2x8 f32), and is handed `stem_out` (2x8 f32)";
         assert_eq!(refused(&[("a", &parts[0]), ("b", &parts[2])]), expected);
-        let other = subgraphs(&blocks_of("n", 12), &["stem_out".to_owned()]).expect("two subgraphs");
-        let expected = "subgraph 2 of `n` does not fit behind subgraph 1 of `m`: it reads `stem_out` (2x12 f32), and is handed `stem_out` (2x8 f32)";
+        let other =
+            subgraphs(&blocks_of("n", 12), &["stem_out".to_owned()]).expect("two subgraphs");
+        let expected = "subgraph 2 of `n` does not fit behind subgraph 1 of `m`: it reads \
+            `stem_out` (2x12 f32), and is handed `stem_out` (2x8 f32)";
         assert_eq!(refused(&[("m", &parts[0]), ("n", &other[1])]), expected);
         assert_eq!(refused(&[]), "there is no subgraph to put together");
     }
@@ -197,15 +268,24 @@ mod tests {
         use vitempo_graph::{Attributes, GraphBuilder, OpKind};
         let mut builder = GraphBuilder::new(name);
         let x = builder.input("x", TensorSpec::f32([2, 8]));
-        let (stem, head) = (builder.weight("stem.w", TensorSpec::f32([8, width])), builder.weight("head.w", TensorSpec::f32([width, 4])));
-        let stem = builder.op("stem", OpKind::Linear, Attributes::new(), &[x, stem]).expect("a product");
-        let head = builder.op("head", OpKind::Linear, Attributes::new(), &[stem, head]).expect("a product");
+        let (stem, head) = (
+            builder.weight("stem.w", TensorSpec::f32([8, width])),
+            builder.weight("head.w", TensorSpec::f32([width, 4])),
+        );
+        let stem =
+            builder.op("stem", OpKind::Linear, Attributes::new(), &[x, stem]).expect("a product");
+        let head = builder
+            .op("head", OpKind::Linear, Attributes::new(), &[stem, head])
+            .expect("a product");
         builder.finish(vec![head]).expect("a graph")
     }
 
     #[test]
     fn names_that_mean_different_things_are_told_apart() {
         let mut taken = BTreeSet::from(["w".to_owned(), "w@int8".to_owned()]);
-        assert_eq!([unique(&mut taken, "w", "int8"), unique(&mut taken, "v", "int8")], ["w@int8@int8".to_owned(), "v".to_owned()]);
+        assert_eq!(
+            [unique(&mut taken, "w", "int8"), unique(&mut taken, "v", "int8")],
+            ["w@int8@int8".to_owned(), "v".to_owned()]
+        );
     }
 }

@@ -1,8 +1,11 @@
-//! Where the variants of one model are cut: at tensors through which alone everything goes. What comes before such a tensor and what comes after share nothing
-//! else, so that a model falls into a chain of subgraphs, each handing one tensor to the next.
+//! Where the variants of one model are cut: at tensors through which alone everything goes. What
+//! comes before such a tensor and what comes after share nothing else, so that a model falls into a
+//! chain of subgraphs, each handing one tensor to the next.
 //!
-//! Variants keep the names of the base model's tensors, whatever is quantised or pruned in between. A tensor that cuts all of them, and has one shape and type
-//! in all of them, is a place where any may follow any other; [`shared`] takes of these the ones that share out the work most evenly, [`subgraphs`] cuts.
+//! Variants keep the names of the base model's tensors, whatever is quantised or pruned in between.
+//! A tensor that cuts all of them, and has one shape and type in all of them, is a place where any
+//! may follow any other; [`shared`] takes of these the ones that share out the work most evenly,
+//! [`subgraphs`] cuts.
 
 use crate::{PartsError, parts};
 use std::collections::BTreeMap;
@@ -36,30 +39,45 @@ pub struct Place {
 /// Every tensor at which a model can be cut, in the order they are computed.
 #[must_use]
 pub fn places(graph: &Graph) -> Vec<Place> {
-    let flops: Vec<u64> = graph.nodes().iter().map(|node| Work::of_operator(&node.op).flops).collect();
+    let flops: Vec<u64> =
+        graph.nodes().iter().map(|node| Work::of_operator(&node.op).flops).collect();
     let place = |&id: &ValueId| {
         let (value, before) = (graph.value(id), before(graph, id).ok()?);
-        let flops_before = flops.iter().zip(&before).filter(|(_, before)| **before).map(|(flops, _)| *flops).fold(0, u64::saturating_add);
+        let flops_before = flops
+            .iter()
+            .zip(&before)
+            .filter(|(_, before)| **before)
+            .map(|(flops, _)| *flops)
+            .fold(0, u64::saturating_add);
         Some(Place { name: value.name.clone(), tensor: value.tensor.clone()?, flops_before })
     };
     graph.nodes().iter().flat_map(|node| &node.outputs).filter_map(place).collect()
 }
 
-/// The tensors, by name, at which to cut all variants into so many subgraphs of as equal work as can be, going by the first variant.
+/// The tensors, by name, at which to cut all variants into so many subgraphs of as equal work as
+/// can be, going by the first variant.
 ///
 /// # Errors
-/// [`CutError::TooFew`] where too few tensors cut all variants and have one shape and type in all of them; it says what differs.
+/// [`CutError::TooFew`] where too few tensors cut all variants and have one shape and type in all
+/// of them; it says what differs.
 pub fn shared(variants: &[&Graph], positions: usize) -> Result<Vec<String>, CutError> {
     let Some((first, others)) = variants.split_first() else { return Ok(Vec::new()) };
     let mut found = places(first);
     let mut differs = None;
     for other in others {
-        let theirs: BTreeMap<String, TensorSpec> = places(other).into_iter().map(|place| (place.name, place.tensor)).collect();
+        let theirs: BTreeMap<String, TensorSpec> =
+            places(other).into_iter().map(|place| (place.name, place.tensor)).collect();
         found.retain(|place| match theirs.get(&place.name) {
             Some(tensor) if *tensor == place.tensor => true,
             Some(tensor) => {
                 let (name, here) = (&place.name, &place.tensor);
-                differs.get_or_insert_with(|| format!("; `{name}` is {here} in `{}`, {tensor} in `{}`", first.name(), other.name()));
+                differs.get_or_insert_with(|| {
+                    format!(
+                        "; `{name}` is {here} in `{}`, {tensor} in `{}`",
+                        first.name(),
+                        other.name()
+                    )
+                });
                 false
             }
             None => false,
@@ -67,25 +85,45 @@ pub fn shared(variants: &[&Graph], positions: usize) -> Result<Vec<String>, CutE
     }
     let needed = positions.saturating_sub(1);
     if found.len() < needed {
-        return Err(CutError::TooFew { positions, found: found.len(), needed, reason: differs.unwrap_or_default() });
+        return Err(CutError::TooFew {
+            positions,
+            found: found.len(),
+            needed,
+            reason: differs.unwrap_or_default(),
+        });
     }
-    let total = first.nodes().iter().map(|node| Work::of_operator(&node.op).flops).fold(0, u64::saturating_add);
+    let total = first
+        .nodes()
+        .iter()
+        .map(|node| Work::of_operator(&node.op).flops)
+        .fold(0, u64::saturating_add);
     let before: Vec<u64> = found.iter().map(|place| place.flops_before).collect();
     Ok(evenly(&before, total, needed).into_iter().map(|index| found[index].name.clone()).collect())
 }
 
-/// One graph per position, cut at these tensors. Weights that several positions read are in all of them.
+/// One graph per position, cut at these tensors. Weights that several positions read are in all of
+/// them.
 ///
 /// # Errors
-/// [`CutError`] for a tensor that is not there or does not cut, and for one that is not computed after the one before it.
+/// [`CutError`] for a tensor that is not there or does not cut, and for one that is not computed
+/// after the one before it.
 pub fn subgraphs(graph: &Graph, cuts: &[String]) -> Result<Vec<Graph>, CutError> {
     let mut part_of = vec![cuts.len(); graph.nodes().len()];
     for (position, tensor) in cuts.iter().enumerate().rev() {
         let model = || graph.name().to_owned();
         let found = graph.values().iter().position(|value| value.name == *tensor);
-        let id = found.ok_or_else(|| CutError::NoTensor { model: model(), tensor: tensor.clone() })?;
-        let before = before(graph, ValueId(id as u32)).map_err(|reason| CutError::NoCut { model: model(), tensor: tensor.clone(), reason })?;
-        part_of.iter_mut().zip(before).filter(|(_, before)| *before).for_each(|(part, _)| *part = position);
+        let id =
+            found.ok_or_else(|| CutError::NoTensor { model: model(), tensor: tensor.clone() })?;
+        let before = before(graph, ValueId(id as u32)).map_err(|reason| CutError::NoCut {
+            model: model(),
+            tensor: tensor.clone(),
+            reason,
+        })?;
+        part_of
+            .iter_mut()
+            .zip(before)
+            .filter(|(_, before)| *before)
+            .for_each(|(part, _)| *part = position);
     }
     let names: Vec<String> = (1..=cuts.len() + 1).map(|position| position.to_string()).collect();
     Ok(parts(graph, &part_of, &names.iter().map(String::as_str).collect::<Vec<_>>())?)
@@ -97,7 +135,9 @@ pub fn subgraphs(graph: &Graph, cuts: &[String]) -> Result<Vec<Graph>, CutError>
 /// Why the tensor does not cut the graph.
 fn before(graph: &Graph, at: ValueId) -> Result<Vec<bool>, String> {
     let (nodes, value) = (graph.nodes(), graph.value(at));
-    let ValueSource::Node(last) = value.source else { return Err("no node computes it".to_owned()) };
+    let ValueSource::Node(last) = value.source else {
+        return Err("no node computes it".to_owned());
+    };
     if graph.outputs().contains(&at) {
         return Err("it is a result of the model".to_owned());
     }
@@ -112,13 +152,24 @@ fn before(graph: &Graph, at: ValueId) -> Result<Vec<bool>, String> {
     before[last as usize] = true;
     for index in (0..=last as usize).rev() {
         if before[index] {
-            nodes[index].inputs.iter().filter_map(|&id| provider(id)).for_each(|needed| before[needed] = true);
+            nodes[index]
+                .inputs
+                .iter()
+                .filter_map(|&id| provider(id))
+                .for_each(|needed| before[needed] = true);
         }
     }
     for (node, _) in nodes.iter().zip(&before).filter(|(_, before)| !**before) {
-        let goes_around = |&&id: &&ValueId| id != at && (graph.inputs().contains(&id) || provider(id).is_some_and(|index| before[index]));
+        let goes_around = |&&id: &&ValueId| {
+            id != at
+                && (graph.inputs().contains(&id) || provider(id).is_some_and(|index| before[index]))
+        };
         if let Some(&id) = node.inputs.iter().find(goes_around) {
-            return Err(format!("node `{}` behind it needs `{}` as well", node.name, graph.value(id).name));
+            return Err(format!(
+                "node `{}` behind it needs `{}` as well",
+                node.name,
+                graph.value(id).name
+            ));
         }
     }
     match graph.outputs().iter().find(|&&id| provider(id).is_none_or(|index| before[index])) {
@@ -132,9 +183,12 @@ fn evenly(before: &[u64], total: u64, count: usize) -> Vec<usize> {
     let mut chosen = Vec::with_capacity(count);
     let mut from = 0;
     for k in 1..=count {
-        let target = u64::try_from(u128::from(total) * k as u128 / (count as u128 + 1)).unwrap_or(u64::MAX);
+        let target =
+            u64::try_from(u128::from(total) * k as u128 / (count as u128 + 1)).unwrap_or(u64::MAX);
         let choices = from..(before.len() + k).saturating_sub(count);
-        let Some(nearest) = choices.min_by_key(|&index| before[index].abs_diff(target)) else { break };
+        let Some(nearest) = choices.min_by_key(|&index| before[index].abs_diff(target)) else {
+            break;
+        };
         chosen.push(nearest);
         from = nearest + 1;
     }
@@ -146,7 +200,8 @@ pub(super) mod tests {
     use super::*;
     use vitempo_graph::{Attributes, GraphBuilder, OpKind};
 
-    /// Two blocks y = y + linear(relu(y)) of so many hidden features behind a first layer, and a last one.
+    /// Two blocks y = y + linear(relu(y)) of so many hidden features behind a first layer, and a
+    /// last one.
     pub(crate) fn blocks(name: &str, hidden: usize) -> Graph {
         let mut builder = GraphBuilder::new(name);
         let x = builder.input("x", TensorSpec::f32([2, 8]));
@@ -157,9 +212,13 @@ pub(super) mod tests {
         let mut y = product(&mut builder, "stem", x, 8, 8);
         for block in ["one", "two"] {
             let wide = product(&mut builder, &format!("{block}.wide"), y, 8, hidden);
-            let relu = builder.op(&format!("{block}.relu"), OpKind::Relu, Attributes::new(), &[wide]).expect("an activation");
+            let relu = builder
+                .op(&format!("{block}.relu"), OpKind::Relu, Attributes::new(), &[wide])
+                .expect("an activation");
             let narrow = product(&mut builder, &format!("{block}.narrow"), relu, hidden, 8);
-            y = builder.op(&format!("{block}.sum"), OpKind::Add, Attributes::new(), &[y, narrow]).expect("a sum");
+            y = builder
+                .op(&format!("{block}.sum"), OpKind::Add, Attributes::new(), &[y, narrow])
+                .expect("a sum");
         }
         let head = product(&mut builder, "head", y, 8, 4);
         builder.finish(vec![head]).expect("a graph")
@@ -167,20 +226,34 @@ pub(super) mod tests {
 
     #[test]
     fn a_model_is_cut_where_nothing_goes_around() {
-        let names: Vec<String> = places(&blocks("m", 16)).into_iter().map(|place| place.name).collect();
+        let names: Vec<String> =
+            places(&blocks("m", 16)).into_iter().map(|place| place.name).collect();
         assert_eq!(names, ["stem_out", "one.sum_out", "two.sum_out"]);
-        let message = |cut: &str| subgraphs(&blocks("m", 16), &[cut.to_owned()]).map_or_else(|e| e.to_string(), |_| String::new());
-        assert_eq!(message("one.relu_out"), "`m` cannot be cut at `one.relu_out`: node `one.sum` behind it needs `stem_out` as well");
+        let message = |cut: &str| {
+            subgraphs(&blocks("m", 16), &[cut.to_owned()])
+                .map_or_else(|e| e.to_string(), |_| String::new())
+        };
+        assert_eq!(
+            message("one.relu_out"),
+            "`m` cannot be cut at `one.relu_out`: node `one.sum` behind it needs `stem_out` as well"
+        );
         assert_eq!(message("x"), "`m` cannot be cut at `x`: no node computes it");
-        assert_eq!(message("head_out"), "`m` cannot be cut at `head_out`: it is a result of the model");
+        assert_eq!(
+            message("head_out"),
+            "`m` cannot be cut at `head_out`: it is a result of the model"
+        );
         assert_eq!(message("nope"), "`m` has no tensor `nope`");
-        let backwards = subgraphs(&blocks("m", 16), &["two.sum_out".to_owned(), "one.sum_out".to_owned()]);
+        let backwards =
+            subgraphs(&blocks("m", 16), &["two.sum_out".to_owned(), "one.sum_out".to_owned()]);
         assert!(backwards.is_err_and(|e| e.to_string().contains("no node is in the part")));
     }
 
     #[test]
     fn work_is_shared_out_evenly() {
-        assert_eq!(shared(&[&blocks("m", 16)], 3).ok(), Some(vec!["one.sum_out".to_owned(), "two.sum_out".to_owned()]));
+        assert_eq!(
+            shared(&[&blocks("m", 16)], 3).ok(),
+            Some(vec!["one.sum_out".to_owned(), "two.sum_out".to_owned()])
+        );
         assert_eq!(evenly(&[10, 48, 52, 90], 100, 1), [1]);
         assert_eq!(evenly(&[10, 48, 52, 90], 100, 3), [0, 1, 3]);
         assert_eq!(evenly(&[1, 2, 3], 300, 2), [1, 2]);
@@ -202,13 +275,24 @@ pub(super) mod tests {
         let chain = |name: &str, wide: usize| {
             let mut builder = GraphBuilder::new(name);
             let x = builder.input("x", TensorSpec::f32([2, 8]));
-            let (a, b) = (builder.weight("a.w", TensorSpec::f32([8, wide])), builder.weight("b.w", TensorSpec::f32([wide, 8])));
+            let (a, b) = (
+                builder.weight("a.w", TensorSpec::f32([8, wide])),
+                builder.weight("b.w", TensorSpec::f32([wide, 8])),
+            );
             let a = builder.op("a", OpKind::Linear, Attributes::new(), &[x, a]).expect("a product");
             let b = builder.op("b", OpKind::Linear, Attributes::new(), &[a, b]).expect("a product");
             builder.finish(vec![b]).expect("a graph")
         };
-        let refused = shared(&[&chain("dense", 16), &chain("slim", 12)], 2).map_or_else(|e| e.to_string(), |cuts| cuts.join(" "));
-        assert_eq!(refused, "0 tensors cut all variants alike, 2 subgraphs need 1; `a_out` is 2x16 f32 in `dense`, 2x12 f32 in `slim`");
-        assert_eq!(shared(&[&chain("dense", 16), &chain("copy", 16)], 2).ok(), Some(vec!["a_out".to_owned()]));
+        let refused = shared(&[&chain("dense", 16), &chain("slim", 12)], 2)
+            .map_or_else(|e| e.to_string(), |cuts| cuts.join(" "));
+        assert_eq!(
+            refused,
+            "0 tensors cut all variants alike, 2 subgraphs need 1; `a_out` is 2x16 f32 in \
+            `dense`, 2x12 f32 in `slim`"
+        );
+        assert_eq!(
+            shared(&[&chain("dense", 16), &chain("copy", 16)], 2).ok(),
+            Some(vec!["a_out".to_owned()])
+        );
     }
 }

@@ -1,20 +1,35 @@
-//! Every stitched variant of a task, one by one: the definition that exact methods are tested against, and the way where there are few.
+//! Every stitched variant of a task, one by one: the definition that exact methods are tested
+//! against, and the way where there are few.
 
 use super::{Order, StitchError, Zoo};
 
 /// Most stitched variants that are looked at one by one.
 pub const MOST_ENUMERATED: u128 = 1 << 20;
 
-/// Visits every stitched variant that can run in an order, with its latency (ns) and accuracy (basis points), the last position changing fastest.
+/// Visits every stitched variant that can run in an order, with its latency (ns) and accuracy
+/// (basis points), the last position changing fastest.
 ///
 /// # Errors
 /// [`StitchError::TooMany`] above [`MOST_ENUMERATED`].
-pub fn each_variant(zoo: &Zoo, task: usize, order: &Order, mut visit: impl FnMut(&[usize], u64, u32)) -> Result<(), StitchError> {
+pub fn each_variant(
+    zoo: &Zoo,
+    task: usize,
+    order: &Order,
+    mut visit: impl FnMut(&[usize], u64, u32),
+) -> Result<(), StitchError> {
     zoo.check_order(order)?;
-    let found = zoo.tasks().get(task).ok_or_else(|| StitchError::zoo(format!("there is no task {task}")))?;
+    let found = zoo
+        .tasks()
+        .get(task)
+        .ok_or_else(|| StitchError::zoo(format!("there is no task {task}")))?;
     let count = zoo.stitched_variants(task).unwrap_or(u128::MAX);
     if count > MOST_ENUMERATED {
-        return Err(StitchError::TooMany { task: found.name.clone(), variants: count, what: "enumeration", most: MOST_ENUMERATED });
+        return Err(StitchError::TooMany {
+            task: found.name.clone(),
+            variants: count,
+            what: "enumeration",
+            most: MOST_ENUMERATED,
+        });
     }
     let parts = zoo.parts(task, order);
     if parts.iter().any(Vec::is_empty) {
@@ -30,7 +45,10 @@ pub fn each_variant(zoo: &Zoo, task: usize, order: &Order, mut visit: impl FnMut
         }
         visit(&stitched, latency_ns, found.accuracy.of(&stitched));
         // The next one, as a counter whose digits have the sizes of the rows.
-        let Some(digit) = at.iter().zip(&parts).rposition(|(&index, row)| index + 1 < row.len()) else { return Ok(()) };
+        let Some(digit) = at.iter().zip(&parts).rposition(|(&index, row)| index + 1 < row.len())
+        else {
+            return Ok(());
+        };
         at[digit] += 1;
         at[digit + 1..].fill(0);
     }

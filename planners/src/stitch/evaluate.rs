@@ -1,7 +1,9 @@
-//! How systems do in the simulator: how many objectives they miss over all orders of arrival, and how many queries they complete.
+//! How systems do in the simulator: how many objectives they miss over all orders of arrival, and
+//! how many queries they complete.
 //!
-//! Every processor is a queue; a task's subgraphs pass through the processors of its order; a whole variant takes one of them. A subgraph that is not loaded
-//! is compiled and loaded first, on its processor; both take multiples of its own time on it.
+//! Every processor is a queue; a task's subgraphs pass through the processors of its order; a whole
+//! variant takes one of them. A subgraph that is not loaded is compiled and loaded first, on its
+//! processor; both take multiples of its own time on it.
 
 use super::{
     Slo, StitchError,
@@ -10,7 +12,10 @@ use super::{
 };
 use crate::{
     Evidence,
-    simulator::{Outcome, ProcessorModel, Scenario, Source, StageModel, Stream, Task, constants::Constants, simulate},
+    simulator::{
+        Outcome, ProcessorModel, Scenario, Source, StageModel, Stream, Task, constants::Constants,
+        simulate,
+    },
 };
 
 /// What fetching a subgraph takes, in times of running it.
@@ -56,12 +61,19 @@ struct Job {
 }
 
 impl Setting<'_> {
-    /// Every task asks once, `spacing_ns` after the one before it, in each order of arrival, for each configuration. 0: all at once, and they queue up for
-    /// processors; more than the longest latency: each has the chip to itself.
+    /// Every task asks once, `spacing_ns` after the one before it, in each order of arrival, for
+    /// each configuration. 0: all at once, and they queue up for processors; more than the longest
+    /// latency: each has the chip to itself.
     ///
     /// # Errors
     /// [`StitchError`] when a task cannot run, or configurations do not fit.
-    pub fn violations(&self, system: System, configurations: &[Vec<Slo>], spacing_ns: u64, fetching: Fetching) -> Result<Violations, StitchError> {
+    pub fn violations(
+        &self,
+        system: System,
+        configurations: &[Vec<Slo>],
+        spacing_ns: u64,
+        fetching: Fetching,
+    ) -> Result<Violations, StitchError> {
         let (mut missed, mut of) = (0, 0);
         let arrivals = arrivals(self.zoo.tasks().len())?;
         for (slos, chosen) in configurations.iter().zip(self.choose(system, configurations)?) {
@@ -70,7 +82,8 @@ impl Setting<'_> {
                 let outcome = self.simulated(&jobs)?;
                 for (stream, &task) in outcome.streams.iter().zip(arriving) {
                     let latency_ns = stream.latency_ns.first().copied().unwrap_or(u64::MAX);
-                    missed += usize::from(!slos[task].kept_by(chosen[task].accuracy_bp, latency_ns));
+                    missed +=
+                        usize::from(!slos[task].kept_by(chosen[task].accuracy_bp, latency_ns));
                     of += 1;
                 }
             }
@@ -78,11 +91,17 @@ impl Setting<'_> {
         Ok(Violations { missed, of, evidence: Evidence::Simulation })
     }
 
-    /// Queries per second when each task asks `queries` times, all waiting from the start, in the order of tasks; everything loaded.
+    /// Queries per second when each task asks `queries` times, all waiting from the start, in the
+    /// order of tasks; everything loaded.
     ///
     /// # Errors
     /// As [`Setting::violations`].
-    pub fn throughput(&self, system: System, slos: &[Slo], queries: usize) -> Result<f64, StitchError> {
+    pub fn throughput(
+        &self,
+        system: System,
+        slos: &[Slo],
+        queries: usize,
+    ) -> Result<f64, StitchError> {
         let configurations = [slos.to_vec()];
         let chosen = self.choose(system, &configurations)?.pop().unwrap_or_default();
         let mut jobs: Vec<Job> = Vec::new();
@@ -100,20 +119,36 @@ impl Setting<'_> {
             return Ok(0.0);
         }
         let outcome = self.simulated(&jobs)?;
-        let done = outcome.streams.iter().filter_map(|s| s.completed_ns.last()).max().copied().unwrap_or(0);
+        let done = outcome
+            .streams
+            .iter()
+            .filter_map(|s| s.completed_ns.last())
+            .max()
+            .copied()
+            .unwrap_or(0);
         let completed: u64 = outcome.streams.iter().map(|s| s.completed).sum();
         Ok(if done == 0 { 0.0 } else { completed as f64 / (done as f64 / 1e9) })
     }
 
-    fn once_each(&self, system: System, chosen: &[Chosen], arriving: &[usize], spacing_ns: u64, fetching: Fetching) -> Result<Vec<Job>, StitchError> {
+    fn once_each(
+        &self,
+        system: System,
+        chosen: &[Chosen],
+        arriving: &[usize],
+        spacing_ns: u64,
+        fetching: Fetching,
+    ) -> Result<Vec<Job>, StitchError> {
         let mut free = vec![0; self.zoo.processors().len()];
         let job = |(index, &task): (usize, &usize)| {
             let at = spacing_ns.saturating_mul(index as u64);
             let mut stages = self.stages(task, &chosen[task], at, &mut free)?;
             if let (Selection::Stitched, Some((_, loaded))) = (system.selection, self.loaded) {
-                for (position, (stage, &variant)) in stages.iter_mut().zip(&chosen[task].variants).enumerate() {
+                for (position, (stage, &variant)) in
+                    stages.iter_mut().zip(&chosen[task].variants).enumerate()
+                {
                     if !loaded.holds(task, position, variant) {
-                        stage.1 = ((fetching.compile + fetching.load) * stage.2 as f64).round() as u64;
+                        stage.1 =
+                            ((fetching.compile + fetching.load) * stage.2 as f64).round() as u64;
                     }
                 }
             }
@@ -122,12 +157,24 @@ impl Setting<'_> {
         arriving.iter().enumerate().map(job).collect()
     }
 
-    /// The way of one query that arrives at some time. A whole variant takes the processor on which it is done first, given when each is free.
-    fn stages(&self, task: usize, chosen: &Chosen, at: u64, free: &mut [u64]) -> Result<Vec<(usize, u64, u64)>, StitchError> {
-        let impossible = || StitchError::Impossible { task: self.zoo.tasks()[task].name.clone(), orders: "the processors it was given".to_owned() };
+    /// The way of one query that arrives at some time. A whole variant takes the processor on which
+    /// it is done first, given when each is free.
+    fn stages(
+        &self,
+        task: usize,
+        chosen: &Chosen,
+        at: u64,
+        free: &mut [u64],
+    ) -> Result<Vec<(usize, u64, u64)>, StitchError> {
+        let impossible = || StitchError::Impossible {
+            task: self.zoo.tasks()[task].name.clone(),
+            orders: "the processors it was given".to_owned(),
+        };
         if let Some(order) = &chosen.order {
             let step = |(position, (&variant, &processor)): (usize, (&usize, &usize))| {
-                self.zoo.step_ns(task, order, position, variant).map(|ns| (processor, 0, ns.point()))
+                self.zoo
+                    .step_ns(task, order, position, variant)
+                    .map(|ns| (processor, 0, ns.point()))
             };
             let steps = chosen.variants.iter().zip(order.processors()).enumerate().map(step);
             return steps.collect::<Option<_>>().ok_or_else(impossible);
@@ -136,7 +183,8 @@ impl Setting<'_> {
             let ns = self.whole_ns(task, &chosen.variants, processor)?;
             Some(((*free).max(at).saturating_add(ns), processor, ns))
         };
-        let (done, processor, ns) = free.iter().enumerate().filter_map(done).min().ok_or_else(impossible)?;
+        let (done, processor, ns) =
+            free.iter().enumerate().filter_map(done).min().ok_or_else(impossible)?;
         free[processor] = done;
         Ok(vec![(processor, 0, ns)])
     }
@@ -145,15 +193,29 @@ impl Setting<'_> {
         let stream = |(index, job): (usize, &Job)| {
             let stage = |&(processor, fetching, running): &(usize, u64, u64)| {
                 let task = |memory_ns| vec![Task { processor, memory_ns, ..Task::default() }];
-                let steps = if fetching > 0 { vec![task(fetching), task(running)] } else { vec![task(running)] };
-                StageModel { name: self.zoo.processors()[processor].clone(), queue: job.arrivals.len(), steps }
+                let steps = if fetching > 0 {
+                    vec![task(fetching), task(running)]
+                } else {
+                    vec![task(running)]
+                };
+                StageModel {
+                    name: self.zoo.processors()[processor].clone(),
+                    queue: job.arrivals.len(),
+                    steps,
+                }
             };
-            Stream::new(format!("queries {index}"), Source::Arrivals(job.arrivals.clone()), job.stages.iter().map(stage).collect())
+            Stream::new(
+                format!("queries {index}"),
+                Source::Arrivals(job.arrivals.clone()),
+                job.stages.iter().map(stage).collect(),
+            )
         };
         let streams = jobs.iter().enumerate().map(stream).collect();
         let processors = self.zoo.processors().iter().map(ProcessorModel::named).collect();
         // Even one query after the other would be done by then.
-        let serial = jobs.iter().flat_map(|j| j.stages.iter().map(|s| s.1.saturating_add(s.2).saturating_mul(j.arrivals.len() as u64)));
+        let serial = jobs.iter().flat_map(|j| {
+            j.stages.iter().map(|s| s.1.saturating_add(s.2).saturating_mul(j.arrivals.len() as u64))
+        });
         let last = jobs.iter().filter_map(|j| j.arrivals.last()).max().copied().unwrap_or(0);
         let duration_ns = serial.fold(last.saturating_add(1), u64::saturating_add);
         Ok(simulate(&Scenario::new(processors, streams, duration_ns), 0)?)

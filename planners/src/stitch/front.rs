@@ -1,11 +1,14 @@
-//! [`Front`]: every stitched variant that no other beats in both latency and accuracy, where accuracy is a sum of drops. One front answers all objectives.
+//! [`Front`]: every stitched variant that no other beats in both latency and accuracy, where
+//! accuracy is a sum of drops. One front answers all objectives.
 //!
-//! F_0 = {(0, 0)}; F_j keeps, of all sums of a point of F_(j-1) and a subgraph at position j, those that no other beats. Drops are whole basis points, so a
-//! front has at most as many points as there are drops, however many variants there are: work S |F| V.
+//! F_0 = {(0, 0)}; F_j keeps, of all sums of a point of F_(j-1) and a subgraph at position j, those
+//! that no other beats. Drops are whole basis points, so a front has at most as many points as
+//! there are drops, however many variants there are: work S |F| V.
 
 use super::{Additive, Stitched, zoo::Part};
 
-/// The best beginning with this drop: a point of the front before it, and the variant of the last position.
+/// The best beginning with this drop: a point of the front before it, and the variant of the last
+/// position.
 #[derive(Clone, Copy)]
 struct Point {
     drop_bp: u32,
@@ -26,8 +29,12 @@ impl Front {
     pub(super) fn new(accuracy: &Additive, parts: &[Vec<Part>]) -> Self {
         let mut layers = vec![vec![Point { latency_ns: 0, ..NOTHING }]];
         for (position, row) in parts.iter().enumerate() {
-            let point =
-                |part: &Part| Point { drop_bp: accuracy.drop_bp(position, part.variant), from: 0, variant: part.variant as u32, latency_ns: part.latency_ns };
+            let point = |part: &Part| Point {
+                drop_bp: accuracy.drop_bp(position, part.variant),
+                from: 0,
+                variant: part.variant as u32,
+                latency_ns: part.latency_ns,
+            };
             let options = unbeaten(row.iter().map(point).collect());
             let longer = extended(layers.last().map_or(&[], Vec::as_slice), &options);
             layers.push(longer);
@@ -54,7 +61,11 @@ impl Front {
             *variant = at.variant as usize;
             at = *self.layers.get(position)?.get(at.from as usize)?;
         }
-        Some(Stitched { variants, latency_ns: end.latency_ns, accuracy_bp: self.highest_bp.saturating_sub(end.drop_bp) })
+        Some(Stitched {
+            variants,
+            latency_ns: end.latency_ns,
+            accuracy_bp: self.highest_bp.saturating_sub(end.drop_bp),
+        })
     }
 }
 
@@ -67,7 +78,9 @@ fn extended(front: &[Point], options: &[Point]) -> Vec<Point> {
         variant: b.variant,
         latency_ns: a.latency_ns.saturating_add(b.latency_ns),
     };
-    let sums = || front.iter().enumerate().flat_map(|(from, a)| options.iter().map(move |b| sum(from, a, b)));
+    let sums = || {
+        front.iter().enumerate().flat_map(|(from, a)| options.iter().map(move |b| sum(from, a, b)))
+    };
     let span = (last.drop_bp + most.drop_bp) as usize;
     if front.len() * options.len() < span / 4 {
         return unbeaten(sums().collect());

@@ -1,4 +1,5 @@
-//! [`Menu`]: what one task can be in one order; asked for the fastest above an accuracy, by whichever method its accuracies allow.
+//! [`Menu`]: what one task can be in one order; asked for the fastest above an accuracy, by
+//! whichever method its accuracies allow.
 
 use super::{Additive, Order, Stitched, Zoo, front::Front, preload::Loaded, search::Search};
 
@@ -9,7 +10,12 @@ pub(super) enum Menu<'a> {
 
 impl<'a> Menu<'a> {
     /// Of all subgraphs, or of the loaded ones.
-    pub(super) fn new(zoo: &'a Zoo, task: usize, order: &Order, loaded: Option<&Loaded>) -> Option<Self> {
+    pub(super) fn new(
+        zoo: &'a Zoo,
+        task: usize,
+        order: &Order,
+        loaded: Option<&Loaded>,
+    ) -> Option<Self> {
         let mut parts = zoo.parts(task, order);
         if let Some(loaded) = loaded {
             for (position, row) in parts.iter_mut().enumerate() {

@@ -1,5 +1,6 @@
-//! Model stitching: several tasks on one chip, each with sparse variants of one base model, cut alike into subgraphs. A stitched variant takes each subgraph
-//! from some variant; V variants of S subgraphs make V^S of them ("Multi-DNN Inference of Sparse Models on Edge SoCs", SparseLoom).
+//! Model stitching: several tasks on one chip, each with sparse variants of one base model, cut
+//! alike into subgraphs. A stitched variant takes each subgraph from some variant; V variants of S
+//! subgraphs make V^S of them ("Multi-DNN Inference of Sparse Models on Edge SoCs", SparseLoom).
 //!
 //! | question | where |
 //! |---|---|
@@ -13,8 +14,9 @@
 //! | what would other systems do, and how would it go? | [`systems`], [`evaluate`] |
 //! | how many runs does profiling take? | [`profiling`] |
 //!
-//! Nothing is enumerated where that can be avoided. Latencies are whole nanoseconds, accuracies whole basis points (0.01 percentage points): 8575 is 85.75 %.
-//! Any subgraph can follow any other: a zoo is cut where the shapes of all variants agree.
+//! Nothing is enumerated where that can be avoided. Latencies are whole nanoseconds, accuracies
+//! whole basis points (0.01 percentage points): 8575 is 85.75 %. Any subgraph can follow any other:
+//! a zoo is cut where the shapes of all variants agree.
 
 pub mod accuracy;
 mod algorithm1;
@@ -58,9 +60,15 @@ pub enum StitchError {
     Zoo { reason: String },
     #[error("accuracies: {reason}")]
     Accuracy { reason: String },
-    #[error("task `{task}` cannot run in {orders}: at some position no variant runs on the processor, or no link leads to it")]
+    #[error(
+        "task `{task}` cannot run in {orders}: at some position no variant runs on the processor, \
+        or no link leads to it"
+    )]
     Impossible { task: String, orders: String },
-    #[error("task `{task}` has {variants} stitched variants; {what} looks at each of them, at most {most}")]
+    #[error(
+        "task `{task}` has {variants} stitched variants; {what} looks at each of them, at most \
+        {most}"
+    )]
     TooMany { task: String, variants: u128, what: &'static str, most: u128 },
     #[error(transparent)]
     Scenario(#[from] ScenarioError),

@@ -1,8 +1,10 @@
 //! [`Optimiser`]: one order of processors for all tasks, and a stitched variant for each task.
 //!
-//! [`Optimiser::best`] keeps the most objectives; among equals it has the least mean latency; among equals the least load on the busiest processor, which
-//! bounds throughput. In an order tasks do not depend on each other: each takes its fastest variant that is accurate enough, and keeps its objective if any
-//! variant does. A task that cannot be fast enough misses its latency by least; one that cannot be accurate enough misses its accuracy by least.
+//! [`Optimiser::best`] keeps the most objectives; among equals it has the least mean latency; among
+//! equals the least load on the busiest processor, which bounds throughput. In an order tasks do
+//! not depend on each other: each takes its fastest variant that is accurate enough, and keeps its
+//! objective if any variant does. A task that cannot be fast enough misses its latency by least;
+//! one that cannot be accurate enough misses its accuracy by least.
 
 use super::{Order, Slo, StitchError, Stitched, Zoo, menu::Menu, preload::Loaded};
 use crate::cost::Interval;
@@ -39,7 +41,8 @@ pub struct Assignment {
     pub violations: usize,
     /// Of all tasks that have a choice, ns.
     pub total_latency_ns: u64,
-    /// What one query of each task takes of the busiest processor, ns: no more queries of all tasks than one in this time.
+    /// What one query of each task takes of the busiest processor, ns: no more queries of all tasks
+    /// than one in this time.
     pub bottleneck_ns: u64,
 }
 
@@ -51,13 +54,20 @@ impl Assignment {
     }
 
     /// Puts together what tasks run in an order.
-    pub(super) fn of(zoo: &Zoo, order: &Order, slos: &[Slo], stitched: Vec<Option<Stitched>>) -> Self {
+    pub(super) fn of(
+        zoo: &Zoo,
+        order: &Order,
+        slos: &[Slo],
+        stitched: Vec<Option<Stitched>>,
+    ) -> Self {
         let mut loads = vec![0u64; zoo.processors().len()];
         let mut choices = Vec::with_capacity(stitched.len());
         for (task, (stitched, slo)) in stitched.into_iter().zip(slos).enumerate() {
             choices.push(stitched.map(|stitched| {
                 let mut latency_ns = Interval::ZERO;
-                for (position, (&variant, &processor)) in stitched.variants.iter().zip(order.processors()).enumerate() {
+                for (position, (&variant, &processor)) in
+                    stitched.variants.iter().zip(order.processors()).enumerate()
+                {
                     let step = zoo.step_ns(task, order, position, variant).unwrap_or_default();
                     latency_ns = latency_ns + step;
                     if let Some(load) = loads.get_mut(processor) {
@@ -70,8 +80,15 @@ impl Assignment {
             }));
         }
         let violations = choices.iter().filter(|c| !c.as_ref().is_some_and(Choice::keeps)).count();
-        let total_latency_ns = choices.iter().flatten().map(|c| c.stitched.latency_ns).fold(0, u64::saturating_add);
-        Self { order: order.clone(), choices, violations, total_latency_ns, bottleneck_ns: loads.into_iter().max().unwrap_or(0) }
+        let total_latency_ns =
+            choices.iter().flatten().map(|c| c.stitched.latency_ns).fold(0, u64::saturating_add);
+        Self {
+            order: order.clone(),
+            choices,
+            violations,
+            total_latency_ns,
+            bottleneck_ns: loads.into_iter().max().unwrap_or(0),
+        }
     }
 
     fn rank(&self) -> (usize, u64, u64) {
@@ -91,10 +108,15 @@ impl<'a> Optimiser<'a> {
     /// Asks for the best of these orders; among equals the first.
     ///
     /// # Errors
-    /// [`StitchError`] for no orders, and for orders of another length or of processors that are none.
+    /// [`StitchError`] for no orders, and for orders of another length or of processors that are
+    /// none.
     pub fn new(zoo: &'a Zoo, orders: &'a [Order]) -> Result<Self, StitchError> {
         orders.iter().try_for_each(|order| zoo.check_order(order))?;
-        if orders.is_empty() { Err(StitchError::zoo("there is no order of processors to choose")) } else { Ok(Self { zoo, orders, loaded: None }) }
+        if orders.is_empty() {
+            Err(StitchError::zoo("there is no order of processors to choose"))
+        } else {
+            Ok(Self { zoo, orders, loaded: None })
+        }
     }
 
     /// Only variants whose subgraphs are all loaded.
@@ -103,17 +125,21 @@ impl<'a> Optimiser<'a> {
         Self { loaded: Some(loaded), ..self }
     }
 
-    /// The best order and variants for each configuration, each of which has one objective per task.
+    /// The best order and variants for each configuration, each of which has one objective per
+    /// task.
     ///
     /// # Errors
-    /// [`StitchError::Impossible`] when in each order some task cannot run; [`StitchError::Zoo`] for a configuration of another number of tasks.
+    /// [`StitchError::Impossible`] when in each order some task cannot run; [`StitchError::Zoo`]
+    /// for a configuration of another number of tasks.
     pub fn best(&self, configurations: &[Vec<Slo>]) -> Result<Vec<Assignment>, StitchError> {
         self.zoo.check_configurations(configurations)?;
         let mut best: Vec<Option<Assignment>> = vec![None; configurations.len()];
         for order in self.orders {
             let Some(menus) = self.menus(order) else { continue };
             for (slos, best) in configurations.iter().zip(&mut best) {
-                let stitched = menus.iter().zip(slos).map(|(menu, slo)| menu.fastest(slo.accuracy_bp).or_else(|| menu.most_accurate()));
+                let stitched = menus.iter().zip(slos).map(|(menu, slo)| {
+                    menu.fastest(slo.accuracy_bp).or_else(|| menu.most_accurate())
+                });
                 let stitched: Vec<Option<Stitched>> = stitched.collect();
                 if stitched.iter().any(Option::is_none) {
                     break;
@@ -133,14 +159,27 @@ impl<'a> Optimiser<'a> {
     }
 
     pub(super) fn menus(&self, order: &Order) -> Option<Vec<Menu<'a>>> {
-        (0..self.zoo.tasks().len()).map(|task| Menu::new(self.zoo, task, order, self.loaded)).collect()
+        (0..self.zoo.tasks().len())
+            .map(|task| Menu::new(self.zoo, task, order, self.loaded))
+            .collect()
     }
 
-    /// Names a task that cannot run in the first order; the first task where it takes several to rule out all orders.
+    /// Names a task that cannot run in the first order; the first task where it takes several to
+    /// rule out all orders.
     pub(super) fn impossible(&self) -> StitchError {
-        let stuck = |task: &usize| self.orders.iter().all(|order| self.zoo.parts(*task, order).iter().any(Vec::is_empty));
+        let stuck = |task: &usize| {
+            self.orders.iter().all(|order| self.zoo.parts(*task, order).iter().any(Vec::is_empty))
+        };
         let task = (0..self.zoo.tasks().len()).find(stuck).unwrap_or(0);
         let name = self.zoo.tasks().get(task).map_or_else(String::new, |t| t.name.clone());
-        StitchError::Impossible { task: name, orders: self.orders.iter().map(|order| self.zoo.named(order)).collect::<Vec<_>>().join(", ") }
+        StitchError::Impossible {
+            task: name,
+            orders: self
+                .orders
+                .iter()
+                .map(|order| self.zoo.named(order))
+                .collect::<Vec<_>>()
+                .join(", "),
+        }
     }
 }

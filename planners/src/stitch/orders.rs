@@ -1,4 +1,5 @@
-//! [`Order`]: which processor runs which position, the same for all tasks; and the sets of orders a plan may choose from.
+//! [`Order`]: which processor runs which position, the same for all tasks; and the sets of orders a
+//! plan may choose from.
 
 use super::StitchError;
 
@@ -23,17 +24,21 @@ impl Order {
     }
 }
 
-/// Every order in which no processor takes two positions (the paper's: P! of them where positions are as many as processors).
+/// Every order in which no processor takes two positions (the paper's: P! of them where positions
+/// are as many as processors).
 ///
 /// # Errors
 /// [`StitchError::Zoo`] for more positions than processors, and for too many orders.
 pub fn each_once(processors: usize, positions: usize) -> Result<Vec<Order>, StitchError> {
     if positions > processors {
-        let reason =
-            format!("{positions} positions on {processors} processors: each can take one only; let processors take several, or cut into fewer subgraphs");
+        let reason = format!(
+            "{positions} positions on {processors} processors: each can take one only; let \
+            processors take several, or cut into fewer subgraphs"
+        );
         return Err(StitchError::zoo(reason));
     }
-    let count = (0..positions).try_fold(1u128, |count, taken| count.checked_mul((processors - taken) as u128));
+    let count = (0..positions)
+        .try_fold(1u128, |count, taken| count.checked_mul((processors - taken) as u128));
     list(processors, positions, true, count)
 }
 
@@ -42,7 +47,9 @@ pub fn each_once(processors: usize, positions: usize) -> Result<Vec<Order>, Stit
 /// # Errors
 /// [`StitchError::Zoo`] for too many orders.
 pub fn any(processors: usize, positions: usize) -> Result<Vec<Order>, StitchError> {
-    let count = u32::try_from(positions).ok().and_then(|positions| (processors as u128).checked_pow(positions));
+    let count = u32::try_from(positions)
+        .ok()
+        .and_then(|positions| (processors as u128).checked_pow(positions));
     list(processors, positions, false, count)
 }
 
@@ -54,9 +61,16 @@ pub fn arrivals(count: usize) -> Result<Vec<Vec<usize>>, StitchError> {
     Ok(each_once(count, count)?.into_iter().map(|order| order.0).collect())
 }
 
-fn list(processors: usize, positions: usize, once: bool, count: Option<u128>) -> Result<Vec<Order>, StitchError> {
+fn list(
+    processors: usize,
+    positions: usize,
+    once: bool,
+    count: Option<u128>,
+) -> Result<Vec<Order>, StitchError> {
     if count.is_none_or(|count| count > MOST_ORDERS) {
-        return Err(StitchError::zoo(format!("{positions} places for {processors}: more than {MOST_ORDERS} orders")));
+        return Err(StitchError::zoo(format!(
+            "{positions} places for {processors}: more than {MOST_ORDERS} orders"
+        )));
     }
     let mut orders = vec![Vec::new()];
     for _ in 0..positions {

@@ -1,4 +1,5 @@
-//! How many runs it takes to know every variant (table 1 and eq. 6). Runs that train an accuracy estimator are not in eq. 6; count them beside it.
+//! How many runs it takes to know every variant (table 1 and eq. 6). Runs that train an accuracy
+//! estimator are not in eq. 6; count them beside it.
 
 /// T tasks of V variants of S subgraphs on P processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,8 @@ impl Profiling {
         originals + originals * u128::from(self.subgraphs) * u128::from(self.processors)
     }
 
-    /// Table 1: each stitched variant once for accuracy and once in each of P! orders; `None` above 2^128.
+    /// Table 1: each stitched variant once for accuracy and once in each of P! orders; `None` above
+    /// 2^128.
     #[must_use]
     pub fn exhaustive(self) -> Option<u128> {
         let orders = (1..=u128::from(self.processors)).try_fold(1u128, u128::checked_mul)?;
@@ -26,7 +28,8 @@ impl Profiling {
         u128::from(self.tasks).checked_mul(variants)?.checked_mul(orders.checked_add(1)?)
     }
 
-    /// Share of runs that estimating saves: 1 - (1 + S P) / (V^(S-1) (P! + 1)), whatever T. Below 0 where it costs more.
+    /// Share of runs that estimating saves: 1 - (1 + S P) / (V^(S-1) (P! + 1)), whatever T. Below 0
+    /// where it costs more.
     #[must_use]
     pub fn saved(self) -> Option<f64> {
         let exhaustive = self.exhaustive().filter(|&runs| runs > 0)?;
@@ -46,6 +49,9 @@ mod tests {
         assert!((saved(10) - 0.9857).abs() < 5e-5 && (saved(3) - 0.8413).abs() < 5e-5);
         assert!(saved(1) < 0.0, "with one variant there is nothing to estimate");
         assert_eq!(of(1, 7).saved(), of(9, 7).saved());
-        assert_eq!(Profiling { tasks: 1, variants: u32::MAX, subgraphs: 40, processors: 3 }.exhaustive(), None);
+        assert_eq!(
+            Profiling { tasks: 1, variants: u32::MAX, subgraphs: 40, processors: 3 }.exhaustive(),
+            None
+        );
     }
 }

@@ -1,7 +1,10 @@
-//! [`Search`]: the fastest stitched variant above an accuracy, for accuracies that are no sums: depth first in rising latency, under two bounds.
+//! [`Search`]: the fastest stitched variant above an accuracy, for accuracies that are no sums:
+//! depth first in rising latency, under two bounds.
 //!
-//! A beginning is given up when it cannot end faster than the best found, or cannot end accurate enough. A subgraph is left out beforehand where another
-//! at its position is no slower and [`Accuracy::no_worse`]. Optionally a second latency, in another order, is kept as well (algorithm 1 as printed).
+//! A beginning is given up when it cannot end faster than the best found, or cannot end accurate
+//! enough. A subgraph is left out beforehand where another at its position is no slower and
+//! [`Accuracy::no_worse`]. Optionally a second latency, in another order, is kept as well
+//! (algorithm 1 as printed).
 
 use super::{Accuracy, Stitched, zoo::Part};
 use std::cmp::Reverse;
@@ -16,13 +19,20 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(super) fn new(accuracy: &'a dyn Accuracy, parts: &[Vec<Part>]) -> Self {
-        let mut parts: Vec<Vec<Part>> = parts.iter().enumerate().map(|(position, row)| undominated(accuracy, position, row)).collect();
+        let mut parts: Vec<Vec<Part>> = parts
+            .iter()
+            .enumerate()
+            .map(|(position, row)| undominated(accuracy, position, row))
+            .collect();
         let mut rest = vec![(0u64, 0u64); parts.len() + 1];
         for (position, row) in parts.iter_mut().enumerate().rev() {
             row.sort_by_key(|part| part.latency_ns);
             let least = |ns: fn(&Part) -> u64| row.iter().map(ns).min().unwrap_or(u64::MAX);
             let (after, other_after) = rest[position + 1];
-            rest[position] = (least(|p| p.latency_ns).saturating_add(after), least(|p| p.other_ns).saturating_add(other_after));
+            rest[position] = (
+                least(|p| p.latency_ns).saturating_add(after),
+                least(|p| p.other_ns).saturating_add(other_after),
+            );
         }
         Self { accuracy, parts, rest }
     }
@@ -31,9 +41,16 @@ impl<'a> Search<'a> {
         self.parts.iter().all(|row| !row.is_empty())
     }
 
-    /// The fastest at least this accurate, and within this latency in the other order; among equals the most accurate.
+    /// The fastest at least this accurate, and within this latency in the other order; among equals
+    /// the most accurate.
     pub(super) fn fastest(&self, at_least_bp: u32, other_at_most_ns: u64) -> Option<Stitched> {
-        let mut descent = Descent { search: self, at_least_bp, other_at_most_ns, chosen: Vec::with_capacity(self.parts.len()), best: None };
+        let mut descent = Descent {
+            search: self,
+            at_least_bp,
+            other_at_most_ns,
+            chosen: Vec::with_capacity(self.parts.len()),
+            best: None,
+        };
         if self.runs() {
             descent.go_on(0, 0);
         }
@@ -86,7 +103,10 @@ impl Descent<'_, '_> {
         let Some(row) = search.parts.get(self.chosen.len()) else { return self.offer(latency_ns) };
         let (rest, other_rest) = search.rest[self.chosen.len() + 1];
         for part in row {
-            let (reached, other) = (latency_ns.saturating_add(part.latency_ns), other_ns.saturating_add(part.other_ns));
+            let (reached, other) = (
+                latency_ns.saturating_add(part.latency_ns),
+                other_ns.saturating_add(part.other_ns),
+            );
             let least = reached.saturating_add(rest);
             if self.best.as_ref().is_some_and(|best| least > best.latency_ns) {
                 return;
@@ -96,7 +116,10 @@ impl Descent<'_, '_> {
             }
             self.chosen.push(part.variant);
             let at_most = search.accuracy.at_most(&self.chosen);
-            let no_better = self.best.as_ref().is_some_and(|best| least == best.latency_ns && at_most <= best.accuracy_bp);
+            let no_better = self
+                .best
+                .as_ref()
+                .is_some_and(|best| least == best.latency_ns && at_most <= best.accuracy_bp);
             if at_most >= self.at_least_bp && !no_better {
                 self.go_on(reached, other);
             }
@@ -106,17 +129,31 @@ impl Descent<'_, '_> {
 
     fn offer(&mut self, latency_ns: u64) {
         let accuracy_bp = self.search.accuracy.of(&self.chosen);
-        let better = |best: &Stitched| (latency_ns, Reverse(accuracy_bp)) < (best.latency_ns, Reverse(best.accuracy_bp));
+        let better = |best: &Stitched| {
+            (latency_ns, Reverse(accuracy_bp)) < (best.latency_ns, Reverse(best.accuracy_bp))
+        };
         if accuracy_bp >= self.at_least_bp && self.best.as_ref().is_none_or(better) {
             self.best = Some(Stitched { variants: self.chosen.clone(), latency_ns, accuracy_bp });
         }
     }
 }
 
-/// The parts of one position that no other replaces without loss; the first of several that replace each other.
+/// The parts of one position that no other replaces without loss; the first of several that replace
+/// each other.
 fn undominated(accuracy: &dyn Accuracy, position: usize, row: &[Part]) -> Vec<Part> {
-    let replaces = |a: &Part, b: &Part| a.latency_ns <= b.latency_ns && a.other_ns <= b.other_ns && accuracy.no_worse(position, a.variant, b.variant);
-    let left_out =
-        |index: usize, part: &Part| row.iter().enumerate().any(|(other, by)| other != index && replaces(by, part) && (other < index || !replaces(part, by)));
-    row.iter().enumerate().filter(|(index, part)| !left_out(*index, part)).map(|(_, part)| *part).collect()
+    let replaces = |a: &Part, b: &Part| {
+        a.latency_ns <= b.latency_ns
+            && a.other_ns <= b.other_ns
+            && accuracy.no_worse(position, a.variant, b.variant)
+    };
+    let left_out = |index: usize, part: &Part| {
+        row.iter().enumerate().any(|(other, by)| {
+            other != index && replaces(by, part) && (other < index || !replaces(part, by))
+        })
+    };
+    row.iter()
+        .enumerate()
+        .filter(|(index, part)| !left_out(*index, part))
+        .map(|(_, part)| *part)
+        .collect()
 }

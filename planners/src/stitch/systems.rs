@@ -9,8 +9,9 @@
 //! | ..-NP | | whole, on the processor on which it is done first, tasks in the order they arrive |
 //! | stitched | by [`super::Optimiser`], objective by objective | cut, in the order found |
 //!
-//! The paper does not say which processor a whole variant takes, nor what AV runs when nothing keeps the objective: the rules above are ours. Latencies that
-//! a baseline chooses by are those of the fixed order, or of the fastest processor where it does not cut.
+//! The paper does not say which processor a whole variant takes, nor what AV runs when nothing
+//! keeps the objective: the rules above are ours. Latencies that a baseline chooses by are those of
+//! the fixed order, or of the fastest processor where it does not cut.
 
 use super::{Assignment, Optimiser, Order, Slo, StitchError, Zoo, preload::Loaded};
 use std::{cmp::Reverse, fmt};
@@ -69,7 +70,8 @@ pub struct Setting<'a> {
     pub fixed: &'a Order,
     /// The orders stitching chooses from.
     pub orders: &'a [Order],
-    /// What stitching finds in memory, and the order it was loaded for; without it, everything in any order. Baselines always find their variants loaded.
+    /// What stitching finds in memory, and the order it was loaded for; without it, everything in
+    /// any order. Baselines always find their variants loaded.
     pub loaded: Option<(&'a Order, &'a Loaded)>,
 }
 
@@ -89,32 +91,52 @@ impl Setting<'_> {
     ///
     /// # Errors
     /// [`StitchError`] when a task cannot run, or configurations do not fit.
-    pub fn choose(&self, system: System, configurations: &[Vec<Slo>]) -> Result<Vec<Vec<Chosen>>, StitchError> {
+    pub fn choose(
+        &self,
+        system: System,
+        configurations: &[Vec<Slo>],
+    ) -> Result<Vec<Vec<Chosen>>, StitchError> {
         if system.selection == Selection::Stitched {
             return self.stitched(configurations);
         }
         self.zoo.check_order(self.fixed)?;
         self.zoo.check_configurations(configurations)?;
-        let originals: Vec<Vec<Original>> = (0..self.zoo.tasks().len()).map(|task| self.originals(task, system.cut)).collect::<Result<_, _>>()?;
+        let originals: Vec<Vec<Original>> = (0..self.zoo.tasks().len())
+            .map(|task| self.originals(task, system.cut))
+            .collect::<Result<_, _>>()?;
         let chosen = |(originals, slo): (&Vec<Original>, &Slo)| {
             let Original { variant, accuracy_bp, .. } = system.selection.among(originals, *slo);
-            Chosen { variants: vec![variant; self.zoo.positions()], accuracy_bp, order: system.cut.then(|| self.fixed.clone()) }
+            Chosen {
+                variants: vec![variant; self.zoo.positions()],
+                accuracy_bp,
+                order: system.cut.then(|| self.fixed.clone()),
+            }
         };
-        Ok(configurations.iter().map(|slos| originals.iter().zip(slos).map(chosen).collect()).collect())
+        Ok(configurations
+            .iter()
+            .map(|slos| originals.iter().zip(slos).map(chosen).collect())
+            .collect())
     }
 
-    /// In the order subgraphs are loaded for, a task runs loaded ones only, if it can run at all with these; else it fetches what is missing.
+    /// In the order subgraphs are loaded for, a task runs loaded ones only, if it can run at all
+    /// with these; else it fetches what is missing.
     fn stitched(&self, configurations: &[Vec<Slo>]) -> Result<Vec<Vec<Chosen>>, StitchError> {
         let best = match self.loaded {
             None => Optimiser::new(self.zoo, self.orders)?.best(configurations)?,
             Some((order, loaded)) => {
                 let usable = loaded.or_fetched(self.zoo, order);
-                Optimiser::new(self.zoo, std::slice::from_ref(order))?.among(&usable).best(configurations)?
+                Optimiser::new(self.zoo, std::slice::from_ref(order))?
+                    .among(&usable)
+                    .best(configurations)?
             }
         };
         let chosen = |assignment: Assignment| {
             let Assignment { order, choices, .. } = assignment;
-            let of = |stitched: super::Stitched| Chosen { variants: stitched.variants, accuracy_bp: stitched.accuracy_bp, order: Some(order.clone()) };
+            let of = |stitched: super::Stitched| Chosen {
+                variants: stitched.variants,
+                accuracy_bp: stitched.accuracy_bp,
+                order: Some(order.clone()),
+            };
             choices.into_iter().flatten().map(|choice| of(choice.stitched)).collect()
         };
         Ok(best.into_iter().map(chosen).collect())
@@ -124,21 +146,46 @@ impl Setting<'_> {
         let found = &self.zoo.tasks()[task];
         let original = |variant: usize| {
             let whole = vec![variant; self.zoo.positions()];
-            let ns = if cut { self.zoo.latency_ns(task, self.fixed, &whole).map(|ns| ns.point()) } else { self.on_fastest(task, variant) };
-            ns.map(|latency_ns| Original { variant, accuracy_bp: found.accuracy.of(&whole), latency_ns })
+            let ns = if cut {
+                self.zoo.latency_ns(task, self.fixed, &whole).map(|ns| ns.point())
+            } else {
+                self.on_fastest(task, variant)
+            };
+            ns.map(|latency_ns| Original {
+                variant,
+                accuracy_bp: found.accuracy.of(&whole),
+                latency_ns,
+            })
         };
         let originals: Vec<Original> = (0..found.variants.len()).filter_map(original).collect();
-        let orders = || if cut { self.zoo.named(self.fixed) } else { "one piece on any processor".to_owned() };
-        if originals.is_empty() { Err(StitchError::Impossible { task: found.name.clone(), orders: orders() }) } else { Ok(originals) }
+        let orders = || {
+            if cut { self.zoo.named(self.fixed) } else { "one piece on any processor".to_owned() }
+        };
+        if originals.is_empty() {
+            Err(StitchError::Impossible { task: found.name.clone(), orders: orders() })
+        } else {
+            Ok(originals)
+        }
     }
 
     fn on_fastest(&self, task: usize, variant: usize) -> Option<u64> {
-        (0..self.zoo.processors().len()).filter_map(|processor| self.whole_ns(task, &vec![variant; self.zoo.positions()], processor)).min()
+        (0..self.zoo.processors().len())
+            .filter_map(|processor| {
+                self.whole_ns(task, &vec![variant; self.zoo.positions()], processor)
+            })
+            .min()
     }
 
     /// All positions on one processor, ns.
-    pub(super) fn whole_ns(&self, task: usize, variants: &[usize], processor: usize) -> Option<u64> {
-        self.zoo.latency_ns(task, &Order::new(vec![processor; self.zoo.positions()]), variants).map(|ns| ns.point())
+    pub(super) fn whole_ns(
+        &self,
+        task: usize,
+        variants: &[usize],
+        processor: usize,
+    ) -> Option<u64> {
+        self.zoo
+            .latency_ns(task, &Order::new(vec![processor; self.zoo.positions()]), variants)
+            .map(|ns| ns.point())
     }
 }
 
@@ -163,11 +210,18 @@ impl Selection {
     fn among(self, originals: &[Original], slo: Slo) -> Original {
         let fastest = |o: &&Original| (o.latency_ns, Reverse(o.accuracy_bp), o.variant);
         let found = match self {
-            Self::MostAccurate => originals.iter().min_by_key(|o| (Reverse(o.accuracy_bp), o.latency_ns, o.variant)),
+            Self::MostAccurate => {
+                originals.iter().min_by_key(|o| (Reverse(o.accuracy_bp), o.latency_ns, o.variant))
+            }
             Self::Fastest | Self::Stitched => originals.iter().min_by_key(fastest),
             Self::Adaptive => {
-                let keeps = originals.iter().filter(|o| slo.kept_by(o.accuracy_bp, o.latency_ns)).min_by_key(fastest);
-                keeps.or_else(|| originals.iter().rev().max_by(|a, b| a.slack(slo).total_cmp(&b.slack(slo))))
+                let keeps = originals
+                    .iter()
+                    .filter(|o| slo.kept_by(o.accuracy_bp, o.latency_ns))
+                    .min_by_key(fastest);
+                keeps.or_else(|| {
+                    originals.iter().rev().max_by(|a, b| a.slack(slo).total_cmp(&b.slack(slo)))
+                })
             }
         };
         found.copied().unwrap_or(Original { variant: 0, accuracy_bp: 0, latency_ns: u64::MAX })

@@ -1,8 +1,11 @@
-//! [`Zoo`]: tasks with their variants, cut into subgraphs, and what each subgraph costs on each processor.
+//! [`Zoo`]: tasks with their variants, cut into subgraphs, and what each subgraph costs on each
+//! processor.
 //!
-//! Latency of a stitched variant in an order (eq. 5): the sum of its subgraphs' latencies, each on its position's processor. Where links are given, what a
-//! subgraph hands to the next processor is added to it (the paper leaves it out, and measures nearly 5 %). Formats belong to processors there, so conversion
-//! is a property of the link; the size of what is handed on belongs to the subgraph that produces it.
+//! Latency of a stitched variant in an order (eq. 5): the sum of its subgraphs' latencies, each on
+//! its position's processor. Where links are given, what a subgraph hands to the next processor is
+//! added to it (the paper leaves it out, and measures nearly 5 %). Formats belong to processors
+//! there, so conversion is a property of the link; the size of what is handed on belongs to the
+//! subgraph that produces it.
 
 use super::{Accuracy, Order, Slo, StitchError};
 use crate::cost::{Interval, Link};
@@ -70,24 +73,37 @@ pub struct Zoo {
 }
 
 impl Zoo {
-    /// Puts tasks together. `links` go from one processor index to another; without any, handing over costs nothing (eq. 5 as printed).
+    /// Puts tasks together. `links` go from one processor index to another; without any, handing
+    /// over costs nothing (eq. 5 as printed).
     ///
     /// # Errors
     /// [`StitchError`] naming the task that does not fit.
-    pub fn new(processors: Vec<String>, links: BTreeMap<(usize, usize), Link>, tasks: Vec<Task>) -> Result<Self, StitchError> {
+    pub fn new(
+        processors: Vec<String>,
+        links: BTreeMap<(usize, usize), Link>,
+        tasks: Vec<Task>,
+    ) -> Result<Self, StitchError> {
         let positions = tasks.first().map_or(0, |t| t.subgraphs.len());
         let zoo = Self { processors, links, tasks, positions };
         if zoo.processors.is_empty() || zoo.tasks.is_empty() {
             return Err(StitchError::zoo("a zoo needs a processor and a task"));
         }
-        for (what, names) in [("processor", zoo.processors.iter().collect::<Vec<_>>()), ("task", zoo.tasks.iter().map(|t| &t.name).collect())] {
+        for (what, names) in [
+            ("processor", zoo.processors.iter().collect::<Vec<_>>()),
+            ("task", zoo.tasks.iter().map(|t| &t.name).collect()),
+        ] {
             let mut seen = BTreeSet::new();
             if let Some(twice) = names.into_iter().find(|name| !seen.insert(*name)) {
                 return Err(StitchError::zoo(format!("{what} `{twice}` is listed twice")));
             }
         }
-        if let Some((from, to)) = zoo.links.keys().find(|(from, to)| from.max(to) >= &zoo.processors.len()) {
-            return Err(StitchError::zoo(format!("the link from {from} to {to} names a processor that is not listed; there are {}", zoo.processors.len())));
+        if let Some((from, to)) =
+            zoo.links.keys().find(|(from, to)| from.max(to) >= &zoo.processors.len())
+        {
+            return Err(StitchError::zoo(format!(
+                "the link from {from} to {to} names a processor that is not listed; there are {}",
+                zoo.processors.len()
+            )));
         }
         zoo.tasks.iter().try_for_each(|task| zoo.check_task(task))?;
         Ok(zoo)
@@ -97,20 +113,35 @@ impl Zoo {
         let refuse = |reason: String| Err(StitchError::Task { task: task.name.clone(), reason });
         let (positions, variants) = (task.subgraphs.len(), task.variants.len());
         if positions == 0 || positions > MOST_POSITIONS || variants == 0 {
-            return refuse(format!("{variants} variants of {positions} subgraphs; it needs at least one, of 1 to {MOST_POSITIONS} subgraphs"));
+            return refuse(format!(
+                "{variants} variants of {positions} subgraphs; it needs at least one, of 1 to \
+                {MOST_POSITIONS} subgraphs"
+            ));
         }
         if positions != self.positions {
-            return refuse(format!("it is cut into {positions} subgraphs, the first task into {}: all tasks share one order of processors", self.positions));
+            return refuse(format!(
+                "it is cut into {positions} subgraphs, the first task into {}: all tasks share \
+                one order of processors",
+                self.positions
+            ));
         }
         if let Some(position) = task.subgraphs.iter().position(|row| row.len() != variants) {
-            return refuse(format!("position {position} has not one subgraph for each of the {variants} variants"));
+            return refuse(format!(
+                "position {position} has not one subgraph for each of the {variants} variants"
+            ));
         }
         if task.subgraphs.iter().flatten().any(|s| s.latency_ns.len() != self.processors.len()) {
-            return refuse(format!("a subgraph has not one latency for each of the {} processors", self.processors.len()));
+            return refuse(format!(
+                "a subgraph has not one latency for each of the {} processors",
+                self.processors.len()
+            ));
         }
         if task.accuracy.shape() != (positions, variants) {
             let (p, v) = task.accuracy.shape();
-            return refuse(format!("accuracies are for {v} variants of {p} subgraphs, there are {variants} of {positions}"));
+            return refuse(format!(
+                "accuracies are for {v} variants of {p} subgraphs, there are {variants} of \
+                {positions}"
+            ));
         }
         Ok(())
     }
@@ -142,14 +173,23 @@ impl Zoo {
 
     /// One subgraph in an order, with what it hands on, ns; `None` where it cannot run or hand on.
     #[must_use]
-    pub fn step_ns(&self, task: usize, order: &Order, position: usize, variant: usize) -> Option<Interval> {
+    pub fn step_ns(
+        &self,
+        task: usize,
+        order: &Order,
+        position: usize,
+        variant: usize,
+    ) -> Option<Interval> {
         let subgraph = self.tasks.get(task)?.subgraphs.get(position)?.get(variant)?;
         let here = *order.processors().get(position)?;
         let run = (*subgraph.latency_ns.get(here)?)?;
         match order.processors().get(position + 1) {
             Some(&next) if next != here && !self.links.is_empty() => {
                 let link = self.links.get(&(here, next))?;
-                Some(run + link.transfer_ns(subgraph.boundary_bytes)? + Interval::exact(link.setup_ns))
+                Some(
+                    run + link.transfer_ns(subgraph.boundary_bytes)?
+                        + Interval::exact(link.setup_ns),
+                )
             }
             _ => Some(run),
         }
@@ -158,15 +198,26 @@ impl Zoo {
     /// A stitched variant in an order, ns (eq. 5); `None` where some subgraph cannot run.
     #[must_use]
     pub fn latency_ns(&self, task: usize, order: &Order, stitched: &[usize]) -> Option<Interval> {
-        let steps = stitched.iter().enumerate().map(|(position, &variant)| self.step_ns(task, order, position, variant));
+        let steps = stitched
+            .iter()
+            .enumerate()
+            .map(|(position, &variant)| self.step_ns(task, order, position, variant));
         if stitched.len() == self.positions { steps.sum() } else { None }
     }
 
     /// What can run at each position in an order.
     pub(super) fn parts(&self, task: usize, order: &Order) -> Vec<Vec<Part>> {
         let variants = self.tasks.get(task).map_or(0, |t| t.variants.len());
-        let part = |position, variant| self.step_ns(task, order, position, variant).map(|ns| Part { variant, latency_ns: ns.point(), other_ns: 0 });
-        (0..self.positions).map(|position| (0..variants).filter_map(|variant| part(position, variant)).collect()).collect()
+        let part = |position, variant| {
+            self.step_ns(task, order, position, variant).map(|ns| Part {
+                variant,
+                latency_ns: ns.point(),
+                other_ns: 0,
+            })
+        };
+        (0..self.positions)
+            .map(|position| (0..variants).filter_map(|variant| part(position, variant)).collect())
+            .collect()
     }
 
     /// An order as people write it: `GPU-CPU-NPU`.
@@ -177,17 +228,31 @@ impl Zoo {
     }
 
     /// One objective per task in each of them.
-    pub(super) fn check_configurations(&self, configurations: &[Vec<Slo>]) -> Result<(), StitchError> {
+    pub(super) fn check_configurations(
+        &self,
+        configurations: &[Vec<Slo>],
+    ) -> Result<(), StitchError> {
         let tasks = self.tasks.len();
         match configurations.iter().enumerate().find(|(_, slos)| slos.len() != tasks) {
-            Some((index, slos)) => Err(StitchError::zoo(format!("configuration {index} has {} objectives for {tasks} tasks", slos.len()))),
+            Some((index, slos)) => Err(StitchError::zoo(format!(
+                "configuration {index} has {} objectives for {tasks} tasks",
+                slos.len()
+            ))),
             None => Ok(()),
         }
     }
 
     pub(super) fn check_order(&self, order: &Order) -> Result<(), StitchError> {
-        let fits = order.processors().len() == self.positions && order.processors().iter().all(|&p| p < self.processors.len());
-        let reason = || format!("an order of processors {:?} for {} positions and {} processors", order.processors(), self.positions, self.processors.len());
+        let fits = order.processors().len() == self.positions
+            && order.processors().iter().all(|&p| p < self.processors.len());
+        let reason = || {
+            format!(
+                "an order of processors {:?} for {} positions and {} processors",
+                order.processors(),
+                self.positions,
+                self.processors.len()
+            )
+        };
         if fits { Ok(()) } else { Err(StitchError::zoo(reason())) }
     }
 }

@@ -1,6 +1,8 @@
-//! Python libraries that evaluate the same trees, where they are installed: lleaves, treelite and its compiler tl2cgen.
+//! Python libraries that evaluate the same trees, where they are installed: lleaves, treelite and
+//! its compiler tl2cgen.
 //!
-//! `VITEMPO_BENCH_PYTHON` names the Python that has them. Each is asked through a pipe to run for a while and to tell the CPU time of its process.
+//! `VITEMPO_BENCH_PYTHON` names the Python that has them. Each is asked through a pipe to run for a
+//! while and to tell the CPU time of its process.
 
 use std::{
     cell::RefCell,
@@ -29,10 +31,23 @@ impl Peers {
         let folder = TempDir::new().unwrap();
         let (text, binary) = (folder.path().join("model.txt"), folder.path().join("rows"));
         std::fs::write(&text, model).unwrap();
-        std::fs::write(&binary, rows.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>()).unwrap();
+        std::fs::write(
+            &binary,
+            rows.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>(),
+        )
+        .unwrap();
         let mut command = Command::new(python);
-        command.args(["-c", SCRIPT]).args([&text, &binary]).arg(features.to_string()).arg(folder.path());
-        let mut child = command.env("OMP_NUM_THREADS", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command
+            .args(["-c", SCRIPT])
+            .args([&text, &binary])
+            .arg(features.to_string())
+            .arg(folder.path());
+        let mut child = command
+            .env("OMP_NUM_THREADS", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut answers = BufReader::new(child.stdout.take().unwrap());
         let names = loop {
             let line = read(&mut answers);
@@ -44,7 +59,8 @@ impl Peers {
         Some(Self { names, process: RefCell::new((child, answers)), _folder: folder })
     }
 
-    /// CPU time per row, ns, of one that forecasts the first `rows` rows again and again for so long.
+    /// CPU time per row, ns, of one that forecasts the first `rows` rows again and again for so
+    /// long.
     pub fn ns_per_row(&self, name: &str, rows: usize, seconds: f64) -> f64 {
         self.ask(name, rows, seconds).parse().unwrap()
     }

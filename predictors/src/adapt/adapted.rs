@@ -1,4 +1,5 @@
-//! [`Adapted`]: hypotheses about a device, and what they say together of a model: a latency, how sure it is, and which costs remain unknown.
+//! [`Adapted`]: hypotheses about a device, and what they say together of a model: a latency, how
+//! sure it is, and which costs remain unknown.
 
 use super::{
     alike::Catalogue,
@@ -9,7 +10,8 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on both sides.
+/// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on
+/// both sides.
 const STUDENT_90: f64 = 2.132;
 /// Level of the intervals.
 pub(crate) const LEVEL: f64 = 0.9;
@@ -28,15 +30,18 @@ pub(crate) struct Hypothesis {
     pub covariance: Matrix,
     /// Variance of a latency around the forecast.
     pub noise: f64,
-    /// Of models that sources have: what unit costs and the slope leave unexplained, and the variance of the whole logarithm.
+    /// Of models that sources have: what unit costs and the slope leave unexplained, and the
+    /// variance of the whole logarithm.
     pub carried: BTreeMap<usize, (f64, f64)>,
-    /// By operator of the catalogue: what to multiply likenesses with for what operators cost beyond their unit costs.
+    /// By operator of the catalogue: what to multiply likenesses with for what operators cost
+    /// beyond their unit costs.
     #[serde(with = "single")]
     pub operators: Vec<f64>,
 }
 
-/// Whether models that take long elsewhere take relatively longer, or shorter, on a device: where work is spread over units that small models do not fill, it
-/// grows faster or slower than any sum of unit costs.
+/// Whether models that take long elsewhere take relatively longer, or shorter, on a device: where
+/// work is spread over units that small models do not fill, it grows faster or slower than any sum
+/// of unit costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Slope {
     /// The unit costs of elsewhere.
@@ -68,7 +73,8 @@ pub(crate) mod single {
 }
 
 impl Hypothesis {
-    /// Logarithm of the latency, without what unit costs and the slope leave unexplained; its derivative by each unit cost and the slope; shares by operator.
+    /// Logarithm of the latency, without what unit costs and the slope leave unexplained; its
+    /// derivative by each unit cost and the slope; shares by operator.
     pub fn log_latency(&self, workload: &Workload) -> (f64, Vec<f64>, Vec<f64>) {
         let (log, mut gradient, by_operator) = log_latency_by_operator(workload, &self.theta);
         let steep = self.slope.loading(workload);
@@ -76,14 +82,18 @@ impl Hypothesis {
         (log + self.slope.value * steep, gradient, by_operator)
     }
 
-    /// What several that agree on where the device is say together: their mean, and the variance within and between them. `None` without any.
+    /// What several that agree on where the device is say together: their mean, and the variance
+    /// within and between them. `None` without any.
     pub fn merged(told: &[Self]) -> Option<Self> {
         let first = told.first()?;
         let weight: f64 = told.iter().map(|h| h.weight).sum();
         let mut merged = Self {
             weight,
             theta: vec![0.0; first.theta.len()],
-            slope: Slope { value: told.iter().map(|h| h.weight / weight * h.slope.value).sum(), ..first.slope.clone() },
+            slope: Slope {
+                value: told.iter().map(|h| h.weight / weight * h.slope.value).sum(),
+                ..first.slope.clone()
+            },
             covariance: Matrix::zeros(first.covariance.rows, first.covariance.columns),
             noise: 0.0,
             carried: BTreeMap::new(),
@@ -96,12 +106,16 @@ impl Hypothesis {
         }
         for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
             merged.covariance.add(&h.covariance, share);
-            let mut away: Vec<f64> = h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
+            let mut away: Vec<f64> =
+                h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
             away.push(h.slope.value - merged.slope.value);
             merged.covariance.add_outer(&away, share);
         }
         let moments = |model: &usize| {
-            let of: Vec<(f64, f64, f64)> = told.iter().filter_map(|h| h.carried.get(model).map(|(o, v)| (h.weight / weight, *o, *v))).collect();
+            let of: Vec<(f64, f64, f64)> = told
+                .iter()
+                .filter_map(|h| h.carried.get(model).map(|(o, v)| (h.weight / weight, *o, *v)))
+                .collect();
             let offset: f64 = of.iter().map(|(share, o, _)| share * o).sum();
             (*model, (offset, of.iter().map(|(share, _, v)| share * v).sum()))
         };
@@ -120,7 +134,8 @@ pub struct Adapted {
     pub(crate) before: Vec<f64>,
     /// Bound on what is left unexplained of a model that no source has, as [`Population`] found.
     pub(crate) discrepancy: f64,
-    /// Logarithm of the probability of the latencies: which of several descriptions of the same models explains them.
+    /// Logarithm of the probability of the latencies: which of several descriptions of the same
+    /// models explains them.
     pub log_evidence: f64,
 }
 
@@ -137,33 +152,44 @@ impl Forecast {
     /// Point, lower and upper bound, ns.
     #[must_use]
     pub fn latency_ns(&self) -> (f64, f64, f64) {
-        (self.log_ns.exp(), (self.log_ns - self.half_width).exp(), (self.log_ns + self.half_width).exp())
+        (
+            self.log_ns.exp(),
+            (self.log_ns - self.half_width).exp(),
+            (self.log_ns + self.half_width).exp(),
+        )
     }
 }
 
 impl Adapted {
-    /// The forecast for a workload; `model`: its index among those adapted with, where it is one of them.
+    /// The forecast for a workload; `model`: its index among those adapted with, where it is one of
+    /// them.
     #[must_use]
     pub fn forecast(&self, workload: &Workload, model: Option<usize>) -> Forecast {
         let compared = self.catalogue.compare(workload);
         let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
         for h in &self.hypotheses {
             let (log, gradient, by_operator) = h.log_latency(workload);
-            let (offset, variance) = model.and_then(|m| h.carried.get(&m)).copied().unwrap_or_else(|| {
-                unknown += h.weight;
-                (compared.dot(&by_operator, &h.operators), dot(&gradient, &h.covariance.times(&gradient)).max(0.0))
-            });
+            let (offset, variance) =
+                model.and_then(|m| h.carried.get(&m)).copied().unwrap_or_else(|| {
+                    unknown += h.weight;
+                    (
+                        compared.dot(&by_operator, &h.operators),
+                        dot(&gradient, &h.covariance.times(&gradient)).max(0.0),
+                    )
+                });
             mean += h.weight * (log + offset);
             square += h.weight * (log + offset).powi(2);
             within += h.weight * (variance + h.noise);
         }
         let variance = within + (square - mean * mean).max(0.0);
-        let half_width = (STUDENT_90 * STUDENT_90 * variance + unknown * self.discrepancy * self.discrepancy).sqrt();
+        let half_width = (STUDENT_90 * STUDENT_90 * variance
+            + unknown * self.discrepancy * self.discrepancy)
+            .sqrt();
         Forecast { log_ns: mean, half_width }
     }
 
-    /// Unit costs that matter to these workloads and that measuring has not narrowed: their share of the forecast time, largest first. How far padding counts
-    /// is no cost, and hardly in doubt.
+    /// Unit costs that matter to these workloads and that measuring has not narrowed: their share
+    /// of the forecast time, largest first. How far padding counts is no cost, and hardly in doubt.
     #[must_use]
     pub fn unconstrained(&self, workloads: &[&Workload]) -> Vec<(UnitCost, f64)> {
         let mut shares = vec![0.0; COSTS];
@@ -171,13 +197,18 @@ impl Adapted {
         for h in &self.hypotheses {
             for w in workloads {
                 let weight = h.weight / workloads.len() as f64;
-                shares.iter_mut().zip(log_latency(w, &h.theta).1).for_each(|(s, x)| *s += weight * x);
+                shares
+                    .iter_mut()
+                    .zip(log_latency(w, &h.theta).1)
+                    .for_each(|(s, x)| *s += weight * x);
             }
             after.iter_mut().enumerate().for_each(|(i, a)| *a += h.weight * h.covariance.at(i, i));
         }
         let timed = |i: &usize| UnitCost::ALL[*i].group() != Group::Padding;
-        let loose = |i: &usize| timed(i) && after[*i] > NARROWED * self.before[*i] && shares[*i] > MATTERS;
-        let mut out: Vec<(UnitCost, f64)> = (0..COSTS).filter(loose).map(|i| (UnitCost::ALL[i], shares[i])).collect();
+        let loose =
+            |i: &usize| timed(i) && after[*i] > NARROWED * self.before[*i] && shares[*i] > MATTERS;
+        let mut out: Vec<(UnitCost, f64)> =
+            (0..COSTS).filter(loose).map(|i| (UnitCost::ALL[i], shares[i])).collect();
         out.sort_by(|a, b| b.1.total_cmp(&a.1));
         out
     }

@@ -1,8 +1,10 @@
-//! [`Catalogue`]: operators that are charged for the same things in like amounts cost alike, also beyond what unit costs say of them.
+//! [`Catalogue`]: operators that are charged for the same things in like amounts cost alike, also
+//! beyond what unit costs say of them.
 //!
-//! By how much an operator costs more than its unit costs say is a Gaussian process over operators, in logarithms: covariance `0.8 exp(-d^2 / 2)`, `d` the
-//! distance between the logarithms of the amounts, and 0.2 more between equal ones; none between operators charged for different things. A model's latency
-//! moves by the mean over its operators, weighed by their shares of its time.
+//! By how much an operator costs more than its unit costs say is a Gaussian process over operators,
+//! in logarithms: covariance `0.8 exp(-d^2 / 2)`, `d` the distance between the logarithms of the
+//! amounts, and 0.2 more between equal ones; none between operators charged for different things. A
+//! model's latency moves by the mean over its operators, weighed by their shares of its time.
 
 use super::charge::{Charge, Group, UnitCost, Workload};
 use serde::{Deserialize, Serialize};
@@ -47,14 +49,18 @@ impl Catalogue {
         let alike = |(charge, _): &(Charge, f64)| {
             let amounts = logarithms(charge);
             let known = self.kinds.get(&kind(charge)).into_iter().flatten();
-            known.map(|(index, of)| (*index, likeness(of, &amounts))).filter(|(_, alike)| *alike > LEAST).collect()
+            known
+                .map(|(index, of)| (*index, likeness(of, &amounts)))
+                .filter(|(_, alike)| *alike > LEAST)
+                .collect()
         };
         Compared(workload.charges.iter().map(alike).collect())
     }
 }
 
 impl Compared {
-    /// Likeness of a whole model to each of a catalogue's operators, given the shares of its operators in its time.
+    /// Likeness of a whole model to each of a catalogue's operators, given the shares of its
+    /// operators in its time.
     pub fn weigh(&self, shares: &[f64], operators: usize) -> Vec<f64> {
         let mut out = vec![0.0; operators];
         for (alike, share) in self.0.iter().zip(shares) {
@@ -65,7 +71,12 @@ impl Compared {
 
     /// The sum over a catalogue's operators of values times the likeness of a whole model.
     pub fn dot(&self, shares: &[f64], values: &[f64]) -> f64 {
-        let of = |alike: &Vec<(usize, f64)>| -> f64 { alike.iter().map(|(index, likeness)| likeness * values.get(*index).copied().unwrap_or(0.0)).sum() };
+        let of = |alike: &Vec<(usize, f64)>| -> f64 {
+            alike
+                .iter()
+                .map(|(index, likeness)| likeness * values.get(*index).copied().unwrap_or(0.0))
+                .sum()
+        };
         self.0.iter().zip(shares).map(|(alike, share)| share * of(alike)).sum()
     }
 
@@ -73,7 +84,10 @@ impl Compared {
     pub fn shares(&self, shares: &[f64], operators: usize) -> Vec<f64> {
         let mut out = vec![0.0; operators];
         for (alike, share) in self.0.iter().zip(shares) {
-            alike.iter().filter(|(_, likeness)| *likeness >= 1.0).for_each(|(index, _)| out[*index] += share);
+            alike
+                .iter()
+                .filter(|(_, likeness)| *likeness >= 1.0)
+                .for_each(|(index, _)| out[*index] += share);
         }
         out
     }
@@ -103,16 +117,43 @@ mod tests {
 
     #[test]
     fn likeness_by_hand() {
-        let model = |amount: f64, cost| Workload { charges: vec![(vec![(UnitCost::LaunchConvolution, 1.0), (cost, amount)], 3.0)] };
+        let model = |amount: f64, cost| Workload {
+            charges: vec![(vec![(UnitCost::LaunchConvolution, 1.0), (cost, amount)], 3.0)],
+        };
         let mut catalogue = Catalogue::default();
-        [model(1e6, UnitCost::Spatial), model(1e6, UnitCost::Spatial), model(1e6, UnitCost::Pointwise)].iter().for_each(|m| catalogue.add(m));
+        [
+            model(1e6, UnitCost::Spatial),
+            model(1e6, UnitCost::Spatial),
+            model(1e6, UnitCost::Pointwise),
+        ]
+        .iter()
+        .for_each(|m| catalogue.add(m));
         assert_eq!(catalogue.operators(), 2, "equal operators count once");
-        let padded = Workload { charges: vec![(vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, 1e6), (UnitCost::Tiles, 0.5)], 1.0)] };
-        assert_eq!(catalogue.compare(&padded).shares(&[1.0], 2), [1.0, 0.0], "padding sets no operators apart");
+        let padded = Workload {
+            charges: vec![(
+                vec![
+                    (UnitCost::LaunchConvolution, 1.0),
+                    (UnitCost::Spatial, 1e6),
+                    (UnitCost::Tiles, 0.5),
+                ],
+                1.0,
+            )],
+        };
+        assert_eq!(
+            catalogue.compare(&padded).shares(&[1.0], 2),
+            [1.0, 0.0],
+            "padding sets no operators apart"
+        );
         let near = catalogue.compare(&model(1e6 * std::f64::consts::E, UnitCost::Spatial));
         let weighed = near.weigh(&[0.5], 2);
-        assert!((weighed[0] - 0.5 * 0.8 * (-0.5_f64).exp()).abs() < 1e-12 && weighed[1] == 0.0, "{weighed:?}");
+        assert!(
+            (weighed[0] - 0.5 * 0.8 * (-0.5_f64).exp()).abs() < 1e-12 && weighed[1] == 0.0,
+            "{weighed:?}"
+        );
         assert_eq!(near.shares(&[0.5], 2), [0.0, 0.0], "it is none of them");
-        assert_eq!(catalogue.compare(&model(1e6, UnitCost::Pointwise)).shares(&[0.5], 2), [0.0, 0.5]);
+        assert_eq!(
+            catalogue.compare(&model(1e6, UnitCost::Pointwise)).shares(&[0.5], 2),
+            [0.0, 0.5]
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! [`Beyond`]: what unit costs leave unexplained, as sources have it: of a model that a source has, its residual there; of any other, what its operators cost
-//! beyond their unit costs.
+//! [`Beyond`]: what unit costs leave unexplained, as sources have it: of a model that a source has,
+//! its residual there; of any other, what its operators cost beyond their unit costs.
 //!
-//! An offset of the logarithm is that of the sources' mean (or of one source), and moves along with `z` of `mixture.rs`: a device that is in its unit costs
-//! what sets a source apart is so in this, too.
+//! An offset of the logarithm is that of the sources' mean (or of one source), and moves along with
+//! `z` of `mixture.rs`: a device that is in its unit costs what sets a source apart is so in this,
+//! too.
 
 use super::{gaussian::dot, population::Known};
 
@@ -31,9 +32,12 @@ impl<'a> Beyond<'a> {
         Self { one: Some(one), reach, ..self }
     }
 
-    /// Of a model with these likenesses to the operators of the catalogue: offset at `z = 0`, and by how much each `z_s` moves it.
+    /// Of a model with these likenesses to the operators of the catalogue: offset at `z = 0`, and
+    /// by how much each `z_s` moves it.
     pub fn offset(&self, model: usize, likeness: &[f64]) -> (f64, Vec<f64>) {
-        let of = |known: &Known| known.residuals.get(&model).copied().unwrap_or_else(|| dot(&known.operators, likeness));
+        let of = |known: &Known| {
+            known.residuals.get(&model).copied().unwrap_or_else(|| dot(&known.operators, likeness))
+        };
         self.spread(&self.sources.iter().map(|(known, _)| of(known)).collect::<Vec<f64>>())
     }
 
@@ -41,7 +45,13 @@ impl<'a> Beyond<'a> {
     pub fn operators(&self, moves: &[f64]) -> Vec<f64> {
         let size = self.sources.first().map_or(0, |(known, _)| known.operators.len());
         let of = |operator: usize| {
-            let (offset, loading) = self.spread(&self.sources.iter().map(|(known, _)| known.operators[operator]).collect::<Vec<f64>>());
+            let (offset, loading) = self.spread(
+                &self
+                    .sources
+                    .iter()
+                    .map(|(known, _)| known.operators[operator])
+                    .collect::<Vec<f64>>(),
+            );
             offset + dot(&loading, moves)
         };
         (0..size).map(of).collect()
@@ -49,7 +59,12 @@ impl<'a> Beyond<'a> {
 
     fn spread(&self, values: &[f64]) -> (f64, Vec<f64>) {
         let mean: f64 = self.sources.iter().zip(values).map(|((_, weight), v)| weight * v).sum();
-        let loading = self.sources.iter().zip(values).map(|((_, weight), v)| self.reach * weight.sqrt() * (v - mean)).collect();
+        let loading = self
+            .sources
+            .iter()
+            .zip(values)
+            .map(|((_, weight), v)| self.reach * weight.sqrt() * (v - mean))
+            .collect();
         (self.one.and_then(|one| values.get(one)).copied().unwrap_or(mean), loading)
     }
 }

@@ -13,7 +13,8 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{
-    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin, Prediction, PredictionError, PredictionSource,
+    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin,
+    Prediction, PredictionError, PredictionSource,
 };
 
 /// Version of the file format.
@@ -27,7 +28,8 @@ pub struct AdaptedBundle {
     pub environment: Environment,
     /// Where the latencies come from.
     pub origin: Origin,
-    /// Who published them and under which licence; `None` where they were measured by whoever adapted.
+    /// Who published them and under which licence; `None` where they were measured by whoever
+    /// adapted.
     pub source: Option<String>,
     /// Program and version.
     pub created_by: String,
@@ -58,7 +60,11 @@ pub struct Provenance {
 impl AdaptedBundle {
     /// Of a device adapted to; `architectures`: the digest of each workload it was adapted with.
     #[must_use]
-    pub fn new(adapted: Adapted, provenance: Provenance, architectures: BTreeMap<String, usize>) -> Self {
+    pub fn new(
+        adapted: Adapted,
+        provenance: Provenance,
+        architectures: BTreeMap<String, usize>,
+    ) -> Self {
         let Provenance { environment, origin, source, measured, sources } = provenance;
         let created_by = concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned();
         Self { environment, origin, source, created_by, measured, sources, adapted, architectures }
@@ -83,23 +89,37 @@ impl AdaptedBundle {
     /// # Errors
     /// A sentence saying what does not fit.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let bundle: Self = serde_json::from_slice(&ENVELOPE.open(bytes)?).map_err(|e| format!("it cannot be read: {e}"))?;
+        let bundle: Self = serde_json::from_slice(&ENVELOPE.open(bytes)?)
+            .map_err(|e| format!("it cannot be read: {e}"))?;
         let sane = |h: &Hypothesis| {
-            let numbers = h.theta.iter().chain(&h.covariance.data).chain(&h.operators).chain(&h.slope.centre).chain([
-                &h.slope.middle,
-                &h.slope.value,
-                &h.weight,
-                &h.noise,
-            ]);
+            let numbers = h
+                .theta
+                .iter()
+                .chain(&h.covariance.data)
+                .chain(&h.operators)
+                .chain(&h.slope.centre)
+                .chain([&h.slope.middle, &h.slope.value, &h.weight, &h.noise]);
             let shaped = (h.theta.len(), h.slope.centre.len()) == (COSTS, COSTS)
-                && (h.covariance.rows, h.covariance.columns, h.covariance.data.len()) == (MOVES, MOVES, MOVES * MOVES);
-            let mut not_negative = h.carried.values().map(|(_, variance)| variance).chain([&h.noise, &h.weight]);
-            shaped && numbers.chain(h.carried.values().flat_map(|(a, b)| [a, b])).all(|v| v.is_finite() && v.abs() < 1e9) && not_negative.all(|v| *v >= 0.0)
+                && (h.covariance.rows, h.covariance.columns, h.covariance.data.len())
+                    == (MOVES, MOVES, MOVES * MOVES);
+            let mut not_negative =
+                h.carried.values().map(|(_, variance)| variance).chain([&h.noise, &h.weight]);
+            shaped
+                && numbers
+                    .chain(h.carried.values().flat_map(|(a, b)| [a, b]))
+                    .all(|v| v.is_finite() && v.abs() < 1e9)
+                && not_negative.all(|v| *v >= 0.0)
         };
         let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
         let weights: f64 = hypotheses.iter().map(|h| h.weight).sum();
-        let whole = before.len() == COSTS && (0.999..1.001).contains(&weights) && (0.0..50.0).contains(discrepancy);
-        if whole && hypotheses.iter().all(sane) { Ok(bundle) } else { Err("a number in it makes no sense".to_owned()) }
+        let whole = before.len() == COSTS
+            && (0.999..1.001).contains(&weights)
+            && (0.0..50.0).contains(discrepancy);
+        if whole && hypotheses.iter().all(sane) {
+            Ok(bundle)
+        } else {
+            Err("a number in it makes no sense".to_owned())
+        }
     }
 
     /// Writes the file whole or not at all.
@@ -113,23 +133,30 @@ impl AdaptedBundle {
     /// Reads and checks a file; `None` where it is a file of another kind.
     ///
     /// # Errors
-    /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is damaged.
+    /// [`PredictorError::Io`] when it cannot be read, [`PredictorError::Format`] when it is
+    /// damaged.
     pub fn load(path: &Path) -> Result<Option<Self>, PredictorError> {
         let bytes = envelope::read(path)?;
         if !Self::is_on(&bytes) {
             return Ok(None);
         }
-        Self::from_bytes(&bytes).map(Some).map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
+        Self::from_bytes(&bytes)
+            .map(Some)
+            .map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
     }
 
     fn forecast(&self, graph: &Graph) -> Forecast {
-        self.adapted.forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())
+        self.adapted
+            .forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())
     }
 
     /// ns of one operator: the mean over the hypotheses, without the cost of a run.
     fn operator_ns(&self, op: &OpSpec) -> f64 {
         let workload = Workload::of_operator(op);
-        let of = |h: &Hypothesis| h.weight * (log_latency(&workload, &h.theta).0.exp() - h.theta[UnitCost::Run as usize].exp());
+        let of = |h: &Hypothesis| {
+            h.weight
+                * (log_latency(&workload, &h.theta).0.exp() - h.theta[UnitCost::Run as usize].exp())
+        };
         self.adapted.hypotheses.iter().map(of).sum::<f64>().max(0.0)
     }
 }
@@ -139,7 +166,10 @@ impl LatencyModel for AdaptedBundle {
         &self.environment
     }
 
-    fn predict_operator(&self, op: &OpSpec) -> Result<(Latency, PredictionSource), PredictionError> {
+    fn predict_operator(
+        &self,
+        op: &OpSpec,
+    ) -> Result<(Latency, PredictionSource), PredictionError> {
         Ok((Latency::from_ns(self.operator_ns(op)), PredictionSource::Model))
     }
 
@@ -152,10 +182,15 @@ impl LatencyModel for AdaptedBundle {
             source: PredictionSource::Model,
             extrapolating: false,
         };
-        let operators: Vec<OperatorPrediction> = graph.nodes().iter().zip(merged(graph)).map(operator).collect();
+        let operators: Vec<OperatorPrediction> =
+            graph.nodes().iter().zip(merged(graph)).map(operator).collect();
         let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
         let [p, l, u] = [point, lower, upper].map(Latency::from_ns);
-        Ok(GraphPrediction { latency: Prediction { point: p, lower: l, upper: u, level: LEVEL }, operators, overhead: Latency::from_ns(point - sum) })
+        Ok(GraphPrediction {
+            latency: Prediction { point: p, lower: l, upper: u, level: LEVEL },
+            operators,
+            overhead: Latency::from_ns(point - sum),
+        })
     }
 }
 
@@ -165,12 +200,19 @@ mod tests {
 
     #[test]
     fn weights_and_variances_that_make_no_sense_are_refused() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles/adapted/samsung-galaxy-s24-tflite-npu-f16.vtb");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../bundles/adapted/samsung-galaxy-s24-tflite-npu-f16.vtb");
         let whole = AdaptedBundle::load(&path).expect("a file").expect("an adapted bundle");
         let spoils: [fn(&mut Adapted); 4] = [
             |adapted| adapted.hypotheses[0].weight -= 1.0,
             |adapted| adapted.hypotheses[0].noise = -1.0,
-            |adapted| adapted.hypotheses.iter_mut().flat_map(|h| h.carried.values_mut()).for_each(|(_, variance)| *variance = -1.0),
+            |adapted| {
+                adapted
+                    .hypotheses
+                    .iter_mut()
+                    .flat_map(|h| h.carried.values_mut())
+                    .for_each(|(_, variance)| *variance = -1.0)
+            },
             |adapted| adapted.hypotheses.clear(),
         ];
         for spoil in spoils {

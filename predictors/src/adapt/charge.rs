@@ -1,15 +1,18 @@
-//! [`Workload`]: what a model makes a device do, in units that have a cost each: launches, multiply-accumulates, bytes.
+//! [`Workload`]: what a model makes a device do, in units that have a cost each: launches,
+//! multiply-accumulates, bytes.
 //!
-//! Wide arithmetic units run whole vectors of channels and whole tiles of images, narrow ones what is there: by how much a convolution grows is an amount
-//! of its own, and how far it counts is up to the device. Operators that move elements or compute per element are charged for their bytes; those that a
-//! compiler computes while their input is still at hand, for nothing. A tensor beyond what stays on chip is charged once more.
+//! Wide arithmetic units run whole vectors of channels and whole tiles of images, narrow ones what
+//! is there: by how much a convolution grows is an amount of its own, and how far it counts is up
+//! to the device. Operators that move elements or compute per element are charged for their bytes;
+//! those that a compiler computes while their input is still at hand, for nothing. A tensor beyond
+//! what stays on chip is charged once more.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, Node, OpFamily, OpKind, OpSpec, TensorSpec, ValueSource, Work};
 
-/// Which part of an operator's time a unit cost belongs to. Launches add up; of arithmetic, weights and traffic the longest decides; padding multiplies
-/// arithmetic.
+/// Which part of an operator's time a unit cost belongs to. Launches add up; of arithmetic, weights
+/// and traffic the longest decides; padding multiplies arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Group {
@@ -22,8 +25,10 @@ pub enum Group {
 
 macro_rules! unit_costs {
     ($($variant:ident $group:ident $name:literal,)*) => {
-        /// One cost that a device has per unit of work. Launches are in ns, arithmetic in ns per multiply-accumulate, weights and traffic in ns per byte.
-        /// Padding is a power, to which arithmetic grows by what whole vectors or tiles add: one where they are run, nought where they are not.
+        /// One cost that a device has per unit of work. Launches are in ns, arithmetic in ns per
+        /// multiply-accumulate, weights and traffic in ns per byte. Padding is a power, to which
+        /// arithmetic grows by what whole vectors or tiles add: one where they are run, nought
+        /// where they are not.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[allow(missing_docs)]
         pub enum UnitCost { $($variant,)* }
@@ -128,7 +133,10 @@ impl Workload {
     pub fn of_operators<'a>(operators: impl IntoIterator<Item = (&'a OpSpec, f64)>) -> Self {
         let mut counts: BTreeMap<&OpSpec, f64> = BTreeMap::new();
         operators.into_iter().for_each(|(op, count)| *counts.entry(op).or_default() += count);
-        let charges = counts.into_iter().map(|(op, count)| (charge(op), count)).filter(|(charge, _)| !charge.is_empty());
+        let charges = counts
+            .into_iter()
+            .map(|(op, count)| (charge(op), count))
+            .filter(|(charge, _)| !charge.is_empty());
         Self { charges: charges.collect() }
     }
 
@@ -147,13 +155,16 @@ impl Workload {
     }
 }
 
-/// By node: whether it is computed while the only tensor that it reads is still at hand, and costs nothing by itself. Rectifiers and arithmetic with constants
-/// (biases, scales) are, right behind a product or behind what is merged with one; so are rectifiers behind a sum. Nothing else may read that tensor.
+/// By node: whether it is computed while the only tensor that it reads is still at hand, and costs
+/// nothing by itself. Rectifiers and arithmetic with constants (biases, scales) are, right behind a
+/// product or behind what is merged with one; so are rectifiers behind a sum. Nothing else may read
+/// that tensor.
 pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
     let readers = graph.consumers();
     let mut merged: Vec<bool> = Vec::with_capacity(graph.nodes().len());
     for node in graph.nodes() {
-        let before = only_reader_of(graph, &readers, node).and_then(|index| Some((graph.nodes().get(index)?, *merged.get(index)?)));
+        let before = only_reader_of(graph, &readers, node)
+            .and_then(|index| Some((graph.nodes().get(index)?, *merged.get(index)?)));
         merged.push(before.is_some_and(|(producer, with_product)| {
             let behind_product = with_product || producer.op.kind.is_product();
             match node.op.kind {
@@ -168,10 +179,14 @@ pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
 
 /// The node of which this one alone reads the result, where it reads nothing else but constants.
 fn only_reader_of(graph: &Graph, readers: &[Vec<usize>], node: &Node) -> Option<usize> {
-    let mut computed = node.inputs.iter().filter(|id| !matches!(graph.value(**id).source, ValueSource::Constant(_)));
+    let mut computed = node
+        .inputs
+        .iter()
+        .filter(|id| !matches!(graph.value(**id).source, ValueSource::Constant(_)));
     let (Some(id), None) = (computed.next(), computed.next()) else { return None };
     let ValueSource::Node(producer) = graph.value(*id).source else { return None };
-    let alone = readers.get(id.0 as usize).is_some_and(|r| r.len() == 1) && !graph.outputs().contains(id);
+    let alone =
+        readers.get(id.0 as usize).is_some_and(|r| r.len() == 1) && !graph.outputs().contains(id);
     alone.then_some(producer as usize)
 }
 
@@ -187,21 +202,35 @@ fn charge(op: &OpSpec) -> Charge {
     let mut charge = match &op.kind {
         OpKind::Conv | OpKind::ConvTranspose => convolution(op, macs, moved),
         OpKind::Linear => vec![(U::LaunchLinear, 1.0), (U::Linear, macs), (U::LinearBytes, moved)],
-        OpKind::MatMul | OpKind::Einsum | OpKind::Attention => vec![(U::LaunchDynamic, 1.0), (U::Dynamic, macs), (U::DynamicBytes, moved)],
+        OpKind::MatMul | OpKind::Einsum | OpKind::Attention => {
+            vec![(U::LaunchDynamic, 1.0), (U::Dynamic, macs), (U::DynamicBytes, moved)]
+        }
         OpKind::Relu | OpKind::Clip => vec![(U::LaunchRectifier, 1.0), (U::RectifierBytes, moved)],
         OpKind::Softmax => vec![(U::LaunchOther, 1.0), (U::SoftmaxBytes, moved)],
         OpKind::Div | OpKind::Pow => vec![(U::LaunchOther, 1.0), (U::ActivationBytes, moved)],
         OpKind::Transpose => vec![(U::LaunchOther, 1.0), (U::TransposeBytes, moved)],
-        OpKind::Reshape if read < SMALL_RESHAPE || op.outputs.first().is_some_and(|t| t.rank() <= 2) => return Vec::new(),
+        OpKind::Reshape
+            if read < SMALL_RESHAPE || op.outputs.first().is_some_and(|t| t.rank() <= 2) =>
+        {
+            return Vec::new();
+        }
         OpKind::Reshape => vec![(U::LaunchOther, 1.0), (U::ReshapeBytes, moved)],
-        OpKind::Identity | OpKind::Cast | OpKind::Shape | OpKind::ConstantOfShape | OpKind::Range => return Vec::new(),
+        OpKind::Identity
+        | OpKind::Cast
+        | OpKind::Shape
+        | OpKind::ConstantOfShape
+        | OpKind::Range => return Vec::new(),
         kind => match kind.family() {
             OpFamily::Activation => vec![(U::LaunchOther, 1.0), (U::ActivationBytes, moved)],
             OpFamily::Normalization => vec![(U::LaunchOther, 1.0), (U::NormalizationBytes, moved)],
             OpFamily::Pooling => vec![(U::LaunchOther, 1.0), (U::PoolingBytes, moved)],
-            OpFamily::Movement if *kind == OpKind::Resize => vec![(U::LaunchOther, 1.0), (U::PoolingBytes, moved)],
+            OpFamily::Movement if *kind == OpKind::Resize => {
+                vec![(U::LaunchOther, 1.0), (U::PoolingBytes, moved)]
+            }
             OpFamily::Movement => vec![(U::LaunchOther, 1.0), (U::MovementBytes, moved)],
-            OpFamily::Elementwise if images => vec![(U::LaunchElementwise, 1.0), (U::ElementwiseBytes, moved)],
+            OpFamily::Elementwise if images => {
+                vec![(U::LaunchElementwise, 1.0), (U::ElementwiseBytes, moved)]
+            }
             OpFamily::Elementwise => vec![(U::LaunchTokenwise, 1.0), (U::TokenwiseBytes, moved)],
             _ => vec![(U::LaunchOther, 1.0), (U::ElementwiseBytes, moved)],
         },
@@ -218,23 +247,47 @@ fn charge(op: &OpSpec) -> Charge {
 
 fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
     use UnitCost as U;
-    let channels = |t: Option<&TensorSpec>| t.and_then(|t| t.shape.get(1)).copied().unwrap_or(1).max(1);
-    let (inward, outward) = (channels(op.inputs.first().map(|i| &i.tensor)), channels(op.outputs.first()));
-    let group = usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
+    let channels =
+        |t: Option<&TensorSpec>| t.and_then(|t| t.shape.get(1)).copied().unwrap_or(1).max(1);
+    let (inward, outward) =
+        (channels(op.inputs.first().map(|i| &i.tensor)), channels(op.outputs.first()));
+    let group =
+        usize::try_from(op.attributes.int("group").unwrap_or(1)).unwrap_or(1).clamp(1, inward);
     let larger = op.attributes.ints("kernel_shape").iter().any(|&extent| extent > 1);
-    let up = |extent: usize, to: usize| extent.div_ceil(to).saturating_mul(to) as f64 / extent.max(1) as f64;
+    let up = |extent: usize, to: usize| {
+        extent.div_ceil(to).saturating_mul(to) as f64 / extent.max(1) as f64
+    };
     let whole = |channels: usize| up(channels, VECTOR).ln();
-    let tiles: f64 = op.outputs.first().map_or(0.0, |t| t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE).ln()).sum());
+    let tiles: f64 = op.outputs.first().map_or(0.0, |t| {
+        t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE).ln()).sum()
+    });
     let volumetric = op.outputs.first().is_some_and(|t| t.rank() == 5);
     let (launch, arithmetic, bytes, vectors) = match () {
         () if volumetric => (U::LaunchConvolution, U::Volumetric, U::ConvolutionBytes, 0.0),
-        () if group > 1 && group == inward => (U::LaunchDepthwise, U::Depthwise, U::DepthwiseBytes, 0.0),
-        () if group > 1 => (U::LaunchConvolution, U::Grouped, U::ConvolutionBytes, whole(inward / group)),
+        () if group > 1 && group == inward => {
+            (U::LaunchDepthwise, U::Depthwise, U::DepthwiseBytes, 0.0)
+        }
+        () if group > 1 => {
+            (U::LaunchConvolution, U::Grouped, U::ConvolutionBytes, whole(inward / group))
+        }
         () if larger && inward <= 4 => (U::LaunchConvolution, U::Stem, U::ConvolutionBytes, 0.0),
-        () if larger => (U::LaunchConvolution, U::Spatial, U::ConvolutionBytes, whole(inward) + whole(outward)),
-        () => (U::LaunchConvolution, U::Pointwise, U::ConvolutionBytes, whole(inward) + whole(outward)),
+        () if larger => {
+            (U::LaunchConvolution, U::Spatial, U::ConvolutionBytes, whole(inward) + whole(outward))
+        }
+        () => (
+            U::LaunchConvolution,
+            U::Pointwise,
+            U::ConvolutionBytes,
+            whole(inward) + whole(outward),
+        ),
     };
-    vec![(launch, 1.0), (arithmetic, macs), (bytes, moved), (U::Vectors, vectors), (U::Tiles, tiles)]
+    vec![
+        (launch, 1.0),
+        (arithmetic, macs),
+        (bytes, moved),
+        (U::Vectors, vectors),
+        (U::Tiles, tiles),
+    ]
 }
 
 #[cfg(test)]
@@ -243,12 +296,18 @@ mod tests {
     use vitempo_graph::{Attributes, Operand, Value, ValueId};
 
     fn conv(inward: usize, outward: usize, kernel: i64, group: i64) -> OpSpec {
-        let operand = |shape: &[usize], constant| Operand { tensor: TensorSpec::f32(shape), constant };
+        let operand =
+            |shape: &[usize], constant| Operand { tensor: TensorSpec::f32(shape), constant };
         let k = kernel as usize;
         OpSpec {
             kind: OpKind::Conv,
-            attributes: Attributes::new().with_ints("kernel_shape", [kernel, kernel]).with_int("group", group),
-            inputs: vec![operand(&[1, inward, 8, 8], false), operand(&[outward, inward / group as usize, k, k], true)],
+            attributes: Attributes::new()
+                .with_ints("kernel_shape", [kernel, kernel])
+                .with_int("group", group),
+            inputs: vec![
+                operand(&[1, inward, 8, 8], false),
+                operand(&[outward, inward / group as usize, k, k], true),
+            ],
             outputs: vec![TensorSpec::f32([1, outward, 8, 8])],
         }
     }
@@ -261,14 +320,26 @@ mod tests {
     fn convolutions_by_hand() {
         let pointwise = conv(64, 48, 1, 1);
         assert_eq!(amount(&pointwise, UnitCost::Pointwise), (64 * 48 * 64) as f64);
-        assert_eq!(amount(&pointwise, UnitCost::Vectors), (64.0_f64 / 48.0).ln(), "48 channels run as 64");
+        assert_eq!(
+            amount(&pointwise, UnitCost::Vectors),
+            (64.0_f64 / 48.0).ln(),
+            "48 channels run as 64"
+        );
         assert_eq!(amount(&pointwise, UnitCost::Weights), (64 * 48 * 2) as f64);
         assert_eq!(amount(&pointwise, UnitCost::ConvolutionBytes), ((64 + 48) * 64 * 2) as f64);
         assert_eq!(amount(&conv(32, 32, 3, 32), UnitCost::Depthwise), (32 * 9 * 64) as f64);
         assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64) as f64);
-        assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Vectors), 2.0_f64.ln(), "16 channels a group run as 32");
+        assert_eq!(
+            amount(&conv(64, 64, 3, 4), UnitCost::Vectors),
+            2.0_f64.ln(),
+            "16 channels a group run as 32"
+        );
         assert_eq!(amount(&conv(3, 32, 3, 1), UnitCost::Stem), (3 * 32 * 9 * 64) as f64);
-        assert_eq!(amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution), 1.0, "an absurd kernel is no panic");
+        assert_eq!(
+            amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution),
+            1.0,
+            "an absurd kernel is no panic"
+        );
     }
 
     #[test]
@@ -276,27 +347,43 @@ mod tests {
         let of = |rows: usize, columns: usize| {
             let mut op = conv(32, 32, 3, 1);
             op.outputs = vec![TensorSpec::f32([1, 32, rows, columns])];
-            (amount(&op, UnitCost::Spatial) / (32 * 32 * 9) as f64, amount(&op, UnitCost::Tiles).exp())
+            (
+                amount(&op, UnitCost::Spatial) / (32 * 32 * 9) as f64,
+                amount(&op, UnitCost::Tiles).exp(),
+            )
         };
         let whole = |rows, columns| {
             let (pixels, padding) = of(rows, columns);
             (pixels * padding).round()
         };
         assert_eq!((of(8, 8).0, of(7, 7).0, of(9, 16).0), (64.0, 49.0, 144.0), "what is there");
-        assert_eq!((whole(8, 8), whole(7, 7), whole(9, 16), whole(1, 8)), (64.0, 64.0, 256.0, 64.0), "whole tiles of 8 x 8");
+        assert_eq!(
+            (whole(8, 8), whole(7, 7), whole(9, 16), whole(1, 8)),
+            (64.0, 64.0, 256.0, 64.0),
+            "whole tiles of 8 x 8"
+        );
     }
 
     /// `x -> conv -> relu -> add bias -> y`, and `x + y -> relu`.
     fn residual(bias_is_constant: bool, relu_is_read_twice: bool) -> Graph {
         let image = TensorSpec::f32([1, 32, 8, 8]);
-        let value = |name: &str, source| Value { name: name.into(), tensor: Some(image.clone()), source };
+        let value =
+            |name: &str, source| Value { name: name.into(), tensor: Some(image.clone()), source };
         let bias = if bias_is_constant { ValueSource::Constant(None) } else { ValueSource::Input };
         let from = ValueSource::Node;
-        let mut values = vec![value("x", ValueSource::Input), value("bias", bias), value("w", ValueSource::Constant(None))];
-        values.extend([("c", 0), ("r", 1), ("b", 2), ("sum", 3), ("y", 4)].map(|(name, node)| value(name, from(node))));
+        let mut values = vec![
+            value("x", ValueSource::Input),
+            value("bias", bias),
+            value("w", ValueSource::Constant(None)),
+        ];
+        values.extend(
+            [("c", 0), ("r", 1), ("b", 2), ("sum", 3), ("y", 4)]
+                .map(|(name, node)| value(name, from(node))),
+        );
         let node = |name: &str, kind, inputs: &[u32], output: u32| {
             let inputs = inputs.iter().map(|&i| ValueId(i)).collect();
-            let mut node = Node::new(name, kind, Attributes::new(), &values, inputs, vec![ValueId(output)]);
+            let mut node =
+                Node::new(name, kind, Attributes::new(), &values, inputs, vec![ValueId(output)]);
             if name == "conv" {
                 node.op.attributes = Attributes::new().with_ints("kernel_shape", [3, 3]);
             }
@@ -309,23 +396,50 @@ mod tests {
             node("sum", OpKind::Add, &[if relu_is_read_twice { 4 } else { 0 }, 5], 6),
             node("last", OpKind::Relu, &[6], 7),
         ];
-        Graph::new("residual", values, nodes, [ValueId(0)].into_iter().chain((!bias_is_constant).then_some(ValueId(1))).collect(), vec![ValueId(7)])
-            .expect("a graph")
+        Graph::new(
+            "residual",
+            values,
+            nodes,
+            [ValueId(0)].into_iter().chain((!bias_is_constant).then_some(ValueId(1))).collect(),
+            vec![ValueId(7)],
+        )
+        .expect("a graph")
     }
 
     #[test]
     fn what_reads_a_product_alone_is_merged_with_it() {
         assert_eq!(merged(&residual(true, false)), [false, true, true, false, true]);
-        assert_eq!(merged(&residual(false, false)), [false, true, false, false, true], "a bias that is computed is read from memory");
-        assert_eq!(merged(&residual(true, true)), [false, true, false, false, true], "a tensor that two read is written");
-        assert_eq!(Workload::of(&residual(true, false)).charges.len(), 2, "the convolution and the sum");
+        assert_eq!(
+            merged(&residual(false, false)),
+            [false, true, false, false, true],
+            "a bias that is computed is read from memory"
+        );
+        assert_eq!(
+            merged(&residual(true, true)),
+            [false, true, false, false, true],
+            "a tensor that two read is written"
+        );
+        assert_eq!(
+            Workload::of(&residual(true, false)).charges.len(),
+            2,
+            "the convolution and the sum"
+        );
     }
 
     #[test]
     fn every_kind_has_a_charge_or_costs_nothing() {
         for kind in OpKind::ALL.iter().cloned().chain([OpKind::Unsupported("Foo".into())]) {
-            let op = OpSpec { kind, attributes: Attributes::new(), inputs: Vec::new(), outputs: vec![TensorSpec::f32([1, 64, 64, 64])] };
-            assert!(charge(&op).iter().all(|(_, amount)| amount.is_finite() && *amount > 0.0), "{}", op.kind);
+            let op = OpSpec {
+                kind,
+                attributes: Attributes::new(),
+                inputs: Vec::new(),
+                outputs: vec![TensorSpec::f32([1, 64, 64, 64])],
+            };
+            assert!(
+                charge(&op).iter().all(|(_, amount)| amount.is_finite() && *amount > 0.0),
+                "{}",
+                op.kind
+            );
             let _ = charge(&OpSpec { outputs: Vec::new(), ..op });
         }
     }

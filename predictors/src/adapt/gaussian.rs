@@ -38,7 +38,10 @@ impl Matrix {
 
     /// `self x other^T`.
     pub fn times_transposed(&self, other: &Self) -> Self {
-        let data = (0..self.rows).flat_map(|i| (0..other.rows).map(move |j| (i, j))).map(|(i, j)| dot(self.row(i), other.row(j))).collect();
+        let data = (0..self.rows)
+            .flat_map(|i| (0..other.rows).map(move |j| (i, j)))
+            .map(|(i, j)| dot(self.row(i), other.row(j)))
+            .collect();
         Self { rows: self.rows, columns: other.rows, data }
     }
 
@@ -91,7 +94,8 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// A pivot that rounding made too small counts as a tiny part of the largest, so that there is always a factor.
+    /// A pivot that rounding made too small counts as a tiny part of the largest, so that there is
+    /// always a factor.
     pub fn new(matrix: &Matrix) -> Self {
         let n = matrix.rows;
         let mut factor = Matrix::zeros(n, n);
@@ -99,7 +103,8 @@ impl Cholesky {
         for i in 0..n {
             for j in 0..=i {
                 let rest = matrix.at(i, j) - dot(&factor.row(i)[..j], &factor.row(j)[..j]);
-                factor.data[i * n + j] = if i == j { rest.max(least).sqrt() } else { rest / factor.at(j, j) };
+                factor.data[i * n + j] =
+                    if i == j { rest.max(least).sqrt() } else { rest / factor.at(j, j) };
             }
         }
         Self { factor }
@@ -148,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_singular_matrix_still_has_a_factor() {
-        let x = Cholesky::new(&Matrix { rows: 2, columns: 2, data: vec![1.0, 1.0, 1.0, 1.0] }).solve(&[1.0, 1.0]);
+        let x = Cholesky::new(&Matrix { rows: 2, columns: 2, data: vec![1.0, 1.0, 1.0, 1.0] })
+            .solve(&[1.0, 1.0]);
         assert!(x.iter().all(|v| v.is_finite()));
     }
 }

@@ -1,8 +1,11 @@
-//! [`adapt()`]: the new device is like the mean of the known ones, or like one of them, or like none; how much it may differ, and how exact its latencies
-//! are, is not known either. Every combination is a hypothesis, fitted to the measured latencies and weighed by its evidence.
+//! [`adapt()`]: the new device is like the mean of the known ones, or like one of them, or like
+//! none; how much it may differ, and how exact its latencies are, is not known either. Every
+//! combination is a hypothesis, fitted to the measured latencies and weighed by its evidence.
 //!
-//! Around the mean of the sources a device may move along the directions in which they differ: `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` what sets
-//! source `s` apart. The same `z_s` move what sources leave unexplained of models and of operators (`beyond.rs`). A source that is not alike gets no weight.
+//! Around the mean of the sources a device may move along the directions in which they differ:
+//! `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` what sets source `s` apart. The same `z_s`
+//! move what sources leave unexplained of models and of operators (`beyond.rs`). A source that is
+//! not alike gets no weight.
 
 use super::{
     adapted::{Adapted, Hypothesis, Slope},
@@ -29,7 +32,8 @@ pub struct Measured {
     pub ns: f64,
 }
 
-/// How far devices may differ: factors on the covariance of the sources' unit costs. A new device is farther from the mean of a few than they are.
+/// How far devices may differ: factors on the covariance of the sources' unit costs. A new device
+/// is farther from the mean of a few than they are.
 const SCALES: [f64; 2] = [1.0, 3.0];
 /// Variance of every unit cost by itself.
 const OWN: [f64; 3] = [0.01, 0.1, 0.5];
@@ -37,7 +41,8 @@ const OWN: [f64; 3] = [0.01, 0.1, 0.5];
 const STRAYING: [f64; 2] = [0.01, 0.2];
 /// Relative error of a latency and of the model of it.
 const NOISES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
-/// Variance of the speed of the whole device, beyond the mean ratio, which is taken from the latencies.
+/// Variance of the speed of the whole device, beyond the mean ratio, which is taken from the
+/// latencies.
 const SPEED: f64 = 0.05;
 /// How much more a source of the same kind counts.
 const SAME_KIND: f64 = 100.0;
@@ -52,35 +57,70 @@ const LEAST: f64 = 1e-2;
 
 /// Adapts to the device on which these models were measured.
 ///
-/// Measured models whose index `workloads` lacks and latencies that are not positive are left out; without any, the forecast is that of the population.
+/// Measured models whose index `workloads` lacks and latencies that are not positive are left out;
+/// without any, the forecast is that of the population.
 #[must_use]
-pub fn adapt(population: &Population, workloads: &[Workload], measured: &[Measured], kind: Option<&Trait>) -> Adapted {
+pub fn adapt(
+    population: &Population,
+    workloads: &[Workload],
+    measured: &[Measured],
+    kind: Option<&Trait>,
+) -> Adapted {
     let mut catalogue = population.catalogue.clone();
-    let told: Vec<(usize, &Workload, f64)> =
-        measured.iter().filter(|m| m.ns > 0.0 && m.ns.is_finite()).filter_map(|m| Some((m.model, workloads.get(m.model)?, m.ns.ln()))).collect();
+    let told: Vec<(usize, &Workload, f64)> = measured
+        .iter()
+        .filter(|m| m.ns > 0.0 && m.ns.is_finite())
+        .filter_map(|m| Some((m.model, workloads.get(m.model)?, m.ns.ln())))
+        .collect();
     told.iter().for_each(|(_, workload, _)| catalogue.add(workload));
-    let rows: Vec<Row<'_>> = told.into_iter().map(|(model, workload, log_ns)| Row { model, workload, log_ns, compared: catalogue.compare(workload) }).collect();
+    let rows: Vec<Row<'_>> = told
+        .into_iter()
+        .map(|(model, workload, log_ns)| Row {
+            model,
+            workload,
+            log_ns,
+            compared: catalogue.compare(workload),
+        })
+        .collect();
     let centres = centres(population, kind);
-    let fits: Vec<Fit<'_>> = centres.iter().flat_map(|centre| centre.fits(&rows, &catalogue)).filter(|f| f.log_weight.is_finite()).collect();
+    let fits: Vec<Fit<'_>> = centres
+        .iter()
+        .flat_map(|centre| centre.fits(&rows, &catalogue))
+        .filter(|f| f.log_weight.is_finite())
+        .collect();
     let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
-    let carried: Vec<(usize, &Workload, Compared)> =
-        models(&population.known).into_iter().filter_map(|m| workloads.get(m).map(|w| (m, w, catalogue.compare(w)))).collect();
+    let carried: Vec<(usize, &Workload, Compared)> = models(&population.known)
+        .into_iter()
+        .filter_map(|m| workloads.get(m).map(|w| (m, w, catalogue.compare(w))))
+        .collect();
     let likely = |f: &&Fit<'_>| (f.log_weight - best).exp() > LEAST;
     let mut before = vec![0.0; COSTS];
     let mut hypotheses = Vec::new();
     for of_centre in fits.chunk_by(|a, b| std::ptr::eq(a.centre, b.centre)) {
-        let told: Vec<Hypothesis> =
-            of_centre.iter().filter(likely).map(|f| f.settle((f.log_weight - best).exp() / total, &carried, catalogue.operators())).collect();
+        let told: Vec<Hypothesis> = of_centre
+            .iter()
+            .filter(likely)
+            .map(|f| f.settle((f.log_weight - best).exp() / total, &carried, catalogue.operators()))
+            .collect();
         for (hypothesis, fit) in told.iter().zip(of_centre.iter().filter(likely)) {
-            before.iter_mut().enumerate().for_each(|(i, b)| *b += hypothesis.weight * fit.prior.covariance.at(i, i));
+            before
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, b)| *b += hypothesis.weight * fit.prior.covariance.at(i, i));
         }
         hypotheses.extend(Hypothesis::merged(&told));
     }
     let sum: f64 = hypotheses.iter().map(|h| h.weight).sum();
     hypotheses.iter_mut().for_each(|h| h.weight /= sum);
     before.iter_mut().for_each(|b| *b /= sum);
-    Adapted { hypotheses, catalogue, before, discrepancy: population.discrepancy, log_evidence: best + total.ln() }
+    Adapted {
+        hypotheses,
+        catalogue,
+        before,
+        discrepancy: population.discrepancy,
+        log_evidence: best + total.ln(),
+    }
 }
 
 /// Models that some source has.
@@ -110,7 +150,13 @@ struct Centre<'a> {
 
 fn centres<'a>(population: &'a Population, kind: Option<&Trait>) -> Vec<Centre<'a>> {
     let known = &population.known;
-    let generic = |g: &Generic| Centre { mean: g.log_costs(), variance: 1.0, directions: Vec::new(), share: 1.0, beyond: Beyond::none() };
+    let generic = |g: &Generic| Centre {
+        mean: g.log_costs(),
+        variance: 1.0,
+        directions: Vec::new(),
+        share: 1.0,
+        beyond: Beyond::none(),
+    };
     let mut centres: Vec<Centre<'a>> = Generic::ALL.iter().map(generic).collect();
     if known.is_empty() {
         return centres;
@@ -121,15 +167,19 @@ fn centres<'a>(population: &'a Population, kind: Option<&Trait>) -> Vec<Centre<'
     centres.push(Centre::pooled(known, &pooled));
     centres.push(Centre::pooled(known, &weights(known, &vec![true; known.len()])));
     let singles: Vec<usize> = (0..known.len()).filter(|&i| alike[i] || !any).collect();
-    centres.extend(singles.iter().map(|&i| Centre::single(known, &pooled, i, 1.0 / singles.len() as f64)));
+    centres.extend(
+        singles.iter().map(|&i| Centre::single(known, &pooled, i, 1.0 / singles.len() as f64)),
+    );
     centres
 }
 
-/// Sources of the same kind count for more; the sources of one device and kind count as one. They add up to one.
+/// Sources of the same kind count for more; the sources of one device and kind count as one. They
+/// add up to one.
 fn weights(known: &[Known], alike: &[bool]) -> Vec<f64> {
     let of = |i: usize| (&known[i].device, alike[i]);
     let count = |i: usize| (0..known.len()).filter(|&j| of(j) == of(i)).count() as f64;
-    let weights: Vec<f64> = (0..known.len()).map(|i| if alike[i] { SAME_KIND } else { 1.0 } / count(i)).collect();
+    let weights: Vec<f64> =
+        (0..known.len()).map(|i| if alike[i] { SAME_KIND } else { 1.0 } / count(i)).collect();
     let total: f64 = weights.iter().sum();
     weights.iter().map(|w| w / total).collect()
 }
@@ -137,8 +187,13 @@ fn weights(known: &[Known], alike: &[bool]) -> Vec<f64> {
 impl<'a> Centre<'a> {
     fn pooled(known: &'a [Known], weights: &[f64]) -> Self {
         let mut mean = vec![0.0; COSTS];
-        known.iter().zip(weights).for_each(|(k, w)| mean.iter_mut().zip(&k.theta).for_each(|(m, t)| *m += w * t));
-        let apart = |(k, w): (&Known, &f64)| k.theta.iter().zip(&mean).map(|(t, m)| w.sqrt() * (t - m)).collect();
+        known
+            .iter()
+            .zip(weights)
+            .for_each(|(k, w)| mean.iter_mut().zip(&k.theta).for_each(|(m, t)| *m += w * t));
+        let apart = |(k, w): (&Known, &f64)| {
+            k.theta.iter().zip(&mean).map(|(t, m)| w.sqrt() * (t - m)).collect()
+        };
         let directions = known.iter().zip(weights).map(apart).collect();
         Self { variance: 0.0, directions, share: 1.0, beyond: Beyond::pooled(known, weights), mean }
     }
@@ -168,22 +223,37 @@ impl<'a> Centre<'a> {
     /// One hypothesis for every scale, variance and noise.
     fn fits(&self, rows: &[Row<'_>], catalogue: &Catalogue) -> Vec<Fit<'_>> {
         let size = catalogue.operators();
-        let shares: Vec<Vec<f64>> = rows.iter().map(|r| log_latency_by_operator(r.workload, &self.mean).2).collect();
-        let likeness: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.weigh(s, size)).collect();
-        let offsets: Vec<(f64, Vec<f64>)> = rows.iter().zip(&likeness).map(|(r, l)| self.beyond.offset(r.model, l)).collect();
-        let operators: Vec<Vec<f64>> = rows.iter().zip(&shares).map(|(r, s)| r.compared.shares(s, size)).collect();
+        let shares: Vec<Vec<f64>> =
+            rows.iter().map(|r| log_latency_by_operator(r.workload, &self.mean).2).collect();
+        let likeness: Vec<Vec<f64>> =
+            rows.iter().zip(&shares).map(|(r, s)| r.compared.weigh(s, size)).collect();
+        let offsets: Vec<(f64, Vec<f64>)> =
+            rows.iter().zip(&likeness).map(|(r, l)| self.beyond.offset(r.model, l)).collect();
+        let operators: Vec<Vec<f64>> =
+            rows.iter().zip(&shares).map(|(r, s)| r.compared.shares(s, size)).collect();
         let operators = Matrix::from_rows(&operators);
         let together = Matrix::from_rows(&likeness).times_transposed(&operators);
-        let log_ns: Vec<f64> = rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
-        let at_centre: Vec<f64> = rows.iter().map(|r| log_latency(r.workload, &self.mean).0).collect();
+        let log_ns: Vec<f64> =
+            rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
+        let at_centre: Vec<f64> =
+            rows.iter().map(|r| log_latency(r.workload, &self.mean).0).collect();
         let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let middle = mean_of(&at_centre);
         let faster = mean_of(&log_ns) - middle;
-        let mut mean: Vec<f64> = self.mean.iter().zip(UnitCost::ALL).map(|(m, cost)| m + cost.with_speed() * faster).collect();
+        let mut mean: Vec<f64> = self
+            .mean
+            .iter()
+            .zip(UnitCost::ALL)
+            .map(|(m, cost)| m + cost.with_speed() * faster)
+            .collect();
         mean.resize(MOVES + self.directions.len(), 0.0);
         let mut data = Data {
             workloads: rows.iter().map(|r| r.workload).collect(),
-            loadings: at_centre.iter().zip(offsets).map(|(log, (_, loading))| iter::once(log - middle).chain(loading).collect()).collect(),
+            loadings: at_centre
+                .iter()
+                .zip(offsets)
+                .map(|(log, (_, loading))| iter::once(log - middle).chain(loading).collect())
+                .collect(),
             log_ns,
             noise: Matrix::default(),
             heavy_tails: None,
@@ -194,14 +264,31 @@ impl<'a> Centre<'a> {
         let log_share = (self.share / combinations as f64).ln();
         let mut fits = Vec::with_capacity(combinations);
         for (scale, own) in SCALES.iter().flat_map(|&s| OWN.iter().map(move |&o| (s, o))) {
-            let prior = Rc::new(Prior { mean: mean.clone(), covariance: self.covariance(scale, own, slope) });
-            for (straying, noise) in STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n))) {
+            let prior = Rc::new(Prior {
+                mean: mean.clone(),
+                covariance: self.covariance(scale, own, slope),
+            });
+            for (straying, noise) in
+                STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n)))
+            {
                 data.noise = Matrix::diagonal(rows.len(), noise * noise);
                 data.noise.add(&together, straying);
                 data.heavy_tails = Some((FREEDOM, noise * noise));
                 let posterior = fit(&prior, &data, &prior.mean);
-                let strayed = operators.transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
-                fits.push(Fit { centre: self, log_weight: posterior.log_evidence + log_share, prior: Rc::clone(&prior), posterior, strayed, noise, middle });
+                let strayed = operators
+                    .transposed_times(&posterior.weighed)
+                    .into_iter()
+                    .map(|v| straying * v)
+                    .collect();
+                fits.push(Fit {
+                    centre: self,
+                    log_weight: posterior.log_evidence + log_share,
+                    prior: Rc::clone(&prior),
+                    posterior,
+                    strayed,
+                    noise,
+                    middle,
+                });
             }
         }
         fits
@@ -214,7 +301,8 @@ struct Fit<'a> {
     log_weight: f64,
     prior: Rc<Prior>,
     posterior: Posterior,
-    /// By operator: what to multiply likenesses with for what the measured models' operators cost beyond what sources tell.
+    /// By operator: what to multiply likenesses with for what the measured models' operators cost
+    /// beyond what sources tell.
     strayed: Vec<f64>,
     noise: f64,
     /// Mean of the logarithms at the centre of the measured models.
@@ -222,10 +310,16 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    fn settle(&self, weight: f64, models: &[(usize, &Workload, Compared)], size: usize) -> Hypothesis {
+    fn settle(
+        &self,
+        weight: f64,
+        models: &[(usize, &Workload, Compared)],
+        size: usize,
+    ) -> Hypothesis {
         let (costs, moves) = self.posterior.theta.split_at(MOVES);
         let (theta, slope) = costs.split_at(COSTS);
-        let slope = Slope { centre: self.centre.mean.clone(), middle: self.middle, value: slope[0] };
+        let slope =
+            Slope { centre: self.centre.mean.clone(), middle: self.middle, value: slope[0] };
         let covariance = self.posterior.covariance(&self.prior);
         let mut operators = self.centre.beyond.operators(moves);
         operators.resize(size, 0.0);
@@ -238,8 +332,20 @@ impl Fit<'_> {
             gradient.extend(loading);
             (*m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0)))
         };
-        let carried = if self.centre.directions.is_empty() { BTreeMap::new() } else { models.iter().map(carry).collect() };
+        let carried = if self.centre.directions.is_empty() {
+            BTreeMap::new()
+        } else {
+            models.iter().map(carry).collect()
+        };
         let covariance = covariance.corner(MOVES);
-        Hypothesis { weight, theta: theta.to_vec(), slope, covariance, noise: self.noise * self.noise, carried, operators }
+        Hypothesis {
+            weight,
+            theta: theta.to_vec(),
+            slope,
+            covariance,
+            noise: self.noise * self.noise,
+            carried,
+            operators,
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! A new device from a handful of end-to-end latencies: what vitempo knows of operators and of other devices, and ten numbers, make a forecast.
+//! A new device from a handful of end-to-end latencies: what vitempo knows of operators and of
+//! other devices, and ten numbers, make a forecast.
 //!
-//! [`Workload`]s (what models make a device do) and the latencies that other devices took ([`Source`]s) -> [`Population`] (how unit costs differ between
-//! devices) -> [`adapt()`] with the new device's latencies -> [`Adapted`], which forecasts any model with an interval.
+//! [`Workload`]s (what models make a device do) and the latencies that other devices took
+//! ([`Source`]s) -> [`Population`] (how unit costs differ between devices) -> [`adapt()`] with the
+//! new device's latencies -> [`Adapted`], which forecasts any model with an interval.
 //!
 //! | question | where |
 //! |---|---|
@@ -15,7 +17,8 @@
 //! | what does it say of a model, and how sure? | `adapted.rs` |
 //! | how is it kept in a file and asked about a graph? | `bundle.rs` |
 //!
-//! Unit costs are logarithms throughout, so that none is ever negative. The page `docs/adapting.md` derives the method.
+//! Unit costs are logarithms throughout, so that none is ever negative. The page `docs/adapting.md`
+//! derives the method.
 
 mod adapted;
 mod alike;

@@ -1,8 +1,10 @@
-//! Which unit costs explain these latencies: the mode of the posterior of their logarithms, and its Gaussian approximation there.
+//! Which unit costs explain these latencies: the mode of the posterior of their logarithms, and its
+//! Gaussian approximation there.
 //!
-//! Prior `theta ~ N(mean, covariance)`, data `ln latency = f(theta) + offset + e`, `e ~ N(0, noise)`. Behind the unit costs, `theta` may hold further
-//! numbers, in which the offset is linear. Gauss-Newton in the space of the data, where there are
-//! fewer latencies than unit costs: `theta = mean + S J^T (J S J^T + N)^-1 (ln y - f + J (theta - mean))`. The evidence is Laplace's.
+//! Prior `theta ~ N(mean, covariance)`, data `ln latency = f(theta) + offset + e`, `e ~ N(0,
+//! noise)`. Behind the unit costs, `theta` may hold further numbers, in which the offset is linear.
+//! Gauss-Newton in the space of the data, where there are fewer latencies than unit costs: `theta =
+//! mean + S J^T (J S J^T + N)^-1 (ln y - f + J (theta - mean))`. The evidence is Laplace's.
 
 use super::{
     charge::{COSTS, Workload},
@@ -34,7 +36,8 @@ pub(crate) struct Data<'a> {
     pub log_ns: Vec<f64>,
     /// Covariance of the errors.
     pub noise: Matrix,
-    /// Where errors have heavy tails: degrees of freedom of Student's distribution, and the part of the variance that is each latency's own.
+    /// Where errors have heavy tails: degrees of freedom of Student's distribution, and the part of
+    /// the variance that is each latency's own.
     pub heavy_tails: Option<(f64, f64)>,
 }
 
@@ -58,7 +61,8 @@ fn jacobian(data: &Data<'_>, theta: &[f64]) -> (Vec<f64>, Matrix) {
         let (log, shares) = log_latency(workload, costs);
         (log + dot(loading, further), [shares.as_slice(), loading.as_slice()].concat())
     };
-    let (logs, rows): (Vec<f64>, Vec<Vec<f64>>) = data.workloads.iter().enumerate().map(row).unzip();
+    let (logs, rows): (Vec<f64>, Vec<Vec<f64>>) =
+        data.workloads.iter().enumerate().map(row).unzip();
     (logs, Matrix::from_rows(&rows))
 }
 
@@ -67,13 +71,21 @@ pub(crate) fn fit(prior: &Prior, data: &Data<'_>, start: &[f64]) -> Posterior {
     let mut theta = start.to_vec();
     for step in 0..STEPS {
         let state = condition(prior, data, &theta);
-        let target: Vec<f64> = prior.mean.iter().zip(state.gains.transposed_times(&state.weighed)).map(|(m, d)| m + d).collect();
+        let target: Vec<f64> = prior
+            .mean
+            .iter()
+            .zip(state.gains.transposed_times(&state.weighed))
+            .map(|(m, d)| m + d)
+            .collect();
         let longest = theta.iter().zip(&target).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         if longest < SHORT {
             return state;
         }
         let damping = if step < STEPS / 2 { 1.0 } else { 0.5 };
-        theta.iter_mut().zip(&target).for_each(|(t, to)| *t += damping * (to - *t).clamp(-LONGEST, LONGEST));
+        theta
+            .iter_mut()
+            .zip(&target)
+            .for_each(|(t, to)| *t += damping * (to - *t).clamp(-LONGEST, LONGEST));
     }
     condition(prior, data, &theta)
 }
@@ -93,7 +105,8 @@ pub(crate) fn condition(prior: &Prior, data: &Data<'_>, theta: &[f64]) -> Poster
     }
     let factor = Cholesky::new(&covariance);
     let away: Vec<f64> = theta.iter().zip(&prior.mean).map(|(t, m)| t - m).collect();
-    let linearised: Vec<f64> = residuals.iter().enumerate().map(|(i, r)| r + dot(gradient.row(i), &away)).collect();
+    let linearised: Vec<f64> =
+        residuals.iter().enumerate().map(|(i, r)| r + dot(gradient.row(i), &away)).collect();
     let whitened = factor.forward(&linearised);
     let log_evidence = -0.5 * dot(&whitened, &whitened) - factor.half_log_determinant();
     let weighed = factor.solve(&linearised);
@@ -105,7 +118,12 @@ impl Posterior {
     pub fn covariance(&self, prior: &Prior) -> Matrix {
         let mut out = prior.covariance.clone();
         let size = out.rows;
-        let whitened: Vec<Vec<f64>> = (0..size).map(|j| self.factor.forward(&(0..self.gains.rows).map(|i| self.gains.at(i, j)).collect::<Vec<_>>())).collect();
+        let whitened: Vec<Vec<f64>> = (0..size)
+            .map(|j| {
+                self.factor
+                    .forward(&(0..self.gains.rows).map(|i| self.gains.at(i, j)).collect::<Vec<_>>())
+            })
+            .collect();
         for i in 0..size {
             for j in 0..size {
                 out.data[i * size + j] -= dot(&whitened[i], &whitened[j]);
@@ -114,11 +132,16 @@ impl Posterior {
         out
     }
 
-    /// What the error of each latency would have been, had it been left out: `[G^-1 r]_i / [G^-1]_ii` (Rasmussen and Williams, equation 5.12).
+    /// What the error of each latency would have been, had it been left out: `[G^-1 r]_i /
+    /// [G^-1]_ii` (Rasmussen and Williams, equation 5.12).
     pub fn left_out(&self) -> Vec<f64> {
         let n = self.weighed.len();
         let unit = |i: usize| (0..n).map(|k| f64::from(u8::from(k == i))).collect::<Vec<f64>>();
-        (0..n).map(|i| self.weighed[i] / self.factor.forward(&unit(i)).iter().map(|v| v * v).sum::<f64>()).collect()
+        (0..n)
+            .map(|i| {
+                self.weighed[i] / self.factor.forward(&unit(i)).iter().map(|v| v * v).sum::<f64>()
+            })
+            .collect()
     }
 }
 
@@ -129,34 +152,66 @@ mod tests {
 
     #[test]
     fn finds_the_costs_that_made_the_latencies() {
-        let model = |launches: f64, macs: f64| Workload { charges: vec![(vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, macs)], launches)] };
-        let models: Vec<Workload> = [(10.0, 1e5), (100.0, 1e4), (40.0, 3e5), (5.0, 1e6)].map(|(l, m)| model(l, m)).into();
+        let model = |launches: f64, macs: f64| Workload {
+            charges: vec![(
+                vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, macs)],
+                launches,
+            )],
+        };
+        let models: Vec<Workload> =
+            [(10.0, 1e5), (100.0, 1e4), (40.0, 3e5), (5.0, 1e6)].map(|(l, m)| model(l, m)).into();
         let mut truth = vec![0.0; COSTS];
         truth[UnitCost::LaunchConvolution as usize] = 8.0;
         truth[UnitCost::Spatial as usize] = -3.0;
         let log_ns: Vec<f64> = models.iter().map(|m| log_latency(m, &truth).0).collect();
         let prior = Prior { mean: vec![0.0; COSTS], covariance: Matrix::diagonal(COSTS, 25.0) };
-        let data = Data { workloads: models.iter().collect(), loadings: Vec::new(), log_ns, noise: Matrix::diagonal(4, 1e-6), heavy_tails: None };
+        let data = Data {
+            workloads: models.iter().collect(),
+            loadings: Vec::new(),
+            log_ns,
+            noise: Matrix::diagonal(4, 1e-6),
+            heavy_tails: None,
+        };
         let posterior = fit(&prior, &data, &prior.mean);
         for cost in [UnitCost::LaunchConvolution, UnitCost::Spatial] {
-            assert!((posterior.theta[cost as usize] - truth[cost as usize]).abs() < 0.01, "{cost:?} {}", posterior.theta[cost as usize]);
+            assert!(
+                (posterior.theta[cost as usize] - truth[cost as usize]).abs() < 0.01,
+                "{cost:?} {}",
+                posterior.theta[cost as usize]
+            );
         }
         let covariance = posterior.covariance(&prior);
         let variance = |cost: UnitCost| covariance.at(cost as usize, cost as usize);
         assert!(variance(UnitCost::Spatial) < 0.01, "what latencies speak of is known");
-        assert!((variance(UnitCost::Dynamic) - 25.0).abs() < 1e-9, "what they do not speak of is as unknown as before");
+        assert!(
+            (variance(UnitCost::Dynamic) - 25.0).abs() < 1e-9,
+            "what they do not speak of is as unknown as before"
+        );
     }
 
     #[test]
     fn heavy_tails_leave_one_outlier_behind() {
-        let models: Vec<Workload> = (1..9).map(|i| Workload::of_totals(f64::from(i) * 1e7, 1.0)).collect();
+        let models: Vec<Workload> =
+            (1..9).map(|i| Workload::of_totals(f64::from(i) * 1e7, 1.0)).collect();
         let prior = Prior { mean: vec![-2.0; COSTS], covariance: Matrix::diagonal(COSTS, 4.0) };
-        let mut log_ns: Vec<f64> = models.iter().map(|m| log_latency(m, &vec![-1.0; COSTS]).0).collect();
+        let mut log_ns: Vec<f64> =
+            models.iter().map(|m| log_latency(m, &vec![-1.0; COSTS]).0).collect();
         log_ns[3] += 2.0;
         let with = |heavy_tails| {
-            let data = Data { workloads: models.iter().collect(), loadings: Vec::new(), log_ns: log_ns.clone(), noise: Matrix::diagonal(8, 0.01), heavy_tails };
+            let data = Data {
+                workloads: models.iter().collect(),
+                loadings: Vec::new(),
+                log_ns: log_ns.clone(),
+                noise: Matrix::diagonal(8, 0.01),
+                heavy_tails,
+            };
             fit(&prior, &data, &prior.mean).theta[UnitCost::Spatial as usize]
         };
-        assert!((with(Some((4.0, 0.01))) + 1.0).abs() < 0.1 && (with(None) + 1.0).abs() > 0.2, "{} {}", with(Some((4.0, 0.01))), with(None));
+        assert!(
+            (with(Some((4.0, 0.01))) + 1.0).abs() < 0.1 && (with(None) + 1.0).abs() > 0.2,
+            "{} {}",
+            with(Some((4.0, 0.01))),
+            with(None)
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic (times padding), weights and traffic; all operators and a
-//! run add up.
+//! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic
+//! (times padding), weights and traffic; all operators and a run add up.
 //!
-//! The longest of three is smooth, the 4-norm, so that its derivative tells which of them a latency speaks of. Williams, Waterman, Patterson: Roofline
-//! (2009) is the limit of a norm without end and one unit cost per group.
+//! The longest of three is smooth, the 4-norm, so that its derivative tells which of them a latency
+//! speaks of. Williams, Waterman, Patterson: Roofline (2009) is the limit of a norm without end and
+//! one unit cost per group.
 
 use super::charge::{COSTS, Group, UnitCost, Workload};
 
@@ -26,7 +27,8 @@ fn operator(charge: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f
     if longest <= 0.0 {
         return groups[0];
     }
-    let time = longest * overlapping.iter().map(|g| (g / longest).powi(NORM)).sum::<f64>().sqrt().sqrt();
+    let time =
+        longest * overlapping.iter().map(|g| (g / longest).powi(NORM)).sum::<f64>().sqrt().sqrt();
     let decides = |group: Group| (groups[group as usize] / time).powi(NORM - 1);
     for (cost, part) in share.iter_mut() {
         *part *= match cost.group() {
@@ -39,15 +41,18 @@ fn operator(charge: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f
     groups[0] + time
 }
 
-/// Logarithm of the latency in ns, and its derivative by each logarithm of a unit cost: shares that add up to one, and what padding
-/// adds.
+/// Logarithm of the latency in ns, and its derivative by each logarithm of a unit cost: shares that
+/// add up to one, and what padding adds.
 pub(crate) fn log_latency(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>) {
     let (log, shares, _) = log_latency_by_operator(workload, log_costs);
     (log, shares)
 }
 
 /// The same, and the share of each of the workload's operators in the time.
-pub(crate) fn log_latency_by_operator(workload: &Workload, log_costs: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
+pub(crate) fn log_latency_by_operator(
+    workload: &Workload,
+    log_costs: &[f64],
+) -> (f64, Vec<f64>, Vec<f64>) {
     let costs: Vec<f64> = log_costs.iter().map(|c| c.exp()).collect();
     let mut operators = Vec::with_capacity(workload.charges.len());
     let mut shares = vec![0.0; COSTS];
@@ -73,18 +78,37 @@ mod tests {
 
     #[test]
     fn shares_are_the_derivative() {
-        let mut charge = vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, 3e5), (UnitCost::Weights, 2e4), (UnitCost::ConvolutionBytes, 4e5)];
+        let mut charge = vec![
+            (UnitCost::LaunchConvolution, 1.0),
+            (UnitCost::Spatial, 3e5),
+            (UnitCost::Weights, 2e4),
+            (UnitCost::ConvolutionBytes, 4e5),
+        ];
         charge.extend([(UnitCost::Vectors, 0.4), (UnitCost::Tiles, 0.3)]);
-        let workload = Workload { charges: vec![(charge, 7.0), (vec![(UnitCost::LaunchOther, 1.0), (UnitCost::PoolingBytes, 5e5)], 2.0)] };
+        let workload = Workload {
+            charges: vec![
+                (charge, 7.0),
+                (vec![(UnitCost::LaunchOther, 1.0), (UnitCost::PoolingBytes, 5e5)], 2.0),
+            ],
+        };
         let costs: Vec<f64> = (0..COSTS).map(|i| -3.0 - 0.1 * (i % 7) as f64).collect();
         let (at, shares) = log_latency(&workload, &costs);
         let padding = UnitCost::Vectors as usize;
-        assert!((shares[..padding].iter().sum::<f64>() - 1.0).abs() < 1e-12 && shares[padding..].iter().all(|s| *s > 1e-4), "{shares:?}");
+        assert!(
+            (shares[..padding].iter().sum::<f64>() - 1.0).abs() < 1e-12
+                && shares[padding..].iter().all(|s| *s > 1e-4),
+            "{shares:?}"
+        );
         for i in 0..COSTS {
             let mut moved = costs.clone();
             moved[i] += 1e-6;
             let slope = (log_latency(&workload, &moved).0 - at) / 1e-6;
-            assert!((slope - shares[i]).abs() < 1e-5, "{:?}: {slope} and {}", UnitCost::ALL[i], shares[i]);
+            assert!(
+                (slope - shares[i]).abs() < 1e-5,
+                "{:?}: {slope} and {}",
+                UnitCost::ALL[i],
+                shares[i]
+            );
         }
     }
 

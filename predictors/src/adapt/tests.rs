@@ -11,7 +11,9 @@ use crate::metrics;
 
 /// Models whose launches, arithmetic, weights and traffic vary apart.
 fn models(count: usize) -> Vec<Workload> {
-    let spread = |i: usize, step: usize, from: f64, ratio: f64| from * ratio.powf(((i * step) % 17) as f64 / 16.0);
+    let spread = |i: usize, step: usize, from: f64, ratio: f64| {
+        from * ratio.powf(((i * step) % 17) as f64 / 16.0)
+    };
     (0..count)
         .map(|i| {
             let conv = vec![
@@ -20,8 +22,16 @@ fn models(count: usize) -> Vec<Workload> {
                 (UnitCost::Weights, spread(i, 5, 1e4, 100.0)),
                 (UnitCost::ConvolutionBytes, spread(i, 7, 1e5, 30.0)),
             ];
-            let add = vec![(UnitCost::LaunchElementwise, 1.0), (UnitCost::ElementwiseBytes, spread(i, 11, 1e5, 30.0))];
-            Workload { charges: vec![(conv, 10.0 + (i % 13) as f64 * 4.0), (add, 5.0 + (i % 7) as f64 * 6.0)] }
+            let add = vec![
+                (UnitCost::LaunchElementwise, 1.0),
+                (UnitCost::ElementwiseBytes, spread(i, 11, 1e5, 30.0)),
+            ];
+            Workload {
+                charges: vec![
+                    (conv, 10.0 + (i % 13) as f64 * 4.0),
+                    (add, 5.0 + (i % 7) as f64 * 6.0),
+                ],
+            }
         })
         .collect()
 }
@@ -29,7 +39,12 @@ fn models(count: usize) -> Vec<Workload> {
 /// A device whose unit costs stray from the generic accelerator's, deterministically.
 fn device(number: usize, straying: f64) -> Vec<f64> {
     let stray = |c: usize| straying * (((c * 7 + number * 13) % 11) as f64 / 5.0 - 1.0);
-    Generic::Accelerator.log_costs().iter().enumerate().map(|(c, cost)| cost + stray(c) + 0.2 * number as f64).collect()
+    Generic::Accelerator
+        .log_costs()
+        .iter()
+        .enumerate()
+        .map(|(c, cost)| cost + stray(c) + 0.2 * number as f64)
+        .collect()
 }
 
 fn latency(workload: &Workload, costs: &[f64]) -> f64 {
@@ -43,7 +58,8 @@ fn source(number: usize, models: &[Workload], costs: &[f64]) -> Source {
 
 fn error(adapted: &Adapted, models: &[Workload], costs: &[f64], from: usize) -> f64 {
     let truth: Vec<f64> = models[from..].iter().map(|w| latency(w, costs)).collect();
-    let points: Vec<f64> = models[from..].iter().map(|w| adapted.forecast(w, None).latency_ns().0).collect();
+    let points: Vec<f64> =
+        models[from..].iter().map(|w| adapted.forecast(w, None).latency_ns().0).collect();
     metrics::mape(&truth, &points)
 }
 
@@ -69,18 +85,32 @@ fn more_latencies_and_more_sources_do_no_harm() {
     let models = models(60);
     let truth = device(9, 0.6);
     let learn = |count: usize| {
-        let sources: Vec<Source> = (0..count).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
+        let sources: Vec<Source> =
+            (0..count).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
         Population::learn(&models, &sources).without_residuals()
     };
     let kind = Trait("npu".to_owned());
-    let of = |sources: usize, samples: usize| error(&adapt(&learn(sources), &models, &measured(&models, &truth, samples), Some(&kind)), &models, &truth, 40);
+    let of = |sources: usize, samples: usize| {
+        error(
+            &adapt(&learn(sources), &models, &measured(&models, &truth, samples), Some(&kind)),
+            &models,
+            &truth,
+            40,
+        )
+    };
     assert!(of(6, 20) <= of(6, 5) + 0.5, "{} with 20, {} with 5", of(6, 20), of(6, 5));
     let mut strange = source(7, &models[..40], &device(7, 3.0));
     strange.kind = kind.clone();
-    let mut sources: Vec<Source> = (0..6).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
+    let mut sources: Vec<Source> =
+        (0..6).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
     sources.push(strange);
     let crowd = Population::learn(&models, &sources).without_residuals();
-    let with = error(&adapt(&crowd, &models, &measured(&models, &truth, 10), Some(&kind)), &models, &truth, 40);
+    let with = error(
+        &adapt(&crowd, &models, &measured(&models, &truth, 10), Some(&kind)),
+        &models,
+        &truth,
+        40,
+    );
     assert!(with <= of(6, 10) + 1.0, "{with} with a strange source, {} without", of(6, 10));
 }
 
@@ -95,11 +125,19 @@ fn what_sources_share_is_carried_over() {
     };
     let population = Population::learn(&models, &(0..5).map(shared).collect::<Vec<_>>());
     let truth = device(8, 0.4);
-    let given: Vec<Measured> = (0..10).map(|model| Measured { model, ns: slow(model) * latency(&models[model], &truth) }).collect();
+    let given: Vec<Measured> = (0..10)
+        .map(|model| Measured { model, ns: slow(model) * latency(&models[model], &truth) })
+        .collect();
     let adapted = adapt(&population, &models, &given, None);
     let actual = |i: usize| slow(i) * latency(&models[i], &truth);
-    let (known, unknown) = (adapted.forecast(&models[36], Some(36)), adapted.forecast(&models[45], None));
-    assert!((known.log_ns - actual(36).ln()).abs() < 0.1, "{} of {}", known.log_ns.exp(), actual(36));
+    let (known, unknown) =
+        (adapted.forecast(&models[36], Some(36)), adapted.forecast(&models[45], None));
+    assert!(
+        (known.log_ns - actual(36).ln()).abs() < 0.1,
+        "{} of {}",
+        known.log_ns.exp(),
+        actual(36)
+    );
     let wrong = (unknown.log_ns - actual(45).ln()).abs();
     assert!(wrong > 0.25, "nothing in the workload tells that it is slow: {wrong}");
     assert!(unknown.half_width > known.half_width, "a model that no source has is less sure");
@@ -118,7 +156,8 @@ fn long_models_may_be_longer_still() {
     let slope: f64 = adapted.hypotheses.iter().map(|h| h.weight * h.slope.value).sum();
     assert!(slope > 0.01, "{slope}");
     let truth: Vec<f64> = (40..60).map(actual).collect();
-    let points: Vec<f64> = (40..60).map(|i| adapted.forecast(&models[i], None).latency_ns().0).collect();
+    let points: Vec<f64> =
+        (40..60).map(|i| adapted.forecast(&models[i], None).latency_ns().0).collect();
     assert!(metrics::mape(&truth, &points) < 4.0, "{} %", metrics::mape(&truth, &points));
 }
 
@@ -126,21 +165,43 @@ fn long_models_may_be_longer_still() {
 fn latencies_tell_whether_padding_is_run() {
     let mut models = models(60);
     for (i, model) in models.iter_mut().enumerate() {
-        model.charges[0].0.extend([(UnitCost::Vectors, 0.1 * (i % 5) as f64), (UnitCost::Tiles, 0.2 * ((i * 2) % 7) as f64)]);
+        model.charges[0].0.extend([
+            (UnitCost::Vectors, 0.1 * (i % 5) as f64),
+            (UnitCost::Tiles, 0.2 * ((i * 2) % 7) as f64),
+        ]);
     }
     let device = |generic: Generic, number: usize| -> Vec<f64> {
-        let slower = |cost: &UnitCost| cost.with_speed() * (0.3 * number as f64 + 0.1 * (*cost as usize * 7 % 5) as f64);
-        generic.log_costs().iter().zip(UnitCost::ALL).map(|(log, cost)| log + slower(cost)).collect()
+        let slower = |cost: &UnitCost| {
+            cost.with_speed() * (0.3 * number as f64 + 0.1 * (*cost as usize * 7 % 5) as f64)
+        };
+        generic
+            .log_costs()
+            .iter()
+            .zip(UnitCost::ALL)
+            .map(|(log, cost)| log + slower(cost))
+            .collect()
     };
-    let both = |n: usize| device(if n.is_multiple_of(2) { Generic::Cpu } else { Generic::Accelerator }, n);
-    let population = Population::learn(&models, &(0..4).map(|n| source(n, &models[..40], &both(n))).collect::<Vec<_>>());
+    let both =
+        |n: usize| device(if n.is_multiple_of(2) { Generic::Cpu } else { Generic::Accelerator }, n);
+    let population = Population::learn(
+        &models,
+        &(0..4).map(|n| source(n, &models[..40], &both(n))).collect::<Vec<_>>(),
+    );
     for (generic, padded) in [(Generic::Cpu, 0.0), (Generic::Accelerator, 1.0)] {
         let truth = device(generic, 6);
         for population in [&population, &Population::empty()] {
             let adapted = adapt(population, &models, &measured(&models, &truth, 10), None);
-            let power: f64 = adapted.hypotheses.iter().map(|h| h.weight * h.theta[UnitCost::Tiles as usize].exp()).sum();
+            let power: f64 = adapted
+                .hypotheses
+                .iter()
+                .map(|h| h.weight * h.theta[UnitCost::Tiles as usize].exp())
+                .sum();
             let wrong = error(&adapted, &models, &truth, 40);
-            assert!((power - padded).abs() < 0.15 && wrong < 3.0, "{generic:?} with {} sources: padding to the power {power}, {wrong} %", population.sources());
+            assert!(
+                (power - padded).abs() < 0.15 && wrong < 3.0,
+                "{generic:?} with {} sources: padding to the power {power}, {wrong} %",
+                population.sources()
+            );
         }
     }
 }
@@ -157,14 +218,26 @@ fn says_what_latencies_do_not_constrain_and_what_to_measure() {
     assert!(!unconstrained.iter().any(|(cost, _)| *cost == UnitCost::Spatial), "{unconstrained:?}");
     let done: Vec<usize> = (0..8).collect();
     let suggested = adapted.suggest(&models, &done, 20);
-    assert_eq!((suggested.first(), suggested.len()), (Some(&12), 5), "the only model with products of computed tensors first, no measured one at all");
+    assert_eq!(
+        (suggested.first(), suggested.len()),
+        (Some(&12), 5),
+        "the only model with products of computed tensors first, no measured one at all"
+    );
 }
 
 #[test]
 fn bad_input_gives_a_wide_forecast_and_no_panic() {
     let models = models(5);
-    let bad = [Measured { model: 99, ns: 1.0 }, Measured { model: 0, ns: f64::NAN }, Measured { model: 1, ns: -1.0 }];
-    let nothing = Source { device: String::new(), kind: Trait::default(), latencies_ns: [(0, f64::INFINITY), (77, 1.0)].into() };
+    let bad = [
+        Measured { model: 99, ns: 1.0 },
+        Measured { model: 0, ns: f64::NAN },
+        Measured { model: 1, ns: -1.0 },
+    ];
+    let nothing = Source {
+        device: String::new(),
+        kind: Trait::default(),
+        latencies_ns: [(0, f64::INFINITY), (77, 1.0)].into(),
+    };
     let population = Population::learn(&models, &[nothing]);
     assert_eq!(population.sources(), 0);
     let forecast = adapt(&population, &models, &bad, None).forecast(&models[0], None);
@@ -172,10 +245,25 @@ fn bad_input_gives_a_wide_forecast_and_no_panic() {
     let mut partly = source(1, &models, &device(1, 0.3));
     partly.latencies_ns.insert(0, f64::INFINITY);
     let given = measured(&models, &device(2, 0.3), 3);
-    let forecast = adapt(&Population::learn(&models, &[partly]), &models, &given, None).forecast(&models[0], Some(0));
-    assert!(forecast.log_ns.is_finite() && forecast.half_width.is_finite(), "one latency of a source that is no number spoils nothing");
-    let nothing_measured = adapt(&Population::learn(&models, &[source(1, &models, &device(1, 0.3))]), &models, &[], None).forecast(&models[0], Some(0));
-    assert!(nothing_measured.log_ns.is_finite() && nothing_measured.half_width < 3.0, "what the population says: {nothing_measured:?}");
-    assert!(adapt(&population, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite());
+    let forecast = adapt(&Population::learn(&models, &[partly]), &models, &given, None)
+        .forecast(&models[0], Some(0));
+    assert!(
+        forecast.log_ns.is_finite() && forecast.half_width.is_finite(),
+        "one latency of a source that is no number spoils nothing"
+    );
+    let nothing_measured = adapt(
+        &Population::learn(&models, &[source(1, &models, &device(1, 0.3))]),
+        &models,
+        &[],
+        None,
+    )
+    .forecast(&models[0], Some(0));
+    assert!(
+        nothing_measured.log_ns.is_finite() && nothing_measured.half_width < 3.0,
+        "what the population says: {nothing_measured:?}"
+    );
+    assert!(
+        adapt(&population, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite()
+    );
     assert_eq!(UnitCost::ALL.len(), COSTS);
 }

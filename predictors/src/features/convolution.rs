@@ -1,6 +1,6 @@
-//! Convolutions. Classes are the algorithms engines choose between: depthwise, grouped, few input channels (stem), pointwise, dense, and pointwise ones
-//! in groups, which some engines work off group by group;
-//! an output in another memory format than the input is a class of its own.
+//! Convolutions. Classes are the algorithms engines choose between: depthwise, grouped, few input
+//! channels (stem), pointwise, dense, and pointwise ones in groups, which some engines work off
+//! group by group; an output in another memory format than the input is a class of its own.
 
 use super::{LANES, activation_cost, flag, product, round_up};
 use std::borrow::Cow;
@@ -115,11 +115,18 @@ impl Geometry {
 
 pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     let g = geometry(op);
-    let transposed_format = op.outputs.first().is_some_and(|t| t.format != op.format() && t.format == MemoryFormat::Blocked);
+    let transposed_format = op
+        .outputs
+        .first()
+        .is_some_and(|t| t.format != op.format() && t.format == MemoryFormat::Blocked);
     let (kept, changed) = match () {
-        () if g.depthwise() && g.pointwise() => ("depthwise-pointwise", "depthwise-pointwise-to-blocked"),
+        () if g.depthwise() && g.pointwise() => {
+            ("depthwise-pointwise", "depthwise-pointwise-to-blocked")
+        }
         () if g.depthwise() => ("depthwise", "depthwise-to-blocked"),
-        () if g.groups > 1.0 && g.pointwise() => ("grouped-pointwise", "grouped-pointwise-to-blocked"),
+        () if g.groups > 1.0 && g.pointwise() => {
+            ("grouped-pointwise", "grouped-pointwise-to-blocked")
+        }
         () if g.groups > 1.0 => ("grouped", "grouped-to-blocked"),
         () if g.channels_in <= 4.0 => ("stem", "stem-to-blocked"),
         () if g.pointwise() => ("pointwise", "pointwise-to-blocked"),
@@ -133,8 +140,16 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
     let (in_per_group, out_per_group) = (g.channels_in / g.groups, g.channels_out / g.groups);
     let area = g.kernel.0 * g.kernel.1;
     let transposed = op.kind == OpKind::ConvTranspose;
-    let pixels = if transposed { g.batch * g.input.0 * g.input.1 } else { g.batch * g.output.0 * g.output.1 };
-    let padded_out = if g.groups > 1.0 { round_up(g.channels_out, LANES) } else { round_up(out_per_group, LANES) * g.groups };
+    let pixels = if transposed {
+        g.batch * g.input.0 * g.input.1
+    } else {
+        g.batch * g.output.0 * g.output.1
+    };
+    let padded_out = if g.groups > 1.0 {
+        round_up(g.channels_out, LANES)
+    } else {
+        round_up(out_per_group, LANES) * g.groups
+    };
     let reduction = in_per_group * area;
     let macs_padded = pixels * reduction * padded_out;
     let activation = activation_cost(op);
@@ -190,7 +205,15 @@ mod tests {
                 .with_int("group", group),
             inputs: vec![
                 Operand { tensor: TensorSpec::f32(vec![1, cin, 32, 32]), constant: false },
-                Operand { tensor: TensorSpec::f32(vec![cout, cin / group as usize, k as usize, k as usize]), constant: true },
+                Operand {
+                    tensor: TensorSpec::f32(vec![
+                        cout,
+                        cin / group as usize,
+                        k as usize,
+                        k as usize,
+                    ]),
+                    constant: true,
+                },
             ],
             outputs: vec![TensorSpec::f32(vec![1, cout, side, side])],
         }

@@ -1,4 +1,5 @@
-//! Elementwise operators and activations. The class is how operands broadcast, and for Pow the exponent: both choose other inner loops.
+//! Elementwise operators and activations. The class is how operands broadcast, and for Pow the
+//! exponent: both choose other inner loops.
 
 use super::{LANES, flag, order, product};
 use std::borrow::Cow;
@@ -19,7 +20,8 @@ pub(super) const COLUMNS: &[&str] = &[
     "bytes_element_in",
 ];
 
-pub(super) const BASELINE: &[&str] = &["elements_out", "bytes_in", "bytes_out", "bytes_beyond_l2", "runs", "bytes_reordered"];
+pub(super) const BASELINE: &[&str] =
+    &["elements_out", "bytes_in", "bytes_out", "bytes_beyond_l2", "runs", "bytes_reordered"];
 
 /// How the smaller operands of an elementwise operator repeat over its result.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,10 +47,16 @@ impl Broadcast {
     }
 }
 
-/// Which dimensions of the result an operand really has, from the front; dimensions of extent 1 in the result are left out.
-fn present<'a>(operand: &'a [usize], result: &'a [usize]) -> impl DoubleEndedIterator<Item = (usize, bool)> + 'a {
+/// Which dimensions of the result an operand really has, from the front; dimensions of extent 1 in
+/// the result are left out.
+fn present<'a>(
+    operand: &'a [usize],
+    result: &'a [usize],
+) -> impl DoubleEndedIterator<Item = (usize, bool)> + 'a {
     let missing = result.len().saturating_sub(operand.len());
-    let has = move |i: usize| i.checked_sub(missing).and_then(|j| operand.get(j)).copied().unwrap_or(1) != 1;
+    let has = move |i: usize| {
+        i.checked_sub(missing).and_then(|j| operand.get(j)).copied().unwrap_or(1) != 1
+    };
     result.iter().enumerate().filter(|(_, d)| **d != 1).map(move |(i, &d)| (d, has(i)))
 }
 
@@ -73,7 +81,8 @@ fn relation(operand: &[usize], result: &[usize]) -> Broadcast {
     }
 }
 
-/// Elements in the longest run at the end of the result over which every operand either advances or stands still.
+/// Elements in the longest run at the end of the result over which every operand either advances or
+/// stands still.
 fn run(op: &OpSpec, result: &[usize]) -> f64 {
     let one = |operand: &[usize]| {
         let mut from_last = present(operand, result).rev().peekable();
@@ -95,9 +104,15 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
             Some(_) => "exponent-other".to_owned(),
             None => format!("exponents-{}", broadcast.name()),
         }),
-        OpKind::Compare | OpKind::Logical | OpKind::Round => Cow::Owned(format!("{}-{}", op.attributes.text("op").unwrap_or_default(), broadcast.name())),
+        OpKind::Compare | OpKind::Logical | OpKind::Round => Cow::Owned(format!(
+            "{}-{}",
+            op.attributes.text("op").unwrap_or_default(),
+            broadcast.name()
+        )),
         OpKind::Gelu if op.attributes.int("bias").unwrap_or(0) != 0 => Cow::Borrowed("bias"),
-        _ if op.inputs.len() > 1 && order::mixed(op) => Cow::Owned(format!("{}-reordered", broadcast.name())),
+        _ if op.inputs.len() > 1 && order::mixed(op) => {
+            Cow::Owned(format!("{}-reordered", broadcast.name()))
+        }
         _ if op.inputs.len() > 1 => Cow::Borrowed(broadcast.name()),
         _ => Cow::Borrowed(""),
     }
@@ -107,13 +122,18 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
     let result = super::output_shape(op);
     let elements = product(result);
     let run = run(op, result).min(elements);
-    let full = op.inputs.iter().filter(|i| relation(&i.tensor.shape, result) == Broadcast::Same).count();
+    let full =
+        op.inputs.iter().filter(|i| relation(&i.tensor.shape, result) == Broadcast::Same).count();
     let variant = op.attributes.text("op").and_then(|t| t.bytes().next()).map_or(0.0, f64::from);
     out.extend_from_slice(&[
         run,
         if run > 0.0 { elements / run } else { 0.0 },
         run % LANES,
-        op.inputs.iter().filter(|i| relation(&i.tensor.shape, result) != Broadcast::Same).map(|i| i.tensor.size_bytes() as f64).sum(),
+        op.inputs
+            .iter()
+            .filter(|i| relation(&i.tensor.shape, result) != Broadcast::Same)
+            .map(|i| i.tensor.size_bytes() as f64)
+            .sum(),
         full as f64,
         (op.inputs.len() - full) as f64,
         flag(op.inputs.iter().any(|i| i.constant)),
@@ -132,7 +152,12 @@ mod tests {
 
     fn add(left: &[usize], right: &[usize], result: &[usize]) -> OpSpec {
         let operand = |s: &[usize]| Operand { tensor: TensorSpec::f32(s), constant: false };
-        OpSpec { kind: OpKind::Add, attributes: Attributes::new(), inputs: vec![operand(left), operand(right)], outputs: vec![TensorSpec::f32(result)] }
+        OpSpec {
+            kind: OpKind::Add,
+            attributes: Attributes::new(),
+            inputs: vec![operand(left), operand(right)],
+            outputs: vec![TensorSpec::f32(result)],
+        }
     }
 
     #[test]
@@ -155,7 +180,9 @@ mod tests {
 
     #[test]
     fn exponents_are_classes() {
-        for (exponent, class) in [(2.0, "exponent-2"), (0.5, "exponent-0.5"), (2.4, "exponent-other")] {
+        for (exponent, class) in
+            [(2.0, "exponent-2"), (0.5, "exponent-0.5"), (2.4, "exponent-other")]
+        {
             let mut op = add(&[4], &[4], &[4]);
             op.kind = OpKind::Pow;
             op.attributes.set("exponent", vitempo_graph::Attribute::Float(exponent));

@@ -1,7 +1,8 @@
-//! Matrix products `[batch] x m x k * k x n`: linear (constant right side), matmul (both computed), einsum, attention.
-//! A product with a single row is a class of its own: it is a pass over the right side, not a blocked product. So is a linear layer of a permuted
-//! tensor: its rows do not follow each other, so it is worked off matrix by matrix, each with a right side of its own (torch's `matmul` folds dimensions
-//! only where their strides do).
+//! Matrix products `[batch] x m x k * k x n`: linear (constant right side), matmul (both computed),
+//! einsum, attention. A product with a single row is a class of its own: it is a pass over the
+//! right side, not a blocked product. So is a linear layer of a permuted tensor: its rows do not
+//! follow each other, so it is worked off matrix by matrix, each with a right side of its own
+//! (torch's `matmul` folds dimensions only where their strides do).
 
 use super::{LANES, activation_cost, flag, order, product, round_up};
 use std::borrow::Cow;
@@ -34,11 +35,21 @@ pub(super) const COLUMNS: &[&str] = &[
     "n_block_remainder",
 ];
 
-pub(super) const BASELINE: &[&str] = &["macs_padded", "left_bytes", "right_bytes", "result_bytes", "panels", "batch", "activated_elements", "bytes_reordered"];
+pub(super) const BASELINE: &[&str] = &[
+    "macs_padded",
+    "left_bytes",
+    "right_bytes",
+    "result_bytes",
+    "panels",
+    "batch",
+    "activated_elements",
+    "bytes_reordered",
+];
 
 /// Rows that a register-blocked kernel works on at once.
 const ROWS: f64 = 12.0;
-/// Columns, and steps along `k`, that kernels with their right side packed for bf16 take as one block.
+/// Columns, and steps along `k`, that kernels with their right side packed for bf16 take as one
+/// block.
 const BLOCK: f64 = 64.0;
 
 struct Product {
@@ -146,19 +157,58 @@ mod tests {
     use super::super::{FeatureSchema, PredictorKey};
     use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 
-    fn product(kind: OpKind, left: &[usize], right: &[usize], constant: bool, attributes: Attributes) -> OpSpec {
+    fn product(
+        kind: OpKind,
+        left: &[usize],
+        right: &[usize],
+        constant: bool,
+        attributes: Attributes,
+    ) -> OpSpec {
         let operand = |s: &[usize], constant| Operand { tensor: TensorSpec::f32(s), constant };
-        OpSpec { kind, attributes, inputs: vec![operand(left, false), operand(right, constant)], outputs: vec![TensorSpec::f32(vec![1])] }
+        OpSpec {
+            kind,
+            attributes,
+            inputs: vec![operand(left, false), operand(right, constant)],
+            outputs: vec![TensorSpec::f32(vec![1])],
+        }
     }
 
     #[test]
     fn dimensions_of_linear_and_matmul() {
         let none = Attributes::new;
         for (op, mkn, class) in [
-            (product(OpKind::Linear, &[1, 197, 384], &[384, 1536], true, none()), [197.0, 384.0, 1536.0], "matrix"),
-            (product(OpKind::Linear, &[1, 384], &[1000, 384], true, none().with_int("trans_b", 1)), [1.0, 384.0, 1000.0], "row"),
-            (product(OpKind::MatMul, &[1, 6, 197, 64], &[1, 6, 64, 197], false, none()), [197.0, 64.0, 197.0], "matrix"),
-            (product(OpKind::MatMul, &[1, 6, 197, 64], &[1, 6, 99, 64], false, none().with_int("trans_b", 1)), [197.0, 64.0, 99.0], "matrix"),
+            (
+                product(OpKind::Linear, &[1, 197, 384], &[384, 1536], true, none()),
+                [197.0, 384.0, 1536.0],
+                "matrix",
+            ),
+            (
+                product(
+                    OpKind::Linear,
+                    &[1, 384],
+                    &[1000, 384],
+                    true,
+                    none().with_int("trans_b", 1),
+                ),
+                [1.0, 384.0, 1000.0],
+                "row",
+            ),
+            (
+                product(OpKind::MatMul, &[1, 6, 197, 64], &[1, 6, 64, 197], false, none()),
+                [197.0, 64.0, 197.0],
+                "matrix",
+            ),
+            (
+                product(
+                    OpKind::MatMul,
+                    &[1, 6, 197, 64],
+                    &[1, 6, 99, 64],
+                    false,
+                    none().with_int("trans_b", 1),
+                ),
+                [197.0, 64.0, 99.0],
+                "matrix",
+            ),
         ] {
             let f = FeatureSchema::extract(&op);
             assert_eq!(["m", "k", "n"].map(|c| f.get(c).unwrap_or(-1.0)), mkn);
@@ -171,7 +221,10 @@ mod tests {
         let permuted = Attributes::new().with_ints("perm_0", vec![0, 1, 3, 2, 4, 5]);
         let op = product(OpKind::Linear, &[1, 2, 2, 7, 7, 256], &[256, 768], true, permuted);
         let f = FeatureSchema::extract(&op);
-        assert_eq!(["batch", "m", "k", "n", "right_bytes"].map(|c| f.get(c).unwrap_or(-1.0)), [28.0, 7.0, 256.0, 768.0, 28.0 * 256.0 * 768.0 * 4.0]);
+        assert_eq!(
+            ["batch", "m", "k", "n", "right_bytes"].map(|c| f.get(c).unwrap_or(-1.0)),
+            [28.0, 7.0, 256.0, 768.0, 28.0 * 256.0 * 768.0 * 4.0]
+        );
         assert_eq!(PredictorKey::of(&op).class, "matrix-permuted");
     }
 }

@@ -1,8 +1,10 @@
 //! The one feature extractor, used for fitting and for querying: [`FeatureSchema::extract`].
 //!
-//! In: an [`OpSpec`] as the framework runs it. Out: a [`FeatureVector`] with one finite number per column; counts are plain numbers, sizes are bytes,
-//! switches are 0 or 1. Every operator has the columns of [`totals`](self) followed by those of its [`Family`].
-//! A [`PredictorKey`] names the regressor an operator belongs to: kind, kernel class (what makes the same kind run another algorithm) and memory format.
+//! In: an [`OpSpec`] as the framework runs it. Out: a [`FeatureVector`] with one finite number per
+//! column; counts are plain numbers, sizes are bytes, switches are 0 or 1. Every operator has the
+//! columns of [`totals`](self) followed by those of its [`Family`]. A [`PredictorKey`] names the
+//! regressor an operator belongs to: kind, kernel class (what makes the same kind run another
+//! algorithm) and memory format.
 
 mod convolution;
 mod elementwise;
@@ -52,7 +54,15 @@ pub enum Family {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 7] = [Self::Convolution, Self::MatrixProduct, Self::Elementwise, Self::Movement, Self::Normalization, Self::Pooling, Self::Sampling];
+    pub const ALL: [Self; 7] = [
+        Self::Convolution,
+        Self::MatrixProduct,
+        Self::Elementwise,
+        Self::Movement,
+        Self::Normalization,
+        Self::Pooling,
+        Self::Sampling,
+    ];
 
     /// The family of an operator kind.
     #[must_use]
@@ -61,13 +71,33 @@ impl Family {
         match kind {
             K::Conv | K::ConvTranspose => Self::Convolution,
             K::Linear | K::MatMul | K::Einsum | K::Attention => Self::MatrixProduct,
-            K::Softmax | K::LayerNorm | K::RmsNorm | K::BatchNorm | K::InstanceNorm | K::GroupNorm | K::LpNorm | K::CumSum | K::TopK | K::ArgMax => {
-                Self::Normalization
-            }
+            K::Softmax
+            | K::LayerNorm
+            | K::RmsNorm
+            | K::BatchNorm
+            | K::InstanceNorm
+            | K::GroupNorm
+            | K::LpNorm
+            | K::CumSum
+            | K::TopK
+            | K::ArgMax => Self::Normalization,
             K::MaxPool | K::AveragePool | K::GlobalAveragePool | K::GlobalMaxPool => Self::Pooling,
-            K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => Self::Pooling,
+            K::ReduceMean
+            | K::ReduceSum
+            | K::ReduceMax
+            | K::ReduceMin
+            | K::ReduceL2
+            | K::ReduceProd => Self::Pooling,
             K::Resize | K::GridSample => Self::Sampling,
-            K::Transpose | K::Reshape | K::Concat | K::Split | K::Slice | K::Gather | K::GatherNd | K::GatherElements | K::ScatterNd => Self::Movement,
+            K::Transpose
+            | K::Reshape
+            | K::Concat
+            | K::Split
+            | K::Slice
+            | K::Gather
+            | K::GatherNd
+            | K::GatherElements
+            | K::ScatterNd => Self::Movement,
             K::Expand
             | K::Tile
             | K::Pad
@@ -80,7 +110,9 @@ impl Family {
             | K::Identity
             | K::Reorder
             | K::Shape => Self::Movement,
-            K::ConstantOfShape | K::Range | K::NonZero | K::Trilu | K::Unsupported(_) => Self::Movement,
+            K::ConstantOfShape | K::Range | K::NonZero | K::Trilu | K::Unsupported(_) => {
+                Self::Movement
+            }
             _ => Self::Elementwise,
         }
     }
@@ -124,19 +156,26 @@ impl Family {
     }
 }
 
-/// Kinds whose time follows the same law closely enough that one can stand in for another: memory-bound and transcendental elementwise operators
-/// apart, otherwise the family.
+/// Kinds whose time follows the same law closely enough that one can stand in for another:
+/// memory-bound and transcendental elementwise operators apart, otherwise the family.
 #[must_use]
 pub fn kin(kind: &OpKind) -> &'static str {
     use OpKind as K;
     match (Family::of(kind), kind) {
-        (Family::Elementwise, K::Gelu | K::GeluTanh | K::Silu | K::Sigmoid | K::Mish | K::Softplus | K::Tanh | K::Erf) => "transcendental",
-        (Family::Elementwise, K::Exp | K::Log | K::Sin | K::Cos | K::Pow | K::Elu) => "transcendental",
+        (
+            Family::Elementwise,
+            K::Gelu | K::GeluTanh | K::Silu | K::Sigmoid | K::Mish | K::Softplus | K::Tanh | K::Erf,
+        ) => "transcendental",
+        (Family::Elementwise, K::Exp | K::Log | K::Sin | K::Cos | K::Pow | K::Elu) => {
+            "transcendental"
+        }
         (Family::Elementwise, _) => "elementwise",
         (Family::Convolution, _) => "convolution",
         (Family::MatrixProduct, _) => "matrix_product",
         (_, K::Unsupported(_)) => "unknown",
-        (Family::Movement, K::Reshape | K::Identity | K::Shape | K::ConstantOfShape | K::Range) => "free",
+        (Family::Movement, K::Reshape | K::Identity | K::Shape | K::ConstantOfShape | K::Range) => {
+            "free"
+        }
         (Family::Movement, _) => "movement",
         (Family::Normalization, _) => "normalization",
         (Family::Pooling, _) => "pooling",
@@ -184,7 +223,8 @@ impl FeatureSchema {
         Self::extract_within(op, Footprint::LARGE)
     }
 
-    /// The features of an operator in a model of that footprint; the only allocation is the vector itself.
+    /// The features of an operator in a model of that footprint; the only allocation is the vector
+    /// itself.
     #[must_use]
     pub fn extract_within(op: &OpSpec, footprint: Footprint) -> FeatureVector {
         let family = Family::of(&op.kind);
@@ -273,7 +313,8 @@ fn activation_cost(op: &OpSpec) -> f64 {
     match op.attributes.text("activation") {
         None | Some("" | "none" | "None") => 0.0,
         Some(name) => match name.to_ascii_lowercase().as_str() {
-            "relu" | "clip" | "leaky_relu" | "leakyrelu" | "hard_sigmoid" | "hardsigmoid" | "hard_swish" | "hardswish" | "relu6" => 1.0,
+            "relu" | "clip" | "leaky_relu" | "leakyrelu" | "hard_sigmoid" | "hardsigmoid"
+            | "hard_swish" | "hardswish" | "relu6" => 1.0,
             _ => 2.0,
         },
     }
@@ -302,14 +343,25 @@ mod tests {
 
     fn any(kind: &OpKind, shapes: &[&[usize]], out: &[usize]) -> OpSpec {
         let operand = |s: &&[usize]| Operand { tensor: TensorSpec::f32(s), constant: false };
-        OpSpec { kind: kind.clone(), attributes: Attributes::new(), inputs: shapes.iter().map(operand).collect(), outputs: vec![TensorSpec::f32(out)] }
+        OpSpec {
+            kind: kind.clone(),
+            attributes: Attributes::new(),
+            inputs: shapes.iter().map(operand).collect(),
+            outputs: vec![TensorSpec::f32(out)],
+        }
     }
 
     #[test]
     fn every_kind_fills_every_column_with_finite_numbers_whatever_its_shapes() {
         let huge = usize::MAX;
-        let shapes: [&[&[usize]]; 6] =
-            [&[], &[&[]], &[&[1, 3, 8, 8], &[4, 3, 3, 3]], &[&[0, 2]], &[&[huge, huge, huge, huge], &[huge]], &[&[2], &[5, 7, 2, 3, 2, 2]]];
+        let shapes: [&[&[usize]]; 6] = [
+            &[],
+            &[&[]],
+            &[&[1, 3, 8, 8], &[4, 3, 3, 3]],
+            &[&[0, 2]],
+            &[&[huge, huge, huge, huge], &[huge]],
+            &[&[2], &[5, 7, 2, 3, 2, 2]],
+        ];
         for kind in OpKind::ALL.iter().chain([&OpKind::Unsupported("Foo".into())]) {
             for inputs in shapes {
                 let op = any(kind, inputs, inputs.first().unwrap_or(&[].as_slice()));

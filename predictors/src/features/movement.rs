@@ -1,5 +1,6 @@
-//! Operators that move data or nothing: transposes, joins, cuts, gathers, casts, reorders, reshapes.
-//! The class is the copying loop: whole, in contiguous runs, one axis moved, or element by element.
+//! Operators that move data or nothing: transposes, joins, cuts, gathers, casts, reorders,
+//! reshapes. The class is the copying loop: whole, in contiguous runs, one axis moved, or element
+//! by element.
 
 use super::{LANES, axis, flag, order, product};
 use std::borrow::Cow;
@@ -21,7 +22,15 @@ pub(super) const COLUMNS: &[&str] = &[
     "strided_elements",
 ];
 
-pub(super) const BASELINE: &[&str] = &["bytes_out", "bytes_in", "runs", "strided_elements", "bytes_beyond_l2", "index_elements", "outputs"];
+pub(super) const BASELINE: &[&str] = &[
+    "bytes_out",
+    "bytes_in",
+    "runs",
+    "strided_elements",
+    "bytes_beyond_l2",
+    "index_elements",
+    "outputs",
+];
 
 /// How data moves: the length of what can be copied at once, in elements, and the pattern.
 struct Motion {
@@ -54,9 +63,14 @@ impl Pattern {
     }
 }
 
-/// Extents and permutation with dimensions of extent 1 left out and those that stay together merged.
+/// Extents and permutation with dimensions of extent 1 left out and those that stay together
+/// merged.
 fn collapse(shape: &[usize], perm: &[i64]) -> (Vec<f64>, Vec<usize>) {
-    let kept: Vec<usize> = perm.iter().filter_map(|&p| usize::try_from(p).ok()).filter(|&p| shape.get(p).is_some_and(|&d| d != 1)).collect();
+    let kept: Vec<usize> = perm
+        .iter()
+        .filter_map(|&p| usize::try_from(p).ok())
+        .filter(|&p| shape.get(p).is_some_and(|&d| d != 1))
+        .collect();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let next = |a: usize, b: usize| b > a && (a + 1..b).all(|i| shape.get(i) == Some(&1));
     for axis in kept {
@@ -67,7 +81,8 @@ fn collapse(shape: &[usize], perm: &[i64]) -> (Vec<f64>, Vec<usize>) {
     }
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&g| groups[g][0]);
-    let extents = order.iter().map(|&g| groups[g].iter().map(|&a| shape[a] as f64).product()).collect();
+    let extents =
+        order.iter().map(|&g| groups[g].iter().map(|&a| shape[a] as f64).product()).collect();
     let mut rank = vec![0; groups.len()];
     for (position, &g) in order.iter().enumerate() {
         rank[g] = position;
@@ -76,7 +91,8 @@ fn collapse(shape: &[usize], perm: &[i64]) -> (Vec<f64>, Vec<usize>) {
 }
 
 fn one_axis_moved(perm: &[usize]) -> bool {
-    (0..perm.len()).any(|i| perm.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, p)| *p).is_sorted())
+    (0..perm.len())
+        .any(|i| perm.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, p)| *p).is_sorted())
 }
 
 fn transpose(op: &OpSpec) -> Motion {
@@ -97,7 +113,14 @@ fn transpose(op: &OpSpec) -> Motion {
     };
     let run = if pattern == Pattern::Whole { product(shape) } else { run };
     let columns = extents.get(last).copied().unwrap_or(1.0);
-    Motion { run, pattern, rank: rank as f64, rows: extents.last().copied().unwrap_or(1.0), columns, stride }
+    Motion {
+        run,
+        pattern,
+        rank: rank as f64,
+        rows: extents.last().copied().unwrap_or(1.0),
+        columns,
+        stride,
+    }
 }
 
 /// Copies along one axis: a run is the part of the smaller side behind that axis.
@@ -133,16 +156,26 @@ fn slice(op: &OpSpec) -> Motion {
 
 fn whole(op: &OpSpec) -> Motion {
     let elements = product(super::output_shape(op));
-    Motion { run: elements, pattern: Pattern::Whole, rank: 1.0, rows: 1.0, columns: elements, stride: 1.0 }
+    Motion {
+        run: elements,
+        pattern: Pattern::Whole,
+        rank: 1.0,
+        rows: 1.0,
+        columns: elements,
+        stride: 1.0,
+    }
 }
 
 fn motion(op: &OpSpec) -> Motion {
     let motion = contiguous_motion(op);
     let rank = super::first_shape(op).len() as i64;
     let innermost = super::first_shape(op).last().map_or(1.0, |&d| d as f64);
-    // An input read through a permutation (rten) is copied at most one innermost dimension at a time.
+    // An input read through a permutation (rten) is copied at most one innermost dimension at a
+    // time.
     order::permutations(op).fold(motion, |motion, order| match order.last() {
-        Some(&last) if last + 1 == rank => Motion { run: motion.run.min(innermost), pattern: Pattern::Runs, ..motion },
+        Some(&last) if last + 1 == rank => {
+            Motion { run: motion.run.min(innermost), pattern: Pattern::Runs, ..motion }
+        }
         _ => Motion { run: 1.0, pattern: Pattern::Scattered, ..motion },
     })
 }
@@ -166,12 +199,23 @@ fn contiguous_motion(op: &OpSpec) -> Motion {
         OpKind::Pad => along(y, y.len().saturating_sub(1), extent(x, x.len().saturating_sub(1))),
         OpKind::Expand | OpKind::Tile => {
             let last_kept = extent(x, x.len().saturating_sub(1));
-            Motion { run: last_kept, pattern: if last_kept > 1.0 { Pattern::Runs } else { Pattern::Scattered }, ..whole(op) }
+            Motion {
+                run: last_kept,
+                pattern: if last_kept > 1.0 { Pattern::Runs } else { Pattern::Scattered },
+                ..whole(op)
+            }
         }
-        OpKind::Reorder => Motion { rows: extent(x, 1), columns: product(x.get(2..).unwrap_or(&[])), run: 1.0, ..whole(op) },
-        OpKind::GatherElements | OpKind::GatherNd | OpKind::ScatterNd | OpKind::DepthToSpace | OpKind::SpaceToDepth => {
-            Motion { run: 1.0, pattern: Pattern::Scattered, ..whole(op) }
-        }
+        OpKind::Reorder => Motion {
+            rows: extent(x, 1),
+            columns: product(x.get(2..).unwrap_or(&[])),
+            run: 1.0,
+            ..whole(op)
+        },
+        OpKind::GatherElements
+        | OpKind::GatherNd
+        | OpKind::ScatterNd
+        | OpKind::DepthToSpace
+        | OpKind::SpaceToDepth => Motion { run: 1.0, pattern: Pattern::Scattered, ..whole(op) },
         OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => whole(op),
         // rten says so of a reshape whose input is needed again.
         OpKind::Reshape if op.attributes.int("copy") == Some(1) => whole(op),
@@ -180,10 +224,15 @@ fn contiguous_motion(op: &OpSpec) -> Motion {
 }
 
 pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
-    let precision = |t: Option<&vitempo_graph::TensorSpec>| t.map_or("none", |t| t.precision.name());
+    let precision =
+        |t: Option<&vitempo_graph::TensorSpec>| t.map_or("none", |t| t.precision.name());
     match op.kind {
         OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => {
-            Cow::Owned(format!("{}-to-{}", precision(op.inputs.first().map(|i| &i.tensor)), precision(op.outputs.first())))
+            Cow::Owned(format!(
+                "{}-to-{}",
+                precision(op.inputs.first().map(|i| &i.tensor)),
+                precision(op.outputs.first())
+            ))
         }
         OpKind::Reorder => Cow::Borrowed(match op.outputs.first().map(|t| t.format) {
             None => "to-unknown",
@@ -192,7 +241,9 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
             Some(MemoryFormat::Blocked) => "to-blocked",
         }),
         OpKind::Pad => Cow::Owned(op.attributes.text("mode").unwrap_or("constant").to_owned()),
-        OpKind::Gather => Cow::Borrowed(if op.attributes.int("index").is_some() { "one" } else { "many" }),
+        OpKind::Gather => {
+            Cow::Borrowed(if op.attributes.int("index").is_some() { "one" } else { "many" })
+        }
         _ => Cow::Borrowed(motion(op).pattern.name()),
     }
 }
@@ -201,7 +252,8 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
     let m = motion(op);
     let element_bytes = op.precision().size_bytes() as f64;
     let elements: f64 = op.outputs.iter().map(|t| t.elements() as f64).sum();
-    let strided = matches!(m.pattern, Pattern::OneAxis | Pattern::Scattered) || op.kind == OpKind::Reorder;
+    let strided =
+        matches!(m.pattern, Pattern::OneAxis | Pattern::Scattered) || op.kind == OpKind::Reorder;
     out.extend_from_slice(&[
         m.run * element_bytes,
         if m.pattern == Pattern::Free || m.run <= 0.0 { 0.0 } else { elements / m.run },
@@ -211,7 +263,10 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
         m.columns,
         m.stride * element_bytes,
         f64::from(m.pattern as u8),
-        if matches!(op.kind, OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements | OpKind::ScatterNd) {
+        if matches!(
+            op.kind,
+            OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements | OpKind::ScatterNd
+        ) {
             op.inputs.get(1).map_or(1.0, |i| i.tensor.elements() as f64)
         } else {
             0.0
@@ -266,7 +321,11 @@ mod tests {
 
     #[test]
     fn inputs_read_through_a_permutation_are_copied_in_short_runs() {
-        for (order, class, run_bytes) in [(None, "whole", 256.0), (Some([1i64, 0, 2]), "runs", 32.0), (Some([2, 1, 0]), "scattered", 4.0)] {
+        for (order, class, run_bytes) in [
+            (None, "whole", 256.0),
+            (Some([1i64, 0, 2]), "runs", 32.0),
+            (Some([2, 1, 0]), "scattered", 4.0),
+        ] {
             let mut op = transpose(&[3, 8, 8], &[0, 1, 2]);
             op.kind = OpKind::Split;
             op.attributes = Attributes::new().with_int("axis", 0).with_ints("split", [1; 3]);

@@ -1,18 +1,42 @@
-//! Operators that work along one or several axes and keep the shape: softmax, the normalizations, cumulative sums.
-//! An axis that is not the last one is a class of its own: engines transpose around it or stride over it.
+//! Operators that work along one or several axes and keep the shape: softmax, the normalizations,
+//! cumulative sums. An axis that is not the last one is a class of its own: engines transpose
+//! around it or stride over it.
 
 use super::{LANES, axis, flag, order, product};
 use std::borrow::Cow;
 use vitempo_graph::{OpKind, OpSpec};
 
-pub(super) const COLUMNS: &[&str] = &["rows", "row_elements", "inner_elements", "row_remainder", "residual", "bias", "groups", "strided_elements"];
+pub(super) const COLUMNS: &[&str] = &[
+    "rows",
+    "row_elements",
+    "inner_elements",
+    "row_remainder",
+    "residual",
+    "bias",
+    "groups",
+    "strided_elements",
+];
 
-pub(super) const BASELINE: &[&str] = &["elements_out", "rows", "bytes_in", "bytes_out", "strided_elements", "bytes_beyond_l2", "bytes_reordered"];
+pub(super) const BASELINE: &[&str] = &[
+    "elements_out",
+    "rows",
+    "bytes_in",
+    "bytes_out",
+    "strided_elements",
+    "bytes_beyond_l2",
+    "bytes_reordered",
+];
 
 /// Extents before, along and behind what is normalized.
 fn extents(op: &OpSpec) -> (f64, f64, f64) {
     let x = super::first_shape(op);
-    let split = |from: usize, to: usize| (product(&x[..from.min(x.len())]), product(x.get(from..to).unwrap_or(&[])), product(x.get(to..).unwrap_or(&[])));
+    let split = |from: usize, to: usize| {
+        (
+            product(&x[..from.min(x.len())]),
+            product(x.get(from..to).unwrap_or(&[])),
+            product(x.get(to..).unwrap_or(&[])),
+        )
+    };
     match op.kind {
         OpKind::LayerNorm | OpKind::RmsNorm => split(axis(op, "axis", -1, x.len()), x.len()),
         OpKind::BatchNorm => split(1, 2),

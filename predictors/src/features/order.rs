@@ -1,8 +1,10 @@
-//! How operands lie in memory: in the order of their dimensions, permuted, or in another memory format than the result.
+//! How operands lie in memory: in the order of their dimensions, permuted, or in another memory
+//! format than the result.
 //!
-//! Engines that keep views (torch) or fuse transposes into their readers (rten) tell by attributes `perm_0`, `perm_1`, ... or `perm_a`, `perm_b`
-//! in which order an operand's dimensions lie, from the slowest to the fastest. Operands in one order are walked in step; others are copied first
-//! or read in strides, several times as slow.
+//! Engines that keep views (torch) or fuse transposes into their readers (rten) tell by attributes
+//! `perm_0`, `perm_1`, ... or `perm_a`, `perm_b` in which order an operand's dimensions lie, from
+//! the slowest to the fastest. Operands in one order are walked in step; others are copied first or
+//! read in strides, several times as slow.
 
 use vitempo_graph::{MemoryFormat, OpSpec, Operand};
 
@@ -23,7 +25,10 @@ pub(super) fn permutations(op: &OpSpec) -> impl Iterator<Item = &[i64]> {
 
 /// What follows `perm_` in an attribute's name, and the order.
 fn named(op: &OpSpec) -> impl Iterator<Item = (&str, &[i64])> {
-    op.attributes.0.keys().filter_map(|name| Some((name.strip_prefix("perm_")?, op.attributes.ints(name))))
+    op.attributes
+        .0
+        .keys()
+        .filter_map(|name| Some((name.strip_prefix("perm_")?, op.attributes.ints(name))))
 }
 
 /// Whether an operand lies in another order or format than the first.
@@ -35,7 +40,8 @@ fn differs(op: &OpSpec, position: usize, operand: &Operand) -> bool {
 pub(super) fn mixed(op: &OpSpec) -> bool {
     let elements = op.outputs.first().map_or(0, |t| t.elements());
     let full = |o: &Operand| !o.constant && o.tensor.elements() == elements;
-    op.inputs.first().is_some_and(full) && op.inputs.iter().enumerate().any(|(i, o)| full(o) && differs(op, i, o))
+    op.inputs.first().is_some_and(full)
+        && op.inputs.iter().enumerate().any(|(i, o)| full(o) && differs(op, i, o))
 }
 
 /// Whether the first operand's last dimension is not the one whose elements are neighbours.
@@ -43,7 +49,8 @@ pub(super) fn permuted(op: &OpSpec) -> bool {
     !of(op, 0).is_empty() || op.format() == MemoryFormat::ChannelsLast
 }
 
-/// Extent of the dimension of the first operand whose elements are neighbours: loops along a short one are slow.
+/// Extent of the dimension of the first operand whose elements are neighbours: loops along a short
+/// one are slow.
 pub(super) fn innermost_extent(op: &OpSpec) -> f64 {
     let Some(first) = op.inputs.first() else { return 1.0 };
     let shape = &first.tensor.shape;
@@ -58,7 +65,9 @@ pub(super) fn innermost_extent(op: &OpSpec) -> f64 {
 /// Bytes of the operands that are permuted or in another format than the result.
 pub(super) fn reordered_bytes(op: &OpSpec) -> f64 {
     let format = op.outputs.first().map_or(op.format(), |t| t.format);
-    let reordered = |(i, o): &(usize, &Operand)| !o.constant && (!of(op, *i).is_empty() || o.tensor.format != format);
+    let reordered = |(i, o): &(usize, &Operand)| {
+        !o.constant && (!of(op, *i).is_empty() || o.tensor.format != format)
+    };
     op.inputs.iter().enumerate().filter(reordered).map(|(_, o)| o.tensor.size_bytes() as f64).sum()
 }
 
@@ -70,12 +79,22 @@ mod tests {
     fn op(kind: OpKind, inputs: usize) -> OpSpec {
         let x = TensorSpec::f32(vec![1, 6, 10, 8]);
         let operand = Operand { tensor: x.clone(), constant: false };
-        OpSpec { kind, attributes: Attributes::new(), inputs: vec![operand; inputs], outputs: vec![x] }
+        OpSpec {
+            kind,
+            attributes: Attributes::new(),
+            inputs: vec![operand; inputs],
+            outputs: vec![x],
+        }
     }
 
     #[test]
     fn sums_of_operands_in_different_orders_are_a_class() {
-        let told = |op: &OpSpec| (PredictorKey::of(op).class.into_owned(), FeatureSchema::extract(op).get("bytes_reordered"));
+        let told = |op: &OpSpec| {
+            (
+                PredictorKey::of(op).class.into_owned(),
+                FeatureSchema::extract(op).get("bytes_reordered"),
+            )
+        };
         let plain = op(OpKind::Add, 2);
         assert_eq!(told(&plain), ("same".to_owned(), Some(0.0)));
         let mut one = op(OpKind::Add, 2);

@@ -1,12 +1,31 @@
-//! Pooling and reductions: many elements in, one out. The class of a reduction is whether the reduced axes are the last ones.
+//! Pooling and reductions: many elements in, one out. The class of a reduction is whether the
+//! reduced axes are the last ones.
 
 use super::{LANES, product};
 use std::borrow::Cow;
 use vitempo_graph::{OpKind, OpSpec};
 
-pub(super) const COLUMNS: &[&str] = &["window", "window_elements", "stride", "reduced", "outer", "inner", "channels", "width_remainder", "padding"];
+pub(super) const COLUMNS: &[&str] = &[
+    "window",
+    "window_elements",
+    "stride",
+    "reduced",
+    "outer",
+    "inner",
+    "channels",
+    "width_remainder",
+    "padding",
+];
 
-pub(super) const BASELINE: &[&str] = &["elements_in", "window_elements", "bytes_in", "bytes_out", "outer", "bytes_beyond_l2", "bytes_reordered"];
+pub(super) const BASELINE: &[&str] = &[
+    "elements_in",
+    "window_elements",
+    "bytes_in",
+    "bytes_out",
+    "outer",
+    "bytes_beyond_l2",
+    "bytes_reordered",
+];
 
 fn attribute_product(op: &OpSpec, name: &str) -> f64 {
     op.attributes.ints(name).iter().map(|&v| v as f64).product()
@@ -24,17 +43,27 @@ fn extents(op: &OpSpec) -> (f64, f64, f64) {
         .filter(|&a| a < x.len())
         .collect();
     if axes.is_empty() {
-        let pooled = matches!(op.kind, OpKind::GlobalAveragePool | OpKind::GlobalMaxPool | OpKind::MaxPool | OpKind::AveragePool);
+        let pooled = matches!(
+            op.kind,
+            OpKind::GlobalAveragePool
+                | OpKind::GlobalMaxPool
+                | OpKind::MaxPool
+                | OpKind::AveragePool
+        );
         axes = (if pooled { 2 } else { 0 }..x.len()).collect();
     }
-    let (first, last) = (axes.iter().copied().min().unwrap_or(x.len()), axes.iter().copied().max().unwrap_or(0));
+    let (first, last) =
+        (axes.iter().copied().min().unwrap_or(x.len()), axes.iter().copied().max().unwrap_or(0));
     let reduced = axes.iter().map(|&a| x[a] as f64).product();
     (product(&x[..first.min(x.len())]), reduced, product(x.get(last + 1..).unwrap_or(&[])))
 }
 
 pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
     match op.kind {
-        OpKind::MaxPool | OpKind::AveragePool | OpKind::GlobalAveragePool | OpKind::GlobalMaxPool => Cow::Borrowed(""),
+        OpKind::MaxPool
+        | OpKind::AveragePool
+        | OpKind::GlobalAveragePool
+        | OpKind::GlobalMaxPool => Cow::Borrowed(""),
         _ => Cow::Borrowed(if extents(op).2 <= 1.0 { "last" } else { "strided" }),
     }
 }
@@ -42,7 +71,11 @@ pub(super) fn class(op: &OpSpec) -> Cow<'static, str> {
 pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
     let (outer, reduced, inner) = extents(op);
     let x = super::first_shape(op);
-    let window = if op.attributes.ints("kernel_shape").is_empty() { reduced } else { attribute_product(op, "kernel_shape") };
+    let window = if op.attributes.ints("kernel_shape").is_empty() {
+        reduced
+    } else {
+        attribute_product(op, "kernel_shape")
+    };
     let elements_out: f64 = op.outputs.iter().map(|t| t.elements() as f64).sum();
     out.extend_from_slice(&[
         window,

@@ -43,13 +43,17 @@ const L3: f64 = 16.0 * 1024.0 * 1024.0;
 
 pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
     let work = Work::of_operator(op);
-    let bytes = |tensors: &mut dyn Iterator<Item = &TensorSpec>| tensors.map(|t| t.size_bytes() as f64).sum::<f64>();
+    let bytes = |tensors: &mut dyn Iterator<Item = &TensorSpec>| {
+        tensors.map(|t| t.size_bytes() as f64).sum::<f64>()
+    };
     let bytes_in = bytes(&mut op.activations());
     let bytes_weights = bytes(&mut op.weights());
     let bytes_out = bytes(&mut op.outputs.iter());
     let total = bytes_in + bytes_weights + bytes_out;
     let shape = super::output_shape(op);
-    let extent = |from_last: usize| shape.len().checked_sub(from_last).and_then(|i| shape.get(i)).map_or(1.0, |&d| d as f64);
+    let extent = |from_last: usize| {
+        shape.len().checked_sub(from_last).and_then(|i| shape.get(i)).map_or(1.0, |&d| d as f64)
+    };
     let [of_model, apart] = footprint.exponents();
     out.extend_from_slice(&[
         work.flops as f64,

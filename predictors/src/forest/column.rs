@@ -1,7 +1,9 @@
-//! [`Columns`]: every way in which a forest looks at a feature, as numbers of which a split only asks "more than my threshold?".
+//! [`Columns`]: every way in which a forest looks at a feature, as numbers of which a split only
+//! asks "more than my threshold?".
 //!
-//! Missing values and categories are settled here, once per row, so that evaluating a tree needs one comparison per node:
-//! a missing value becomes minus infinity where it goes left and infinity where it goes right, a category 0 (left) or 1 (right).
+//! Missing values and categories are settled here, once per row, so that evaluating a tree needs
+//! one comparison per node: a missing value becomes minus infinity where it goes left and infinity
+//! where it goes right, a category 0 (left) or 1 (right).
 
 use super::{
     ForestError, Missing, Rule, TreeNode,
@@ -33,7 +35,9 @@ impl Column {
     pub fn fill(&self, rows: &[f64], width: usize, values: &mut [f64]) {
         let feature = rows.get(self.feature..).unwrap_or_default().iter().step_by(width);
         match &self.view {
-            View::Ordered(Missing::Never) => values.iter_mut().zip(feature).for_each(|(value, x)| *value = ordinary(*x)),
+            View::Ordered(Missing::Never) => {
+                values.iter_mut().zip(feature).for_each(|(value, x)| *value = ordinary(*x))
+            }
             view => values.iter_mut().zip(feature).for_each(|(value, x)| *value = view.of(*x)),
         }
     }
@@ -50,7 +54,8 @@ impl View {
     }
 }
 
-/// A value that is not missing: finite upwards, and 0 if it is NaN or as near to 0 as LightGBM's predictor does not tell apart.
+/// A value that is not missing: finite upwards, and 0 if it is NaN or as near to 0 as LightGBM's
+/// predictor does not tell apart.
 fn ordinary(x: f64) -> f64 {
     if x.abs() > NEARLY_ZERO { x.min(f64::MAX) } else { 0.0 }
 }
@@ -62,7 +67,9 @@ fn missing(left: bool) -> f64 {
 fn contains(members: &[u32], x: f64) -> bool {
     // Towards zero, as LightGBM converts; what an i32 cannot hold is in no set.
     let category = usize::try_from(x as i32).ok().filter(|_| !x.is_nan());
-    category.and_then(|c| members.get(c / 32).map(|word| word >> (c % 32) & 1 == 1)).unwrap_or(false)
+    category
+        .and_then(|c| members.get(c / 32).map(|word| word >> (c % 32) & 1 == 1))
+        .unwrap_or(false)
 }
 
 /// The distinct columns of a forest.
@@ -73,7 +80,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// A column for each feature that `trees` ask for by its number; they ask for the column afterwards.
+    /// A column for each feature that `trees` ask for by its number; they ask for the column
+    /// afterwards.
     pub fn plain(trees: &mut [Vec<Resolved>], features: usize) -> Self {
         let mut columns = Self::default();
         let mut places = vec![None; features];
@@ -88,7 +96,11 @@ impl Columns {
     }
 
     /// `tree` in preorder, asking for columns.
-    pub fn resolve(&mut self, tree: &[TreeNode], features: usize) -> Result<Vec<Resolved>, ForestError> {
+    pub fn resolve(
+        &mut self,
+        tree: &[TreeNode],
+        features: usize,
+    ) -> Result<Vec<Resolved>, ForestError> {
         let order = preorder(tree, features)?;
         let mut places = vec![0; tree.len()];
         order.iter().enumerate().for_each(|(place, &index)| places[index] = place);
@@ -102,7 +114,8 @@ impl Columns {
         Ok(order.iter().map(node).collect())
     }
 
-    /// The column and the threshold by which `rule` decides about `feature`: more than the threshold goes right.
+    /// The column and the threshold by which `rule` decides about `feature`: more than the
+    /// threshold goes right.
     fn ask(&mut self, feature: usize, rule: &Rule) -> (usize, f64) {
         let (view, threshold) = match rule {
             // Nothing but a missing value is more than an infinite threshold.

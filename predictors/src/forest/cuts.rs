@@ -1,7 +1,9 @@
-//! [`Cuts`]: the thresholds that ask for one column, and for a block of rows the answer to each of them as a mask.
+//! [`Cuts`]: the thresholds that ask for one column, and for a block of rows the answer to each of
+//! them as a mask.
 //!
-//! A row's rank is the number of thresholds below its value. Rows set a bit at their rank; or-ing from the last threshold down to the first then
-//! gives every threshold the rows above it. So a threshold that many trees share is compared with a row once, and most are never compared at all.
+//! A row's rank is the number of thresholds below its value. Rows set a bit at their rank; or-ing
+//! from the last threshold down to the first then gives every threshold the rows above it. So a
+//! threshold that many trees share is compared with a row once, and most are never compared at all.
 
 use super::instructions::Instructions;
 
@@ -28,10 +30,20 @@ impl Cuts {
         cuts.sort_by(f64::total_cmp);
         cuts.dedup();
         let count = cuts.len();
-        let size = if (FAN..=TWO_LEVELS).contains(&count) { FAN * FAN } else { (count + 1).next_power_of_two().max(FAN) };
+        let size = if (FAN..=TWO_LEVELS).contains(&count) {
+            FAN * FAN
+        } else {
+            (count + 1).next_power_of_two().max(FAN)
+        };
         cuts.resize(size, f64::INFINITY);
         let nodes = cuts.as_chunks::<FAN>().0;
-        let pivots = std::array::from_fn(|i| if nodes.len() == 1 { nodes[0][i] } else { nodes.get(i).map_or(f64::INFINITY, |node| node[FAN - 1]) });
+        let pivots = std::array::from_fn(|i| {
+            if nodes.len() == 1 {
+                nodes[0][i]
+            } else {
+                nodes.get(i).map_or(f64::INFINITY, |node| node[FAN - 1])
+            }
+        });
         Self { padded: cuts, pivots, count }
     }
 
@@ -56,20 +68,28 @@ impl Cuts {
         let mut found = 0;
         let mut half = self.half();
         while half > 0 {
-            found += std::hint::select_unpredictable(value > self.padded[found + half - 1], half, 0);
+            found +=
+                std::hint::select_unpredictable(value > self.padded[found + half - 1], half, 0);
             half /= 2;
         }
         found
     }
 
-    /// [`Cuts::rank`] of a value in each column: one step over all of them after the other, so that the processor waits for many thresholds at once.
+    /// [`Cuts::rank`] of a value in each column: one step over all of them after the other, so that
+    /// the processor waits for many thresholds at once.
     #[inline(always)]
     pub fn rank_each(cuts: &[Self], values: &[f64]) -> Vec<usize> {
         let mut found = vec![0; cuts.len()];
         let mut half = cuts.iter().map(Self::half).max().unwrap_or(0);
         while half > 0 {
-            for ((found, cuts), value) in found.iter_mut().zip(cuts).zip(values).filter(|((_, cuts), _)| half <= cuts.count) {
-                *found += std::hint::select_unpredictable(*value > cuts.padded[*found + half - 1], half, 0);
+            for ((found, cuts), value) in
+                found.iter_mut().zip(cuts).zip(values).filter(|((_, cuts), _)| half <= cuts.count)
+            {
+                *found += std::hint::select_unpredictable(
+                    *value > cuts.padded[*found + half - 1],
+                    half,
+                    0,
+                );
             }
             half /= 2;
         }
@@ -81,10 +101,16 @@ impl Cuts {
         self.rank(threshold) + 1
     }
 
-    /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers, none of them NaN, of which the first `rows` of each 64
-    /// matter.
+    /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers,
+    /// none of them NaN, of which the first `rows` of each 64 matter.
     #[inline]
-    pub fn answer<const N: usize>(&self, instructions: Instructions, values: &[[f64; 64]; N], rows: usize, masks: &mut [Mask<N>]) {
+    pub fn answer<const N: usize>(
+        &self,
+        instructions: Instructions,
+        values: &[[f64; 64]; N],
+        rows: usize,
+        masks: &mut [Mask<N>],
+    ) {
         masks.fill([0; N]);
         let mut ranks = [[0u32; 64]; N];
         for (values, ranks) in values.iter().zip(&mut ranks) {
@@ -157,8 +183,12 @@ impl Cuts {
 fn below_avx512(node: &[f64; FAN], value: f64) -> usize {
     use std::arch::x86_64::{_CMP_LT_OQ, _mm512_cmp_pd_mask, _mm512_loadu_pd, _mm512_set1_pd};
     // SAFETY: the first eight and the last eight of sixteen numbers.
-    let (low, high) = unsafe { (_mm512_loadu_pd(node.as_ptr()), _mm512_loadu_pd(node[FAN / 2..].as_ptr())) };
+    let (low, high) =
+        unsafe { (_mm512_loadu_pd(node.as_ptr()), _mm512_loadu_pd(node[FAN / 2..].as_ptr())) };
     let value = _mm512_set1_pd(value);
-    let (low, high) = (_mm512_cmp_pd_mask::<_CMP_LT_OQ>(low, value), _mm512_cmp_pd_mask::<_CMP_LT_OQ>(high, value));
+    let (low, high) = (
+        _mm512_cmp_pd_mask::<_CMP_LT_OQ>(low, value),
+        _mm512_cmp_pd_mask::<_CMP_LT_OQ>(high, value),
+    );
     (u16::from(low) | u16::from(high) << 8).count_ones() as usize
 }

@@ -1,4 +1,5 @@
-//! [`Instructions`]: which vector instructions a forest is evaluated with. The results are the same to the last bit.
+//! [`Instructions`]: which vector instructions a forest is evaluated with. The results are the same
+//! to the last bit.
 
 /// A set of vector instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

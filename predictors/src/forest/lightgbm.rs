@@ -1,4 +1,5 @@
-//! LightGBM's model text as trees: numerical splits with every kind of missing value, and categorical splits.
+//! LightGBM's model text as trees: numerical splits with every kind of missing value, and
+//! categorical splits.
 //!
 //! Meaning of the fields: `src/io/tree.cpp` and `include/LightGBM/tree.h` of LightGBM 4.
 
@@ -6,7 +7,8 @@ use super::{ForestError, Missing, Rule, TreeNode};
 use std::{collections::HashMap, str::FromStr};
 
 /// Objectives whose output is the sum of the trees itself.
-const IDENTITY: [&str; 7] = ["regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"];
+const IDENTITY: [&str; 7] =
+    ["regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"];
 
 /// What a model text holds.
 pub(super) struct Model {
@@ -52,12 +54,25 @@ pub(super) fn read(text: &str) -> Result<Model, ForestError> {
         return Err(refused("it has several outputs; only one is supported"));
     }
     let objective = head.text("objective").split_ascii_whitespace().collect::<Vec<_>>();
-    if objective.first().is_some_and(|name| !IDENTITY.contains(name)) || objective.contains(&"sqrt") {
-        return Err(refused(format!("its objective `{}` transforms the sum of the trees; train on transformed targets instead", objective.join(" "))));
+    if objective.first().is_some_and(|name| !IDENTITY.contains(name)) || objective.contains(&"sqrt")
+    {
+        return Err(refused(format!(
+            "its objective `{}` transforms the sum of the trees; train on transformed targets \
+            instead",
+            objective.join(" ")
+        )));
     }
-    let last: usize = head.numbers("max_feature_idx")?.first().copied().ok_or_else(|| refused("it has no `max_feature_idx`"))?;
+    let last: usize = head
+        .numbers("max_feature_idx")?
+        .first()
+        .copied()
+        .ok_or_else(|| refused("it has no `max_feature_idx`"))?;
     let trees = sections.map(tree).collect::<Result<Vec<_>, _>>()?;
-    Ok(Model { trees, features: last.checked_add(1).ok_or(ForestError::TooLarge)?, mean: head.0.contains_key("average_output") })
+    Ok(Model {
+        trees,
+        features: last.checked_add(1).ok_or(ForestError::TooLarge)?,
+        mean: head.0.contains_key("average_output"),
+    })
 }
 
 /// One tree: its splits in their order, then its leaves.
@@ -70,17 +85,29 @@ fn tree(text: &str) -> Result<Vec<TreeNode>, ForestError> {
     let features: Vec<usize> = section.numbers("split_feature")?;
     let thresholds: Vec<f64> = section.numbers("threshold")?;
     let decisions: Vec<u8> = section.numbers("decision_type")?;
-    let (left, right): (Vec<i64>, Vec<i64>) = (section.numbers("left_child")?, section.numbers("right_child")?);
+    let (left, right): (Vec<i64>, Vec<i64>) =
+        (section.numbers("left_child")?, section.numbers("right_child")?);
     let splits = features.len();
-    if [thresholds.len(), decisions.len(), left.len(), right.len(), values.len().wrapping_sub(1)] != [splits; 5] {
+    if [thresholds.len(), decisions.len(), left.len(), right.len(), values.len().wrapping_sub(1)]
+        != [splits; 5]
+    {
         return Err(refused("the fields of a tree have different lengths"));
     }
     // Leaves are counted -1, -2, ...
-    let place = |child: i64| usize::try_from(child).or_else(|_| usize::try_from(!child).map(|leaf| leaf + splits)).map_err(|_| ForestError::NotATree);
+    let place = |child: i64| {
+        usize::try_from(child)
+            .or_else(|_| usize::try_from(!child).map(|leaf| leaf + splits))
+            .map_err(|_| ForestError::NotATree)
+    };
     let mut nodes = Vec::with_capacity(splits + values.len());
     for i in 0..splits {
         let rule = rule(decisions[i], thresholds[i], &section)?;
-        nodes.push(TreeNode::Split { feature: features[i], rule, left: place(left[i])?, right: place(right[i])? });
+        nodes.push(TreeNode::Split {
+            feature: features[i],
+            rule,
+            left: place(left[i])?,
+            right: place(right[i])?,
+        });
     }
     nodes.extend(values.into_iter().map(TreeNode::Leaf));
     Ok(nodes)
@@ -102,6 +129,11 @@ fn rule(decision: u8, threshold: f64, section: &Section<'_>) -> Result<Rule, For
 fn categories(set: f64, section: &Section<'_>) -> Result<Rule, ForestError> {
     let bounds: Vec<usize> = section.numbers("cat_boundaries")?;
     let words: Vec<u32> = section.numbers("cat_threshold")?;
-    let range = bounds.get(set as usize).zip(bounds.get((set as usize).saturating_add(1))).and_then(|(from, to)| words.get(*from..*to));
-    range.map(|words| Rule::OneOf(words.into())).ok_or_else(|| refused("a categorical split has no categories"))
+    let range = bounds
+        .get(set as usize)
+        .zip(bounds.get((set as usize).saturating_add(1)))
+        .and_then(|(from, to)| words.get(*from..*to));
+    range
+        .map(|words| Rule::OneOf(words.into()))
+        .ok_or_else(|| refused("a categorical split has no categories"))
 }

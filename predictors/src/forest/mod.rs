@@ -1,7 +1,9 @@
-//! [`CompiledForest`]: boosted trees and random forests at search speed, with the sums of the library that trained them.
+//! [`CompiledForest`]: boosted trees and random forests at search speed, with the sums of the
+//! library that trained them.
 //!
-//! In: rows of f64 features. Out: the scaled sum of one leaf value per tree, added in f64 in the order of the trees: the same bits on every processor,
-//! in a batch or alone. Which layout answers depends on the size of the trees and on the number of rows:
+//! In: rows of f64 features. Out: the scaled sum of one leaf value per tree, added in f64 in the
+//! order of the trees: the same bits on every processor, in a batch or alone. Which layout answers
+//! depends on the size of the trees and on the number of rows:
 //!
 //! | trees | many rows | one row |
 //! |---|---|---|
@@ -9,7 +11,8 @@
 //! | up to 128 leaves | [`reach`] | [`walk`] |
 //! | larger | [`walk`] | [`walk`] |
 //!
-//! All of them compare columns as [`column`] makes them of features, so that none knows of missing values and categories.
+//! All of them compare columns as [`column`] makes them of features, so that none knows of missing
+//! values and categories.
 
 mod column;
 mod cuts;
@@ -78,18 +81,27 @@ impl CompiledForest {
     /// Compiles trees whose sum is multiplied by `scale`; rows have `features` features.
     ///
     /// # Errors
-    /// [`ForestError`] when one is no tree, asks for a feature that rows do not have, or holds a number that cannot be used.
+    /// [`ForestError`] when one is no tree, asks for a feature that rows do not have, or holds a
+    /// number that cannot be used.
     pub fn new(trees: &[Vec<TreeNode>], features: usize, scale: f64) -> Result<Self, ForestError> {
         if trees.iter().map(Vec::len).sum::<usize>() > MOST_NODES {
             return Err(ForestError::TooLarge);
         }
         let mut columns = Columns::default();
-        let resolved = trees.iter().map(|tree| columns.resolve(tree, features)).collect::<Result<Vec<_>, _>>()?;
+        let resolved = trees
+            .iter()
+            .map(|tree| columns.resolve(tree, features))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Self::compile(&resolved, columns, features, scale))
     }
 
-    /// Compiles trees in preorder that were checked, at most [`MOST_NODES`] nodes in all; a column is a feature that is never missing.
-    pub(crate) fn from_preorder(mut trees: Vec<Vec<Resolved>>, features: usize, scale: f64) -> Self {
+    /// Compiles trees in preorder that were checked, at most [`MOST_NODES`] nodes in all; a column
+    /// is a feature that is never missing.
+    pub(crate) fn from_preorder(
+        mut trees: Vec<Vec<Resolved>>,
+        features: usize,
+        scale: f64,
+    ) -> Self {
         let columns = Columns::plain(&mut trees, features);
         Self::compile(&trees, columns, features, scale)
     }
@@ -98,10 +110,20 @@ impl CompiledForest {
         let reach = Reach::new(trees, columns.as_slice().len());
         let survivors = reach.as_ref().and_then(|reach| Survivors::new(trees, reach.cuts()));
         let walk = if survivors.is_none() { Some(Walk::new(trees)) } else { None };
-        Self { features, trees: trees.len(), scale, columns, reach, survivors, walk, instructions: Instructions::best() }
+        Self {
+            features,
+            trees: trees.len(),
+            scale,
+            columns,
+            reach,
+            survivors,
+            walk,
+            instructions: Instructions::best(),
+        }
     }
 
-    /// Compiles LightGBM's model text. One output that is the sum of the trees or their mean: regression on the identity, quantiles, custom objectives.
+    /// Compiles LightGBM's model text. One output that is the sum of the trees or their mean:
+    /// regression on the identity, quantiles, custom objectives.
     ///
     /// # Errors
     /// [`ForestError::LightGbm`] for classes, transformed outputs, linear trees and damaged text.
@@ -111,7 +133,8 @@ impl CompiledForest {
         Self::new(&model.trees, model.features, scale)
     }
 
-    /// Compiles smartcore's random forest regressor, for rows of `features` features; the forecast is the mean of the trees.
+    /// Compiles smartcore's random forest regressor, for rows of `features` features; the forecast
+    /// is the mean of the trees.
     ///
     /// # Errors
     /// [`ForestError::Smartcore`] when it is not one.
@@ -120,10 +143,15 @@ impl CompiledForest {
         Self::new(&trees, features, 1.0 / trees.len().max(1) as f64)
     }
 
-    /// The same forest, evaluated with other instructions; with the best there are if this processor lacks them.
+    /// The same forest, evaluated with other instructions; with the best there are if this
+    /// processor lacks them.
     #[must_use]
     pub fn with_instructions(mut self, instructions: Instructions) -> Self {
-        self.instructions = if Instructions::available().contains(&instructions) { instructions } else { Instructions::best() };
+        self.instructions = if Instructions::available().contains(&instructions) {
+            instructions
+        } else {
+            Instructions::best()
+        };
         self
     }
 
@@ -150,7 +178,9 @@ impl CompiledForest {
     pub fn predict(&self, row: &[f64]) -> f64 {
         let columns = self.columns.as_slice();
         let sum = match (&self.survivors, &self.reach, &self.walk) {
-            (Some(survivors), Some(reach), _) => survivors.one(self.instructions, reach.cuts(), columns, row),
+            (Some(survivors), Some(reach), _) => {
+                survivors.one(self.instructions, reach.cuts(), columns, row)
+            }
             (_, _, Some(walk)) => walk.one(columns, row),
             _ => 0.0,
         };
@@ -163,7 +193,11 @@ impl CompiledForest {
     /// [`ForestError::Shape`] unless `rows` holds as many rows as `out` has places.
     pub fn predict_batch(&self, rows: &[f64], out: &mut [f64]) -> Result<(), ForestError> {
         if out.len().checked_mul(self.features) != Some(rows.len()) {
-            return Err(ForestError::Shape { values: rows.len(), rows: out.len(), features: self.features });
+            return Err(ForestError::Shape {
+                values: rows.len(),
+                rows: out.len(),
+                features: self.features,
+            });
         }
         if self.features == 0 {
             out.fill(self.predict(&[]));
@@ -172,12 +206,18 @@ impl CompiledForest {
         let columns = self.columns.as_slice();
         match (&self.reach, &self.walk) {
             (Some(reach), _) => {
-                let alone = if self.survivors.is_some() { Reach::better_alone(out.len()) } else { 0 };
+                let alone =
+                    if self.survivors.is_some() { Reach::better_alone(out.len()) } else { 0 };
                 let (many, few) = out.split_at_mut(out.len() - alone);
                 let (many_rows, few_rows) = rows.split_at(many.len() * self.features);
-                reach.many(self.instructions, Rows { columns, rows: many_rows, width: self.features, sums: many });
+                reach.many(
+                    self.instructions,
+                    Rows { columns, rows: many_rows, width: self.features, sums: many },
+                );
                 many.iter_mut().for_each(|sum| *sum *= self.scale);
-                few.iter_mut().zip(few_rows.chunks_exact(self.features)).for_each(|(out, row)| *out = self.predict(row));
+                few.iter_mut()
+                    .zip(few_rows.chunks_exact(self.features))
+                    .for_each(|(out, row)| *out = self.predict(row));
             }
             (None, Some(walk)) => {
                 walk.many(columns, rows, self.features, out);

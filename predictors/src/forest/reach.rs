@@ -1,8 +1,12 @@
-//! [`Reach`]: small trees, up to 512 rows per operation. Every node of a tree is evaluated for every row, without a branch.
+//! [`Reach`]: small trees, up to 512 rows per operation. Every node of a tree is evaluated for
+//! every row, without a branch.
 //!
-//! 1. Each distinct threshold of the forest is answered once for a block of rows, one bit per row ([`Cuts`]).
-//! 2. From the root down, the rows that reach a node are split into those that reach its children: two logical operations.
-//! 3. The rows that reach each leaf give each row the number of its leaf, whose value is added in f64: tree after tree, as the training library does.
+//! 1. Each distinct threshold of the forest is answered once for a block of rows, one bit per row
+//!    ([`Cuts`]).
+//! 2. From the root down, the rows that reach a node are split into those that reach its children:
+//!    two logical operations.
+//! 3. The rows that reach each leaf give each row the number of its leaf, whose value is added in
+//!    f64: tree after tree, as the training library does.
 
 use super::{
     column::Column,
@@ -15,8 +19,9 @@ use super::{
 /// Words of 64 rows in a block: of many rows, and of few.
 const WIDE: usize = 8;
 const NARROW: usize = 1;
-/// A block costs much the same however full it is: as many rows make a wide one cheaper than narrow ones, and a narrow one cheaper than none. The latter
-/// where the forest is not in the near caches, as in a search, which asks one after the other for a few rows each.
+/// A block costs much the same however full it is: as many rows make a wide one cheaper than narrow
+/// ones, and a narrow one cheaper than none. The latter where the forest is not in the near caches,
+/// as in a search, which asks one after the other for a few rows each.
 const WORTH_WIDE: usize = 240;
 const WORTH_NARROW: usize = 6;
 /// Most distinct thresholds of the forest: 4 MiB of masks.
@@ -62,7 +67,10 @@ impl Rows<'_> {
         let (first, second) = self.sums.split_at_mut(at);
         let (columns, width) = (self.columns, self.width);
         let rows = self.rows.split_at(at * width);
-        [Self { columns, rows: rows.0, width, sums: first }, Self { columns, rows: rows.1, width, sums: second }]
+        [
+            Self { columns, rows: rows.0, width, sums: first },
+            Self { columns, rows: rows.1, width, sums: second },
+        ]
     }
 }
 
@@ -81,14 +89,19 @@ impl Reach {
         if cuts.iter().map(Cuts::masks).sum::<usize>() > MOST_MASKS {
             return None;
         }
-        let firsts: Vec<usize> = cuts.iter().scan(0, |next, c| Some(std::mem::replace(next, *next + c.masks()))).collect();
+        let firsts: Vec<usize> = cuts
+            .iter()
+            .scan(0, |next, c| Some(std::mem::replace(next, *next + c.masks())))
+            .collect();
         let most = if leaves <= FEW { FEW } else { MANY };
-        let mut reach = Self { cuts, nodes: Vec::new(), sizes: Vec::new(), values: Vec::new(), most };
+        let mut reach =
+            Self { cuts, nodes: Vec::new(), sizes: Vec::new(), values: Vec::new(), most };
         trees.iter().for_each(|tree| reach.push(tree, &firsts));
         Some(reach)
     }
 
-    /// Adds a tree, its splits level by level: a node then does not wait for what was just written, as it would right after its parent.
+    /// Adds a tree, its splits level by level: a node then does not wait for what was just written,
+    /// as it would right after its parent.
     fn push(&mut self, tree: &[Resolved], firsts: &[usize]) {
         let mut slots = vec![0; tree.len()];
         let leaves = tree.iter().enumerate().filter(|(_, node)| node.column.is_none());
@@ -100,10 +113,15 @@ impl Reach {
         let mut next = 0;
         while let Some(&index) = splits.get(next) {
             slots[index] = (self.most + next) as u8;
-            splits.extend([index + 1, tree[index].right].into_iter().filter(|&child| tree[child].column.is_some()));
+            splits.extend(
+                [index + 1, tree[index].right]
+                    .into_iter()
+                    .filter(|&child| tree[child].column.is_some()),
+            );
             next += 1;
         }
-        for (index, column) in splits.iter().filter_map(|&index| Some((index, tree[index].column?))) {
+        for (index, column) in splits.iter().filter_map(|&index| Some((index, tree[index].column?)))
+        {
             let test = (firsts[column] + self.cuts[column].place(tree[index].value)) as u32;
             self.nodes.push(Node { test, left: slots[index + 1], right: slots[tree[index].right] });
         }
@@ -132,7 +150,11 @@ impl Reach {
         self.blocks::<NARROW>(instructions, few);
     }
 
-    fn blocks<const N: usize>(&self, instructions: Instructions, Rows { columns, rows, width, sums }: Rows<'_>) {
+    fn blocks<const N: usize>(
+        &self,
+        instructions: Instructions,
+        Rows { columns, rows, width, sums }: Rows<'_>,
+    ) {
         if sums.is_empty() {
             return;
         }
@@ -157,11 +179,17 @@ impl Reach {
             match instructions {
                 // SAFETY: `Instructions` says Avx512 only where the processor has them.
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx512 => unsafe { self.trees_avx512(masks, &mut slots.0, used, &mut totals) },
+                Instructions::Avx512 => unsafe {
+                    self.trees_avx512(masks, &mut slots.0, used, &mut totals)
+                },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx2 => unsafe { self.trees_avx2(masks, &mut slots.0, used, &mut totals) },
-                Instructions::Portable => self.trees(masks, &mut slots.0, used, &mut totals, leaves::add, leaves::add),
+                Instructions::Avx2 => unsafe {
+                    self.trees_avx2(masks, &mut slots.0, used, &mut totals)
+                },
+                Instructions::Portable => {
+                    self.trees(masks, &mut slots.0, used, &mut totals, leaves::add, leaves::add)
+                }
             }
             sums.copy_from_slice(&totals.as_flattened()[..sums.len()]);
         }
@@ -169,16 +197,42 @@ impl Reach {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    fn trees_avx512<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], rows: usize, sums: &mut [[f64; 64]; N]) {
-        self.trees(masks, slots, rows, sums, |planes, values, rows, sums| leaves::add_avx512(planes, values, rows, sums), leaves::add);
+    fn trees_avx512<const N: usize>(
+        &self,
+        masks: &[Mask<N>],
+        slots: &mut [Mask<N>; SLOTS],
+        rows: usize,
+        sums: &mut [[f64; 64]; N],
+    ) {
+        self.trees(
+            masks,
+            slots,
+            rows,
+            sums,
+            |planes, values, rows, sums| leaves::add_avx512(planes, values, rows, sums),
+            leaves::add,
+        );
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn trees_avx2<const N: usize>(&self, masks: &[Mask<N>], slots: &mut [Mask<N>; SLOTS], rows: usize, sums: &mut [[f64; 64]; N]) {
+    fn trees_avx2<const N: usize>(
+        &self,
+        masks: &[Mask<N>],
+        slots: &mut [Mask<N>; SLOTS],
+        rows: usize,
+        sums: &mut [[f64; 64]; N],
+    ) {
         // A closure has the instructions of the function that it is in.
         #[allow(clippy::redundant_closure)]
-        self.trees(masks, slots, rows, sums, |planes, values, rows, sums| leaves::add(planes, values, rows, sums), leaves::add);
+        self.trees(
+            masks,
+            slots,
+            rows,
+            sums,
+            |planes, values, rows, sums| leaves::add(planes, values, rows, sums),
+            leaves::add,
+        );
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! smartcore's random forest regressor as trees.
 //!
-//! Its trees are private; they are read out through serde. The rule is `feature <= split_value` goes to `true_child`, so NaN goes right.
+//! Its trees are private; they are read out through serde. The rule is `feature <= split_value`
+//! goes to `true_child`, so NaN goes right.
 
 use super::{ForestError, Missing, Rule, TreeNode};
 use serde::{Deserialize, Serialize};
@@ -32,9 +33,12 @@ struct ExportedNode {
 impl From<ExportedNode> for TreeNode {
     fn from(node: ExportedNode) -> Self {
         match (node.split_value, node.true_child, node.false_child) {
-            (Some(threshold), Some(left), Some(right)) => {
-                Self::Split { feature: node.split_feature, rule: Rule::AtMost(threshold, Missing::Nan { left: false }), left, right }
-            }
+            (Some(threshold), Some(left), Some(right)) => Self::Split {
+                feature: node.split_feature,
+                rule: Rule::AtMost(threshold, Missing::Nan { left: false }),
+                left,
+                right,
+            },
             _ => Self::Leaf(node.output),
         }
     }

@@ -1,8 +1,11 @@
-//! [`Survivors`]: small trees, one row at a time. Which leaves of each tree remain possible, given what the row says about each column?
+//! [`Survivors`]: small trees, one row at a time. Which leaves of each tree remain possible, given
+//! what the row says about each column?
 //!
-//! A threshold below the row's value rules out the leaves to the left of every node that asks for it. The row ends in the leftmost leaf of a tree that
-//! nothing rules out (Lucchese et al., QuickScorer, SIGIR 2015). What a column's thresholds rule out is and-ed together beforehand, for all trees at
-//! once and from time to time, so that a row of features needs one row of words per column and the few nodes after it.
+//! A threshold below the row's value rules out the leaves to the left of every node that asks for
+//! it. The row ends in the leftmost leaf of a tree that nothing rules out (Lucchese et al.,
+//! QuickScorer, SIGIR 2015). What a column's thresholds rule out is and-ed together beforehand, for
+//! all trees at once and from time to time, so that a row of features needs one row of words per
+//! column and the few nodes after it.
 
 use super::{column::Column, cuts::Cuts, instructions::Instructions, leaves::FEW, tree::Resolved};
 
@@ -20,7 +23,8 @@ struct Verdict {
     survivors: u32,
 }
 
-/// What the thresholds below a value rule out: one prepared row of words, if there is one yet, and `verdicts[from..to]`.
+/// What the thresholds below a value rule out: one prepared row of words, if there is one yet, and
+/// `verdicts[from..to]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ruled {
     row: Option<u32>,
@@ -41,7 +45,8 @@ pub(super) struct Survivors {
 }
 
 impl Survivors {
-    /// The trees, or `None` if one of them or all together are too large; `cuts` are the thresholds of each column.
+    /// The trees, or `None` if one of them or all together are too large; `cuts` are the thresholds
+    /// of each column.
     pub fn new(trees: &[Vec<Resolved>], cuts: &[Cuts]) -> Option<Self> {
         let values = trees.iter().map(|tree| values(tree)).collect::<Option<Vec<_>>>()?;
         let rows = trees.iter().map(Vec::len).sum::<usize>() / STEP + cuts.len();
@@ -52,7 +57,8 @@ impl Survivors {
         for (number, tree) in trees.iter().enumerate() {
             verdicts(tree, number as u32, cuts, &mut found);
         }
-        let mut survivors = Self { columns: Vec::new(), verdicts: Vec::new(), prepared: Vec::new(), values };
+        let mut survivors =
+            Self { columns: Vec::new(), verdicts: Vec::new(), prepared: Vec::new(), values };
         found.into_iter().zip(cuts).for_each(|(found, cuts)| survivors.push(found, cuts.count()));
         Some(survivors)
     }
@@ -69,7 +75,8 @@ impl Survivors {
             let to = first + found.partition_point(|(threshold, _)| *threshold < rank);
             if to - from > STEP {
                 for verdict in &self.verdicts[from..to] {
-                    words[verdict.tree as usize / TREES][verdict.tree as usize % TREES] &= verdict.survivors;
+                    words[verdict.tree as usize / TREES][verdict.tree as usize % TREES] &=
+                        verdict.survivors;
                 }
                 row = Some(self.prepared.len() as u32);
                 from = to;
@@ -82,7 +89,13 @@ impl Survivors {
     }
 
     /// Sum over the trees for one row.
-    pub fn one(&self, instructions: Instructions, cuts: &[Cuts], columns: &[Column], row: &[f64]) -> f64 {
+    pub fn one(
+        &self,
+        instructions: Instructions,
+        cuts: &[Cuts],
+        columns: &[Column],
+        row: &[f64],
+    ) -> f64 {
         let values: Vec<f64> = columns.iter().map(|column| column.value(row)).collect();
         match instructions {
             // SAFETY: `Instructions` says Avx512 only where the processor has them.
@@ -98,7 +111,13 @@ impl Survivors {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,popcnt")]
     fn sum_avx512(&self, cuts: &[Cuts], values: &[f64]) -> f64 {
-        self.sum(&cuts.iter().zip(values).map(|(cuts, value)| cuts.rank_avx512(*value)).collect::<Vec<_>>())
+        self.sum(
+            &cuts
+                .iter()
+                .zip(values)
+                .map(|(cuts, value)| cuts.rank_avx512(*value))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -131,7 +150,9 @@ impl Survivors {
         for verdict in verdicts.into_iter().flatten() {
             alive[verdict.tree as usize] &= verdict.survivors;
         }
-        self.values.iter().zip(alive).fold(0.0, |sum, (values, alive)| sum + values[(*alive | 1 << (FEW - 1)).trailing_zeros() as usize])
+        self.values.iter().zip(alive).fold(0.0, |sum, (values, alive)| {
+            sum + values[(*alive | 1 << (FEW - 1)).trailing_zeros() as usize]
+        })
     }
 }
 
@@ -147,11 +168,17 @@ fn values(tree: &[Resolved]) -> Option<[f64; FEW]> {
 
 /// What each node rules out: the leaves between it and its right child.
 fn verdicts(tree: &[Resolved], number: u32, cuts: &[Cuts], found: &mut [Vec<(usize, Verdict)>]) {
-    let before: Vec<u32> = tree.iter().scan(0, |next, node| Some(std::mem::replace(next, *next + u32::from(node.column.is_none())))).collect();
+    let before: Vec<u32> = tree
+        .iter()
+        .scan(0, |next, node| {
+            Some(std::mem::replace(next, *next + u32::from(node.column.is_none())))
+        })
+        .collect();
     for (i, node) in tree.iter().enumerate() {
         if let Some(column) = node.column {
             let left = (before[i]..before[node.right]).fold(0, |bits, leaf| bits | 1 << leaf);
-            found[column].push((cuts[column].rank(node.value), Verdict { tree: number, survivors: !left }));
+            found[column]
+                .push((cuts[column].rank(node.value), Verdict { tree: number, survivors: !left }));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Trees as training libraries describe them, what a [`CompiledForest`](super::CompiledForest) is made from, and as the layouts get them.
+//! Trees as training libraries describe them, what a [`CompiledForest`](super::CompiledForest) is
+//! made from, and as the layouts get them.
 
 use super::ForestError;
 
@@ -26,9 +27,11 @@ pub enum TreeNode {
 /// Which values of a feature go left.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// Values up to and including a threshold, which may be infinite; missing ones as [`Missing`] says.
+    /// Values up to and including a threshold, which may be infinite; missing ones as [`Missing`]
+    /// says.
     AtMost(f64, Missing),
-    /// Whole numbers whose bit is set, bit `i % 32` of word `i / 32`; NaN, negative and absent numbers go right.
+    /// Whole numbers whose bit is set, bit `i % 32` of word `i / 32`; NaN, negative and absent
+    /// numbers go right.
     OneOf(Box<[u32]>),
 }
 
@@ -60,7 +63,8 @@ pub(crate) struct Resolved {
     pub right: usize,
 }
 
-/// Indices of the nodes of a tree in preorder; checked to be a tree over `features` columns with numbers that can be added and compared.
+/// Indices of the nodes of a tree in preorder; checked to be a tree over `features` columns with
+/// numbers that can be added and compared.
 pub(super) fn preorder(tree: &[TreeNode], features: usize) -> Result<Vec<usize>, ForestError> {
     let mut order = Vec::with_capacity(tree.len());
     let mut seen = vec![false; tree.len()];
@@ -72,10 +76,14 @@ pub(super) fn preorder(tree: &[TreeNode], features: usize) -> Result<Vec<usize>,
         order.push(index);
         match tree.get(index).ok_or(ForestError::NotATree)? {
             TreeNode::Leaf(value) if !value.is_finite() => return Err(ForestError::Leaf(*value)),
-            TreeNode::Split { rule: Rule::AtMost(threshold, _), .. } if threshold.is_nan() || *threshold == f64::MAX => {
+            TreeNode::Split { rule: Rule::AtMost(threshold, _), .. }
+                if threshold.is_nan() || *threshold == f64::MAX =>
+            {
                 return Err(ForestError::Threshold(*threshold));
             }
-            TreeNode::Split { feature, .. } if *feature >= features => return Err(ForestError::Feature { feature: *feature, features }),
+            TreeNode::Split { feature, .. } if *feature >= features => {
+                return Err(ForestError::Feature { feature: *feature, features });
+            }
             TreeNode::Split { left, right, .. } => waiting.extend([*right, *left]),
             TreeNode::Leaf(_) => {}
         }

@@ -1,6 +1,8 @@
-//! [`Walk`]: trees of any size, from root to leaf, several walks at a time so that their loads overlap.
+//! [`Walk`]: trees of any size, from root to leaf, several walks at a time so that their loads
+//! overlap.
 //!
-//! Siblings share a half cache line. A leaf is its own child: it compares minus infinity with its value and stays, so that no walk asks where it is.
+//! Siblings share a half cache line. A leaf is its own child: it compares minus infinity with its
+//! value and stays, so that no walk asks where it is.
 
 use super::{column::Column, tree::Resolved};
 
@@ -11,7 +13,8 @@ const STRIDE: usize = 4;
 /// Rows that visit a tree while it is in the cache.
 const ROWS: usize = 256;
 
-/// 16 bytes: go to `child`, or to its sibling if the row's `column` is more than `value`. A leaf has column 0 and its own place as child.
+/// 16 bytes: go to `child`, or to its sibling if the row's `column` is more than `value`. A leaf
+/// has column 0 and its own place as child.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Node {
     value: f64,
@@ -66,14 +69,20 @@ impl Walk {
         &self.pairs[place / 2].0[place % 2]
     }
 
-    /// Walks from `places` to leaves; `values(i)` are the columns that walk `i` sees, after a leading minus infinity.
+    /// Walks from `places` to leaves; `values(i)` are the columns that walk `i` sees, after a
+    /// leading minus infinity.
     #[inline(always)]
-    fn arrive<'a>(&self, mut places: [usize; WALKS], values: impl Fn(usize) -> &'a [f64]) -> [f64; WALKS] {
+    fn arrive<'a>(
+        &self,
+        mut places: [usize; WALKS],
+        values: impl Fn(usize) -> &'a [f64],
+    ) -> [f64; WALKS] {
         loop {
             for _ in 0..STRIDE {
                 for (i, place) in places.iter_mut().enumerate() {
                     let node = self.node(*place);
-                    *place = node.child as usize + usize::from(values(i)[node.column as usize] > node.value);
+                    *place = node.child as usize
+                        + usize::from(values(i)[node.column as usize] > node.value);
                 }
             }
             if places.iter().all(|p| self.node(*p).column == 0) {
@@ -93,16 +102,20 @@ impl Walk {
         sum
     }
 
-    /// Sums over the trees for rows of `width` features: several rows at a time, one tree after the other.
+    /// Sums over the trees for rows of `width` features: several rows at a time, one tree after the
+    /// other.
     pub fn many(&self, columns: &[Column], rows: &[f64], width: usize, sums: &mut [f64]) {
         let stride = columns.len() + 1;
         for (rows, sums) in rows.chunks(ROWS * width).zip(sums.chunks_mut(ROWS)) {
-            let values: Vec<f64> = rows.chunks_exact(width).flat_map(|row| look(columns, row)).collect();
+            let values: Vec<f64> =
+                rows.chunks_exact(width).flat_map(|row| look(columns, row)).collect();
             sums.fill(0.0);
             for root in &self.roots {
                 for (values, sums) in values.chunks(WALKS * stride).zip(sums.chunks_mut(WALKS)) {
                     let last = sums.len() - 1;
-                    let leaves = self.arrive([*root as usize; WALKS], |i| &values[i.min(last) * stride..][..stride]);
+                    let leaves = self.arrive([*root as usize; WALKS], |i| {
+                        &values[i.min(last) * stride..][..stride]
+                    });
                     sums.iter_mut().zip(leaves).for_each(|(sum, leaf)| *sum += leaf);
                 }
             }

@@ -1,7 +1,9 @@
-//! The work-and-bytes baseline: latency = c0 + c1 x work + c2 x bytes + ..., every coefficient at least 0, fitted to relative error.
+//! The work-and-bytes baseline: latency = c0 + c1 x work + c2 x bytes + ..., every coefficient at
+//! least 0, fitted to relative error.
 //!
-//! Minimises sum w (1 - (A c)_i / y_i)^2 over c >= 0 by coordinate descent on the Gram matrix, twice: the second time rows far off count less.
-//! The coefficients are then scaled so that the median of actual over predicted is 1. Units: ns per unit of each column.
+//! Minimises sum w (1 - (A c)_i / y_i)^2 over c >= 0 by coordinate descent on the Gram matrix,
+//! twice: the second time rows far off count less. The coefficients are then scaled so that the
+//! median of actual over predicted is 1. Units: ns per unit of each column.
 
 use super::dot;
 use crate::metrics::median;
@@ -32,23 +34,44 @@ impl Baseline {
         let design: Vec<Vec<f64>> = x
             .chunks_exact(columns.max(1))
             .zip(y_ns)
-            .map(|(row, y)| std::iter::once(1.0 / y).chain(chosen.iter().map(|&c| row.get(c).copied().unwrap_or(0.0) / y)).collect())
+            .map(|(row, y)| {
+                std::iter::once(1.0 / y)
+                    .chain(chosen.iter().map(|&c| row.get(c).copied().unwrap_or(0.0) / y))
+                    .collect()
+            })
             .collect();
         let first = solve(&design, weights);
-        let reweighted: Vec<f64> = design.iter().zip(weights).map(|(row, w)| w / (1.0 + ((dot(row, &first) - 1.0) / FAR_OFF).powi(2))).collect();
+        let reweighted: Vec<f64> = design
+            .iter()
+            .zip(weights)
+            .map(|(row, w)| w / (1.0 + ((dot(row, &first) - 1.0) / FAR_OFF).powi(2)))
+            .collect();
         let second = solve(&design, &reweighted);
-        let ratios: Vec<f64> = design.iter().map(|row| 1.0 / dot(row, &second)).filter(|r| r.is_finite()).collect();
+        let ratios: Vec<f64> =
+            design.iter().map(|row| 1.0 / dot(row, &second)).filter(|r| r.is_finite()).collect();
         let scale = median(&ratios).unwrap_or(1.0);
         let least = y_ns.iter().copied().fold(f64::INFINITY, f64::min);
-        let mut coefficients = chosen.iter().copied().zip(second.iter().skip(1).map(|c| c * scale)).collect::<Vec<_>>();
+        let mut coefficients = chosen
+            .iter()
+            .copied()
+            .zip(second.iter().skip(1).map(|c| c * scale))
+            .collect::<Vec<_>>();
         coefficients.retain(|(_, c)| *c > 0.0);
-        Self { constant_ns: second.first().copied().unwrap_or(0.0) * scale, coefficients, floor_ns: if least.is_finite() { least * 0.2 } else { 1.0 }.max(1.0) }
+        Self {
+            constant_ns: second.first().copied().unwrap_or(0.0) * scale,
+            coefficients,
+            floor_ns: if least.is_finite() { least * 0.2 } else { 1.0 }.max(1.0),
+        }
     }
 
     /// Latency in ns; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
-        let sum: f64 = self.coefficients.iter().map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0)).sum();
+        let sum: f64 = self
+            .coefficients
+            .iter()
+            .map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0))
+            .sum();
         (self.constant_ns + sum).max(self.floor_ns)
     }
 
@@ -56,7 +79,10 @@ impl Baseline {
     #[must_use]
     pub fn is_valid(&self, columns: usize) -> bool {
         let sane = |v: f64| v.is_finite() && v >= 0.0;
-        sane(self.constant_ns) && sane(self.floor_ns) && self.floor_ns > 0.0 && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
+        sane(self.constant_ns)
+            && sane(self.floor_ns)
+            && self.floor_ns > 0.0
+            && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
     }
 }
 
@@ -64,7 +90,11 @@ impl Baseline {
 fn solve(design: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     let width = design.first().map_or(0, Vec::len);
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let scales: Vec<f64> = (0..width).map(|j| (design.iter().zip(weights).map(|(r, w)| w * r[j] * r[j]).sum::<f64>() / total).sqrt()).collect();
+    let scales: Vec<f64> = (0..width)
+        .map(|j| {
+            (design.iter().zip(weights).map(|(r, w)| w * r[j] * r[j]).sum::<f64>() / total).sqrt()
+        })
+        .collect();
     let inverse: Vec<f64> = scales.iter().map(|s| if *s > 0.0 { 1.0 / s } else { 0.0 }).collect();
     let mut gram = vec![0.0; width * width];
     let mut target = vec![0.0; width];
@@ -113,14 +143,19 @@ mod tests {
 
     #[test]
     fn recovers_the_coefficients_of_a_known_law() {
-        let rows: Vec<[f64; 3]> = (1..60).map(|i| [f64::from(i) * 1e6, f64::from(i * i % 17 + 1) * 1e3, f64::from(i % 5)]).collect();
+        let rows: Vec<[f64; 3]> = (1..60)
+            .map(|i| [f64::from(i) * 1e6, f64::from(i * i % 17 + 1) * 1e3, f64::from(i % 5)])
+            .collect();
         let x: Vec<f64> = rows.iter().flatten().copied().collect();
         let y: Vec<f64> = rows.iter().map(|r| 500.0 + 0.01 * r[0] + 0.2 * r[1]).collect();
         let fit = Baseline::fit(&x, 3, &[0, 1, 2], &y, &vec![1.0; y.len()]);
         for (row, y) in rows.iter().zip(&y) {
             assert!((fit.predict(row) / y - 1.0).abs() < 1e-3, "{fit:?}");
         }
-        assert!((fit.predict(&[1e9, 0.0, 0.0]) / 1.00005e7 - 1.0).abs() < 1e-2, "it extrapolates along the work");
+        assert!(
+            (fit.predict(&[1e9, 0.0, 0.0]) / 1.00005e7 - 1.0).abs() < 1e-2,
+            "it extrapolates along the work"
+        );
     }
 
     #[test]

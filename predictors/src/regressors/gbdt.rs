@@ -1,7 +1,10 @@
-//! GBDT by LightGBM: squared error on the logarithm of latency over baseline, which is relative error to first order.
+//! GBDT by LightGBM: squared error on the logarithm of latency over baseline, which is relative
+//! error to first order.
 //!
-//! LightGBM's own `mape` objective divides by at least 1 and is not used. The model text is read into [`Trees`]: LightGBM trains and never forecasts.
-//! The crate bins with LightGBM's defaults, which ignore columns that cannot split off 20 rows: small data is repeated until that no longer matters.
+//! LightGBM's own `mape` objective divides by at least 1 and is not used. The model text is read
+//! into [`Trees`]: LightGBM trains and never forecasts. The crate bins with LightGBM's defaults,
+//! which ignore columns that cannot split off 20 rows: small data is repeated until that no longer
+//! matters.
 
 use super::{FitData, Regressor, Trees};
 use crate::forest;
@@ -33,7 +36,12 @@ fn train(data: &FitData<'_>, seed: u64) -> Result<Booster, lightgbm::Error> {
     let copies = ENOUGH_ROWS.div_ceil(rows);
     let labels: Vec<f32> = data.log_ratios().iter().map(|r| *r as f32).collect();
     let weights: Vec<f32> = data.weights.iter().map(|w| *w as f32).collect();
-    let mut dataset = Dataset::from_slice(&data.x.repeat(copies), &labels.repeat(copies), data.columns as i32, true)?;
+    let mut dataset = Dataset::from_slice(
+        &data.x.repeat(copies),
+        &labels.repeat(copies),
+        data.columns as i32,
+        true,
+    )?;
     dataset.set_weights(&weights.repeat(copies))?;
     let trees = TREES.iter().find(|(fewest, _)| rows >= *fewest).map_or(1, |(_, trees)| *trees);
     let fewest_in_leaf = (rows / 150).clamp(3, 10);
@@ -75,8 +83,10 @@ mod tests {
     use super::*;
 
     fn rows(n: usize) -> (Vec<f64>, Vec<f64>) {
-        let x: Vec<f64> = (0..n).flat_map(|i| [(i % 23) as f64, (i % 7) as f64, i as f64]).collect();
-        let y = x.chunks(3).map(|r| 1000.0 * (1.0 + 0.3 * (r[0] * 0.7).sin() + 0.05 * r[1])).collect();
+        let x: Vec<f64> =
+            (0..n).flat_map(|i| [(i % 23) as f64, (i % 7) as f64, i as f64]).collect();
+        let y =
+            x.chunks(3).map(|r| 1000.0 * (1.0 + 0.3 * (r[0] * 0.7).sin() + 0.05 * r[1])).collect();
         (x, y)
     }
 
@@ -85,7 +95,14 @@ mod tests {
         for n in [12, 60, 2000] {
             let (x, y) = rows(n);
             let baseline = vec![1000.0; n];
-            let data = FitData { columns: 3, x: &x, y_ns: &y, baseline_ns: &baseline, weights: &vec![1.0; n], groups: &vec![0; n] };
+            let data = FitData {
+                columns: 3,
+                x: &x,
+                y_ns: &y,
+                baseline_ns: &baseline,
+                weights: &vec![1.0; n],
+                groups: &vec![0; n],
+            };
             let booster = train(&data, 3).expect("trains");
             let ours = Gbdt::fit(&data, 3).expect("fits");
             let theirs = booster.predict(&x, 3, true).expect("predicts");
@@ -95,22 +112,32 @@ mod tests {
                 assert!((ours.0.log_ratio(row) - expected).abs() < rounding);
             }
             assert_eq!(Gbdt::fit(&data, 3), Ok(ours.clone()));
-            let error: f64 = x.chunks(3).zip(&y).map(|(r, y)| (ours.predict(r, 1000.0) / y - 1.0).abs()).sum::<f64>() / n as f64;
+            let error: f64 = x
+                .chunks(3)
+                .zip(&y)
+                .map(|(r, y)| (ours.predict(r, 1000.0) / y - 1.0).abs())
+                .sum::<f64>()
+                / n as f64;
             assert!(error < if n > 100 { 0.02 } else { 0.2 }, "{n} rows: {error}");
         }
     }
 
-    /// With OpenMP this crashes: one thread's `num_threads` is every other's, between making its buffers and filling them too.
+    /// With OpenMP this crashes: one thread's `num_threads` is every other's, between making its
+    /// buffers and filling them too.
     #[test]
     fn lightgbm_trains_on_several_threads_at_once() {
         const COLUMNS: usize = 40;
         const ROWS: usize = 1500;
-        let x: Vec<f64> = (0..ROWS * COLUMNS).map(|i| f64::from(i * 48271 % 1021 < 60) * (i % 7) as f64).collect();
+        let x: Vec<f64> = (0..ROWS * COLUMNS)
+            .map(|i| f64::from(i * 48271 % 1021 < 60) * (i % 7) as f64)
+            .collect();
         let y: Vec<f32> = (0..ROWS).map(|i| (i % 13) as f32).collect();
         let parameters = json!({ "num_iterations": 2, "num_threads": 1, "verbosity": -1, "force_row_wise": true });
         let model = || {
             let dataset = Dataset::from_slice(&x, &y, COLUMNS as i32, true).expect("data");
-            Booster::train(dataset, &parameters).and_then(|booster| booster.save_string()).expect("trains")
+            Booster::train(dataset, &parameters)
+                .and_then(|booster| booster.save_string())
+                .expect("trains")
         };
         let alone = model();
         std::thread::scope(|scope| {

@@ -1,10 +1,12 @@
 //! Lasso by linfa-elasticnet, fitted to relative error.
 //!
-//! Rows of X and y are divided by y, so the target is 1 and the squared error is the squared relative error; the constant becomes the column 1/y.
-//! Columns are scaled to unit root mean square after that, and there is no intercept. The penalty is chosen by cross-validation over groups.
+//! Rows of X and y are divided by y, so the target is 1 and the squared error is the squared
+//! relative error; the constant becomes the column 1/y. Columns are scaled to unit root mean square
+//! after that, and there is no intercept. The penalty is chosen by cross-validation over groups.
 //!
-//! n rows are replaced by as many rows as there are columns: the Cholesky factor of X'X, which has the same least-squares objective up to a constant.
-//! That makes every fit of the penalty path cheap and changes nothing else.
+//! n rows are replaced by as many rows as there are columns: the Cholesky factor of X'X, which has
+//! the same least-squares objective up to a constant. That makes every fit of the penalty path
+//! cheap and changes nothing else.
 
 use super::{FitData, Regressor, dot};
 use linfa::{Dataset, traits::Fit};
@@ -56,16 +58,24 @@ impl Gram {
 
     fn minus(&self, other: &Self) -> Self {
         let less = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x - y).collect();
-        Self { width: self.width, matrix: less(&self.matrix, &other.matrix), target: less(&self.target, &other.target), weight: self.weight - other.weight }
+        Self {
+            width: self.width,
+            matrix: less(&self.matrix, &other.matrix),
+            target: less(&self.target, &other.target),
+            weight: self.weight - other.weight,
+        }
     }
 
     /// Sum of squared relative errors of coefficients `w`.
     fn error(&self, w: &[f64]) -> f64 {
-        let quadratic: f64 = (0..self.width).map(|i| w[i] * dot(&self.matrix[i * self.width..(i + 1) * self.width], w)).sum();
+        let quadratic: f64 = (0..self.width)
+            .map(|i| w[i] * dot(&self.matrix[i * self.width..(i + 1) * self.width], w))
+            .sum();
         self.weight - 2.0 * dot(&self.target, w) + quadratic
     }
 
-    /// Upper Cholesky factor R of the matrix with a little on its diagonal, and c with R'c = target.
+    /// Upper Cholesky factor R of the matrix with a little on its diagonal, and c with R'c =
+    /// target.
     fn factor(&self) -> Option<(Vec<f64>, Vec<f64>)> {
         let n = self.width;
         let mut lower = vec![0.0; n * n];
@@ -93,16 +103,23 @@ impl Gram {
 fn path(gram: &Gram) -> Result<Vec<Vec<f64>>, String> {
     let n = gram.width;
     let (upper, c) = gram.factor().ok_or("the rows are not finite")?;
-    // linfa minimises |c - Rw|^2 / (2 rows): scaling by sqrt(rows / weight) makes that the weighted mean over all rows.
+    // linfa minimises |c - Rw|^2 / (2 rows): scaling by sqrt(rows / weight) makes that the weighted
+    // mean over all rows.
     let scale = (n as f64 / gram.weight).sqrt();
-    let x = Array2::from_shape_vec((n, n), upper.iter().map(|v| v * scale).collect()).map_err(|e| e.to_string())?;
+    let x = Array2::from_shape_vec((n, n), upper.iter().map(|v| v * scale).collect())
+        .map_err(|e| e.to_string())?;
     let y = Array1::from_vec(c.iter().map(|v| v * scale).collect());
     let largest = gram.target.iter().fold(0.0f64, |m, t| m.max(t.abs())) / gram.weight;
     let dataset = Dataset::new(x, y);
     PENALTIES
         .iter()
         .map(|share| {
-            let parameters = ElasticNet::params().penalty(share * largest).l1_ratio(1.0).with_intercept(false).tolerance(1e-5).max_iterations(400);
+            let parameters = ElasticNet::params()
+                .penalty(share * largest)
+                .l1_ratio(1.0)
+                .with_intercept(false)
+                .tolerance(1e-5)
+                .max_iterations(400);
             parameters.fit(&dataset).map(|fit| fit.hyperplane().to_vec()).map_err(|e| e.to_string())
         })
         .collect()
@@ -111,10 +128,15 @@ fn path(gram: &Gram) -> Result<Vec<Vec<f64>>, String> {
 impl Regressor for Lasso {
     fn fit(data: &FitData<'_>, _seed: u64) -> Result<Self, String> {
         let rows = data.rows();
-        let varying: Vec<usize> = (0..data.columns).filter(|&c| data.x.iter().skip(c).step_by(data.columns).any(|v| *v != data.x[c])).collect();
+        let varying: Vec<usize> = (0..data.columns)
+            .filter(|&c| data.x.iter().skip(c).step_by(data.columns).any(|v| *v != data.x[c]))
+            .collect();
         let raw = |i: usize| -> Vec<f64> {
             let row = &data.x[i * data.columns..(i + 1) * data.columns];
-            std::iter::once(1.0).chain(varying.iter().map(|&c| row[c])).map(|v| v / data.y_ns[i]).collect()
+            std::iter::once(1.0)
+                .chain(varying.iter().map(|&c| row[c]))
+                .map(|v| v / data.y_ns[i])
+                .collect()
         };
         let width = varying.len() + 1;
         let mut squares = vec![0.0; width];
@@ -122,7 +144,11 @@ impl Regressor for Lasso {
             raw(i).iter().zip(&mut squares).for_each(|(v, s)| *s += data.weights[i] * v * v);
         }
         let total: f64 = data.weights.iter().sum();
-        let scales: Vec<f64> = squares.iter().map(|s| (s / total).sqrt()).map(|s| if s > 0.0 { 1.0 / s } else { 0.0 }).collect();
+        let scales: Vec<f64> = squares
+            .iter()
+            .map(|s| (s / total).sqrt())
+            .map(|s| if s > 0.0 { 1.0 / s } else { 0.0 })
+            .collect();
         let mut folds = vec![Gram::new(width); FOLDS];
         for i in 0..rows {
             let scaled: Vec<f64> = raw(i).iter().zip(&scales).map(|(v, s)| v * s).collect();
@@ -130,12 +156,21 @@ impl Regressor for Lasso {
         }
         let coefficients = choose(&folds)?;
         let ns: Vec<f64> = coefficients.iter().zip(&scales).map(|(w, s)| w * s).collect();
-        let chosen = varying.iter().copied().zip(ns.iter().skip(1).copied()).filter(|(_, w)| *w != 0.0).collect();
+        let chosen = varying
+            .iter()
+            .copied()
+            .zip(ns.iter().skip(1).copied())
+            .filter(|(_, w)| *w != 0.0)
+            .collect();
         Ok(Self { constant_ns: ns.first().copied().unwrap_or(0.0), coefficients: chosen })
     }
 
     fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
-        let sum: f64 = self.coefficients.iter().map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0)).sum();
+        let sum: f64 = self
+            .coefficients
+            .iter()
+            .map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0))
+            .sum();
         (self.constant_ns + sum).max(FLOOR * baseline_ns)
     }
 }
@@ -163,7 +198,8 @@ impl Lasso {
     /// Whether every number makes sense for rows of `columns` features.
     #[must_use]
     pub fn is_valid(&self, columns: usize) -> bool {
-        self.constant_ns.is_finite() && self.coefficients.iter().all(|(i, c)| *i < columns && c.is_finite())
+        self.constant_ns.is_finite()
+            && self.coefficients.iter().all(|(i, c)| *i < columns && c.is_finite())
     }
 }
 
@@ -174,13 +210,27 @@ mod tests {
     #[test]
     fn finds_the_few_columns_that_matter() {
         let n = 400;
-        let x: Vec<f64> =
-            (0..n).flat_map(|i: usize| (0..8usize).map(move |j| ((i * (j + 3) * 7919 + j * 31) % 97 + 1) as f64 * 10f64.powi(j as i32))).collect();
+        let x: Vec<f64> = (0..n)
+            .flat_map(|i: usize| {
+                (0..8usize).map(move |j| {
+                    ((i * (j + 3) * 7919 + j * 31) % 97 + 1) as f64 * 10f64.powi(j as i32)
+                })
+            })
+            .collect();
         let y: Vec<f64> = x.chunks(8).map(|r| 200.0 + 3.0 * r[0] + 1e-4 * r[5]).collect();
         let groups: Vec<usize> = (0..n).map(|i| i % 13).collect();
-        let data = FitData { columns: 8, x: &x, y_ns: &y, baseline_ns: &vec![1.0; n], weights: &vec![1.0; n], groups: &groups };
+        let data = FitData {
+            columns: 8,
+            x: &x,
+            y_ns: &y,
+            baseline_ns: &vec![1.0; n],
+            weights: &vec![1.0; n],
+            groups: &groups,
+        };
         let lasso = Lasso::fit(&data, 0).expect("fits");
-        let error: f64 = x.chunks(8).zip(&y).map(|(r, y)| (lasso.predict(r, 1.0) / y - 1.0).abs()).sum::<f64>() / n as f64;
+        let error: f64 =
+            x.chunks(8).zip(&y).map(|(r, y)| (lasso.predict(r, 1.0) / y - 1.0).abs()).sum::<f64>()
+                / n as f64;
         assert!(error < 0.01, "{error} {lasso:?}");
         assert!(lasso.is_valid(8) && !lasso.is_valid(3));
     }

@@ -1,7 +1,9 @@
-//! Regressors of one predictor key: [`Lasso`], random forest and GBDT, all fitted to relative error.
+//! Regressors of one predictor key: [`Lasso`], random forest and GBDT, all fitted to relative
+//! error.
 //!
-//! In: rows of features, latencies in ns, and the [`Baseline`] latency of each row. Out: a latency in ns.
-//! Trees learn the logarithm of the ratio to the baseline, so that outside the range of the training rows the baseline carries on.
+//! In: rows of features, latencies in ns, and the [`Baseline`] latency of each row. Out: a latency
+//! in ns. Trees learn the logarithm of the ratio to the baseline, so that outside the range of the
+//! training rows the baseline carries on.
 
 pub mod baseline;
 pub mod gbdt;
@@ -35,7 +37,8 @@ pub struct FitData<'a> {
     pub baseline_ns: &'a [f64],
     /// How much each row counts; positive.
     pub weights: &'a [f64],
-    /// Architecture each row comes from, as a number: rows of one group are never split by cross-validation.
+    /// Architecture each row comes from, as a number: rows of one group are never split by
+    /// cross-validation.
     pub groups: &'a [usize],
 }
 
@@ -100,11 +103,15 @@ impl fmt::Display for Method {
 impl FromStr for Method {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|m| m.name() == name).ok_or_else(|| format!("`{name}` is no method: choose lasso, random-forest or gbdt"))
+        Self::ALL
+            .into_iter()
+            .find(|m| m.name() == name)
+            .ok_or_else(|| format!("`{name}` is no method: choose lasso, random-forest or gbdt"))
     }
 }
 
-/// A fitted regressor of any method; `BaselineOnly` where there were too few rows for anything else.
+/// A fitted regressor of any method; `BaselineOnly` where there were too few rows for anything
+/// else.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Fitted {
@@ -149,7 +156,8 @@ impl Fitted {
         }
     }
 
-    /// Latency in ns of one row; positive. `trust`, from 0 to 1: how far trees are followed away from the law, as a share of the logarithm.
+    /// Latency in ns of one row; positive. `trust`, from 0 to 1: how far trees are followed away
+    /// from the law, as a share of the logarithm.
     #[must_use]
     pub fn predict(&self, x: &[f64], baseline_ns: f64, trust: f64) -> f64 {
         let [law_ns, tree_ns] = self.by_law_and_by_trees(x, baseline_ns);
@@ -159,7 +167,8 @@ impl Fitted {
         }
     }
 
-    /// Latencies in ns of one row by the law alone and by trees alone; the same where there is but one of them.
+    /// Latencies in ns of one row by the law alone and by trees alone; the same where there is but
+    /// one of them.
     pub(crate) fn by_law_and_by_trees(&self, x: &[f64], baseline_ns: f64) -> [f64; 2] {
         match self {
             Self::BaselineOnly => [baseline_ns; 2],
@@ -171,11 +180,18 @@ impl Fitted {
         }
     }
 
-    /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of [`Fitted::predict`]; a baseline and a trust per row.
+    /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of
+    /// [`Fitted::predict`]; a baseline and a trust per row.
     ///
     /// # Errors
     /// [`ForestError::Shape`] unless there are as many rows as baselines.
-    pub fn predict_batch(&self, x: &[f64], columns: usize, baseline_ns: &[f64], trust: &[f64]) -> Result<Vec<f64>, ForestError> {
+    pub fn predict_batch(
+        &self,
+        x: &[f64],
+        columns: usize,
+        baseline_ns: &[f64],
+        trust: &[f64],
+    ) -> Result<Vec<f64>, ForestError> {
         let rows = baseline_ns.len();
         if rows.checked_mul(columns) != Some(x.len()) {
             return Err(ForestError::Shape { values: x.len(), rows, features: columns });
@@ -186,7 +202,12 @@ impl Fitted {
             Self::Trees { law, trees } => {
                 let law_ns = base(law.as_ref(), x, columns, baseline_ns);
                 let tree_ns = trees.predict_batch(x, &law_ns)?;
-                Ok(law_ns.iter().zip(tree_ns).zip(trust).map(|((law, tree), trust)| followed(*law, tree, *trust)).collect())
+                Ok(law_ns
+                    .iter()
+                    .zip(tree_ns)
+                    .zip(trust)
+                    .map(|((law, tree), trust)| followed(*law, tree, *trust))
+                    .collect())
             }
         }
     }

@@ -26,7 +26,8 @@ impl RandomForest {
 
 impl Regressor for RandomForest {
     fn fit(data: &FitData<'_>, seed: u64) -> Result<Self, String> {
-        let x = DenseMatrix::new(data.rows(), data.columns, data.x.to_vec(), false).map_err(|e| e.to_string())?;
+        let x = DenseMatrix::new(data.rows(), data.columns, data.x.to_vec(), false)
+            .map_err(|e| e.to_string())?;
         let y = data.log_ratios();
         let parameters = RandomForestRegressorParameters::default()
             .with_n_trees(TREES)
@@ -34,7 +35,8 @@ impl Regressor for RandomForest {
             .with_min_samples_leaf(2)
             .with_m(data.columns.div_ceil(3).max(data.columns.min(2)))
             .with_seed(seed);
-        let forest = RandomForestRegressor::fit_with_weights(&x, &y, data.weights, parameters).map_err(|e| e.to_string())?;
+        let forest = RandomForestRegressor::fit_with_weights(&x, &y, data.weights, parameters)
+            .map_err(|e| e.to_string())?;
         let trees = forest::smartcore_trees(&forest).map_err(|e| e.to_string())?;
         Ok(Self(Trees::new(&trees, data.columns, 1.0 / trees.len().max(1) as f64)?))
     }
@@ -52,10 +54,20 @@ mod tests {
     fn learns_a_step_and_repeats_itself() {
         let x: Vec<f64> = (0..200).flat_map(|i| [f64::from(i), f64::from(i % 7)]).collect();
         let y: Vec<f64> = (0..200).map(|i| if i < 100 { 1000.0 } else { 3000.0 }).collect();
-        let data = FitData { columns: 2, x: &x, y_ns: &y, baseline_ns: &[1000.0; 200], weights: &[1.0; 200], groups: &[0; 200] };
+        let data = FitData {
+            columns: 2,
+            x: &x,
+            y_ns: &y,
+            baseline_ns: &[1000.0; 200],
+            weights: &[1.0; 200],
+            groups: &[0; 200],
+        };
         let forest = RandomForest::fit(&data, 1).expect("fits");
         assert_eq!(RandomForest::fit(&data, 1).as_ref(), Ok(&forest));
         assert!((forest.predict(&[20.0, 3.0], 1000.0) / 1000.0 - 1.0).abs() < 0.02);
-        assert!((forest.predict(&[170.0, 3.0], 2000.0) / 6000.0 - 1.0).abs() < 0.02, "the ratio carries over to another baseline");
+        assert!(
+            (forest.predict(&[170.0, 3.0], 2000.0) / 6000.0 - 1.0).abs() < 0.02,
+            "the ratio carries over to another baseline"
+        );
     }
 }

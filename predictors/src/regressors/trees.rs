@@ -1,21 +1,25 @@
-//! [`Trees`]: an ensemble of regression trees, whoever grew it: plain nodes as a bundle keeps them, and compiled to be evaluated.
+//! [`Trees`]: an ensemble of regression trees, whoever grew it: plain nodes as a bundle keeps them,
+//! and compiled to be evaluated.
 //!
-//! Nodes lie in preorder, so the left child is always the next node and the right child's index is larger than its parent's.
-//! A row goes left when its feature is at most the threshold. Output: latency in ns = baseline x exp(scale x sum of leaf values).
+//! Nodes lie in preorder, so the left child is always the next node and the right child's index is
+//! larger than its parent's. A row goes left when its feature is at most the threshold. Output:
+//! latency in ns = baseline x exp(scale x sum of leaf values).
 
 use super::FitData;
 use crate::forest::{CompiledForest, ForestError, MOST_NODES, Missing, Resolved, Rule, TreeNode};
 use std::sync::OnceLock;
 
 const LEAF: u16 = u16::MAX;
-/// Leaves are whole multiples of one over this: as fine as the sum of hundreds of them needs, and short in a file.
+/// Leaves are whole multiples of one over this: as fine as the sum of hundreds of them needs, and
+/// short in a file.
 const QUANTA: f64 = (1 << 24) as f64;
 /// No leaf is larger.
 const LARGEST_LEAF: f64 = 100.0;
 /// Factor by which trees may move a forecast away from its baseline, as a logarithm.
 const LARGEST_LOG_RATIO: f64 = 5.0;
 
-/// One node: a split (`feature` at most `value` goes to the next node, else to `right`) or a leaf with `value`.
+/// One node: a split (`feature` at most `value` goes to the next node, else to `right`) or a leaf
+/// with `value`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Node {
     feature: u16,
@@ -55,7 +59,12 @@ impl Trees {
         Self::checked(nodes, roots, columns, scale)
     }
 
-    fn checked(nodes: Vec<Node>, roots: Vec<u32>, columns: usize, scale: f64) -> Result<Self, String> {
+    fn checked(
+        nodes: Vec<Node>,
+        roots: Vec<u32>,
+        columns: usize,
+        scale: f64,
+    ) -> Result<Self, String> {
         let trees = Self { nodes, roots, scale, columns, compiled: OnceLock::new() };
         if !scale.is_finite() {
             return Err(format!("its trees are scaled by {scale}"));
@@ -63,21 +72,33 @@ impl Trees {
         if trees.nodes.len() > MOST_NODES {
             return Err(ForestError::TooLarge.to_string());
         }
-        trees.each().try_for_each(|(root, nodes)| check(nodes.ok_or(ForestError::NotATree)?, root, columns)).map_err(|e| e.to_string())?;
+        trees
+            .each()
+            .try_for_each(|(root, nodes)| check(nodes.ok_or(ForestError::NotATree)?, root, columns))
+            .map_err(|e| e.to_string())?;
         Ok(trees)
     }
 
     /// Every tree's root and nodes.
     fn each(&self) -> impl Iterator<Item = (usize, Option<&[Node]>)> {
         let ends = self.roots.iter().skip(1).map(|r| *r as usize).chain([self.nodes.len()]);
-        self.roots.iter().zip(ends).map(|(root, end)| (*root as usize, self.nodes.get(*root as usize..end)))
+        self.roots
+            .iter()
+            .zip(ends)
+            .map(|(root, end)| (*root as usize, self.nodes.get(*root as usize..end)))
     }
 
     /// Compiled on first use: a forecast of one model needs few of a bundle's forests.
     fn compiled(&self) -> &CompiledForest {
         self.compiled.get_or_init(|| {
-            let resolved = |(root, nodes): (usize, Option<&[Node]>)| nodes.unwrap_or_default().iter().map(|node| node.resolved(root)).collect();
-            Box::new(CompiledForest::from_preorder(self.each().map(resolved).collect(), self.columns, self.scale))
+            let resolved = |(root, nodes): (usize, Option<&[Node]>)| {
+                nodes.unwrap_or_default().iter().map(|node| node.resolved(root)).collect()
+            };
+            Box::new(CompiledForest::from_preorder(
+                self.each().map(resolved).collect(),
+                self.columns,
+                self.scale,
+            ))
         })
     }
 
@@ -111,7 +132,8 @@ impl Trees {
         latency(baseline_ns, self.log_ratio(x))
     }
 
-    /// Latencies in ns of rows that lie one after the other, given their baseline latencies; exactly those of [`Trees::predict`].
+    /// Latencies in ns of rows that lie one after the other, given their baseline latencies;
+    /// exactly those of [`Trees::predict`].
     ///
     /// # Errors
     /// [`ForestError::Shape`] unless there are as many rows as baselines.
@@ -122,12 +144,15 @@ impl Trees {
         Ok(out)
     }
 
-    /// Of boosted trees, by column: how much its splits lower the weighted squared error of what the trees before each have left of the targets.
+    /// Of boosted trees, by column: how much its splits lower the weighted squared error of what
+    /// the trees before each have left of the targets.
     pub(crate) fn impurity_decrease(&self, data: &FitData<'_>) -> Vec<f64> {
         let mut rest = data.log_ratios();
         let mut sums = vec![(0.0, 0.0); self.nodes.len()];
         for &root in &self.roots {
-            for ((x, rest), weight) in data.x.chunks_exact(data.columns.max(1)).zip(&mut rest).zip(data.weights) {
+            for ((x, rest), weight) in
+                data.x.chunks_exact(data.columns.max(1)).zip(&mut rest).zip(data.weights)
+            {
                 let mut index = root as usize;
                 while let Some((node, sum)) = self.nodes.get(index).zip(sums.get_mut(index)) {
                     *sum = (sum.0 + weight, sum.1 + weight * *rest);
@@ -140,23 +165,32 @@ impl Trees {
                 }
             }
         }
-        let explained = |index: usize| sums.get(index).map_or(0.0, |(weight, sum)| if *weight > 0.0 { sum * sum / weight } else { 0.0 });
+        let explained = |index: usize| {
+            sums.get(index)
+                .map_or(0.0, |(weight, sum)| if *weight > 0.0 { sum * sum / weight } else { 0.0 })
+        };
         let mut decrease = vec![0.0; data.columns];
         for (index, node) in self.nodes.iter().enumerate() {
             if let Some(column) = decrease.get_mut(usize::from(node.feature)) {
-                *column += (explained(index + 1) + explained(node.right as usize) - explained(index)).max(0.0);
+                *column += (explained(index + 1) + explained(node.right as usize)
+                    - explained(index))
+                .max(0.0);
             }
         }
         decrease
     }
 
-    /// Bytes, little endian: scale (f64), number of trees, of nodes (u32); of every node its column plus one, or 0 for a leaf; the thresholds of each
-    /// column: their number (u32), then they (f64) in ascending order; of every split the place of its threshold; of every leaf its value in [`QUANTA`].
-    /// Where children are follows from preorder. Whole numbers lie as [`planes`].
+    /// Bytes, little endian: scale (f64), number of trees, of nodes (u32); of every node its column
+    /// plus one, or 0 for a leaf; the thresholds of each column: their number (u32), then they
+    /// (f64) in ascending order; of every split the place of its threshold; of every leaf its value
+    /// in [`QUANTA`]. Where children are follows from preorder. Whole numbers lie as [`planes`].
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut thresholds = vec![Vec::new(); self.columns];
         for node in &self.nodes {
-            thresholds.get_mut(usize::from(node.feature)).into_iter().for_each(|of| of.push(node.value));
+            thresholds
+                .get_mut(usize::from(node.feature))
+                .into_iter()
+                .for_each(|of| of.push(node.value));
         }
         for of in &mut thresholds {
             of.sort_by(f64::total_cmp);
@@ -165,14 +199,33 @@ impl Trees {
         out.extend_from_slice(&self.scale.to_le_bytes());
         out.extend_from_slice(&(self.roots.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.nodes.len() as u32).to_le_bytes());
-        planes(&self.nodes.iter().map(|node| u32::from(node.feature.wrapping_add(1))).collect::<Vec<_>>(), out);
+        planes(
+            &self
+                .nodes
+                .iter()
+                .map(|node| u32::from(node.feature.wrapping_add(1)))
+                .collect::<Vec<_>>(),
+            out,
+        );
         for of in &thresholds {
             out.extend_from_slice(&(of.len() as u32).to_le_bytes());
             of.iter().for_each(|threshold| out.extend_from_slice(&threshold.to_le_bytes()));
         }
-        let place = |node: &Node| thresholds.get(usize::from(node.feature)).map(|of| of.partition_point(|t| t.total_cmp(&node.value).is_lt()) as u32);
+        let place = |node: &Node| {
+            thresholds
+                .get(usize::from(node.feature))
+                .map(|of| of.partition_point(|t| t.total_cmp(&node.value).is_lt()) as u32)
+        };
         planes(&self.nodes.iter().filter_map(place).collect::<Vec<_>>(), out);
-        planes(&self.nodes.iter().filter(|node| node.feature == LEAF).map(|leaf| zigzag((leaf.value * QUANTA) as i32)).collect::<Vec<_>>(), out);
+        planes(
+            &self
+                .nodes
+                .iter()
+                .filter(|node| node.feature == LEAF)
+                .map(|leaf| zigzag((leaf.value * QUANTA) as i32))
+                .collect::<Vec<_>>(),
+            out,
+        );
     }
 
     /// Reads what [`Trees::encode`] wrote from the front of `bytes` and checks everything.
@@ -184,19 +237,32 @@ impl Trees {
         let mut thresholds = Vec::with_capacity(columns);
         for _ in 0..columns {
             let count = u32::from_le_bytes(take(bytes)?);
-            thresholds.push((0..count).map(|_| take(bytes).map(f64::from_le_bytes)).collect::<Result<Vec<_>, _>>()?);
+            thresholds.push(
+                (0..count)
+                    .map(|_| take(bytes).map(f64::from_le_bytes))
+                    .collect::<Result<Vec<_>, _>>()?,
+            );
         }
         let splits = features.iter().filter(|feature| **feature > 0).count();
-        let (mut places, mut leaves) = (read_planes(bytes, splits)?.into_iter(), read_planes(bytes, count - splits)?.into_iter());
+        let (mut places, mut leaves) = (
+            read_planes(bytes, splits)?.into_iter(),
+            read_planes(bytes, count - splits)?.into_iter(),
+        );
         let mut node = |feature: u32| match feature.checked_sub(1) {
-            None => leaves.next().map(|value| Node { feature: LEAF, right: 0, value: f64::from(unzigzag(value)) / QUANTA }),
+            None => leaves.next().map(|value| Node {
+                feature: LEAF,
+                right: 0,
+                value: f64::from(unzigzag(value)) / QUANTA,
+            }),
             Some(feature) => {
                 let value = *thresholds.get(feature as usize)?.get(places.next()? as usize)?;
                 Some(Node { feature: u16::try_from(feature).ok()?, right: 0, value })
             }
         };
-        let mut nodes =
-            features.into_iter().map(|feature| node(feature).ok_or("it splits at a threshold that it does not have")).collect::<Result<Vec<_>, _>>()?;
+        let mut nodes = features
+            .into_iter()
+            .map(|feature| node(feature).ok_or("it splits at a threshold that it does not have"))
+            .collect::<Result<Vec<_>, _>>()?;
         let roots = join(&mut nodes);
         if roots.len() != trees {
             return Err(format!("it has {} trees and says {trees}", roots.len()));
@@ -230,12 +296,17 @@ impl Node {
     fn resolved(&self, root: usize) -> Resolved {
         match self.feature {
             LEAF => Resolved { value: self.value, column: None, right: 0 },
-            feature => Resolved { value: self.value, column: Some(feature.into()), right: (self.right as usize).saturating_sub(root) },
+            feature => Resolved {
+                value: self.value,
+                column: Some(feature.into()),
+                right: (self.right as usize).saturating_sub(root),
+            },
         }
     }
 }
 
-/// Whether `nodes`, of which the first is node `root`, are one tree in preorder over `columns` features.
+/// Whether `nodes`, of which the first is node `root`, are one tree in preorder over `columns`
+/// features.
 fn check(nodes: &[Node], root: usize, columns: usize) -> Result<(), ForestError> {
     let end = root + nodes.len();
     // Right children yet to come, the next one last.
@@ -246,7 +317,10 @@ fn check(nodes: &[Node], root: usize, columns: usize) -> Result<(), ForestError>
         }
         if node.feature != LEAF {
             if usize::from(node.feature) >= columns {
-                return Err(ForestError::Feature { feature: node.feature.into(), features: columns });
+                return Err(ForestError::Feature {
+                    feature: node.feature.into(),
+                    features: columns,
+                });
             }
             waiting.push(node.right as usize);
         } else if waiting.pop().unwrap_or(end) != here + 1 {
@@ -273,13 +347,29 @@ fn flatten(tree: &[TreeNode], nodes: &mut Vec<Node>) -> Result<(), String> {
             parent.right = u32::try_from(here).map_err(|e| e.to_string())?;
         }
         match tree.get(index).ok_or(ForestError::NotATree.to_string())? {
-            TreeNode::Leaf(value) => nodes.push(Node { feature: LEAF, right: 0, value: (value * QUANTA).round() / QUANTA }),
-            TreeNode::Split { feature, rule: Rule::AtMost(threshold, Missing::Never | Missing::Nan { left: false }), left, right } => {
-                let feature = u16::try_from(*feature).ok().filter(|f| *f != LEAF).ok_or("too many features")?;
+            TreeNode::Leaf(value) => nodes.push(Node {
+                feature: LEAF,
+                right: 0,
+                value: (value * QUANTA).round() / QUANTA,
+            }),
+            TreeNode::Split {
+                feature,
+                rule: Rule::AtMost(threshold, Missing::Never | Missing::Nan { left: false }),
+                left,
+                right,
+            } => {
+                let feature = u16::try_from(*feature)
+                    .ok()
+                    .filter(|f| *f != LEAF)
+                    .ok_or("too many features")?;
                 nodes.push(Node { feature, right: 0, value: *threshold });
                 waiting.extend([(*right, Some(here)), (*left, None)]);
             }
-            TreeNode::Split { .. } => return Err("it has a split that is categorical or expects missing values".to_owned()),
+            TreeNode::Split { .. } => {
+                return Err(
+                    "it has a split that is categorical or expects missing values".to_owned()
+                );
+            }
         }
     }
     Ok(())
@@ -290,16 +380,19 @@ fn latency(baseline_ns: f64, log_ratio: f64) -> f64 {
     baseline_ns * log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
 }
 
-/// Appends the lowest bytes of all values, then the next ones, and so on: high bytes are mostly zero and pack to nothing.
+/// Appends the lowest bytes of all values, then the next ones, and so on: high bytes are mostly
+/// zero and pack to nothing.
 fn planes(values: &[u32], out: &mut Vec<u8>) {
     (0..4).for_each(|byte| out.extend(values.iter().map(|value| value.to_le_bytes()[byte])));
 }
 
 fn read_planes(bytes: &mut &[u8], count: usize) -> Result<Vec<u32>, String> {
     let planes = count.checked_mul(4).and_then(|size| bytes.split_at_checked(size));
-    let (planes, rest) = planes.ok_or_else(|| format!("{count} numbers do not fit its {} bytes", bytes.len()))?;
+    let (planes, rest) =
+        planes.ok_or_else(|| format!("{count} numbers do not fit its {} bytes", bytes.len()))?;
     *bytes = rest;
-    let value = |index: usize| u32::from_le_bytes(std::array::from_fn(|byte| planes[byte * count + index]));
+    let value =
+        |index: usize| u32::from_le_bytes(std::array::from_fn(|byte| planes[byte * count + index]));
     Ok((0..count).map(value).collect())
 }
 
@@ -327,7 +420,13 @@ mod tests {
     }
 
     fn stump() -> Trees {
-        let nodes = vec![split(1, 3.0, 2, 1), TreeNode::Leaf(2.0), split(0, 1.0, 3, 4), TreeNode::Leaf(-1.0), TreeNode::Leaf(1.0)];
+        let nodes = vec![
+            split(1, 3.0, 2, 1),
+            TreeNode::Leaf(2.0),
+            split(0, 1.0, 3, 4),
+            TreeNode::Leaf(-1.0),
+            TreeNode::Leaf(1.0),
+        ];
         Trees::new(&[nodes], 2, 0.5).expect("a tree")
     }
 
@@ -340,15 +439,33 @@ mod tests {
 
     #[test]
     fn impurity_decreases_by_hand() {
-        // Four rows with targets 0, 0, 2, 6 (as logarithms): splitting feature 1 at 3 separates {0, 0, 2} from {6}, feature 0 at 1 then {0, 0} from {2}.
-        let nodes = vec![split(1, 3.0, 1, 2), split(0, 1.0, 3, 4), TreeNode::Leaf(6.0), TreeNode::Leaf(0.0), TreeNode::Leaf(2.0)];
+        // Four rows with targets 0, 0, 2, 6 (as logarithms): splitting feature 1 at 3 separates {0,
+        // 0, 2} from {6}, feature 0 at 1 then {0, 0} from {2}.
+        let nodes = vec![
+            split(1, 3.0, 1, 2),
+            split(0, 1.0, 3, 4),
+            TreeNode::Leaf(6.0),
+            TreeNode::Leaf(0.0),
+            TreeNode::Leaf(2.0),
+        ];
         let trees = Trees::new(&[nodes], 2, 1.0).expect("a tree");
         let targets = [0.0f64, 0.0, 2.0, 6.0].map(f64::exp);
         let x = [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 0.0, 9.0];
-        let data = FitData { columns: 2, x: &x, y_ns: &targets, baseline_ns: &[1.0; 4], weights: &[1.0; 4], groups: &[0; 4] };
+        let data = FitData {
+            columns: 2,
+            x: &x,
+            y_ns: &targets,
+            baseline_ns: &[1.0; 4],
+            weights: &[1.0; 4],
+            groups: &[0; 4],
+        };
         let decrease = trees.impurity_decrease(&data);
         // Squared errors about the mean: 24 at the root; 8/3 and 0 below it; 0 and 0 below that.
-        assert!((decrease[1] - (24.0 - 8.0 / 3.0)).abs() < 1e-9 && (decrease[0] - 8.0 / 3.0).abs() < 1e-9, "{decrease:?}");
+        assert!(
+            (decrease[1] - (24.0 - 8.0 / 3.0)).abs() < 1e-9
+                && (decrease[0] - 8.0 / 3.0).abs() < 1e-9,
+            "{decrease:?}"
+        );
     }
 
     #[test]
@@ -371,14 +488,21 @@ mod tests {
 
     /// One tree, from feature (or none for a leaf) and right child of each node.
     fn joined(nodes: &[(Option<u16>, u32)]) -> Result<Trees, String> {
-        let node = |&(feature, right): &(Option<u16>, u32)| Node { feature: feature.unwrap_or(LEAF), right, value: 1.0 };
+        let node = |&(feature, right): &(Option<u16>, u32)| Node {
+            feature: feature.unwrap_or(LEAF),
+            right,
+            value: 1.0,
+        };
         Trees::checked(nodes.iter().map(node).collect(), vec![0], 2, 1.0)
     }
 
     #[test]
     fn nodes_that_are_no_tree_are_refused() {
         let leaf = (None, 0);
-        assert!(joined(&[(Some(1), 2), leaf, leaf]).is_ok_and(|trees| trees.log_ratio(&[0.0, 0.0]) == 1.0));
+        assert!(
+            joined(&[(Some(1), 2), leaf, leaf])
+                .is_ok_and(|trees| trees.log_ratio(&[0.0, 0.0]) == 1.0)
+        );
         let split = |right| (Some(0), right);
         for nodes in [
             &[split(2), leaf][..],
@@ -399,7 +523,13 @@ mod tests {
     #[test]
     fn several_trees_round_trip_with_their_children() {
         let leaf = TreeNode::Leaf(0.25);
-        let deep = vec![split(0, -1.5, 1, 2), split(1, 1e300, 3, 4), leaf.clone(), TreeNode::Leaf(-99.5), leaf.clone()];
+        let deep = vec![
+            split(0, -1.5, 1, 2),
+            split(1, 1e300, 3, 4),
+            leaf.clone(),
+            TreeNode::Leaf(-99.5),
+            leaf.clone(),
+        ];
         let trees = Trees::new(&[vec![leaf.clone()], deep, vec![leaf]], 3, 0.1).expect("trees");
         let mut bytes = Vec::new();
         trees.encode(&mut bytes);

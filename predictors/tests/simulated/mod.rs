@@ -1,11 +1,12 @@
-//! Models and profiles from a known cost function with noise: what regressors should find is known exactly.
+//! Models and profiles from a known cost function with noise: what regressors should find is known
+//! exactly.
 
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::collections::BTreeMap;
 use vitempo_graph::{
-    Attributes, Environment, Graph, GraphBuilder, Measurement, ModelIdentity, ModelProfile, OpKind, OpSpec, Origin, Precision, Processor, Protocol, Samples,
-    Status, TensorSpec,
+    Attributes, Environment, Graph, GraphBuilder, Measurement, ModelIdentity, ModelProfile, OpKind,
+    OpSpec, Origin, Precision, Processor, Protocol, Samples, Status, TensorSpec,
 };
 
 /// A small generator of numbers between 0 and 1.
@@ -49,7 +50,12 @@ pub fn environment(threads: usize) -> Environment {
 
 /// Latency in ns of one operator: rates that depend on alignment and on caches, and a constant.
 pub fn cost_ns(op: &OpSpec) -> f64 {
-    let bytes: f64 = op.inputs.iter().map(|i| i.tensor.size_bytes() as f64).chain(op.outputs.iter().map(|t| t.size_bytes() as f64)).sum();
+    let bytes: f64 = op
+        .inputs
+        .iter()
+        .map(|i| i.tensor.size_bytes() as f64)
+        .chain(op.outputs.iter().map(|t| t.size_bytes() as f64))
+        .sum();
     let elements = op.outputs[0].elements() as f64;
     let memory = bytes * if bytes > 1e6 { 0.08 } else { 0.03 };
     let aligned = |n: usize, unit: usize| (n.div_ceil(unit) * unit) as f64 / n as f64;
@@ -78,7 +84,14 @@ pub fn graph(name: &str, seed: u64) -> Graph {
     let side = [56, 64, 72][random.between(0, 2)];
     let mut channels = random.between(16, 40);
     let mut x = b.input("image", TensorSpec::f32(vec![1, 3, side * 2, side * 2]));
-    let conv = |b: &mut GraphBuilder, name: &str, x, from: usize, to: usize, k: usize, stride: i64, group: usize| {
+    let conv = |b: &mut GraphBuilder,
+                name: &str,
+                x,
+                from: usize,
+                to: usize,
+                k: usize,
+                stride: i64,
+                group: usize| {
         let w = b.weight(format!("{name}_w"), TensorSpec::f32(vec![to, from / group, k, k]));
         let a = Attributes::new()
             .with_ints("kernel_shape", vec![k as i64; 2])
@@ -93,30 +106,59 @@ pub fn graph(name: &str, seed: u64) -> Graph {
         let wide = channels + random.between(0, 48);
         let k = [1, 3, 5][random.between(0, 2)];
         x = conv(&mut b, &format!("depthwise{block}"), x, channels, channels, 5, 1, channels);
-        x = conv(&mut b, &format!("conv{block}"), x, channels, wide, k, if block % 2 == 0 { 2 } else { 1 }, 1);
+        x = conv(
+            &mut b,
+            &format!("conv{block}"),
+            x,
+            channels,
+            wide,
+            k,
+            if block % 2 == 0 { 2 } else { 1 },
+            1,
+        );
         x = b.op(&format!("gelu{block}"), OpKind::Gelu, Attributes::new(), &[x]).unwrap();
         let again = b.op(&format!("add{block}"), OpKind::Add, Attributes::new(), &[x, x]).unwrap();
         x = again;
         channels = wide;
     }
     let shape = b.tensor(x).unwrap().shape.clone();
-    let flat_shape = Attributes::new().with_ints("shape", vec![1, shape[1] as i64, (shape[2] * shape[3]) as i64]);
+    let flat_shape = Attributes::new()
+        .with_ints("shape", vec![1, shape[1] as i64, (shape[2] * shape[3]) as i64]);
     x = b.op("flat", OpKind::Reshape, flat_shape, &[x]).unwrap();
-    x = b.op("tokens", OpKind::Transpose, Attributes::new().with_ints("perm", vec![0, 2, 1]), &[x]).unwrap();
+    x = b
+        .op("tokens", OpKind::Transpose, Attributes::new().with_ints("perm", vec![0, 2, 1]), &[x])
+        .unwrap();
     for block in 0..random.between(2, 6) {
         let wide = random.between(4, 30) * 8 + random.between(0, 7);
         let w = b.weight(format!("fc{block}_w"), TensorSpec::f32(vec![channels, wide]));
         x = b.op(&format!("fc{block}"), OpKind::Linear, Attributes::new(), &[x, w]).unwrap();
-        x = b.op(&format!("softmax{block}"), OpKind::Softmax, Attributes::new().with_int("axis", 2), &[x]).unwrap();
+        x = b
+            .op(
+                &format!("softmax{block}"),
+                OpKind::Softmax,
+                Attributes::new().with_int("axis", 2),
+                &[x],
+            )
+            .unwrap();
         channels = wide;
     }
     b.finish(vec![x]).unwrap()
 }
 
-/// One visit: noise of `spread` on every kernel and on the whole, everything slower by `drift`; 8 us per run on top of the kernels.
+/// One visit: noise of `spread` on every kernel and on the whole, everything slower by `drift`; 8
+/// us per run on top of the kernels.
 pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile {
-    let mut random = Numbers(round as u64 * 1000 + graph.nodes().len() as u64 * 31 + graph.name().bytes().map(u64::from).sum::<u64>());
-    let mut samples = |ns: f64| Samples { wall_ns: (0..9).map(|_| (ns * drift * (1.0 + spread * random.normal())).max(0.0) as u64).collect(), cpu_ns: vec![] };
+    let mut random = Numbers(
+        round as u64 * 1000
+            + graph.nodes().len() as u64 * 31
+            + graph.name().bytes().map(u64::from).sum::<u64>(),
+    );
+    let mut samples = |ns: f64| Samples {
+        wall_ns: (0..9)
+            .map(|_| (ns * drift * (1.0 + spread * random.normal())).max(0.0) as u64)
+            .collect(),
+        cpu_ns: vec![],
+    };
     let measurement = |op: &OpSpec, node: &str, samples| Measurement {
         op: op.clone().into(),
         node: node.into(),
@@ -125,17 +167,34 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
         memory_bytes: None,
         status: Status::Ok,
     };
-    let operators: Vec<Measurement> = graph.nodes().iter().map(|n| measurement(&n.op, &n.name, samples(cost_ns(&n.op)))).collect();
+    let operators: Vec<Measurement> = graph
+        .nodes()
+        .iter()
+        .map(|n| measurement(&n.op, &n.name, samples(cost_ns(&n.op))))
+        .collect();
     let total: f64 = graph.nodes().iter().map(|n| cost_ns(&n.op)).sum::<f64>() + 8000.0;
     ModelProfile {
-        model: ModelIdentity { name: graph.name().into(), architecture: graph.architecture(), space: None, encoding: None },
+        model: ModelIdentity {
+            name: graph.name().into(),
+            architecture: graph.architecture(),
+            space: None,
+            encoding: None,
+        },
         environment: environment(1),
         sitting: "one".into(),
         round,
         started_unix_ms: round as u64,
         origin: Origin::Simulated,
         source: None,
-        protocol: Protocol { warmups: 1, min_repeats: 9, max_repeats: 9, target_spread: 0.01, rounds: 2, seed: 1, input_distribution: "none".into() },
+        protocol: Protocol {
+            warmups: 1,
+            min_repeats: 9,
+            max_repeats: 9,
+            target_spread: 0.01,
+            rounds: 2,
+            seed: 1,
+            input_distribution: "none".into(),
+        },
         e2e: samples(total),
         e2e_profiled: samples(total),
         reference: Samples { wall_ns: vec![(1e6 * drift) as u64; 5], cpu_ns: vec![] },
@@ -148,9 +207,18 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
 }
 
 /// `count` models, two visits each, and their graphs by name.
-pub fn data(count: u64, first_seed: u64, spread: f64) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
-    let graphs: Vec<Graph> = (0..count).map(|i| graph(&format!("m{}", first_seed + i), first_seed + i)).collect();
+pub fn data(
+    count: u64,
+    first_seed: u64,
+    spread: f64,
+) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
+    let graphs: Vec<Graph> =
+        (0..count).map(|i| graph(&format!("m{}", first_seed + i), first_seed + i)).collect();
     let drift = |i: usize, round: usize| 1.0 + 0.1 * ((i * 7 + round * 3) as f64).sin();
-    let visits = graphs.iter().enumerate().flat_map(|(i, g)| (0..2).map(move |round| visit(g, round, spread, drift(i, round)))).collect();
+    let visits = graphs
+        .iter()
+        .enumerate()
+        .flat_map(|(i, g)| (0..2).map(move |round| visit(g, round, spread, drift(i, round))))
+        .collect();
     (visits, graphs.into_iter().map(|g| (g.name().to_owned(), g)).collect())
 }

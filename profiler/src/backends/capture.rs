@@ -1,4 +1,5 @@
-//! What is printed to stdout or stderr, as text: the file descriptor itself points at a temporary file meanwhile, so that engines' prints are caught.
+//! What is printed to stdout or stderr, as text: the file descriptor itself points at a temporary
+//! file meanwhile, so that engines' prints are caught.
 
 use std::{
     fs::File,

@@ -1,10 +1,13 @@
 //! Where the shared library of an engine is, and whether it will do.
 //!
-//! Order: the library named in the options; `VITEMPO_<ENGINE>`, then variables the engine itself knows (each a file, or a folder that holds it; what
-//! is named explicitly is taken or refused, never passed over); the Python packages of `$VIRTUAL_ENV`, `$CONDA_PREFIX`, `./.venv` and `./.tools/venv`;
-//! vitempo's own folder, where `vitempo backends install` unpacks wheels (`$VITEMPO_HOME`, `$XDG_DATA_HOME/vitempo` or `~/.local/share/vitempo`, then
-//! `engines/<engine>-<version>`); the system's library folders. The first library that passes the engine's own check is taken; when none does, every
-//! library found is named with the reason why it was refused.
+//! Order: the library named in the options; `VITEMPO_<ENGINE>`, then variables the engine itself
+//! knows (each a file, or a folder that holds it; what is named explicitly is taken or refused,
+//! never passed over); the Python packages of `$VIRTUAL_ENV`, `$CONDA_PREFIX`, `./.venv` and
+//! `./.tools/venv`; vitempo's own folder, where `vitempo backends install` unpacks wheels
+//! (`$VITEMPO_HOME`, `$XDG_DATA_HOME/vitempo` or `~/.local/share/vitempo`, then
+//! `engines/<engine>-<version>`); the system's library folders. The first library that passes the
+//! engine's own check is taken; when none does, every library found is named with the reason why it
+//! was refused.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +22,8 @@ pub struct EngineLibrary {
     pub variables: &'static [&'static str],
     /// Folder of the library below `site-packages`, e.g. `onnxruntime/capi`.
     pub folder: &'static str,
-    /// File name without suffix and version: `libonnxruntime` stands for `libonnxruntime.so.1.31.1`, `libonnxruntime.1.31.1.dylib`, `onnxruntime.dll`.
+    /// File name without suffix and version: `libonnxruntime` stands for
+    /// `libonnxruntime.so.1.31.1`, `libonnxruntime.1.31.1.dylib`, `onnxruntime.dll`.
     pub stem: &'static str,
     /// The version that is needed, in words, e.g. `1.24 or newer`.
     pub wanted: &'static str,
@@ -44,20 +48,35 @@ pub struct Missing {
 }
 
 impl EngineLibrary {
-    /// Finds the library. `explicit` comes from the options; `check` gives the version of the library in that file, or why it will not do.
+    /// Finds the library. `explicit` comes from the options; `check` gives the version of the
+    /// library in that file, or why it will not do.
     ///
     /// # Errors
     /// [`Missing`], which names every library found and why it was refused.
-    pub fn find(&self, explicit: Option<&Path>, check: impl Fn(&Path) -> Result<String, String>) -> Result<Library, Missing> {
+    pub fn find(
+        &self,
+        explicit: Option<&Path>,
+        check: impl Fn(&Path) -> Result<String, String>,
+    ) -> Result<Library, Missing> {
         let check = |file: &Path| {
             let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
             check(&path).map(|version| Library { path, version })
         };
-        let variables = std::iter::once(self.variable()).chain(self.variables.iter().map(|&v| v.to_owned()));
-        if let Some(path) = explicit.map(Path::to_owned).or_else(|| variables.filter_map(|v| path_in(&v)).next()) {
-            let file = if path.is_dir() { self.libraries_below(&path).into_iter().next() } else { Some(path.clone()) };
-            let absent = || self.missing(format!("there is no {} library at {}", self.title, path.display()));
-            return check(&file.filter(|f| f.is_file()).ok_or_else(absent)?).map_err(|reason| self.missing(reason));
+        let variables =
+            std::iter::once(self.variable()).chain(self.variables.iter().map(|&v| v.to_owned()));
+        if let Some(path) =
+            explicit.map(Path::to_owned).or_else(|| variables.filter_map(|v| path_in(&v)).next())
+        {
+            let file = if path.is_dir() {
+                self.libraries_below(&path).into_iter().next()
+            } else {
+                Some(path.clone())
+            };
+            let absent = || {
+                self.missing(format!("there is no {} library at {}", self.title, path.display()))
+            };
+            return check(&file.filter(|f| f.is_file()).ok_or_else(absent)?)
+                .map_err(|reason| self.missing(reason));
         }
         let mut refused = Vec::new();
         for file in self.folders().iter().flat_map(|folder| self.libraries_in(folder)) {
@@ -66,14 +85,22 @@ impl EngineLibrary {
                 Err(reason) => refused.push(reason),
             }
         }
-        Err(self.missing(if refused.is_empty() { format!("no {} library was found", self.title) } else { refused.join("; ") }))
+        Err(self.missing(if refused.is_empty() {
+            format!("no {} library was found", self.title)
+        } else {
+            refused.join("; ")
+        }))
     }
 
     /// With what to do about it.
     #[must_use]
     pub fn missing(&self, reason: impl Into<String>) -> Missing {
         let Self { engine, wanted, stem, .. } = self;
-        let hint = format!("`vitempo backends install {engine}` fetches it; or set {} to the path of {stem}, version {wanted}", self.variable());
+        let hint = format!(
+            "`vitempo backends install {engine}` fetches it; or set {} to the path of {stem}, \
+            version {wanted}",
+            self.variable()
+        );
         Missing { reason: reason.into(), hint }
     }
 
@@ -85,29 +112,56 @@ impl EngineLibrary {
 
     /// Folders that may hold the library, in order.
     fn folders(&self) -> Vec<PathBuf> {
-        let environments = [path_in("VIRTUAL_ENV"), path_in("CONDA_PREFIX"), Some(PathBuf::from(".venv")), Some(PathBuf::from(".tools/venv"))];
-        let mut folders: Vec<PathBuf> = environments.iter().flatten().flat_map(|root| site_packages(root)).map(|p| p.join(self.folder)).collect();
-        folders.extend(engines_folder().iter().flat_map(|engines| self.installed_in(engines)).flat_map(|root| [root.join(self.folder), root]));
+        let environments = [
+            path_in("VIRTUAL_ENV"),
+            path_in("CONDA_PREFIX"),
+            Some(PathBuf::from(".venv")),
+            Some(PathBuf::from(".tools/venv")),
+        ];
+        let mut folders: Vec<PathBuf> = environments
+            .iter()
+            .flatten()
+            .flat_map(|root| site_packages(root))
+            .map(|p| p.join(self.folder))
+            .collect();
+        folders.extend(
+            engines_folder()
+                .iter()
+                .flat_map(|engines| self.installed_in(engines))
+                .flat_map(|root| [root.join(self.folder), root]),
+        );
         folders.extend(path_list("LD_LIBRARY_PATH"));
-        folders.extend(["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/homebrew/lib"].map(PathBuf::from));
+        folders.extend(
+            ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/homebrew/lib"].map(PathBuf::from),
+        );
         folders.push(PathBuf::from(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH)));
         folders
     }
 
     /// Folders of this engine in vitempo's own folder, the highest version first.
     fn installed_in(&self, engines: &Path) -> Vec<PathBuf> {
-        let ours = |name: &str| name.strip_prefix(self.engine).is_some_and(|rest| rest.is_empty() || is_version(rest.trim_start_matches('-')));
-        newest_first(entries(engines).into_iter().filter(|p| p.is_dir() && ours(&file_name(p))).collect())
+        let ours = |name: &str| {
+            name.strip_prefix(self.engine)
+                .is_some_and(|rest| rest.is_empty() || is_version(rest.trim_start_matches('-')))
+        };
+        newest_first(
+            entries(engines).into_iter().filter(|p| p.is_dir() && ours(&file_name(p))).collect(),
+        )
     }
 
     /// Libraries in a folder that was named: in itself, or where a wheel unpacked there has them.
     fn libraries_below(&self, folder: &Path) -> Vec<PathBuf> {
-        [folder.to_owned(), folder.join(self.folder)].iter().flat_map(|f| self.libraries_in(f)).collect()
+        [folder.to_owned(), folder.join(self.folder)]
+            .iter()
+            .flat_map(|f| self.libraries_in(f))
+            .collect()
     }
 
     /// Files in `folder` that are called like the library; the highest version first.
     fn libraries_in(&self, folder: &Path) -> Vec<PathBuf> {
-        newest_first(entries(folder).into_iter().filter(|p| self.is_library(&file_name(p))).collect())
+        newest_first(
+            entries(folder).into_iter().filter(|p| self.is_library(&file_name(p))).collect(),
+        )
     }
 
     fn is_library(&self, name: &str) -> bool {
@@ -116,14 +170,20 @@ impl EngineLibrary {
             rest.strip_prefix(".so").or_else(|| rest.strip_suffix(".dylib"))
         };
         let windows = format!("{}.dll", self.stem.trim_start_matches("lib"));
-        rest().is_some_and(|version| version.is_empty() || version.strip_prefix('.').is_some_and(is_version)) || name.eq_ignore_ascii_case(&windows)
+        rest().is_some_and(|version| {
+            version.is_empty() || version.strip_prefix('.').is_some_and(is_version)
+        }) || name.eq_ignore_ascii_case(&windows)
     }
 }
 
 /// The folder vitempo keeps its things in; `None` where no variable tells a home.
 #[must_use]
 pub fn home() -> Option<PathBuf> {
-    let data = || path_in("XDG_DATA_HOME").or_else(|| path_in("HOME").map(|h| h.join(".local").join("share"))).map(|d| d.join("vitempo"));
+    let data = || {
+        path_in("XDG_DATA_HOME")
+            .or_else(|| path_in("HOME").map(|h| h.join(".local").join("share")))
+            .map(|d| d.join("vitempo"))
+    };
     path_in("VITEMPO_HOME").or_else(data)
 }
 
@@ -133,19 +193,21 @@ pub fn engines_folder() -> Option<PathBuf> {
     home().map(|home| home.join("engines"))
 }
 
-/// The version of the wheel that `library` came with, for engines that do not tell their own: read from the name of `<distribution>-<version>.dist-info`
-/// beside the package.
+/// The version of the wheel that `library` came with, for engines that do not tell their own: read
+/// from the name of `<distribution>-<version>.dist-info` beside the package.
 #[must_use]
 pub fn wheel_version(library: &Path, distribution: &str) -> Option<String> {
     let named = |path: &PathBuf| {
         let name = file_name(path);
-        let version = name.strip_prefix(distribution)?.strip_prefix('-')?.strip_suffix(".dist-info")?;
+        let version =
+            name.strip_prefix(distribution)?.strip_prefix('-')?.strip_suffix(".dist-info")?;
         Some(version.to_owned())
     };
     library.ancestors().skip(1).take(4).find_map(|folder| entries(folder).iter().find_map(named))
 }
 
-/// Whether version `found` is `least` or newer, number by number: `1.31.1` is newer than `1.24`. Text without a number is older than everything.
+/// Whether version `found` is `least` or newer, number by number: `1.31.1` is newer than `1.24`.
+/// Text without a number is older than everything.
 #[must_use]
 pub fn at_least(found: &str, least: &[u64]) -> bool {
     numbers(found).as_slice() >= least
@@ -156,18 +218,29 @@ fn path_in(variable: &str) -> Option<PathBuf> {
 }
 
 fn path_list(variable: &str) -> Vec<PathBuf> {
-    std::env::var_os(variable).iter().flat_map(std::env::split_paths).filter(|p| !p.as_os_str().is_empty()).collect()
+    std::env::var_os(variable)
+        .iter()
+        .flat_map(std::env::split_paths)
+        .filter(|p| !p.as_os_str().is_empty())
+        .collect()
 }
 
 /// `lib/python3*/site-packages`, and `Lib/site-packages` as on Windows; the newest Python first.
 fn site_packages(root: &Path) -> Vec<PathBuf> {
-    let mut found = newest_first(entries(&root.join("lib")).into_iter().filter(|p| file_name(p).starts_with("python3")).collect());
+    let mut found = newest_first(
+        entries(&root.join("lib"))
+            .into_iter()
+            .filter(|p| file_name(p).starts_with("python3"))
+            .collect(),
+    );
     found.push(root.join("Lib"));
     found.into_iter().map(|p| p.join("site-packages")).collect()
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(folder).map(|dir| dir.flatten().map(|e| e.path()).collect()).unwrap_or_default()
+    std::fs::read_dir(folder)
+        .map(|dir| dir.flatten().map(|e| e.path()).collect())
+        .unwrap_or_default()
 }
 
 fn file_name(path: &Path) -> String {
@@ -182,7 +255,8 @@ fn newest_first(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 /// Digits and dots, from a digit on; a local label such as `+cu130` may follow.
 fn is_version(text: &str) -> bool {
     let numbers = text.split('+').next().unwrap_or_default();
-    numbers.starts_with(|c: char| c.is_ascii_digit()) && numbers.chars().all(|c| c.is_ascii_digit() || c == '.')
+    numbers.starts_with(|c: char| c.is_ascii_digit())
+        && numbers.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// The numbers in a name, for comparing versions: `libonnxruntime.so.1.31.1` gives 1, 31, 1.
@@ -195,13 +269,23 @@ fn numbers(name: &str) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    const ENGINE: EngineLibrary =
-        EngineLibrary { engine: "some-engine", title: "Some Engine", variables: &[], folder: "some/libs", stem: "libsome", wanted: "2.1 or newer" };
+    const ENGINE: EngineLibrary = EngineLibrary {
+        engine: "some-engine",
+        title: "Some Engine",
+        variables: &[],
+        folder: "some/libs",
+        stem: "libsome",
+        wanted: "2.1 or newer",
+    };
 
     /// Takes files by what is written in them: a version from 2.1 on.
     fn check(file: &Path) -> Result<String, String> {
         let version = std::fs::read_to_string(file).unwrap();
-        if at_least(&version, &[2, 1]) { Ok(version) } else { Err(format!("{} is version {version}", file.display())) }
+        if at_least(&version, &[2, 1]) {
+            Ok(version)
+        } else {
+            Err(format!("{} is version {version}", file.display()))
+        }
     }
 
     fn put(path: &Path, version: &str) {
@@ -211,10 +295,19 @@ mod tests {
 
     #[test]
     fn libraries_are_known_by_their_names() {
-        for name in ["libsome.so", "libsome.so.2641", "libsome.so.1.31.1", "libsome.1.31.1.dylib", "libsome.dylib", "Some.dll"] {
+        for name in [
+            "libsome.so",
+            "libsome.so.2641",
+            "libsome.so.1.31.1",
+            "libsome.1.31.1.dylib",
+            "libsome.dylib",
+            "Some.dll",
+        ] {
             assert!(ENGINE.is_library(name), "{name}");
         }
-        for name in ["libsome_providers.so", "libsome.so.old", "some.py", "libother.so", "libsome.so."] {
+        for name in
+            ["libsome_providers.so", "libsome.so.old", "some.py", "libother.so", "libsome.so."]
+        {
             assert!(!ENGINE.is_library(name), "{name}");
         }
         assert_eq!(ENGINE.variable(), "VITEMPO_SOME_ENGINE");
@@ -222,7 +315,15 @@ mod tests {
 
     #[test]
     fn versions_are_compared_as_numbers() {
-        for (found, enough) in [("1.31.1", true), ("1.24", true), ("1.24.0", true), ("2", true), ("1.9", false), ("1", false), ("what", false)] {
+        for (found, enough) in [
+            ("1.31.1", true),
+            ("1.24", true),
+            ("1.24.0", true),
+            ("2", true),
+            ("1.9", false),
+            ("1", false),
+            ("what", false),
+        ] {
             assert_eq!(at_least(found, &[1, 24]), enough, "{found}");
         }
     }
@@ -231,11 +332,25 @@ mod tests {
     fn what_is_named_is_taken_or_refused() {
         let folder = tempfile::tempdir().unwrap();
         let absent = ENGINE.find(Some(&folder.path().join("none.so")), check).unwrap_err();
-        assert!(absent.reason.contains("none.so") && absent.hint.contains("backends install some-engine"), "{absent:?}");
-        assert!(ENGINE.find(Some(folder.path()), check).unwrap_err().reason.contains("no Some Engine library"));
+        assert!(
+            absent.reason.contains("none.so")
+                && absent.hint.contains("backends install some-engine"),
+            "{absent:?}"
+        );
+        assert!(
+            ENGINE
+                .find(Some(folder.path()), check)
+                .unwrap_err()
+                .reason
+                .contains("no Some Engine library")
+        );
         put(&folder.path().join("some/libs/libsome.so.1.0"), "1.0");
         let old = ENGINE.find(Some(folder.path()), check).unwrap_err();
-        assert!(old.reason.contains("libsome.so.1.0 is version 1.0") && old.hint.contains("2.1 or newer"), "{old:?}");
+        assert!(
+            old.reason.contains("libsome.so.1.0 is version 1.0")
+                && old.hint.contains("2.1 or newer"),
+            "{old:?}"
+        );
         put(&folder.path().join("some/libs/libsome.so.2.9"), "2.9");
         put(&folder.path().join("some/libs/libsome.so.2.10"), "2.10");
         assert_eq!(ENGINE.find(Some(folder.path()), check).unwrap().version, "2.10");
@@ -244,13 +359,23 @@ mod tests {
     #[test]
     fn engines_in_the_own_folder_come_newest_first() {
         let folder = tempfile::tempdir().unwrap();
-        for name in
-            ["some-engine-2.9", "some-engine-2.10.1", "some-engine-2.10.1+cu130", "some-engine", "some-engine-extra-3.0", "other-2.0", ".some-engine-4.part"]
-        {
+        for name in [
+            "some-engine-2.9",
+            "some-engine-2.10.1",
+            "some-engine-2.10.1+cu130",
+            "some-engine",
+            "some-engine-extra-3.0",
+            "other-2.0",
+            ".some-engine-4.part",
+        ] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let found: Vec<String> = ENGINE.installed_in(folder.path()).iter().map(|p| file_name(p)).collect();
-        assert_eq!(found, ["some-engine-2.10.1+cu130", "some-engine-2.10.1", "some-engine-2.9", "some-engine"]);
+        let found: Vec<String> =
+            ENGINE.installed_in(folder.path()).iter().map(|p| file_name(p)).collect();
+        assert_eq!(
+            found,
+            ["some-engine-2.10.1+cu130", "some-engine-2.10.1", "some-engine-2.9", "some-engine"]
+        );
     }
 
     #[test]

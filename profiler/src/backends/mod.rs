@@ -1,7 +1,9 @@
-//! What an inference engine must offer to be measured: [`Backend`] finds and loads, [`Session`] runs one model.
+//! What an inference engine must offer to be measured: [`Backend`] finds and loads, [`Session`]
+//! runs one model.
 //!
-//! An engine is one file here behind a cargo feature and one line in [`all`]. Times are nanoseconds. A session runs in the process it is
-//! loaded in: [`crate::worker`] gives each engine and thread count a process of its own.
+//! An engine is one file here behind a cargo feature and one line in [`all`]. Times are
+//! nanoseconds. A session runs in the process it is loaded in: [`crate::worker`] gives each engine
+//! and thread count a process of its own.
 
 #[cfg(any(feature = "litert", feature = "rten", feature = "torch"))]
 mod capture;
@@ -24,7 +26,9 @@ pub mod tract;
 use crate::{clock::RunTime, coverage::Coverage, inputs::InputDistribution};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples, quantize::Conversion};
+use vitempo_graph::{
+    Graph, Measurement, MemoryFormat, Precision, Processor, Samples, quantize::Conversion,
+};
 
 /// An inference engine.
 pub trait Backend: Send + Sync {
@@ -34,20 +38,24 @@ pub trait Backend: Send + Sync {
     /// One line for people: what engine this is.
     fn description(&self) -> &'static str;
 
-    /// Whether the engine can run here, and with what. Loads no model; must neither print to stdout nor panic.
+    /// Whether the engine can run here, and with what. Loads no model; must neither print to stdout
+    /// nor panic.
     fn probe(&self, options: &RunOptions) -> Availability;
 
-    /// What is made of a model for these options before it is loaded; `None`: the engine takes it as it is.
+    /// What is made of a model for these options before it is loaded; `None`: the engine takes it
+    /// as it is.
     fn conversion(&self, _options: &RunOptions) -> Option<Conversion> {
         None
     }
 
-    /// Processors this engine can run on elsewhere but not here, each with the engine's own reason. Asked only of an engine that is available.
+    /// Processors this engine can run on elsewhere but not here, each with the engine's own reason.
+    /// Asked only of an engine that is available.
     fn absent_devices(&self, _options: &RunOptions) -> Vec<AbsentDevice> {
         Vec::new()
     }
 
-    /// Whether a model for these options is to have its images transposed when they enter ([`vitempo_graph::images_channels_last`]).
+    /// Whether a model for these options is to have its images transposed when they enter
+    /// ([`vitempo_graph::images_channels_last`]).
     fn wants_images_channels_last(&self, _options: &RunOptions) -> bool {
         false
     }
@@ -58,41 +66,53 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`] with the model's name and the engine's reason.
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError>;
 
-    /// Compiles a model and tells which operators its processor takes, for backends that leave operators to another one.
+    /// Compiles a model and tells which operators its processor takes, for backends that leave
+    /// operators to another one.
     ///
     /// # Errors
-    /// [`BackendError::Load`] with the compiler's reason; [`BackendError::Option`] where every operator runs on one processor.
+    /// [`BackendError::Load`] with the compiler's reason; [`BackendError::Option`] where every
+    /// operator runs on one processor.
     fn coverage(&self, _model: &Model, _options: &RunOptions) -> Result<Coverage, BackendError> {
-        let offered = "latencies; `vitempo backends check --lowering MODELS` judges what runs".to_owned();
-        Err(BackendError::Option { backend: self.name(), asked: "to leave operators to another processor".to_owned(), offered })
+        let offered =
+            "latencies; `vitempo backends check --lowering MODELS` judges what runs".to_owned();
+        Err(BackendError::Option {
+            backend: self.name(),
+            asked: "to leave operators to another processor".to_owned(),
+            offered,
+        })
     }
 }
 
 /// One model, loaded.
 pub trait Session {
-    /// One run with profiling off, end to end: inputs are there, outputs are made and dropped after the clock is read.
+    /// One run with profiling off, end to end: inputs are there, outputs are made and dropped after
+    /// the clock is read.
     ///
     /// # Errors
     /// [`BackendError::Run`].
     fn run(&mut self) -> Result<RunTime, BackendError>;
 
-    /// `warmups` runs thrown away, then `repeats` runs in which every executed kernel is timed in place.
+    /// `warmups` runs thrown away, then `repeats` runs in which every executed kernel is timed in
+    /// place.
     ///
     /// # Errors
-    /// [`BackendError::Run`]; [`BackendError::Profile`] when the engine's account of its kernels cannot be read.
+    /// [`BackendError::Run`]; [`BackendError::Profile`] when the engine's account of its kernels
+    /// cannot be read.
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError>;
 
-    /// What the model computes from its inputs: one run, the graph's outputs in its order. Empty for an engine that computes nothing.
+    /// What the model computes from its inputs: one run, the graph's outputs in its order. Empty
+    /// for an engine that computes nothing.
     ///
     /// # Errors
     /// [`BackendError::Run`].
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError>;
 
-    /// Sets inputs by name, to what another part of a divided model gave out. Inputs that are not named keep their values; values that are no input of this
-    /// model are passed over.
+    /// Sets inputs by name, to what another part of a divided model gave out. Inputs that are not
+    /// named keep their values; values that are no input of this model are passed over.
     ///
     /// # Errors
-    /// [`BackendError::Run`] when values do not fit their input; [`BackendError::NotFed`] from engines whose inputs stay as they were filled.
+    /// [`BackendError::Run`] when values do not fit their input; [`BackendError::NotFed`] from
+    /// engines whose inputs stay as they were filled.
     fn feed(&mut self, _values: &[&OutputValues]) -> Result<(), BackendError> {
         Err(BackendError::NotFed)
     }
@@ -114,8 +134,9 @@ pub struct OutputValues {
 pub struct ProfiledRuns {
     /// End to end, profiling on; one sample per repeat.
     pub e2e: Samples,
-    /// One per executed kernel, in execution order, with one sample per repeat. Of a kernel the engine names but vitempo cannot
-    /// describe, the kind is [`vitempo_graph::OpKind::Unsupported`] with the engine's name.
+    /// One per executed kernel, in execution order, with one sample per repeat. Of a kernel the
+    /// engine names but vitempo cannot describe, the kind is [`vitempo_graph::OpKind::Unsupported`]
+    /// with the engine's name.
     pub operators: Vec<Measurement>,
 }
 
@@ -130,7 +151,8 @@ pub struct Model {
     pub source: ModelSource,
 }
 
-/// Where a model's bytes are. Weights are there: who calls [`Backend::load`] fills them when the file lacks them.
+/// Where a model's bytes are. Weights are there: who calls [`Backend::load`] fills them when the
+/// file lacks them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSource {
     /// An ONNX file.
@@ -232,9 +254,15 @@ pub enum BackendError {
     Load { backend: &'static str, model: String, reason: String },
     #[error("backend `{backend}` failed while running model `{model}`: {reason}")]
     Run { backend: &'static str, model: String, reason: String },
-    #[error("this backend cannot be handed values from outside, so it runs no part of a divided model; rten and onnxruntime can")]
+    #[error(
+        "this backend cannot be handed values from outside, so it runs no part of a divided \
+        model; rten and onnxruntime can"
+    )]
     NotFed,
-    #[error("backend `{backend}` timed the operators of model `{model}` in a way that cannot be read: {reason}")]
+    #[error(
+        "backend `{backend}` timed the operators of model `{model}` in a way that cannot be read: \
+        {reason}"
+    )]
     Profile { backend: &'static str, model: String, reason: String },
 }
 
@@ -270,7 +298,9 @@ pub fn all() -> Vec<Box<dyn Backend>> {
 pub fn by_name(name: &str) -> Result<Box<dyn Backend>, BackendError> {
     let all = all();
     let known = all.iter().map(|b| b.name()).collect::<Vec<_>>().join(", ");
-    all.into_iter().find(|b| b.name() == name).ok_or_else(|| BackendError::Unknown { name: name.to_owned(), known })
+    all.into_iter()
+        .find(|b| b.name() == name)
+        .ok_or_else(|| BackendError::Unknown { name: name.to_owned(), known })
 }
 
 impl Capabilities {
@@ -280,15 +310,26 @@ impl Capabilities {
     /// [`BackendError::Option`].
     pub fn check(&self, backend: &'static str, options: &RunOptions) -> Result<(), BackendError> {
         let names = |list: Vec<String>| list.join(", ");
-        let refuse = |asked: String, offered: Vec<String>| Err(BackendError::Option { backend, asked, offered: names(offered) });
+        let refuse = |asked: String, offered: Vec<String>| {
+            Err(BackendError::Option { backend, asked, offered: names(offered) })
+        };
         if !self.devices.contains(&options.processor) {
-            return refuse(format!("device {}", options.processor), self.devices.iter().map(ToString::to_string).collect());
+            return refuse(
+                format!("device {}", options.processor),
+                self.devices.iter().map(ToString::to_string).collect(),
+            );
         }
         if !self.precisions.contains(&options.precision) {
-            return refuse(format!("precision {}", options.precision), self.precisions.iter().map(ToString::to_string).collect());
+            return refuse(
+                format!("precision {}", options.precision),
+                self.precisions.iter().map(ToString::to_string).collect(),
+            );
         }
         if let Some(format) = options.memory_format.filter(|f| !self.memory_formats.contains(f)) {
-            return refuse(format!("memory format {format}"), self.memory_formats.iter().map(ToString::to_string).collect());
+            return refuse(
+                format!("memory format {format}"),
+                self.memory_formats.iter().map(ToString::to_string).collect(),
+            );
         }
         if options.threads == 0 {
             return refuse("0 threads".to_owned(), vec!["1 and more".to_owned()]);
@@ -305,7 +346,9 @@ impl Availability {
     pub fn require(self, backend: &'static str) -> Result<Capabilities, BackendError> {
         match self {
             Self::Available(capabilities) => Ok(capabilities),
-            Self::Unavailable { reason, hint } => Err(BackendError::Unavailable { backend, reason, hint }),
+            Self::Unavailable { reason, hint } => {
+                Err(BackendError::Unavailable { backend, reason, hint })
+            }
         }
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! Its operators are the graph's own, each with one pair of clock readings per repeat.
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns, RunOptions, Session};
+use super::{
+    Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns,
+    RunOptions, Session,
+};
 use crate::clock::{RunTime, Stopwatch};
 use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples, Status};
 

@@ -1,10 +1,16 @@
-//! tract on the CPU: a second pure Rust engine, compiled in by the cargo feature `tract`; a cross-check for the others, channels first and last.
+//! tract on the CPU: a second pure Rust engine, compiled in by the cargo feature `tract`; a
+//! cross-check for the others, channels first and last.
 //!
-//! Models run as tract optimises them. Channels last is asked for by the model: its image inputs enter as N, H, W, C through a transposition that tract
-//! absorbs into its convolutions. Operators are timed by evaluating the plan's nodes one by one. Single precision only: tract runs half precision by
-//! scalar code here, and integer models as floats. Threads other than one are refused: only its matrix products could use them.
+//! Models run as tract optimises them. Channels last is asked for by the model: its image inputs
+//! enter as N, H, W, C through a transposition that tract absorbs into its convolutions. Operators
+//! are timed by evaluating the plan's nodes one by one. Single precision only: tract runs half
+//! precision by scalar code here, and integer models as floats. Threads other than one are refused:
+//! only its matrix products could use them.
 
-use super::{Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session};
+use super::{
+    Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues,
+    ProfiledRuns, RunOptions, Session,
+};
 use crate::{
     clock::{RunTime, Stopwatch},
     inputs,
@@ -14,7 +20,10 @@ use tract_onnx::{
     prelude::*,
     tract_core::{self, internal::TypedNode},
 };
-use vitempo_graph::{Attribute, Attributes, Graph, Measurement, MemoryFormat, OpKind, OpSpec, Operand, Precision, Processor, Samples, Status, TensorSpec};
+use vitempo_graph::{
+    Attribute, Attributes, Graph, Measurement, MemoryFormat, OpKind, OpSpec, Operand, Precision,
+    Processor, Samples, Status, TensorSpec,
+};
 
 const NAME: &str = "tract";
 /// The version of the crate this is compiled with; the workspace's manifest pins it.
@@ -58,12 +67,21 @@ impl Backend for Tract {
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
         self.probe(options).require(NAME)?.check(NAME, options)?;
         if options.threads != 1 {
-            return Err(BackendError::Option { backend: NAME, asked: format!("{} threads", options.threads), offered: "1".to_owned() });
+            return Err(BackendError::Option {
+                backend: NAME,
+                asked: format!("{} threads", options.threads),
+                offered: "1".to_owned(),
+            });
         }
-        let refuse = |reason: String| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
+        let refuse = |reason: String| BackendError::Load {
+            backend: NAME,
+            model: model.name.clone(),
+            reason,
+        };
         let plan = optimized(&model.source).map_err(|e| refuse(format!("{e:#}")))?;
         let inputs = input_values(&plan, &model.graph, options).map_err(refuse)?;
-        let outputs = model.graph.outputs().iter().map(|&id| model.graph.value(id).name.clone()).collect();
+        let outputs =
+            model.graph.outputs().iter().map(|&id| model.graph.value(id).name.clone()).collect();
         Ok(Box::new(TractSession { name: model.name.clone(), plan, inputs, outputs }))
     }
 }
@@ -77,24 +95,43 @@ fn optimized(source: &ModelSource) -> TractResult<Arc<TypedRunnableModel>> {
 }
 
 /// Values for the inputs the plan has kept, in its order.
-fn input_values(plan: &TypedRunnableModel, graph: &Graph, options: &RunOptions) -> Result<TVec<TValue>, String> {
-    let bytes = if options.memory_format == Some(MemoryFormat::ChannelsLast) { inputs::bytes_channels_last } else { inputs::bytes };
+fn input_values(
+    plan: &TypedRunnableModel,
+    graph: &Graph,
+    options: &RunOptions,
+) -> Result<TVec<TValue>, String> {
+    let bytes = if options.memory_format == Some(MemoryFormat::ChannelsLast) {
+        inputs::bytes_channels_last
+    } else {
+        inputs::bytes
+    };
     let mut values = TVec::new();
     for outlet in &plan.model().inputs {
         let name = &plan.model().node(outlet.node).name;
-        let place =
-            graph.inputs().iter().position(|&id| graph.value(id).name == *name).ok_or_else(|| format!("tract has an input `{name}` that the model lacks"))?;
-        let spec = graph.value(graph.inputs()[place]).tensor.as_ref().ok_or_else(|| format!("input `{name}` has no static shape"))?;
+        let place = graph
+            .inputs()
+            .iter()
+            .position(|&id| graph.value(id).name == *name)
+            .ok_or_else(|| format!("tract has an input `{name}` that the model lacks"))?;
+        let spec = graph
+            .value(graph.inputs()[place])
+            .tensor
+            .as_ref()
+            .ok_or_else(|| format!("input `{name}` has no static shape"))?;
         let value = match spec.precision {
             Precision::F32 => {
-                let bytes = bytes(spec, options.inputs, options.seed, place).map_err(|e| format!("input `{name}`: {e}"))?;
-                let floats: Vec<f32> = bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect();
+                let bytes = bytes(spec, options.inputs, options.seed, place)
+                    .map_err(|e| format!("input `{name}`: {e}"))?;
+                let floats: Vec<f32> =
+                    bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect();
                 Tensor::from_shape(&spec.shape, &floats)
             }
             Precision::I64 => Tensor::zero_dt(i64::datum_type(), &spec.shape),
             Precision::I32 => Tensor::zero_dt(i32::datum_type(), &spec.shape),
             Precision::Bool => Tensor::zero_dt(bool::datum_type(), &spec.shape),
-            other => return Err(format!("input `{name}` is of type {other}, which tract is not given")),
+            other => {
+                return Err(format!("input `{name}` is of type {other}, which tract is not given"));
+            }
         };
         values.push(value.map_err(|e| format!("input `{name}`: {e}"))?.into_tvalue());
     }
@@ -118,7 +155,8 @@ impl Session for TractSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         let plan = Arc::clone(&self.plan);
-        let computes = |id: usize| !matches!(plan.model().node(id).op.name().as_ref(), "Source" | "Const");
+        let computes =
+            |id: usize| !matches!(plan.model().node(id).op.name().as_ref(), "Source" | "Const");
         // In the plan's order; where each node's row is.
         let (mut rows, mut places) = (Vec::<Measurement>::new(), BTreeMap::<usize, usize>::new());
         let mut e2e = Samples::default();
@@ -126,12 +164,13 @@ impl Session for TractSession {
             let mut state = plan.spawn().map_err(|e| self.error(&e))?;
             let mut times: Vec<(usize, u64)> = Vec::new();
             let watch = Stopwatch::start();
-            let outputs = state.run_plan_with_eval(self.inputs.clone(), |context, op_state, node, inputs| {
-                let watch = Stopwatch::start();
-                let result = tract_core::plan::eval(context, op_state, node, inputs);
-                times.push((node.id, watch.stop().wall_ns));
-                result
-            });
+            let outputs =
+                state.run_plan_with_eval(self.inputs.clone(), |context, op_state, node, inputs| {
+                    let watch = Stopwatch::start();
+                    let result = tract_core::plan::eval(context, op_state, node, inputs);
+                    times.push((node.id, watch.stop().wall_ns));
+                    result
+                });
             let time = watch.stop();
             outputs.map_err(|e| self.error(&e))?;
             if repeat < warmups {
@@ -154,9 +193,18 @@ impl Session for TractSession {
         let values = state.run(self.inputs.clone()).map_err(|e| self.error(&e))?;
         let read = |(name, value): (&String, &TValue)| -> TractResult<OutputValues> {
             let floats = value.cast_to::<f32>()?;
-            Ok(OutputValues { name: name.clone(), shape: value.shape().to_vec(), values: floats.try_as_plain_ram()?.as_slice::<f32>()?.to_vec() })
+            Ok(OutputValues {
+                name: name.clone(),
+                shape: value.shape().to_vec(),
+                values: floats.try_as_plain_ram()?.as_slice::<f32>()?.to_vec(),
+            })
         };
-        self.outputs.iter().zip(&values).map(read).collect::<TractResult<_>>().map_err(|e| self.error(&e))
+        self.outputs
+            .iter()
+            .zip(&values)
+            .map(read)
+            .collect::<TractResult<_>>()
+            .map_err(|e| self.error(&e))
     }
 }
 
@@ -172,9 +220,18 @@ fn row(plan: &TypedRunnableModel, id: usize) -> Measurement {
     };
     let inputs: Vec<Operand> = node.inputs.iter().filter_map(operand).collect();
     // A packed operand is no tensor of numbers: it stands for what went in.
-    let outputs = Some(outputs(node)).filter(|o| !o.is_empty()).unwrap_or_else(|| inputs.first().map(|i| i.tensor.clone()).into_iter().collect());
+    let outputs = Some(outputs(node))
+        .filter(|o| !o.is_empty())
+        .unwrap_or_else(|| inputs.first().map(|i| i.tensor.clone()).into_iter().collect());
     let op = OpSpec { kind, attributes, inputs, outputs };
-    Measurement { op: op.into(), node: node.name.clone(), kernel, samples: Samples::default(), memory_bytes: None, status: Status::Ok }
+    Measurement {
+        op: op.into(),
+        node: node.name.clone(),
+        kernel,
+        samples: Samples::default(),
+        memory_bytes: None,
+        status: Status::Ok,
+    }
 }
 
 fn outputs(node: &TypedNode) -> Vec<TensorSpec> {
@@ -201,8 +258,12 @@ fn tensor(fact: &TypedFact) -> Option<TensorSpec> {
 
 /// Our kind for tract's operator; what tract splits into parts of its own has no kind of ours.
 fn kind(kernel: &str) -> (OpKind, Attributes) {
-    if let Some(chain) = kernel.strip_prefix("OptBinChain(").and_then(|rest| rest.strip_suffix(')')) {
-        return (OpKind::Elementwise, Attributes::new().with("ops", Attribute::Text(chain.to_lowercase())));
+    if let Some(chain) = kernel.strip_prefix("OptBinChain(").and_then(|rest| rest.strip_suffix(')'))
+    {
+        return (
+            OpKind::Elementwise,
+            Attributes::new().with("ops", Attribute::Text(chain.to_lowercase())),
+        );
     }
     let kind = match kernel {
         "OptMatMulPack" => OpKind::Reorder,
@@ -232,7 +293,13 @@ fn kind(kernel: &str) -> (OpKind, Attributes) {
         "Mul" | "OptMul" | "OptMulByScalar" | "OptMulUnicast" => OpKind::Mul,
         "Div" | "OptDiv" | "OptDivByScalar" | "OptDivUnicast" => OpKind::Div,
         moved if moved.starts_with("Move") || moved.starts_with("IntoShape") => OpKind::Transpose,
-        reshaped if reshaped.starts_with("Reshape") || reshaped.starts_with("AddAxis") || reshaped.starts_with("RmAxis") => OpKind::Reshape,
+        reshaped
+            if reshaped.starts_with("Reshape")
+                || reshaped.starts_with("AddAxis")
+                || reshaped.starts_with("RmAxis") =>
+        {
+            OpKind::Reshape
+        }
         "Reduce<Sum>" => OpKind::ReduceSum,
         "Reduce<Max>" => OpKind::ReduceMax,
         "Reduce<MeanOfSquares>" => OpKind::ReduceMean,

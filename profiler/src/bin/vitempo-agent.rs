@@ -1,4 +1,5 @@
-//! `vitempo-agent`: the agent by itself, small enough for a board or a phone: no datasets, predictors or planners, and only the engines it was built with.
+//! `vitempo-agent`: the agent by itself, small enough for a board or a phone: no datasets,
+//! predictors or planners, and only the engines it was built with.
 
 use std::{
     io::Write,
@@ -15,11 +16,13 @@ use vitempo_profiler::{
 const USAGE: &str = "\
 Measures here for `vitempo profile --remote` on another machine
 
-Usage: vitempo-agent [--listen ADDRESS | --stdio] [--secret-file FILE] [--folder FOLDER] [--cache-size MIB]
+Usage: vitempo-agent [--listen ADDRESS | --stdio] [--secret-file FILE] [--folder FOLDER] \
+[--cache-size MIB]
 
   --listen ADDRESS    Address and port; port 0 takes a free one [default: 127.0.0.1:7411]
   --stdio             Serve one client over stdin and stdout, for ssh and adb
-  --secret-file FILE  The secret that clients have to know; without it the variable VITEMPO_AGENT_SECRET
+  --secret-file FILE  The secret that clients have to know; without it the variable \
+  VITEMPO_AGENT_SECRET
   --folder FOLDER     Folder for models that clients send; by default in vitempo's own folder
   --cache-size MIB    Most space for models, in MiB [default: 2048]
   --check             Say which engines are here, and end
@@ -39,7 +42,9 @@ fn main() -> ExitCode {
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["worker"] => worker::main().map_err(|e| e.to_string()),
         ["--help" | "-h"] => told(USAGE),
-        ["--check"] => told(&remote::engines().into_iter().map(engine).collect::<Vec<_>>().join("\n")),
+        ["--check"] => {
+            told(&remote::engines().into_iter().map(engine).collect::<Vec<_>>().join("\n"))
+        }
         ["--version" | "-V"] => told(concat!("vitempo-agent ", env!("CARGO_PKG_VERSION"))),
         _ => Arguments::read(words.into_iter()).and_then(serve),
     };
@@ -57,7 +62,10 @@ fn told(text: &str) -> Result<(), String> {
 }
 
 fn engine((name, found): (&str, Result<String, String>)) -> String {
-    found.map_or_else(|reason| format!("{name}: not here: {reason}"), |version| format!("{name} {version}"))
+    found.map_or_else(
+        |reason| format!("{name}: not here: {reason}"),
+        |version| format!("{name} {version}"),
+    )
 }
 
 impl Arguments {
@@ -68,12 +76,22 @@ impl Arguments {
                 arguments.stdio = true;
                 continue;
             }
-            let mut value = || words.next().ok_or_else(|| format!("{flag} wants a value; --help shows all flags"));
+            let mut value = || {
+                words.next().ok_or_else(|| format!("{flag} wants a value; --help shows all flags"))
+            };
             match flag.as_str() {
-                "--listen" => arguments.listen = Some(value()?.parse().map_err(|_| "--listen wants an address and a port, e.g. 127.0.0.1:7411")?),
+                "--listen" => {
+                    arguments.listen =
+                        Some(value()?.parse().map_err(
+                            |_| "--listen wants an address and a port, e.g. 127.0.0.1:7411",
+                        )?)
+                }
                 "--secret-file" => arguments.secret_file = Some(value()?.into()),
                 "--folder" => arguments.folder = Some(value()?.into()),
-                "--cache-size" => arguments.cache_mib = Some(value()?.parse().map_err(|_| "--cache-size wants a number of MiB")?),
+                "--cache-size" => {
+                    arguments.cache_mib =
+                        Some(value()?.parse().map_err(|_| "--cache-size wants a number of MiB")?)
+                }
                 _ => return Err(format!("there is no `{flag}`; --help shows all flags")),
             }
         }
@@ -83,17 +101,27 @@ impl Arguments {
 
 fn serve(arguments: Arguments) -> Result<(), String> {
     let text = |error: &dyn std::error::Error| error.to_string();
-    let folder = arguments.folder.or_else(AgentOptions::folder).ok_or("neither VITEMPO_HOME nor HOME tells a folder: name one (--folder)")?;
+    let folder = arguments
+        .folder
+        .or_else(AgentOptions::folder)
+        .ok_or("neither VITEMPO_HOME nor HOME tells a folder: name one (--folder)")?;
     let worker = WorkerCommand::this_program(["worker"]).map_err(|e| text(&e))?;
     let log = if arguments.stdio { Log::silent() } else { Log::stderr() };
     let mut options = AgentOptions::new(folder, worker, log);
-    options.cache_bytes = arguments.cache_mib.map_or(options.cache_bytes, |mib| mib.saturating_mul(1 << 20));
+    options.cache_bytes =
+        arguments.cache_mib.map_or(options.cache_bytes, |mib| mib.saturating_mul(1 << 20));
     if arguments.stdio {
         return remote::serve_stdio(&options).map_err(|e| text(&e));
     }
     let secret = Secret::find(arguments.secret_file.as_deref()).map_err(|e| text(&e))?;
-    let secret = secret.ok_or_else(|| format!("an agent needs a secret that its clients know: set {SECRET_VARIABLE} or give --secret-file"))?;
-    let address = arguments.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT));
+    let secret = secret.ok_or_else(|| {
+        format!(
+            "an agent needs a secret that its clients know: set \
+        {SECRET_VARIABLE} or give --secret-file"
+        )
+    })?;
+    let address =
+        arguments.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT));
     let agent = Agent::bind(address, secret, options).map_err(|e| text(&e))?;
     told(&format!("listening on {}", agent.address().map_err(|e| text(&e))?))?;
     agent.run()

@@ -1,16 +1,25 @@
-//! The graphs of the conformance suite: small, and between them the operators that vision models are made of.
+//! The graphs of the conformance suite: small, and between them the operators that vision models
+//! are made of.
 
-use vitempo_graph::{Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
+use vitempo_graph::{
+    Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId,
+};
 
 /// All of them.
 ///
 /// # Errors
 /// Never, unless a layer is broken.
 pub fn all() -> Result<Vec<Graph>, GraphError> {
-    Ok(vec![convolutions()?, crate::reference::graph()?.with_name("vit_blocks"), pooling_and_resizing()?, normalizations()?])
+    Ok(vec![
+        convolutions()?,
+        crate::reference::graph()?.with_name("vit_blocks"),
+        pooling_and_resizing()?,
+        normalizations()?,
+    ])
 }
 
-/// Dense, strided, grouped, depthwise and pointwise convolutions with batch norm, ReLU, clip and a residual; a classifier.
+/// Dense, strided, grouped, depthwise and pointwise convolutions with batch norm, ReLU, clip and a
+/// residual; a classifier.
 fn convolutions() -> Result<Graph, GraphError> {
     let mut b = GraphBuilder::new("convolutions");
     let image = b.input("image", TensorSpec::f32([1, 3, 96, 96]));
@@ -33,13 +42,19 @@ fn convolutions() -> Result<Graph, GraphError> {
     b.finish(vec![x])
 }
 
-/// Max and average pooling, nearest and linear resizing, concatenation, a transposed order of dimensions.
+/// Max and average pooling, nearest and linear resizing, concatenation, a transposed order of
+/// dimensions.
 fn pooling_and_resizing() -> Result<Graph, GraphError> {
     let mut b = GraphBuilder::new("pooling_and_resizing");
     let image = b.input("image", TensorSpec::f32([1, 3, 64, 64]));
     let x = b.conv("stem", image, 32, 3, 1, 1, 1, true)?;
     let x = b.unary("stem.relu", OpKind::Relu, x)?;
-    let window = || Attributes::new().with_ints("kernel_shape", [2, 2]).with_ints("strides", [2, 2]).with_ints("pads", [0; 4]);
+    let window = || {
+        Attributes::new()
+            .with_ints("kernel_shape", [2, 2])
+            .with_ints("strides", [2, 2])
+            .with_ints("pads", [0; 4])
+    };
     let largest = b.op("max", OpKind::MaxPool, window().with_ints("dilations", [1, 1]), &[x])?;
     let mean = b.op("mean", OpKind::AveragePool, window(), &[x])?;
     let nearest = resize(&mut b, "nearest", largest, "nearest", "asymmetric")?;
@@ -71,14 +86,35 @@ fn normalizations() -> Result<Graph, GraphError> {
     b.finish(vec![x])
 }
 
-fn clip(b: &mut GraphBuilder, name: &str, x: ValueId, low: f64, high: f64) -> Result<ValueId, GraphError> {
-    b.op(name, OpKind::Clip, Attributes::new().with("min", Attribute::Float(low)).with("max", Attribute::Float(high)), &[x])
+fn clip(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    low: f64,
+    high: f64,
+) -> Result<ValueId, GraphError> {
+    b.op(
+        name,
+        OpKind::Clip,
+        Attributes::new().with("min", Attribute::Float(low)).with("max", Attribute::Float(high)),
+        &[x],
+    )
 }
 
 /// Twice as high and wide.
-fn resize(b: &mut GraphBuilder, name: &str, x: ValueId, mode: &str, coordinates: &str) -> Result<ValueId, GraphError> {
+fn resize(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    mode: &str,
+    coordinates: &str,
+) -> Result<ValueId, GraphError> {
     let shape = b.tensor(x).map(|t| t.shape.clone()).unwrap_or_default();
-    let sizes: Vec<i64> = shape.iter().enumerate().map(|(i, &extent)| if i > 1 { 2 * extent as i64 } else { extent as i64 }).collect();
+    let sizes: Vec<i64> = shape
+        .iter()
+        .enumerate()
+        .map(|(i, &extent)| if i > 1 { 2 * extent as i64 } else { extent as i64 })
+        .collect();
     let text = |text: &str| Attribute::Text(text.to_owned());
     let attributes = Attributes::new()
         .with("mode", text(mode))
@@ -101,9 +137,19 @@ mod tests {
             assert_eq!(graph.unsupported().count(), 0, "{}", graph.name());
             assert!(crate::source::bytes_of_graph(graph, 0).is_ok(), "{}", graph.name());
         }
-        for kind in
-            ["conv", "linear", "matmul", "softmax", "layer_norm", "batch_norm", "max_pool", "average_pool", "global_average_pool", "resize", "transpose"]
-        {
+        for kind in [
+            "conv",
+            "linear",
+            "matmul",
+            "softmax",
+            "layer_norm",
+            "batch_norm",
+            "max_pool",
+            "average_pool",
+            "global_average_pool",
+            "resize",
+            "transpose",
+        ] {
             assert!(kinds.iter().any(|k| k == kind), "{kind} is not among {kinds:?}");
         }
     }

@@ -1,9 +1,12 @@
-//! Does an engine compute what it should, in every precision and memory format it offers, and do its operator times account for the whole?
+//! Does an engine compute what it should, in every precision and memory format it offers, and do
+//! its operator times account for the whole?
 //!
-//! Each engine runs a few small graphs ([`graphs`]) in a worker of its own. Weights and inputs are the same everywhere (one seed). Outputs are held
-//! against those of the embedded engine in single precision: the largest difference of an output as a share of its largest value must stay within
-//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken in, in the run where they fit best. A run in
-//! which something else had the processor proves nothing to the contrary.
+//! Each engine runs a few small graphs ([`graphs`]) in a worker of its own. Weights and inputs are
+//! the same everywhere (one seed). Outputs are held against those of the embedded engine in single
+//! precision: the largest difference of an output as a share of its largest value must stay within
+//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken
+//! in, in the run where they fit best. A run in which something else had the processor proves
+//! nothing to the contrary.
 
 pub mod graphs;
 
@@ -23,15 +26,17 @@ use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Processor,
 pub const TRUSTED: &str = "rten";
 /// Operator times as a share of the whole run.
 pub const WHOLE: RangeInclusive<f64> = 0.5..=1.5;
-/// The least share of a run in which an engine on a CPU computes; where it had less, something else had the processor.
+/// The least share of a run in which an engine on a CPU computes; where it had less, something else
+/// had the processor.
 const BUSY: f64 = 0.8;
 /// How often a graph runs before operator times that do not add up count.
 const ATTEMPTS: usize = 3;
 /// Longest a graph may take; emulators of other processors are slow.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Largest difference between outputs that a precision explains, as a share of the largest value: its rounding, some hundred times over for the length of the
-/// sums; for 8 bits, what static scales lose.
+/// Largest difference between outputs that a precision explains, as a share of the largest value:
+/// its rounding, some hundred times over for the length of the sums; for 8 bits, what static scales
+/// lose.
 #[must_use]
 pub fn tolerance(precision: Precision) -> f64 {
     match precision {
@@ -53,13 +58,16 @@ pub struct Case {
     pub graph: String,
     /// What really ran, where operators were timed.
     pub executed: Option<Executed>,
-    /// Largest difference of an output, as a share of its largest value; `None` where nothing was computed.
+    /// Largest difference of an output, as a share of its largest value; `None` where nothing was
+    /// computed.
     pub apart: Option<f64>,
     /// What of it the precision explains.
     pub tolerance: f64,
-    /// Operator times as a share of the whole run; `None` where the engine does not time operators, or all runs were disturbed.
+    /// Operator times as a share of the whole run; `None` where the engine does not time operators,
+    /// or all runs were disturbed.
     pub operators_share: Option<f64>,
-    /// Operator times did not add up in any run, and something else had the processor in all of them: not judged.
+    /// Operator times did not add up in any run, and something else had the processor in all of
+    /// them: not judged.
     pub disturbed: bool,
     pub kernels: usize,
     /// Kernels whose operator is not known.
@@ -86,13 +94,24 @@ pub struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    /// The suite for these options; their precision and memory format do not count. Runs the graphs on [`TRUSTED`].
+    /// The suite for these options; their precision and memory format do not count. Runs the graphs
+    /// on [`TRUSTED`].
     ///
     /// # Errors
     /// A sentence, when a graph does not run there.
-    pub fn new(worker: &'a WorkerCommand, options: &RunOptions, interrupted: &'a AtomicBool) -> Result<Self, String> {
+    pub fn new(
+        worker: &'a WorkerCommand,
+        options: &RunOptions,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self, String> {
         let graphs = graphs::all().map_err(|e| e.to_string())?;
-        let mut suite = Self { worker, options: options.clone(), graphs, expected: BTreeMap::new(), interrupted };
+        let mut suite = Self {
+            worker,
+            options: options.clone(),
+            graphs,
+            expected: BTreeMap::new(),
+            interrupted,
+        };
         let plain = RunOptions {
             precision: Precision::F32,
             memory_format: None,
@@ -100,7 +119,9 @@ impl<'a> Suite<'a> {
             ..RunOptions { seed: options.seed, inputs: options.inputs, ..RunOptions::default() }
         };
         for graph in &suite.graphs {
-            let visit = suite.visit(TRUSTED, &plain, graph, false).map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
+            let visit = suite
+                .visit(TRUSTED, &plain, graph, false)
+                .map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
             suite.expected.insert(graph.name().to_owned(), visit.outputs);
         }
         Ok(suite)
@@ -114,25 +135,42 @@ impl<'a> Suite<'a> {
         sweep::capabilities(self.worker, backend, &self.options)
     }
 
-    /// Every graph in every precision and memory format that the engine offers; `done` is told each case as soon as it is there. A combination
-    /// that the engine refuses in words is no case.
-    pub fn run(&self, backend: &str, offered: &Capabilities, mut done: impl FnMut(&Case)) -> Vec<Case> {
-        let formats: Vec<Option<MemoryFormat>> =
-            if offered.memory_formats.len() > 1 { offered.memory_formats.iter().copied().map(Some).collect() } else { vec![None] };
+    /// Every graph in every precision and memory format that the engine offers; `done` is told each
+    /// case as soon as it is there. A combination that the engine refuses in words is no case.
+    pub fn run(
+        &self,
+        backend: &str,
+        offered: &Capabilities,
+        mut done: impl FnMut(&Case),
+    ) -> Vec<Case> {
+        let formats: Vec<Option<MemoryFormat>> = if offered.memory_formats.len() > 1 {
+            offered.memory_formats.iter().copied().map(Some).collect()
+        } else {
+            vec![None]
+        };
         let wanted = self.options.processor;
-        let processor = if offered.devices.contains(&wanted) { wanted } else { offered.devices.first().copied().unwrap_or(wanted) };
+        let processor = if offered.devices.contains(&wanted) {
+            wanted
+        } else {
+            offered.devices.first().copied().unwrap_or(wanted)
+        };
         let mut cases = Vec::new();
         for &precision in &offered.precisions {
             for &memory_format in &formats {
-                let options = RunOptions { precision, memory_format, processor, ..self.options.clone() };
+                let options =
+                    RunOptions { precision, memory_format, processor, ..self.options.clone() };
                 match sweep::probe(self.worker, backend, &options) {
                     Err(SweepError::Option(_)) => continue,
-                    _ if self.interrupted.load(std::sync::atomic::Ordering::Relaxed) => return cases,
+                    _ if self.interrupted.load(std::sync::atomic::Ordering::Relaxed) => {
+                        return cases;
+                    }
                     _ => {}
                 }
                 for graph in &self.graphs {
                     let attempt = || self.case(backend, &options, graph, offered.operator_timing);
-                    let case = (1..ATTEMPTS).fold(attempt(), |case, _| if case.deserves_another_run() { attempt() } else { case });
+                    let case = (1..ATTEMPTS).fold(attempt(), |case, _| {
+                        if case.deserves_another_run() { attempt() } else { case }
+                    });
                     done(&case);
                     cases.push(case);
                 }
@@ -160,20 +198,30 @@ impl<'a> Suite<'a> {
         let mut judge = || -> Result<(), String> {
             let visit = self.visit(backend, options, graph, timed)?;
             case.kernels = visit.operators.len();
-            case.unlabelled = visit.operators.iter().filter(|o| matches!(o.op.kind, OpKind::Unsupported(_))).count();
+            case.unlabelled = visit
+                .operators
+                .iter()
+                .filter(|o| matches!(o.op.kind, OpKind::Unsupported(_)))
+                .count();
             case.executed = Executed::of(&visit.operators);
-            case.operators_share = timed.then(|| operators_share(&visit, options.processor)).flatten();
+            case.operators_share =
+                timed.then(|| operators_share(&visit, options.processor)).flatten();
             if !visit.outputs.is_empty() {
-                let expected = self.expected.get(graph.name()).map(Vec::as_slice).unwrap_or_default();
+                let expected =
+                    self.expected.get(graph.name()).map(Vec::as_slice).unwrap_or_default();
                 let (apart, output) = difference(expected, &visit.outputs)?;
                 case.apart = Some(apart);
                 if apart > case.tolerance {
-                    return Err(format!("output `{output}` is {apart:.2e} of its largest value away from {TRUSTED}'s, {:.0e} are allowed", case.tolerance));
+                    return Err(format!(
+                        "output `{output}` is {apart:.2e} of its largest value away from \
+                        {TRUSTED}'s, {:.0e} are allowed",
+                        case.tolerance
+                    ));
                 }
             }
-            if let Some((node, reason)) =
-                visit.operators.iter().find_map(|o| if let Status::Failed(reason) = &o.status { Some((&o.node, reason)) } else { None })
-            {
+            if let Some((node, reason)) = visit.operators.iter().find_map(|o| {
+                if let Status::Failed(reason) = &o.status { Some((&o.node, reason)) } else { None }
+            }) {
                 return Err(format!("kernel `{node}` {reason}"));
             }
             if timed && visit.operators.is_empty() {
@@ -181,7 +229,9 @@ impl<'a> Suite<'a> {
             }
             case.disturbed = timed && case.operators_share.is_none();
             match case.operators_share {
-                Some(share) if !WHOLE.contains(&share) => Err(format!("operator times add up to {share:.2} of the run")),
+                Some(share) if !WHOLE.contains(&share) => {
+                    Err(format!("operator times add up to {share:.2} of the run"))
+                }
                 _ => Ok(()),
             }
         };
@@ -190,8 +240,19 @@ impl<'a> Suite<'a> {
     }
 
     /// `timed`: also the operators, not only the outputs.
-    fn visit(&self, backend: &str, options: &RunOptions, graph: &Graph, timed: bool) -> Result<Visit, String> {
-        let mut protocol = VisitProtocol { profiled_repeats: 9, reference_repeats: 0, outputs: true, ..VisitProtocol::default() };
+    fn visit(
+        &self,
+        backend: &str,
+        options: &RunOptions,
+        graph: &Graph,
+        timed: bool,
+    ) -> Result<Visit, String> {
+        let mut protocol = VisitProtocol {
+            profiled_repeats: 9,
+            reference_repeats: 0,
+            outputs: true,
+            ..VisitProtocol::default()
+        };
         protocol.protocol.warmups = 1;
         (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
         if !timed {
@@ -206,7 +267,10 @@ impl<'a> Suite<'a> {
             source: Source::Graph,
         };
         let mut worker = Worker::start(self.worker).map_err(|e| e.to_string())?;
-        match worker.ask(&Request::Visit(Box::new(request)), TIMEOUT, self.interrupted).map_err(|e| e.to_string())? {
+        match worker
+            .ask(&Request::Visit(Box::new(request)), TIMEOUT, self.interrupted)
+            .map_err(|e| e.to_string())?
+        {
             Reply::Visited(visit) => Ok(*visit),
             Reply::Failed { reason, .. } => Err(reason),
             _ => Err("the worker answered another question".to_owned()),
@@ -214,28 +278,53 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Of the profiled runs that add up or had the processor, the share nearest to one; `None` where there is no such run.
+/// Of the profiled runs that add up or had the processor, the share nearest to one; `None` where
+/// there is no such run.
 fn operators_share(visit: &Visit, processor: Processor) -> Option<f64> {
     let runs = &visit.e2e_profiled;
-    let sum = |run: usize| visit.operators.iter().filter_map(|o| o.samples.wall_ns.get(run)).map(|&ns| ns as f64).sum::<f64>();
-    let shares = runs.wall_ns.iter().enumerate().map(|(run, &wall)| (run, sum(run) / (wall as f64).max(1.0)));
-    let had_it = |run: usize| processor != Processor::Cpu || runs.cpu_ns.get(run).is_none_or(|&cpu| cpu as f64 >= BUSY * runs.wall_ns[run] as f64);
-    let telling = shares.filter(|(run, share)| WHOLE.contains(share) || had_it(*run)).map(|(_, share)| share);
-    telling.filter(|_| !visit.operators.is_empty()).min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+    let sum = |run: usize| {
+        visit
+            .operators
+            .iter()
+            .filter_map(|o| o.samples.wall_ns.get(run))
+            .map(|&ns| ns as f64)
+            .sum::<f64>()
+    };
+    let shares = runs
+        .wall_ns
+        .iter()
+        .enumerate()
+        .map(|(run, &wall)| (run, sum(run) / (wall as f64).max(1.0)));
+    let had_it = |run: usize| {
+        processor != Processor::Cpu
+            || runs.cpu_ns.get(run).is_none_or(|&cpu| cpu as f64 >= BUSY * runs.wall_ns[run] as f64)
+    };
+    let telling =
+        shares.filter(|(run, share)| WHOLE.contains(share) || had_it(*run)).map(|(_, share)| share);
+    telling
+        .filter(|_| !visit.operators.is_empty())
+        .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
 }
 
-/// The largest difference between outputs, as a share of the largest value of that output, and the output's name.
+/// The largest difference between outputs, as a share of the largest value of that output, and the
+/// output's name.
 ///
 /// # Errors
 /// A sentence, when they are not the same outputs.
-pub fn difference(expected: &[OutputValues], found: &[OutputValues]) -> Result<(f64, String), String> {
+pub fn difference(
+    expected: &[OutputValues],
+    found: &[OutputValues],
+) -> Result<(f64, String), String> {
     if expected.len() != found.len() {
         return Err(format!("{} outputs instead of {}", found.len(), expected.len()));
     }
     let mut worst = (0.0, String::new());
     for (a, b) in expected.iter().zip(found) {
         if a.shape != b.shape || a.values.len() != b.values.len() {
-            return Err(format!("output `{}` has shape {:?} instead of {:?}", a.name, b.shape, a.shape));
+            return Err(format!(
+                "output `{}` has shape {:?} instead of {:?}",
+                a.name, b.shape, a.shape
+            ));
         }
         let largest = a.values.iter().fold(0f32, |m, v| m.max(v.abs()));
         let apart = a.values.iter().zip(&b.values).map(|(x, y)| (x - y).abs()).fold(0f32, f32::max);
@@ -258,7 +347,12 @@ mod tests {
 
     #[test]
     fn runs_that_did_not_have_the_processor_prove_nothing() {
-        let op = OpSpec { kind: OpKind::Relu, attributes: Attributes::new(), inputs: Vec::new(), outputs: vec![TensorSpec::f32([4])] };
+        let op = OpSpec {
+            kind: OpKind::Relu,
+            attributes: Attributes::new(),
+            inputs: Vec::new(),
+            outputs: vec![TensorSpec::f32([4])],
+        };
         let samples = |wall_ns, cpu_ns| Samples { wall_ns, cpu_ns };
         let kernel = Measurement {
             op: op.into(),
@@ -276,9 +370,21 @@ mod tests {
         let short = [200, 400, 250];
         assert_eq!(operators_share(&visit(&short, &[100, 400, 200]), Processor::Cpu), Some(0.32));
         assert_eq!(operators_share(&visit(&short, &[100, 200, 100]), Processor::Cpu), None);
-        assert_eq!(operators_share(&visit(&short, &[100, 200, 100]), Processor::Npu), Some(0.4), "a CPU waits for others");
-        assert_eq!(operators_share(&visit(&short, &[]), Processor::Cpu), Some(0.4), "where the system does not tell");
-        assert_eq!(operators_share(&visit(&[100, 400, 250], &[50, 200, 100]), Processor::Cpu), Some(0.8), "what adds up does, disturbed or not");
+        assert_eq!(
+            operators_share(&visit(&short, &[100, 200, 100]), Processor::Npu),
+            Some(0.4),
+            "a CPU waits for others"
+        );
+        assert_eq!(
+            operators_share(&visit(&short, &[]), Processor::Cpu),
+            Some(0.4),
+            "where the system does not tell"
+        );
+        assert_eq!(
+            operators_share(&visit(&[100, 400, 250], &[50, 200, 100]), Processor::Cpu),
+            Some(0.8),
+            "what adds up does, disturbed or not"
+        );
     }
 
     #[test]

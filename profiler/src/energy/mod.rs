@@ -5,8 +5,8 @@
 //! | RAPL | processor packages: all their cores, and whatever else runs on them | zones `package-*` of `/sys/class/powercap` (Linux), uJ |
 //! | NVML | the board of the first NVIDIA GPU | `nvmlDeviceGetTotalEnergyConsumption`, mJ |
 //!
-//! Counters are coarse (RAPL moves about every millisecond, NVML every 20 to 100 ms): they are read around all end-to-end samples of a visit, and the
-//! difference is divided among them.
+//! Counters are coarse (RAPL moves about every millisecond, NVML every 20 to 100 ms): they are read
+//! around all end-to-end samples of a visit, and the difference is divided among them.
 
 #[cfg(feature = "onnxruntime")]
 mod nvml;
@@ -41,7 +41,8 @@ impl Meter {
     /// [`NoCounter`] with what was not found, or may not be read.
     pub fn find(processor: Processor) -> Result<Self, NoCounter> {
         match processor {
-            Processor::Cpu => rapl::Packages::find(std::path::Path::new(rapl::FOLDER)).map(|packages| Self(Counter::Rapl(packages))),
+            Processor::Cpu => rapl::Packages::find(std::path::Path::new(rapl::FOLDER))
+                .map(|packages| Self(Counter::Rapl(packages))),
             #[cfg(feature = "onnxruntime")]
             Processor::Gpu => nvml::Board::find().map(|board| Self(Counter::Nvml(board))),
             other => Err(NoCounter(format!("no counter is known for the energy of a {other}"))),

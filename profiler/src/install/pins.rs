@@ -1,6 +1,8 @@
-//! Which wheels an engine is installed from: file, size and SHA-256 of each, by platform, and which of its files are needed.
+//! Which wheels an engine is installed from: file, size and SHA-256 of each, by platform, and which
+//! of its files are needed.
 //!
-//! To move an engine to another version, download its wheels with pip, write down `sha256sum` and size here, and run the conformance suite.
+//! To move an engine to another version, download its wheels with pip, write down `sha256sum` and
+//! size here, and run the conformance suite.
 
 /// An engine that can be installed.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +151,9 @@ pub const ENGINES: &[Engine<'static>] = &[
             "nvidia/cu13/lib/libcudart.so*",
             "nvidia/cu13/lib/libcupti.so*",
         ],
-        notice: Some("libcudart and libcupti, which libtorch_cpu opens, are under NVIDIA's licence"),
+        notice: Some(
+            "libcudart and libcupti, which libtorch_cpu opens, are under NVIDIA's licence",
+        ),
         platforms: &[
             Platform {
                 os: LINUX,
@@ -199,9 +203,14 @@ pub const ENGINES: &[Engine<'static>] = &[
         name: "qnn",
         version: "2.7.0",
         library: "onnxruntime_qnn/libonnxruntime_providers_qnn.so",
-        keep: &["onnxruntime_qnn/libQnn*.so", "onnxruntime_qnn/libHtpPrepare.so", "onnxruntime_qnn.libs/*"],
+        keep: &[
+            "onnxruntime_qnn/libQnn*.so",
+            "onnxruntime_qnn/libHtpPrepare.so",
+            "onnxruntime_qnn.libs/*",
+        ],
         notice: Some(
-            "Qualcomm's licence (Qualcomm_LICENSE.pdf beside the libraries) is between you and Qualcomm, and forbids passing them on; needs onnxruntime too",
+            "Qualcomm's licence (Qualcomm_LICENSE.pdf beside the libraries) is between you and \
+            Qualcomm, and forbids passing them on; needs onnxruntime too",
         ),
         platforms: &[
             Platform {
@@ -230,7 +239,9 @@ impl<'a> Engine<'a> {
     /// Whether this file of a wheel is unpacked: the library, what it needs, and every licence.
     #[must_use]
     pub fn wants(&self, path: &str) -> bool {
-        matches(self.library, path) || self.keep.iter().any(|pattern| matches(pattern, path)) || is_licence(path)
+        matches(self.library, path)
+            || self.keep.iter().any(|pattern| matches(pattern, path))
+            || is_licence(path)
     }
 
     /// Whether this is the engine's library.
@@ -241,12 +252,14 @@ impl<'a> Engine<'a> {
 }
 
 impl<'a> Wheel<'a> {
-    /// The parts of its name: distribution, version, python, abi, platform. `None` when the name is not a wheel's.
+    /// The parts of its name: distribution, version, python, abi, platform. `None` when the name is
+    /// not a wheel's.
     #[must_use]
     pub fn tags(&self) -> Option<[&'a str; 5]> {
         let parts: Vec<&str> = self.file.strip_suffix(".whl")?.split('-').collect();
         match parts.as_slice() {
-            &[distribution, version, python, abi, platform] | &[distribution, version, _, python, abi, platform] => {
+            &[distribution, version, python, abi, platform]
+            | &[distribution, version, _, python, abi, platform] => {
                 Some([distribution, version, python, abi, platform.split('.').next()?])
             }
             _ => None,
@@ -267,7 +280,9 @@ fn is_licence(path: &str) -> bool {
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
-        Some((start, rest)) => text.strip_prefix(start).is_some_and(|tail| (0..=tail.len()).any(|i| tail.is_char_boundary(i) && matches(rest, &tail[i..]))),
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|tail| {
+            (0..=tail.len()).any(|i| tail.is_char_boundary(i) && matches(rest, &tail[i..]))
+        }),
     }
 }
 
@@ -279,15 +294,32 @@ mod tests {
     #[test]
     fn every_pin_is_whole() {
         for engine in ENGINES {
-            assert!(engine.platforms.iter().any(|p| (p.os, p.arch) == ("linux", "x86_64")), "{}", engine.name);
+            assert!(
+                engine.platforms.iter().any(|p| (p.os, p.arch) == ("linux", "x86_64")),
+                "{}",
+                engine.name
+            );
             for platform in engine.platforms {
                 let [_, version, ..] = platform.wheels[0].tags().unwrap();
                 assert_eq!(version, engine.version, "the first wheel has the library");
                 for wheel in platform.wheels {
                     let [_, _, python, _, tag] = wheel.tags().unwrap();
-                    assert!(tag.contains(platform.os.trim_start_matches("linux")) && tag.ends_with(platform.arch), "{}", wheel.file);
+                    assert!(
+                        tag.contains(platform.os.trim_start_matches("linux"))
+                            && tag.ends_with(platform.arch),
+                        "{}",
+                        wheel.file
+                    );
                     assert!(python.starts_with("cp3") || python == "py3", "{}", wheel.file);
-                    assert!(wheel.sha256.len() == 64 && wheel.sha256.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c)), "{}", wheel.file);
+                    assert!(
+                        wheel.sha256.len() == 64
+                            && wheel
+                                .sha256
+                                .chars()
+                                .all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c)),
+                        "{}",
+                        wheel.file
+                    );
                 }
             }
         }
@@ -297,7 +329,10 @@ mod tests {
     fn names_of_wheels_are_taken_apart() {
         let wheel = |file| Wheel { file, size_bytes: 0, sha256: "" };
         let build = wheel("openvino-2026.4.1-22982-cp311-cp311-manylinux_2_28_x86_64.whl");
-        assert_eq!(build.tags(), Some(["openvino", "2026.4.1", "cp311", "cp311", "manylinux_2_28_x86_64"]));
+        assert_eq!(
+            build.tags(),
+            Some(["openvino", "2026.4.1", "cp311", "cp311", "manylinux_2_28_x86_64"])
+        );
         let two = wheel("a_b-1.0-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl");
         assert_eq!(two.tags(), Some(["a_b", "1.0", "py3", "none", "manylinux2014_x86_64"]));
         assert_eq!(wheel("a-1.whl").tags(), None);
@@ -308,7 +343,11 @@ mod tests {
         let engine = |name: &str| ENGINES.iter().find(|e| e.name == name).unwrap();
         for (name, path, wanted) in [
             ("onnxruntime", "onnxruntime/capi/libonnxruntime.so.1.31.1", true),
-            ("onnxruntime", "onnxruntime/capi/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so", false),
+            (
+                "onnxruntime",
+                "onnxruntime/capi/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so",
+                false,
+            ),
             ("onnxruntime", "onnxruntime/ThirdPartyNotices.txt", true),
             ("onnxruntime", "onnxruntime-1.31.1.dist-info/METADATA", true),
             ("onnxruntime", "onnxruntime-1.31.1.dist-info/RECORD", false),

@@ -38,7 +38,8 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let wheel = folder.path().join(FILE);
         archive(&wheel, files);
-        let (sha256, size_bytes) = (wheel::digest(&wheel).unwrap(), wheel.metadata().unwrap().len());
+        let (sha256, size_bytes) =
+            (wheel::digest(&wheel).unwrap(), wheel.metadata().unwrap().len());
         Self { folder, wheel, sha256, size_bytes }
     }
 
@@ -49,7 +50,14 @@ impl Bench {
     fn install_from(&self, source: &Source) -> Result<Installed, InstallError> {
         let wheels = [Wheel { file: FILE, size_bytes: self.size_bytes, sha256: &self.sha256 }];
         let keep = &["engine/libs/libneighbour.so"];
-        let engine = Engine { name: "engine", version: "1.2.3", library: "engine/libs/libengine.so*", keep, notice: None, platforms: &[] };
+        let engine = Engine {
+            name: "engine",
+            version: "1.2.3",
+            library: "engine/libs/libengine.so*",
+            keep,
+            notice: None,
+            platforms: &[],
+        };
         install(&engine, &wheels, &self.engines(), &|| Ok(source.clone()), &mut |_| {})
     }
 
@@ -66,7 +74,10 @@ impl Bench {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -77,7 +88,10 @@ fn what_is_needed_is_installed_once() {
     let first = bench.install().unwrap();
     assert_eq!((first.files, first.size_bytes, first.already_there), (3, 23, false));
     assert_eq!(std::fs::read_to_string(&first.library).unwrap(), "library");
-    assert!(first.folder.join("engine/libs/libneighbour.so").is_file() && first.folder.join("engine-1.2.3.dist-info/licenses/LICENSE").is_file());
+    assert!(
+        first.folder.join("engine/libs/libneighbour.so").is_file()
+            && first.folder.join("engine-1.2.3.dist-info/licenses/LICENSE").is_file()
+    );
     assert!(!first.folder.join("engine/__init__.py").exists());
     assert_eq!(names(&bench.engines()), [".lock", "engine-1.2.3"]);
     // There already: the wheel is not even looked at.
@@ -133,7 +147,11 @@ fn a_link_in_an_archive_is_refused() {
     let mut zip = ZipWriter::new(std::fs::File::create(&bench.wheel).unwrap());
     zip.add_symlink(LIBRARY, "/etc/passwd", SimpleFileOptions::default()).unwrap();
     zip.finish().unwrap();
-    let linked = Bench { size_bytes: bench.wheel.metadata().unwrap().len(), sha256: wheel::digest(&bench.wheel).unwrap(), ..bench };
+    let linked = Bench {
+        size_bytes: bench.wheel.metadata().unwrap().len(),
+        sha256: wheel::digest(&bench.wheel).unwrap(),
+        ..bench
+    };
     linked.refuses(&Source::Files(vec![linked.wheel.clone()]), &[LIBRARY, "link"]);
 }
 
@@ -151,10 +169,15 @@ fn what_an_interruption_left_is_cleared_away() {
 fn a_damaged_engine_is_installed_again() {
     let bench = Bench::with(FILES);
     let first = bench.install().unwrap();
-    for damage in [&|path: &Path| std::fs::remove_file(path).unwrap(), &|path: &Path| std::fs::write(path, b"lib").unwrap()] as [&dyn Fn(&Path); 2] {
+    for damage in [&|path: &Path| std::fs::remove_file(path).unwrap(), &|path: &Path| {
+        std::fs::write(path, b"lib").unwrap()
+    }] as [&dyn Fn(&Path); 2]
+    {
         damage(&first.library);
         let again = bench.install().unwrap();
-        assert!(!again.already_there && std::fs::read_to_string(&again.library).unwrap() == "library");
+        assert!(
+            !again.already_there && std::fs::read_to_string(&again.library).unwrap() == "library"
+        );
     }
     std::fs::remove_file(first.folder.join(MANIFEST)).unwrap();
     assert!(!bench.install().unwrap().already_there);
@@ -166,15 +189,20 @@ fn names_and_platforms_that_are_not_there_are_told() {
     let unknown = by_name("caffe").unwrap_err().to_string();
     assert!(unknown.contains("`caffe`") && unknown.contains("openvino"), "{unknown}");
     let platform = by_name("openvino").unwrap().wheels("plan9", "mips").unwrap_err();
-    assert!(platform.to_string().contains("plan9 on mips") && platform.hint().is_some(), "{platform}");
+    assert!(
+        platform.to_string().contains("plan9 on mips") && platform.hint().is_some(),
+        "{platform}"
+    );
 }
 
-/// A script in Python's place that does what pip would: it puts a file into the folder after `--dest`, or complains.
+/// A script in Python's place that does what pip would: it puts a file into the folder after
+/// `--dest`, or complains.
 #[cfg(unix)]
 fn python(bench: &Bench, body: &str) -> Source {
     use std::os::unix::fs::PermissionsExt;
     let path = bench.folder.path().join("python");
-    std::fs::write(&path, format!("#!/bin/sh\nfor argument; do last=$argument; done\n{body}\n")).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\nfor argument; do last=$argument; done\n{body}\n"))
+        .unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     Source::Pip(path)
 }

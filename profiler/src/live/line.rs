@@ -1,4 +1,5 @@
-//! [`Rig::run`]: frames through stages. Every stage is a thread that hands tasks to processors, waits for them, and hands the frame on.
+//! [`Rig::run`]: frames through stages. Every stage is a thread that hands tasks to processors,
+//! waits for them, and hands the frame on.
 
 use super::{LiveError, Rig, server::Job};
 use crate::backends::OutputValues;
@@ -21,7 +22,8 @@ pub struct Task {
     pub processor: usize,
 }
 
-/// A worker that takes one frame at a time through steps; the tasks of one step run at the same time.
+/// A worker that takes one frame at a time through steps; the tasks of one step run at the same
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// For messages.
@@ -37,7 +39,8 @@ pub struct Stage {
 pub enum Arrivals {
     /// Another frame as soon as the first stage is free.
     Closed,
-    /// From a camera with this period: the next to come when the first stage is free; those that come while it is busy are dropped.
+    /// From a camera with this period: the next to come when the first stage is free; those that
+    /// come while it is busy are dropped.
     Camera(Duration),
 }
 
@@ -80,8 +83,15 @@ impl Rig {
     /// Sends frames with these inputs through stages.
     ///
     /// # Errors
-    /// [`LiveError`] naming the stage, or the part and processor that failed; [`LiveError::Interrupted`].
-    pub fn run(&self, stages: &[Stage], inputs: &[Arc<OutputValues>], trial: &Trial, interrupted: &AtomicBool) -> Result<Run, LiveError> {
+    /// [`LiveError`] naming the stage, or the part and processor that failed;
+    /// [`LiveError::Interrupted`].
+    pub fn run(
+        &self,
+        stages: &[Stage],
+        inputs: &[Arc<OutputValues>],
+        trial: &Trial,
+        interrupted: &AtomicBool,
+    ) -> Result<Run, LiveError> {
         self.check(stages, trial)?;
         let counted = trial.warmups.max(1)..trial.warmups.max(1) + trial.frames;
         // As many more as fit into the line.
@@ -112,10 +122,14 @@ impl Rig {
                     return Err(LiveError::Interrupted);
                 }
                 if counted.contains(&frame.number) {
-                    run.dropped += grid.replace(frame.grid).map_or(0, |before: u64| frame.grid.saturating_sub(before + 1));
+                    run.dropped += grid
+                        .replace(frame.grid)
+                        .map_or(0, |before: u64| frame.grid.saturating_sub(before + 1));
                     run.latency_ns.push(nanoseconds(at - frame.captured));
                     run.completed_ns.push(nanoseconds(at - begin));
-                    frame.busy_ns.into_iter().for_each(|(task, ns)| run.busy_ns.entry((task.part, task.processor)).or_default().push(ns));
+                    frame.busy_ns.into_iter().for_each(|(task, ns)| {
+                        run.busy_ns.entry((task.part, task.processor)).or_default().push(ns)
+                    });
                     run.values = frame.values;
                 }
             }
@@ -126,14 +140,27 @@ impl Rig {
     }
 
     fn check(&self, stages: &[Stage], trial: &Trial) -> Result<(), LiveError> {
-        if stages.is_empty() || trial.frames == 0 || stages.iter().any(|stage| stage.steps.iter().all(Vec::is_empty)) {
+        if stages.is_empty()
+            || trial.frames == 0
+            || stages.iter().any(|stage| stage.steps.iter().all(Vec::is_empty))
+        {
             return Err(LiveError::Empty);
         }
         for stage in stages {
             for task in stage.steps.iter().flatten() {
-                let named = [("part", task.part, self.parts.len()), ("processor", task.processor, self.servers.len())];
-                if let Some((what, index, count)) = named.into_iter().find(|(_, index, count)| index >= count) {
-                    return Err(LiveError::Unknown { stage: stage.name.clone(), what, index, count });
+                let named = [
+                    ("part", task.part, self.parts.len()),
+                    ("processor", task.processor, self.servers.len()),
+                ];
+                if let Some((what, index, count)) =
+                    named.into_iter().find(|(_, index, count)| index >= count)
+                {
+                    return Err(LiveError::Unknown {
+                        stage: stage.name.clone(),
+                        what,
+                        index,
+                        count,
+                    });
                 }
             }
         }
@@ -173,11 +200,18 @@ impl Worker<'_> {
     fn step(&self, tasks: &[Task], frame: &mut Frame) -> Result<(), LiveError> {
         let (reply, replies) = mpsc::channel();
         for task in tasks {
-            self.rig.servers[task.processor].submit(Job { part: task.part, values: frame.values.clone(), reply: reply.clone() })?;
+            self.rig.servers[task.processor].submit(Job {
+                part: task.part,
+                values: frame.values.clone(),
+                reply: reply.clone(),
+            })?;
         }
         drop(reply);
         for _ in tasks {
-            let ended = || LiveError::Processor { processor: self.stage.name.clone(), reason: "an engine of this stage ended".to_owned() };
+            let ended = || LiveError::Processor {
+                processor: self.stage.name.clone(),
+                reason: "an engine of this stage ended".to_owned(),
+            };
             let finished = replies.recv().map_err(|_| ended())??;
             if let Some(&task) = tasks.iter().find(|task| task.part == finished.part) {
                 frame.busy_ns.push((task, finished.busy_ns));
@@ -201,14 +235,16 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     /// Each frame is there when it is asked for, or as soon as the camera has it.
     fn frames(self) -> impl Iterator<Item = Frame> + 'a {
-        (0..self.last).take_while(move |_| !self.interrupted.load(Ordering::Relaxed)).map(move |number| {
-            let (captured, grid) = match self.arrivals {
-                Arrivals::Closed => (Instant::now(), number as u64),
-                Arrivals::Camera(period) => next_on_grid(self.begin, period),
-            };
-            thread::sleep(captured.saturating_duration_since(Instant::now()));
-            Frame { number, captured, grid, values: self.inputs.to_vec(), busy_ns: Vec::new() }
-        })
+        (0..self.last).take_while(move |_| !self.interrupted.load(Ordering::Relaxed)).map(
+            move |number| {
+                let (captured, grid) = match self.arrivals {
+                    Arrivals::Closed => (Instant::now(), number as u64),
+                    Arrivals::Camera(period) => next_on_grid(self.begin, period),
+                };
+                thread::sleep(captured.saturating_duration_since(Instant::now()));
+                Frame { number, captured, grid, values: self.inputs.to_vec(), busy_ns: Vec::new() }
+            },
+        )
     }
 }
 

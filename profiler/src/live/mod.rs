@@ -1,10 +1,14 @@
-//! Runs a plan for real: the parts of a model on engines pinned to cores of their own, stages connected by bounded queues.
+//! Runs a plan for real: the parts of a model on engines pinned to cores of their own, stages
+//! connected by bounded queues.
 //!
-//! The rules are those of a simulated pipeline. A processor is one engine on its cores; it serves one task at a time, first come, first served. A stage takes
-//! one frame at a time through its steps; the tasks of one step run at the same time on their processors. A stage that finds the next queue full keeps its
-//! frame and waits (blocking after service). Tensors really move: what a part computes is what the next one is fed with, and that takes its time.
+//! The rules are those of a simulated pipeline. A processor is one engine on its cores; it serves
+//! one task at a time, first come, first served. A stage takes one frame at a time through its
+//! steps; the tasks of one step run at the same time on their processors. A stage that finds the
+//! next queue full keeps its frame and waits (blocking after service). Tensors really move: what a
+//! part computes is what the next one is fed with, and that takes its time.
 //!
-//! All engines of a [`Rig`] run in one process: an engine's threads inherit the cores of the thread that loads it. Times are ns of the wall clock.
+//! All engines of a [`Rig`] run in one process: an engine's threads inherit the cores of the thread
+//! that loads it. Times are ns of the wall clock.
 //!
 //! | part | where |
 //! |---|---|
@@ -45,9 +49,13 @@ pub struct LiveProcessor {
 pub enum LiveError {
     #[error(transparent)]
     Pinning(#[from] PinningError),
-    #[error("processors `{first}` and `{second}` both want core {core}; each runs on cores of its own")]
+    #[error(
+        "processors `{first}` and `{second}` both want core {core}; each runs on cores of its own"
+    )]
     SharedCore { first: String, second: String, core: usize },
-    #[error("processor `{processor}` finds no core that no other has: {usable:?} are all there are")]
+    #[error(
+        "processor `{processor}` finds no core that no other has: {usable:?} are all there are"
+    )]
     NoCore { processor: String, usable: Vec<usize> },
     #[error("processor `{processor}`: {reason}")]
     Processor { processor: String, reason: String },
@@ -55,13 +63,16 @@ pub enum LiveError {
     Task { part: String, processor: String, reason: String },
     #[error("stage `{stage}` names {what} {index}; there are {count}")]
     Unknown { stage: String, what: &'static str, index: usize, count: usize },
-    #[error("there is nothing to run: a line needs a stage, every stage a task, and a trial a frame")]
+    #[error(
+        "there is nothing to run: a line needs a stage, every stage a task, and a trial a frame"
+    )]
     Empty,
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Engines, each on cores of its own, that load the parts of a model when they are first asked to run them.
+/// Engines, each on cores of its own, that load the parts of a model when they are first asked to
+/// run them.
 #[derive(Debug)]
 pub struct Rig {
     servers: Vec<Server>,
@@ -96,18 +107,27 @@ impl Rig {
     }
 }
 
-/// The cores each processor is pinned to: those asked for; else, from the last on, as many as it has threads of those that nobody asked for.
+/// The cores each processor is pinned to: those asked for; else, from the last on, as many as it
+/// has threads of those that nobody asked for.
 fn own_cores(processors: &[LiveProcessor], usable: &[usize]) -> Result<Vec<Vec<usize>>, LiveError> {
     let mut owner: Vec<(usize, &str)> = Vec::new();
     for processor in processors {
         for &core in &processor.options.cores {
             if let Some((_, first)) = owner.iter().find(|(taken, _)| *taken == core) {
-                return Err(LiveError::SharedCore { first: (*first).to_owned(), second: processor.name.clone(), core });
+                return Err(LiveError::SharedCore {
+                    first: (*first).to_owned(),
+                    second: processor.name.clone(),
+                    core,
+                });
             }
             owner.push((core, &processor.name));
         }
     }
-    let mut free: Vec<usize> = usable.iter().copied().filter(|core| owner.iter().all(|(taken, _)| taken != core)).collect();
+    let mut free: Vec<usize> = usable
+        .iter()
+        .copied()
+        .filter(|core| owner.iter().all(|(taken, _)| taken != core))
+        .collect();
     let mut own = |processor: &LiveProcessor| -> Result<Vec<usize>, LiveError> {
         let options = &processor.options;
         if usable.is_empty() {
@@ -117,7 +137,10 @@ fn own_cores(processors: &[LiveProcessor], usable: &[usize]) -> Result<Vec<Vec<u
             return Ok(pinning::choose_from(usable, &options.cores, options.threads)?);
         }
         let first = free.len().checked_sub(options.threads);
-        let first = first.ok_or_else(|| LiveError::NoCore { processor: processor.name.clone(), usable: usable.to_vec() })?;
+        let first = first.ok_or_else(|| LiveError::NoCore {
+            processor: processor.name.clone(),
+            usable: usable.to_vec(),
+        })?;
         Ok(free.split_off(first))
     };
     processors.iter().map(&mut own).collect()

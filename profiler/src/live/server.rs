@@ -1,4 +1,5 @@
-//! One engine's thread: pinned, it loads parts when they are first asked for and runs one task after the other, in the order they come.
+//! One engine's thread: pinned, it loads parts when they are first asked for and runs one task
+//! after the other, in the order they come.
 
 use super::{LiveError, LiveProcessor};
 use crate::{
@@ -44,8 +45,12 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts the thread, pins it to the cores and finds the backend.
-    pub(super) fn start(processor: &LiveProcessor, parts: Arc<Vec<Graph>>) -> Result<Self, LiveError> {
-        let refuse = |reason: String| LiveError::Processor { processor: processor.name.clone(), reason };
+    pub(super) fn start(
+        processor: &LiveProcessor,
+        parts: Arc<Vec<Graph>>,
+    ) -> Result<Self, LiveError> {
+        let refuse =
+            |reason: String| LiveError::Processor { processor: processor.name.clone(), reason };
         let (jobs, requests) = mpsc::channel::<Job>();
         let (ready, started) = mpsc::channel();
         let own = processor.clone();
@@ -58,10 +63,18 @@ impl Server {
                 let _ = ready.send(Err(error));
             }
         };
-        let thread = std::thread::Builder::new().name(processor.name.clone()).stack_size(STACK_BYTES).spawn(serve);
+        let thread = std::thread::Builder::new()
+            .name(processor.name.clone())
+            .stack_size(STACK_BYTES)
+            .spawn(serve);
         let thread = thread.map_err(|e| refuse(format!("its thread does not start: {e}")))?;
         started.recv().map_err(|_| refuse("its thread ended while it started".to_owned()))??;
-        Ok(Self { name: processor.name.clone(), cores: processor.options.cores.clone(), jobs: Some(jobs), thread: Some(thread) })
+        Ok(Self {
+            name: processor.name.clone(),
+            cores: processor.options.cores.clone(),
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
     }
 
     pub(super) fn cores(&self) -> &[usize] {
@@ -71,7 +84,10 @@ impl Server {
     /// Puts a job behind those that wait.
     pub(super) fn submit(&self, job: Job) -> Result<(), LiveError> {
         let sent = self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
-        sent.ok_or_else(|| LiveError::Processor { processor: self.name.clone(), reason: "its engine ended".to_owned() })
+        sent.ok_or_else(|| LiveError::Processor {
+            processor: self.name.clone(),
+            reason: "its engine ended".to_owned(),
+        })
     }
 }
 
@@ -93,19 +109,29 @@ struct Engine {
 
 impl Engine {
     fn start(processor: LiveProcessor, parts: Arc<Vec<Graph>>) -> Result<Self, LiveError> {
-        let refuse = |e: &dyn std::fmt::Display| LiveError::Processor { processor: processor.name.clone(), reason: e.to_string() };
+        let refuse = |e: &dyn std::fmt::Display| LiveError::Processor {
+            processor: processor.name.clone(),
+            reason: e.to_string(),
+        };
         pinning::pin(&processor.options.cores)?;
         let backend = backends::by_name(&processor.backend).map_err(|e| refuse(&e))?;
-        let capabilities = backend.probe(&processor.options).require(backend.name()).map_err(|e| refuse(&e))?;
+        let capabilities =
+            backend.probe(&processor.options).require(backend.name()).map_err(|e| refuse(&e))?;
         capabilities.check(backend.name(), &processor.options).map_err(|e| refuse(&e))?;
         Ok(Self { processor, backend, parts, sessions: HashMap::new() })
     }
 
     fn serve(mut self, requests: &mpsc::Receiver<Job>) {
         while let Ok(Job { part, values, reply }) = requests.recv() {
-            let done = catch_unwind(AssertUnwindSafe(|| self.run(part, &values))).unwrap_or_else(|_| Err("the engine panicked".to_owned()));
-            let name = self.parts.get(part).map_or_else(String::new, |graph| graph.name().to_owned());
-            let error = |reason| LiveError::Task { part: name, processor: self.processor.name.clone(), reason };
+            let done = catch_unwind(AssertUnwindSafe(|| self.run(part, &values)))
+                .unwrap_or_else(|_| Err("the engine panicked".to_owned()));
+            let name =
+                self.parts.get(part).map_or_else(String::new, |graph| graph.name().to_owned());
+            let error = |reason| LiveError::Task {
+                part: name,
+                processor: self.processor.name.clone(),
+                reason,
+            };
             // Whoever asked may have given up.
             let _ = reply.send(done.map_err(error));
         }
@@ -126,7 +152,13 @@ impl Engine {
 
     fn load(&self, part: usize) -> Result<Box<dyn Session>, String> {
         let graph = self.parts.get(part).ok_or_else(|| format!("there is no part {part}"))?;
-        let model = source::ready(graph.name(), &Source::Graph, graph, self.backend.as_ref(), &self.processor.options)?;
+        let model = source::ready(
+            graph.name(),
+            &Source::Graph,
+            graph,
+            self.backend.as_ref(),
+            &self.processor.options,
+        )?;
         self.backend.load(&model, &self.processor.options).map_err(|e| e.to_string())
     }
 }

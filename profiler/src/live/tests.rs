@@ -1,4 +1,5 @@
-//! Lines of the embedded engine and of the null engine: what moves, what is refused. Nothing here depends on how long anything takes.
+//! Lines of the embedded engine and of the null engine: what moves, what is refused. Nothing here
+//! depends on how long anything takes.
 
 use super::*;
 use crate::{conformance, inputs};
@@ -15,21 +16,39 @@ fn parts() -> Vec<Graph> {
         let y = b.unary(name, kind, y).expect("an activation");
         b.finish(vec![y]).expect("a graph")
     };
-    vec![layer("encoder", "x", OpKind::Relu), layer("left", "encoder_out", OpKind::Sigmoid), layer("right", "encoder_out", OpKind::Tanh)]
+    vec![
+        layer("encoder", "x", OpKind::Relu),
+        layer("left", "encoder_out", OpKind::Sigmoid),
+        layer("right", "encoder_out", OpKind::Tanh),
+    ]
 }
 
 fn processor(name: &str, backend: &str) -> LiveProcessor {
-    LiveProcessor { name: name.to_owned(), backend: backend.to_owned(), options: RunOptions::default() }
+    LiveProcessor {
+        name: name.to_owned(),
+        backend: backend.to_owned(),
+        options: RunOptions::default(),
+    }
 }
 
 fn stage(queue: usize, steps: &[&[(usize, usize)]]) -> Stage {
-    let step = |tasks: &&[(usize, usize)]| tasks.iter().map(|&(part, processor)| Task { part, processor }).collect();
-    Stage { name: format!("stage of {} steps", steps.len()), queue, steps: steps.iter().map(step).collect() }
+    let step = |tasks: &&[(usize, usize)]| {
+        tasks.iter().map(|&(part, processor)| Task { part, processor }).collect()
+    };
+    Stage {
+        name: format!("stage of {} steps", steps.len()),
+        queue,
+        steps: steps.iter().map(step).collect(),
+    }
 }
 
 fn frame() -> Vec<Arc<OutputValues>> {
     let options = RunOptions::default();
-    inputs::of_graph(&parts()[0], options.inputs, options.seed).expect("inputs").into_iter().map(Arc::new).collect()
+    inputs::of_graph(&parts()[0], options.inputs, options.seed)
+        .expect("inputs")
+        .into_iter()
+        .map(Arc::new)
+        .collect()
 }
 
 /// A rig of two engines, or a word about why there is none.
@@ -62,17 +81,22 @@ fn whatever_the_placement_the_results_are_the_same() {
         let found = run(&rig, &stages).expect("a run");
         assert_eq!((found.latency_ns.len(), found.completed_ns.len()), (4, 4));
         assert!(found.completed_ns.is_sorted());
-        assert!(found.busy_ns.values().all(|samples| samples.len() == 4) && found.busy_ns.len() == 3);
+        assert!(
+            found.busy_ns.values().all(|samples| samples.len() == 4) && found.busy_ns.len() == 3
+        );
         for name in ["left_out", "right_out"] {
             let value = |run: &Run| vec![named(&run.values, name).cloned().expect("an output")];
-            let (apart, _) = conformance::difference(&value(&sequential), &value(&found)).expect("the same shapes");
+            let (apart, _) = conformance::difference(&value(&sequential), &value(&found))
+                .expect("the same shapes");
             assert_eq!(apart, 0.0, "{name}");
         }
     }
     // What a decoder computes depends on what the encoder gave it.
     let mut other = frame();
     other[0] = Arc::new(OutputValues { values: vec![0.25; 256], ..(*other[0]).clone() });
-    let moved = rig.run(&[stage(0, &[&[(0, 0)], &[(1, 1)]])], &other, &TRIAL, &AtomicBool::new(false)).expect("a run");
+    let moved = rig
+        .run(&[stage(0, &[&[(0, 0)], &[(1, 1)]])], &other, &TRIAL, &AtomicBool::new(false))
+        .expect("a run");
     assert_ne!(named(&moved.values, "left_out"), named(&sequential.values, "left_out"));
 }
 
@@ -80,7 +104,9 @@ fn whatever_the_placement_the_results_are_the_same() {
 fn a_camera_sets_the_pace_and_drops_frames() {
     let Some(rig) = rig("null") else { return };
     let trial = Trial { arrivals: Arrivals::Camera(Duration::from_millis(2)), ..TRIAL };
-    let found = rig.run(&[stage(0, &[&[(0, 0)]])], &frame(), &trial, &AtomicBool::new(false)).expect("a run");
+    let found = rig
+        .run(&[stage(0, &[&[(0, 0)]])], &frame(), &trial, &AtomicBool::new(false))
+        .expect("a run");
     let (first, last) = (found.completed_ns[0], found.completed_ns[3]);
     // The grid is a lower bound whatever the machine does meanwhile.
     assert!(last - first + found.latency_ns[0] >= 6_000_000, "{found:?}");
@@ -88,16 +114,34 @@ fn a_camera_sets_the_pace_and_drops_frames() {
 
 #[test]
 fn what_cannot_run_is_named() {
-    let message = |result: Result<Run, LiveError>| result.map_or_else(|e| e.to_string(), |_| "ran".to_owned());
+    let message = |result: Result<Run, LiveError>| {
+        result.map_or_else(|e| e.to_string(), |_| "ran".to_owned())
+    };
     let Some(rig) = rig("rten") else { return };
-    assert_eq!(message(run(&rig, &[stage(0, &[&[(7, 0)]])])), "stage `stage of 1 steps` names part 7; there are 3");
-    assert_eq!(message(run(&rig, &[stage(0, &[&[(0, 2)]])])), "stage `stage of 1 steps` names processor 2; there are 2");
+    assert_eq!(
+        message(run(&rig, &[stage(0, &[&[(7, 0)]])])),
+        "stage `stage of 1 steps` names part 7; there are 3"
+    );
+    assert_eq!(
+        message(run(&rig, &[stage(0, &[&[(0, 2)]])])),
+        "stage `stage of 1 steps` names processor 2; there are 2"
+    );
     assert!(message(run(&rig, &[])).starts_with("there is nothing to run"));
-    assert_eq!(message(rig.run(&[stage(0, &[&[(0, 0)]])], &frame(), &TRIAL, &AtomicBool::new(true))), "interrupted");
-    let wrong = vec![Arc::new(OutputValues { name: "x".to_owned(), shape: vec![1], values: vec![0.0] })];
-    let refused = message(rig.run(&[stage(0, &[&[(0, 1)]])], &wrong, &TRIAL, &AtomicBool::new(false)));
-    assert!(refused.starts_with("part `encoder` on processor `b`") && refused.contains("input `x`: it has shape [1, 4, 8, 8]"), "{refused}");
-    let unknown = Rig::start(&[processor("a", "abacus")], parts()).map_or_else(|e| e.to_string(), |_| "started".to_owned());
+    assert_eq!(
+        message(rig.run(&[stage(0, &[&[(0, 0)]])], &frame(), &TRIAL, &AtomicBool::new(true))),
+        "interrupted"
+    );
+    let wrong =
+        vec![Arc::new(OutputValues { name: "x".to_owned(), shape: vec![1], values: vec![0.0] })];
+    let refused =
+        message(rig.run(&[stage(0, &[&[(0, 1)]])], &wrong, &TRIAL, &AtomicBool::new(false)));
+    assert!(
+        refused.starts_with("part `encoder` on processor `b`")
+            && refused.contains("input `x`: it has shape [1, 4, 8, 8]"),
+        "{refused}"
+    );
+    let unknown = Rig::start(&[processor("a", "abacus")], parts())
+        .map_or_else(|e| e.to_string(), |_| "started".to_owned());
     assert!(unknown.starts_with("processor `a`: no backend is called `abacus`"), "{unknown}");
 }
 
@@ -112,7 +156,12 @@ fn processors_have_cores_of_their_own() {
     assert_eq!(own(&[asking("a", &[], 2), asking("b", &[5], 1)]), Ok(vec![vec![1, 4], vec![5]]));
     let shared = LiveError::SharedCore { first: "a".into(), second: "b".into(), core: 1 };
     assert_eq!(own(&[asking("a", &[1], 1), asking("b", &[1], 1)]), Err(shared));
-    assert!(matches!(own(&[asking("a", &[], 3), asking("b", &[], 2)]), Err(LiveError::NoCore { processor, .. }) if processor == "b"));
-    assert!(matches!(own(&[asking("a", &[9], 1)]), Err(LiveError::Pinning(PinningError::NoSuchCore { core: 9, .. }))));
+    assert!(
+        matches!(own(&[asking("a", &[], 3), asking("b", &[], 2)]), Err(LiveError::NoCore { processor, .. }) if processor == "b")
+    );
+    assert!(matches!(
+        own(&[asking("a", &[9], 1)]),
+        Err(LiveError::Pinning(PinningError::NoSuchCore { core: 9, .. }))
+    ));
     assert_eq!(own_cores(&[asking("a", &[], 1)], &[]), Ok(vec![vec![]]));
 }

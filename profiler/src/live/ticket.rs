@@ -1,4 +1,5 @@
-//! [`Rig::ask`]: one part on one processor, without a line; for programs that decide frame by frame what runs. [`FrameClock`]: when frames come.
+//! [`Rig::ask`]: one part on one processor, without a line; for programs that decide frame by frame
+//! what runs. [`FrameClock`]: when frames come.
 
 use super::{
     LiveError, Rig,
@@ -26,13 +27,27 @@ pub struct Ticket {
 }
 
 impl Rig {
-    /// Asks a processor to run a part; what it needs is among `values`. It runs after what the processor was asked before.
+    /// Asks a processor to run a part; what it needs is among `values`. It runs after what the
+    /// processor was asked before.
     ///
     /// # Errors
     /// [`LiveError::Unknown`] for a part or processor that is not there.
-    pub fn ask(&self, part: usize, processor: usize, values: &[Arc<OutputValues>]) -> Result<Ticket, LiveError> {
-        let unknown = |what, index, count| LiveError::Unknown { stage: "asked for".to_owned(), what, index, count };
-        let server = self.servers.get(processor).ok_or_else(|| unknown("processor", processor, self.servers.len()))?;
+    pub fn ask(
+        &self,
+        part: usize,
+        processor: usize,
+        values: &[Arc<OutputValues>],
+    ) -> Result<Ticket, LiveError> {
+        let unknown = |what, index, count| LiveError::Unknown {
+            stage: "asked for".to_owned(),
+            what,
+            index,
+            count,
+        };
+        let server = self
+            .servers
+            .get(processor)
+            .ok_or_else(|| unknown("processor", processor, self.servers.len()))?;
         if part >= self.parts.len() {
             return Err(unknown("part", part, self.parts.len()));
         }

@@ -18,19 +18,23 @@ const CONNECTING: Duration = Duration::from_secs(10);
 pub enum Address {
     /// `HOST:PORT`.
     Tcp(String),
-    /// A program whose stdin and stdout are the line, and its arguments: `ssh board vitempo-agent --stdio`.
+    /// A program whose stdin and stdout are the line, and its arguments: `ssh board vitempo-agent
+    /// --stdio`.
     Command(Vec<String>),
 }
 
 /// Why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address; write HOST:PORT, or a command such as `ssh board vitempo-agent --stdio`")]
+#[error(
+    "`{0}` is no address; write HOST:PORT, or a command such as `ssh board vitempo-agent --stdio`"
+)]
 pub struct AddressError(String);
 
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Several words, or a path, are a command, divided at spaces; no shell reads it. Without a port it is [`DEFAULT_PORT`].
+    /// Several words, or a path, are a command, divided at spaces; no shell reads it. Without a
+    /// port it is [`DEFAULT_PORT`].
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let wrong = || AddressError(text.to_owned());
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
@@ -52,7 +56,8 @@ fn host_and_port(word: &str) -> Option<String> {
     }
     match word.split_once(':') {
         None => Some(format!("{word}:{DEFAULT_PORT}")),
-        Some((host, port)) => (!host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)).then(|| word.to_owned()),
+        Some((host, port)) => (!host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+            .then(|| word.to_owned()),
     }
 }
 
@@ -99,9 +104,15 @@ mod tests {
             ("ssh board vitempo-agent  --stdio", "`ssh board vitempo-agent --stdio`"),
             ("./board.sh", "`./board.sh`"),
         ] {
-            assert_eq!(text.parse::<Address>().map(|a| a.to_string()), Ok(address.to_owned()), "{text}");
+            assert_eq!(
+                text.parse::<Address>().map(|a| a.to_string()),
+                Ok(address.to_owned()),
+                "{text}"
+            );
         }
-        for text in ["", " ", "phone:", ":7411", "phone:0", "phone:99999", "http://phone:80", "a:b:c"] {
+        for text in
+            ["", " ", "phone:", ":7411", "phone:0", "phone:99999", "http://phone:80", "a:b:c"]
+        {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -42,7 +42,14 @@ impl AgentOptions {
     /// With the usual limits: 2 GiB of models, messages of 64 MiB, patience of 30 s.
     #[must_use]
     pub fn new(folder: PathBuf, worker: WorkerCommand, log: Log) -> Self {
-        Self { folder, cache_bytes: 2 << 30, message_bytes: 64 << 20, patience: Duration::from_secs(30), worker, log }
+        Self {
+            folder,
+            cache_bytes: 2 << 30,
+            message_bytes: 64 << 20,
+            patience: Duration::from_secs(30),
+            worker,
+            log,
+        }
     }
 
     /// `agent` in vitempo's own folder; `None` where no variable tells a home.
@@ -98,7 +105,8 @@ fn check(options: &AgentOptions) -> Result<(), AgentError> {
     if options.patience < SHORTEST_PATIENCE {
         return Err(AgentError::Patience(options.patience));
     }
-    make(&options.folder).map_err(|source| AgentError::Folder { folder: options.folder.clone(), source })
+    make(&options.folder)
+        .map_err(|source| AgentError::Folder { folder: options.folder.clone(), source })
 }
 
 /// Makes a folder that nobody else looks into.
@@ -126,9 +134,14 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`] for an address or a folder that cannot be used.
-    pub fn bind(address: SocketAddr, secret: Secret, options: AgentOptions) -> Result<Self, AgentError> {
+    pub fn bind(
+        address: SocketAddr,
+        secret: Secret,
+        options: AgentOptions,
+    ) -> Result<Self, AgentError> {
         check(&options)?;
-        let listener = TcpListener::bind(address).map_err(|source| AgentError::Listen { address, source })?;
+        let listener =
+            TcpListener::bind(address).map_err(|source| AgentError::Listen { address, source })?;
         Ok(Self { listener, secret, options })
     }
 
@@ -152,7 +165,9 @@ impl Agent {
                             scope.spawn(|| self.serve(stream, place));
                         }
                         Err(error) => {
-                            self.options.log.say(format_args!("warning: no connection could be taken: {error}"));
+                            self.options.log.say(format_args!(
+                                "warning: no connection could be taken: {error}"
+                            ));
                             thread::sleep(BREATH);
                         }
                     }
@@ -162,7 +177,8 @@ impl Agent {
     }
 
     fn serve(&self, stream: TcpStream, _place: Place<'_>) {
-        let client = stream.peer_addr().map_or_else(|_| "client".to_owned(), |address| address.to_string());
+        let client =
+            stream.peer_addr().map_or_else(|_| "client".to_owned(), |address| address.to_string());
         match Link::tcp(stream, self.options.patience) {
             Ok(link) => session::serve(&self.options, &self.secret, link, &client),
             Err(error) => self.options.log.say(format_args!("{client}: {error}")),
@@ -177,7 +193,10 @@ pub fn engines() -> Vec<(&'static str, Result<String, String>)> {
         Availability::Available(capabilities) => Ok(capabilities.version),
         Availability::Unavailable { reason, .. } => Err(reason),
     };
-    backends::all().iter().map(|backend| (backend.name(), found(backend.probe(&RunOptions::default())))).collect()
+    backends::all()
+        .iter()
+        .map(|backend| (backend.name(), found(backend.probe(&RunOptions::default()))))
+        .collect()
 }
 
 /// Serves one client over stdin and stdout: whoever started this process is let in.
@@ -199,7 +218,11 @@ struct Place<'a>(&'a AtomicUsize);
 impl<'a> Place<'a> {
     /// `None`: too many are.
     fn take(open: &'a AtomicUsize) -> Option<Self> {
-        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < MOST_LINES).then_some(count + 1)).ok().map(|_| Self(open))
+        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < MOST_LINES).then_some(count + 1)
+        })
+        .ok()
+        .map(|_| Self(open))
     }
 }
 

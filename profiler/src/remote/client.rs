@@ -1,4 +1,5 @@
-//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the visit that was under way is made once more, from its beginning.
+//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the visit
+//! that was under way is made once more, from its beginning.
 
 use super::{
     address::Address,
@@ -23,9 +24,11 @@ use std::{
 };
 use vitempo_graph::{Environment, onnx};
 
-/// A visit during which the line was cut so often has failed: perhaps the model takes the agent's machine down.
+/// A visit during which the line was cut so often has failed: perhaps the model takes the agent's
+/// machine down.
 const MOST_CUTS: usize = 3;
-/// Pause before the second try to reach the agent again; each further one is twice as long, up to [`LONGEST_PAUSE`].
+/// Pause before the second try to reach the agent again; each further one is twice as long, up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
@@ -42,7 +45,8 @@ pub struct Remote {
 #[derive(Default)]
 struct State {
     connection: Option<Connection>,
-    /// What was probed last, and what the agent said: it must say the same when it is reached again.
+    /// What was probed last, and what the agent said: it must say the same when it is reached
+    /// again.
     probed: Option<Probed>,
 }
 
@@ -54,7 +58,8 @@ struct Probed {
 }
 
 impl Remote {
-    /// The agent there. After a cut it is tried to reach it again so often, ever longer apart; `notice` is told of every try.
+    /// The agent there. After a cut it is tried to reach it again so often, ever longer apart;
+    /// `notice` is told of every try.
     #[must_use]
     pub fn new(address: Address, secret: Secret, tries: usize, notice: fn(&str)) -> Self {
         // Whoever starts the agent has been let in already.
@@ -85,7 +90,11 @@ impl Remote {
         };
         let mut state = self.state();
         state.connection = Some(connection);
-        let probed = Probed { backend: backend.to_owned(), options: options.clone(), environment: environment.clone() };
+        let probed = Probed {
+            backend: backend.to_owned(),
+            options: options.clone(),
+            environment: environment.clone(),
+        };
         if let (None, Some(reason)) = (state.probed.replace(probed), no_energy) {
             (self.notice)(&format!("energy is not recorded: {reason}"));
         }
@@ -96,7 +105,12 @@ impl Remote {
     ///
     /// # Errors
     /// [`RemoteError`] when the agent is not reached any more, or refuses.
-    pub(crate) fn visit(&self, request: VisitRequest, timeout: Duration, interrupted: &AtomicBool) -> Result<Option<Outcome>, RemoteError> {
+    pub(crate) fn visit(
+        &self,
+        request: VisitRequest,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Outcome>, RemoteError> {
         let (ask, model) = match portable(request, timeout) {
             Ok(portable) => portable,
             Err(reason) => return Ok(Some(Err(reason))),
@@ -111,7 +125,9 @@ impl Remote {
                     return Ok(Some(outcome));
                 }
                 Err(Stop::Interrupted) => return Ok(None),
-                Err(Stop::Failed(error @ RemoteError::Refused { .. })) => return Ok(Some(Err(error.to_string()))),
+                Err(Stop::Failed(error @ RemoteError::Refused { .. })) => {
+                    return Ok(Some(Err(error.to_string())));
+                }
                 Err(Stop::Failed(error)) if error.passes() => error,
                 Err(Stop::Failed(error)) => return Err(error),
             };
@@ -153,7 +169,11 @@ impl Remote {
             if tries >= self.tries {
                 return Err(RemoteError::GaveUp { tries, last: Box::new(error) });
             }
-            (self.notice)(&format!("warning: {error}; trying again in {} s ({tries} of {} tries)", pause.as_secs_f64(), self.tries));
+            (self.notice)(&format!(
+                "warning: {error}; trying again in {} s ({tries} of {} tries)",
+                pause.as_secs_f64(),
+                self.tries
+            ));
             if !sleep(pause, interrupted) {
                 return Ok(None);
             }
@@ -168,20 +188,34 @@ impl Remote {
         if let Some(Probed { backend, options, environment: was }) = probed {
             let is = self.environment(&mut connection, &backend, &options)?.0;
             if is.id() != was.id() {
-                return Err(RemoteError::Changed { address: self.address.clone(), was: was.id(), is: is.id() });
+                return Err(RemoteError::Changed {
+                    address: self.address.clone(),
+                    was: was.id(),
+                    is: is.id(),
+                });
             }
         }
         Ok(connection)
     }
 
-    fn environment(&self, connection: &mut Connection, backend: &str, options: &RunOptions) -> Result<(Environment, Option<String>), RemoteError> {
+    fn environment(
+        &self,
+        connection: &mut Connection,
+        backend: &str,
+        options: &RunOptions,
+    ) -> Result<(Environment, Option<String>), RemoteError> {
         let ask = Ask::Probe { backend: backend.to_owned(), options: options.clone() };
         let address = self.address.clone();
         match connection.ask(&ask, &AtomicBool::new(false)) {
             Ok(Answer::Probed { environment, no_energy }) => Ok((*environment, no_energy)),
-            Ok(Answer::NotProbed { reason, hint }) => Err(RemoteError::NotThere { address, reason, hint }),
+            Ok(Answer::NotProbed { reason, hint }) => {
+                Err(RemoteError::NotThere { address, reason, hint })
+            }
             Err(Stop::Failed(error)) => Err(error),
-            Ok(_) | Err(Stop::Interrupted) => Err(RemoteError::Cut { address, reason: "the agent answered another question".to_owned() }),
+            Ok(_) | Err(Stop::Interrupted) => Err(RemoteError::Cut {
+                address,
+                reason: "the agent answered another question".to_owned(),
+            }),
         }
     }
 }
@@ -196,7 +230,10 @@ impl fmt::Debug for Remote {
 type Content = (Digest, Vec<u8>);
 
 /// What is sent for a visit: the question, and the model it speaks of.
-fn portable(request: VisitRequest, timeout: Duration) -> Result<(VisitAsk, Option<Content>), String> {
+fn portable(
+    request: VisitRequest,
+    timeout: Duration,
+) -> Result<(VisitAsk, Option<Content>), String> {
     let VisitRequest { backend, options, protocol, name, graph, source } = request;
     let model = match source {
         Source::Graph => None,
@@ -210,7 +247,12 @@ fn portable(request: VisitRequest, timeout: Duration) -> Result<(VisitAsk, Optio
 }
 
 /// One visit over one line.
-fn measure(connection: &mut Connection, ask: &Ask, model: Option<&Content>, interrupted: &AtomicBool) -> Result<Outcome, Stop> {
+fn measure(
+    connection: &mut Connection,
+    ask: &Ask,
+    model: Option<&Content>,
+    interrupted: &AtomicBool,
+) -> Result<Outcome, Stop> {
     if let Some((digest, bytes)) = model
         && let Err(reason) = connection.offer(bytes, *digest, interrupted)?
     {

@@ -1,4 +1,5 @@
-//! [`Connection`]: the client's end of one line: it is let in, asks, waits for answers, and sends models.
+//! [`Connection`]: the client's end of one line: it is let in, asks, waits for answers, and sends
+//! models.
 
 use super::{
     address::Address,
@@ -41,7 +42,9 @@ impl Connection {
     /// Reaches the agent and is let in.
     pub fn open(address: &Address, secret: &Secret) -> Result<Self, RemoteError> {
         let address = address.clone();
-        let link = address.open(ADMISSION).map_err(|source| RemoteError::Unreachable { address: address.clone(), source })?;
+        let link = address
+            .open(ADMISSION)
+            .map_err(|source| RemoteError::Unreachable { address: address.clone(), source })?;
         let mut connection = Self { address, link, patience: ADMISSION, used: Instant::now() };
         connection.exchange_greetings(secret)?;
         connection.say(&Ask::Begin)?;
@@ -69,10 +72,15 @@ impl Connection {
             Some(Event::Greeted(line)) => line,
             _ => return Err(RemoteError::Mute { address: address() }),
         };
-        let theirs = message::read_greeting(End::Agent, &greeting).map_err(|error| match error {
-            GreetingError::Foreign => RemoteError::Foreign { address: address(), said: greeting },
-            GreetingError::Version(theirs) => RemoteError::Version { address: address(), theirs },
-        })?;
+        let theirs =
+            message::read_greeting(End::Agent, &greeting).map_err(|error| match error {
+                GreetingError::Foreign => {
+                    RemoteError::Foreign { address: address(), said: greeting }
+                }
+                GreetingError::Version(theirs) => {
+                    RemoteError::Version { address: address(), theirs }
+                }
+            })?;
         let ours = fresh_nonce().map_err(|e| self.cut(e))?;
         self.link.greet(&message::greeting(End::Client, &ours)).map_err(|e| self.cut(e))?;
         let (to_agent, to_client) = secret.keys(&theirs, &ours);
@@ -93,8 +101,14 @@ impl Connection {
     }
 
     /// Sees to it that the agent has a model; the inner error says why it will not have it.
-    pub fn offer(&mut self, model: &[u8], digest: Digest, interrupted: &AtomicBool) -> Result<Result<(), String>, Stop> {
-        let mut answer = self.ask(&Ask::Offer { digest, size_bytes: model.len() as u64 }, interrupted)?;
+    pub fn offer(
+        &mut self,
+        model: &[u8],
+        digest: Digest,
+        interrupted: &AtomicBool,
+    ) -> Result<Result<(), String>, Stop> {
+        let mut answer =
+            self.ask(&Ask::Offer { digest, size_bytes: model.len() as u64 }, interrupted)?;
         if matches!(answer, Answer::Wanted) {
             for piece in model.chunks(PIECE) {
                 if interrupted.load(Ordering::Relaxed) {
@@ -121,19 +135,29 @@ impl Connection {
         let mut said = since;
         loop {
             match self.link.wait(SLICE) {
-                Some(Event::Frame(frame)) => match self.read(frame.kind, &frame.payload).map_err(Stop::Failed)? {
-                    Answer::Beat => {}
-                    Answer::Refused { reason } => return Err(Stop::Failed(RemoteError::Refused { address: self.address.clone(), reason })),
-                    answer => {
-                        self.used = Instant::now();
-                        return Ok(answer);
+                Some(Event::Frame(frame)) => {
+                    match self.read(frame.kind, &frame.payload).map_err(Stop::Failed)? {
+                        Answer::Beat => {}
+                        Answer::Refused { reason } => {
+                            return Err(Stop::Failed(RemoteError::Refused {
+                                address: self.address.clone(),
+                                reason,
+                            }));
+                        }
+                        answer => {
+                            self.used = Instant::now();
+                            return Ok(answer);
+                        }
                     }
-                },
+                }
                 Some(Event::Ended(error)) => return Err(Stop::Failed(self.cut(error))),
                 Some(Event::Greeted(_) | Event::Done) => {}
                 None if interrupted.load(Ordering::Relaxed) => return Err(Stop::Interrupted),
                 None if self.link.silent_for(since) > self.patience => {
-                    return Err(Stop::Failed(self.cut(format_args!("nothing was heard for {} s", self.patience.as_secs_f64()))));
+                    return Err(Stop::Failed(self.cut(format_args!(
+                        "nothing was heard for {} s",
+                        self.patience.as_secs_f64()
+                    ))));
                 }
                 None if said.elapsed() > self.patience / 4 => {
                     self.say(&Ask::Beat).map_err(Stop::Failed)?;
@@ -146,12 +170,14 @@ impl Connection {
 
     fn read(&self, kind: Kind, payload: &[u8]) -> Result<Answer, RemoteError> {
         match kind {
-            Kind::Message => serde_json::from_slice(payload).map_err(|error| self.cut(format_args!("an answer cannot be read: {error}"))),
+            Kind::Message => serde_json::from_slice(payload)
+                .map_err(|error| self.cut(format_args!("an answer cannot be read: {error}"))),
             Kind::Piece => Err(self.cut("the agent sent a piece of a model")),
         }
     }
 
-    /// A line that broke while something was said. What the agent said before tells more, if it said something.
+    /// A line that broke while something was said. What the agent said before tells more, if it
+    /// said something.
     fn broken(&self, error: io::Error) -> RemoteError {
         while let Some(event) = self.link.wait(SLICE) {
             let Event::Frame(frame) = event else { continue };

@@ -34,25 +34,52 @@ pub enum RemoteError {
 impl RemoteError {
     /// Whether trying again may help.
     pub(super) fn passes(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Mute { .. } | Self::Busy { .. } | Self::Cut { .. })
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Mute { .. } | Self::Busy { .. } | Self::Cut { .. }
+        )
     }
 
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Unreachable { address: Address::Command(_), .. } | Self::Mute { address: Address::Command(_) } => {
-                "try the command by itself: it is to start `vitempo-agent --stdio` and to ask for nothing (--remote)"
+            Self::Unreachable { address: Address::Command(_), .. }
+            | Self::Mute { address: Address::Command(_) } => {
+                "try the command by itself: it is to start `vitempo-agent --stdio` and to ask for \
+                nothing (--remote)"
             }
-            Self::Unreachable { .. } => "start `vitempo agent` there, and forward its port if it listens on loopback (adb forward, ssh -L)",
-            Self::Mute { .. } => "does the agent run there? A forwarded port opens even if nothing listens behind it (--remote)",
-            Self::Foreign { .. } => "is this the agent's address? A login script that prints something is in the way too (--remote)",
+            Self::Unreachable { .. } => {
+                "start `vitempo agent` there, and forward its port if it listens on loopback (adb \
+                forward, ssh -L)"
+            }
+            Self::Mute { .. } => {
+                "does the agent run there? A forwarded port opens even if nothing listens behind \
+                it (--remote)"
+            }
+            Self::Foreign { .. } => {
+                "is this the agent's address? A login script that prints something is in the way \
+                too (--remote)"
+            }
             Self::Version { .. } => "put the same vitempo on both machines",
-            Self::Secret { .. } => return Some(format!("give what the agent was given: {SECRET_VARIABLE}, or --secret-file FILE")),
-            Self::Busy { .. } => "wait until that sweep has ended; two at a time would disturb each other",
-            Self::GaveUp { .. } => "what was measured is kept; the same command goes on with what is missing",
-            Self::NotThere { hint, .. } => return hint.clone().map(|hint| format!("on the agent's machine: {hint}")),
-            Self::Changed { .. } => "measurements of different environments go into sittings of their own: run the command again for this one",
+            Self::Secret { .. } => {
+                return Some(format!(
+                    "give what the agent was given: {SECRET_VARIABLE}, or --secret-file FILE"
+                ));
+            }
+            Self::Busy { .. } => {
+                "wait until that sweep has ended; two at a time would disturb each other"
+            }
+            Self::GaveUp { .. } => {
+                "what was measured is kept; the same command goes on with what is missing"
+            }
+            Self::NotThere { hint, .. } => {
+                return hint.clone().map(|hint| format!("on the agent's machine: {hint}"));
+            }
+            Self::Changed { .. } => {
+                "measurements of different environments go into sittings of their own: run the \
+                command again for this one"
+            }
             Self::Refused { .. } | Self::Cut { .. } => return None,
         };
         Some(text.to_owned())

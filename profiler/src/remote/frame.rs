@@ -7,7 +7,8 @@
 //! | payload | length |
 //! | tag: keyed BLAKE3 of number of the frame (8 bytes), kind and payload | 32 |
 //!
-//! The tag tells a frame of somebody who knows the secret, whole and in its place, from everything else. Tags are compared in constant time.
+//! The tag tells a frame of somebody who knows the secret, whole and in its place, from everything
+//! else. Tags are compared in constant time.
 
 use super::secret::Key;
 use std::io::{self, Read, Write};
@@ -62,7 +63,8 @@ impl<W: Write> FrameWriter<W> {
     }
 
     pub fn write(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(payload.len()).map_err(|_| io::Error::other("a message of more than 4 GiB"))?;
+        let length = u32::try_from(payload.len())
+            .map_err(|_| io::Error::other("a message of more than 4 GiB"))?;
         let mut head = [0; HEAD];
         head[..4].copy_from_slice(&length.to_le_bytes());
         head[4] = kind as u8;
@@ -74,9 +76,14 @@ impl<W: Write> FrameWriter<W> {
     }
 }
 
-/// Reads the frame that is number `number` of its direction; a payload above the limit, asked for when the frame has begun to come, is refused before it
-/// is read.
-pub(super) fn read(inner: &mut impl Read, key: &Key, number: u64, limit: impl FnOnce() -> usize) -> Result<Frame, FrameError> {
+/// Reads the frame that is number `number` of its direction; a payload above the limit, asked for
+/// when the frame has begun to come, is refused before it is read.
+pub(super) fn read(
+    inner: &mut impl Read,
+    key: &Key,
+    number: u64,
+    limit: impl FnOnce() -> usize,
+) -> Result<Frame, FrameError> {
     let mut head = [0; HEAD];
     if inner.read(&mut head[..1])? == 0 {
         return Err(FrameError::Closed);
@@ -94,12 +101,21 @@ pub(super) fn read(inner: &mut impl Read, key: &Key, number: u64, limit: impl Fn
     }
     let mut sent = [0; TAG];
     exact(inner, &mut sent)?;
-    let kind = [Kind::Message, Kind::Piece].into_iter().find(|&kind| kind as u8 == head[4]).ok_or(FrameError::Tag)?;
-    if tag(key, number, head[4], &payload) == blake3::Hash::from_bytes(sent) { Ok(Frame { kind, payload }) } else { Err(FrameError::Tag) }
+    let kind = [Kind::Message, Kind::Piece]
+        .into_iter()
+        .find(|&kind| kind as u8 == head[4])
+        .ok_or(FrameError::Tag)?;
+    if tag(key, number, head[4], &payload) == blake3::Hash::from_bytes(sent) {
+        Ok(Frame { kind, payload })
+    } else {
+        Err(FrameError::Tag)
+    }
 }
 
 fn exact(inner: &mut impl Read, bytes: &mut [u8]) -> Result<(), FrameError> {
-    inner.read_exact(bytes).map_err(|error| if error.kind() == io::ErrorKind::UnexpectedEof { FrameError::Closed } else { error.into() })
+    inner.read_exact(bytes).map_err(|error| {
+        if error.kind() == io::ErrorKind::UnexpectedEof { FrameError::Closed } else { error.into() }
+    })
 }
 
 #[cfg(test)]
@@ -119,13 +135,28 @@ mod tests {
     fn frames_come_back_in_order_only() {
         let bytes = written(&[(Kind::Message, b"{}"), (Kind::Piece, b"abc")]);
         let mut rest = bytes.as_slice();
-        assert_eq!(read(&mut rest, &KEY, 0, || 9).unwrap(), Frame { kind: Kind::Message, payload: b"{}".to_vec() });
+        assert_eq!(
+            read(&mut rest, &KEY, 0, || 9).unwrap(),
+            Frame { kind: Kind::Message, payload: b"{}".to_vec() }
+        );
         let second = rest;
-        assert_eq!(read(&mut rest, &KEY, 1, || 9).unwrap(), Frame { kind: Kind::Piece, payload: b"abc".to_vec() });
+        assert_eq!(
+            read(&mut rest, &KEY, 1, || 9).unwrap(),
+            Frame { kind: Kind::Piece, payload: b"abc".to_vec() }
+        );
         assert!(matches!(read(&mut rest, &KEY, 2, || 9), Err(FrameError::Closed)));
-        assert!(matches!(read(&mut &*second, &KEY, 0, || 9), Err(FrameError::Tag)), "a frame out of its place");
-        assert!(matches!(read(&mut &*second, &[8; 32], 1, || 9), Err(FrameError::Tag)), "another secret");
-        assert!(matches!(read(&mut &*second, &KEY, 1, || 2), Err(FrameError::TooLarge { size: 3, limit: 2 })));
+        assert!(
+            matches!(read(&mut &*second, &KEY, 0, || 9), Err(FrameError::Tag)),
+            "a frame out of its place"
+        );
+        assert!(
+            matches!(read(&mut &*second, &[8; 32], 1, || 9), Err(FrameError::Tag)),
+            "another secret"
+        );
+        assert!(matches!(
+            read(&mut &*second, &KEY, 1, || 2),
+            Err(FrameError::TooLarge { size: 3, limit: 2 })
+        ));
     }
 
     #[test]
@@ -137,7 +168,10 @@ mod tests {
             assert!(read(&mut damaged.as_slice(), &KEY, 0, || 64).is_err(), "bit {bit}");
         }
         for length in 0..bytes.len() {
-            assert!(matches!(read(&mut &bytes[..length], &KEY, 0, || 64), Err(FrameError::Closed)), "{length}");
+            assert!(
+                matches!(read(&mut &bytes[..length], &KEY, 0, || 64), Err(FrameError::Closed)),
+                "{length}"
+            );
         }
     }
 }

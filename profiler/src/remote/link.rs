@@ -1,7 +1,9 @@
-//! [`Link`]: one line between an agent and its client, over TCP or over the stdin and stdout of a process.
+//! [`Link`]: one line between an agent and its client, over TCP or over the stdin and stdout of a
+//! process.
 //!
-//! A thread of its own reads, so that whoever waits on a line can wait for so long and no longer, whatever carries the line. Bytes count as a sign of life,
-//! not only whole messages: a large one may take its time on a slow line.
+//! A thread of its own reads, so that whoever waits on a line can wait for so long and no longer,
+//! whatever carries the line. Bytes count as a sign of life, not only whole messages: a large one
+//! may take its time on a slow line.
 
 use super::{
     frame::{self, Frame, FrameError, FrameWriter, Kind},
@@ -86,15 +88,24 @@ impl Link {
 
     /// Over the stdin and stdout of a program started for it; what it says on stderr is for people.
     pub fn process(words: &[String]) -> io::Result<Self> {
-        let (program, args) = words.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
-        let mut child = Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (program, args) =
+            words.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         match (child.stdout.take(), child.stdin.take()) {
             (Some(stdout), Some(stdin)) => Ok(Self::new(stdout, stdin, Carrier::Process(child))),
             _ => Err(io::Error::other("it has no stdin or stdout")),
         }
     }
 
-    fn new(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static, carrier: Carrier) -> Self {
+    fn new(
+        reader: impl Read + Send + 'static,
+        writer: impl Write + Send + 'static,
+        carrier: Carrier,
+    ) -> Self {
         let (sender, events) = mpsc::sync_channel(AHEAD);
         let (key, keys) = mpsc::channel();
         let heard = Arc::new(Mutex::new(Instant::now()));
@@ -102,13 +113,24 @@ impl Link {
         let stream = BufReader::new(Heard { inner: reader, at: Arc::clone(&heard) });
         let (told, most) = (sender.clone(), Arc::clone(&limit));
         let reader = thread::spawn(move || read_all(stream, &told, &keys, &most));
-        Self { writer: Writer::Plain(Box::new(writer)), carrier, events, sender, key, reader, limit, heard }
+        Self {
+            writer: Writer::Plain(Box::new(writer)),
+            carrier,
+            events,
+            sender,
+            key,
+            reader,
+            limit,
+            heard,
+        }
     }
 
     /// Says the greeting.
     pub fn greet(&mut self, line: &str) -> io::Result<()> {
         match &mut self.writer {
-            Writer::Plain(writer) => writer.write_all(format!("{line}\n").as_bytes()).and_then(|()| writer.flush()),
+            Writer::Plain(writer) => {
+                writer.write_all(format!("{line}\n").as_bytes()).and_then(|()| writer.flush())
+            }
             _ => Err(io::Error::other("greeted twice")),
         }
     }
@@ -169,7 +191,8 @@ impl Link {
         });
     }
 
-    /// Sees to it that what was said last arrives: an end that closes with something unread loses its last words.
+    /// Sees to it that what was said last arrives: an end that closes with something unread loses
+    /// its last words.
     pub fn linger(mut self) {
         self.writer = Writer::Closed;
         if let Carrier::Tcp(stream) = &self.carrier {
@@ -218,12 +241,19 @@ impl<R: Read> Read for Heard<R> {
 }
 
 /// The greeting, then frames, until the line ends or whoever listened is gone.
-fn read_all(mut stream: impl Read, events: &SyncSender<Event>, keys: &Receiver<Key>, limit: &AtomicUsize) {
+fn read_all(
+    mut stream: impl Read,
+    events: &SyncSender<Event>,
+    keys: &Receiver<Key>,
+    limit: &AtomicUsize,
+) {
     let error = match read_line(&mut stream) {
         Err(error) => error.into(),
         Ok(line) if line.is_empty() => FrameError::Closed,
         Ok(line) => {
-            let Ok(Ok(key)) = events.send(Event::Greeted(line)).map(|()| keys.recv()) else { return };
+            let Ok(Ok(key)) = events.send(Event::Greeted(line)).map(|()| keys.recv()) else {
+                return;
+            };
             let mut number = 0;
             loop {
                 match frame::read(&mut stream, &key, number, || limit.load(Ordering::Relaxed)) {
@@ -269,7 +299,9 @@ mod tests {
         let mut frames = FrameWriter::new(other, [2; 32]);
         for size in [STRANGERS_LIMIT, 2 * STRANGERS_LIMIT] {
             frames.write(Kind::Message, &vec![0; size]).unwrap();
-            assert!(matches!(link.wait(patience), Some(Event::Frame(frame)) if frame.payload.len() == size));
+            assert!(
+                matches!(link.wait(patience), Some(Event::Frame(frame)) if frame.payload.len() == size)
+            );
             // The reader waits for the next frame already.
             link.trust(2 * STRANGERS_LIMIT);
         }

@@ -1,6 +1,8 @@
-//! What the ends of a line say: greetings in one line of text each, then messages in JSON, one per frame.
+//! What the ends of a line say: greetings in one line of text each, then messages in JSON, one per
+//! frame.
 //!
-//! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`] may come in between from either end and only say that it is there.
+//! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`]
+//! may come in between from either end and only say that it is there.
 
 use super::secret::Nonce;
 use crate::{backends::RunOptions, protocol::VisitProtocol, visit::Visit};
@@ -52,7 +54,10 @@ pub(super) fn read_greeting(end: End, line: &str) -> Result<Nonce, GreetingError
     if words.next() != Some(end.word()) {
         return Err(GreetingError::Foreign);
     }
-    let (Some(protocol), Some(version), Some(nonce)) = (words.next(), words.next(), words.next()) else { return Err(GreetingError::Foreign) };
+    let (Some(protocol), Some(version), Some(nonce)) = (words.next(), words.next(), words.next())
+    else {
+        return Err(GreetingError::Foreign);
+    };
     if (protocol, version) != (PROTOCOL.to_string().as_str(), VERSION) {
         return Err(GreetingError::Version(format!("vitempo {version} (protocol {protocol})")));
     }
@@ -95,7 +100,9 @@ impl TryFrom<String> for Digest {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        blake3::Hash::from_hex(&text).map(Self).map_err(|_| "a digest has 64 hexadecimal digits".to_owned())
+        blake3::Hash::from_hex(&text)
+            .map(Self)
+            .map_err(|_| "a digest has 64 hexadecimal digits".to_owned())
     }
 }
 
@@ -106,7 +113,8 @@ pub(super) enum Ask {
     Begin,
     /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
     Probe { backend: String, options: RunOptions },
-    /// A model that a visit will want. Answer: `Stored`, or `Wanted`, and then `Stored` or `NotStored` after `size_bytes` in pieces.
+    /// A model that a visit will want. Answer: `Stored`, or `Wanted`, and then `Stored` or
+    /// `NotStored` after `size_bytes` in pieces.
     Offer { digest: Digest, size_bytes: u64 },
     /// Measure one model. Answer: `Visited`, `Failed` or `Missing`.
     Visit(Box<VisitAsk>),
@@ -166,11 +174,19 @@ mod tests {
         let line = greeting(End::Agent, &[9; 32]);
         assert_eq!(read_greeting(End::Agent, &line), Ok([9; 32]));
         assert_eq!(read_greeting(End::Client, &line), Err(GreetingError::Foreign));
-        for foreign in ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 1", &line[..line.len() - 1]] {
-            assert_eq!(read_greeting(End::Agent, foreign), Err(GreetingError::Foreign), "{foreign}");
+        for foreign in
+            ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 1", &line[..line.len() - 1]]
+        {
+            assert_eq!(
+                read_greeting(End::Agent, foreign),
+                Err(GreetingError::Foreign),
+                "{foreign}"
+            );
         }
         let newer = line.replacen(" 1 ", " 2 ", 1);
-        assert!(matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 2")));
+        assert!(
+            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 2"))
+        );
     }
 
     #[test]
@@ -179,6 +195,9 @@ mod tests {
             assert!(serde_json::from_str::<Digest>(text).is_err(), "{text}");
         }
         let digest = Digest::of(b"model");
-        assert_eq!(serde_json::from_str::<Digest>(&serde_json::to_string(&digest).unwrap()).unwrap(), digest);
+        assert_eq!(
+            serde_json::from_str::<Digest>(&serde_json::to_string(&digest).unwrap()).unwrap(),
+            digest
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Engines of another machine: an [`Agent`] measures there, and a [`Remote`] is that agent as seen from here.
+//! Engines of another machine: an [`Agent`] measures there, and a [`Remote`] is that agent as seen
+//! from here.
 //!
 //! | question | where |
 //! |---|---|
@@ -8,13 +9,16 @@
 //! | what does an agent do for a client, and where does it keep models? | `session`, `store` |
 //! | what happens when the line is cut? | [`Remote`] |
 //!
-//! Each end greets in one line of text: protocol, version, a random number. From then on frames go over the line, tagged with keys that follow from the secret
-//! and both numbers: a frame of somebody without the secret, a damaged one, or one that was recorded earlier is not taken. What is said is not hidden:
-//! latencies and models can be read by whoever reads the wire; ssh hides them.
+//! Each end greets in one line of text: protocol, version, a random number. From then on frames go
+//! over the line, tagged with keys that follow from the secret and both numbers: a frame of
+//! somebody without the secret, a damaged one, or one that was recorded earlier is not taken. What
+//! is said is not hidden: latencies and models can be read by whoever reads the wire; ssh hides
+//! them.
 //!
-//! An agent measures for one client at a time, in worker processes like a sweep on its own machine. A client names no files: models are known by the digests
-//! of their bytes. When the line is cut, the visit under way is given up at both ends, and made again over the next line; a row is written when its
-//! answer has arrived whole, and so once or not at all.
+//! An agent measures for one client at a time, in worker processes like a sweep on its own machine.
+//! A client names no files: models are known by the digests of their bytes. When the line is cut,
+//! the visit under way is given up at both ends, and made again over the next line; a row is
+//! written when its answer has arrived whole, and so once or not at all.
 
 mod address;
 mod agent;

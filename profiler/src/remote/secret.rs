@@ -1,7 +1,9 @@
-//! [`Secret`]: what both ends of a line know and never send, and the keys that one line's frames are tagged with.
+//! [`Secret`]: what both ends of a line know and never send, and the keys that one line's frames
+//! are tagged with.
 //!
-//! Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020), its modes for deriving keys and for keyed hashing. The keys of a line depend on a random
-//! number of each end, so that nothing recorded from one line is taken for good on another.
+//! Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020), its modes for deriving keys
+//! and for keyed hashing. The keys of a line depend on a random number of each end, so that nothing
+//! recorded from one line is taken for good on another.
 
 use std::{env, fmt, io, path::Path};
 
@@ -40,7 +42,9 @@ impl Secret {
         let text = text.trim();
         match text.len() {
             0..SHORTEST => Err(SecretError::Short(place.to_owned())),
-            _ if !text.bytes().all(|b| b.is_ascii_graphic()) => Err(SecretError::Characters(place.to_owned())),
+            _ if !text.bytes().all(|b| b.is_ascii_graphic()) => {
+                Err(SecretError::Characters(place.to_owned()))
+            }
             _ => Ok(Self(blake3::derive_key("vitempo agent: shared secret", text.as_bytes()))),
         }
     }
@@ -53,7 +57,11 @@ impl Secret {
         let (text, place) = match file {
             Some(file) => {
                 let path = file.display().to_string();
-                (std::fs::read_to_string(file).map_err(|source| SecretError::File { path: path.clone(), source })?, path)
+                (
+                    std::fs::read_to_string(file)
+                        .map_err(|source| SecretError::File { path: path.clone(), source })?,
+                    path,
+                )
             }
             None => match env::var_os(SECRET_VARIABLE) {
                 Some(text) => (text.to_string_lossy().into_owned(), SECRET_VARIABLE.to_owned()),
@@ -69,10 +77,14 @@ impl Secret {
         Self(blake3::derive_key("vitempo agent: no secret", &[]))
     }
 
-    /// The keys of a line between ends that brought these numbers: towards the agent, and towards its client.
+    /// The keys of a line between ends that brought these numbers: towards the agent, and towards
+    /// its client.
     pub(super) fn keys(&self, agent: &Nonce, client: &Nonce) -> (Key, Key) {
         let material = [self.0, *agent, *client].concat();
-        (blake3::derive_key("vitempo agent: frames to the agent", &material), blake3::derive_key("vitempo agent: frames to the client", &material))
+        (
+            blake3::derive_key("vitempo agent: frames to the agent", &material),
+            blake3::derive_key("vitempo agent: frames to the client", &material),
+        )
     }
 }
 
@@ -94,7 +106,12 @@ mod tests {
         assert_eq!(one, secret(" 0123456789abcdef\n"));
         let keys = one.keys(&[1; 32], &[2; 32]);
         assert_ne!(keys.0, keys.1);
-        for other in [two.keys(&[1; 32], &[2; 32]), one.keys(&[3; 32], &[2; 32]), one.keys(&[1; 32], &[3; 32]), Secret::none().keys(&[1; 32], &[2; 32])] {
+        for other in [
+            two.keys(&[1; 32], &[2; 32]),
+            one.keys(&[3; 32], &[2; 32]),
+            one.keys(&[1; 32], &[3; 32]),
+            Secret::none().keys(&[1; 32], &[2; 32]),
+        ] {
             assert!(other.0 != keys.0 && other.1 != keys.1);
         }
         assert_eq!(format!("{one:?}"), "Secret(..)");
@@ -102,8 +119,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_secret_is_refused_with_its_place() {
-        assert!(matches!(Secret::new("  short ", "x"), Err(SecretError::Short(place)) if place == "x"));
-        assert!(matches!(Secret::new("with a space in the middle", "x"), Err(SecretError::Characters(_))));
+        assert!(
+            matches!(Secret::new("  short ", "x"), Err(SecretError::Short(place)) if place == "x")
+        );
+        assert!(matches!(
+            Secret::new("with a space in the middle", "x"),
+            Err(SecretError::Characters(_))
+        ));
         let error = Secret::find(Some(Path::new("/nonexistent/secret"))).unwrap_err().to_string();
         assert!(error.contains("/nonexistent/secret"), "{error}");
     }

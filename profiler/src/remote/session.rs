@@ -1,4 +1,5 @@
-//! One client at an agent, from its greeting until its line ends: it is let in, then what it asks is done, one thing at a time.
+//! One client at an agent, from its greeting until its line ends: it is let in, then what it asks
+//! is done, one thing at a time.
 
 use super::{
     agent::{AgentOptions, Log},
@@ -63,7 +64,13 @@ pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, cli
     let log = &options.log;
     let farewell = admit(options, secret, &mut link).and_then(|store| {
         log.say(format_args!("{client}: is let in"));
-        let mut session = Session { options, link: &mut link, store, station: Station::new(options.worker.clone()), client };
+        let mut session = Session {
+            options,
+            link: &mut link,
+            store,
+            station: Station::new(options.worker.clone()),
+            client,
+        };
         Err(session.serve())
     });
     // The right to measure, and with it the worker, is gone before the client is told.
@@ -91,13 +98,16 @@ fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Sto
     let theirs = message::read_greeting(End::Client, &greeting).map_err(|error| {
         Farewell::Gone(match error {
             GreetingError::Foreign => format!("is no vitempo: {greeting:?}"),
-            GreetingError::Version(version) => format!("is {version}, and this is {}", message::ours()),
+            GreetingError::Version(version) => {
+                format!("is {version}, and this is {}", message::ours())
+            }
         })
     })?;
     let (to_agent, to_client) = secret.keys(&nonce, &theirs);
     link.frames(to_client, to_agent);
     match next(link, deadline)? {
-        Event::Frame(frame) if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Begin)) => {}
+        Event::Frame(frame) if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Begin)) => {
+        }
         _ => return Err(Farewell::Refused("a line begins with `Begin`".to_owned())),
     }
     link.trust(options.message_bytes.max(message::PIECE));
@@ -123,7 +133,12 @@ fn lease(options: &AgentOptions) -> Result<Store, Farewell> {
             Ok(Some(store)) => return Ok(store),
             Ok(None) if Instant::now() < deadline => thread::sleep(SLICE),
             Ok(None) => return Err(Farewell::Busy),
-            Err(error) => return Err(Farewell::Refused(format!("the agent cannot use its folder {}: {error}", options.folder.display()))),
+            Err(error) => {
+                return Err(Farewell::Refused(format!(
+                    "the agent cannot use its folder {}: {error}",
+                    options.folder.display()
+                )));
+            }
         }
     }
 }
@@ -158,7 +173,9 @@ impl Session<'_> {
                 Some(Event::Frame(frame)) => return Ok((frame.kind, frame.payload)),
                 Some(Event::Ended(error)) => return Err(error.into()),
                 Some(Event::Greeted(_) | Event::Done) => {}
-                None if self.link.silent_for(since) > self.options.patience => return Err(self.silent()),
+                None if self.link.silent_for(since) > self.options.patience => {
+                    return Err(self.silent());
+                }
                 None => {}
             }
         }
@@ -170,8 +187,11 @@ impl Session<'_> {
 
     fn ask(&self) -> Result<Ask, Farewell> {
         match self.frame()? {
-            (Kind::Message, payload) => serde_json::from_slice(&payload).map_err(|e| Farewell::Refused(format!("a message cannot be read: {e}"))),
-            (Kind::Piece, _) => Err(Farewell::Refused("a piece of a model that was not offered".to_owned())),
+            (Kind::Message, payload) => serde_json::from_slice(&payload)
+                .map_err(|e| Farewell::Refused(format!("a message cannot be read: {e}"))),
+            (Kind::Piece, _) => {
+                Err(Farewell::Refused("a piece of a model that was not offered".to_owned()))
+            }
         }
     }
 
@@ -180,20 +200,29 @@ impl Session<'_> {
             Ask::Beat => return Ok(()),
             Ask::Begin => return Err(Farewell::Refused("the line has begun already".to_owned())),
             Ask::Offer { digest, size_bytes } => self.take_in(digest, size_bytes)?,
-            Ask::Probe { options, .. } if options.library.is_some() => Answer::NotProbed { reason: NO_LIBRARY.to_owned(), hint: None },
+            Ask::Probe { options, .. } if options.library.is_some() => {
+                Answer::NotProbed { reason: NO_LIBRARY.to_owned(), hint: None }
+            }
             Ask::Probe { backend, options } => {
                 let worker = &self.options.worker;
-                let probed = working(self.link, self.options, |_| sweep::probe(worker, &backend, &options))?;
+                let probed =
+                    working(self.link, self.options, |_| sweep::probe(worker, &backend, &options))?;
                 let no_energy = Meter::find(options.processor).err().map(|e| e.to_string());
-                probed.map_or_else(not_probed, |environment| Answer::Probed { environment: Box::new(environment), no_energy })
+                probed.map_or_else(not_probed, |environment| Answer::Probed {
+                    environment: Box::new(environment),
+                    no_energy,
+                })
             }
-            Ask::Visit(ask) if ask.options.library.is_some() => Answer::Failed { reason: NO_LIBRARY.to_owned() },
+            Ask::Visit(ask) if ask.options.library.is_some() => {
+                Answer::Failed { reason: NO_LIBRARY.to_owned() }
+            }
             Ask::Visit(ask) => self.visit(*ask)?,
         };
         Ok(self.link.say(&answer)?)
     }
 
-    /// Receives a model, unless it is here. All of it is read, also where it cannot be kept: the client hears why afterwards.
+    /// Receives a model, unless it is here. All of it is read, also where it cannot be kept: the
+    /// client hears why afterwards.
     fn take_in(&mut self, digest: Digest, size: u64) -> Result<Answer, Farewell> {
         if self.store.find(&digest).is_some() {
             return Ok(Answer::Stored);
@@ -208,13 +237,22 @@ impl Session<'_> {
             match self.frame()? {
                 (Kind::Piece, piece) if !piece.is_empty() && piece.len() as u64 <= left => {
                     left -= piece.len() as u64;
-                    incoming = incoming.and_then(|mut incoming| incoming.append(&piece).map(|()| incoming));
+                    incoming = incoming
+                        .and_then(|mut incoming| incoming.append(&piece).map(|()| incoming));
                 }
-                _ => return Err(Farewell::Refused("something else than the model that was offered".to_owned())),
+                _ => {
+                    return Err(Farewell::Refused(
+                        "something else than the model that was offered".to_owned(),
+                    ));
+                }
             }
         }
-        let kept = working(self.link, self.options, |_| incoming.and_then(|incoming| incoming.finish()))?;
-        Ok(kept.map_or_else(|error| Answer::NotStored { reason: error.to_string() }, |()| Answer::Stored))
+        let kept =
+            working(self.link, self.options, |_| incoming.and_then(|incoming| incoming.finish()))?;
+        Ok(kept.map_or_else(
+            |error| Answer::NotStored { reason: error.to_string() },
+            |()| Answer::Stored,
+        ))
     }
 
     fn visit(&mut self, ask: VisitAsk) -> Result<Answer, Farewell> {
@@ -227,7 +265,9 @@ impl Session<'_> {
         self.log().say(format_args!("{}: measuring {name:?} on {backend:?}", self.client));
         let request = VisitRequest { backend, options, protocol, name, graph, source };
         let station = &mut self.station;
-        let outcome = working(self.link, self.options, |interrupted| station.visit(request, timeout, interrupted))?;
+        let outcome = working(self.link, self.options, |interrupted| {
+            station.visit(request, timeout, interrupted)
+        })?;
         Ok(match outcome {
             Ok(Some(Ok(visit))) => Answer::Visited(Box::new(visit)),
             Ok(Some(Err(reason))) => Answer::Failed { reason },
@@ -237,19 +277,26 @@ impl Session<'_> {
     }
 }
 
-const NO_LIBRARY: &str = "a client names no files of the agent's machine (--library); set the engine's variable where the agent is started";
+const NO_LIBRARY: &str = "a client names no files of the agent's machine (--library); set the \
+    engine's variable where the agent is started";
 
 fn not_probed(error: SweepError) -> Answer {
     match error {
-        SweepError::Unavailable { backend, reason, hint } => {
-            Answer::NotProbed { reason: format!("backend `{backend}` is not available: {reason}"), hint: Some(hint) }
-        }
+        SweepError::Unavailable { backend, reason, hint } => Answer::NotProbed {
+            reason: format!("backend `{backend}` is not available: {reason}"),
+            hint: Some(hint),
+        },
         other => Answer::NotProbed { reason: other.to_string(), hint: None },
     }
 }
 
-/// Has work done on a thread of its own while signs of life go to and fro. A client that leaves, falls silent or asks for something else meanwhile ends the work.
-fn working<T: Send>(link: &mut Link, options: &AgentOptions, work: impl FnOnce(&AtomicBool) -> T + Send) -> Result<T, Farewell> {
+/// Has work done on a thread of its own while signs of life go to and fro. A client that leaves,
+/// falls silent or asks for something else meanwhile ends the work.
+fn working<T: Send>(
+    link: &mut Link,
+    options: &AgentOptions,
+    work: impl FnOnce(&AtomicBool) -> T + Send,
+) -> Result<T, Farewell> {
     let interrupted = AtomicBool::new(false);
     let (since, sender) = (Instant::now(), link.sender());
     let mut farewell = None;
@@ -261,11 +308,19 @@ fn working<T: Send>(link: &mut Link, options: &AgentOptions, work: impl FnOnce(&
         loop {
             let over = match link.wait(options.beat()) {
                 Some(Event::Done) => break,
-                Some(Event::Frame(frame)) if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Beat)) => None,
-                Some(Event::Frame(_)) => Some(Farewell::Refused("one question at a time".to_owned())),
+                Some(Event::Frame(frame))
+                    if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Beat)) =>
+                {
+                    None
+                }
+                Some(Event::Frame(_)) => {
+                    Some(Farewell::Refused("one question at a time".to_owned()))
+                }
                 Some(Event::Ended(error)) => Some(error.into()),
                 Some(Event::Greeted(_)) => None,
-                None if link.silent_for(since) > options.patience => Some(Farewell::Gone("nothing was heard for too long".to_owned())),
+                None if link.silent_for(since) > options.patience => {
+                    Some(Farewell::Gone("nothing was heard for too long".to_owned()))
+                }
                 None => link.say(&Answer::Beat).err().map(Farewell::from),
             };
             if let Some(over) = over {

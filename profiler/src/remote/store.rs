@@ -1,7 +1,8 @@
-//! The agent's folder: models that clients sent, each under the digest of its bytes, and the right to measure, which one process has at a time.
+//! The agent's folder: models that clients sent, each under the digest of its bytes, and the right
+//! to measure, which one process has at a time.
 //!
-//! A model lies in a folder of its own, so that a file that refers to data beside it finds nothing but itself. Where a new one would not fit, the models that
-//! were not asked for the longest go.
+//! A model lies in a folder of its own, so that a file that refers to data beside it finds nothing
+//! but itself. Where a new one would not fit, the models that were not asked for the longest go.
 
 use super::message::Digest;
 use std::{
@@ -29,7 +30,8 @@ pub(super) struct Store {
 pub(super) fn lease(folder: &Path, most_bytes: u64) -> io::Result<Option<Store>> {
     let models = folder.join(MODELS);
     fs::create_dir_all(&models)?;
-    let lease = File::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
+    let lease =
+        File::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
     if !try_lock(&lease)? {
         return Ok(None);
     }
@@ -38,11 +40,14 @@ pub(super) fn lease(folder: &Path, most_bytes: u64) -> io::Result<Option<Store>>
     Ok(Some(store))
 }
 
-/// Locks the file; `false`: somebody else has. The standard library does not lock on Android, which has the same call.
+/// Locks the file; `false`: somebody else has. The standard library does not lock on Android, which
+/// has the same call.
 #[cfg(unix)]
 fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: the descriptor is open; the call touches no memory.
-    if unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(file), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+    if unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(file), libc::LOCK_EX | libc::LOCK_NB) }
+        == 0
+    {
         return Ok(true);
     }
     match io::Error::last_os_error() {
@@ -63,7 +68,10 @@ fn try_lock(file: &File) -> io::Result<bool> {
 /// Why a model is not kept.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    #[error("a model of {size} bytes does not fit into the agent's {most} bytes for models; start the agent with a larger --cache-size")]
+    #[error(
+        "a model of {size} bytes does not fit into the agent's {most} bytes for models; start the \
+        agent with a larger --cache-size"
+    )]
     TooLarge { size: u64, most: u64 },
     #[error("the model arrived damaged")]
     Damaged,
@@ -180,11 +188,19 @@ mod tests {
         keep(&store, b"efgh").unwrap();
         let found = store.find(&Digest::of(b"abcd")).unwrap();
         assert_eq!(fs::read(&found).unwrap(), b"abcd");
-        let old = File::options().append(true).open(store.find(&Digest::of(b"efgh")).unwrap()).unwrap();
+        let old =
+            File::options().append(true).open(store.find(&Digest::of(b"efgh")).unwrap()).unwrap();
         old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         keep(&store, b"ijkl").unwrap();
-        assert!(store.find(&Digest::of(b"efgh")).is_none() && store.find(&Digest::of(b"abcd")).is_some() && store.find(&Digest::of(b"ijkl")).is_some());
-        assert!(matches!(keep(&store, b"more than ten"), Err(StoreError::TooLarge { size: 13, most: 10 })));
+        assert!(
+            store.find(&Digest::of(b"efgh")).is_none()
+                && store.find(&Digest::of(b"abcd")).is_some()
+                && store.find(&Digest::of(b"ijkl")).is_some()
+        );
+        assert!(matches!(
+            keep(&store, b"more than ten"),
+            Err(StoreError::TooLarge { size: 13, most: 10 })
+        ));
         drop(store);
         assert!(lease(folder.path(), 10).unwrap().unwrap().find(&Digest::of(b"ijkl")).is_some());
     }

@@ -33,7 +33,11 @@ impl WorkerCommand {
     /// # Errors
     /// When the system does not tell which program is running.
     pub fn this_program<const N: usize>(args: [&str; N]) -> io::Result<Self> {
-        Ok(Self { program: std::env::current_exe()?, args: args.map(OsString::from).to_vec(), env: Vec::new() })
+        Ok(Self {
+            program: std::env::current_exe()?,
+            args: args.map(OsString::from).to_vec(),
+            env: Vec::new(),
+        })
     }
 }
 
@@ -45,7 +49,8 @@ pub enum WorkerError {
     Start { program: PathBuf, source: io::Error },
     #[error("the worker ended ({status}){}", tail(.stderr))]
     Died { status: String, stderr: String },
-    #[error("no answer within {} s, the worker was ended; a longer limit may help (--visit-timeout)", .0.as_secs_f64())]
+    #[error("no answer within {} s, the worker was ended; a longer limit may help \
+        (--visit-timeout)", .0.as_secs_f64())]
     TimedOut(Duration),
     #[error("interrupted")]
     Interrupted,
@@ -86,25 +91,47 @@ impl Worker {
         let mut process = Command::new(&command.program);
         let folder = tempfile::Builder::new().prefix("vitempo-worker").tempdir().map_err(error)?;
         process.args(&command.args).envs(command.env.iter().cloned());
-        process.env("TMPDIR", folder.path()).env("TMP", folder.path()).env(FOLDER_VARIABLE, folder.path());
-        let mut child = process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(error)?;
-        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
+        process
+            .env("TMPDIR", folder.path())
+            .env("TMP", folder.path())
+            .env(FOLDER_VARIABLE, folder.path());
+        let mut child = process
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(error)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
             return Err(error(io::Error::other("it has no stdin, stdout or stderr")));
         };
         let (sender, replies) = mpsc::channel();
-        std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        std::thread::spawn(move || {
+            BufReader::new(stdout)
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
         let tail = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&tail);
         let stderr_reader = std::thread::spawn(move || keep_tail(stderr, &kept));
         Ok(Self { child, _folder: folder, stdin, replies, stderr: tail, stderr_reader })
     }
 
-    /// Asks and waits for the answer. After any error but `Interrupted` before sending, this worker must not be asked again.
+    /// Asks and waits for the answer. After any error but `Interrupted` before sending, this worker
+    /// must not be asked again.
     ///
     /// # Errors
     /// [`WorkerError`].
-    pub fn ask(&mut self, request: &Request, timeout: Duration, interrupted: &AtomicBool) -> Result<Reply, WorkerError> {
-        let mut line = serde_json::to_string(request).map_err(|e| WorkerError::Garbled(e.to_string()))?;
+    pub fn ask(
+        &mut self,
+        request: &Request,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Reply, WorkerError> {
+        let mut line =
+            serde_json::to_string(request).map_err(|e| WorkerError::Garbled(e.to_string()))?;
         line.push('\n');
         if self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()).is_err() {
             return Err(self.died());
@@ -113,11 +140,20 @@ impl Worker {
         loop {
             match self.replies.recv_timeout(SLICE.min(timeout)) {
                 Ok(line) => {
-                    return serde_json::from_str(&line).map_err(|e| WorkerError::Garbled(format!("{e}: {}", line.chars().take(200).collect::<String>())));
+                    return serde_json::from_str(&line).map_err(|e| {
+                        WorkerError::Garbled(format!(
+                            "{e}: {}",
+                            line.chars().take(200).collect::<String>()
+                        ))
+                    });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
-                Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => return Err(WorkerError::Interrupted),
-                Err(RecvTimeoutError::Timeout) if asked.elapsed() >= timeout => return Err(WorkerError::TimedOut(timeout)),
+                Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => {
+                    return Err(WorkerError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) if asked.elapsed() >= timeout => {
+                    return Err(WorkerError::TimedOut(timeout));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -135,7 +171,9 @@ impl Worker {
         let status = loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status.to_string(),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5))
+                }
                 _ => break "it closed its output".to_owned(),
             }
         };

@@ -1,9 +1,11 @@
 //! Worker processes: each engine and thread count runs in a process of its own.
 //!
-//! A crash or an endless run of an engine is then a row with its reason, and engines never share threads or memory. The host starts a worker
-//! ([`WorkerCommand`]) and asks it ([`Worker::ask`]); one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and over what was
-//! stdout when the worker started: engines print to stdout, so the worker keeps a private copy for replies and points stdout to stderr.
-//! The worker ends when its stdin ends, that is when its host does, however that ended.
+//! A crash or an endless run of an engine is then a row with its reason, and engines never share
+//! threads or memory. The host starts a worker ([`WorkerCommand`]) and asks it ([`Worker::ask`]);
+//! one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and over what was stdout
+//! when the worker started: engines print to stdout, so the worker keeps a private copy for replies
+//! and points stdout to stderr. The worker ends when its stdin ends, that is when its host does,
+//! however that ended.
 
 mod client;
 mod serve;
@@ -33,7 +35,8 @@ const FOLDER_VARIABLE: &str = match FOLDER.to_str() {
     Err(_) => panic!("the name is ASCII"),
 };
 
-/// Whether a host started this process as a worker. It allocates nothing, so that an allocator may ask.
+/// Whether a host started this process as a worker. It allocates nothing, so that an allocator may
+/// ask.
 #[cfg(unix)]
 #[must_use]
 pub fn is_worker() -> bool {

@@ -13,8 +13,8 @@ use std::{
     sync::mpsc,
 };
 
-/// Serves every backend that is compiled in, until stdin ends. The host binary calls this for its hidden `worker` command, before it starts
-/// any thread or prints anything.
+/// Serves every backend that is compiled in, until stdin ends. The host binary calls this for its
+/// hidden `worker` command, before it starts any thread or prints anything.
 ///
 /// # Errors
 /// When replies cannot be written.
@@ -32,7 +32,10 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
     let requests = requests();
     let mut server = Server { backends, reference: None, pinned: None };
     while let Ok(line) = requests.recv() {
-        let reply = serde_json::from_str(&line).map_or_else(|e| failed(format!("the request cannot be read: {e}")), |request| server.answer(request));
+        let reply = serde_json::from_str(&line).map_or_else(
+            |e| failed(format!("the request cannot be read: {e}")),
+            |request| server.answer(request),
+        );
         let mut text = serde_json::to_string(&reply).map_err(io::Error::other)?;
         text.push('\n');
         replies.write_all(text.as_bytes())?;
@@ -41,7 +44,8 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
     Ok(())
 }
 
-/// Lines of stdin. When it ends, the host is gone: the process ends at once, whatever the engine is doing.
+/// Lines of stdin. When it ends, the host is gone: the process ends at once, whatever the engine is
+/// doing.
 fn requests() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -56,7 +60,8 @@ fn requests() -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Removes the worker's temporary files and ends the process without exit handlers: those of an engine must not run beside the engine.
+/// Removes the worker's temporary files and ends the process without exit handlers: those of an
+/// engine must not run beside the engine.
 fn end() -> ! {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         let _ = std::fs::remove_dir_all(folder);
@@ -91,16 +96,28 @@ fn failed(reason: impl ToString) -> Reply {
 impl Server<'_> {
     /// A panic of an engine is an answer too.
     fn answer(&mut self, request: Request) -> Reply {
-        catch_unwind(AssertUnwindSafe(|| self.act(request).unwrap_or_else(failed))).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|t| (*t).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
-            Reply::Failed { reason: format!("the engine panicked: {}", text.unwrap_or_default()), restart: true }
-        })
+        catch_unwind(AssertUnwindSafe(|| self.act(request).unwrap_or_else(failed))).unwrap_or_else(
+            |panic| {
+                let text = panic
+                    .downcast_ref::<&str>()
+                    .map(|t| (*t).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned());
+                Reply::Failed {
+                    reason: format!("the engine panicked: {}", text.unwrap_or_default()),
+                    restart: true,
+                }
+            },
+        )
     }
 
     fn act(&mut self, request: Request) -> Result<Reply, String> {
         match request {
-            Request::Probe { backend, options } => Ok(Reply::Probed(self.backend(&backend)?.probe(&options))),
-            Request::Visit(request) => self.visit(*request).map(|visit| Reply::Visited(Box::new(visit))),
+            Request::Probe { backend, options } => {
+                Ok(Reply::Probed(self.backend(&backend)?.probe(&options)))
+            }
+            Request::Visit(request) => {
+                self.visit(*request).map(|visit| Reply::Visited(Box::new(visit)))
+            }
             Request::Cover(request) => self.coverage(&request).map(Reply::Covered),
         }
     }
@@ -108,7 +125,9 @@ impl Server<'_> {
     fn backend(&self, name: &str) -> Result<&dyn Backend, String> {
         let known = || self.backends.iter().map(|b| b.name()).collect::<Vec<_>>().join(", ");
         let found = self.backends.iter().find(|b| b.name() == name);
-        found.map(AsRef::as_ref).ok_or_else(|| format!("no backend is called `{name}`; there are: {}", known()))
+        found
+            .map(AsRef::as_ref)
+            .ok_or_else(|| format!("no backend is called `{name}`; there are: {}", known()))
     }
 
     fn visit(&mut self, request: VisitRequest) -> Result<visit::Visit, String> {
@@ -122,7 +141,8 @@ impl Server<'_> {
         }
         let model = source::ready(&name, &source, &graph, self.backend(&backend)?, &options)?;
         let mut reference = self.reference.take();
-        let session = reference.as_mut().and_then(|r| r.session.as_mut()).map(|session| &mut **session);
+        let session =
+            reference.as_mut().and_then(|r| r.session.as_mut()).map(|session| &mut **session);
         let result = visit::visit(self.backend(&backend)?, &model, &options, &protocol, session);
         self.reference = reference;
         result.map_err(|e| e.to_string())
@@ -139,15 +159,22 @@ impl Server<'_> {
         if self.reference.as_ref().is_some_and(|r| r.backend == backend && r.options == *options) {
             return Ok(());
         }
-        let load = |backend: &dyn Backend| backend.load(&reference::model_for(backend, options)?, options).map_err(|e| e.to_string());
+        let load = |backend: &dyn Backend| {
+            backend
+                .load(&reference::model_for(backend, options)?, options)
+                .map_err(|e| e.to_string())
+        };
         let session = self.backend(backend).and_then(load);
-        let session = session.inspect_err(|e| eprintln!("warning: no reference workload: {e}")).ok();
-        self.reference = Some(Reference { backend: backend.to_owned(), options: options.clone(), session });
+        let session =
+            session.inspect_err(|e| eprintln!("warning: no reference workload: {e}")).ok();
+        self.reference =
+            Some(Reference { backend: backend.to_owned(), options: options.clone(), session });
         Ok(())
     }
 }
 
-/// Ctrl-C and the like go to the whole process group; the host decides what becomes of its workers, and they end when it does.
+/// Ctrl-C and the like go to the whole process group; the host decides what becomes of its workers,
+/// and they end when it does.
 #[cfg(unix)]
 fn ignore_interrupts() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

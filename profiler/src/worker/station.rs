@@ -24,12 +24,17 @@ impl Station {
         Self { command, worker: None }
     }
 
-    /// What the worker says; `None` when interrupted. A worker that crashed, took too long or is in doubt is ended: that is the outcome of this visit, and
-    /// the next one starts another.
+    /// What the worker says; `None` when interrupted. A worker that crashed, took too long or is in
+    /// doubt is ended: that is the outcome of this visit, and the next one starts another.
     ///
     /// # Errors
     /// [`WorkerError::Start`].
-    pub fn visit(&mut self, request: VisitRequest, timeout: Duration, interrupted: &AtomicBool) -> Result<Option<Outcome>, WorkerError> {
+    pub fn visit(
+        &mut self,
+        request: VisitRequest,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Outcome>, WorkerError> {
         let mut worker = match self.worker.take() {
             Some(worker) => worker,
             None => Worker::start(&self.command)?,

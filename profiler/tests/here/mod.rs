@@ -8,7 +8,11 @@ pub fn offered(backend: &dyn Backend, options: &RunOptions) -> Option<Capabiliti
         Availability::Available(capabilities) => Some(capabilities),
         Availability::Unavailable { reason, hint } => {
             eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
-            assert!(!reason.is_empty() && !hint.is_empty(), "{} does not say why, or what to do", backend.name());
+            assert!(
+                !reason.is_empty() && !hint.is_empty(),
+                "{} does not say why, or what to do",
+                backend.name()
+            );
             None
         }
     }

@@ -1,7 +1,9 @@
 //! A worker for tests: the backends there are, and one that fails in the way the model's name says.
 
 use std::{io, thread::sleep, time::Duration};
-use vitempo_profiler::{Availability, Backend, BackendError, Model, RunOptions, Session, backends, worker};
+use vitempo_profiler::{
+    Availability, Backend, BackendError, Model, RunOptions, Session, backends, worker,
+};
 
 /// The null backend, but for models called `crash`, `panic`, `hang`, `refuse` and `print`.
 struct Faulty(Box<dyn Backend>);
@@ -29,7 +31,13 @@ impl Backend for Faulty {
             "hang" => sleep(Duration::from_secs(600)),
             "slow" => sleep(Duration::from_millis(300)),
             "print" => println!("engines print to stdout"),
-            "refuse" => return Err(BackendError::Load { backend: self.name(), model: model.name.clone(), reason: "Col2Im is unknown".to_owned() }),
+            "refuse" => {
+                return Err(BackendError::Load {
+                    backend: self.name(),
+                    model: model.name.clone(),
+                    reason: "Col2Im is unknown".to_owned(),
+                });
+            }
             _ => {}
         }
         self.0.load(model, options)

@@ -17,7 +17,8 @@ pub struct Architecture {
     pub input_channels: u16,
     /// Outputs of the classification head.
     pub classes: u32,
-    /// Stages of the space merged into the first stage here: k. Its patches are 2^k x 2^k pixels; those of later stages 2 x 2.
+    /// Stages of the space merged into the first stage here: k. Its patches are 2^k x 2^k pixels;
+    /// those of later stages 2 x 2.
     pub merged_stages: u8,
     /// The stages that are left, first to last.
     pub stages: Stages,
@@ -56,7 +57,8 @@ pub enum TokenMixer {
     Attention {
         /// Number of heads; divides the channels.
         heads: u8,
-        /// Keys and values come from an image this many times smaller in height and in width; 1 is no reduction.
+        /// Keys and values come from an image this many times smaller in height and in width; 1 is
+        /// no reduction.
         reduction: u8,
     },
 }
@@ -80,16 +82,19 @@ pub enum Activation {
 }
 
 impl Architecture {
-    /// Side of the patches that a stage cuts its input into, pixels; `stage` counts from 0 in [`Architecture::stages`].
+    /// Side of the patches that a stage cuts its input into, pixels; `stage` counts from 0 in
+    /// [`Architecture::stages`].
     #[must_use]
     pub fn patch(&self, stage: usize) -> usize {
         if stage == 0 { 1 << self.merged_stages.min(16) } else { 2 }
     }
 
-    /// Height and width of the features of a stage: the image's, halved once for each stage of the space up to this one, rounded down each time.
+    /// Height and width of the features of a stage: the image's, halved once for each stage of the
+    /// space up to this one, rounded down each time.
     #[must_use]
     pub fn resolution(&self, stage: usize) -> (usize, usize) {
-        let shift = u32::try_from(stage).unwrap_or(u32::MAX).saturating_add(u32::from(self.merged_stages));
+        let shift =
+            u32::try_from(stage).unwrap_or(u32::MAX).saturating_add(u32::from(self.merged_stages));
         let shrink = |pixels: u16| usize::from(pixels).checked_shr(shift).unwrap_or(0);
         (shrink(self.height), shrink(self.width))
     }
@@ -99,14 +104,18 @@ impl Architecture {
     /// # Errors
     /// [`SpaceError::Unbuildable`] naming what is wrong and what would be right.
     pub fn check(&self) -> Result<(), SpaceError> {
-        let refuse = |what: String, value: String, allowed: &str| Err(SpaceError::Unbuildable { what, value, allowed: allowed.to_owned() });
+        let refuse = |what: String, value: String, allowed: &str| {
+            Err(SpaceError::Unbuildable { what, value, allowed: allowed.to_owned() })
+        };
         if self.stages.is_empty() {
             return refuse("the number of stages".to_owned(), "0".to_owned(), "1 to 8");
         }
         if !(1..=15).contains(&self.merged_stages) {
             return refuse("merged_stages".to_owned(), self.merged_stages.to_string(), "1 to 15");
         }
-        for (what, value) in [("input_channels", u32::from(self.input_channels)), ("classes", self.classes)] {
+        for (what, value) in
+            [("input_channels", u32::from(self.input_channels)), ("classes", self.classes)]
+        {
             if value == 0 {
                 return refuse(what.to_owned(), "0".to_owned(), "1 or more");
             }
@@ -114,7 +123,11 @@ impl Architecture {
         for (i, stage) in self.stages.iter().enumerate() {
             let (height, width) = self.resolution(i);
             if height == 0 || width == 0 {
-                return refuse(format!("the resolution of stage {}", i + 1), format!("{height}x{width}"), "1x1 or more; give a larger image or fewer stages");
+                return refuse(
+                    format!("the resolution of stage {}", i + 1),
+                    format!("{height}x{width}"),
+                    "1x1 or more; give a larger image or fewer stages",
+                );
             }
             if let Some((what, value, allowed)) = stage.fault(height.min(width)) {
                 return refuse(format!("{what} of stage {}", i + 1), value.to_string(), &allowed);
@@ -133,23 +146,44 @@ impl Hash for Stage {
             TokenMixer::Attention { heads, reduction } => (1, heads, reduction),
         };
         let kinds = mixer << 2 | (self.norm as u8) << 1 | self.activation as u8;
-        state.write_u64(u64::from_be_bytes([high, low, self.depth, self.mlp_ratio, first, second, kinds, 0]));
+        state.write_u64(u64::from_be_bytes([
+            high,
+            low,
+            self.depth,
+            self.mlp_ratio,
+            first,
+            second,
+            kinds,
+            0,
+        ]));
     }
 }
 
 impl Stage {
     /// What makes this stage impossible: what, its value, and what is allowed.
     fn fault(&self, shorter_side: usize) -> Option<(&'static str, usize, String)> {
-        let at_least_one = [("channels", self.channels.into()), ("depth", self.depth.into()), ("mlp_ratio", self.mlp_ratio.into())];
+        let at_least_one = [
+            ("channels", self.channels.into()),
+            ("depth", self.depth.into()),
+            ("mlp_ratio", self.mlp_ratio.into()),
+        ];
         let (mixer, special) = match self.token_mixer {
             TokenMixer::SepConv { kernel, expansion } => {
-                let even = (kernel % 2 == 0).then(|| ("kernel", usize::from(kernel), "odd numbers".to_owned()));
+                let even = (kernel % 2 == 0)
+                    .then(|| ("kernel", usize::from(kernel), "odd numbers".to_owned()));
                 ([("expansion", usize::from(expansion)), ("kernel", kernel.into())], even)
             }
             TokenMixer::Attention { heads, reduction } => {
-                let uneven = (heads != 0 && !self.channels.is_multiple_of(u16::from(heads)))
-                    .then(|| ("heads", usize::from(heads), format!("divisors of the {} channels", self.channels)));
-                let coarse = (usize::from(reduction) > shorter_side).then(|| ("reduction", usize::from(reduction), format!("1 to {shorter_side}")));
+                let uneven =
+                    (heads != 0 && !self.channels.is_multiple_of(u16::from(heads))).then(|| {
+                        (
+                            "heads",
+                            usize::from(heads),
+                            format!("divisors of the {} channels", self.channels),
+                        )
+                    });
+                let coarse = (usize::from(reduction) > shorter_side)
+                    .then(|| ("reduction", usize::from(reduction), format!("1 to {shorter_side}")));
                 ([("heads", heads.into()), ("reduction", reduction.into())], uneven.or(coarse))
             }
         };
@@ -186,8 +220,14 @@ mod tests {
             stages: Stages::try_from(vec![stage]).unwrap_or_default(),
         };
         assert!(with(good).check().is_ok());
-        let attention = |heads, reduction| Stage { token_mixer: TokenMixer::Attention { heads, reduction }, ..good };
-        let sep_conv = |kernel, expansion| Stage { token_mixer: TokenMixer::SepConv { kernel, expansion }, ..good };
+        let attention = |heads, reduction| Stage {
+            token_mixer: TokenMixer::Attention { heads, reduction },
+            ..good
+        };
+        let sep_conv = |kernel, expansion| Stage {
+            token_mixer: TokenMixer::SepConv { kernel, expansion },
+            ..good
+        };
         let cases = [
             (with(Stage { channels: 0, ..good }), "channels of stage 1 is 0"),
             (with(Stage { depth: 0, ..good }), "depth of stage 1 is 0"),
@@ -202,7 +242,8 @@ mod tests {
             (Architecture { stages: Stages::new(), ..with(good) }, "number of stages is 0"),
         ];
         for (architecture, part) in cases {
-            let message = architecture.check().map_or_else(|e| e.to_string(), |()| "accepted".to_owned());
+            let message =
+                architecture.check().map_or_else(|e| e.to_string(), |()| "accepted".to_owned());
             assert!(message.contains(part), "{message}");
             assert!(architecture.to_graph().is_err());
         }

@@ -10,7 +10,8 @@ use serde::Deserialize;
 /// The family's name in TOML.
 pub(crate) const FAMILY: &str = "hybrid-vit";
 
-/// A checked space: no list is empty, and channels can rise from every stage an architecture may begin with.
+/// A checked space: no list is empty, and channels can rise from every stage an architecture may
+/// begin with.
 #[derive(Clone, Debug)]
 pub(crate) struct HybridVit {
     pub name: String,
@@ -99,12 +100,28 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn refuse<T>(&self, key: &str, problem: String, allowed: impl Into<String>) -> Result<T, SpaceError> {
-        Err(SpaceError::Invalid { file: self.file.to_owned(), key: key.to_owned(), problem, allowed: allowed.into() })
+    fn refuse<T>(
+        &self,
+        key: &str,
+        problem: String,
+        allowed: impl Into<String>,
+    ) -> Result<T, SpaceError> {
+        Err(SpaceError::Invalid {
+            file: self.file.to_owned(),
+            key: key.to_owned(),
+            problem,
+            allowed: allowed.into(),
+        })
     }
 
     /// The values as a smaller type, when all lie in `min..=max`.
-    fn numbers<T: TryFrom<u32> + Copy + Into<usize>>(&self, key: &str, choices: &Choices, min: u32, max: u32) -> Result<Values<T>, SpaceError> {
+    fn numbers<T: TryFrom<u32> + Copy + Into<usize>>(
+        &self,
+        key: &str,
+        choices: &Choices,
+        min: u32,
+        max: u32,
+    ) -> Result<Values<T>, SpaceError> {
         let number = |&value: &u32| match T::try_from(value) {
             Ok(small) if (min..=max).contains(&value) => Ok(small),
             _ => self.refuse(key, format!("has {value}"), format!("{min} to {max}")),
@@ -112,45 +129,82 @@ impl Checker<'_> {
         choices.values().iter().map(number).collect::<Result<_, _>>().map(Values::new)
     }
 
-    fn words<T: PartialEq + Copy>(&self, key: &str, words: &[T], known: &str) -> Result<Vec<T>, SpaceError> {
+    fn words<T: PartialEq + Copy>(
+        &self,
+        key: &str,
+        words: &[T],
+        known: &str,
+    ) -> Result<Vec<T>, SpaceError> {
         let repeated = words.iter().enumerate().any(|(i, word)| words[..i].contains(word));
         match words {
             [] => self.refuse(key, "is empty".to_owned(), format!("one or more of {known}")),
-            _ if repeated => self.refuse(key, "lists a value twice".to_owned(), format!("each of {known} at most once")),
+            _ if repeated => self.refuse(
+                key,
+                "lists a value twice".to_owned(),
+                format!("each of {known} at most once"),
+            ),
             _ => Ok(words.to_vec()),
         }
     }
 
-    fn stage(&self, number: usize, definition: &StageDefinition, shorter_side: u32) -> Result<StageRange, SpaceError> {
+    fn stage(
+        &self,
+        number: usize,
+        definition: &StageDefinition,
+        shorter_side: u32,
+    ) -> Result<StageRange, SpaceError> {
         let key = |name: &str| format!("{name}` of [[stages]] number `{number}");
-        let channels: Values<u16> = self.numbers(&key("channels"), &definition.channels, 1, 16_384)?;
+        let channels: Values<u16> =
+            self.numbers(&key("channels"), &definition.channels, 1, 16_384)?;
         let kernels: Values<u8> = self.numbers(&key("kernels"), &definition.kernels, 1, 31)?;
         if let Some(even) = kernels.iter().find(|k| *k % 2 == 0) {
-            return self.refuse(&key("kernels"), format!("has {even}"), "odd numbers, so that padding keeps height and width");
+            return self.refuse(
+                &key("kernels"),
+                format!("has {even}"),
+                "odd numbers, so that padding keeps height and width",
+            );
         }
         let heads = &definition.heads;
         if heads.max == 0 || heads.min_channels == 0 {
-            return self.refuse(&key("heads"), "has 0".to_owned(), "max and min_channels of 1 or more");
+            return self.refuse(
+                &key("heads"),
+                "has 0".to_owned(),
+                "max and min_channels of 1 or more",
+            );
         }
         Ok(StageRange {
             heads: channels.iter().map(|&c| heads.of(c)).collect(),
             channels,
             depths: self.numbers(&key("depths"), &definition.depths, 1, 64)?,
-            token_mixers: self.words(&key("token_mixers"), &definition.token_mixers, "sep_conv, attention")?,
+            token_mixers: self.words(
+                &key("token_mixers"),
+                &definition.token_mixers,
+                "sep_conv, attention",
+            )?,
             norms: self.words(&key("norms"), &definition.norms, "batch_norm, layer_norm")?,
             activations: self.words(&key("activations"), &definition.activations, "gelu, silu")?,
             mlp_ratios: self.numbers(&key("mlp_ratios"), &definition.mlp_ratios, 1, 64)?,
             kernels,
             expansions: self.numbers(&key("expansions"), &definition.expansions, 1, 64)?,
-            reductions: self.numbers(&key("reductions"), &definition.reductions, 1, shorter_side.min(255))?,
+            reductions: self.numbers(
+                &key("reductions"),
+                &definition.reductions,
+                1,
+                shorter_side.min(255),
+            )?,
         })
     }
 }
 
 impl Heads {
-    /// The divisors of `channels` up to `max` that leave `min_channels` to each head; 1 in any case.
+    /// The divisors of `channels` up to `max` that leave `min_channels` to each head; 1 in any
+    /// case.
     fn of(&self, channels: u16) -> Values<u8> {
-        let fits = |&h: &u8| h == 1 || (channels.is_multiple_of(u16::from(h)) && channels / u16::from(h) >= self.min_channels);
+        let fits = |&h: &u8| {
+            h == 1
+                || (channels.is_multiple_of(u16::from(h))
+                    && channels / u16::from(h) >= self.min_channels)
+        };
         Values::new((1..=self.max).filter(fits).collect())
     }
 }
@@ -158,7 +212,10 @@ impl Heads {
 impl HybridVit {
     /// Reads and checks a definition; `file` is what errors call it.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, SpaceError> {
-        let toml = |e: toml::de::Error| SpaceError::Toml { file: file.to_owned(), reason: e.to_string().trim_end().to_owned() };
+        let toml = |e: toml::de::Error| SpaceError::Toml {
+            file: file.to_owned(),
+            reason: e.to_string().trim_end().to_owned(),
+        };
         let definition: Definition = toml::from_str(text).map_err(toml)?;
         Self::checked(file, &definition)
     }
@@ -166,11 +223,19 @@ impl HybridVit {
     fn checked(file: &str, definition: &Definition) -> Result<Self, SpaceError> {
         let check = Checker { file };
         if definition.family != FAMILY {
-            return check.refuse("family", format!("is `{}`", definition.family), format!("`{FAMILY}`"));
+            return check.refuse(
+                "family",
+                format!("is `{}`", definition.family),
+                format!("`{FAMILY}`"),
+            );
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if definition.name.is_empty() || !definition.name.chars().all(plain) {
-            return check.refuse("name", format!("is `{}`", definition.name), "letters, digits, `-`, `_` and `.`, at least one");
+            return check.refuse(
+                "name",
+                format!("is `{}`", definition.name),
+                "letters, digits, `-`, `_` and `.`, at least one",
+            );
         }
         let number = |key, value, max| match value {
             1.. if value <= max => Ok(value),
@@ -178,26 +243,43 @@ impl HybridVit {
         };
         let count = definition.stages.len();
         if !(1..=MAX_STAGES).contains(&count) {
-            return check.refuse("stages", format!("has {count} entries"), format!("1 to {MAX_STAGES}"));
+            return check.refuse(
+                "stages",
+                format!("has {count} entries"),
+                format!("1 to {MAX_STAGES}"),
+            );
         }
         let smallest = 1u32 << count;
-        let heights: Values<u16> = check.numbers("input.heights", &definition.input.heights, smallest, 16_384)?;
-        let widths: Values<u16> = check.numbers("input.widths", &definition.input.widths, smallest, 16_384)?;
+        let heights: Values<u16> =
+            check.numbers("input.heights", &definition.input.heights, smallest, 16_384)?;
+        let widths: Values<u16> =
+            check.numbers("input.widths", &definition.input.widths, smallest, 16_384)?;
         let side = heights.iter().chain(widths.iter()).copied().min().map_or(0, u32::from);
-        let stage = |(i, stage): (usize, &StageDefinition)| check.stage(i + 1, stage, side >> (i + 1));
-        let stages = definition.stages.iter().enumerate().map(stage).collect::<Result<Vec<_>, _>>()?;
+        let stage =
+            |(i, stage): (usize, &StageDefinition)| check.stage(i + 1, stage, side >> (i + 1));
+        let stages =
+            definition.stages.iter().enumerate().map(stage).collect::<Result<Vec<_>, _>>()?;
         let space = Self {
             name: definition.name.clone(),
             classes: number("classes", definition.classes, 1_000_000)?,
             input_channels: number("input.channels", definition.input.channels, 1_024)? as u16,
             heights,
             widths,
-            merged_stages: check.numbers("merged_stages", &definition.merged_stages, 1, count as u32)?,
+            merged_stages: check.numbers(
+                "merged_stages",
+                &definition.merged_stages,
+                1,
+                count as u32,
+            )?,
             rising: Rising::new(stages.iter().map(|s| s.channels.to_vec()).collect()),
             stages,
         };
         match space.merged_stages.iter().find(|k| !space.rising.possible(usize::from(**k) - 1)) {
-            Some(k) => check.refuse("channels", format!("cannot rise from stage to stage, starting with stage {k}"), "values that leave room to rise"),
+            Some(k) => check.refuse(
+                "channels",
+                format!("cannot rise from stage to stage, starting with stage {k}"),
+                "values that leave room to rise",
+            ),
             None => Ok(space),
         }
     }
@@ -207,7 +289,10 @@ impl HybridVit {
         let blocks = |stage: usize, channel: usize| self.stages[stage].choices(channel);
         let channels: Vec<Vec<u16>> = self.stages.iter().map(|s| s.channels.to_vec()).collect();
         let tails = sizes(&channels, blocks);
-        let merged = self.merged_stages.iter().fold(0, |sum: u128, &k| sum.saturating_add(tails[usize::from(k) - 1]));
+        let merged = self
+            .merged_stages
+            .iter()
+            .fold(0, |sum: u128, &k| sum.saturating_add(tails[usize::from(k) - 1]));
         merged.saturating_mul((self.heights.len() * self.widths.len()) as u128)
     }
 }
@@ -219,7 +304,9 @@ impl StageRange {
             MixerKind::SepConv => self.kernels.len() * self.expansions.len(),
             MixerKind::Attention => self.heads[channel].len() * self.reductions.len(),
         });
-        let rest = [self.depths.len(), self.norms.len(), self.activations.len(), self.mlp_ratios.len()];
-        rest.iter().fold(mixers.sum::<usize>() as u128, |product, &n| product.saturating_mul(n as u128))
+        let rest =
+            [self.depths.len(), self.norms.len(), self.activations.len(), self.mlp_ratios.len()];
+        rest.iter()
+            .fold(mixers.sum::<usize>() as u128, |product, &n| product.saturating_mul(n as u128))
     }
 }

@@ -1,6 +1,8 @@
-//! Drawing from a hybrid space: one member at random, and one that differs from a given one in a single respect.
+//! Drawing from a hybrid space: one member at random, and one that differs from a given one in a
+//! single respect.
 //!
-//! k, height and width are uniform over their values; channels over the sequences that rise; everything else, stage by stage, over its values.
+//! k, height and width are uniform over their values; channels over the sequences that rise;
+//! everything else, stage by stage, over its values.
 
 use super::definition::{HybridVit, MixerKind, StageRange};
 use super::{Architecture, Stage, Stages, TokenMixer};
@@ -25,10 +27,18 @@ impl HybridVit {
             previous = range.channels[channel];
             stages.push(range.draw(channel, generator));
         }
-        Architecture { height, width, input_channels: self.input_channels, classes: self.classes, merged_stages, stages }
+        Architecture {
+            height,
+            width,
+            input_channels: self.input_channels,
+            classes: self.classes,
+            merged_stages,
+            stages,
+        }
     }
 
-    /// A member that differs from `parent`, a member too, in one respect where that is possible; `parent` itself when there is no other.
+    /// A member that differs from `parent`, a member too, in one respect where that is possible;
+    /// `parent` itself when there is no other.
     pub(crate) fn mutate(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         for _ in 0..TRIES {
             let child = self.change(parent, generator);
@@ -39,7 +49,8 @@ impl HybridVit {
         (0..TRIES).map(|_| self.draw(generator)).find(|fresh| fresh != parent).unwrap_or(*parent)
     }
 
-    /// `parent` with one respect drawn anew; the result may equal the parent, and its channels may fail to rise.
+    /// `parent` with one respect drawn anew; the result may equal the parent, and its channels may
+    /// fail to rise.
     fn change(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         let mut child = *parent;
         match generator.below(3 + parent.stages.len() as u64) {
@@ -61,7 +72,8 @@ impl HybridVit {
         let fresh = self.draw_merged(merged_stages, generator);
         let mut stages = Stages::new();
         for (position, stage) in fresh.stages.iter().enumerate() {
-            let inherited = (position + usize::from(merged_stages)).checked_sub(parent.merged_stages.into());
+            let inherited =
+                (position + usize::from(merged_stages)).checked_sub(parent.merged_stages.into());
             stages.push(inherited.and_then(|i| parent.stages.get(i)).copied().unwrap_or(*stage));
         }
         Architecture { merged_stages, stages, ..*parent }
@@ -83,12 +95,19 @@ impl StageRange {
 
     fn draw_mixer(&self, channel: usize, generator: &mut Generator) -> TokenMixer {
         match one_of(&self.token_mixers, generator) {
-            MixerKind::SepConv => TokenMixer::SepConv { kernel: one_of(&self.kernels, generator), expansion: one_of(&self.expansions, generator) },
-            MixerKind::Attention => TokenMixer::Attention { heads: one_of(&self.heads[channel], generator), reduction: one_of(&self.reductions, generator) },
+            MixerKind::SepConv => TokenMixer::SepConv {
+                kernel: one_of(&self.kernels, generator),
+                expansion: one_of(&self.expansions, generator),
+            },
+            MixerKind::Attention => TokenMixer::Attention {
+                heads: one_of(&self.heads[channel], generator),
+                reduction: one_of(&self.reductions, generator),
+            },
         }
     }
 
-    /// Draws one respect of a stage anew. New channels keep the number of heads where it still divides them.
+    /// Draws one respect of a stage anew. New channels keep the number of heads where it still
+    /// divides them.
     fn change(&self, stage: &mut Stage, generator: &mut Generator) {
         let channel = self.channels.position(stage.channels).unwrap_or(0);
         match generator.below(6) {

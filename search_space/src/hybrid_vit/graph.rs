@@ -1,7 +1,8 @@
 //! [`Architecture::to_graph`]: the operators of an architecture, as a PyTorch exporter leaves them.
 //!
-//! Per stage: patch embedding (a convolution whose kernel and stride are the patch), then blocks; at the end normalisation, mean over tokens,
-//! linear head. Blocks of separable convolution work on images N, C, H, W, attention blocks on tokens N, T, C; a reshape and a transpose lie between.
+//! Per stage: patch embedding (a convolution whose kernel and stride are the patch), then blocks;
+//! at the end normalisation, mean over tokens, linear head. Blocks of separable convolution work on
+//! images N, C, H, W, attention blocks on tokens N, T, C; a reshape and a transpose lie between.
 
 use super::{Architecture, Stage, TokenMixer};
 use crate::SpaceError;
@@ -39,7 +40,8 @@ impl Features {
         if self.layout == Layout::Tokens {
             return Ok(self);
         }
-        let flat = b.reshape(&format!("{name}.flatten"), self.x, &[1, self.channels, self.tokens()])?;
+        let flat =
+            b.reshape(&format!("{name}.flatten"), self.x, &[1, self.channels, self.tokens()])?;
         let x = b.transpose(&format!("{name}.to_tokens"), flat, &[0, 2, 1])?;
         Ok(Self { x, layout: Layout::Tokens, ..self })
     }
@@ -49,16 +51,22 @@ impl Features {
             return Ok(self);
         }
         let channels_first = b.transpose(&format!("{name}.from_tokens"), self.x, &[0, 2, 1])?;
-        let x = b.reshape(&format!("{name}.unflatten"), channels_first, &[1, self.channels, self.height, self.width])?;
+        let x = b.reshape(
+            &format!("{name}.unflatten"),
+            channels_first,
+            &[1, self.channels, self.height, self.width],
+        )?;
         Ok(Self { x, layout: Layout::Image, ..self })
     }
 }
 
 impl Architecture {
-    /// The operator graph, for one image: input `image`, N, C, H, W, 32-bit floats; output of shape 1 x classes. Its name is the encoding.
+    /// The operator graph, for one image: input `image`, N, C, H, W, 32-bit floats; output of shape
+    /// 1 x classes. Its name is the encoding.
     ///
     /// # Errors
-    /// [`SpaceError::Unbuildable`] for an architecture with impossible numbers. One that a [`crate::Space`] holds has none.
+    /// [`SpaceError::Unbuildable`] for an architecture with impossible numbers. One that a
+    /// [`crate::Space`] holds has none.
     pub fn to_graph(&self) -> Result<Graph, SpaceError> {
         self.check()?;
         Ok(self.build()?)
@@ -67,8 +75,15 @@ impl Architecture {
     fn build(&self) -> Result<Graph, GraphError> {
         let mut b = GraphBuilder::new(self.encode());
         let (height, width) = (usize::from(self.height), usize::from(self.width));
-        let image = b.input("image", TensorSpec::f32([1, self.input_channels.into(), height, width]));
-        let mut features = Features { x: image, layout: Layout::Image, channels: self.input_channels.into(), height, width };
+        let image =
+            b.input("image", TensorSpec::f32([1, self.input_channels.into(), height, width]));
+        let mut features = Features {
+            x: image,
+            layout: Layout::Image,
+            channels: self.input_channels.into(),
+            height,
+            width,
+        };
         for (position, stage) in self.stages.iter().enumerate() {
             let name = format!("stages.{}", usize::from(self.merged_stages) + position);
             features = features.into_image(&mut b, &name)?;
@@ -100,8 +115,20 @@ impl Architecture {
     }
 }
 
-fn patch_embed(b: &mut GraphBuilder, name: &str, image: Features, stage: &Stage, patch: usize) -> Result<Features, GraphError> {
+fn patch_embed(
+    b: &mut GraphBuilder,
+    name: &str,
+    image: Features,
+    stage: &Stage,
+    patch: usize,
+) -> Result<Features, GraphError> {
     let channels = usize::from(stage.channels);
     let x = b.conv(&format!("{name}.patch_embed"), image.x, channels, patch, patch, 0, 1, true)?;
-    Ok(Features { x, layout: Layout::Image, channels, height: image.height / patch, width: image.width / patch })
+    Ok(Features {
+        x,
+        layout: Layout::Image,
+        channels,
+        height: image.height / patch,
+        width: image.width / patch,
+    })
 }

@@ -61,7 +61,9 @@ impl HybridVit {
         }
         let first = usize::from(architecture.merged_stages) - 1;
         let ranges = &self.stages[first..];
-        let of_stage = |(index, (stage, range)): (usize, (&Stage, &StageRange))| Some(range.fault::<V>(stage)?.of_stage(first + index + 1));
+        let of_stage = |(index, (stage, range)): (usize, (&Stage, &StageRange))| {
+            Some(range.fault::<V>(stage)?.of_stage(first + index + 1))
+        };
         other("the number of stages", architecture.stages.len(), ranges.len())
             .or_else(|| architecture.stages.iter().zip(ranges).enumerate().find_map(of_stage))
             .or_else(|| not_rising(&architecture.stages, first))
@@ -74,11 +76,17 @@ impl StageRange {
             return outside("channels", stage.channels, &self.channels);
         };
         let mixer = match stage.token_mixer {
-            TokenMixer::SepConv { .. } if !self.token_mixers.contains(&MixerKind::SepConv) => Some(instead("token_mixer", "sep_conv", "attention")),
-            TokenMixer::Attention { .. } if !self.token_mixers.contains(&MixerKind::Attention) => Some(instead("token_mixer", "attention", "sep_conv")),
-            TokenMixer::SepConv { kernel, expansion } => outside("kernel", kernel, &self.kernels).or_else(|| outside("expansion", expansion, &self.expansions)),
+            TokenMixer::SepConv { .. } if !self.token_mixers.contains(&MixerKind::SepConv) => {
+                Some(instead("token_mixer", "sep_conv", "attention"))
+            }
+            TokenMixer::Attention { .. } if !self.token_mixers.contains(&MixerKind::Attention) => {
+                Some(instead("token_mixer", "attention", "sep_conv"))
+            }
+            TokenMixer::SepConv { kernel, expansion } => outside("kernel", kernel, &self.kernels)
+                .or_else(|| outside("expansion", expansion, &self.expansions)),
             TokenMixer::Attention { heads, reduction } => {
-                outside("heads", heads, &self.heads[channel]).or_else(|| outside("reduction", reduction, &self.reductions))
+                outside("heads", heads, &self.heads[channel])
+                    .or_else(|| outside("reduction", reduction, &self.reductions))
             }
         };
         mixer
@@ -101,7 +109,11 @@ fn instead<V: Verdict>(what: &str, value: &str, allowed: &str) -> V {
     V::outside(what, &value, &|| allowed.to_owned())
 }
 
-fn outside<V: Verdict, T: Copy + Into<usize> + Display>(what: &str, value: T, allowed: &Values<T>) -> Option<V> {
+fn outside<V: Verdict, T: Copy + Into<usize> + Display>(
+    what: &str,
+    value: T,
+    allowed: &Values<T>,
+) -> Option<V> {
     let list = || allowed.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
     if allowed.include(value) { None } else { Some(V::outside(what, &value, &list)) }
 }

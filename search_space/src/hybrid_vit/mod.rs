@@ -1,7 +1,8 @@
-//! The hybrid vision transformers of "A Study on Inference Latency for Vision Transformers on Mobile Devices", section 4.1.
+//! The hybrid vision transformers of "A Study on Inference Latency for Vision Transformers on
+//! Mobile Devices", section 4.1.
 //!
-//! Stages of patch embedding and blocks; a block mixes tokens by separable convolution or by attention. What the paper leaves open, and how we
-//! read it, is in `docs/search-space.md`.
+//! Stages of patch embedding and blocks; a block mixes tokens by separable convolution or by
+//! attention. What the paper leaves open, and how we read it, is in `docs/search-space.md`.
 //!
 //! | file | answers |
 //! |---|---|

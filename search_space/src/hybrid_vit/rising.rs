@@ -1,7 +1,8 @@
 //! [`Rising`]: sequences of channels that rise from stage to stage.
 //!
-//! Every rising sequence is as likely as any other, without rejection: `tail[s][j]` counts the rising sequences over the stages from `s` on
-//! that start with the `j`-th value of stage `s` or a later one, so a stage's value is found by one search in its row.
+//! Every rising sequence is as likely as any other, without rejection: `tail[s][j]` counts the
+//! rising sequences over the stages from `s` on that start with the `j`-th value of stage `s` or a
+//! later one, so a stage's value is found by one search in its row.
 
 /// Counts of rising sequences by stage and first value.
 #[derive(Clone, Debug)]
@@ -22,7 +23,8 @@ impl Rising {
         self.tail[stage][0] > 0.0
     }
 
-    /// Index of a value for `stage`, above `previous`, drawn with `unit` from [0, 1). There must be one that later stages can rise above.
+    /// Index of a value for `stage`, above `previous`, drawn with `unit` from [0, 1). There must be
+    /// one that later stages can rise above.
     pub(crate) fn index(&self, stage: usize, previous: u16, unit: f64) -> usize {
         let first = self.values[stage].partition_point(|&v| v <= previous);
         let tail = &self.tail[stage][first..];
@@ -31,13 +33,15 @@ impl Rising {
     }
 }
 
-/// Number of architectures over the stages from each stage on, where the `j`-th value of stage `s` allows `weight(s, j)` blocks. Saturates.
+/// Number of architectures over the stages from each stage on, where the `j`-th value of stage `s`
+/// allows `weight(s, j)` blocks. Saturates.
 pub(crate) fn sizes(values: &[Vec<u16>], weight: impl Fn(usize, usize) -> u128) -> Vec<u128> {
     let tail = tails(values, weight, 0, 1, u128::saturating_add, u128::saturating_mul);
     tail.iter().filter_map(|row| row.first().copied()).collect()
 }
 
-/// `tail[s][j]`: the sum over `j' >= j` of `weight(s, j')` times the tail of stage `s + 1` above that value. Rows end in a zero.
+/// `tail[s][j]`: the sum over `j' >= j` of `weight(s, j')` times the tail of stage `s + 1` above
+/// that value. Rows end in a zero.
 fn tails<T: Copy>(
     values: &[Vec<u16>],
     weight: impl Fn(usize, usize) -> T,

@@ -102,7 +102,8 @@ mod tests {
         let stages = Stages::try_from(list.clone()).unwrap_or_default();
         assert_eq!(stages.to_vec(), list);
         assert_eq!(Vec::from(stages), list);
-        let message = Stages::try_from([list, vec![NO_STAGE]].concat()).map_or_else(|e| e, |_| "accepted".to_owned());
+        let message = Stages::try_from([list, vec![NO_STAGE]].concat())
+            .map_or_else(|e| e, |_| "accepted".to_owned());
         assert_eq!(message, "9 stages are more than 8");
     }
 }

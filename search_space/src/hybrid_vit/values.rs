@@ -61,12 +61,22 @@ mod tests {
 
     #[test]
     fn values_are_where_a_search_of_the_list_finds_them() {
-        for list in [vec![], vec![0], vec![3, 63, 64, 65, 127, 128], (8..=640).step_by(8).collect(), vec![u16::MAX]] {
+        for list in [
+            vec![],
+            vec![0],
+            vec![3, 63, 64, 65, 127, 128],
+            (8..=640).step_by(8).collect(),
+            vec![u16::MAX],
+        ] {
             let values = Values::new(list.clone());
             assert_eq!(*values, *list);
             for value in 0..=u16::MAX {
                 let found = list.binary_search(&value).ok();
-                assert_eq!((values.position(value), values.include(value)), (found, found.is_some()), "{value} of {list:?}");
+                assert_eq!(
+                    (values.position(value), values.include(value)),
+                    (found, found.is_some()),
+                    "{value} of {list:?}"
+                );
             }
         }
     }

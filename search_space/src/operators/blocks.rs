@@ -1,8 +1,10 @@
-//! Blocks: operators among their likes, as networks of several families string them together, over widths and resolutions that belong to no model.
+//! Blocks: operators among their likes, as networks of several families string them together, over
+//! widths and resolutions that belong to no model.
 //!
-//! A convolution between other convolutions finds its input in the caches and in the engine's own layout; the inventory of single operators has few of
-//! each shape. These blocks measure many at once; rare modes of operators come in turn with them. They are operators' networks: training data, never
-//! judged end to end.
+//! A convolution between other convolutions finds its input in the caches and in the engine's own
+//! layout; the inventory of single operators has few of each shape. These blocks measure many at
+//! once; rare modes of operators come in turn with them. They are operators' networks: training
+//! data, never judged end to end.
 
 use super::{
     Built, Network, OperatorSample, Template, between, binary, concat, draw, extremes,
@@ -35,7 +37,11 @@ const TEMPLATES: &[(&str, Template)] = &[
 /// # Errors
 /// [`GraphError`] when a template contradicts itself, which its test rules out.
 pub fn blocks(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
-    draw(&[TEMPLATES, modes::TEMPLATES, extremes::TEMPLATES, permuted::TEMPLATES].concat(), count, seed)
+    draw(
+        &[TEMPLATES, modes::TEMPLATES, extremes::TEMPLATES, permuted::TEMPLATES].concat(),
+        count,
+        seed,
+    )
 }
 
 /// Elements that the images of these blocks have at most.
@@ -54,7 +60,8 @@ pub(super) fn channels(n: &Network, x: ValueId) -> usize {
     shape(n, x).get(1).copied().unwrap_or(1)
 }
 
-/// A number of channels: mostly multiples of eight, now and then of two alone, as networks scaled by a factor have.
+/// A number of channels: mostly multiples of eight, now and then of two alone, as networks scaled
+/// by a factor have.
 fn width(g: &mut Generator, high: usize) -> usize {
     let step = pick(g, &[8, 8, 16, 16, 32, 4, 6, 2]);
     (between(g, 8, high.max(8)) / step).max(1) * step
@@ -82,8 +89,16 @@ fn excite(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
     binary(n, OpKind::Mul, x, gate)
 }
 
-fn inverted_residual(n: &mut Network, g: &mut Generator, x: ValueId, out: usize, stride: usize) -> Built {
-    let hidden = ((channels(n, x) as f64 * pick(g, &[1.0, 2.0, 3.0, 4.0, 6.0, 6.0])) as usize / 4).max(2) * 4;
+fn inverted_residual(
+    n: &mut Network,
+    g: &mut Generator,
+    x: ValueId,
+    out: usize,
+    stride: usize,
+) -> Built {
+    let hidden = ((channels(n, x) as f64 * pick(g, &[1.0, 2.0, 3.0, 4.0, 6.0, 6.0])) as usize / 4)
+        .max(2)
+        * 4;
     let y = conv(n, x, hidden, 1, 1, 1)?;
     let y = activate(n, g, y)?;
     let y = conv(n, y, hidden, pick(g, &[3, 3, 5, 7]), stride, hidden)?;
@@ -108,7 +123,11 @@ fn inverted_residuals(n: &mut Network, g: &mut Generator) -> Built {
 fn bottleneck(n: &mut Network, g: &mut Generator, x: ValueId, out: usize, stride: usize) -> Built {
     let group_width = pick(g, &[0usize, 0, 4, 8, 16, 24, 32, 64]);
     let mid = (out / pick(g, &[1, 2, 4])).max(8);
-    let (mid, groups) = if group_width == 0 { (mid, 1) } else { (mid.div_ceil(group_width) * group_width, mid.div_ceil(group_width)) };
+    let (mid, groups) = if group_width == 0 {
+        (mid, 1)
+    } else {
+        (mid.div_ceil(group_width) * group_width, mid.div_ceil(group_width))
+    };
     let y = conv(n, x, mid, 1, 1, 1)?;
     let y = activate(n, g, y)?;
     let y = conv(n, y, mid, 3, stride, groups)?;
@@ -187,7 +206,12 @@ fn convnext_block(n: &mut Network, g: &mut Generator) -> Built {
 fn halves(n: &mut Network, x: ValueId, axis: usize) -> Result<Vec<ValueId>, GraphError> {
     let half = shape(n, x).get(axis).map_or(1, |d| d / 2) as i64;
     let name = n.name();
-    n.b.op_many(&name, OpKind::Split, Attributes::new().with_int("axis", axis as i64).with_ints("split", vec![half; 2]), &[x])
+    n.b.op_many(
+        &name,
+        OpKind::Split,
+        Attributes::new().with_int("axis", axis as i64).with_ints("split", vec![half; 2]),
+        &[x],
+    )
 }
 
 /// Half of the channels through three convolutions, joined with the other half, interleaved.
@@ -252,7 +276,8 @@ fn pyramid_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let low = conv(n, x, coarse, 3, 2, 1)?;
     let low = unary(n, OpKind::Relu, low)?;
     let up = conv(n, low, fine, 1, 1, 1)?;
-    let (mode, transformation) = if g.unit() < 0.5 { ("linear", "pytorch_half_pixel") } else { ("nearest", "asymmetric") };
+    let (mode, transformation) =
+        if g.unit() < 0.5 { ("linear", "pytorch_half_pixel") } else { ("nearest", "asymmetric") };
     let up = resized(n, up, fine, side, mode, transformation)?;
     let x = binary(n, OpKind::Add, x, up)?;
     let x = unary(n, OpKind::Relu, x)?;
@@ -273,7 +298,10 @@ fn small_network(n: &mut Network, g: &mut Generator) -> Built {
     let mut y = activate(n, g, y)?;
     if g.unit() < 0.3 {
         let name = n.name();
-        let window = Attributes::new().with_ints("kernel_shape", vec![3; 2]).with_ints("strides", vec![2; 2]).with_ints("pads", vec![1; 4]);
+        let window = Attributes::new()
+            .with_ints("kernel_shape", vec![3; 2])
+            .with_ints("strides", vec![2; 2])
+            .with_ints("pads", vec![1; 4]);
         y = n.b.op(&name, OpKind::MaxPool, window, &[y])?;
     }
     let inverted = g.unit() < 0.6;
@@ -285,10 +313,12 @@ fn small_network(n: &mut Network, g: &mut Generator) -> Built {
     classify(n, g, y)
 }
 
-/// The mean of the image, a hidden layer or none, a class for each output: as linear layers or as convolutions of one pixel.
+/// The mean of the image, a hidden layer or none, a class for each output: as linear layers or as
+/// convolutions of one pixel.
 fn classify(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
     let whole = shape(n, x);
-    let pooled = if g.unit() < 0.7 { unary(n, OpKind::GlobalAveragePool, x)? } else { average_whole(n, x)? };
+    let pooled =
+        if g.unit() < 0.7 { unary(n, OpKind::GlobalAveragePool, x)? } else { average_whole(n, x)? };
     let (hidden, classes) = (width(g, 1536), pick(g, &[10, 100, 1000, 1000]));
     if g.unit() < 0.5 {
         let y = if g.unit() < 0.5 { conv(n, pooled, hidden, 1, 1, 1)? } else { pooled };
@@ -302,7 +332,8 @@ fn classify(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
 
 /// Attention and two linear layers, over widths that reach those of large models.
 fn transformer_block(n: &mut Network, g: &mut Generator) -> Built {
-    let (heads, d, tokens) = (between(g, 1, 16), pick(g, &[16usize, 24, 32, 48, 64, 64, 80]), between(g, 16, 640));
+    let (heads, d, tokens) =
+        (between(g, 1, 16), pick(g, &[16usize, 24, 32, 48, 64, 64, 80]), between(g, 16, 640));
     let c = heads * d;
     let x = n.b.input("x", TensorSpec::f32([1, tokens, c]));
     let y = layer_norm(n, x)?;
@@ -359,8 +390,13 @@ mod tests {
         let samples = blocks(600, 3).unwrap_or_else(|e| panic!("{e}"));
         let few = blocks(40, 3).unwrap_or_else(|e| panic!("{e}"));
         assert!(samples.iter().zip(&few).all(|(a, b)| a.graph == b.graph));
-        let architectures: std::collections::BTreeSet<String> = samples.iter().map(|s| s.graph.architecture()).collect();
+        let architectures: std::collections::BTreeSet<String> =
+            samples.iter().map(|s| s.graph.architecture()).collect();
         assert!(architectures.len() > 590, "only {} distinct blocks", architectures.len());
-        assert!(samples.iter().all(|s| s.graph.unsupported().next().is_none() && s.graph.nodes().len() > 2));
+        assert!(
+            samples
+                .iter()
+                .all(|s| s.graph.unsupported().next().is_none() && s.graph.nodes().len() > 2)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Convolutions beyond the usual: wide, dilated, one-sided, one-dimensional, with several outputs a channel, added to a residual; other activations.
+//! Convolutions beyond the usual: wide, dilated, one-sided, one-dimensional, with several outputs a
+//! channel, added to a residual; other activations.
 
 use super::{Built, Network, Template, between, binary, channels, convolved, pick, unary, written};
 use crate::Generator;
@@ -22,7 +23,14 @@ fn conv(n: &mut Network, x: ValueId, out: usize, kernel: usize) -> Built {
 }
 
 /// A convolution of any kernel; `pads` on both sides.
-fn general(n: &mut Network, x: ValueId, weight: &[usize], pads: &[usize], dilation: usize, group: usize) -> Built {
+fn general(
+    n: &mut Network,
+    x: ValueId,
+    weight: &[usize],
+    pads: &[usize],
+    dilation: usize,
+    group: usize,
+) -> Built {
     let list = |values: &[usize]| values.iter().map(|&v| v as i64).collect::<Vec<_>>();
     let spatial = &weight[2..];
     let attributes = Attributes::new()
@@ -109,7 +117,12 @@ fn response_norm(n: &mut Network, g: &mut Generator) -> Built {
     let (c, side) = (channels(g, 1024), between(g, 7, 40));
     let x = written(n, [1, side, side, c])?;
     let [a, b, e, f] = [n.name(), n.name(), n.name(), n.name()];
-    let norm = n.b.op(&a, OpKind::ReduceL2, Attributes::new().with_ints("axes", vec![1, 2]).with_int("keepdims", 1), &[x])?;
+    let norm = n.b.op(
+        &a,
+        OpKind::ReduceL2,
+        Attributes::new().with_ints("axes", vec![1, 2]).with_int("keepdims", 1),
+        &[x],
+    )?;
     let mean = n.b.reduce_mean(&b, norm, &[3], true)?;
     let y = n.b.binary(&e, OpKind::Div, norm, mean)?;
     n.b.binary(&f, OpKind::Mul, x, y)
@@ -123,7 +136,12 @@ fn rare_activation(n: &mut Network, g: &mut Generator) -> Built {
     let y = match g.below(5) {
         0 => n.b.op(&name, OpKind::LeakyRelu, alpha(0.1), &[x])?,
         1 => n.b.op(&name, OpKind::Elu, alpha(1.0), &[x])?,
-        2 => n.b.op(&name, OpKind::HardSigmoid, alpha(1.0 / 6.0).with("beta", Attribute::Float(0.5)), &[x])?,
+        2 => n.b.op(
+            &name,
+            OpKind::HardSigmoid,
+            alpha(1.0 / 6.0).with("beta", Attribute::Float(0.5)),
+            &[x],
+        )?,
         3 => {
             let slope = n.b.weight("slope", TensorSpec::f32([c, 1, 1]));
             n.b.op(&name, OpKind::PRelu, Attributes::new(), &[x, slope])?
@@ -144,6 +162,11 @@ fn spatial_mean(n: &mut Network, g: &mut Generator) -> Built {
     let axes: Vec<i64> = [vec![2, 3], vec![3], vec![2], vec![1]][g.below(4) as usize].clone();
     let kind = if g.unit() < 0.7 { OpKind::ReduceMean } else { OpKind::ReduceMax };
     let name = n.name();
-    let y = n.b.op(&name, kind, Attributes::new().with_ints("axes", axes).with_int("keepdims", 1), &[x])?;
+    let y = n.b.op(
+        &name,
+        kind,
+        Attributes::new().with_ints("axes", axes).with_int("keepdims", 1),
+        &[x],
+    )?;
     unary(n, OpKind::Sigmoid, y)
 }

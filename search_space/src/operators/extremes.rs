@@ -1,5 +1,5 @@
-//! Shapes at the ends of what networks use: images of millions of elements, very few channels, heads in the last dimension, queries by the thousand
-//! over few keys, means over whole images.
+//! Shapes at the ends of what networks use: images of millions of elements, very few channels,
+//! heads in the last dimension, queries by the thousand over few keys, means over whole images.
 
 use super::{
     Built, Network, Template, between, blocks, channels,
@@ -41,7 +41,11 @@ fn large_image(n: &mut Network, g: &mut Generator) -> Built {
     let y = conv(n, x, between(g, 8, most).next_multiple_of(8), 3, stride, 1)?;
     let y = activate(n, g, y)?;
     let mid = blocks::channels(n, y);
-    let y = if g.unit() < 0.5 { conv(n, y, mid, pick(g, &[3, 5, 7]), 1, mid)? } else { conv(n, y, mid, 1, 1, 1)? };
+    let y = if g.unit() < 0.5 {
+        conv(n, y, mid, pick(g, &[3, 5, 7]), 1, mid)?
+    } else {
+        conv(n, y, mid, 1, 1, 1)?
+    };
     let y = unary(n, OpKind::Relu, y)?;
     conv(n, y, pick(g, &[1, 8, 16, 32]), 1, 1, 1)
 }
@@ -101,10 +105,12 @@ fn talking_heads(n: &mut Network, g: &mut Generator) -> Built {
 
 /// Many queries over keys that were made fewer.
 fn reduced_attention(n: &mut Network, g: &mut Generator) -> Built {
-    let (heads, d, queries) = (pick(g, &[1usize, 2, 2, 4, 5, 8]), pick(g, &[32usize, 32, 48, 64]), between(g, 256, 8192));
+    let (heads, d, queries) =
+        (pick(g, &[1usize, 2, 2, 4, 5, 8]), pick(g, &[32usize, 32, 48, 64]), between(g, 256, 8192));
     let keys = between(g, 16, (MOST / (heads * queries)).clamp(16, 1024));
     let mut given =
-        [("q", [1, heads, queries, d]), ("k", [1, heads, d, keys]), ("v", [1, heads, keys, d])].map(|(name, shape)| n.b.input(name, TensorSpec::f32(shape)));
+        [("q", [1, heads, queries, d]), ("k", [1, heads, d, keys]), ("v", [1, heads, keys, d])]
+            .map(|(name, shape)| n.b.input(name, TensorSpec::f32(shape)));
     for x in &mut given {
         *x = unary(n, OpKind::Abs, *x)?;
     }

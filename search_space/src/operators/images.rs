@@ -1,6 +1,9 @@
-//! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a layout of their own.
+//! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a
+//! layout of their own.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, binary, channels, longest_side, pick, unary};
+use super::{
+    Built, MOST_ELEMENTS, Network, Template, between, binary, channels, longest_side, pick, unary,
+};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -38,14 +41,25 @@ fn image(n: &mut Network, g: &mut Generator, channels: usize) -> ValueId {
 }
 
 /// A convolution whose padding keeps an odd kernel's image as large as it is.
-pub(super) fn conv(n: &mut Network, x: ValueId, out: usize, kernel: usize, stride: usize, group: usize) -> Built {
+pub(super) fn conv(
+    n: &mut Network,
+    x: ValueId,
+    out: usize,
+    kernel: usize,
+    stride: usize,
+    group: usize,
+) -> Built {
     let name = n.name();
     let pad = if kernel.is_multiple_of(2) { 0 } else { kernel / 2 };
     n.b.conv(&name, x, out, kernel, stride, pad, group, true)
 }
 
 /// An image that a convolution has just made.
-fn convolved(n: &mut Network, g: &mut Generator, high: usize) -> Result<(ValueId, usize), vitempo_graph::GraphError> {
+fn convolved(
+    n: &mut Network,
+    g: &mut Generator,
+    high: usize,
+) -> Result<(ValueId, usize), vitempo_graph::GraphError> {
     let c = channels(g, high);
     let x = image(n, g, c);
     Ok((conv(n, x, c, 1, 1, 1)?, c))
@@ -59,7 +73,12 @@ pub(super) fn activate(n: &mut Network, g: &mut Generator, x: ValueId) -> Built 
         2 => n.b.silu(&name, x),
         3 => n.b.gelu_erf(&name, x),
         4 => n.b.unary(&name, OpKind::HardSwish, x),
-        5 => n.b.op(&name, OpKind::Clip, Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(6.0)), &[x]),
+        5 => n.b.op(
+            &name,
+            OpKind::Clip,
+            Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(6.0)),
+            &[x],
+        ),
         _ => Ok(x),
     }
 }
@@ -75,7 +94,10 @@ fn dense_conv(n: &mut Network, g: &mut Generator) -> Built {
 fn stem_conv(n: &mut Network, g: &mut Generator) -> Built {
     let side = pick(g, &[160, 192, 224, 256, 288, 320, 384]);
     let x = n.b.input("x", TensorSpec::f32([1, 3, side, side]));
-    let (kernel, stride) = pick(g, &[(3, 2), (3, 2), (3, 1), (4, 4), (7, 2), (7, 4), (8, 8), (14, 14), (16, 16), (32, 32)]);
+    let (kernel, stride) = pick(
+        g,
+        &[(3, 2), (3, 2), (3, 1), (4, 4), (7, 2), (7, 4), (8, 8), (14, 14), (16, 16), (32, 32)],
+    );
     let most = if stride > 4 { 768 } else { 96 };
     let out = channels(g, most);
     let y = conv(n, x, out, kernel, stride, 1)?;
@@ -117,21 +139,35 @@ fn transposed_conv(n: &mut Network, g: &mut Generator) -> Built {
     let weight = n.b.weight(format!("{name}.weight"), TensorSpec::f32([c, out, kernel, kernel]));
     let list = |v: usize, times: usize| vec![v as i64; times];
     let pad = if kernel > stride { (kernel - stride) / 2 } else { 0 };
-    let attributes = Attributes::new().with_ints("kernel_shape", list(kernel, 2)).with_ints("strides", list(stride, 2)).with_ints("pads", list(pad, 4));
+    let attributes = Attributes::new()
+        .with_ints("kernel_shape", list(kernel, 2))
+        .with_ints("strides", list(stride, 2))
+        .with_ints("pads", list(pad, 4));
     n.b.op(&name, OpKind::ConvTranspose, attributes, &[x, weight])
 }
 
-fn pool(n: &mut Network, x: ValueId, kind: OpKind, kernel: usize, stride: usize, pad: usize) -> Built {
+fn pool(
+    n: &mut Network,
+    x: ValueId,
+    kind: OpKind,
+    kernel: usize,
+    stride: usize,
+    pad: usize,
+) -> Built {
     let name = n.name();
-    let attributes =
-        Attributes::new().with_ints("kernel_shape", vec![kernel as i64; 2]).with_ints("strides", vec![stride as i64; 2]).with_ints("pads", vec![pad as i64; 4]);
+    let attributes = Attributes::new()
+        .with_ints("kernel_shape", vec![kernel as i64; 2])
+        .with_ints("strides", vec![stride as i64; 2])
+        .with_ints("pads", vec![pad as i64; 4]);
     n.b.op(&name, kind, attributes, &[x])
 }
 
 /// The mean of a whole image by a window as large as it is.
 pub(super) fn average_whole(n: &mut Network, x: ValueId) -> Built {
     let shape = n.b.tensor(x).map(|t| t.shape.clone()).unwrap_or_default();
-    let window = Attributes::new().with_ints("kernel_shape", shape.iter().skip(2).map(|&d| d as i64).collect::<Vec<_>>()).with_ints("strides", vec![1; 2]);
+    let window = Attributes::new()
+        .with_ints("kernel_shape", shape.iter().skip(2).map(|&d| d as i64).collect::<Vec<_>>())
+        .with_ints("strides", vec![1; 2]);
     let name = n.name();
     n.b.op(&name, OpKind::AveragePool, window, &[x])
 }
@@ -192,27 +228,53 @@ fn resize(n: &mut Network, g: &mut Generator) -> Built {
     let x = n.b.input("x", TensorSpec::f32([1, c, h, h]));
     let x = conv(n, x, c, 1, 1, 1)?;
     let mode = pick(g, &["nearest", "linear", "linear"]);
-    let transformation = if mode == "nearest" { "asymmetric" } else { pick(g, &["half_pixel", "align_corners", "pytorch_half_pixel"]) };
+    let transformation = if mode == "nearest" {
+        "asymmetric"
+    } else {
+        pick(g, &["half_pixel", "align_corners", "pytorch_half_pixel"])
+    };
     let y = resized(n, x, c, h * factor, mode, transformation)?;
     conv(n, y, c, 1, 1, 1)
 }
 
 /// How a resized image is interpolated: mode and transformation of coordinates.
 pub(super) fn interpolation(g: &mut Generator) -> (&'static str, &'static str) {
-    pick(g, &[("nearest", "asymmetric"), ("linear", "pytorch_half_pixel"), ("linear", "half_pixel"), ("linear", "align_corners")])
+    pick(
+        g,
+        &[
+            ("nearest", "asymmetric"),
+            ("linear", "pytorch_half_pixel"),
+            ("linear", "half_pixel"),
+            ("linear", "align_corners"),
+        ],
+    )
 }
 
 /// An image of `c` channels at another size; `mode` and `transformation` as the field names them.
-pub(super) fn resized(n: &mut Network, x: ValueId, c: usize, side: usize, mode: &str, transformation: &str) -> Built {
+pub(super) fn resized(
+    n: &mut Network,
+    x: ValueId,
+    c: usize,
+    side: usize,
+    mode: &str,
+    transformation: &str,
+) -> Built {
     let text = |t: &str| Attribute::Text(t.to_owned());
-    let mut attributes = Attributes::new().with("mode", text(mode)).with("coordinate_transformation_mode", text(transformation));
+    let mut attributes = Attributes::new()
+        .with("mode", text(mode))
+        .with("coordinate_transformation_mode", text(transformation));
     if mode == "nearest" {
         attributes.set("nearest_mode", text("floor"));
     } else if mode == "cubic" {
         attributes.set("cubic_coeff_a", Attribute::Float(-0.75));
     }
     let name = n.name();
-    n.b.op(&name, OpKind::Resize, attributes.with_ints("sizes", vec![1, c as i64, side as i64, side as i64]), &[x])
+    n.b.op(
+        &name,
+        OpKind::Resize,
+        attributes.with_ints("sizes", vec![1, c as i64, side as i64, side as i64]),
+        &[x],
+    )
 }
 
 fn activation(n: &mut Network, g: &mut Generator) -> Built {
@@ -260,7 +322,8 @@ fn split(n: &mut Network, g: &mut Generator) -> Built {
     let x = image(n, g, c * parts);
     let x = conv(n, x, c * parts, 1, 1, 1)?;
     let name = n.name();
-    let attributes = Attributes::new().with_int("axis", 1).with_ints("split", vec![c as i64; parts]);
+    let attributes =
+        Attributes::new().with_int("axis", 1).with_ints("split", vec![c as i64; parts]);
     let pieces = n.b.op_many(&name, OpKind::Split, attributes, &[x])?;
     let mut sum = pieces[0];
     for &piece in &pieces[1..] {
@@ -273,7 +336,9 @@ fn pad(n: &mut Network, g: &mut Generator) -> Built {
     let (x, c) = convolved(n, g, 384)?;
     let (before, after) = pick(g, &[(0i64, 1i64), (1, 1), (2, 2), (3, 3)]);
     let name = n.name();
-    let attributes = Attributes::new().with_ints("pads", vec![0, 0, before, before, 0, 0, after, after]).with("mode", Attribute::Text("constant".to_owned()));
+    let attributes = Attributes::new()
+        .with_ints("pads", vec![0, 0, before, before, 0, 0, after, after])
+        .with("mode", Attribute::Text("constant".to_owned()));
     let y = n.b.op(&name, OpKind::Pad, attributes, &[x])?;
     let y = unary(n, OpKind::Sigmoid, y)?;
     conv(n, y, c, 1, 1, 1)
@@ -323,10 +388,16 @@ fn group_norm(n: &mut Network, g: &mut Generator) -> Built {
     let groups = if g.unit() < 0.5 { 1 } else { pick(g, &[2, 4]) };
     let [a, b, e, m, p] = [n.name(), n.name(), n.name(), n.name(), n.name()];
     let y = n.b.reshape(&a, x, &[1, groups, c / groups * shape[2] * shape[3]])?;
-    let (scale, bias) = (n.b.weight(format!("{b}.scale"), TensorSpec::f32([groups])), n.b.weight(format!("{b}.bias"), TensorSpec::f32([groups])));
+    let (scale, bias) = (
+        n.b.weight(format!("{b}.scale"), TensorSpec::f32([groups])),
+        n.b.weight(format!("{b}.bias"), TensorSpec::f32([groups])),
+    );
     let y = n.b.op(&b, OpKind::InstanceNorm, Attributes::new(), &[y, scale, bias])?;
     let y = n.b.reshape(&e, y, &shape)?;
-    let (scale, bias) = (n.b.weight(format!("{m}.scale"), TensorSpec::f32([c, 1, 1])), n.b.weight(format!("{p}.bias"), TensorSpec::f32([c, 1, 1])));
+    let (scale, bias) = (
+        n.b.weight(format!("{m}.scale"), TensorSpec::f32([c, 1, 1])),
+        n.b.weight(format!("{p}.bias"), TensorSpec::f32([c, 1, 1])),
+    );
     let y = n.b.binary(&m, OpKind::Mul, y, scale)?;
     let y = n.b.binary(&p, OpKind::Add, y, bias)?;
     conv(n, y, c, 1, 1, 1)

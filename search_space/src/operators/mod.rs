@@ -1,8 +1,11 @@
-//! Operators on their own: small networks around kinds and modes of operators that vision models use and a search space may lack.
+//! Operators on their own: small networks around kinds and modes of operators that vision models
+//! use and a search space may lack.
 //!
-//! A predictor learns only what was measured. This inventory covers dense, grouped, strided and transposed convolutions, pooling, resizing, softmax over
-//! any axis, permutations, rolls, window partitions, gathers, broadcasts, reductions and so on, over shapes drawn from wide ranges that belong to no particular model. Each network is
-//! an input, something that brings it into the caches and the engine's layout, the operator, something that reads it.
+//! A predictor learns only what was measured. This inventory covers dense, grouped, strided and
+//! transposed convolutions, pooling, resizing, softmax over any axis, permutations, rolls, window
+//! partitions, gathers, broadcasts, reductions and so on, over shapes drawn from wide ranges that
+//! belong to no particular model. Each network is an input, something that brings it into the
+//! caches and the engine's layout, the operator, something that reads it.
 
 mod attention;
 mod blocks;
@@ -57,17 +60,31 @@ impl Network {
 /// # Errors
 /// [`GraphError`] when a template contradicts itself, which its tests rule out.
 pub fn sample(count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
-    let templates: Vec<(&str, Template)> =
-        [images::TEMPLATES, tokens::TEMPLATES, attention::TEMPLATES, convolutions::TEMPLATES, rearrangements::TEMPLATES].concat();
+    let templates: Vec<(&str, Template)> = [
+        images::TEMPLATES,
+        tokens::TEMPLATES,
+        attention::TEMPLATES,
+        convolutions::TEMPLATES,
+        rearrangements::TEMPLATES,
+    ]
+    .concat();
     draw(&templates, count, seed)
 }
 
 /// `count` networks of these templates, in turn.
-fn draw(templates: &[(&str, Template)], count: usize, seed: u64) -> Result<Vec<OperatorSample>, GraphError> {
+fn draw(
+    templates: &[(&str, Template)],
+    count: usize,
+    seed: u64,
+) -> Result<Vec<OperatorSample>, GraphError> {
     (0..count).map(|i| one(templates[i % templates.len()], i / templates.len(), seed)).collect()
 }
 
-fn one((name, template): (&str, Template), number: usize, seed: u64) -> Result<OperatorSample, GraphError> {
+fn one(
+    (name, template): (&str, Template),
+    number: usize,
+    seed: u64,
+) -> Result<OperatorSample, GraphError> {
     let salt = name.bytes().fold(0u64, |h, b| h.wrapping_mul(0x100_0000_01b3) ^ u64::from(b));
     let mut generator = Generator::stream(seed ^ salt, number as u64);
     let encoding = format!("{name}-{number}");
@@ -152,17 +169,30 @@ mod tests {
         let again = sample(2000, 3).unwrap_or_else(|e| panic!("{e}"));
         assert!(samples.iter().zip(&again).all(|(a, b)| a.graph == b.graph));
         for s in &samples {
-            let largest = s.graph.values().iter().filter_map(|v| v.tensor.as_ref()).map(TensorSpec::elements).max();
-            assert!(largest.is_some_and(|n| n <= 16 * MOST_ELEMENTS as u64), "{}: {largest:?} elements", s.encoding);
+            let largest = s
+                .graph
+                .values()
+                .iter()
+                .filter_map(|v| v.tensor.as_ref())
+                .map(TensorSpec::elements)
+                .max();
+            assert!(
+                largest.is_some_and(|n| n <= 16 * MOST_ELEMENTS as u64),
+                "{}: {largest:?} elements",
+                s.encoding
+            );
             assert_eq!(s.graph.unsupported().count(), 0, "{}", s.encoding);
         }
-        let architectures: BTreeSet<String> = samples.iter().map(|s| s.graph.architecture()).collect();
+        let architectures: BTreeSet<String> =
+            samples.iter().map(|s| s.graph.architecture()).collect();
         assert!(architectures.len() > 1800, "only {} distinct networks", architectures.len());
     }
 
     #[test]
     fn the_first_samples_do_not_depend_on_the_count() {
         let (few, many) = (sample(30, 5), sample(90, 5));
-        assert!(few.is_ok_and(|few| many.is_ok_and(|many| few.iter().zip(&many).all(|(a, b)| a.graph == b.graph))));
+        assert!(few.is_ok_and(|few| {
+            many.is_ok_and(|many| few.iter().zip(&many).all(|(a, b)| a.graph == b.graph))
+        }));
     }
 }

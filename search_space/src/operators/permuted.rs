@@ -1,4 +1,5 @@
-//! What reads a permuted tensor: an engine that only turned strides around must first lay it out anew, or walks it in strides.
+//! What reads a permuted tensor: an engine that only turned strides around must first lay it out
+//! anew, or walks it in strides.
 
 use super::{
     Built, MOST_ELEMENTS, Network, Template, between, binary, blocks, channels, concat,
@@ -21,10 +22,13 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("narrow-attention", narrow_attention),
 ];
 
-/// The orders in which attention and mixing over tokens, channels and windows leave four dimensions.
-const ORDERS: [[usize; 4]; 5] = [[0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2], [0, 3, 2, 1]];
+/// The orders in which attention and mixing over tokens, channels and windows leave four
+/// dimensions.
+const ORDERS: [[usize; 4]; 5] =
+    [[0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2], [0, 3, 2, 1]];
 
-/// One of these orders, and extents that it suits: of the first of them heads or windows, of the last channels of a head or a token.
+/// One of these orders, and extents that it suits: of the first of them heads or windows, of the
+/// last channels of a head or a token.
 fn drawn(g: &mut Generator) -> ([usize; 4], [usize; 4]) {
     let order = ORDERS[g.below(ORDERS.len() as u64) as usize];
     let few = between(g, 2, 64);
@@ -53,7 +57,8 @@ fn permuted_linear(n: &mut Network, g: &mut Generator) -> Built {
     unary(n, OpKind::Abs, y)
 }
 
-/// Two dimensions of a permuted tensor become one; what reads it next is as often a linear layer as an elementwise operator.
+/// Two dimensions of a permuted tensor become one; what reads it next is as often a linear layer as
+/// an elementwise operator.
 fn permuted_reshape(n: &mut Network, g: &mut Generator) -> Built {
     let (shape, order) = drawn(g);
     let x = permuted(n, shape, order)?;
@@ -67,8 +72,15 @@ fn permuted_reshape(n: &mut Network, g: &mut Generator) -> Built {
     linear(n, y, between(g, 2, most))
 }
 
-/// An image of `c` channels whose tokens were computed one by one: its channels are neighbours in memory.
-fn image_of_tokens(n: &mut Network, g: &mut Generator, input: &str, c: usize, side: usize) -> Built {
+/// An image of `c` channels whose tokens were computed one by one: its channels are neighbours in
+/// memory.
+fn image_of_tokens(
+    n: &mut Network,
+    g: &mut Generator,
+    input: &str,
+    c: usize,
+    side: usize,
+) -> Built {
     if g.unit() < 0.3 {
         let x = n.b.input(input, TensorSpec::f32([1, side, side, c]));
         let x = unary(n, OpKind::Abs, x)?;
@@ -103,7 +115,8 @@ fn permuted_image(n: &mut Network, g: &mut Generator) -> Built {
     if g.unit() < 0.5 { conv(n, y, c.min(32), 1, 1, 1) } else { activate(n, g, y) }
 }
 
-/// Tokens of several resolutions, brought to one width and one resolution, joined and convolved: a decoder of segmentation.
+/// Tokens of several resolutions, brought to one width and one resolution, joined and convolved: a
+/// decoder of segmentation.
 fn permuted_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let (c, levels) = (channels(g, 256), pick(g, &[2usize, 3, 4]));
     let side = (between(g, 8, longest_side(MOST, levels * c).clamp(9, 128)) / 8).max(1) * 8;
@@ -130,7 +143,8 @@ fn permuted_windows(n: &mut Network, g: &mut Generator) -> Built {
     let y = reshaped(n, x, &[1, rows, window, columns, window, c])?;
     let y = transposed(n, y, &[0, 1, 3, 2, 4, 5])?;
     let y = if g.unit() < 0.5 { y } else { reshaped(n, y, &[rows * columns, window * window, c])? };
-    let out = (channels(g, 1024)).min((MOST_MACS / (rows * columns * window * window * c)).next_multiple_of(8));
+    let out = (channels(g, 1024))
+        .min((MOST_MACS / (rows * columns * window * window * c)).next_multiple_of(8));
     let out = if g.unit() < 0.4 { c } else { out };
     let y = linear(n, y, out)?;
     let y = reshaped(n, y, &[1, rows, columns, window, window, out])?;
@@ -140,7 +154,13 @@ fn permuted_windows(n: &mut Network, g: &mut Generator) -> Built {
 }
 
 /// Queries or keys: tokens whose heads, or whose channels of a head, were turned to the front.
-fn turned_heads(n: &mut Network, g: &mut Generator, input: &str, [tokens, heads, d]: [usize; 3], order: &[usize]) -> Built {
+fn turned_heads(
+    n: &mut Network,
+    g: &mut Generator,
+    input: &str,
+    [tokens, heads, d]: [usize; 3],
+    order: &[usize],
+) -> Built {
     let shape = TensorSpec::f32([1, tokens, heads * d]);
     let x = n.b.input(input, shape);
     let x = if g.unit() < 0.5 { linear(n, x, heads * d)? } else { unary(n, OpKind::Abs, x)? };
@@ -148,7 +168,8 @@ fn turned_heads(n: &mut Network, g: &mut Generator, input: &str, [tokens, heads,
     transposed(n, x, order)
 }
 
-/// Cosines between queries and keys, or between the channels of both, sharpened by a factor for each head.
+/// Cosines between queries and keys, or between the channels of both, sharpened by a factor for
+/// each head.
 fn permuted_norms(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, d) = (between(g, 1, 16), pick(g, &[16usize, 24, 32, 32, 48, 64]));
     let (order, most) = if g.unit() < 0.5 { ([0, 2, 1, 3], 512) } else { ([0, 2, 3, 1], 4096) };
@@ -166,10 +187,13 @@ fn permuted_norms(n: &mut Network, g: &mut Generator) -> Built {
     n.b.softmax(&b, y, 3)
 }
 
-/// Attention whose keys are narrow and whose values are wide, with a bias for each pair of places and an activation before it ends.
+/// Attention whose keys are narrow and whose values are wide, with a bias for each pair of places
+/// and an activation before it ends.
 fn narrow_attention(n: &mut Network, g: &mut Generator) -> Built {
-    let (heads, d, queries) = (between(g, 2, 16), pick(g, &[8usize, 16, 16, 24, 32]), between(g, 9, 400));
-    let (wide, keys) = (d * pick(g, &[1, 2, 2, 4]), if g.unit() < 0.7 { queries } else { between(g, 9, 400) });
+    let (heads, d, queries) =
+        (between(g, 2, 16), pick(g, &[8usize, 16, 16, 24, 32]), between(g, 9, 400));
+    let (wide, keys) =
+        (d * pick(g, &[1, 2, 2, 4]), if g.unit() < 0.7 { queries } else { between(g, 9, 400) });
     let q = turned_heads(n, g, "q", [queries, heads, d], &[0, 2, 1, 3])?;
     let k = turned_heads(n, g, "k", [keys, heads, d], &[0, 2, 3, 1])?;
     let v = turned_heads(n, g, "v", [keys, heads, wide], &[0, 2, 1, 3])?;

@@ -1,8 +1,14 @@
-//! Operators that only move elements: permutations of any kind, rolls, shuffles, strided cuts, gathers, padding and masks.
+//! Operators that only move elements: permutations of any kind, rolls, shuffles, strided cuts,
+//! gathers, padding and masks.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, channels, concat, convolved, longest_side, pick, transposed, unary, written};
+use super::{
+    Built, MOST_ELEMENTS, Network, Template, between, channels, concat, convolved, longest_side,
+    pick, transposed, unary, written,
+};
 use crate::Generator;
-use vitempo_graph::{Attribute, Attributes, ConstantData, GraphError, OpKind, Precision, TensorSpec, ValueId};
+use vitempo_graph::{
+    Attribute, Attributes, ConstantData, GraphError, OpKind, Precision, TensorSpec, ValueId,
+};
 
 pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("any-permutation", any_permutation),
@@ -20,7 +26,10 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
 ];
 
 /// `[1, H, W, C]`, H and W even.
-fn image_of_tokens(n: &mut Network, g: &mut Generator) -> Result<(ValueId, [usize; 4]), GraphError> {
+fn image_of_tokens(
+    n: &mut Network,
+    g: &mut Generator,
+) -> Result<(ValueId, [usize; 4]), GraphError> {
     let c = channels(g, 512);
     let most = longest_side(MOST_ELEMENTS, c) / 2;
     let side = 2 * between(g, 3, most.clamp(4, 48));
@@ -49,7 +58,9 @@ fn any_permutation(n: &mut Network, g: &mut Generator) -> Built {
 
 /// Every `step`-th element of these dimensions `(axis, start, end, step)`.
 pub(super) fn cut(n: &mut Network, x: ValueId, axes: &[(usize, usize, usize, usize)]) -> Built {
-    let list = |of: fn(&(usize, usize, usize, usize)) -> usize| axes.iter().map(|a| of(a) as i64).collect::<Vec<_>>();
+    let list = |of: fn(&(usize, usize, usize, usize)) -> usize| {
+        axes.iter().map(|a| of(a) as i64).collect::<Vec<_>>()
+    };
     let attributes = Attributes::new()
         .with_ints("axes", list(|a| a.0))
         .with_ints("starts", list(|a| a.1))
@@ -75,7 +86,8 @@ fn roll(n: &mut Network, g: &mut Generator) -> Built {
     let (mut x, shape) = image_of_tokens(n, g)?;
     for axis in [1, 2] {
         let by = between(g, 1, shape[axis] / 2);
-        let (head, tail) = (cut(n, x, &[(axis, 0, by, 1)])?, cut(n, x, &[(axis, by, shape[axis], 1)])?);
+        let (head, tail) =
+            (cut(n, x, &[(axis, 0, by, 1)])?, cut(n, x, &[(axis, by, shape[axis], 1)])?);
         x = concat(n, &[tail, head], axis)?;
     }
     unary(n, OpKind::Abs, x)
@@ -84,19 +96,30 @@ fn roll(n: &mut Network, g: &mut Generator) -> Built {
 /// A list of indices along any dimension.
 fn gather_many(n: &mut Network, g: &mut Generator) -> Built {
     let (count, c) = (between(g, 16, 1024), channels(g, 384));
-    let shape = if g.unit() < 0.5 { vec![1, count, c] } else { vec![1, between(g, 2, 12), count, (c / 8).max(4)] };
+    let shape = if g.unit() < 0.5 {
+        vec![1, count, c]
+    } else {
+        vec![1, between(g, 2, 12), count, (c / 8).max(4)]
+    };
     let axis = 1 + g.below(shape.len() as u64 - 1) as usize;
-    let indices: Vec<i64> = (0..between(g, 2, 256)).map(|_| g.below(shape[axis] as u64) as i64).collect();
+    let indices: Vec<i64> =
+        (0..between(g, 2, 256)).map(|_| g.below(shape[axis] as u64) as i64).collect();
     let x = written(n, shape)?;
-    let list = n.b.constant("indices", TensorSpec::new([indices.len()], Precision::I64), ConstantData::Ints(indices));
+    let list = n.b.constant(
+        "indices",
+        TensorSpec::new([indices.len()], Precision::I64),
+        ConstantData::Ints(indices),
+    );
     let name = n.name();
-    let y = n.b.op(&name, OpKind::Gather, Attributes::new().with_int("axis", axis as i64), &[x, list])?;
+    let y =
+        n.b.op(&name, OpKind::Gather, Attributes::new().with_int("axis", axis as i64), &[x, list])?;
     unary(n, OpKind::Abs, y)
 }
 
 /// Groups of channels, interleaved.
 fn channel_shuffle(n: &mut Network, g: &mut Generator) -> Built {
-    let (groups, width, side) = (pick(g, &[2usize, 2, 3, 4, 8]), 4 * between(g, 2, 48), between(g, 7, 56));
+    let (groups, width, side) =
+        (pick(g, &[2usize, 2, 3, 4, 8]), 4 * between(g, 2, 48), between(g, 7, 56));
     let shape = [1, groups * width, side, side];
     let x = convolved(n, shape)?;
     let [a, b, e] = [n.name(), n.name(), n.name()];
@@ -112,7 +135,12 @@ fn depth_to_space(n: &mut Network, g: &mut Generator) -> Built {
     let x = convolved(n, [1, c * block * block, side, side])?;
     let mode = Attribute::Text(if g.unit() < 0.7 { "CRD" } else { "DCR" }.to_owned());
     let name = n.name();
-    let y = n.b.op(&name, OpKind::DepthToSpace, Attributes::new().with_int("blocksize", block as i64).with("mode", mode), &[x])?;
+    let y = n.b.op(
+        &name,
+        OpKind::DepthToSpace,
+        Attributes::new().with_int("blocksize", block as i64).with("mode", mode),
+        &[x],
+    )?;
     unary(n, OpKind::Abs, y)
 }
 
@@ -120,7 +148,12 @@ fn space_to_depth(n: &mut Network, g: &mut Generator) -> Built {
     let (block, c, side) = (pick(g, &[2usize, 2, 4]), between(g, 3, 128), between(g, 7, 48));
     let x = convolved(n, [1, c, side * block, side * block])?;
     let name = n.name();
-    let y = n.b.op(&name, OpKind::SpaceToDepth, Attributes::new().with_int("blocksize", block as i64), &[x])?;
+    let y = n.b.op(
+        &name,
+        OpKind::SpaceToDepth,
+        Attributes::new().with_int("blocksize", block as i64),
+        &[x],
+    )?;
     unary(n, OpKind::Abs, y)
 }
 
@@ -140,7 +173,9 @@ fn image_layer_norm(n: &mut Network, g: &mut Generator) -> Built {
 fn token_pad(n: &mut Network, g: &mut Generator) -> Built {
     let (x, _) = image_of_tokens(n, g)?;
     let by = between(g, 1, 6) as i64;
-    let attributes = Attributes::new().with_ints("pads", vec![0, 0, 0, 0, 0, by, by, 0]).with("mode", Attribute::Text("constant".to_owned()));
+    let attributes = Attributes::new()
+        .with_ints("pads", vec![0, 0, 0, 0, 0, by, by, 0])
+        .with("mode", Attribute::Text("constant".to_owned()));
     let name = n.name();
     let y = n.b.op(&name, OpKind::Pad, attributes, &[x])?;
     unary(n, OpKind::Abs, y)
@@ -148,7 +183,11 @@ fn token_pad(n: &mut Network, g: &mut Generator) -> Built {
 
 fn tile(n: &mut Network, g: &mut Generator) -> Built {
     let (count, c) = (between(g, 1, 256), channels(g, 384));
-    let repeats = if g.unit() < 0.5 { vec![1, between(g, 2, 16) as i64, 1] } else { vec![between(g, 2, 16) as i64, 1, 1] };
+    let repeats = if g.unit() < 0.5 {
+        vec![1, between(g, 2, 16) as i64, 1]
+    } else {
+        vec![between(g, 2, 16) as i64, 1, 1]
+    };
     let x = written(n, [1, count, c])?;
     let name = n.name();
     let y = n.b.op(&name, OpKind::Tile, Attributes::new().with_ints("repeats", repeats), &[x])?;
@@ -160,7 +199,11 @@ fn mask(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, count) = (between(g, 1, 16), between(g, 16, 400));
     let x = written(n, [1, heads, count, count])?;
     let kept = (0..count * count).map(|i| i64::from(i % count <= i / count)).collect();
-    let keep = n.b.constant("keep", TensorSpec::new([1, 1, count, count], Precision::Bool), ConstantData::Ints(kept));
+    let keep = n.b.constant(
+        "keep",
+        TensorSpec::new([1, 1, count, count], Precision::Bool),
+        ConstantData::Ints(kept),
+    );
     let low = n.b.scalar("low", x, -1e4)?;
     let [a, b] = [n.name(), n.name()];
     let y = n.b.op(&a, OpKind::Where, Attributes::new(), &[keep, x, low])?;

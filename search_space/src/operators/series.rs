@@ -1,4 +1,5 @@
-//! Series: networks that differ in one thing alone, so that its effect can be drawn: channels of a depthwise convolution, the kind of an activation.
+//! Series: networks that differ in one thing alone, so that its effect can be drawn: channels of a
+//! depthwise convolution, the kind of an activation.
 
 use super::{Built, Network, OperatorSample};
 use vitempo_graph::{Attribute, Attributes, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
@@ -13,14 +14,17 @@ const CHANNEL_STEP: usize = 8;
 
 type Activation = fn(&mut Network, ValueId) -> Built;
 
-/// Activations, each on an image that is the network's input: its values are those that `--input-distribution` asks for.
+/// Activations, each on an image that is the network's input: its values are those that
+/// `--input-distribution` asks for.
 const ACTIVATIONS: [(&str, Activation); 11] = [
     ("relu", |n, x| n.b.unary("op", OpKind::Relu, x)),
     ("relu6", |n, x| with(n, OpKind::Clip, &[("min", 0.0), ("max", 6.0)], x)),
     ("leaky-relu", |n, x| with(n, OpKind::LeakyRelu, &[("alpha", 0.1)], x)),
     ("elu", |n, x| with(n, OpKind::Elu, &[("alpha", 1.0)], x)),
     ("sigmoid", |n, x| n.b.unary("op", OpKind::Sigmoid, x)),
-    ("hard-sigmoid", |n, x| with(n, OpKind::HardSigmoid, &[("alpha", 1.0 / 6.0), ("beta", 0.5)], x)),
+    ("hard-sigmoid", |n, x| {
+        with(n, OpKind::HardSigmoid, &[("alpha", 1.0 / 6.0), ("beta", 0.5)], x)
+    }),
     ("hard-swish", |n, x| n.b.unary("op", OpKind::HardSwish, x)),
     ("silu", |n, x| n.b.silu("op", x)),
     ("gelu", |n, x| n.b.gelu_erf("op", x)),
@@ -29,7 +33,9 @@ const ACTIVATIONS: [(&str, Activation); 11] = [
 ];
 
 fn with(n: &mut Network, kind: OpKind, floats: &[(&str, f64)], x: ValueId) -> Built {
-    let attributes = floats.iter().fold(Attributes::new(), |a, (name, value)| a.with(name, Attribute::Float(*value)));
+    let attributes = floats
+        .iter()
+        .fold(Attributes::new(), |a, (name, value)| a.with(name, Attribute::Float(*value)));
     n.b.op("op", kind, attributes, &[x])
 }
 
@@ -38,7 +44,9 @@ fn with(n: &mut Network, kind: OpKind, floats: &[(&str, f64)], x: ValueId) -> Bu
 /// # Errors
 /// [`GraphError`] when one contradicts itself, which its test rules out.
 pub fn series() -> Result<Vec<OperatorSample>, GraphError> {
-    let depthwise = CHANNELS.map(|i| one(format!("depthwise-{:03}", i * CHANNEL_STEP), |n| depthwise(n, i * CHANNEL_STEP)));
+    let depthwise = CHANNELS.map(|i| {
+        one(format!("depthwise-{:03}", i * CHANNEL_STEP), |n| depthwise(n, i * CHANNEL_STEP))
+    });
     let activations = ACTIVATIONS.iter().map(|(name, activation)| {
         one(format!("activation-{name}"), |n| {
             let x = n.b.input("x", TensorSpec::f32([1, 64, 56, 56]));
@@ -48,7 +56,10 @@ pub fn series() -> Result<Vec<OperatorSample>, GraphError> {
     depthwise.chain(activations).collect()
 }
 
-fn one(encoding: String, build: impl FnOnce(&mut Network) -> Built) -> Result<OperatorSample, GraphError> {
+fn one(
+    encoding: String,
+    build: impl FnOnce(&mut Network) -> Built,
+) -> Result<OperatorSample, GraphError> {
     let mut network = Network { b: GraphBuilder::new(encoding.clone()), count: 0 };
     let output = build(&mut network)?;
     Ok(OperatorSample { encoding, graph: network.b.finish(vec![output])? })
@@ -69,7 +80,8 @@ mod tests {
     #[test]
     fn every_series_builds_and_no_two_networks_are_the_same() {
         let series = series().unwrap_or_else(|e| panic!("{e}"));
-        let architectures: std::collections::BTreeSet<String> = series.iter().map(|s| s.graph.architecture()).collect();
+        let architectures: std::collections::BTreeSet<String> =
+            series.iter().map(|s| s.graph.architecture()).collect();
         assert_eq!(architectures.len(), series.len());
         assert!(series.iter().all(|s| s.graph.unsupported().next().is_none()));
     }

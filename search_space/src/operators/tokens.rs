@@ -1,6 +1,8 @@
 //! Operators on tokens `[1, N, C]`, and on heads of tokens `[1, heads, N, d]`.
 
-use super::{Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, transposed, unary};
+use super::{
+    Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, transposed, unary,
+};
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
 
@@ -32,7 +34,11 @@ fn tokens(n: &mut Network, g: &mut Generator, high: usize) -> (ValueId, usize, u
 }
 
 /// Tokens that were just written.
-fn warm(n: &mut Network, g: &mut Generator, high: usize) -> Result<(ValueId, usize, usize), vitempo_graph::GraphError> {
+fn warm(
+    n: &mut Network,
+    g: &mut Generator,
+    high: usize,
+) -> Result<(ValueId, usize, usize), vitempo_graph::GraphError> {
     let (x, count, c) = tokens(n, g, high);
     Ok((unary(n, OpKind::Abs, x)?, count, c))
 }
@@ -123,7 +129,10 @@ fn linear(n: &mut Network, g: &mut Generator) -> Built {
 /// Few rows: heads of classifiers, gates, queries of a decoder.
 fn small_linear(n: &mut Network, g: &mut Generator) -> Built {
     let (rows, c) = (between(g, 1, 24), channels(g, 2048));
-    let x = n.b.input("x", if rows == 1 { TensorSpec::f32([1, c]) } else { TensorSpec::f32([1, rows, c]) });
+    let x = n.b.input(
+        "x",
+        if rows == 1 { TensorSpec::f32([1, c]) } else { TensorSpec::f32([1, rows, c]) },
+    );
     let x = unary(n, OpKind::Abs, x)?;
     let out = if g.unit() < 0.3 { 1000 } else { channels(g, 2048) };
     let name = n.name();
@@ -156,7 +165,12 @@ fn activation(n: &mut Network, g: &mut Generator) -> Built {
         }
         4 => {
             let name = n.name();
-            n.b.op(&name, OpKind::Clip, Attributes::new().with("min", Attribute::Float(1e-12)), &[x])?
+            n.b.op(
+                &name,
+                OpKind::Clip,
+                Attributes::new().with("min", Attribute::Float(1e-12)),
+                &[x],
+            )?
         }
         _ => token_activation(n, g, x)?,
     };
@@ -166,7 +180,9 @@ fn activation(n: &mut Network, g: &mut Generator) -> Built {
 /// Two tensors of tokens, tokens and a vector, a column or a number.
 fn arithmetic(n: &mut Network, g: &mut Generator) -> Built {
     let (x, count, c) = warm(n, g, 1024)?;
-    let kind = [OpKind::Add, OpKind::Mul, OpKind::Sub, OpKind::Div, OpKind::Mul, OpKind::Add][g.below(6) as usize].clone();
+    let kind = [OpKind::Add, OpKind::Mul, OpKind::Sub, OpKind::Div, OpKind::Mul, OpKind::Add]
+        [g.below(6) as usize]
+        .clone();
     let other = match g.below(5) {
         0 => unary(n, OpKind::Neg, x)?,
         1 => n.b.weight("vector", TensorSpec::f32([c])),
@@ -218,15 +234,23 @@ fn heads(n: &mut Network, g: &mut Generator) -> Built {
     let [a, b, e, f, h] = [n.name(), n.name(), n.name(), n.name(), n.name()];
     let y = n.b.reshape(&a, x, &[1, count, 3, heads, d])?;
     let y = n.b.transpose(&b, y, &[2, 0, 3, 1, 4])?;
-    let parts = n.b.op_many(&e, OpKind::Split, Attributes::new().with_int("axis", 0).with_ints("split", vec![1, 1, 1]), &[y])?;
+    let parts = n.b.op_many(
+        &e,
+        OpKind::Split,
+        Attributes::new().with_int("axis", 0).with_ints("split", vec![1, 1, 1]),
+        &[y],
+    )?;
     let y = n.b.binary(&f, OpKind::Add, parts[0], parts[1])?;
     n.b.binary(&h, OpKind::Mul, y, parts[2])
 }
 
 fn reduction(n: &mut Network, g: &mut Generator) -> Built {
     let (x, _, _) = warm(n, g, 1024)?;
-    let kind = [OpKind::ReduceMean, OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceL2][g.below(4) as usize].clone();
-    let attributes = Attributes::new().with_ints("axes", vec![pick(g, &[1, 2, 2])]).with_int("keepdims", 1);
+    let kind = [OpKind::ReduceMean, OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceL2]
+        [g.below(4) as usize]
+        .clone();
+    let attributes =
+        Attributes::new().with_ints("axes", vec![pick(g, &[1, 2, 2])]).with_int("keepdims", 1);
     let name = n.name();
     let y = n.b.op(&name, kind, attributes, &[x])?;
     unary(n, OpKind::Abs, y)
@@ -242,21 +266,34 @@ fn l2_norm(n: &mut Network, g: &mut Generator) -> Built {
 
 /// `x / max(|x|, eps)` along one dimension: norm, clip, expand, divide.
 pub(super) fn normalized(n: &mut Network, x: ValueId, axis: i64) -> Built {
-    let shape: Vec<i64> = n.b.tensor(x).map(|t| t.shape.iter().map(|&s| s as i64).collect()).unwrap_or_default();
+    let shape: Vec<i64> =
+        n.b.tensor(x).map(|t| t.shape.iter().map(|&s| s as i64).collect()).unwrap_or_default();
     let [a, b, e] = [n.name(), n.name(), n.name()];
-    let y = n.b.op(&a, OpKind::ReduceL2, Attributes::new().with_ints("axes", vec![axis]).with_int("keepdims", 1), &[x])?;
-    let y = n.b.op(&b, OpKind::Clip, Attributes::new().with("min", Attribute::Float(1e-12)), &[y])?;
+    let y = n.b.op(
+        &a,
+        OpKind::ReduceL2,
+        Attributes::new().with_ints("axes", vec![axis]).with_int("keepdims", 1),
+        &[x],
+    )?;
+    let y =
+        n.b.op(&b, OpKind::Clip, Attributes::new().with("min", Attribute::Float(1e-12)), &[y])?;
     let y = n.b.op(&e, OpKind::Expand, Attributes::new().with_ints("shape", shape), &[y])?;
     binary(n, OpKind::Div, x, y)
 }
 
 fn expand(n: &mut Network, g: &mut Generator) -> Built {
     let (count, c) = (between(g, 2, 1024), channels(g, 512));
-    let (from, to) = if g.unit() < 0.5 { ([1, 1, c], [1, count, c]) } else { ([1, c, 1], [1, c, count]) };
+    let (from, to) =
+        if g.unit() < 0.5 { ([1, 1, c], [1, count, c]) } else { ([1, c, 1], [1, c, count]) };
     let x = n.b.input("x", TensorSpec::f32(from));
     let x = unary(n, OpKind::Abs, x)?;
     let name = n.name();
-    let y = n.b.op(&name, OpKind::Expand, Attributes::new().with_ints("shape", to.map(|s| s as i64)), &[x])?;
+    let y = n.b.op(
+        &name,
+        OpKind::Expand,
+        Attributes::new().with_ints("shape", to.map(|s| s as i64)),
+        &[x],
+    )?;
     unary(n, OpKind::Abs, y)
 }
 
@@ -286,7 +323,8 @@ fn class_token(n: &mut Network, g: &mut Generator) -> Built {
 
 /// Scores and a bias that is the same for all windows.
 fn relative_position(n: &mut Network, g: &mut Generator) -> Built {
-    let (windows, heads, count) = (between(g, 1, 64), between(g, 1, 12), pick(g, &[16, 49, 49, 64, 144]));
+    let (windows, heads, count) =
+        (between(g, 1, 64), between(g, 1, 12), pick(g, &[16, 49, 49, 64, 144]));
     let x = n.b.input("x", TensorSpec::f32([windows, heads, count, count]));
     let x = unary(n, OpKind::Abs, x)?;
     let bias = n.b.weight("bias", TensorSpec::f32([1, heads, count, count]));

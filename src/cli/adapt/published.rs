@@ -1,4 +1,5 @@
-//! `vitempo adapt published`: how well devices are forecast that were left out of published latencies.
+//! `vitempo adapt published`: how well devices are forecast that were left out of published
+//! latencies.
 
 use super::super::{
     error::{CliError, CliResult},
@@ -12,9 +13,11 @@ use vitempo::{
     transfer::{CellTest, Measure, NpuTest, Outcome, PhoneTest, Protocol},
 };
 
-/// Judges adapting on latencies that others published: every device is left out in turn and forecast from a few of its models
+/// Judges adapting on latencies that others published: every device is left out in turn and
+/// forecast from a few of its models
 ///
-/// The folder holds files in the layouts that docs/adapting.md lists; a layout that is absent is left out.
+/// The folder holds files in the layouts that docs/adapting.md lists; a layout that is absent is
+/// left out.
 ///
 /// Example: vitempo adapt published realdevices/ --samples 10 --seeds 10
 #[derive(clap::Args, Debug)]
@@ -56,26 +59,46 @@ const MOST_SEEDS: u64 = 10_000;
 
 pub fn run(args: &PublishedArgs) -> CliResult {
     if !(1..=MOST_SEEDS).contains(&args.seeds) || !(1..=POOL_FBNET).contains(&args.samples) {
-        return Err(CliError::user(format!("--seeds must lie between 1 and {MOST_SEEDS}, --samples between 1 and {POOL_FBNET}")));
+        return Err(CliError::user(format!(
+            "--seeds must lie between 1 and {MOST_SEEDS}, --samples between 1 and {POOL_FBNET}"
+        )));
     }
-    let protocol = Protocol { samples: args.samples, seeds: args.seeds, unseen: args.unseen.clone(), threads: args.threads };
+    let protocol = Protocol {
+        samples: args.samples,
+        seeds: args.seeds,
+        unseen: args.unseen.clone(),
+        threads: args.threads,
+    };
     let outcomes = outcomes(args, &protocol)?;
     if outcomes.iter().all(|o| o.scores.is_empty()) {
         let message = format!("nothing to judge in {}", args.folder.display());
-        return Err(CliError::user(message).hint("docs/adapting.md lists the files that it may hold; --only and --unseen leave some out"));
+        return Err(CliError::user(message).hint(
+            "docs/adapting.md lists the files that it may hold; --only and --unseen leave some out",
+        ));
     }
     output::print(&Judged { outcomes, each: args.each }, args.format)
 }
 
 fn outcomes(args: &PublishedArgs, protocol: &Protocol) -> CliResult<Vec<Outcome>> {
     let folder = args.folder.as_path();
-    let wanted = |test: &str| args.only.as_ref().is_none_or(|text| test.to_lowercase().contains(&text.to_lowercase()));
+    let wanted = |test: &str| {
+        args.only.as_ref().is_none_or(|text| test.to_lowercase().contains(&text.to_lowercase()))
+    };
     let there = |file: &str| folder.join(file).exists();
     let mut all = Vec::new();
     if wanted(CELLS_201) && there("nb201_latency.csv.gz") {
         progress::say(format!("{CELLS_201} ..."));
         let cells = Cells::nas_bench_201(folder)?;
-        all.extend(CellTest { name: CELLS_201.to_owned(), cells: &cells, pool: POOL_201, source: any, target: any }.run(protocol));
+        all.extend(
+            CellTest {
+                name: CELLS_201.to_owned(),
+                cells: &cells,
+                pool: POOL_201,
+                source: any,
+                target: any,
+            }
+            .run(protocol),
+        );
     }
     if (wanted(FBNET) || wanted(F5)) && there("fbnet_latency.csv.gz") {
         all.extend(fbnet(folder, protocol, &wanted)?);
@@ -86,7 +109,9 @@ fn outcomes(args: &PublishedArgs, protocol: &Protocol) -> CliResult<Vec<Outcome>
     }
     if wanted(NPU) && there("aihub_latency.csv") {
         progress::say(format!("{NPU} ..."));
-        all.extend(NpuTest { hub: &AiHub::read(folder)?, precision: "float".to_owned() }.run(protocol));
+        all.extend(
+            NpuTest { hub: &AiHub::read(folder)?, precision: "float".to_owned() }.run(protocol),
+        );
     }
     all.retain(|o| !o.scores.is_empty());
     Ok(all)
@@ -96,18 +121,37 @@ fn any(device: &Column) -> bool {
     !device.summed
 }
 
-fn fbnet(folder: &Path, protocol: &Protocol, wanted: &dyn Fn(&str) -> bool) -> CliResult<Vec<Outcome>> {
+fn fbnet(
+    folder: &Path,
+    protocol: &Protocol,
+    wanted: &dyn Fn(&str) -> bool,
+) -> CliResult<Vec<Outcome>> {
     let cells = Cells::fbnet(folder)?;
     let mut all = Vec::new();
     if wanted(FBNET) {
         progress::say(format!("{FBNET} ..."));
-        all.extend(CellTest { name: FBNET.to_owned(), cells: &cells, pool: POOL_FBNET, source: |_| true, target: any }.run(protocol));
+        all.extend(
+            CellTest {
+                name: FBNET.to_owned(),
+                cells: &cells,
+                pool: POOL_FBNET,
+                source: |_| true,
+                target: any,
+            }
+            .run(protocol),
+        );
     }
     if wanted(F5) {
         progress::say(format!("{F5} ..."));
         all.extend(
-            CellTest { name: F5.to_owned(), cells: &cells, pool: POOL_FBNET, source: |d| d.class == "gpu", target: |d| d.class != "gpu" && !d.summed }
-                .run(protocol),
+            CellTest {
+                name: F5.to_owned(),
+                cells: &cells,
+                pool: POOL_FBNET,
+                source: |d| d.class == "gpu",
+                target: |d| d.class != "gpu" && !d.summed,
+            }
+            .run(protocol),
         );
     }
     Ok(all)
@@ -120,10 +164,13 @@ struct Judged {
 
 impl Judged {
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Test", "Measure", "Devices", "Score", "Over seeds", "Worst", "Best"], 2);
+        let mut table =
+            Table::new(&["Test", "Measure", "Devices", "Score", "Over seeds", "Worst", "Best"], 2);
         for o in &self.outcomes {
             let means: Vec<f64> = o.scores.iter().map(vitempo::transfer::Scores::mean).collect();
-            let (low, high) = means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+            let (low, high) = means
+                .iter()
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
             let (worst, best) = if o.measure == Measure::Mape { (high, low) } else { (low, high) };
             let number = |v: f64| number(o.measure, v);
             table.row([
@@ -136,7 +183,15 @@ impl Judged {
                 number(best),
             ]);
             for s in o.scores.iter().filter(|_| self.each) {
-                table.row(["".to_owned(), s.target.clone(), String::new(), number(s.mean()), String::new(), String::new(), String::new()]);
+                table.row([
+                    "".to_owned(),
+                    s.target.clone(),
+                    String::new(),
+                    number(s.mean()),
+                    String::new(),
+                    String::new(),
+                    String::new(),
+                ]);
             }
         }
         table
@@ -168,7 +223,9 @@ impl Report for Judged {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let scores = |o: &Outcome| -> Vec<serde_json::Value> { o.scores.iter().map(|s| json!({"target": s.target, "by_seed": s.by_seed})).collect() };
+        let scores = |o: &Outcome| -> Vec<serde_json::Value> {
+            o.scores.iter().map(|s| json!({"target": s.target, "by_seed": s.by_seed})).collect()
+        };
         let row = |o: &Outcome| json!({"test": o.test, "measure": name(o.measure), "score": o.score(), "spread": o.spread(), "targets": scores(o)});
         Ok(self.outcomes.iter().map(row).collect())
     }

@@ -1,6 +1,8 @@
-//! `vitempo backends compare`: the same models on every engine, memory format and precision that can run here.
+//! `vitempo backends compare`: the same models on every engine, memory format and precision that
+//! can run here.
 //!
-//! The measurements are kept in a dataset; what is there already is not measured again. Settings take turns, round by round.
+//! The measurements are kept in a dataset; what is there already is not measured again. Settings
+//! take turns, round by round.
 
 use crate::cli::{
     dataset,
@@ -13,13 +15,17 @@ use crate::cli::{
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use vitempo_graph::{Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status};
-use vitempo_profiler::{Availability, Backend, Capabilities, RunOptions, Sweep, VisitProtocol, backends};
+use vitempo_profiler::{
+    Availability, Backend, Capabilities, RunOptions, Sweep, VisitProtocol, backends,
+};
 
-/// Measures the same models on every engine, memory format and precision that can run here, and shows them side by side
+/// Measures the same models on every engine, memory format and precision that can run here, and
+/// shows them side by side
 ///
 /// Example: vitempo backends compare models/ --out comparison/
 ///
-/// The same command goes on where an interrupted one stopped, and shows what is there. Nothing else should run on the machine meanwhile.
+/// The same command goes on where an interrupted one stopped, and shows what is there. Nothing else
+/// should run on the machine meanwhile.
 #[derive(clap::Args, Debug)]
 pub struct CompareArgs {
     #[command(flatten)]
@@ -85,7 +91,8 @@ pub fn run(args: &CompareArgs) -> CliResult {
     let mut settings = settings(&chosen(&args.backends)?);
     settings.retain(|s| args.precisions.is_empty() || args.precisions.contains(&s.precision));
     if settings.is_empty() {
-        return Err(CliError::user("no engine here offers that (--backends, --precisions)").hint("`vitempo backends list` shows what there is"));
+        return Err(CliError::user("no engine here offers that (--backends, --precisions)")
+            .hint("`vitempo backends list` shows what there is"));
     }
     let mut environments = Vec::new();
     for round in 1..=args.rounds {
@@ -97,7 +104,11 @@ pub fn run(args: &CompareArgs) -> CliResult {
     }
     let dataset = dataset::load(&args.out)?;
     let names: Vec<String> = models.iter().map(|m| m.identity.name.clone()).collect();
-    let compared = settings.into_iter().zip(environments).map(|(setting, (id, version))| compared(setting, version, &id, &names, &dataset.profiles)).collect();
+    let compared = settings
+        .into_iter()
+        .zip(environments)
+        .map(|(setting, (id, version))| compared(setting, version, &id, &names, &dataset.profiles))
+        .collect();
     output::print(&Comparison { models: names, compared }, args.format)
 }
 
@@ -109,12 +120,18 @@ fn chosen(names: &[String]) -> CliResult<Vec<Box<dyn Backend>>> {
     names.iter().map(|name| backends::by_name(name).map_err(CliError::user)).collect()
 }
 
-/// Every setting that can run here on the CPU. An engine that knows one memory format only is left to it.
+/// Every setting that can run here on the CPU. An engine that knows one memory format only is left
+/// to it.
 fn settings(engines: &[Box<dyn Backend>]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for engine in engines {
         let offered = match engine.probe(&RunOptions::default()) {
-            Availability::Available(capabilities) if capabilities.operator_timing && capabilities.devices.contains(&Processor::Cpu) => capabilities,
+            Availability::Available(capabilities)
+                if capabilities.operator_timing
+                    && capabilities.devices.contains(&Processor::Cpu) =>
+            {
+                capabilities
+            }
             Availability::Available(_) => continue,
             Availability::Unavailable { reason, hint } => {
                 progress::say(format!("left out {}: {reason}; {hint}", engine.name()));
@@ -131,15 +148,32 @@ fn combinations(backend: &'static str, offered: &Capabilities) -> Vec<Setting> {
         [] | [_] => vec![None],
         several => several.iter().copied().map(Some).collect(),
     };
-    let pairs = offered.precisions.iter().flat_map(|&precision| formats.iter().map(move |&format| (precision, format)));
+    let pairs = offered
+        .precisions
+        .iter()
+        .flat_map(|&precision| formats.iter().map(move |&format| (precision, format)));
     pairs.map(|(precision, memory_format)| Setting { backend, precision, memory_format }).collect()
 }
 
 /// Measures one round of one setting; the environment's identifier and the engine's version.
-fn measure(args: &CompareArgs, setting: &Setting, models: &[Model], rounds: usize) -> CliResult<(String, String)> {
-    let options =
-        RunOptions { threads: args.threads, precision: setting.precision, memory_format: setting.memory_format, seed: args.seed, ..RunOptions::default() };
-    let mut protocol = VisitProtocol { profiled_repeats: 5, sampling_budget: SAMPLING_BUDGET, ..VisitProtocol::default() };
+fn measure(
+    args: &CompareArgs,
+    setting: &Setting,
+    models: &[Model],
+    rounds: usize,
+) -> CliResult<(String, String)> {
+    let options = RunOptions {
+        threads: args.threads,
+        precision: setting.precision,
+        memory_format: setting.memory_format,
+        seed: args.seed,
+        ..RunOptions::default()
+    };
+    let mut protocol = VisitProtocol {
+        profiled_repeats: 5,
+        sampling_budget: SAMPLING_BUDGET,
+        ..VisitProtocol::default()
+    };
     protocol.protocol.rounds = rounds;
     protocol.protocol.seed = args.seed;
     let sweep = Sweep {
@@ -159,14 +193,30 @@ fn measure(args: &CompareArgs, setting: &Setting, models: &[Model], rounds: usiz
     Ok((outcome.environment.id(), outcome.environment.framework_version))
 }
 
-fn compared(setting: Setting, version: String, environment: &str, models: &[String], profiles: &[ModelProfile]) -> Compared {
-    let here: Vec<&ModelProfile> = profiles.iter().filter(|p| p.environment.id() == environment && models.contains(&p.model.name)).collect();
-    let good: Vec<&ModelProfile> = here.iter().copied().filter(|p| p.status == Status::Ok).collect();
+fn compared(
+    setting: Setting,
+    version: String,
+    environment: &str,
+    models: &[String],
+    profiles: &[ModelProfile],
+) -> Compared {
+    let here: Vec<&ModelProfile> = profiles
+        .iter()
+        .filter(|p| p.environment.id() == environment && models.contains(&p.model.name))
+        .collect();
+    let good: Vec<&ModelProfile> =
+        here.iter().copied().filter(|p| p.status == Status::Ok).collect();
     let mut visits: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for profile in &good {
         visits.entry(profile.model.name.clone()).or_default().extend(profile.e2e.median_ns());
     }
-    let failure = |p: &&ModelProfile| if let Status::Failed(reason) = &p.status { Some((p.model.name.clone(), reason.clone())) } else { None };
+    let failure = |p: &&ModelProfile| {
+        if let Status::Failed(reason) = &p.status {
+            Some((p.model.name.clone(), reason.clone()))
+        } else {
+            None
+        }
+    };
     Compared {
         setting,
         version,
@@ -185,7 +235,11 @@ fn mean(values: &[f64]) -> Option<f64> {
 fn mean_shares(profiles: &[&ModelProfile]) -> BTreeMap<OpFamily, f64> {
     let mut shares = BTreeMap::new();
     for profile in profiles {
-        let times: Vec<(OpFamily, f64)> = profile.operators.iter().filter_map(|m| Some((m.op.kind.family(), m.samples.median_ns()?))).collect();
+        let times: Vec<(OpFamily, f64)> = profile
+            .operators
+            .iter()
+            .filter_map(|m| Some((m.op.kind.family(), m.samples.median_ns()?)))
+            .collect();
         let total: f64 = times.iter().map(|(_, ns)| ns).sum();
         for (family, ns) in times.into_iter().filter(|_| total > 0.0) {
             *shares.entry(family).or_default() += ns / total / profiles.len() as f64;
@@ -213,18 +267,27 @@ impl Comparison {
     /// Geometric mean of this setting's latency over the first setting's, on the models both ran.
     fn ratio(&self, of: &Compared) -> Option<f64> {
         let first = self.compared.first()?;
-        let logs: Vec<f64> = of.latency_ns.iter().filter_map(|(name, ns)| Some((ns / first.latency_ns.get(name)?).ln())).collect();
+        let logs: Vec<f64> = of
+            .latency_ns
+            .iter()
+            .filter_map(|(name, ns)| Some((ns / first.latency_ns.get(name)?).ln()))
+            .collect();
         mean(&logs).map(f64::exp)
     }
 
     fn summary(&self) -> Table {
-        let mut headings = vec!["No.", "Engine", "Precision", "Memory format", "Executed", "Models", "Latency"];
+        let mut headings =
+            vec!["No.", "Engine", "Precision", "Memory format", "Executed", "Models", "Latency"];
         headings.extend(OpFamily::ALL.map(OpFamily::name));
         let mut table = Table::new(&headings, 5);
         for (number, c) in self.compared.iter().enumerate() {
-            let executed = c.executed.map_or_else(|| "-".to_owned(), |e| format!("{} {}", e.precision, e.memory_format));
+            let executed = c
+                .executed
+                .map_or_else(|| "-".to_owned(), |e| format!("{} {}", e.precision, e.memory_format));
             let ratio = self.ratio(c).map_or_else(|| "-".to_owned(), |r| format!("{r:.2} x"));
-            let shares = OpFamily::ALL.map(|family| c.shares.get(&family).map_or_else(|| "-".to_owned(), |&s| percent(s)));
+            let shares = OpFamily::ALL.map(|family| {
+                c.shares.get(&family).map_or_else(|| "-".to_owned(), |&s| percent(s))
+            });
             let cells = [
                 (number + 1).to_string(),
                 format!("{} {}", c.setting.backend, c.version),
@@ -248,7 +311,10 @@ impl Comparison {
         for model in &self.models {
             text += &format!("{model:width$}");
             for c in &self.compared {
-                text += &c.latency_ns.get(model).map_or_else(|| format!(" {:>8}", "-"), |ns| format!(" {:>8.2}", ns / 1e6));
+                text += &c
+                    .latency_ns
+                    .get(model)
+                    .map_or_else(|| format!(" {:>8}", "-"), |ns| format!(" {:>8.2}", ns / 1e6));
             }
             text.push('\n');
         }
@@ -259,7 +325,8 @@ impl Comparison {
 impl Report for Comparison {
     fn table(&self) -> String {
         let mut text = self.summary().to_text();
-        text += "\nLatency: geometric mean over the models, as a multiple of No. 1's. Families: mean share of operator time.\n\n";
+        text += "\nLatency: geometric mean over the models, as a multiple of No. 1's. Families: \
+            mean share of operator time.\n\n";
         text += &self.latencies();
         for c in &self.compared {
             for (model, reason) in &c.failed {
@@ -270,10 +337,19 @@ impl Report for Comparison {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["engine", "version", "precision", "memory_format", "model", "latency_ns"], 5);
+        let mut table = Table::new(
+            &["engine", "version", "precision", "memory_format", "model", "latency_ns"],
+            5,
+        );
         for c in &self.compared {
             for (model, ns) in &c.latency_ns {
-                let names = [c.setting.backend, &c.version, c.setting.precision.name(), c.setting.memory_format.map_or("", MemoryFormat::name), model];
+                let names = [
+                    c.setting.backend,
+                    &c.version,
+                    c.setting.precision.name(),
+                    c.setting.memory_format.map_or("", MemoryFormat::name),
+                    model,
+                ];
                 table.row(names.map(str::to_owned).into_iter().chain([format!("{ns:.0}")]));
             }
         }
@@ -282,11 +358,14 @@ impl Report for Comparison {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let row = |c: &Compared| {
-            let shares: BTreeMap<&str, f64> = c.shares.iter().map(|(family, share)| (family.name(), *share)).collect();
+            let shares: BTreeMap<&str, f64> =
+                c.shares.iter().map(|(family, share)| (family.name(), *share)).collect();
             json!({"engine": c.setting.backend, "version": c.version, "precision": c.setting.precision, "memory_format": c.setting.memory_format,
                 "executed": c.executed, "latency_ns": c.latency_ns, "latency_ratio": self.ratio(c), "time_shares": shares, "failed": c.failed})
         };
-        Ok(json!({"models": self.models, "settings": self.compared.iter().map(row).collect::<Vec<_>>()}))
+        Ok(
+            json!({"models": self.models, "settings": self.compared.iter().map(row).collect::<Vec<_>>()}),
+        )
     }
 }
 
@@ -304,8 +383,18 @@ mod tests {
             memory_formats: formats,
             operator_timing: true,
         };
-        let one: Vec<_> = combinations("x", &offered(vec![MemoryFormat::ChannelsLast])).iter().map(ToString::to_string).collect();
+        let one: Vec<_> = combinations("x", &offered(vec![MemoryFormat::ChannelsLast]))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(one, ["x f32 engine's own", "x i8 engine's own"]);
-        assert_eq!(combinations("x", &offered(vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast])).len(), 4);
+        assert_eq!(
+            combinations(
+                "x",
+                &offered(vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast])
+            )
+            .len(),
+            4
+        );
     }
 }

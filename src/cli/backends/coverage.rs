@@ -1,4 +1,5 @@
-//! `vitempo backends check --backend qnn MODELS`: per model, which operators the NPU takes, which are left and to whom, and whether the whole compiles.
+//! `vitempo backends check --backend qnn MODELS`: per model, which operators the NPU takes, which
+//! are left and to whom, and whether the whole compiles.
 
 use crate::cli::{
     error::{CliError, CliResult},
@@ -24,7 +25,13 @@ pub fn run(models: &ModelArgs, backend: &str, options: &RunOptions, format: Form
     let compiler = Compiler::new(&worker, backend, options)?;
     let models = profile::sweep_models(models);
     let bar = progress::bar((models.len() + unreadable.len()) as u64, "compiling");
-    let mut rows: Vec<Row> = unreadable.into_iter().map(|(path, error)| Row { model: path.display().to_string(), outcome: Err(error.to_string()) }).collect();
+    let mut rows: Vec<Row> = unreadable
+        .into_iter()
+        .map(|(path, error)| Row {
+            model: path.display().to_string(),
+            outcome: Err(error.to_string()),
+        })
+        .collect();
     for model in &models {
         bar.set_position(rows.len() as u64);
         let outcome = compiler.coverage(model, LIMIT, &interrupted);
@@ -34,11 +41,19 @@ pub fn run(models: &ModelArgs, backend: &str, options: &RunOptions, format: Form
         rows.push(Row { model: model.identity.name.clone(), outcome });
     }
     bar.finish_and_clear();
-    let compiled = Compiled { backend: format!("{backend} {}", compiler.offered.version), precision: compiler.options.precision, rows };
+    let compiled = Compiled {
+        backend: format!("{backend} {}", compiler.offered.version),
+        precision: compiler.options.precision,
+        rows,
+    };
     output::print(&compiled, format)?;
     match compiled.rows.iter().find_map(|r| r.outcome.as_ref().err()) {
-        _ if interrupted.load(Ordering::Relaxed) => Err(CliError::user("interrupted: some models were not compiled")),
-        Some(reason) if compiled.rows.iter().all(|r| r.outcome.is_err()) => Err(CliError::user(format!("no model compiled; {reason}"))),
+        _ if interrupted.load(Ordering::Relaxed) => {
+            Err(CliError::user("interrupted: some models were not compiled"))
+        }
+        Some(reason) if compiled.rows.iter().all(|r| r.outcome.is_err()) => {
+            Err(CliError::user(format!("no model compiled; {reason}")))
+        }
         _ => Ok(()),
     }
 }
@@ -58,7 +73,11 @@ struct Compiled {
 fn listed(operators: &[Assigned]) -> String {
     let mut counts: Vec<_> = counts(operators).into_iter().collect();
     counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-    counts.into_iter().map(|(operator, count)| format!("{count} {operator}")).collect::<Vec<_>>().join(", ")
+    counts
+        .into_iter()
+        .map(|(operator, count)| format!("{count} {operator}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Operators by who runs them.
@@ -74,11 +93,21 @@ impl Compiled {
         for row in &self.rows {
             let cells = match &row.outcome {
                 Ok(c) => {
-                    let left: Vec<_> = by_provider(&c.left).into_iter().map(|(by, operators)| format!("{by}: {}", listed(&operators))).collect();
+                    let left: Vec<_> = by_provider(&c.left)
+                        .into_iter()
+                        .map(|(by, operators)| format!("{by}: {}", listed(&operators)))
+                        .collect();
                     let whole = if c.whole() { "yes" } else { "no" }.to_owned();
-                    [whole, left.join("; "), c.taken.len().to_string(), (c.taken.len() + c.left.len()).to_string()]
+                    [
+                        whole,
+                        left.join("; "),
+                        c.taken.len().to_string(),
+                        (c.taken.len() + c.left.len()).to_string(),
+                    ]
                 }
-                Err(reason) => ["failed".to_owned(), reason.clone(), "-".to_owned(), "-".to_owned()],
+                Err(reason) => {
+                    ["failed".to_owned(), reason.clone(), "-".to_owned(), "-".to_owned()]
+                }
             };
             table.row(std::iter::once(row.model.clone()).chain(cells));
         }
@@ -88,8 +117,13 @@ impl Compiled {
 
 impl Report for Compiled {
     fn table(&self) -> String {
-        let whole = self.rows.iter().filter(|r| r.outcome.as_ref().is_ok_and(Coverage::whole)).count();
-        let summary = format!("{whole} of {} models run on the NPU as a whole. Nothing was timed: this tells no latency.", self.rows.len());
+        let whole =
+            self.rows.iter().filter(|r| r.outcome.as_ref().is_ok_and(Coverage::whole)).count();
+        let summary = format!(
+            "{whole} of {} models run on the NPU as a whole. Nothing was timed: this tells no \
+            latency.",
+            self.rows.len()
+        );
         format!("{}, {}\n\n{}\n{summary}\n", self.backend, self.precision, self.rows().to_text())
     }
 
@@ -99,9 +133,15 @@ impl Report for Compiled {
 
     fn json(&self) -> CliResult<Value> {
         let row = |row: &Row| match &row.outcome {
-            Ok(c) => json!({"model": row.model, "compiles": true, "whole": c.whole(), "taken": counts(&c.taken), "left": c.left, "reason": null}),
-            Err(reason) => json!({"model": row.model, "compiles": false, "whole": false, "taken": {}, "left": [], "reason": reason}),
+            Ok(c) => {
+                json!({"model": row.model, "compiles": true, "whole": c.whole(), "taken": counts(&c.taken), "left": c.left, "reason": null})
+            }
+            Err(reason) => {
+                json!({"model": row.model, "compiles": false, "whole": false, "taken": {}, "left": [], "reason": reason})
+            }
         };
-        Ok(json!({"engine": self.backend, "precision": self.precision, "models": self.rows.iter().map(row).collect::<Vec<_>>()}))
+        Ok(
+            json!({"engine": self.backend, "precision": self.precision, "models": self.rows.iter().map(row).collect::<Vec<_>>()}),
+        )
     }
 }

@@ -24,14 +24,16 @@ pub struct InstallArgs {
     /// onnxruntime, openvino, litert, torch or qnn
     #[arg(required = true, value_name = "ENGINE")]
     engines: Vec<String>,
-    /// The wheel, downloaded already: needs neither a network nor Python. Once for each wheel of an engine that has several
+    /// The wheel, downloaded already: needs neither a network nor Python. Once for each wheel of an
+    /// engine that has several
     #[arg(long, value_name = "FILE.whl")]
     from: Vec<PathBuf>,
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// One engine, and the version its library gave when it was opened; `None` when this build of vitempo has no backend for it.
+/// One engine, and the version its library gave when it was opened; `None` when this build of
+/// vitempo has no backend for it.
 struct Row(Installed, Option<String>);
 
 struct Rows(Vec<Row>);
@@ -45,9 +47,16 @@ pub fn run(args: &InstallArgs) -> CliResult {
     for name in args.engines.iter().collect::<BTreeSet<_>>() {
         let engine = install::by_name(name)?;
         let wheels = engine.wheels(std::env::consts::OS, std::env::consts::ARCH)?;
-        let source = || if args.from.is_empty() { pip::find().map(Source::Pip) } else { Ok(Source::Files(args.from.clone())) };
+        let source = || {
+            if args.from.is_empty() {
+                pip::find().map(Source::Pip)
+            } else {
+                Ok(Source::Files(args.from.clone()))
+            }
+        };
         let mut watch = Watch::default();
-        let installed = install::install(engine, wheels, &home, &source, &mut |step| watch.show(step))?;
+        let installed =
+            install::install(engine, wheels, &home, &source, &mut |step| watch.show(step))?;
         watch.done();
         if let Some(notice) = engine.notice {
             progress::say(format!("note: {name}: {notice}"));
@@ -64,9 +73,11 @@ fn open(installed: &Installed) -> CliResult<Option<String>> {
     let options = RunOptions { library: Some(installed.library.clone()), ..RunOptions::default() };
     match backend.probe(&options) {
         Availability::Available(capabilities) => Ok(Some(capabilities.version)),
-        Availability::Unavailable { reason, hint } => {
-            Err(CliError::user(format!("{} is installed but does not run here: {reason}", installed.engine)).hint(hint))
-        }
+        Availability::Unavailable { reason, hint } => Err(CliError::user(format!(
+            "{} is installed but does not run here: {reason}",
+            installed.engine
+        ))
+        .hint(hint)),
     }
 }
 
@@ -114,7 +125,14 @@ impl Rows {
             let state = if installed.already_there { "was there" } else { "installed" };
             let folder = installed.folder.display().to_string();
             let size = HumanBytes(installed.size_bytes).to_string();
-            table.row([installed.engine.clone(), installed.version.clone(), state.to_owned(), folder, installed.files.to_string(), size]);
+            table.row([
+                installed.engine.clone(),
+                installed.version.clone(),
+                state.to_owned(),
+                folder,
+                installed.files.to_string(),
+                size,
+            ]);
         }
         table
     }

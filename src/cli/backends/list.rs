@@ -29,13 +29,20 @@ struct Row {
 struct Listing(Vec<Row>);
 
 pub fn run(args: &ListArgs) -> CliResult {
-    output::print(&Listing(backends::all().iter().map(|b| probe(b.as_ref())).collect()), args.format)
+    output::print(
+        &Listing(backends::all().iter().map(|b| probe(b.as_ref())).collect()),
+        args.format,
+    )
 }
 
 fn probe(backend: &dyn Backend) -> Row {
     let options = RunOptions::default();
     let availability = backend.probe(&options);
-    let absent = if matches!(availability, Availability::Available(_)) { backend.absent_devices(&options) } else { Vec::new() };
+    let absent = if matches!(availability, Availability::Available(_)) {
+        backend.absent_devices(&options)
+    } else {
+        Vec::new()
+    };
     Row { name: backend.name(), description: backend.description(), availability, absent }
 }
 
@@ -45,15 +52,40 @@ fn names<T: ToString>(items: &[T]) -> String {
 
 impl Listing {
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Engine", "Found", "Version", "Devices", "Precisions", "Memory formats", "Operator times", "Where, or why not"], 8);
+        let mut table = Table::new(
+            &[
+                "Engine",
+                "Found",
+                "Version",
+                "Devices",
+                "Precisions",
+                "Memory formats",
+                "Operator times",
+                "Where, or why not",
+            ],
+            8,
+        );
         for Row { name, availability, .. } in &self.0 {
             let cells = match availability {
                 Availability::Available(c) => {
-                    let path = c.path.as_ref().map_or_else(|| "compiled in".to_owned(), |p| p.display().to_string());
+                    let path = c
+                        .path
+                        .as_ref()
+                        .map_or_else(|| "compiled in".to_owned(), |p| p.display().to_string());
                     let times = if c.operator_timing { "yes" } else { "no" };
-                    ["yes".to_owned(), c.version.clone(), names(&c.devices), names(&c.precisions), names(&c.memory_formats), times.to_owned(), path]
+                    [
+                        "yes".to_owned(),
+                        c.version.clone(),
+                        names(&c.devices),
+                        names(&c.precisions),
+                        names(&c.memory_formats),
+                        times.to_owned(),
+                        path,
+                    ]
                 }
-                Availability::Unavailable { reason, .. } => ["no", "-", "-", "-", "-", "-", reason].map(str::to_owned),
+                Availability::Unavailable { reason, .. } => {
+                    ["no", "-", "-", "-", "-", "-", reason].map(str::to_owned)
+                }
             };
             table.row(std::iter::once((*name).to_owned()).chain(cells));
         }

@@ -1,4 +1,5 @@
-//! `vitempo backends check --lowering`: which share of the executed time did lowering predict, per family of models, and what did it miss?
+//! `vitempo backends check --lowering`: which share of the executed time did lowering predict, per
+//! family of models, and what did it miss?
 
 use crate::cli::{
     error::{CliError, CliResult},
@@ -36,7 +37,11 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
     for (path, error) in &unreadable {
         progress::say(format!("warning: left out {}: {error}", path.display()));
     }
-    let mut protocol = VisitProtocol { profiled_repeats: question.repeats, reference_repeats: 0, ..VisitProtocol::default() };
+    let mut protocol = VisitProtocol {
+        profiled_repeats: question.repeats,
+        reference_repeats: 0,
+        ..VisitProtocol::default()
+    };
     protocol.protocol.warmups = 1;
     (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
     let sweep = Sweep {
@@ -50,7 +55,8 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
         sitting: profile::sitting_name(),
     };
     let bar = progress::bar(sweep.models.len() as u64, "judging");
-    let judgement = judge::judge(&sweep, &mut |p| bar.set_position(p.done as u64), &profile::interrupted());
+    let judgement =
+        judge::judge(&sweep, &mut |p| bar.set_position(p.done as u64), &profile::interrupted());
     bar.finish_and_clear();
     let judgement = judgement.map_err(error)?;
     output::print(&Lowering(&judgement), format)?;
@@ -60,9 +66,10 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
 fn error(error: JudgeError) -> CliError {
     match error {
         JudgeError::Sweep(error) => error.into(),
-        JudgeError::NoRules(_) => {
-            CliError::user(format!("{error} (--backend)")).hint(format!("engines with rules: {}", vitempo_graph::lowering::FRAMEWORKS.join(", ")))
-        }
+        JudgeError::NoRules(_) => CliError::user(format!("{error} (--backend)")).hint(format!(
+            "engines with rules: {}",
+            vitempo_graph::lowering::FRAMEWORKS.join(", ")
+        )),
     }
 }
 
@@ -71,13 +78,19 @@ fn verdict(judgement: &Judgement, least: Option<f64>) -> CliResult {
         return Err(CliError::user("interrupted: some models were not judged"));
     }
     if judgement.compared(None).next().is_none() {
-        let reason = judgement.models.iter().find_map(|m| Some(format!("`{}`: {}", m.model.name, m.outcome.as_ref().err()?)));
+        let reason = judgement
+            .models
+            .iter()
+            .find_map(|m| Some(format!("`{}`: {}", m.model.name, m.outcome.as_ref().err()?)));
         return Err(CliError::user(format!("no model ran; {}", reason.unwrap_or_default())));
     }
     for family in judgement.families() {
         let percent = 100.0 * judgement.time(Some(family)).matched();
         if let Some(least) = least.filter(|&least| percent < least) {
-            return Err(CliError::user(format!("{percent:.2} % of the time of family {family} was predicted, less than {least} % (--min-time-matched)")));
+            return Err(CliError::user(format!(
+                "{percent:.2} % of the time of family {family} was predicted, less than {least} % \
+                (--min-time-matched)"
+            )));
         }
     }
     Ok(())
@@ -87,11 +100,16 @@ struct Lowering<'a>(&'a Judgement);
 
 /// `99.83 %`; only what is whole is `100 %`.
 fn percent(share: f64) -> String {
-    if share >= 1.0 { "100 %".to_owned() } else { format!("{:.2} %", (share * 1e4).floor() / 100.0) }
+    if share >= 1.0 {
+        "100 %".to_owned()
+    } else {
+        format!("{:.2} %", (share * 1e4).floor() / 100.0)
+    }
 }
 
 fn shapes<'t>(tensors: impl Iterator<Item = &'t TensorSpec>) -> String {
-    let one = |t: &TensorSpec| t.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    let one =
+        |t: &TensorSpec| t.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     tensors.map(one).collect::<Vec<_>>().join(" ")
 }
 
@@ -101,11 +119,15 @@ fn brief(op: &OpSpec) -> String {
 }
 
 impl Lowering<'_> {
-    /// Kernels that one of the lists of a comparison holds, longest first over all models, with the model's name and the share of that model's time.
+    /// Kernels that one of the lists of a comparison holds, longest first over all models, with the
+    /// model's name and the share of that model's time.
     fn missed(&self, list: fn(&Comparison) -> &[Mismatch]) -> Vec<(&str, f64, &Mismatch)> {
         let of_model = |(judged, c)| -> Vec<_> {
             let (judged, c): (&judge::Judged, &Comparison) = (judged, c);
-            list(c).iter().map(|m| (judged.model.name.as_str(), share(m.ns, c.executed_ns), m)).collect()
+            list(c)
+                .iter()
+                .map(|m| (judged.model.name.as_str(), share(m.ns, c.executed_ns), m))
+                .collect()
         };
         let mut rows: Vec<_> = self.0.compared(None).flat_map(of_model).collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -117,11 +139,26 @@ impl Lowering<'_> {
     }
 
     fn summary(&self) -> Table {
-        let mut table = Table::new(&["Family", "Models", "Time predicted", "in everything", "Lowest model", ""], 1);
+        let mut table = Table::new(
+            &["Family", "Models", "Time predicted", "in everything", "Lowest model", ""],
+            1,
+        );
         let row = |name: &str, time: Time, family| {
-            let worst = self.0.compared(family).min_by(|a, b| a.1.time_matched().total_cmp(&b.1.time_matched()));
-            let (lowest, model) = worst.map(|(m, c)| (percent(c.time_matched()), m.model.name.clone())).unwrap_or_default();
-            [name.to_owned(), time.models.to_string(), percent(time.matched()), percent(time.equal()), lowest, model]
+            let worst = self
+                .0
+                .compared(family)
+                .min_by(|a, b| a.1.time_matched().total_cmp(&b.1.time_matched()));
+            let (lowest, model) = worst
+                .map(|(m, c)| (percent(c.time_matched()), m.model.name.clone()))
+                .unwrap_or_default();
+            [
+                name.to_owned(),
+                time.models.to_string(),
+                percent(time.matched()),
+                percent(time.equal()),
+                lowest,
+                model,
+            ]
         };
         for family in self.0.families() {
             table.row(row(family.name(), self.0.time(Some(family)), Some(family)));
@@ -131,13 +168,18 @@ impl Lowering<'_> {
     }
 
     fn differences(&self, most: usize) -> (Table, usize) {
-        let mut table = Table::new(&["Model", "Node", "Kernel", "Executed", "Nearest predicted", "Time", "Share"], 5);
+        let mut table = Table::new(
+            &["Model", "Node", "Kernel", "Executed", "Nearest predicted", "Time", "Share"],
+            5,
+        );
         let rows = self.mismatches();
         let all = rows.len();
         for (model, share, m) in rows.into_iter().take(most) {
             let nearest = m.nearest.as_ref().map_or_else(|| "-".to_owned(), |p| brief(&p.op));
-            let texts = [model.to_owned(), m.node.clone(), m.kernel.clone(), brief(&m.executed), nearest];
-            table.row(texts.into_iter().chain([Latency::from_ns(m.ns).to_string(), percent(share)]));
+            let texts =
+                [model.to_owned(), m.node.clone(), m.kernel.clone(), brief(&m.executed), nearest];
+            table
+                .row(texts.into_iter().chain([Latency::from_ns(m.ns).to_string(), percent(share)]));
         }
         (table, all)
     }
@@ -168,7 +210,8 @@ impl Report for Lowering<'_> {
     fn json(&self) -> CliResult<Value> {
         let j = self.0;
         let time = j.time(None);
-        let by_family: serde_json::Map<String, Value> = j.families().map(|f| (f.name().to_owned(), json!(j.time(Some(f)).matched()))).collect();
+        let by_family: serde_json::Map<String, Value> =
+            j.families().map(|f| (f.name().to_owned(), json!(j.time(Some(f)).matched()))).collect();
         let families: Vec<Value> = j
             .families()
             .map(|f| {
@@ -183,7 +226,13 @@ impl Report for Lowering<'_> {
                     "executed": c.executed, "predicted": c.predicted, "only_predicted": c.only_predicted.iter().map(|p| json!({"node": p.node, "op": p.op})).collect::<Vec<_>>()})
             })
             .collect();
-        let failed: Vec<Value> = j.models.iter().filter_map(|m| Some(json!({"model": m.model.name, "reason": m.outcome.as_ref().err()?}))).collect();
+        let failed: Vec<Value> = j
+            .models
+            .iter()
+            .filter_map(|m| {
+                Some(json!({"model": m.model.name, "reason": m.outcome.as_ref().err()?}))
+            })
+            .collect();
         let row = |(model, share, m): (&str, f64, &Mismatch)| {
             json!({"model": model, "node": m.node, "kernel": m.kernel, "time_ns": m.ns, "time_share": share, "executed": m.executed,
                 "predicted": m.nearest.as_ref().map(|p| json!({"node": p.node, "op": p.op}))})

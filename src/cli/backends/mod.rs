@@ -1,4 +1,5 @@
-//! `vitempo backends`: which engines are here, how others get here, what each offers, and whether it computes what it should.
+//! `vitempo backends`: which engines are here, how others get here, what each offers, and whether
+//! it computes what it should.
 
 mod check;
 mod compare;

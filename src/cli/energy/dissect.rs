@@ -16,11 +16,13 @@ use vitempo_planners::energy::{
 /// Example: vitempo energy dissect trace.csv log.csv --base-power 756mW --preview-power 3.53W
 #[derive(clap::Args, Debug)]
 pub struct DissectArgs {
-    /// Of the monitor: CSV with `time_s`, and `power_w`, `power_mw`, or `current_ma` and `voltage_v`
+    /// Of the monitor: CSV with `time_s`, and `power_w`, `power_mw`, or `current_ma` and
+    /// `voltage_v`
     #[arg(value_name = "TRACE.csv")]
     pub trace: PathBuf,
 
-    /// Of the application: CSV with `frame`, `phase`, `start_s`, `end_s`; its row `flag` is an event that the monitor saw too
+    /// Of the application: CSV with `frame`, `phase`, `start_s`, `end_s`; its row `flag` is an
+    /// event that the monitor saw too
     #[arg(value_name = "LOG.csv")]
     pub log: PathBuf,
 
@@ -78,7 +80,9 @@ fn power(given: Option<f64>, trace: Option<&Path>) -> CliResult<f64> {
     match (given, trace) {
         (Some(watts), _) => Ok(watts),
         (None, Some(path)) => Ok(PowerTrace::read(path)?.mean_w()),
-        (None, None) => Err(CliError::user("base and preview power are needed: what a phase drew is what lies above them")),
+        (None, None) => Err(CliError::user(
+            "base and preview power are needed: what a phase drew is what lies above them",
+        )),
     }
 }
 
@@ -95,7 +99,8 @@ impl Dissected {
     fn parts(&self) -> Vec<Part> {
         let d = &self.0;
         let part = |name: &str, seconds, joules| Part { name: name.to_owned(), seconds, joules };
-        let mut parts: Vec<Part> = d.phases.iter().map(|p| part(&p.phase, p.seconds, p.joules)).collect();
+        let mut parts: Vec<Part> =
+            d.phases.iter().map(|p| part(&p.phase, p.seconds, p.joules)).collect();
         parts.push(part("camera and preview", d.latency_s, d.camera_j));
         parts.push(part("base", d.latency_s, d.base_j));
         parts.push(part("frame", d.latency_s, d.energy_j));
@@ -116,14 +121,27 @@ impl Report for Dissected {
             ];
             table.row(std::iter::once(p.name).chain(cells));
         }
-        let counted = format!("mean of {} frames; {} left out: cooling-off, or not whole in the trace", d.frames, d.left_out);
-        format!("{}{counted}\nthe monitor saw the flag event at {:.3} s; phases are above camera and base\n", table.to_text(), d.monitor_flag_s)
+        let counted = format!(
+            "mean of {} frames; {} left out: cooling-off, or not whole in the trace",
+            d.frames, d.left_out
+        );
+        format!(
+            "{}{counted}\nthe monitor saw the flag event at {:.3} s; phases are above camera and \
+            base\n",
+            table.to_text(),
+            d.monitor_flag_s
+        )
     }
 
     fn csv(&self) -> CliResult<String> {
         let mut table = Table::new(&["part", "seconds", "joules", "share"], 1);
         for p in self.parts() {
-            table.row([p.name, p.seconds.to_string(), p.joules.to_string(), (p.joules / self.0.energy_j).to_string()]);
+            table.row([
+                p.name,
+                p.seconds.to_string(),
+                p.joules.to_string(),
+                (p.joules / self.0.energy_j).to_string(),
+            ]);
         }
         table.to_csv()
     }

@@ -1,4 +1,5 @@
-//! `vitempo energy`: what drew what in a measured power trace, a trace to try that out with, and the tables of the study it follows.
+//! `vitempo energy`: what drew what in a measured power trace, a trace to try that out with, and
+//! the tables of the study it follows.
 
 mod dissect;
 mod simulate;

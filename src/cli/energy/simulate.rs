@@ -8,7 +8,8 @@ use super::super::{
 use std::path::PathBuf;
 use vitempo_planners::{energy::Recording, papers::ar_energy_study::local_frame};
 
-/// Simulates a power monitor's trace with an application's log: frames as the AR energy study measured them
+/// Simulates a power monitor's trace with an application's log: frames as the AR energy study
+/// measured them
 ///
 /// Example: vitempo energy simulate --governor performance --out trace/
 #[derive(clap::Args, Debug)]
@@ -33,15 +34,21 @@ pub fn run(args: &SimulateArgs) -> CliResult {
     let frame = local_frame(&args.governor).map_err(CliError::user)?;
     let (base_w, preview_w) = (frame.base_w, frame.base_w + frame.camera_w);
     let recording = Recording { seed: args.seed, ..Recording::of(frame, args.frames as u64) };
-    let too_long = || CliError::user(format!("--frames: {} frames are more than a trace can hold", args.frames));
+    let too_long = || {
+        CliError::user(format!("--frames: {} frames are more than a trace can hold", args.frames))
+    };
     let (trace, log) = recording.record().ok_or_else(too_long)?;
     std::fs::create_dir_all(&args.out).map_err(|e| io_error("create", &args.out, &e))?;
-    let comment = format!("simulated, not measured: {} frames of local execution, governor {}, seed {}", args.frames, args.governor, args.seed);
+    let comment = format!(
+        "simulated, not measured: {} frames of local execution, governor {}, seed {}",
+        args.frames, args.governor, args.seed
+    );
     let [trace_file, log_file] = ["trace.csv", "log.csv"].map(|name| args.out.join(name));
     files::write(&trace_file, trace.to_csv(&comment).as_bytes())?;
     files::write(&log_file, log.to_csv(&comment).as_bytes())?;
     output::write_stdout(&format!(
-        "{comment}\nwrote {trace} and {log}; take them apart with\n  vitempo energy dissect {trace} {log} --base-power {:.1}mW --preview-power {:.1}mW\n",
+        "{comment}\nwrote {trace} and {log}; take them apart with\n  vitempo energy dissect \
+        {trace} {log} --base-power {:.1}mW --preview-power {:.1}mW\n",
         1e3 * base_w,
         1e3 * preview_w,
         trace = trace_file.display(),

@@ -8,7 +8,8 @@ use serde_json::json;
 use std::fmt::Write;
 use vitempo_planners::papers::{Cell, Claim, PaperTable, Reproduced, ar_energy_study};
 
-/// Prints tables I to VIII of the AR energy study, recomputed: cells that contradict others are marked
+/// Prints tables I to VIII of the AR energy study, recomputed: cells that contradict others are
+/// marked
 ///
 /// Example: vitempo energy tables --table II
 ///
@@ -29,12 +30,18 @@ pub fn run(args: &TablesArgs) -> CliResult {
     let mut models = ar_energy_study::models().map_err(CliError::ours)?;
     text.retain(|claim| tables.iter().all(|table| table.name != claim.place));
     if let Some(number) = &args.table {
-        let known = tables.iter().map(|t| t.name.trim_start_matches("table ").to_owned()).collect::<Vec<_>>().join(", ");
+        let known = tables
+            .iter()
+            .map(|t| t.name.trim_start_matches("table ").to_owned())
+            .collect::<Vec<_>>()
+            .join(", ");
         tables.retain(|t| t.name.trim_start_matches("table ").eq_ignore_ascii_case(number));
         text.clear();
         models.clear();
         if tables.is_empty() {
-            return Err(CliError::user(format!("--table: the study has no table {number} of figures; it has {known}")));
+            return Err(CliError::user(format!(
+                "--table: the study has no table {number} of figures; it has {known}"
+            )));
         }
     }
     output::print(&Printed { tables, text, models }, args.format)
@@ -56,16 +63,29 @@ fn short(value: f64) -> String {
 
 impl Printed {
     fn paper_table(table: &PaperTable, text: &mut String) {
-        let headings: Vec<&str> = std::iter::once("").chain(table.columns.iter().map(String::as_str)).collect();
+        let headings: Vec<&str> =
+            std::iter::once("").chain(table.columns.iter().map(String::as_str)).collect();
         let mut rows = Table::new(&headings, 1);
         for row in &table.rows {
-            let mark = |cell: &Cell| if cell.contradiction().is_some() { format!("*{}", cell.printed) } else { cell.printed.to_string() };
+            let mark = |cell: &Cell| {
+                if cell.contradiction().is_some() {
+                    format!("*{}", cell.printed)
+                } else {
+                    cell.printed.to_string()
+                }
+            };
             rows.row(std::iter::once(row.what.clone()).chain(row.cells.iter().map(mark)));
         }
         let _ = write!(text, "{}: {}\n\n{}", table.name, table.title, rows.to_text());
         for cell in table.rows.iter().flat_map(|row| &row.cells) {
             if let Some(claim) = cell.contradiction() {
-                let _ = writeln!(text, "* {}: {}, but {} is printed", claim.what, short(claim.computed), cell.printed);
+                let _ = writeln!(
+                    text,
+                    "* {}: {}, but {} is printed",
+                    claim.what,
+                    short(claim.computed),
+                    cell.printed
+                );
             }
         }
         text.push('\n');
@@ -82,34 +102,64 @@ impl Report for Printed {
             let mut rows = Table::new(&["Said about them", "Where", "Printed", "Computed", ""], 2);
             for claim in &self.text {
                 let verdict = if claim.holds() { "" } else { "*" };
-                rows.row([claim.what.clone(), claim.place.clone(), short(claim.printed), short(claim.computed), verdict.to_owned()]);
+                rows.row([
+                    claim.what.clone(),
+                    claim.place.clone(),
+                    short(claim.printed),
+                    short(claim.computed),
+                    verdict.to_owned(),
+                ]);
             }
             let _ = writeln!(text, "{}", rows.to_text());
         }
         if !self.models.is_empty() {
-            let mut rows = Table::new(&["The phase model, fitted elsewhere", "Printed", "Modelled", "Error"], 1);
+            let mut rows = Table::new(
+                &["The phase model, fitted elsewhere", "Printed", "Modelled", "Error"],
+                1,
+            );
             for row in &self.models {
-                rows.row([row.what.clone(), short(row.printed), short(row.modelled), output::percent(row.error())]);
+                rows.row([
+                    row.what.clone(),
+                    short(row.printed),
+                    short(row.modelled),
+                    output::percent(row.error()),
+                ]);
             }
             let _ = writeln!(text, "{}", rows.to_text());
         }
         let cells = self.tables.iter().flat_map(|t| &t.rows).flat_map(|r| &r.cells);
-        let (checked, wrong) = cells.filter(|c| !c.claims.is_empty()).fold((0, 0), |(n, w), c| (n + 1, w + usize::from(c.contradiction().is_some())));
-        let _ = writeln!(text, "{checked} cells follow from others; {wrong} contradict them beyond rounding (*)   (paper table)");
+        let (checked, wrong) = cells
+            .filter(|c| !c.claims.is_empty())
+            .fold((0, 0), |(n, w), c| (n + 1, w + usize::from(c.contradiction().is_some())));
+        let _ = writeln!(
+            text,
+            "{checked} cells follow from others; {wrong} contradict them beyond rounding (*)   \
+            (paper table)"
+        );
         text
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut rows = Table::new(&["table", "row", "column", "printed", "rule", "computed", "holds"], 3);
+        let mut rows =
+            Table::new(&["table", "row", "column", "printed", "rule", "computed", "holds"], 3);
         for table in &self.tables {
             for row in &table.rows {
                 for (cell, column) in row.cells.iter().zip(&table.columns) {
-                    let start = [table.name.clone(), row.what.clone(), column.clone(), cell.printed.to_string()];
+                    let start = [
+                        table.name.clone(),
+                        row.what.clone(),
+                        column.clone(),
+                        cell.printed.to_string(),
+                    ];
                     if cell.claims.is_empty() {
                         rows.row(start.clone().into_iter().chain(["", "", ""].map(str::to_owned)));
                     }
                     for claim in &cell.claims {
-                        rows.row(start.clone().into_iter().chain([claim.what.clone(), claim.computed.to_string(), claim.holds().to_string()]));
+                        rows.row(start.clone().into_iter().chain([
+                            claim.what.clone(),
+                            claim.computed.to_string(),
+                            claim.holds().to_string(),
+                        ]));
                     }
                 }
             }

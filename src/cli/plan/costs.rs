@@ -7,7 +7,9 @@ use super::super::{
 };
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{Graph, lowering};
-use vitempo_planners::cost::{Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts};
+use vitempo_planners::cost::{
+    Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
+};
 
 impl From<CostError> for CliError {
     fn from(error: CostError) -> Self {
@@ -25,7 +27,10 @@ pub fn one_model(models: &ModelArgs) -> CliResult<Model> {
     let mut read = models.read()?;
     match read.len() {
         1 => Ok(read.swap_remove(0)),
-        count => Err(CliError::user(format!("{count} models: a plan is for one")).hint("give one ONNX file")),
+        count => {
+            Err(CliError::user(format!("{count} models: a plan is for one"))
+                .hint("give one ONNX file"))
+        }
     }
 }
 
@@ -35,8 +40,13 @@ pub struct Forecast<'a> {
     pub bundle: &'a Path,
 }
 
-/// Costs of a model's operators, forecast by one bundle per processor. The end-to-end interval and calibration are spread over operators in proportion.
-pub fn of_bundles(graph: &Graph, forecasts: Vec<Forecast>, links: BTreeMap<(usize, usize), Link>) -> CliResult<Costs> {
+/// Costs of a model's operators, forecast by one bundle per processor. The end-to-end interval and
+/// calibration are spread over operators in proportion.
+pub fn of_bundles(
+    graph: &Graph,
+    forecasts: Vec<Forecast>,
+    links: BTreeMap<(usize, usize), Link>,
+) -> CliResult<Costs> {
     let mut latencies = Vec::new();
     let mut together = Vec::new();
     for forecast in &forecasts {
@@ -58,17 +68,26 @@ fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribut
         Opened::Adapted(_) => graph.clone(),
         Opened::Trained(_) => lowering::lower(graph, bundle.environment()).ok_or_else(|| {
             let framework = &bundle.environment().framework;
-            CliError::user(format!("{}: no rules tell which operators a kernel of {framework} covers", path.display()))
+            CliError::user(format!(
+                "{}: no rules tell which operators a kernel of {framework} covers",
+                path.display()
+            ))
         })?,
     };
-    bundle::warn_of_estimates(processor, prediction.fallbacks().count(), prediction.operators.len());
+    bundle::warn_of_estimates(
+        processor,
+        prediction.fallbacks().count(),
+        prediction.operators.len(),
+    );
     let whole = prediction.latency;
     let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();
     let share = |end: vitempo_graph::Latency| end.ns() / sum.max(f64::MIN_POSITIVE);
     let interval = |ns: f64| {
-        let [point, lower, upper] = [whole.point, whole.lower, whole.upper].map(|end| (ns * share(end)).round() as u64);
+        let [point, lower, upper] =
+            [whole.point, whole.lower, whole.upper].map(|end| (ns * share(end)).round() as u64);
         Interval::new(point, lower.min(point), upper.max(point)).unwrap_or(Interval::exact(point))
     };
-    let latencies: Vec<Interval> = prediction.operators.iter().map(|o| interval(o.latency_ns.ns())).collect();
+    let latencies: Vec<Interval> =
+        prediction.operators.iter().map(|o| interval(o.latency_ns.ns())).collect();
     Ok(Attribution::of(graph, &kernels, &latencies))
 }

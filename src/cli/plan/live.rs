@@ -1,4 +1,5 @@
-//! Running plans for real: engines named on the command line, and what a run brings, in the simulator's terms.
+//! Running plans for real: engines named on the command line, and what a run brings, in the
+//! simulator's terms.
 
 use super::{
     super::{
@@ -23,7 +24,8 @@ pub const WARMUPS: usize = 3;
 /// Running a plan for real.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Run it for real: a processor as an engine on cores of its own, e.g. `npu=onnxruntime@0,1`; may be repeated
+    /// Run it for real: a processor as an engine on cores of its own, e.g. `npu=onnxruntime@0,1`;
+    /// may be repeated
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine)]
     pub engines: Vec<Engine>,
 
@@ -51,7 +53,11 @@ pub struct Engine {
 impl Engine {
     /// One thread per core, or one.
     pub fn processor(&self) -> LiveProcessor {
-        let options = RunOptions { threads: self.cores.len().max(1), cores: self.cores.clone(), ..RunOptions::default() };
+        let options = RunOptions {
+            threads: self.cores.len().max(1),
+            cores: self.cores.clone(),
+            ..RunOptions::default()
+        };
         LiveProcessor { name: self.name.clone(), backend: self.backend.clone(), options }
     }
 }
@@ -60,23 +66,33 @@ impl Engine {
 pub fn parse_engine(text: &str) -> Result<Engine, String> {
     const EXPECTED: &str = "expected NAME=BACKEND or NAME=BACKEND@CORES, e.g. npu=onnxruntime@0,1";
     let (name, engine) = text.split_once('=').ok_or(EXPECTED)?;
-    let (backend, cores) = engine.split_once('@').map_or((engine, ""), |(backend, cores)| (backend, cores));
-    let cores: Result<Vec<usize>, _> = cores.split(',').filter(|core| !core.is_empty()).map(|core| core.trim().parse()).collect();
+    let (backend, cores) =
+        engine.split_once('@').map_or((engine, ""), |(backend, cores)| (backend, cores));
+    let cores: Result<Vec<usize>, _> =
+        cores.split(',').filter(|core| !core.is_empty()).map(|core| core.trim().parse()).collect();
     match cores {
-        Ok(cores) if !name.is_empty() && !backend.is_empty() => Ok(Engine { name: name.to_owned(), backend: backend.to_owned(), cores }),
+        Ok(cores) if !name.is_empty() && !backend.is_empty() => {
+            Ok(Engine { name: name.to_owned(), backend: backend.to_owned(), cores })
+        }
         _ => Err(EXPECTED.to_owned()),
     }
 }
 
 /// Names of engines and what they are: `onnxruntime on cores [0]`.
 pub fn described(engines: &[Engine], rig: &Rig) -> Vec<(String, String)> {
-    let one = |(engine, cores): (&Engine, &[usize])| (engine.name.clone(), format!("{} on cores {cores:?}", engine.backend));
+    let one = |(engine, cores): (&Engine, &[usize])| {
+        (engine.name.clone(), format!("{} on cores {cores:?}", engine.backend))
+    };
     engines.iter().zip(rig.cores()).map(one).collect()
 }
 
 /// The same in one line.
 pub fn in_a_line(engines: &[Engine], rig: &Rig) -> String {
-    described(engines, rig).into_iter().map(|(name, what)| format!("{name}: {what}")).collect::<Vec<_>>().join("; ")
+    described(engines, rig)
+        .into_iter()
+        .map(|(name, what)| format!("{name}: {what}"))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 impl From<LiveError> for CliError {
@@ -89,7 +105,10 @@ impl LiveArgs {
     /// The engine of a processor of the plan.
     pub fn index_of(&self, processor: &str) -> CliResult<usize> {
         let found = self.engines.iter().position(|engine| engine.name == processor);
-        found.ok_or_else(|| CliError::user(format!("processor `{processor}` has no engine")).hint(format!("add --live {processor}=rten")))
+        found.ok_or_else(|| {
+            CliError::user(format!("processor `{processor}` has no engine"))
+                .hint(format!("add --live {processor}=rten"))
+        })
     }
 }
 
@@ -105,21 +124,34 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// Starts the engines; the first one runs the whole model once, to have something to compare results with.
+    /// Starts the engines; the first one runs the whole model once, to have something to compare
+    /// results with.
     pub fn start(args: &LiveArgs, divided: Divided) -> CliResult<Self> {
         let processors: Vec<LiveProcessor> = args.engines.iter().map(Engine::processor).collect();
         let Divided { whole, mut parts } = divided;
         let defaults = RunOptions::default();
-        let inputs = inputs::of_graph(&whole, defaults.inputs, defaults.seed).map_err(CliError::user)?;
+        let inputs =
+            inputs::of_graph(&whole, defaults.inputs, defaults.seed).map_err(CliError::user)?;
         let outputs = whole.outputs().iter().map(|&id| whole.value(id).name.clone()).collect();
         parts.push(whole);
         let last = parts.len() - 1;
         let too_slow = |_| CliError::user("--camera: that is too slow to wait for");
-        let period = args.camera.map(|fps| Duration::try_from_secs_f64(1.0 / fps)).transpose().map_err(too_slow)?;
+        let period = args
+            .camera
+            .map(|fps| Duration::try_from_secs_f64(1.0 / fps))
+            .transpose()
+            .map_err(too_slow)?;
         let arrivals = period.map_or(Arrivals::Closed, Arrivals::Camera);
         let trial = Trial { arrivals, warmups: WARMUPS, frames: args.frames };
         let inputs = inputs.into_iter().map(Arc::new).collect();
-        let mut stand = Self { rig: Rig::start(&processors, parts)?, inputs, outputs, expected: Vec::new(), trial, deadline_ns: args.deadline };
+        let mut stand = Self {
+            rig: Rig::start(&processors, parts)?,
+            inputs,
+            outputs,
+            expected: Vec::new(),
+            trial,
+            deadline_ns: args.deadline,
+        };
         let once = Trial { arrivals: Arrivals::Closed, warmups: 1, frames: 1 };
         let run = stand.rig.run(&[alone(last, 0)], &stand.inputs, &once, &interrupted())?;
         stand.expected = stand.results(&run);
@@ -131,14 +163,22 @@ impl Stand {
         Ok(self.rig.run(stages, &self.inputs, &self.trial, &interrupted())?)
     }
 
-    /// How long one part takes on one processor with nothing beside it, ns; `values` is what it needs.
-    pub fn alone(&self, part: usize, processor: usize, values: &[Arc<OutputValues>], frames: usize) -> CliResult<Vec<u64>> {
+    /// How long one part takes on one processor with nothing beside it, ns; `values` is what it
+    /// needs.
+    pub fn alone(
+        &self,
+        part: usize,
+        processor: usize,
+        values: &[Arc<OutputValues>],
+        frames: usize,
+    ) -> CliResult<Vec<u64>> {
         let trial = Trial { arrivals: Arrivals::Closed, warmups: WARMUPS, frames };
         let mut run = self.rig.run(&[alone(part, processor)], values, &trial, &interrupted())?;
         Ok(run.busy_ns.remove(&(part, processor)).unwrap_or_default())
     }
 
-    /// Everything that is known of a frame after these parts have run, one after the other, on one processor.
+    /// Everything that is known of a frame after these parts have run, one after the other, on one
+    /// processor.
     pub fn computed(&self, parts: &[usize], processor: usize) -> CliResult<Vec<Arc<OutputValues>>> {
         let steps = parts.iter().map(|&part| vec![Task { part, processor }]).collect();
         let stage = Stage { name: "once".to_owned(), queue: 0, steps };
@@ -146,18 +186,24 @@ impl Stand {
         Ok(self.rig.run(&[stage], &self.inputs, &once, &interrupted())?.values)
     }
 
-    /// How far the results are from the whole model's, as a share of the largest value; `None` where engines compute nothing.
+    /// How far the results are from the whole model's, as a share of the largest value; `None`
+    /// where engines compute nothing.
     pub fn apart(&self, run: &Run) -> CliResult<Option<f64>> {
         if self.expected.is_empty() {
             return Ok(None);
         }
-        let (apart, _) = conformance::difference(&self.expected, &self.results(run)).map_err(CliError::ours)?;
+        let (apart, _) =
+            conformance::difference(&self.expected, &self.results(run)).map_err(CliError::ours)?;
         Ok(Some(apart))
     }
 
     /// A run as the simulator would tell it.
     pub fn outcome(&self, run: &Run) -> StreamOutcome {
-        let late = run.latency_ns.iter().filter(|&&ns| self.deadline_ns.is_some_and(|deadline| ns > deadline)).count();
+        let late = run
+            .latency_ns
+            .iter()
+            .filter(|&&ns| self.deadline_ns.is_some_and(|deadline| ns > deadline))
+            .count();
         StreamOutcome {
             name: "frames".to_owned(),
             completed: run.latency_ns.len() as u64,
@@ -185,11 +231,22 @@ fn alone(part: usize, processor: usize) -> Stage {
 /// What a stream got, as JSON.
 pub fn told(outcome: &StreamOutcome, evidence: Evidence) -> Value {
     let latency_ns = [0.5, 0.99].map(|share| outcome.latency_quantile(share));
-    figures(outcome.period_ns(), latency_ns, [outcome.completed, outcome.late, outcome.dropped], evidence)
+    figures(
+        outcome.period_ns(),
+        latency_ns,
+        [outcome.completed, outcome.late, outcome.dropped],
+        evidence,
+    )
 }
 
-/// The same: period, half and 99 of 100 latencies, and how many frames came, were late, and were dropped.
-pub fn figures<L: Serialize>(period_ns: Option<f64>, [p50, p99]: [L; 2], [frames, late, dropped]: [u64; 3], evidence: Evidence) -> Value {
+/// The same: period, half and 99 of 100 latencies, and how many frames came, were late, and were
+/// dropped.
+pub fn figures<L: Serialize>(
+    period_ns: Option<f64>,
+    [p50, p99]: [L; 2],
+    [frames, late, dropped]: [u64; 3],
+    evidence: Evidence,
+) -> Value {
     json!({"period_ns": period_ns, "latency_p50_ns": p50, "latency_p99_ns": p99, "frames": frames, "late": late, "dropped": dropped, "evidence": evidence})
 }
 
@@ -199,7 +256,11 @@ mod tests {
 
     #[test]
     fn engines_are_read_with_and_without_cores() {
-        let engine = |name: &str, backend: &str, cores: &[usize]| Engine { name: name.to_owned(), backend: backend.to_owned(), cores: cores.to_vec() };
+        let engine = |name: &str, backend: &str, cores: &[usize]| Engine {
+            name: name.to_owned(),
+            backend: backend.to_owned(),
+            cores: cores.to_vec(),
+        };
         assert_eq!(parse_engine("npu=onnxruntime@0,1"), Ok(engine("npu", "onnxruntime", &[0, 1])));
         assert_eq!(parse_engine("cpu=rten"), Ok(engine("cpu", "rten", &[])));
         for text in ["rten", "=rten", "cpu=", "cpu=@1", "cpu=rten@one"] {

@@ -1,4 +1,5 @@
-//! `vitempo plan multitask`: one encoder, several decoders, a few processors: every placement, forecast, simulated, and run for real.
+//! `vitempo plan multitask`: one encoder, several decoders, a few processors: every placement,
+//! forecast, simulated, and run for real.
 
 use super::{
     super::{
@@ -32,17 +33,21 @@ use vitempo_profiler::{
     statistics,
 };
 
-/// Places one encoder and its decoders on processors: every placement, one frame after the other and overlapped
+/// Places one encoder and its decoders on processors: every placement, one frame after the other
+/// and overlapped
 ///
-/// Example: vitempo plan multitask segformer.onnx --encoder /segformer --live a=onnxruntime@0 --live b=rten@1
+/// Example: vitempo plan multitask segformer.onnx --encoder /segformer --live a=onnxruntime@0
+/// --live b=rten@1
 ///
-/// Costs are forecast by bundles, or measured on the engines named by --live; these also run every placement for real.
+/// Costs are forecast by bundles, or measured on the engines named by --live; these also run every
+/// placement for real.
 #[derive(clap::Args, Debug)]
 pub struct MultitaskArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// The encoder is what nodes need whose names begin so, themselves included; by default what leads to several outputs
+    /// The encoder is what nodes need whose names begin so, themselves included; by default what
+    /// leads to several outputs
     #[arg(long, value_name = "PREFIX")]
     pub encoder: Option<String>,
 
@@ -61,7 +66,8 @@ pub struct MultitaskArgs {
     #[command(flatten)]
     pub live: LiveArgs,
 
-    /// How often to measure parts and placements in turns; told are medians, and each simulation is held against the run just after its costs
+    /// How often to measure parts and placements in turns; told are medians, and each simulation is
+    /// held against the run just after its costs
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_positive, requires = "engines")]
     pub rounds: usize,
 
@@ -81,14 +87,23 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
     let model = costs::one_model(&args.models)?;
     let tasks = Tasks::of(&model.graph, args.encoder.as_deref())?;
     let divided = divide(&model, &args.models, &tasks.part_of, &tasks.names())?;
-    let mut plan = Planning { args, names: tasks.names.clone(), model: MultiTask::of_parts(&model.identity.name, &tasks.names), rehearsal: Rehearsal::plain() };
+    let mut plan = Planning {
+        args,
+        names: tasks.names.clone(),
+        model: MultiTask::of_parts(&model.identity.name, &tasks.names),
+        rehearsal: Rehearsal::plain(),
+    };
     plan.rehearsal.camera_fps = args.live.camera;
     plan.rehearsal.deadline_ns = args.live.deadline;
     plan.model.features_bytes = features_bytes(&divided.parts);
     if !args.processors.is_empty() {
         plan.forecast(&divided.parts)?;
     }
-    let placements = if args.live.engines.is_empty() { plan.placements(None)? } else { plan.placements(Some(&Stand::start(&args.live, divided)?))? };
+    let placements = if args.live.engines.is_empty() {
+        plan.placements(None)?
+    } else {
+        plan.placements(Some(&Stand::start(&args.live, divided)?))?
+    };
     output::print(&placements, args.format)
 }
 
@@ -97,9 +112,20 @@ const MOST_BESIDE: usize = 50;
 
 /// What the decoders read of what the encoder gives, bytes.
 fn features_bytes(parts: &[Graph]) -> u64 {
-    let read: BTreeSet<&str> = parts.iter().skip(1).flat_map(|part| part.inputs().iter().map(|&id| part.value(id).name.as_str())).collect();
-    let given = parts.first().into_iter().flat_map(|encoder| encoder.outputs().iter().map(|&id| encoder.value(id)));
-    given.filter(|value| read.contains(value.name.as_str())).filter_map(|value| value.tensor.as_ref()).map(vitempo_graph::TensorSpec::size_bytes).sum()
+    let read: BTreeSet<&str> = parts
+        .iter()
+        .skip(1)
+        .flat_map(|part| part.inputs().iter().map(|&id| part.value(id).name.as_str()))
+        .collect();
+    let given = parts
+        .first()
+        .into_iter()
+        .flat_map(|encoder| encoder.outputs().iter().map(|&id| encoder.value(id)));
+    given
+        .filter(|value| read.contains(value.name.as_str()))
+        .filter_map(|value| value.tensor.as_ref())
+        .map(vitempo_graph::TensorSpec::size_bytes)
+        .sum()
 }
 
 /// What is known so far.
@@ -132,31 +158,43 @@ impl Measured {
     }
 
     fn slowdown(&self, engine: usize) -> f64 {
-        metrics::median(&self.slowdowns.iter().filter_map(|of| of.get(engine).copied()).collect::<Vec<f64>>()).unwrap_or(1.0)
+        metrics::median(
+            &self.slowdowns.iter().filter_map(|of| of.get(engine).copied()).collect::<Vec<f64>>(),
+        )
+        .unwrap_or(1.0)
     }
 
     /// Typical spread of one part on one engine.
     fn cv(&self) -> f64 {
-        metrics::median(&self.samples.iter().flatten().map(|own| spread(own)).collect::<Vec<f64>>()).unwrap_or(0.0)
+        metrics::median(&self.samples.iter().flatten().map(|own| spread(own)).collect::<Vec<f64>>())
+            .unwrap_or(0.0)
     }
 }
 
 impl Planning<'_> {
     /// Costs from bundles.
     fn forecast(&mut self, parts: &[Graph]) -> CliResult {
-        let link = self.args.bandwidth.map(|bytes_per_s| Link { message_ns: self.args.hand_over, ..Link::of_bandwidth(bytes_per_s) });
-        let received = link.map_or(Some(Interval::exact(self.args.hand_over)), |link| link.transfer_ns(self.model.features_bytes));
+        let link = self.args.bandwidth.map(|bytes_per_s| Link {
+            message_ns: self.args.hand_over,
+            ..Link::of_bandwidth(bytes_per_s)
+        });
+        let received = link.map_or(Some(Interval::exact(self.args.hand_over)), |link| {
+            link.transfer_ns(self.model.features_bytes)
+        });
         for (name, path) in &self.args.processors {
             let opened = bundle::open_any(path)?;
             let bundle = opened.model();
-            let latency = |part: &Graph| -> CliResult<Option<Interval>> { Ok(Some(Interval::from(&bundle.predict(part)?.latency))) };
+            let latency = |part: &Graph| -> CliResult<Option<Interval>> {
+                Ok(Some(Interval::from(&bundle.predict(part)?.latency)))
+            };
             let latencies = parts.iter().map(latency).collect::<CliResult<Vec<_>>>()?;
             self.model.add_processor(name, &latencies, received);
         }
         Ok(())
     }
 
-    /// Every placement, simulated, and run where there are engines: in turns with measuring what it is made of.
+    /// Every placement, simulated, and run where there are engines: in turns with measuring what it
+    /// is made of.
     fn placements(self, stand: Option<&Stand>) -> CliResult<Placements> {
         let mut all = Measured::default();
         let mut told = self.clone();
@@ -166,13 +204,22 @@ impl Planning<'_> {
         }
         let mut rows = Vec::new();
         for execution in [Execution::Sequential, Execution::Pipelined] {
-            rows.extend(told.model.all(execution)?.into_iter().map(|schedule| Placed { schedule, rounds: Vec::new() }));
+            rows.extend(
+                told.model
+                    .all(execution)?
+                    .into_iter()
+                    .map(|schedule| Placed { schedule, rounds: Vec::new() }),
+            );
         }
         for round in 1..=self.args.rounds {
             for row in &mut rows {
                 let mut now = told.clone();
                 if let Some(stand) = stand {
-                    progress::say(format!("round {round} of {}: {}", self.args.rounds, row.describe(&told.model.processors)));
+                    progress::say(format!(
+                        "round {round} of {}: {}",
+                        self.args.rounds,
+                        row.describe(&told.model.processors)
+                    ));
                     let measured = self.measured(stand)?;
                     now = self.with(&measured)?;
                     all.extend(measured);
@@ -197,24 +244,33 @@ impl Planning<'_> {
         let values = stand.computed(&parts, 0)?;
         let mut samples = Vec::new();
         for processor in 0..self.args.live.engines.len() {
-            samples.push(parts.iter().map(|&part| stand.alone(part, processor, &values, frames)).collect::<CliResult<Vec<_>>>()?);
+            samples.push(
+                parts
+                    .iter()
+                    .map(|&part| stand.alone(part, processor, &values, frames))
+                    .collect::<CliResult<Vec<_>>>()?,
+            );
         }
         let slowdown = side_by_side(stand, &values, &samples, frames)?;
         Ok(Measured { samples, slowdowns: vec![slowdown] })
     }
 
-    /// The same with costs that were measured, where no bundle gave them, and with how engines slow each other down.
+    /// The same with costs that were measured, where no bundle gave them, and with how engines slow
+    /// each other down.
     fn with(&self, measured: &Measured) -> CliResult<Self> {
         let mut with = self.clone();
         if self.args.processors.is_empty() {
             for (engine, own) in self.args.live.engines.iter().zip(&measured.samples) {
-                let latencies: Vec<Option<Interval>> = own.iter().map(|samples| interval(samples)).collect();
+                let latencies: Vec<Option<Interval>> =
+                    own.iter().map(|samples| interval(samples)).collect();
                 with.model.add_processor(&engine.name, &latencies, Some(Interval::ZERO));
             }
         }
         with.rehearsal.cv = measured.cv();
-        let of_processor = |name: &String| self.args.live.index_of(name).map(|engine| measured.slowdown(engine));
-        with.rehearsal.slowdown = with.model.processors.iter().map(of_processor).collect::<CliResult<_>>()?;
+        let of_processor =
+            |name: &String| self.args.live.index_of(name).map(|engine| measured.slowdown(engine));
+        with.rehearsal.slowdown =
+            with.model.processors.iter().map(of_processor).collect::<CliResult<_>>()?;
         Ok(with)
     }
 
@@ -231,21 +287,33 @@ impl Planning<'_> {
         let simulated = simulate(&scenario, 0).map_err(CliError::user)?.streams.swap_remove(0);
         let Some(stand) = stand else { return Ok(Round { simulated, live: None, apart: None }) };
         let engine = |processor: usize| self.args.live.index_of(&self.model.processors[processor]);
-        let task = |&(part, processor): &(usize, usize)| -> CliResult<Task> { Ok(Task { part, processor: engine(processor)? }) };
-        let step = |tasks: &Vec<(usize, usize)>| tasks.iter().map(task).collect::<CliResult<Vec<_>>>();
+        let task = |&(part, processor): &(usize, usize)| -> CliResult<Task> {
+            Ok(Task { part, processor: engine(processor)? })
+        };
+        let step =
+            |tasks: &Vec<(usize, usize)>| tasks.iter().map(task).collect::<CliResult<Vec<_>>>();
         let stage = |(index, steps): (usize, &Vec<Vec<(usize, usize)>>)| -> CliResult<Stage> {
             let steps = steps.iter().map(step).collect::<CliResult<_>>()?;
             Ok(Stage { name: format!("stage {}", index + 1), queue: self.rehearsal.queue, steps })
         };
-        let stages = schedule.stages().iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
+        let stages =
+            schedule.stages().iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
         let run = stand.run(&stages)?;
         Ok(Round { simulated, live: Some(stand.outcome(&run)), apart: stand.apart(&run)? })
     }
 }
 
 /// How much longer the encoder takes on each engine while all others run it too; 1 and more.
-fn side_by_side(stand: &Stand, values: &[Arc<OutputValues>], alone: &[Vec<Vec<u64>>], frames: usize) -> CliResult<Vec<f64>> {
-    let typical: Vec<f64> = alone.iter().map(|parts| parts.first().and_then(|own| statistics::median(own)).unwrap_or(1.0)).collect();
+fn side_by_side(
+    stand: &Stand,
+    values: &[Arc<OutputValues>],
+    alone: &[Vec<Vec<u64>>],
+    frames: usize,
+) -> CliResult<Vec<f64>> {
+    let typical: Vec<f64> = alone
+        .iter()
+        .map(|parts| parts.first().and_then(|own| statistics::median(own)).unwrap_or(1.0))
+        .collect();
     if typical.len() < 2 {
         return Ok(vec![1.0; typical.len()]);
     }
@@ -253,13 +321,29 @@ fn side_by_side(stand: &Stand, values: &[Arc<OutputValues>], alone: &[Vec<Vec<u6
     let beside = std::thread::scope(|scope| {
         let start = |(processor, own): (usize, &f64)| {
             let as_long_as_others = (frames as f64 * longest / own.max(1.0)).ceil() as usize;
-            scope.spawn(move || stand.alone(0, processor, values, as_long_as_others.clamp(frames, MOST_BESIDE * frames)))
+            scope.spawn(move || {
+                stand.alone(
+                    0,
+                    processor,
+                    values,
+                    as_long_as_others.clamp(frames, MOST_BESIDE * frames),
+                )
+            })
         };
         let threads: Vec<_> = typical.iter().enumerate().map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(CliError::ours("a measurement ended early")))).collect::<CliResult<Vec<_>>>()
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread.join().unwrap_or_else(|_| Err(CliError::ours("a measurement ended early")))
+            })
+            .collect::<CliResult<Vec<_>>>()
     })?;
     go_on()?;
-    Ok(beside.iter().zip(&typical).map(|(samples, own)| (statistics::median(samples).unwrap_or(*own) / own).max(1.0)).collect())
+    Ok(beside
+        .iter()
+        .zip(&typical)
+        .map(|(samples, own)| (statistics::median(samples).unwrap_or(*own) / own).max(1.0))
+        .collect())
 }
 
 /// Median, and the middle four fifths of the samples.

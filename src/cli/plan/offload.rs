@@ -1,4 +1,5 @@
-//! `vitempo plan offload`: here or on the server, at which frequency, how large an input, how fast a camera?
+//! `vitempo plan offload`: here or on the server, at which frequency, how large an input, how fast
+//! a camera?
 
 use super::super::{
     error::{CliError, CliResult},
@@ -10,13 +11,16 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use vitempo_planners::{
     Evidence,
-    energy::offload::{Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices},
+    energy::offload::{
+        Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,
+    },
     papers::ar_energy_study,
 };
 
 /// Weighs running on the device against sending to a server, over energy, latency and accuracy
 ///
-/// Example: vitempo plan offload --device nexus6 --frequency 0.3,1.5,2.65 --camera-rate 15 --minimise energy
+/// Example: vitempo plan offload --device nexus6 --frequency 0.3,1.5,2.65 --camera-rate 15
+/// --minimise energy
 ///
 /// Shows every choice that no other beats in all three, and marks the best one within the bounds.
 #[derive(clap::Args, Debug)]
@@ -26,11 +30,13 @@ pub struct OffloadArgs {
     #[arg(long)]
     pub study: bool,
 
-    /// Choose among measured choices: CSV with place, setting, size_px, camera_fps, latency_s, energy_j, accuracy
+    /// Choose among measured choices: CSV with place, setting, size_px, camera_fps, latency_s,
+    /// energy_j, accuracy
     #[arg(long, value_name = "FILE.csv")]
     pub choices: Option<PathBuf>,
 
-    /// Choose among all combinations on a device and server given by constants of the phase model, or `nexus6`, the study's
+    /// Choose among all combinations on a device and server given by constants of the phase model,
+    /// or `nexus6`, the study's
     #[arg(long, value_name = "FILE.json")]
     pub device: Option<PathBuf>,
 
@@ -96,13 +102,23 @@ pub fn run(args: &OffloadArgs) -> CliResult {
     let (choices, evidence, note) = args.choices()?;
     let (least, bounds) = (args.minimise.least(), args.bounds());
     let Some(chosen) = best(&choices, least, &bounds).cloned() else {
-        let hint = format!("among {} choices the most accurate has {:.1} %", choices.len(), choices.iter().map(|c| c.accuracy).fold(0.0, f64::max));
-        return Err(CliError::user("no choice keeps --max-latency, --max-energy and --min-accuracy").hint(hint));
+        let hint = format!(
+            "among {} choices the most accurate has {:.1} %",
+            choices.len(),
+            choices.iter().map(|c| c.accuracy).fold(0.0, f64::max)
+        );
+        return Err(CliError::user(
+            "no choice keeps --max-latency, --max-energy and --min-accuracy",
+        )
+        .hint(hint));
     };
     let shown = if args.all { choices } else { pareto(&choices) };
     // What draws the least power may be beaten in everything else.
     let missing = (!shown.contains(&chosen)).then(|| chosen.clone());
-    output::print(&Weighed { choices: shown.into_iter().chain(missing).collect(), chosen, evidence, note }, args.format)
+    output::print(
+        &Weighed { choices: shown.into_iter().chain(missing).collect(), chosen, evidence, note },
+        args.format,
+    )
 }
 
 impl OffloadArgs {
@@ -117,19 +133,34 @@ impl OffloadArgs {
     /// What there is to choose from, how strong its figures are, and what to say about it.
     fn choices(&self) -> CliResult<(Vec<Choice>, Evidence, Option<String>)> {
         if self.study {
-            return Ok((ar_energy_study::options().map_err(CliError::ours)?, Evidence::PaperTable, None));
+            return Ok((
+                ar_energy_study::options().map_err(CliError::ours)?,
+                Evidence::PaperTable,
+                None,
+            ));
         }
         if let Some(path) = &self.choices {
             return Ok((read_choices(path)?, Evidence::TraceReplay, None));
         }
         let mut model = match &self.device {
-            Some(path) if path.as_path() == Path::new("nexus6") => ar_energy_study::device().map_err(CliError::ours)?,
+            Some(path) if path.as_path() == Path::new("nexus6") => {
+                ar_energy_study::device().map_err(CliError::ours)?
+            }
             Some(path) => OffloadModel::read(path)?,
-            None => return Err(CliError::user("say what there is to choose from: --study, --choices or --device")),
+            None => {
+                return Err(CliError::user(
+                    "say what there is to choose from: --study, --choices or --device",
+                ));
+            }
         };
-        model.bandwidth_bytes_per_s = self.bandwidth.map_or(model.bandwidth_bytes_per_s, |bytes| bytes as f64);
+        model.bandwidth_bytes_per_s =
+            self.bandwidth.map_or(model.bandwidth_bytes_per_s, |bytes| bytes as f64);
         model.check()?;
-        Ok((model.options(&self.frequency, &self.camera_rate), Evidence::CostModel, self.break_even(&model)))
+        Ok((
+            model.options(&self.frequency, &self.camera_rate),
+            Evidence::CostModel,
+            self.break_even(&model),
+        ))
     }
 
     /// From which bandwidth on the server is worth it.
@@ -137,10 +168,17 @@ impl OffloadArgs {
         if model.remote.iter().all(|network| network.sent_bytes == 0) {
             return None;
         }
-        let bytes_per_s = model.break_even_bandwidth(self.minimise.least(), &self.bounds(), &self.frequency, &self.camera_rate)?;
+        let bytes_per_s = model.break_even_bandwidth(
+            self.minimise.least(),
+            &self.bounds(),
+            &self.frequency,
+            &self.camera_rate,
+        )?;
         Some(match bytes_per_s {
             0.0 => "the server is better at any bandwidth".to_owned(),
-            bytes_per_s => format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3),
+            bytes_per_s => {
+                format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3)
+            }
         })
     }
 }
@@ -162,7 +200,10 @@ fn place(choice: &Choice) -> &'static str {
 
 impl Report for Weighed {
     fn table(&self) -> String {
-        let mut table = Table::new(&["", "Place", "Setting", "Input", "Camera", "Latency", "Energy", "Power", "Accuracy"], 3);
+        let mut table = Table::new(
+            &["", "Place", "Setting", "Input", "Camera", "Latency", "Energy", "Power", "Accuracy"],
+            3,
+        );
         for c in &self.choices {
             table.row([
                 if *c == self.chosen { "*" } else { "" }.to_owned(),
@@ -181,7 +222,19 @@ impl Report for Weighed {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["best", "place", "setting", "size_px", "camera_fps", "latency_s", "energy_j", "accuracy"], 3);
+        let mut table = Table::new(
+            &[
+                "best",
+                "place",
+                "setting",
+                "size_px",
+                "camera_fps",
+                "latency_s",
+                "energy_j",
+                "accuracy",
+            ],
+            3,
+        );
         for c in &self.choices {
             let numbers = [c.latency_s, c.energy_j, c.accuracy].map(|value| value.to_string());
             let start = [
@@ -204,6 +257,8 @@ impl Report for Weighed {
             }
             Ok(row)
         });
-        Ok(json!({"choices": rows.collect::<CliResult<Vec<_>>>()?, "evidence": self.evidence, "note": self.note}))
+        Ok(
+            json!({"choices": rows.collect::<CliResult<Vec<_>>>()?, "evidence": self.evidence, "note": self.note}),
+        )
     }
 }

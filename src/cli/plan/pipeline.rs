@@ -31,13 +31,15 @@ const QUEUE: usize = 1;
 
 /// Cuts a model into stages on different processors that work on different frames at the same time
 ///
-/// Example: vitempo plan pipeline vit.onnx --processor npu=npu.vtb --processor cpu=cpu.vtb --bandwidth 8GB/s
+/// Example: vitempo plan pipeline vit.onnx --processor npu=npu.vtb --processor cpu=cpu.vtb
+/// --bandwidth 8GB/s
 #[derive(clap::Args, Debug)]
 pub struct PipelineArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of model and bundles; inputs arrive at its first processor
+    /// Costs measured or put together elsewhere, instead of model and bundles; inputs arrive at its
+    /// first processor
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "processors", "bandwidth"])]
     pub costs: Option<PathBuf>,
 
@@ -85,8 +87,13 @@ pub enum Minimise {
 }
 
 pub(super) fn parse_processor(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, bundle) = text.split_once('=').ok_or("expected NAME=BUNDLE, e.g. npu=phone-npu.vtb")?;
-    if name.is_empty() || bundle.is_empty() { Err("expected NAME=BUNDLE, e.g. npu=phone-npu.vtb".to_owned()) } else { Ok((name.to_owned(), bundle.into())) }
+    let (name, bundle) =
+        text.split_once('=').ok_or("expected NAME=BUNDLE, e.g. npu=phone-npu.vtb")?;
+    if name.is_empty() || bundle.is_empty() {
+        Err("expected NAME=BUNDLE, e.g. npu=phone-npu.vtb".to_owned())
+    } else {
+        Ok((name.to_owned(), bundle.into()))
+    }
 }
 
 impl From<PipelineError> for CliError {
@@ -96,13 +103,16 @@ impl From<PipelineError> for CliError {
 }
 
 pub fn run(args: &PipelineArgs) -> CliResult {
-    let model = if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
+    let model =
+        if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
     let costs = args.costs(model.as_ref())?;
     let pipeline = Pipeline::new(&costs, 0)?;
-    let plans = if args.pareto { pipeline.pareto()? } else { vec![pipeline.best(args.objective()?)?] };
+    let plans =
+        if args.pareto { pipeline.pareto()? } else { vec![pipeline.best(args.objective()?)?] };
     let (mut notes, mut extra) = (Vec::new(), Vec::new());
     if args.pareto && !args.live.engines.is_empty() {
-        return Err(CliError::user("--live runs one pipeline, --pareto shows many").hint("leave one of them out"));
+        return Err(CliError::user("--live runs one pipeline, --pareto shows many")
+            .hint("leave one of them out"));
     }
     if let [best] = &plans[..] {
         if let Some(path) = &args.svg {
@@ -112,26 +122,39 @@ pub fn run(args: &PipelineArgs) -> CliResult {
         let objective = PipelineObjective::Throughput { latency_at_most: None };
         let equal = pipeline.plan_of(&naive::equal_counts(costs.nodes().len(), &order), objective);
         let period = equal.and_then(|p| p.plan.predicted.period_ns);
-        notes.extend(period.map(|period| format!("as many operators on each processor, in their order: period {}", vitempo_planners::duration(period))));
+        notes.extend(period.map(|period| {
+            format!(
+                "as many operators on each processor, in their order: period {}",
+                vitempo_planners::duration(period)
+            )
+        }));
         if !args.live.engines.is_empty() {
-            let model = model.as_ref().ok_or_else(|| CliError::user("--live needs a model: costs alone do not run"))?;
+            let model = model
+                .as_ref()
+                .ok_or_else(|| CliError::user("--live needs a model: costs alone do not run"))?;
             let (measured, lines) = args.measured(model, best)?;
             extra.push(json!({"live": measured}));
             notes.extend(lines);
         }
     }
-    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra, notes }, args.format)
+    output::print(
+        &Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra, notes },
+        args.format,
+    )
 }
 
 impl PipelineArgs {
     fn objective(&self) -> CliResult<PipelineObjective> {
         match (self.minimise, self.max_latency, self.max_period) {
-            (Minimise::Period, latency_at_most, None) => Ok(PipelineObjective::Throughput { latency_at_most }),
-            (Minimise::Latency, None, period_at_most) => Ok(PipelineObjective::Latency { period_at_most }),
-            _ => {
-                Err(CliError::user("what is minimised is not bounded too")
-                    .hint("use --max-latency with --minimise period, --max-period with --minimise latency"))
+            (Minimise::Period, latency_at_most, None) => {
+                Ok(PipelineObjective::Throughput { latency_at_most })
             }
+            (Minimise::Latency, None, period_at_most) => {
+                Ok(PipelineObjective::Latency { period_at_most })
+            }
+            _ => Err(CliError::user("what is minimised is not bounded too").hint(
+                "use --max-latency with --minimise period, --max-period with --minimise latency",
+            )),
         }
     }
 
@@ -139,40 +162,64 @@ impl PipelineArgs {
         let model = match (&self.costs, model) {
             (None, Some(model)) => model,
             (Some(path), _) => return costs::of_file(path),
-            (None, None) => return Err(CliError::user("a pipeline needs --costs, or a model with --processor and --bandwidth")),
+            (None, None) => {
+                return Err(CliError::user(
+                    "a pipeline needs --costs, or a model with --processor and --bandwidth",
+                ));
+            }
         };
-        let forecast = |(name, bundle): &(String, PathBuf)| (ProcessorCosts::named(name), bundle.clone());
-        let processors: Vec<(ProcessorCosts, PathBuf)> = self.processors.iter().map(forecast).collect();
-        let forecasts = processors.iter().map(|(processor, bundle)| Forecast { processor: processor.clone(), bundle }).collect();
-        let link = Link { message_ns: self.hand_over, ..Link::of_bandwidth(self.bandwidth.unwrap_or(0)) };
+        let forecast =
+            |(name, bundle): &(String, PathBuf)| (ProcessorCosts::named(name), bundle.clone());
+        let processors: Vec<(ProcessorCosts, PathBuf)> =
+            self.processors.iter().map(forecast).collect();
+        let forecasts = processors
+            .iter()
+            .map(|(processor, bundle)| Forecast { processor: processor.clone(), bundle })
+            .collect();
+        let link =
+            Link { message_ns: self.hand_over, ..Link::of_bandwidth(self.bandwidth.unwrap_or(0)) };
         let count = processors.len();
-        let links: BTreeMap<_, _> = (0..count).flat_map(|a| (0..count).filter(move |&b| a != b).map(move |b| ((a, b), link))).collect();
+        let links: BTreeMap<_, _> = (0..count)
+            .flat_map(|a| (0..count).filter(move |&b| a != b).map(move |b| ((a, b), link)))
+            .collect();
         costs::of_bundles(&model.graph, forecasts, links)
     }
 
     /// Runs a pipeline on the engines named; what was measured, as JSON and in words.
     fn measured(&self, model: &Model, best: &PipelinePlan) -> CliResult<(Value, Vec<String>)> {
-        let names: Vec<String> = (1..=best.cuts.len()).map(|stage| format!("stage {stage}")).collect();
+        let names: Vec<String> =
+            (1..=best.cuts.len()).map(|stage| format!("stage {stage}")).collect();
         let mut part_of = vec![0; model.graph.nodes().len()];
         for (stage, cut) in best.cuts.iter().enumerate() {
             part_of[cut.from..cut.to].fill(stage);
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let stand = Stand::start(&self.live, divide(model, &self.models.args(), &part_of, &names)?)?;
+        let stand =
+            Stand::start(&self.live, divide(model, &self.models.args(), &part_of, &names)?)?;
         let stage = |(part, planned): (usize, &vitempo_planners::Stage)| -> CliResult<Stage> {
             let task = Task { part, processor: self.live.index_of(&planned.processor)? };
             Ok(Stage { name: names[part].to_owned(), queue: QUEUE, steps: vec![vec![task]] })
         };
-        let stages = best.plan.stages.iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
+        let stages =
+            best.plan.stages.iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
         let run = stand.run(&stages)?;
         let (outcome, apart) = (stand.outcome(&run), stand.apart(&run)?);
-        let show = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string());
+        let show = |ns: Option<f64>| {
+            ns.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string())
+        };
         let quantile = |share| show(outcome.latency_quantile(share).map(|ns| ns as f64));
         let period = show(outcome.period_ns());
         let late = percent(1.0 - outcome.deadline_success_rate());
         let mut lines = vec![stand.describe(&self.live)];
-        lines.push(format!("measured: period {period}; latency {} (p50), {} (p99); late {late}   ({})", quantile(0.5), quantile(0.99), Evidence::Live));
-        lines.extend(apart.map(|apart| format!("results are those of the whole model to {apart:.1e} of the largest value")));
+        lines.push(format!(
+            "measured: period {period}; latency {} (p50), {} (p99); late {late}   ({})",
+            quantile(0.5),
+            quantile(0.99),
+            Evidence::Live
+        ));
+        lines.extend(apart.map(|apart| {
+            format!("results are those of the whole model to {apart:.1e} of the largest value")
+        }));
         let mut measured = told(&outcome, Evidence::Live);
         measured["apart"] = json!(apart);
         Ok((measured, lines))

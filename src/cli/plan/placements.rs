@@ -1,7 +1,9 @@
-//! All placements of a multi-task model: what they should take, what the simulator says, what was measured, and how good the choice was.
+//! All placements of a multi-task model: what they should take, what the simulator says, what was
+//! measured, and how good the choice was.
 //!
-//! A machine that others share is not the same from one minute to the next. So what is simulated is compared with what was measured round by round, each
-//! simulation with costs from just before its run; told are medians over the rounds.
+//! A machine that others share is not the same from one minute to the next. So what is simulated is
+//! compared with what was measured round by round, each simulation with costs from just before its
+//! run; told are medians over the rounds.
 
 use super::{
     super::{
@@ -61,7 +63,12 @@ impl Placed {
         let name = |processor: usize| processors.get(processor).map_or("", String::as_str);
         let decoders: Vec<&str> = self.schedule.decoders.iter().map(|&p| name(p)).collect();
         let what = if decoders.len() > 1 { "decoders" } else { "decoder" };
-        format!("encoder on {}, {what} on {}, {}", name(self.schedule.encoder), decoders.join(" and "), self.execution())
+        format!(
+            "encoder on {}, {what} on {}, {}",
+            name(self.schedule.encoder),
+            decoders.join(" and "),
+            self.execution()
+        )
     }
 
     fn execution(&self) -> &'static str {
@@ -108,16 +115,26 @@ impl Placed {
         if outcomes.is_empty() {
             return Value::Null;
         }
-        let latency_ns = [0.5, 0.99].map(|share| self.median(|round| Some(of(round)?.latency_quantile(share)? as f64)));
-        let sum = |count: fn(&StreamOutcome) -> u64| outcomes.iter().map(|outcome| count(outcome)).sum::<u64>();
-        figures(self.median(|round| of(round)?.period_ns()), latency_ns, [sum(|o| o.completed), sum(|o| o.late), sum(|o| o.dropped)], evidence)
+        let latency_ns = [0.5, 0.99]
+            .map(|share| self.median(|round| Some(of(round)?.latency_quantile(share)? as f64)));
+        let sum = |count: fn(&StreamOutcome) -> u64| {
+            outcomes.iter().map(|outcome| count(outcome)).sum::<u64>()
+        };
+        figures(
+            self.median(|round| of(round)?.period_ns()),
+            latency_ns,
+            [sum(|o| o.completed), sum(|o| o.late), sum(|o| o.dropped)],
+            evidence,
+        )
     }
 
     /// Share of the ideal doubling that overlapping attains, measured where it ran.
     fn eta(&self) -> Option<f64> {
         let period_ns = self.live_ns().or_else(|| self.simulated_ns())?;
         let pipelined = self.schedule.execution == Execution::Pipelined;
-        pipelined.then(|| eta(percent_of_maximum(1e9 / period_ns, self.schedule.latency_ns.point() as f64 / 1e6)))
+        pipelined.then(|| {
+            eta(percent_of_maximum(1e9 / period_ns, self.schedule.latency_ns.point() as f64 / 1e6))
+        })
     }
 }
 
@@ -126,7 +143,12 @@ fn ms(ns: Option<f64>) -> String {
 }
 
 impl Placements {
-    pub fn new(model: MultiTask, mut rows: Vec<Placed>, slowdown: Vec<f64>, engines: Option<String>) -> Self {
+    pub fn new(
+        model: MultiTask,
+        mut rows: Vec<Placed>,
+        slowdown: Vec<f64>,
+        engines: Option<String>,
+    ) -> Self {
         rows.sort_by_key(|row| (row.schedule.period_ns.point(), row.schedule.latency_ns.point()));
         Self { model, rows, slowdown, engines }
     }
@@ -135,9 +157,14 @@ impl Placements {
         std::iter::once(&self.model.encoder).chain(&self.model.decoders)
     }
 
-    /// What running the placement of least forecast period costs beyond the best one that was measured, as a share of it; and that best one.
+    /// What running the placement of least forecast period costs beyond the best one that was
+    /// measured, as a share of it; and that best one.
     fn regret(&self) -> Option<(f64, &Placed)> {
-        let best = self.rows.iter().filter(|row| row.live_ns().is_some()).min_by(|a, b| a.live_ns().unwrap_or(0.0).total_cmp(&b.live_ns().unwrap_or(0.0)))?;
+        let best = self
+            .rows
+            .iter()
+            .filter(|row| row.live_ns().is_some())
+            .min_by(|a, b| a.live_ns().unwrap_or(0.0).total_cmp(&b.live_ns().unwrap_or(0.0)))?;
         Some((self.rows.first()?.live_ns()? / best.live_ns()? - 1.0, best))
     }
 
@@ -156,23 +183,55 @@ impl Placements {
                 Evidence::CostModel
             );
         }
-        let slower = self.model.processors.iter().zip(&self.slowdown).map(|(name, factor)| format!("{name} {factor:.2} times"));
+        let slower = self
+            .model
+            .processors
+            .iter()
+            .zip(&self.slowdown)
+            .map(|(name, factor)| format!("{name} {factor:.2} times"));
         let slower: Vec<String> = slower.collect();
         if !slower.is_empty() {
-            let _ = writeln!(text, "side by side an encoder takes longer than alone: {} (what the simulator knows of contention)", slower.join(", "));
+            let _ = writeln!(
+                text,
+                "side by side an encoder takes longer than alone: {} (what the simulator knows of \
+                contention)",
+                slower.join(", ")
+            );
         }
         let errors = self.errors();
         if !errors.is_empty() {
-            let (mean, most) = (errors.iter().sum::<f64>() / errors.len() as f64, errors.iter().copied().fold(0.0, f64::max));
+            let (mean, most) = (
+                errors.iter().sum::<f64>() / errors.len() as f64,
+                errors.iter().copied().fold(0.0, f64::max),
+            );
             let (mean, most) = (output::percent(mean), output::percent(most));
-            let _ =
-                writeln!(text, "simulated against measured period: {mean} apart in the mean, {most} at most   ({}, {})", Evidence::Simulation, Evidence::Live);
+            let _ = writeln!(
+                text,
+                "simulated against measured period: {mean} apart in the mean, {most} at most   \
+                ({}, {})",
+                Evidence::Simulation,
+                Evidence::Live
+            );
         }
         if let Some((regret, best)) = self.regret() {
-            let _ = writeln!(text, "live regret {}: the best one measured is {}", output::percent(regret), best.describe(&self.model.processors));
+            let _ = writeln!(
+                text,
+                "live regret {}: the best one measured is {}",
+                output::percent(regret),
+                best.describe(&self.model.processors)
+            );
         }
-        if let Some(apart) = self.rows.iter().flat_map(|row| &row.rounds).filter_map(|round| round.apart).reduce(f64::max) {
-            let _ = writeln!(text, "results are those of the whole model to {apart:.1e} of the largest value");
+        if let Some(apart) = self
+            .rows
+            .iter()
+            .flat_map(|row| &row.rounds)
+            .filter_map(|round| round.apart)
+            .reduce(f64::max)
+        {
+            let _ = writeln!(
+                text,
+                "results are those of the whole model to {apart:.1e} of the largest value"
+            );
         }
         text
     }
@@ -180,13 +239,19 @@ impl Placements {
 
 impl Report for Placements {
     fn table(&self) -> String {
-        let headings: Vec<&str> = std::iter::once("Part").chain(self.model.processors.iter().map(String::as_str)).collect();
+        let headings: Vec<&str> = std::iter::once("Part")
+            .chain(self.model.processors.iter().map(String::as_str))
+            .collect();
         let mut parts = Table::new(&headings, 1);
         for part in self.parts() {
-            let latency = part.latency_ns.iter().map(|ns| ns.map_or_else(|| "-".to_owned(), duration));
+            let latency =
+                part.latency_ns.iter().map(|ns| ns.map_or_else(|| "-".to_owned(), duration));
             parts.row(std::iter::once(part.name.clone()).chain(latency));
         }
-        let mut table = Table::new(&["Placement", "Forecast", "Simulated", "Live", "Error", "p50", "p99", "Late", "eta"], 1);
+        let mut table = Table::new(
+            &["Placement", "Forecast", "Simulated", "Live", "Error", "p50", "p99", "Late", "eta"],
+            1,
+        );
         for row in &self.rows {
             table.row([
                 row.describe(&self.model.processors),
@@ -200,12 +265,30 @@ impl Report for Placements {
                 row.eta().map_or_else(|| "-".to_owned(), |eta| format!("{eta:.2}")),
             ]);
         }
-        let engines = self.engines.as_ref().map_or_else(String::new, |engines| format!("{engines}\n"));
-        format!("{}\n{engines}\n{}\nPeriods:\n{}\n{}", self.model.model, parts.to_text(), table.to_text(), self.notes())
+        let engines =
+            self.engines.as_ref().map_or_else(String::new, |engines| format!("{engines}\n"));
+        format!(
+            "{}\n{engines}\n{}\nPeriods:\n{}\n{}",
+            self.model.model,
+            parts.to_text(),
+            table.to_text(),
+            self.notes()
+        )
     }
 
     fn csv(&self) -> CliResult<String> {
-        let headings = ["encoder", "decoders", "execution", "forecast_ns", "simulated_ns", "live_ns", "p50_ns", "p99_ns", "late_share", "apart"];
+        let headings = [
+            "encoder",
+            "decoders",
+            "execution",
+            "forecast_ns",
+            "simulated_ns",
+            "live_ns",
+            "p50_ns",
+            "p99_ns",
+            "late_share",
+            "apart",
+        ];
         let mut table = Table::new(&headings, 3);
         let optional = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
         for row in &self.rows {
@@ -232,8 +315,13 @@ impl Report for Placements {
         let parts: Vec<Value> = self
             .parts()
             .map(|part| {
-                let latency: serde_json::Map<String, Value> =
-                    self.model.processors.iter().zip(&part.latency_ns).map(|(name, ns)| (name.clone(), json!(ns))).collect();
+                let latency: serde_json::Map<String, Value> = self
+                    .model
+                    .processors
+                    .iter()
+                    .zip(&part.latency_ns)
+                    .map(|(name, ns)| (name.clone(), json!(ns)))
+                    .collect();
                 json!({"name": part.name, "latency_ns": latency})
             })
             .collect();

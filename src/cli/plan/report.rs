@@ -29,7 +29,20 @@ impl Report for Plans {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["model", "stages", "latency_ns", "lower_ns", "upper_ns", "period_ns", "device_energy_nj", "gap", "regret_share"], 2);
+        let mut table = Table::new(
+            &[
+                "model",
+                "stages",
+                "latency_ns",
+                "lower_ns",
+                "upper_ns",
+                "period_ns",
+                "device_energy_nj",
+                "gap",
+                "regret_share",
+            ],
+            2,
+        );
         for plan in &self.plans {
             let p = &plan.predicted;
             let optional = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
@@ -51,7 +64,9 @@ impl Report for Plans {
     fn json(&self) -> CliResult<serde_json::Value> {
         let one = |(index, plan): (usize, &Plan)| -> CliResult<serde_json::Value> {
             let mut value = serde_json::to_value(plan).map_err(CliError::ours)?;
-            if let (Some(object), Some(serde_json::Value::Object(extra))) = (value.as_object_mut(), self.extra.get(index)) {
+            if let (Some(object), Some(serde_json::Value::Object(extra))) =
+                (value.as_object_mut(), self.extra.get(index))
+            {
                 object.extend(extra.clone());
             }
             Ok(value)
@@ -62,12 +77,14 @@ impl Report for Plans {
 
 /// `npu: 120, cpu: 31`: operators per stage.
 fn outline(plan: &Plan) -> String {
-    let stages: Vec<String> = plan.stages.iter().map(|s| format!("{}: {}", s.processor, s.nodes.len())).collect();
+    let stages: Vec<String> =
+        plan.stages.iter().map(|s| format!("{}: {}", s.processor, s.nodes.len())).collect();
     stages.join(", ")
 }
 
 fn list(plans: &[Plan]) -> String {
-    let mut table = Table::new(&["Operators", "Sent", "Latency", "Period", "Device energy", "Regret"], 1);
+    let mut table =
+        Table::new(&["Operators", "Sent", "Latency", "Period", "Device energy", "Regret"], 1);
     for plan in plans {
         let p = &plan.predicted;
         let dash = || "-".to_owned();

@@ -27,13 +27,15 @@ use vitempo_planners::{
 
 /// Splits a model between a device and a server behind a link
 ///
-/// Example: vitempo plan split vit.onnx --device-bundle phone.vtb --server-bundle server.vtb --bandwidth 20Mbit/s --out halves/
+/// Example: vitempo plan split vit.onnx --device-bundle phone.vtb --server-bundle server.vtb
+/// --bandwidth 20Mbit/s --out halves/
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of model and bundles; its first processor is the device, its second the server
+    /// Costs measured or put together elsewhere, instead of model and bundles; its first processor
+    /// is the device, its second the server
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "device_bundle", "server_bundle", "bandwidth"])]
     pub costs: Option<PathBuf>,
 
@@ -76,7 +78,8 @@ pub struct SplitArgs {
     #[arg(long, value_name = "TENSOR")]
     pub confine: Vec<String>,
 
-    /// Show every split that is best in some trade of latency against device energy (against bytes sent, without power)
+    /// Show every split that is best in some trade of latency against device energy (against bytes
+    /// sent, without power)
     #[arg(long, conflicts_with = "over_bandwidth")]
     pub pareto: bool,
 
@@ -109,7 +112,10 @@ pub struct OptionalModel {
 
 impl OptionalModel {
     pub fn args(&self) -> ModelArgs {
-        ModelArgs { models: self.models.iter().cloned().collect(), dimensions: self.dimensions.clone() }
+        ModelArgs {
+            models: self.models.iter().cloned().collect(),
+            dimensions: self.dimensions.clone(),
+        }
     }
 }
 
@@ -130,7 +136,8 @@ impl From<SplitError> for CliError {
 }
 
 pub fn run(args: &SplitArgs) -> CliResult {
-    let model = if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
+    let model =
+        if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
     let costs = args.costs(model.as_ref())?;
     let split = Split::new(&costs, 0, 1)?;
     let objective = args.objective();
@@ -138,7 +145,8 @@ pub fn run(args: &SplitArgs) -> CliResult {
         return over_bandwidth(args, &split, objective.minimise);
     }
     let plans = if args.pareto {
-        let energy_known = costs.processors()[0].active_w > 0.0 || costs.nodes().iter().any(|n| n.energy_nj[0].is_some());
+        let energy_known = costs.processors()[0].active_w > 0.0
+            || costs.nodes().iter().any(|n| n.energy_nj[0].is_some());
         let second = if energy_known { Criterion::DeviceEnergy } else { Criterion::BytesSent };
         split.pareto(Criterion::Latency, second, &objective.bounds, usize::MAX)?
     } else {
@@ -147,14 +155,18 @@ pub fn run(args: &SplitArgs) -> CliResult {
     let mut notes = Vec::new();
     if let [best] = &plans[..] {
         if let Some(path) = &args.svg {
-            let processors: Vec<usize> = best.on_device.iter().map(|&here| usize::from(!here)).collect();
+            let processors: Vec<usize> =
+                best.on_device.iter().map(|&here| usize::from(!here)).collect();
             files::write(path, picture::graph(&costs, &processors).as_bytes())?;
         }
         if let (Some(folder), Some(model)) = (&args.out, &model) {
             notes.extend(write_halves(folder, model, &args.models.args(), best)?);
         }
     }
-    output::print(&Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra: Vec::new(), notes }, args.format)
+    output::print(
+        &Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra: Vec::new(), notes },
+        args.format,
+    )
 }
 
 impl SplitArgs {
@@ -165,8 +177,15 @@ impl SplitArgs {
             Minimise::Memory => Criterion::DeviceMemory,
             Minimise::Bytes => Criterion::BytesSent,
         };
-        let bounds = [(Criterion::Latency, self.max_latency), (Criterion::DeviceEnergy, self.max_energy), (Criterion::DeviceMemory, self.max_memory)];
-        let bounds = bounds.into_iter().filter_map(|(criterion, most)| most.map(|at_most| Bound { criterion, at_most })).collect();
+        let bounds = [
+            (Criterion::Latency, self.max_latency),
+            (Criterion::DeviceEnergy, self.max_energy),
+            (Criterion::DeviceMemory, self.max_memory),
+        ];
+        let bounds = bounds
+            .into_iter()
+            .filter_map(|(criterion, most)| most.map(|at_most| Bound { criterion, at_most }))
+            .collect();
         Objective { minimise, bounds }
     }
 
@@ -174,16 +193,38 @@ impl SplitArgs {
         let costs = match (&self.costs, model, &self.device_bundle, &self.server_bundle) {
             (Some(path), ..) => costs::of_file(path)?,
             (None, Some(model), Some(device), Some(server)) => {
-                let link = Link { setup_ns: self.round_trip, transmit_w: self.transmit_power, ..Link::of_bandwidth(self.bandwidth.unwrap_or(0)) };
+                let link = Link {
+                    setup_ns: self.round_trip,
+                    transmit_w: self.transmit_power,
+                    ..Link::of_bandwidth(self.bandwidth.unwrap_or(0))
+                };
                 let back = Link { setup_ns: 0, transmit_w: 0.0, ..link };
-                let processor = ProcessorCosts { active_w: self.active_power, idle_w: self.idle_power, ..ProcessorCosts::named("device") };
-                let forecasts = vec![Forecast { processor, bundle: device }, Forecast { processor: ProcessorCosts::named("server"), bundle: server }];
-                costs::of_bundles(&model.graph, forecasts, BTreeMap::from([((0, 1), link), ((1, 0), back)]))?
+                let processor = ProcessorCosts {
+                    active_w: self.active_power,
+                    idle_w: self.idle_power,
+                    ..ProcessorCosts::named("device")
+                };
+                let forecasts = vec![
+                    Forecast { processor, bundle: device },
+                    Forecast { processor: ProcessorCosts::named("server"), bundle: server },
+                ];
+                costs::of_bundles(
+                    &model.graph,
+                    forecasts,
+                    BTreeMap::from([((0, 1), link), ((1, 0), back)]),
+                )?
             }
-            _ => return Err(CliError::user("a split needs --costs, or a model with --device-bundle, --server-bundle and --bandwidth")),
+            _ => {
+                return Err(CliError::user(
+                    "a split needs --costs, or a model with --device-bundle, --server-bundle and \
+                    --bandwidth",
+                ));
+            }
         };
         if costs.processors().len() < 2 {
-            return Err(CliError::user("the costs have one processor; a split needs a device and a server"));
+            return Err(CliError::user(
+                "the costs have one processor; a split needs a device and a server",
+            ));
         }
         confined(costs, &self.confine)
     }
@@ -197,9 +238,21 @@ fn confined(costs: Costs, names: &[String]) -> CliResult<Costs> {
     let mut file = vitempo_planners::cost::CostsFile::from(&costs);
     for name in names {
         let tensor = file.tensors.iter_mut().find(|t| t.name == *name);
-        let inputs = || costs.tensors().iter().filter(|t| t.producer.is_none()).map(|t| t.name.clone()).collect::<Vec<_>>().join(", ");
-        tensor.ok_or_else(|| CliError::user(format!("--confine: the model has no tensor `{name}`")).hint(format!("its inputs are {}", inputs())))?.confined =
-            true;
+        let inputs = || {
+            costs
+                .tensors()
+                .iter()
+                .filter(|t| t.producer.is_none())
+                .map(|t| t.name.clone())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        tensor
+            .ok_or_else(|| {
+                CliError::user(format!("--confine: the model has no tensor `{name}`"))
+                    .hint(format!("its inputs are {}", inputs()))
+            })?
+            .confined = true;
     }
     Ok(file.check()?)
 }
@@ -208,23 +261,39 @@ fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliR
     let ranges = split.over_bandwidth(criterion)?;
     let mut plans = Vec::new();
     let mut extra = Vec::new();
-    let mut notes = vec!["From the slowest link to the fastest; figures are for the bandwidth given:".to_owned()];
+    let mut notes = vec![
+        "From the slowest link to the fastest; figures are for the bandwidth given:".to_owned(),
+    ];
     for range in &ranges {
         plans.extend(split.plan_of_range(range, criterion)?.map(|p| p.plan));
         let finite = range.to_bytes_per_s.is_finite().then_some(range.to_bytes_per_s);
         extra.push(json!({"from_bytes_per_s": range.from_bytes_per_s, "to_bytes_per_s": finite}));
         let here = range.on_device.iter().filter(|&&d| d).count();
-        let to = finite.map_or_else(|| "any speed".to_owned(), |b| format!("{:.3} Mbit/s", b / 125e3));
+        let to =
+            finite.map_or_else(|| "any speed".to_owned(), |b| format!("{:.3} Mbit/s", b / 125e3));
         let rest = Latency::from_ns(range.fixed as f64);
         let sent = range.per_ns_of_byte;
-        let cost = if criterion == Criterion::Latency { format!(": {rest} + {sent} B / bandwidth") } else { String::new() };
-        notes.push(format!("  {:.3} Mbit/s to {to}: {here} of {} operators on the device{cost}", range.from_bytes_per_s / 125e3, range.on_device.len()));
+        let cost = if criterion == Criterion::Latency {
+            format!(": {rest} + {sent} B / bandwidth")
+        } else {
+            String::new()
+        };
+        notes.push(format!(
+            "  {:.3} Mbit/s to {to}: {here} of {} operators on the device{cost}",
+            range.from_bytes_per_s / 125e3,
+            range.on_device.len()
+        ));
     }
     output::print(&Plans { plans, extra, notes }, args.format)
 }
 
 /// Writes both halves; with the model's own weights where they are there.
-fn write_halves(folder: &Path, model: &Model, args: &ModelArgs, best: &SplitPlan) -> CliResult<Vec<String>> {
+fn write_halves(
+    folder: &Path,
+    model: &Model,
+    args: &ModelArgs,
+    best: &SplitPlan,
+) -> CliResult<Vec<String>> {
     if best.on_device.iter().all(|&here| here == best.on_device[0]) {
         return Ok(vec!["nothing to write: the whole model runs on one side".to_owned()]);
     }
@@ -248,7 +317,10 @@ mod tests {
     fn confining_an_unknown_tensor_names_the_inputs() {
         let file = r#"{"model": "m", "processors": [{"name": "a"}, {"name": "b"}], "nodes": [{"name": "n", "latency_ns": {"a": 5}}],
             "tensors": [{"name": "image", "size_bytes": 1, "consumers": ["n"]}]}"#;
-        let costs = serde_json::from_str::<vitempo_planners::cost::CostsFile>(file).expect("a costs file").check().expect("costs");
+        let costs = serde_json::from_str::<vitempo_planners::cost::CostsFile>(file)
+            .expect("a costs file")
+            .check()
+            .expect("costs");
         let error = confined(costs.clone(), &["pixels".to_owned()]).err().map(|e| e.to_string());
         assert_eq!(error.as_deref(), Some("--confine: the model has no tensor `pixels`"));
         assert!(confined(costs, &["image".to_owned()]).is_ok_and(|c| c.tensors()[0].confined));

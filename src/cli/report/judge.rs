@@ -1,7 +1,9 @@
-//! Bundles for the report's accuracy: trained where they are not kept yet, then held against models that they were not trained on.
+//! Bundles for the report's accuracy: trained where they are not kept yet, then held against models
+//! that they were not trained on.
 //!
-//! Every environment has GBDT on all training models. Where there are many, all three methods are trained on several numbers of models, each set
-//! containing the smaller ones, and GBDT again without the networks around single operators. The models judged are the same for all of them.
+//! Every environment has GBDT on all training models. Where there are many, all three methods are
+//! trained on several numbers of models, each set containing the smaller ones, and GBDT again
+//! without the networks around single operators. The models judged are the same for all of them.
 
 use crate::{
     cli::{
@@ -42,7 +44,8 @@ struct Wanted {
     operators: bool,
 }
 
-/// Models held out, and bundles, for so many synthetic models; largest training first, so that what matters most is there first.
+/// Models held out, and bundles, for so many synthetic models; largest training first, so that what
+/// matters most is there first.
 fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
     let test = (synthetic / 5).clamp(1, MOST_TEST);
     let most = synthetic.saturating_sub(test).min(*SIZES.iter().max().unwrap_or(&usize::MAX));
@@ -53,47 +56,76 @@ fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
     let mut sizes: Vec<usize> = SIZES.into_iter().filter(|s| *s < most).chain([most]).collect();
     sizes.reverse();
     let methods = [Method::Gbdt, Method::Lasso, Method::RandomForest];
-    let with_operators = sizes.iter().flat_map(|&models| methods.map(|method| Wanted { method, models, operators: true }));
+    let with_operators = sizes
+        .iter()
+        .flat_map(|&models| methods.map(|method| Wanted { method, models, operators: true }));
     let without = sizes.iter().map(|&models| Wanted { models, operators: false, ..all });
     (test, with_operators.chain(without).collect())
 }
 
 impl Trainer {
-    /// Trains and judges what [`plan`] wants for one environment; nothing where there are too few synthetic models.
+    /// Trains and judges what [`plan`] wants for one environment; nothing where there are too few
+    /// synthetic models.
     pub fn judge(&self, dataset: &Dataset) -> CliResult<Vec<Judged>> {
-        let synthetic: BTreeSet<&str> =
-            dataset.profiles.iter().filter(|p| p.model.space.is_some() && !p.model.is_operator()).map(|p| p.model.architecture.as_str()).collect();
+        let synthetic: BTreeSet<&str> = dataset
+            .profiles
+            .iter()
+            .filter(|p| p.model.space.is_some() && !p.model.is_operator())
+            .map(|p| p.model.architecture.as_str())
+            .collect();
         if synthetic.len() < FEWEST_MODELS {
             return Ok(Vec::new());
         }
         let (test, wanted) = plan(synthetic.len());
-        let any = vitempo_datasets::split(dataset, SplitSize::Counts { train: 1, test }, self.seed)?;
+        let any =
+            vitempo_datasets::split(dataset, SplitSize::Counts { train: 1, test }, self.seed)?;
         let sets = sets(dataset, &any);
         let has_operators = dataset.profiles.iter().any(|p| p.model.is_operator());
         let mut judged = Vec::new();
         for want in wanted.into_iter().filter(|w| w.operators || has_operators) {
-            let split = vitempo_datasets::split(dataset, SplitSize::Counts { train: want.models, test }, self.seed)?;
+            let split = vitempo_datasets::split(
+                dataset,
+                SplitSize::Counts { train: want.models, test },
+                self.seed,
+            )?;
             let mut training = train::training_side(&dataset.profiles, &split);
             if !want.operators {
                 training.retain(|p| !p.model.is_operator());
             }
-            let operators: BTreeSet<&str> = training.iter().filter(|p| p.model.is_operator()).map(|p| p.model.architecture.as_str()).collect();
+            let operators: BTreeSet<&str> = training
+                .iter()
+                .filter(|p| p.model.is_operator())
+                .map(|p| p.model.architecture.as_str())
+                .collect();
             let bundle = self.bundle(&training, dataset, want)?;
             let mut evaluated = BTreeMap::new();
             for (group, profiles) in &sets {
                 match vitempo_predictors::evaluate(&bundle, profiles, &dataset.graphs) {
                     Ok(evaluation) => drop(evaluated.insert(*group, evaluation)),
-                    Err(PredictorError::NoRows { .. }) => progress::say(format!("warning: left out {group} models: no usable operator rows")),
+                    Err(PredictorError::NoRows { .. }) => progress::say(format!(
+                        "warning: left out {group} models: no usable operator rows"
+                    )),
                     Err(error) => return Err(error.into()),
                 }
             }
-            judged.push(Judged { method: want.method, models: want.models, operators: operators.len(), sets: evaluated });
+            judged.push(Judged {
+                method: want.method,
+                models: want.models,
+                operators: operators.len(),
+                sets: evaluated,
+            });
         }
         Ok(judged)
     }
 
-    /// The kept bundle where it was trained on the same rows in the same way, else a new one, which is kept.
-    fn bundle(&self, training: &[ModelProfile], dataset: &Dataset, want: Wanted) -> CliResult<PredictorBundle> {
+    /// The kept bundle where it was trained on the same rows in the same way, else a new one, which
+    /// is kept.
+    fn bundle(
+        &self,
+        training: &[ModelProfile],
+        dataset: &Dataset,
+        want: Wanted,
+    ) -> CliResult<PredictorBundle> {
         let options = TrainOptions { seed: self.seed, ..TrainOptions::default() };
         let path = self.path(training, want);
         let digest = TrainingRows::from_profiles(training)?.digest();
@@ -101,7 +133,10 @@ impl Trainer {
             return Ok(kept);
         }
         let extra = if want.operators { "" } else { ", no single operators" };
-        progress::say(format!("  training {} on {} synthetic models{extra}", want.method, want.models));
+        progress::say(format!(
+            "  training {} on {} synthetic models{extra}",
+            want.method, want.models
+        ));
         let bundle = train::train(training, dataset, want.method, &options)?;
         fs::create_dir_all(&self.folder).map_err(|e| io_error("make folder", &self.folder, &e))?;
         bundle.save(&path)?;
@@ -116,7 +151,12 @@ impl Trainer {
 }
 
 /// The bundle at `path`, if it is what training now would give.
-fn kept(path: &Path, method: Method, digest: &str, options: &TrainOptions) -> Option<PredictorBundle> {
+fn kept(
+    path: &Path,
+    method: Method,
+    digest: &str,
+    options: &TrainOptions,
+) -> Option<PredictorBundle> {
     let bundle = if path.exists() { PredictorBundle::load(path).ok()? } else { return None };
     let same = bundle.method == method
         && bundle.provenance.data_digest == digest
@@ -128,7 +168,8 @@ fn kept(path: &Path, method: Method, digest: &str, options: &TrainOptions) -> Op
 
 /// Visits to the models kept from training, by group.
 fn sets(dataset: &Dataset, split: &Split) -> BTreeMap<Group, Vec<ModelProfile>> {
-    let held_out: BTreeSet<&str> = split.test.iter().chain(&split.real).map(String::as_str).collect();
+    let held_out: BTreeSet<&str> =
+        split.test.iter().chain(&split.real).map(String::as_str).collect();
     let mut sets: BTreeMap<Group, Vec<ModelProfile>> = BTreeMap::new();
     for p in dataset.profiles.iter().filter(|p| held_out.contains(p.model.architecture.as_str())) {
         if let Some(group) = Group::of(&p.model, dataset.graphs.get(&p.model.architecture)) {
@@ -144,7 +185,10 @@ mod tests {
 
     #[test]
     fn plans_fit_what_there_is() {
-        assert_eq!(plan(40), (8, vec![Wanted { method: Method::Gbdt, models: 32, operators: true }]));
+        assert_eq!(
+            plan(40),
+            (8, vec![Wanted { method: Method::Gbdt, models: 32, operators: true }])
+        );
         let (test, wanted) = plan(1000);
         assert_eq!((test, wanted.len(), wanted[0].models), (100, 12, 900));
         let (test, wanted) = plan(300);

@@ -1,6 +1,7 @@
 //! `vitempo report`: every table and figure from a dataset, as one page.
 //!
-//! Reads one environment at a time, sums it up, trains and judges bundles where the report wants accuracy, and writes the page when all are done.
+//! Reads one environment at a time, sums it up, trains and judges bundles where the report wants
+//! accuracy, and writes the page when all are done.
 
 mod judge;
 mod read;
@@ -30,8 +31,9 @@ use vitempo_predictors::{PredictorError, TrainingRow, TrainingRows};
 ///
 /// Example: vitempo report data/ --out docs/report
 ///
-/// Writes index.html, report.md, tables.json and one SVG file per figure. Forecast accuracy trains bundles, which takes minutes for each environment: they are kept, so that the same
-/// command goes on where an interrupted one stopped, and reads what is there.
+/// Writes index.html, report.md, tables.json and one SVG file per figure. Forecast accuracy trains
+/// bundles, which takes minutes for each environment: they are kept, so that the same command goes
+/// on where an interrupted one stopped, and reads what is there.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
     /// Dataset folders
@@ -42,7 +44,8 @@ pub struct ReportArgs {
     #[arg(long, default_value = "docs/report", value_name = "FOLDER")]
     out: PathBuf,
 
-    /// Folder of trained bundles; those missing are trained and kept there. By default beside --out, with `-bundles` added
+    /// Folder of trained bundles; those missing are trained and kept there. By default beside
+    /// --out, with `-bundles` added
     #[arg(long, value_name = "FOLDER")]
     bundles: Option<PathBuf>,
 
@@ -72,7 +75,8 @@ pub fn run(args: &ReportArgs) -> CliResult {
         Ok(())
     })?;
     if surveys.is_empty() {
-        return Err(CliError::user("no environment in these folders has usable operator rows").hint("measure models first: vitempo profile MODELS --out data/"));
+        return Err(CliError::user("no environment in these folders has usable operator rows")
+            .hint("measure models first: vitempo profile MODELS --out data/"));
     }
     tell_apart(&mut surveys);
     let page = page::page(&surveys, &topics, &remarks).map_err(CliError::ours)?;
@@ -82,21 +86,36 @@ pub fn run(args: &ReportArgs) -> CliResult {
 
 fn bundles_folder(args: &ReportArgs) -> PathBuf {
     args.bundles.clone().unwrap_or_else(|| {
-        let name = args.out.file_name().map_or_else(|| "report".into(), |n| n.to_string_lossy().into_owned());
+        let name = args
+            .out
+            .file_name()
+            .map_or_else(|| "report".into(), |n| n.to_string_lossy().into_owned());
         args.out.with_file_name(format!("{name}-bundles"))
     })
 }
 
 /// `None` for an environment without usable rows, which is said and left out.
-fn survey(environment: &read::Environment, topics: &[Topic], trainer: &Trainer) -> CliResult<Option<Survey>> {
-    progress::say(format!("{} in {}: {} visits", environment.id, environment.folder, environment.dataset.profiles.len()));
+fn survey(
+    environment: &read::Environment,
+    topics: &[Topic],
+    trainer: &Trainer,
+) -> CliResult<Option<Survey>> {
+    progress::say(format!(
+        "{} in {}: {} visits",
+        environment.id,
+        environment.folder,
+        environment.dataset.profiles.len()
+    ));
     let (mut survey, rows) = match Survey::of(&environment.visited()) {
         Ok(found) => found,
         Err(PredictorError::NoRows { .. }) => {
             progress::say(format!("warning: left out {}: no usable operator rows", environment.id));
             return Ok(None);
         }
-        Err(error) => return Err(CliError::from(error).hint("a report reads environments whose visits have one origin")),
+        Err(error) => {
+            return Err(CliError::from(error)
+                .hint("a report reads environments whose visits have one origin"));
+        }
     };
     if topics.contains(&Topic::Importance) {
         survey.importances = importances(&rows, trainer.seed)?;
@@ -113,7 +132,11 @@ const FEWEST_CONVOLUTIONS: usize = 200;
 fn importances(rows: &TrainingRows, seed: u64) -> CliResult<Vec<FormatImportance>> {
     let mut found = Vec::new();
     for format in [MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast, MemoryFormat::Blocked] {
-        let own: Vec<&TrainingRow> = rows.rows.iter().filter(|r| r.op.kind == OpKind::Conv && r.op.format() == format).collect();
+        let own: Vec<&TrainingRow> = rows
+            .rows
+            .iter()
+            .filter(|r| r.op.kind == OpKind::Conv && r.op.format() == format)
+            .collect();
         if own.len() < FEWEST_CONVOLUTIONS {
             continue;
         }
@@ -125,7 +148,9 @@ fn importances(rows: &TrainingRows, seed: u64) -> CliResult<Vec<FormatImportance
 
 fn write(out: &Path, page: &Page) -> CliResult {
     fs::create_dir_all(out).map_err(|e| io_error("make folder", out, &e))?;
-    page.files.iter().try_for_each(|(name, contents)| files::write(&out.join(name), contents.as_bytes()))
+    page.files
+        .iter()
+        .try_for_each(|(name, contents)| files::write(&out.join(name), contents.as_bytes()))
 }
 
 struct Written<'a> {
@@ -137,7 +162,12 @@ impl Written<'_> {
     fn sections(&self) -> Table {
         let mut table = Table::new(&["Section", "Not shown", "Tables", "Figures"], 2);
         for s in &self.page.sections {
-            table.row([s.topic.title().to_owned(), s.missing.join(" "), s.tables.to_string(), s.figures.to_string()]);
+            table.row([
+                s.topic.title().to_owned(),
+                s.missing.join(" "),
+                s.tables.to_string(),
+                s.figures.to_string(),
+            ]);
         }
         table
     }
@@ -145,7 +175,12 @@ impl Written<'_> {
 
 impl Report for Written<'_> {
     fn table(&self) -> String {
-        format!("{}\n{} files in {}, to be read from index.html\n", self.sections().to_text(), self.page.files.len(), self.out.display())
+        format!(
+            "{}\n{} files in {}, to be read from index.html\n",
+            self.sections().to_text(),
+            self.page.files.len(),
+            self.out.display()
+        )
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -155,6 +190,8 @@ impl Report for Written<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let section = |s: &page::SectionCount| json!({"section": s.topic.title(), "tables": s.tables, "figures": s.figures, "missing": s.missing});
         let files: Vec<&str> = self.page.files.iter().map(|(name, _)| name.as_str()).collect();
-        Ok(json!({"out": self.out, "files": files, "sections": self.page.sections.iter().map(section).collect::<Vec<_>>()}))
+        Ok(
+            json!({"out": self.out, "files": files, "sections": self.page.sections.iter().map(section).collect::<Vec<_>>()}),
+        )
     }
 }

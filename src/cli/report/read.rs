@@ -29,10 +29,14 @@ impl Environment {
         dataset.profiles.retain(|p| p.status == Status::Ok);
         let failed = visits - dataset.profiles.len();
         let usual = usual_inputs(&dataset.profiles);
-        let (profiles, other_inputs) = mem::take(&mut dataset.profiles).into_iter().partition(|p| p.protocol.input_distribution == usual);
+        let (profiles, other_inputs) = mem::take(&mut dataset.profiles)
+            .into_iter()
+            .partition(|p| p.protocol.input_distribution == usual);
         dataset.profiles = profiles;
         let name = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let folder = name.file_name().map_or_else(|| folder.display().to_string(), |n| n.to_string_lossy().into_owned());
+        let folder = name
+            .file_name()
+            .map_or_else(|| folder.display().to_string(), |n| n.to_string_lossy().into_owned());
         Self { id, folder, dataset, other_inputs, failed }
     }
 
@@ -55,8 +59,12 @@ fn usual_inputs(profiles: &[ModelProfile]) -> String {
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name.to_owned()).unwrap_or_default()
 }
 
-/// Calls `each` with every environment of the folders, in the order of folders, then of identifiers.
-pub fn environments(folders: &[PathBuf], each: &mut dyn FnMut(&Environment) -> CliResult) -> CliResult {
+/// Calls `each` with every environment of the folders, in the order of folders, then of
+/// identifiers.
+pub fn environments(
+    folders: &[PathBuf],
+    each: &mut dyn FnMut(&Environment) -> CliResult,
+) -> CliResult {
     for folder in folders {
         for id in Dataset::environments(folder)?.into_keys() {
             let dataset = Dataset::load_environment(folder, |other| other == id)?;

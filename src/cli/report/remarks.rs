@@ -1,4 +1,5 @@
-//! What those who measured say of it: `remarks.toml` in a dataset's folder, a text for each section that needs one.
+//! What those who measured say of it: `remarks.toml` in a dataset's folder, a text for each section
+//! that needs one.
 
 use crate::{
     cli::error::{CliError, CliResult, io_error},
@@ -14,11 +15,17 @@ pub fn read(folders: &[PathBuf]) -> CliResult<Remarks> {
     let mut remarks = Remarks::new();
     for file in folders.iter().map(|folder| folder.join(FILE)).filter(|file| file.exists()) {
         let text = fs::read_to_string(&file).map_err(|e| io_error("read", &file, &e))?;
-        let sections: BTreeMap<String, String> = toml::from_str(&text).map_err(|e| CliError::user(format!("{}: {e}", file.display())))?;
+        let sections: BTreeMap<String, String> = toml::from_str(&text)
+            .map_err(|e| CliError::user(format!("{}: {e}", file.display())))?;
         for (section, remark) in sections {
             let topic = Topic::from_str(&section, false).map_err(|_| {
-                let known: Vec<String> = Topic::ALL.iter().filter_map(ValueEnum::to_possible_value).map(|v| v.get_name().to_owned()).collect();
-                CliError::user(format!("{}: the report has no section `{section}`", file.display())).hint(format!("its sections are {}", known.join(", ")))
+                let known: Vec<String> = Topic::ALL
+                    .iter()
+                    .filter_map(ValueEnum::to_possible_value)
+                    .map(|v| v.get_name().to_owned())
+                    .collect();
+                CliError::user(format!("{}: the report has no section `{section}`", file.display()))
+                    .hint(format!("its sections are {}", known.join(", ")))
             })?;
             remarks.entry(topic).or_default().push(remark.trim().to_owned());
         }

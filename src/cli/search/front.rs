@@ -47,14 +47,23 @@ impl Front<'_> {
     }
 
     /// The front as ONNX files with an index.
-    pub fn write_models(&self, folder: &Path, no_weights: bool, seed: u64) -> CliResult<Vec<PathBuf>> {
+    pub fn write_models(
+        &self,
+        folder: &Path,
+        no_weights: bool,
+        seed: u64,
+    ) -> CliResult<Vec<PathBuf>> {
         let weights = if no_weights { WeightFill::Omitted } else { WeightFill::Seeded(seed) };
         let mut index = Table::new(&["name", "space", "encoding"], 3);
         let mut paths = Vec::new();
         for (place, member) in self.outcome.front.iter().enumerate() {
             let name = self.name(place);
             let path = folder.join(format!("{name}.onnx"));
-            onnx::write_file(&path, &member.architecture.to_graph()?.with_name(&name), &WriteOptions { weights })?;
+            onnx::write_file(
+                &path,
+                &member.architecture.to_graph()?.with_name(&name),
+                &WriteOptions { weights },
+            )?;
             index.row([name, self.space.name().to_owned(), member.architecture.encode()]);
             paths.push(path);
         }
@@ -67,25 +76,49 @@ impl Front<'_> {
         files::write(&folder.join("front.csv"), self.csv()?.as_bytes())?;
         files::write(&folder.join("front.json"), format!("{:#}\n", self.json()?).as_bytes())?;
         for device in 0..self.devices.len() {
-            let name = if device == 0 { "front.svg".to_owned() } else { format!("front-{}.svg", device + 1) };
-            files::write(&folder.join(name), draw::svg(&self.chart(device)).map_err(CliError::ours)?.as_bytes())?;
+            let name = if device == 0 {
+                "front.svg".to_owned()
+            } else {
+                format!("front-{}.svg", device + 1)
+            };
+            files::write(
+                &folder.join(name),
+                draw::svg(&self.chart(device)).map_err(CliError::ours)?.as_bytes(),
+            )?;
         }
         Ok(())
     }
 
     fn chart(&self, device: usize) -> Chart {
-        let point = |member: &Candidate| member.latencies.get(device).map(|latency| (latency.point.ms(), member.score));
+        let point = |member: &Candidate| {
+            member.latencies.get(device).map(|latency| (latency.point.ms(), member.score))
+        };
         let points = |members: &[Candidate]| members.iter().filter_map(point).collect::<Vec<_>>();
         let (front, dominated) = (points(&self.outcome.front), points(&self.outcome.dominated));
         let scores = || front.iter().chain(&dominated).map(|p| p.1);
-        let mut series = vec![Series::new("front", Mark::Dot, front.clone()), Series::new("dominated", Mark::Ring, dominated.clone())];
+        let mut series = vec![
+            Series::new("front", Mark::Dot, front.clone()),
+            Series::new("dominated", Mark::Ring, dominated.clone()),
+        ];
         if let Some(ceiling) = self.devices.get(device).and_then(|d| d.ceiling) {
-            let ends = [scores().fold(f64::INFINITY, f64::min), scores().fold(f64::NEG_INFINITY, f64::max)];
-            series.push(Series::new("ceiling", Mark::Line, ends.map(|score| (ceiling.ms(), score)).to_vec()));
+            let ends = [
+                scores().fold(f64::INFINITY, f64::min),
+                scores().fold(f64::NEG_INFINITY, f64::max),
+            ];
+            series.push(Series::new(
+                "ceiling",
+                Mark::Line,
+                ends.map(|score| (ceiling.ms(), score)).to_vec(),
+            ));
         }
         series.retain(|s| !s.points.is_empty());
-        let environment = self.devices.get(device).map_or_else(String::new, |d| d.bundle.environment.describe());
-        Chart::Points { x: Axis::linear(&format!("forecast latency, ms ({environment})")), y: Axis::linear(self.objective.name()), series }
+        let environment =
+            self.devices.get(device).map_or_else(String::new, |d| d.bundle.environment.describe());
+        Chart::Points {
+            x: Axis::linear(&format!("forecast latency, ms ({environment})")),
+            y: Axis::linear(self.objective.name()),
+            series,
+        }
     }
 
     fn score(&self, score: f64) -> String {
@@ -96,34 +129,73 @@ impl Front<'_> {
 impl Report for Front<'_> {
     fn table(&self) -> String {
         let front = &self.outcome.front;
-        let mut text = format!("Search of {}   {} candidates, {} on the front\n\n", self.space.name(), self.outcome.candidates, front.len());
+        let mut text = format!(
+            "Search of {}   {} candidates, {} on the front\n\n",
+            self.space.name(),
+            self.outcome.candidates,
+            front.len()
+        );
         for device in self.devices {
-            let ceiling = device.ceiling.map_or_else(|| "no ceiling".to_owned(), |c| format!("at most {c}"));
-            let _ = writeln!(text, "Latency    {ceiling}   {}", device.bundle.environment.describe());
+            let ceiling =
+                device.ceiling.map_or_else(|| "no ceiling".to_owned(), |c| format!("at most {c}"));
+            let _ =
+                writeln!(text, "Latency    {ceiling}   {}", device.bundle.environment.describe());
         }
-        let stand_in = self.objective.stands_in().map_or_else(String::new, |sentence| format!("   (a stand-in: {sentence})"));
+        let stand_in = self
+            .objective
+            .stands_in()
+            .map_or_else(String::new, |sentence| format!("   (a stand-in: {sentence})"));
         let _ = writeln!(text, "Objective  {}{stand_in}\n", self.objective.name());
         let mut headings = vec!["Encoding", "Score"];
         headings.extend(self.devices.iter().flat_map(|_| ["Latency", "Interval"]));
         let mut table = Table::new(&headings, 1);
         for member in spread(front.len(), SHOWN).into_iter().filter_map(|place| front.get(place)) {
-            let latencies = member.latencies.iter().flat_map(|l| [l.point.to_string(), format!("[{} .. {}]", l.lower, l.upper)]);
-            table.row([member.architecture.encode(), self.score(member.score)].into_iter().chain(latencies));
+            let latencies = member
+                .latencies
+                .iter()
+                .flat_map(|l| [l.point.to_string(), format!("[{} .. {}]", l.lower, l.upper)]);
+            table.row(
+                [member.architecture.encode(), self.score(member.score)]
+                    .into_iter()
+                    .chain(latencies),
+            );
         }
         text += &table.to_text();
         if front.len() > SHOWN {
-            let _ = writeln!(text, "... spread evenly over the front of {}; --format csv and --out hold all", front.len());
+            let _ = writeln!(
+                text,
+                "... spread evenly over the front of {}; --format csv and --out hold all",
+                front.len()
+            );
         }
         self.verified.iter().for_each(|verified| text += &verified.table());
         text
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(&["encoding", "objective", "score", "environment", "latency_ns", "lower_ns", "upper_ns", "level"], 2);
+        let mut table = Table::new(
+            &[
+                "encoding",
+                "objective",
+                "score",
+                "environment",
+                "latency_ns",
+                "lower_ns",
+                "upper_ns",
+                "level",
+            ],
+            2,
+        );
         for member in &self.outcome.front {
             for (device, latency) in self.devices.iter().zip(&member.latencies) {
-                let numbers = [latency.point, latency.lower, latency.upper].map(|l| format!("{:.0}", l.ns()));
-                let words = [member.architecture.encode(), self.objective.name().to_owned(), member.score.to_string(), device.bundle.environment.id()];
+                let numbers =
+                    [latency.point, latency.lower, latency.upper].map(|l| format!("{:.0}", l.ns()));
+                let words = [
+                    member.architecture.encode(),
+                    self.objective.name().to_owned(),
+                    member.score.to_string(),
+                    device.bundle.environment.id(),
+                ];
                 table.row(words.into_iter().chain(numbers).chain([latency.level.to_string()]));
             }
         }

@@ -1,4 +1,5 @@
-//! `vitempo search`: the architectures of a space that score highest within a latency ceiling, found by evolution on forecasts.
+//! `vitempo search`: the architectures of a space that score highest within a latency ceiling,
+//! found by evolution on forecasts.
 
 mod front;
 mod verify;
@@ -27,25 +28,30 @@ const MOST: u64 = 1_000_000_000;
 
 /// Searches a space for the best architectures within a latency ceiling
 ///
-/// Example: vitempo search --space hybrid-vit --bundle demo.vtb --max-latency 20ms --objective flops --out front/
+/// Example: vitempo search --space hybrid-vit --bundle demo.vtb --max-latency 20ms --objective
+/// flops --out front/
 ///
-/// Scores are maximised, latencies minimised. Results depend on space, bundles, objective and seed alone.
+/// Scores are maximised, latencies minimised. Results depend on space, bundles, objective and seed
+/// alone.
 #[derive(clap::Args, Debug)]
 pub struct SearchArgs {
     /// Name of a space that ships with vitempo, or a TOML file
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
-    /// Trained predictors: a file, or a name that `vitempo bundle list` shows; may be repeated, for several devices at once
+    /// Trained predictors: a file, or a name that `vitempo bundle list` shows; may be repeated, for
+    /// several devices at once
     #[arg(long = "bundle", required = true, value_name = "NAME")]
     pub bundles: Vec<PathBuf>,
 
-    /// Ceiling in the environment of the bundle before it, e.g. 20ms; once for each bundle, or not at all
+    /// Ceiling in the environment of the bundle before it, e.g. 20ms; once for each bundle, or not
+    /// at all
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Vec<u64>,
 
-    /// What to maximise: `csv FILE` (columns encoding and score; the search goes over its rows), `program COMMAND` (run once for each generation:
-    /// encodings on its input, one a line; as many scores on its output), or a stand-in: `flops`, `parameters`
+    /// What to maximise: `csv FILE` (columns encoding and score; the search goes over its rows),
+    /// `program COMMAND` (run once for each generation: encodings on its input, one a line; as many
+    /// scores on its output), or a stand-in: `flops`, `parameters`
     #[arg(long, num_args = 1..=2, value_name = "WHAT", default_values = ["flops"])]
     pub objective: Vec<String>,
 
@@ -65,7 +71,8 @@ pub struct SearchArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Folder for the front: ONNX files with their index, front.csv, front.json and a plot for each bundle
+    /// Folder for the front: ONNX files with their index, front.csv, front.json and a plot for each
+    /// bundle
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 
@@ -73,7 +80,8 @@ pub struct SearchArgs {
     #[arg(long)]
     pub no_weights: bool,
 
-    /// Measure so many of the front for real, the best and others spread evenly over it, and compare with the forecasts
+    /// Measure so many of the front for real, the best and others spread evenly over it, and
+    /// compare with the forecasts
     #[arg(long, value_name = "N", requires = "out", value_parser = profile::parse_positive)]
     pub verify: Option<usize>,
 
@@ -87,7 +95,11 @@ pub struct SearchArgs {
 
 pub fn run(args: &SearchArgs) -> CliResult {
     let space = sample::open_space(&args.space)?;
-    let bundles = args.bundles.iter().map(|bundle| super::bundle::open(bundle)).collect::<CliResult<Vec<_>>>()?;
+    let bundles = args
+        .bundles
+        .iter()
+        .map(|bundle| super::bundle::open(bundle))
+        .collect::<CliResult<Vec<_>>>()?;
     let devices = devices(&bundles, &args.max_latency)?;
     let mut objective = objective(&args.objective, &space)?;
     if let Some(folder) = &args.out {
@@ -97,11 +109,18 @@ pub fn run(args: &SearchArgs) -> CliResult {
     let outcome = searched(&space, &devices, objective.as_mut(), args)?;
     let rate = outcome.candidates as f64 / start.elapsed().as_secs_f64();
     progress::say(format!("{} candidates, {rate:.0} a second", outcome.candidates));
-    let mut front = Front { space: &space, objective: objective.as_ref(), devices: &devices, outcome: &outcome, verified: Vec::new() };
+    let mut front = Front {
+        space: &space,
+        objective: objective.as_ref(),
+        devices: &devices,
+        outcome: &outcome,
+        verified: Vec::new(),
+    };
     if let Some(folder) = &args.out {
         let files = front.write_models(folder, args.no_weights, args.seed)?;
         if let Some(count) = args.verify {
-            front.verified = verify::measured(&front, &files, count, args.library.as_deref(), folder)?;
+            front.verified =
+                verify::measured(&front, &files, count, args.library.as_deref(), folder)?;
         }
         front.write_results(folder)?;
     }
@@ -110,11 +129,19 @@ pub fn run(args: &SearchArgs) -> CliResult {
 
 fn devices<'b>(bundles: &'b [PredictorBundle], ceilings: &[u64]) -> CliResult<Vec<Device<'b>>> {
     if !ceilings.is_empty() && ceilings.len() != bundles.len() {
-        return Err(CliError::user(format!("{} bundles, but {} ceilings (--max-latency)", bundles.len(), ceilings.len()))
-            .hint("give one --max-latency after each --bundle, or none at all"));
+        return Err(CliError::user(format!(
+            "{} bundles, but {} ceilings (--max-latency)",
+            bundles.len(),
+            ceilings.len()
+        ))
+        .hint("give one --max-latency after each --bundle, or none at all"));
     }
     let ceiling = |index: usize| ceilings.get(index).map(|ns| Latency::from_ns(*ns as f64));
-    Ok(bundles.iter().enumerate().map(|(index, bundle)| Device { bundle, ceiling: ceiling(index) }).collect())
+    Ok(bundles
+        .iter()
+        .enumerate()
+        .map(|(index, bundle)| Device { bundle, ceiling: ceiling(index) })
+        .collect())
 }
 
 fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
@@ -125,21 +152,32 @@ fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
         ["csv", file] => Box::new(Listed::read(Path::new(file), space)?),
         ["program", command] => Box::new(Program::new(command)),
         _ => {
-            return Err(
-                CliError::user(format!("`{}` is no objective (--objective)", words.join(" "))).hint("write flops, parameters, csv FILE or program COMMAND")
-            );
+            return Err(CliError::user(format!(
+                "`{}` is no objective (--objective)",
+                words.join(" ")
+            ))
+            .hint("write flops, parameters, csv FILE or program COMMAND"));
         }
     })
 }
 
-fn searched(space: &Space, devices: &[Device<'_>], objective: &mut dyn Objective, args: &SearchArgs) -> CliResult<search::Outcome> {
+fn searched(
+    space: &Space,
+    devices: &[Device<'_>],
+    objective: &mut dyn Objective,
+    args: &SearchArgs,
+) -> CliResult<search::Outcome> {
     let candidates = args.candidates.min(u64::try_from(space.size()).unwrap_or(u64::MAX));
     if args.candidates > MOST {
-        return Err(CliError::user(format!("{} candidates are more than {MOST} (--candidates)", args.candidates)));
+        return Err(CliError::user(format!(
+            "{} candidates are more than {MOST} (--candidates)",
+            args.candidates
+        )));
     }
     let length = objective.candidates().map_or(candidates, |listed| listed.len() as u64);
     let (bar, stop) = (progress::bar(length, "searching"), profile::interrupted());
-    let options = Options { candidates, population: args.population, seed: args.seed, upper: args.upper };
+    let options =
+        Options { candidates, population: args.population, seed: args.seed, upper: args.upper };
     let found = search::search(space, devices, objective, options, &mut |progress| {
         bar.set_position(progress.candidates);
         bar.set_message(progress.best.map_or_else(String::new, |best| format!("best {best:.4e}")));
@@ -158,7 +196,9 @@ impl From<ObjectiveError> for CliError {
 impl From<SearchError> for CliError {
     fn from(error: SearchError) -> Self {
         match &error {
-            SearchError::NothingFits { .. } => Self::user(error).hint("raise --max-latency, or evaluate more --candidates"),
+            SearchError::NothingFits { .. } => {
+                Self::user(error).hint("raise --max-latency, or evaluate more --candidates")
+            }
             SearchError::Option { option, reason } => Self::user(format!("--{option} {reason}")),
             _ => Self::user(error),
         }

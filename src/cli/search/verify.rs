@@ -24,16 +24,28 @@ pub struct Verified {
 }
 
 /// Measures `count` members on the engine of every bundle; data and models stay in the folder.
-pub fn measured(front: &Front<'_>, files: &[PathBuf], count: usize, library: Option<&Path>, folder: &Path) -> CliResult<Vec<Verified>> {
+pub fn measured(
+    front: &Front<'_>,
+    files: &[PathBuf],
+    count: usize,
+    library: Option<&Path>,
+    folder: &Path,
+) -> CliResult<Vec<Verified>> {
     let places = spread(files.len(), count);
     let mut verified = Vec::new();
     for (number, device) in front.devices.iter().enumerate() {
         let wanted = &device.bundle.environment;
         let model = |&place: &usize| -> CliResult<SweepModel> {
-            let graph = front.outcome.front[place].architecture.to_graph()?.with_name(front.name(place));
+            let graph =
+                front.outcome.front[place].architecture.to_graph()?.with_name(front.name(place));
             let encoding = front.outcome.front[place].architecture.encode();
             let space = Some(front.space.name().to_owned());
-            let identity = ModelIdentity { name: front.name(place), architecture: graph.architecture(), space, encoding: Some(encoding) };
+            let identity = ModelIdentity {
+                name: front.name(place),
+                architecture: graph.architecture(),
+                space,
+                encoding: Some(encoding),
+            };
             Ok(SweepModel { identity, graph, source: Source::File(files[place].clone()) })
         };
         let models = places.iter().map(model).collect::<CliResult<Vec<_>>>()?;
@@ -41,7 +53,11 @@ pub fn measured(front: &Front<'_>, files: &[PathBuf], count: usize, library: Opt
         let data = folder.join("measured");
         let here = sweep(models, wanted, library, &sitting, &data)?;
         if here.id() != wanted.id() {
-            progress::say(format!("warning: forecast for {}, measured on {}", wanted.id(), here.id()));
+            progress::say(format!(
+                "warning: forecast for {}, measured on {}",
+                wanted.id(),
+                here.id()
+            ));
         }
         let profiles = dataset::load_environment(&data, Some(&here.id()))?.profiles;
         let row = |&place: &usize| {
@@ -49,13 +65,22 @@ pub fn measured(front: &Front<'_>, files: &[PathBuf], count: usize, library: Opt
             let visit = profiles.iter().rfind(|p| p.model.name == name && p.sitting == sitting)?;
             Some((name, *front.outcome.front[place].latencies.get(number)?, visit.e2e.median_ns()?))
         };
-        verified.push(Verified { environment: here.id(), rows: places.iter().filter_map(row).collect() });
+        verified.push(Verified {
+            environment: here.id(),
+            rows: places.iter().filter_map(row).collect(),
+        });
     }
     Ok(verified)
 }
 
 /// Visits the models as the bundle's environment runs them; the environment they were visited in.
-fn sweep(models: Vec<SweepModel>, wanted: &Environment, library: Option<&Path>, sitting: &str, data: &Path) -> CliResult<Environment> {
+fn sweep(
+    models: Vec<SweepModel>,
+    wanted: &Environment,
+    library: Option<&Path>,
+    sitting: &str,
+    data: &Path,
+) -> CliResult<Environment> {
     let options = RunOptions {
         threads: wanted.threads,
         processor: wanted.processor,
@@ -76,7 +101,9 @@ fn sweep(models: Vec<SweepModel>, wanted: &Environment, library: Option<&Path>, 
     };
     let outcome = KeptSweep { sweep, out: data, retry_failed: true, resume: false }.run()?;
     match outcome.summary.failed.first() {
-        Some((model, reason)) => Err(CliError::user(format!("`{model}` was not measured: {reason} (--verify)"))),
+        Some((model, reason)) => {
+            Err(CliError::user(format!("`{model}` was not measured: {reason} (--verify)")))
+        }
         None if outcome.summary.interrupted => Err(CliError::user("interrupted")),
         None => Ok(outcome.environment),
     }
@@ -84,7 +111,8 @@ fn sweep(models: Vec<SweepModel>, wanted: &Environment, library: Option<&Path>, 
 
 impl Verified {
     fn correlation(&self) -> Option<f64> {
-        let (forecast, measured): (Vec<f64>, Vec<f64>) = self.rows.iter().map(|(_, p, ns)| (p.point.ns(), *ns)).unzip();
+        let (forecast, measured): (Vec<f64>, Vec<f64>) =
+            self.rows.iter().map(|(_, p, ns)| (p.point.ns(), *ns)).unzip();
         spearman(&forecast, &measured)
     }
 
@@ -96,12 +124,20 @@ impl Verified {
         let mut table = Table::new(&["Measured", "Forecast", "Interval", "Measured", "Error"], 1);
         for (name, p, ns) in &self.rows {
             let error = format!("{:+.1} %", (p.point.ns() / ns - 1.0) * 100.0);
-            table.row([name.clone(), p.point.to_string(), format!("[{} .. {}]", p.lower, p.upper), Latency::from_ns(*ns).to_string(), error]);
+            table.row([
+                name.clone(),
+                p.point.to_string(),
+                format!("[{} .. {}]", p.lower, p.upper),
+                Latency::from_ns(*ns).to_string(),
+                error,
+            ]);
         }
-        let rank = self.correlation().map_or_else(|| "not defined".to_owned(), |r| format!("{r:.3}"));
+        let rank =
+            self.correlation().map_or_else(|| "not defined".to_owned(), |r| format!("{r:.3}"));
         let share = percent(self.covered() as f64 / self.rows.len() as f64);
         format!(
-            "\n{}\nrank correlation (Spearman) of forecast and measured latency: {rank}; {share} within their intervals   {}\n",
+            "\n{}\nrank correlation (Spearman) of forecast and measured latency: {rank}; {share} \
+            within their intervals   {}\n",
             table.to_text(),
             self.environment
         )

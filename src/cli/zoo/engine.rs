@@ -1,4 +1,5 @@
-//! Runs models of a zoo on one engine, on the same seeded inputs, and says how alike their results are.
+//! Runs models of a zoo on one engine, on the same seeded inputs, and says how alike their results
+//! are.
 
 use super::super::error::{CliError, CliResult};
 use vitempo_graph::Graph;
@@ -19,7 +20,8 @@ impl Engine {
     /// The engine of that name, if it is here.
     pub fn find(name: &str, count: usize) -> CliResult<Self> {
         let options = RunOptions::default();
-        let backend = backends::by_name(name).map_err(|e| CliError::user(e).hint("rten is always here"))?;
+        let backend =
+            backends::by_name(name).map_err(|e| CliError::user(e).hint("rten is always here"))?;
         backend.probe(&options).require(backend.name()).map_err(CliError::user)?;
         Ok(Self { backend, options, count })
     }
@@ -31,7 +33,14 @@ impl Engine {
 
     /// A model, ready to run.
     pub fn load(&self, graph: &Graph) -> CliResult<Box<dyn Session>> {
-        let model = source::ready(graph.name(), &source::Source::Graph, graph, self.backend.as_ref(), &self.options).map_err(CliError::user)?;
+        let model = source::ready(
+            graph.name(),
+            &source::Source::Graph,
+            graph,
+            self.backend.as_ref(),
+            &self.options,
+        )
+        .map_err(CliError::user)?;
         self.backend.load(&model, &self.options).map_err(CliError::user)
     }
 
@@ -50,19 +59,34 @@ impl Engine {
         if let Some(given) = given {
             return given.iter().map(|values| run(values)).collect();
         }
-        let seeded = |index: usize| inputs::of_graph(graph, self.options.inputs, self.options.seed.wrapping_add(index as u64)).map_err(CliError::user);
+        let seeded = |index: usize| {
+            inputs::of_graph(
+                graph,
+                self.options.inputs,
+                self.options.seed.wrapping_add(index as u64),
+            )
+            .map_err(CliError::user)
+        };
         (0..self.count).map(|index| run(&seeded(index)?)).collect()
     }
 }
 
-/// Mean cosine of the angle between results and those expected, over inputs and outputs; 0 where it would be negative, 1 for the same direction.
+/// Mean cosine of the angle between results and those expected, over inputs and outputs; 0 where it
+/// would be negative, 1 for the same direction.
 pub fn similarity(expected: &Results, found: &Results) -> f64 {
-    let pairs: Vec<f64> = expected.iter().flatten().zip(found.iter().flatten()).map(|(a, b)| cosine(&a.values, &b.values)).collect();
+    let pairs: Vec<f64> = expected
+        .iter()
+        .flatten()
+        .zip(found.iter().flatten())
+        .map(|(a, b)| cosine(&a.values, &b.values))
+        .collect();
     (pairs.iter().sum::<f64>() / pairs.len().max(1) as f64).max(0.0)
 }
 
 fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+    let dot = |a: &[f32], b: &[f32]| {
+        a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>()
+    };
     let lengths = (dot(a, a) * dot(b, b)).sqrt();
     let cosine = dot(a, b) / lengths;
     if a.len() == b.len() && cosine.is_finite() { cosine } else { f64::from(u8::from(a == b)) }
@@ -74,10 +98,19 @@ mod tests {
 
     #[test]
     fn similarity_is_the_mean_cosine() {
-        let results = |values: &[f32]| vec![vec![OutputValues { name: "y".into(), shape: vec![values.len()], values: values.to_vec() }]];
+        let results = |values: &[f32]| {
+            vec![vec![OutputValues {
+                name: "y".into(),
+                shape: vec![values.len()],
+                values: values.to_vec(),
+            }]]
+        };
         assert!((similarity(&results(&[3.0, 4.0]), &results(&[6.0, 8.0])) - 1.0).abs() < 1e-12);
-        assert!((similarity(&results(&[1.0, 0.0]), &results(&[1.0, 1.0])) - 0.5f64.sqrt()).abs() < 1e-7);
-        let none: [(&[f32], &[f32]); 3] = [(&[1.0, 0.0], &[-1.0, 0.0]), (&[1.0], &[1.0, 0.0]), (&[f32::NAN, 1.0], &[1.0, 1.0])];
+        assert!(
+            (similarity(&results(&[1.0, 0.0]), &results(&[1.0, 1.0])) - 0.5f64.sqrt()).abs() < 1e-7
+        );
+        let none: [(&[f32], &[f32]); 3] =
+            [(&[1.0, 0.0], &[-1.0, 0.0]), (&[1.0], &[1.0, 0.0]), (&[f32::NAN, 1.0], &[1.0, 1.0])];
         assert!(none.iter().all(|(a, b)| similarity(&results(a), &results(b)) == 0.0));
         assert!((similarity(&results(&[0.0]), &results(&[0.0])) - 1.0).abs() < 1e-12);
     }

@@ -18,19 +18,33 @@ pub struct Labelled {
 }
 
 impl Labelled {
-    /// Reads both files, and checks that the variants take such images and give one row of logits for each.
+    /// Reads both files, and checks that the variants take such images and give one row of logits
+    /// for each.
     pub fn read(images: &Path, labels: &Path, variants: &Variants) -> CliResult<Self> {
         let (name, shape) = input(variants)?;
-        let refuse = |path: &Path, reason: String| CliError::user(format!("{}: {reason}", path.display()));
+        let refuse =
+            |path: &Path, reason: String| CliError::user(format!("{}: {reason}", path.display()));
         let array = Array::read(images)?;
         let pixels = array.floats().map_err(|reason| refuse(images, reason))?;
         let labels_read = Array::read(labels)?;
         let of_images = labels_read.integers().map_err(|reason| refuse(labels, reason))?;
-        if array.shape.get(1..) != shape.get(1..) || array.shape.first().is_none_or(|&count| count == 0) {
-            return Err(refuse(images, format!("its shape is {:?}; the model takes {shape:?}", array.shape)));
+        if array.shape.get(1..) != shape.get(1..)
+            || array.shape.first().is_none_or(|&count| count == 0)
+        {
+            return Err(refuse(
+                images,
+                format!("its shape is {:?}; the model takes {shape:?}", array.shape),
+            ));
         }
         if array.shape.first() != Some(&of_images.len()) {
-            return Err(refuse(labels, format!("{} labels for {} images", of_images.len(), array.shape.first().unwrap_or(&0))));
+            return Err(refuse(
+                labels,
+                format!(
+                    "{} labels for {} images",
+                    of_images.len(),
+                    array.shape.first().unwrap_or(&0)
+                ),
+            ));
         }
         Ok(Self { name, shape, pixels, labels: of_images })
     }
@@ -49,10 +63,18 @@ impl Labelled {
         self.count().div_ceil(self.batch_size())
     }
 
-    /// Images of a batch, and the labels there are; the last batch is filled up with the first images.
+    /// Images of a batch, and the labels there are; the last batch is filled up with the first
+    /// images.
     pub fn batch(&self, index: usize) -> (OutputValues, &[i64]) {
         let (size, image) = (self.batch_size(), self.shape.iter().skip(1).product::<usize>());
-        let values = self.pixels.iter().cycle().skip(index * size * image).take(size * image).copied().collect();
+        let values = self
+            .pixels
+            .iter()
+            .cycle()
+            .skip(index * size * image)
+            .take(size * image)
+            .copied()
+            .collect();
         let labels = self.labels.chunks(size).nth(index).unwrap_or_default();
         (OutputValues { name: self.name.clone(), shape: self.shape.clone(), values }, labels)
     }
@@ -61,15 +83,29 @@ impl Labelled {
 /// Name and shape of the one input; batches come first, in the one result too.
 fn input(variants: &Variants) -> CliResult<(String, Vec<usize>)> {
     let refuse = |reason: String| CliError::user(format!("task `{}`: {reason}", variants.task));
-    let ends = variants.subgraphs.first().and_then(|row| row.first()).zip(variants.subgraphs.last().and_then(|row| row.first()));
+    let ends = variants
+        .subgraphs
+        .first()
+        .and_then(|row| row.first())
+        .zip(variants.subgraphs.last().and_then(|row| row.first()));
     let (first, last) = ends.ok_or_else(|| refuse("it has no variants".to_owned()))?;
     let (&[input], &[output]) = (first.inputs(), last.outputs()) else {
-        return Err(refuse(format!("{} inputs and {} results; accuracy needs one of each", first.inputs().len(), last.outputs().len())));
+        return Err(refuse(format!(
+            "{} inputs and {} results; accuracy needs one of each",
+            first.inputs().len(),
+            last.outputs().len()
+        )));
     };
-    let shape = |tensor: &Option<vitempo_graph::TensorSpec>| tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default();
+    let shape = |tensor: &Option<vitempo_graph::TensorSpec>| {
+        tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default()
+    };
     let (given, found) = (shape(&first.value(input).tensor), shape(&last.value(output).tensor));
     match found[..] {
-        [rows, classes] if given.first() == Some(&rows) && classes > 0 => Ok((first.value(input).name.clone(), given)),
-        _ => Err(refuse(format!("its result is {found:?}; accuracy needs one row of logits for each image of {given:?}"))),
+        [rows, classes] if given.first() == Some(&rows) && classes > 0 => {
+            Ok((first.value(input).name.clone(), given))
+        }
+        _ => Err(refuse(format!(
+            "its result is {found:?}; accuracy needs one row of logits for each image of {given:?}"
+        ))),
     }
 }

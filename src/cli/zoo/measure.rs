@@ -1,7 +1,8 @@
 //! `vitempo zoo measure`: how accurate stitched variants are on labelled images, really computed.
 //!
-//! Stitched variants that begin alike compute the same until they part, so that a beginning runs once for all of them: 10 variants in 3 subgraphs take the
-//! work of 370 whole models for all 1000 stitched ones.
+//! Stitched variants that begin alike compute the same until they part, so that a beginning runs
+//! once for all of them: 10 variants in 3 subgraphs take the work of 370 whole models for all 1000
+//! stitched ones.
 
 use super::{
     super::{
@@ -27,9 +28,11 @@ use vitempo_profiler::{OutputValues, Session};
 
 /// Measures the accuracy of variants and stitched variants on labelled images
 ///
-/// Example: vitempo zoo measure --tasks zoo/tasks.toml --images images.npy --labels labels.npy --sample 100 --update
+/// Example: vitempo zoo measure --tasks zoo/tasks.toml --images images.npy --labels labels.npy
+/// --sample 100 --update
 ///
-/// An image counts as right if its class has the largest logit. Every original is measured, and so many stitched variants, or all of them.
+/// An image counts as right if its class has the largest logit. Every original is measured, and so
+/// many stitched variants, or all of them.
 #[derive(clap::Args, Debug)]
 pub struct MeasureArgs {
     /// Tasks and their variants, as `vitempo zoo make` writes them
@@ -48,7 +51,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub labels: PathBuf,
 
-    /// So many stitched variants: half at random (all, if fewer than 16), then those that may be among the best tenth or not; without it, all of them
+    /// So many stitched variants: half at random (all, if fewer than 16), then those that may be
+    /// among the best tenth or not; without it, all of them
     #[arg(long, value_name = "COUNT", value_parser = parse_positive)]
     pub sample: Option<usize>,
 
@@ -85,12 +89,22 @@ pub fn run(args: &MeasureArgs) -> CliResult {
     codes.check_few()?;
     let engine = Engine::find(&args.engine, 1)?;
     let known = measured(codes, args.sample.unwrap_or(usize::MAX), args.seed, |asked| {
-        let chosen: Vec<Vec<usize>> = asked.iter().map(|&code| codes.digits(code).collect()).collect();
+        let chosen: Vec<Vec<usize>> =
+            asked.iter().map(|&code| codes.digits(code).collect()).collect();
         let right = Walk::new(&variants, &engine, &chosen)?.right(&labelled)?;
-        Ok(right.into_iter().map(|right| 100.0 * right as f64 / labelled.count().max(1) as f64).collect())
+        Ok(right
+            .into_iter()
+            .map(|right| 100.0 * right as f64 / labelled.count().max(1) as f64)
+            .collect())
     })?;
-    let rows: Vec<(Vec<usize>, f64)> = known.into_iter().map(|(code, percent)| (codes.digits(code).collect(), percent)).collect();
-    let measured = Measured { rows, engine: args.engine.clone(), images: labelled.count(), variants: &variants };
+    let rows: Vec<(Vec<usize>, f64)> =
+        known.into_iter().map(|(code, percent)| (codes.digits(code).collect(), percent)).collect();
+    let measured = Measured {
+        rows,
+        engine: args.engine.clone(),
+        images: labelled.count(),
+        variants: &variants,
+    };
     if let Some(path) = &args.accuracies {
         files::write(path, measured.accuracies()?.as_bytes())?;
     }
@@ -111,11 +125,17 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(variants: &Variants, engine: &Engine, chosen: &'a [Vec<usize>]) -> CliResult<Self> {
         let row = |position: usize| {
-            let needed: BTreeSet<usize> = chosen.iter().filter_map(|variants| variants.get(position).copied()).collect();
-            let load = |(variant, graph)| needed.contains(&variant).then(|| engine.load(graph)).transpose();
+            let needed: BTreeSet<usize> =
+                chosen.iter().filter_map(|variants| variants.get(position).copied()).collect();
+            let load = |(variant, graph)| {
+                needed.contains(&variant).then(|| engine.load(graph)).transpose()
+            };
             variants.subgraphs[position].iter().enumerate().map(load).collect::<CliResult<Vec<_>>>()
         };
-        Ok(Self { sessions: (0..variants.subgraphs.len()).map(row).collect::<CliResult<_>>()?, chosen })
+        Ok(Self {
+            sessions: (0..variants.subgraphs.len()).map(row).collect::<CliResult<_>>()?,
+            chosen,
+        })
     }
 
     /// How many images each stitched variant gets right.
@@ -132,7 +152,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Runs what stitched variants of one beginning have next, and counts what is right at the end; `given` is what the beginning computes.
+/// Runs what stitched variants of one beginning have next, and counts what is right at the end;
+/// `given` is what the beginning computes.
 fn descend(
     sessions: &mut [Vec<Option<Box<dyn Session>>>],
     chosen: &[Vec<usize>],
@@ -150,10 +171,20 @@ fn descend(
     for group in chosen.chunk_by(|a, b| a[position] == b[position]) {
         go_on()?;
         let variant = group.first().map_or(0, |variants| variants[position]);
-        let session = row.get_mut(variant).and_then(Option::as_mut).ok_or_else(|| CliError::ours("a subgraph that is needed was not loaded"))?;
+        let session = row
+            .get_mut(variant)
+            .and_then(Option::as_mut)
+            .ok_or_else(|| CliError::ours("a subgraph that is needed was not loaded"))?;
         session.feed(&given.iter().collect::<Vec<_>>()).map_err(CliError::user)?;
         let computed = session.outputs().map_err(CliError::user)?;
-        descend(rest, group, position + 1, &computed, labels, &mut right[from..from + group.len()])?;
+        descend(
+            rest,
+            group,
+            position + 1,
+            &computed,
+            labels,
+            &mut right[from..from + group.len()],
+        )?;
         from += group.len();
     }
     Ok(())
@@ -162,8 +193,18 @@ fn descend(
 /// How many rows of logits have their largest at the label.
 fn rightly(logits: &OutputValues, labels: &[i64]) -> u64 {
     let classes = logits.shape.last().copied().unwrap_or(0).max(1);
-    let largest = |row: &[f32]| row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0))).map(|(index, _)| index as i64);
-    logits.values.chunks(classes).zip(labels).filter(|(row, label)| largest(row) == Some(**label)).count() as u64
+    let largest = |row: &[f32]| {
+        row.iter()
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)))
+            .map(|(index, _)| index as i64)
+    };
+    logits
+        .values
+        .chunks(classes)
+        .zip(labels)
+        .filter(|(row, label)| largest(row) == Some(**label))
+        .count() as u64
 }
 
 /// Accuracies in percent.
@@ -176,12 +217,23 @@ struct Measured<'a> {
 
 impl Measured<'_> {
     fn original(&self, variant: usize) -> Option<f64> {
-        self.rows.iter().find(|(variants, _)| variants.iter().all(|&v| v == variant)).map(|(_, percent)| *percent)
+        self.rows
+            .iter()
+            .find(|(variants, _)| variants.iter().all(|&v| v == variant))
+            .map(|(_, percent)| *percent)
     }
 
     /// One row per stitched variant.
     fn accuracies(&self) -> CliResult<String> {
-        self.variants.table(&["accuracy"], 0, self.rows.iter().map(|(variants, percent)| (&variants[..], [format!("{percent:.2}")]))).to_csv()
+        self.variants
+            .table(
+                &["accuracy"],
+                0,
+                self.rows
+                    .iter()
+                    .map(|(variants, percent)| (&variants[..], [format!("{percent:.2}")])),
+            )
+            .to_csv()
     }
 
     /// Puts the accuracies into the tasks file.
@@ -192,7 +244,8 @@ impl Measured<'_> {
         for entry in file.tasks.iter_mut().filter(|entry| entry.name == self.variants.task) {
             entry.stitched = Some(PathBuf::from(&csv));
             for (variant, of) in entry.variants.iter_mut().enumerate() {
-                of.accuracy = self.original(variant).map(|percent| (percent * 100.0).round() / 100.0);
+                of.accuracy =
+                    self.original(variant).map(|percent| (percent * 100.0).round() / 100.0);
             }
         }
         files::write(&file.path, file.text()?.as_bytes())
@@ -203,10 +256,17 @@ impl Report for Measured<'_> {
     fn table(&self) -> String {
         let mut table = Table::new(&["Variant", "Accuracy"], 1);
         for (variant, name) in self.variants.names.iter().enumerate() {
-            table.row([name.clone(), self.original(variant).map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2} %"))]);
+            table.row([
+                name.clone(),
+                self.original(variant)
+                    .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2} %")),
+            ]);
         }
         let all = self.rows.iter().map(|(_, percent)| *percent);
-        let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), percent| (least.min(percent), most.max(percent)));
+        let (least, most) = all
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), percent| {
+                (least.min(percent), most.max(percent))
+            });
         format!(
             "{}\n\n{}\n{} stitched variants: {least:.2} to {most:.2} %, on {} images by {}\n",
             self.variants.task,
@@ -224,7 +284,9 @@ impl Report for Measured<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let row = |(variants, percent): &(Vec<usize>, f64)| json!({"variants": self.variants.named(variants), "accuracy": percent});
         let stitched: Vec<serde_json::Value> = self.rows.iter().map(row).collect();
-        Ok(json!({"task": self.variants.task, "engine": self.engine, "images": self.images, "stitched": stitched}))
+        Ok(
+            json!({"task": self.variants.task, "engine": self.engine, "images": self.images, "stitched": stitched}),
+        )
     }
 }
 
@@ -234,7 +296,14 @@ mod tests {
 
     #[test]
     fn the_largest_logit_counts() {
-        let logits = OutputValues { name: "y".to_owned(), shape: vec![3, 2], values: vec![0.1, 0.9, 2.0, -1.0, 0.5, 0.5] };
-        assert_eq!((rightly(&logits, &[1, 0, 0]), rightly(&logits, &[0, 1, 1]), rightly(&logits, &[1])), (3, 0, 1));
+        let logits = OutputValues {
+            name: "y".to_owned(),
+            shape: vec![3, 2],
+            values: vec![0.1, 0.9, 2.0, -1.0, 0.5, 0.5],
+        };
+        assert_eq!(
+            (rightly(&logits, &[1, 0, 0]), rightly(&logits, &[0, 1, 1]), rightly(&logits, &[1])),
+            (3, 0, 1)
+        );
     }
 }

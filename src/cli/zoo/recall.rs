@@ -1,4 +1,5 @@
-//! How well the best stitched variants are found by measuring some of them, where all were measured.
+//! How well the best stitched variants are found by measuring some of them, where all were
+//! measured.
 
 use super::{
     super::error::CliResult,
@@ -20,16 +21,21 @@ pub struct Recall {
 }
 
 impl Recall {
-    /// Of a task with so many variants, given the accuracy of all stitched ones in basis points, the last position counting fastest.
+    /// Of a task with so many variants, given the accuracy of all stitched ones in basis points,
+    /// the last position counting fastest.
     pub fn of(accuracies_bp: &[u32], variants: usize, positions: usize) -> CliResult<Self> {
         let codes = Codes { variants, positions };
         let actual: Vec<f64> = accuracies_bp.iter().map(|&bp| f64::from(bp) / 100.0).collect();
         let (mut recall, mut error) = (Vec::new(), 0.0);
         for seed in 0..DRAWS {
-            let known = measured(codes, SAMPLES, seed, |asked| Ok(asked.iter().map(|&code| actual.get(code).copied().unwrap_or(0.0)).collect()))?;
+            let known = measured(codes, SAMPLES, seed, |asked| {
+                Ok(asked.iter().map(|&code| actual.get(code).copied().unwrap_or(0.0)).collect())
+            })?;
             let estimated = estimates(codes, &known, seed)?;
             recall.push(top_recall(&actual, &estimated, BEST));
-            error += actual.iter().zip(&estimated).map(|(a, e)| (a - e).abs()).sum::<f64>() / actual.len().max(1) as f64 / DRAWS as f64;
+            error += actual.iter().zip(&estimated).map(|(a, e)| (a - e).abs()).sum::<f64>()
+                / actual.len().max(1) as f64
+                / DRAWS as f64;
         }
         recall.sort_by(f64::total_cmp);
         Ok(Self { recall, error })
@@ -47,20 +53,36 @@ mod tests {
 
     #[test]
     fn what_adds_up_is_found() {
-        let truth = |code: usize| 9000 - [code / 100, code / 10 % 10, code % 10].iter().map(|&v| (v * v * 5) as u32).sum::<u32>();
-        let found = Recall::of(&(0..1000).map(truth).collect::<Vec<_>>(), 10, 3).expect("an estimator");
+        let truth = |code: usize| {
+            9000 - [code / 100, code / 10 % 10, code % 10]
+                .iter()
+                .map(|&v| (v * v * 5) as u32)
+                .sum::<u32>()
+        };
+        let found =
+            Recall::of(&(0..1000).map(truth).collect::<Vec<_>>(), 10, 3).expect("an estimator");
         assert!(found.mean() > 0.93 && found.error < 0.6, "{} {}", found.mean(), found.error);
         assert_eq!(found.recall.len() as u64, DRAWS);
     }
 
-    /// Of every stitched variant of the transformer that ships, the accuracy was computed on 5000 images.
+    /// Of every stitched variant of the transformer that ships, the accuracy was computed on 5000
+    /// images.
     #[test]
     fn the_best_of_what_was_really_computed_is_found() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/stitching/stripes.csv");
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/stitching/stripes.csv");
         let mut reader = csv::Reader::from_path(path).expect("the table that ships");
-        let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("rows");
-        let bp: Vec<u32> = rows.iter().map(|row| (row[3].parse::<f64>().expect("percent") * 100.0).round() as u32).collect();
-        let variants = rows.iter().map(|row| row[2].to_owned()).collect::<std::collections::BTreeSet<_>>().len();
+        let rows: Vec<csv::StringRecord> =
+            reader.records().collect::<Result<_, _>>().expect("rows");
+        let bp: Vec<u32> = rows
+            .iter()
+            .map(|row| (row[3].parse::<f64>().expect("percent") * 100.0).round() as u32)
+            .collect();
+        let variants = rows
+            .iter()
+            .map(|row| row[2].to_owned())
+            .collect::<std::collections::BTreeSet<_>>()
+            .len();
         assert_eq!(rows.len(), variants.pow(3));
         let found = Recall::of(&bp, variants, 3).expect("an estimator");
         eprintln!("recall {:.4}, {:?}; {:.3} points off", found.mean(), found.recall, found.error);

@@ -1,4 +1,5 @@
-//! [`Recipe`]: how a variant is made of the base model: `dense`, `int8`, `integer`, `structured=50%`, `masked=80%`, or several joined by `+`.
+//! [`Recipe`]: how a variant is made of the base model: `dense`, `int8`, `integer`,
+//! `structured=50%`, `masked=80%`, or several joined by `+`.
 
 use super::super::error::{CliError, CliResult};
 use std::{fmt, str::FromStr};
@@ -35,7 +36,9 @@ impl FromStr for Recipe {
         }
         let steps: Vec<Step> = text.split('+').map(step).collect::<Result<_, _>>()?;
         match steps.iter().position(|step| matches!(step, Step::Int8 | Step::Integer)) {
-            Some(index) if index + 1 < steps.len() => Err(format!("`{text}`: quantise last, weights that are integers are not pruned")),
+            Some(index) if index + 1 < steps.len() => {
+                Err(format!("`{text}`: quantise last, weights that are integers are not pruned"))
+            }
             _ => Ok(Self(steps)),
         }
     }
@@ -44,11 +47,21 @@ impl FromStr for Recipe {
 fn step(text: &str) -> Result<Step, String> {
     let unknown = || format!("`{text}` is no variant: {KNOWN}");
     let (kind, percent) = match text.split_once('=') {
-        Some((kind, percent)) => (kind, Some(percent.strip_suffix('%').and_then(|p| p.trim().parse::<f64>().ok()).ok_or_else(unknown)?)),
+        Some((kind, percent)) => (
+            kind,
+            Some(
+                percent
+                    .strip_suffix('%')
+                    .and_then(|p| p.trim().parse::<f64>().ok())
+                    .ok_or_else(unknown)?,
+            ),
+        ),
         None => (text, None),
     };
     match (kind, percent) {
-        (_, Some(percent)) if !(percent > 0.0 && percent < 100.0) => Err(format!("`{text}`: a share lies above 0 % and below 100 %")),
+        (_, Some(percent)) if !(percent > 0.0 && percent < 100.0) => {
+            Err(format!("`{text}`: a share lies above 0 % and below 100 %"))
+        }
         ("int8", None) => Ok(Step::Int8),
         ("integer", None) => Ok(Step::Integer),
         ("structured", Some(percent)) => Ok(Step::Structured(percent)),
@@ -72,7 +85,8 @@ impl fmt::Display for Recipe {
 }
 
 impl Recipe {
-    /// The variant, under its name. Tensors at the cuts keep their shapes. Values of weights that the model lacks follow from the seed.
+    /// The variant, under its name. Tensors at the cuts keep their shapes. Values of weights that
+    /// the model lacks follow from the seed.
     pub fn apply(&self, base: &Graph, cuts: &[String], seed: u64) -> CliResult<Graph> {
         let keep: Vec<&str> = cuts.iter().map(String::as_str).collect();
         let options = Options { values: Values::Seeded(seed), ..Options::default() };
@@ -101,7 +115,12 @@ mod tests {
 
     #[test]
     fn recipes_are_read_and_named() {
-        for (text, name) in [("dense", "dense"), ("int8", "int8"), ("structured=50%", "structured-50"), ("structured=12.5%+int8", "structured-12.5-int8")] {
+        for (text, name) in [
+            ("dense", "dense"),
+            ("int8", "int8"),
+            ("structured=50%", "structured-50"),
+            ("structured=12.5%+int8", "structured-12.5-int8"),
+        ] {
             assert_eq!(text.parse::<Recipe>().map(|r| r.to_string()), Ok(name.to_owned()));
         }
         let cases = [

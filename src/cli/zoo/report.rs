@@ -1,4 +1,5 @@
-//! `vitempo zoo report`: stitching and systems that do not stitch on a measured zoo, beside what the paper claims; each figure with its level of evidence.
+//! `vitempo zoo report`: stitching and systems that do not stitch on a measured zoo, beside what
+//! the paper claims; each figure with its level of evidence.
 
 use super::{
     super::{
@@ -30,11 +31,13 @@ use vitempo_planners::{
 /// Budgets, percent of what all subgraphs take.
 const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
 
-/// Writes a report on a measured zoo: objectives missed, throughput, memory, and how far estimators are off
+/// Writes a report on a measured zoo: objectives missed, throughput, memory, and how far estimators
+/// are off
 ///
 /// Example: vitempo zoo report datasets/stitching/record.json --out stitching.md
 ///
-/// The file is what `vitempo plan stitch --live ... --record FILE.json` keeps. Nothing is run again: systems are simulated with the costs measured.
+/// The file is what `vitempo plan stitch --live ... --record FILE.json` keeps. Nothing is run
+/// again: systems are simulated with the costs measured.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
     /// What was measured
@@ -75,7 +78,8 @@ struct Judged {
 /// What is left at a memory budget.
 struct Budgeted {
     percent: u64,
-    /// Missed objectives of the grid with what is in memory, nothing fetched: exact, and round-robin by hotness.
+    /// Missed objectives of the grid with what is in memory, nothing fetched: exact, and
+    /// round-robin by hotness.
     exact: f64,
     round_robin: f64,
 }
@@ -98,15 +102,24 @@ impl<'a> Page<'a> {
         let budgets = budgets(&zoo, &orders, &objectives(&zoo, &fixed, Ranges::grid)?)?;
         let mut seen = BTreeSet::new();
         let mut recalls = Vec::new();
-        let known = |task: &&RecordedTask| task.measured == task.accuracies_bp.len() && task.measured > SAMPLES;
-        for task in record.tasks.iter().filter(known).filter(|task| seen.insert(&task.accuracies_bp)) {
-            recalls.push((task, Recall::of(&task.accuracies_bp, task.variants.len(), task.subgraphs.len())?));
+        let known = |task: &&RecordedTask| {
+            task.measured == task.accuracies_bp.len() && task.measured > SAMPLES
+        };
+        for task in
+            record.tasks.iter().filter(known).filter(|task| seen.insert(&task.accuracies_bp))
+        {
+            recalls.push((
+                task,
+                Recall::of(&task.accuracies_bp, task.variants.len(), task.subgraphs.len())?,
+            ));
         }
         Ok(Self { record, zoo, systems, budgets, recalls })
     }
 
     fn text(&self, file: &str) -> String {
-        let mut text = format!("# Stitching, measured and simulated\n\nWritten by `vitempo zoo report {file}`.\n\n");
+        let mut text = format!(
+            "# Stitching, measured and simulated\n\nWritten by `vitempo zoo report {file}`.\n\n"
+        );
         text.push_str(&self.claims());
         text.push_str(&self.judged());
         text.push_str(&self.memory());
@@ -118,19 +131,35 @@ impl<'a> Page<'a> {
 
     /// The paper's claims beside what is found.
     fn claims(&self) -> String {
-        // Of the grid, each query alone: against the system that misses most, and the one that misses least.
+        // Of the grid, each query alone: against the system that misses most, and the one that
+        // misses least.
         let fewer = self.systems.split_last().and_then(|(stitched, others)| {
             let missed = others.iter().map(|other| other.alone).filter(|missed| *missed > 0.0);
             let fewer = |missed: f64| percent(1.0 - stitched.alone / missed);
-            Some(format!("{} than the worst, {} than the best", fewer(missed.clone().max_by(f64::total_cmp)?), fewer(missed.min_by(f64::total_cmp)?)))
+            Some(format!(
+                "{} than the worst, {} than the best",
+                fewer(missed.clone().max_by(f64::total_cmp)?),
+                fewer(missed.min_by(f64::total_cmp)?)
+            ))
         });
         let faster = self.systems.split_last().and_then(|(stitched, others)| {
-            others.iter().map(|other| stitched.queries_per_s / other.queries_per_s.max(f64::MIN_POSITIVE)).max_by(f64::total_cmp)
+            others
+                .iter()
+                .map(|other| stitched.queries_per_s / other.queries_per_s.max(f64::MIN_POSITIVE))
+                .max_by(f64::total_cmp)
         });
-        let saved = self.enough().map_or_else(|| "-".to_owned(), |budget| format!("{} %", 100 - budget));
+        let saved =
+            self.enough().map_or_else(|| "-".to_owned(), |budget| format!("{} %", 100 - budget));
         let profiling = self.profiling().saved().map_or_else(|| "-".to_owned(), percent);
-        let recall = self.recalls.first().map_or_else(|| "-".to_owned(), |(_, recall)| percent(recall.mean()));
-        let sums = self.record.rehearsal.error(|tried| Some(tried.summed_ns)).map_or_else(|| "-".to_owned(), |(_, share)| percent(share));
+        let recall = self
+            .recalls
+            .first()
+            .map_or_else(|| "-".to_owned(), |(_, recall)| percent(recall.mean()));
+        let sums = self
+            .record
+            .rehearsal
+            .error(|tried| Some(tried.summed_ns))
+            .map_or_else(|| "-".to_owned(), |(_, share)| percent(share));
         let rows = [
             (
                 "fewer objectives missed than systems that do not stitch (grid, alone)",
@@ -138,51 +167,103 @@ impl<'a> Page<'a> {
                 fewer.unwrap_or_else(|| "-".to_owned()),
                 Evidence::Simulation,
             ),
-            ("times its throughput", "up to 2.31", faster.map_or_else(|| "-".to_owned(), |times| format!("up to {times:.2}")), Evidence::Simulation),
-            ("memory saved at as many objectives kept, within a point", "28 %", saved, Evidence::CostModel),
-            ("profiling runs saved by estimators (eq. 6)", "84 to 99 %", profiling, Evidence::CostModel),
-            ("best tenth of stitched variants found by the accuracy estimator", "90.78 %", recall, Evidence::Live),
+            (
+                "times its throughput",
+                "up to 2.31",
+                faster.map_or_else(|| "-".to_owned(), |times| format!("up to {times:.2}")),
+                Evidence::Simulation,
+            ),
+            (
+                "memory saved at as many objectives kept, within a point",
+                "28 %",
+                saved,
+                Evidence::CostModel,
+            ),
+            (
+                "profiling runs saved by estimators (eq. 6)",
+                "84 to 99 %",
+                profiling,
+                Evidence::CostModel,
+            ),
+            (
+                "best tenth of stitched variants found by the accuracy estimator",
+                "90.78 %",
+                recall,
+                Evidence::Live,
+            ),
             ("error of summed subgraph latencies (eq. 5), mean", "8.9 %", sums, Evidence::Live),
         ];
-        let mut text = "## The paper's claims\n| | paper (paper table) | here | level of evidence |\n|---|---|---|---|\n".to_owned();
+        let mut text = "## The paper's claims\n| | paper (paper table) | here | level of evidence \
+            |\n|---|---|---|---|\n"
+            .to_owned();
         for (what, paper, here, evidence) in rows {
             let _ = writeln!(text, "| {what} | {paper} | {here} | {evidence} |");
         }
-        text.push_str("\nThe paper's zoos, processors and data are others: its figures are for orientation, not to be met.\n\n");
+        text.push_str(
+            "\nThe paper's zoos, processors and data are others: its figures are for \
+            orientation, not to be met.\n\n",
+        );
         text
     }
 
     fn judged(&self) -> String {
-        let mut text = "## Objectives missed, and throughput\n| system | grid, alone | grid, at once | best accuracy | least latency | queries/s |\n|---|---|---|---|---|---|\n".to_owned();
+        let mut text = "## Objectives missed, and throughput\n| system | grid, alone | grid, at \
+            once | best accuracy | least latency | queries/s |\n|---|---|---|---|---|---|\n"
+            .to_owned();
         for j in &self.systems {
-            let (alone, at_once, accurate, fast) = (percent(j.alone), percent(j.at_once), percent(j.guaranteed.0), percent(j.guaranteed.1));
-            let _ = writeln!(text, "| {} | {alone} | {at_once} | {accurate} | {fast} | {:.1} |", j.name, j.queries_per_s);
+            let (alone, at_once, accurate, fast) = (
+                percent(j.alone),
+                percent(j.at_once),
+                percent(j.guaranteed.0),
+                percent(j.guaranteed.1),
+            );
+            let _ = writeln!(
+                text,
+                "| {} | {alone} | {at_once} | {accurate} | {fast} | {:.1} |",
+                j.name, j.queries_per_s
+            );
         }
         let _ = writeln!(
             text,
-            "\nLevel of evidence: {}, with measured costs. Grid: 5 x 5 objectives over the ranges of the originals, widened as in the paper; best accuracy: that of the most accurate original, at five latencies; least \
-             latency: that of the fastest, at five accuracies. Alone: each query has the chip to itself; at once: one of each task comes at the same time, over all orders of arrival. Throughput: {QUERIES} queries of each task, mean over the \
-             grid. -P: cut, in the order {}; -NP: whole, on the processor where it is done first.\n",
+            "\nLevel of evidence: {}, with measured costs. Grid: 5 x 5 objectives over the ranges \
+            of the originals, widened as in the paper; best accuracy: that of the most accurate \
+            original, at five latencies; least \
+             latency: that of the fastest, at five accuracies. Alone: each query has the chip to \
+             itself; at once: one of each task comes at the same time, over all orders of \
+             arrival. Throughput: {QUERIES} queries of each task, mean over the \
+             grid. -P: cut, in the order {}; -NP: whole, on the processor where it is done \
+             first.\n",
             Evidence::Simulation,
             self.zoo.named(&fixed_order(&self.zoo))
         );
         text
     }
 
-    /// The least budget at which no more than a point more of the objectives are missed than with everything in memory.
+    /// The least budget at which no more than a point more of the objectives are missed than with
+    /// everything in memory.
     fn enough(&self) -> Option<u64> {
         let full = self.budgets.last()?.exact;
         self.budgets.iter().find(|b| b.exact <= full + 0.01).map(|b| b.percent)
     }
 
     fn memory(&self) -> String {
-        let mut text = "## Memory\n| budget, % of all subgraphs | missed, exact | missed, round-robin by hotness |\n|---|---|---|\n".to_owned();
+        let mut text = "## Memory\n| budget, % of all subgraphs | missed, exact | missed, \
+            round-robin by hotness |\n|---|---|---|\n"
+            .to_owned();
         for b in &self.budgets {
-            let _ = writeln!(text, "| {} | {} | {} |", b.percent, percent(b.exact), percent(b.round_robin));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} |",
+                b.percent,
+                percent(b.exact),
+                percent(b.round_robin)
+            );
         }
         let _ = writeln!(
             text,
-            "\nLevel of evidence: {}. Objectives of the grid that no stitched variant wholly in memory keeps, in the order that keeps the most with everything there. The paper: 24 to 30 % missed with 15 % of the memory, within 2.7 points with 55 %.\n",
+            "\nLevel of evidence: {}. Objectives of the grid that no stitched variant wholly in \
+            memory keeps, in the order that keeps the most with everything there. The paper: 24 \
+            to 30 % missed with 15 % of the memory, within 2.7 points with 55 %.\n",
             Evidence::CostModel
         );
         text
@@ -191,10 +272,18 @@ impl<'a> Page<'a> {
     fn accuracy(&self) -> String {
         let mut text = "## Accuracy estimator\n".to_owned();
         for (task, recall) in &self.recalls {
-            let ends = recall.recall.first().zip(recall.recall.last()).map(|(least, most)| format!("{} to {}", percent(*least), percent(*most)));
+            let ends = recall
+                .recall
+                .first()
+                .zip(recall.recall.last())
+                .map(|(least, most)| format!("{} to {}", percent(*least), percent(*most)));
             let _ = writeln!(
                 text,
-                "`{}`: when {SAMPLES} of {} stitched variants are measured beside the originals, half at random and half where the estimate is near the border of the best tenth, {} of the best tenth are found on average ({} over {DRAWS} draws), with accuracies {:.2} points off on average. Level of evidence: {} (accuracy really computed).",
+                "`{}`: when {SAMPLES} of {} stitched variants are measured beside the originals, \
+                half at random and half where the estimate is near the border of the best tenth, \
+                {} of the best tenth are found on average ({} over {DRAWS} draws), with \
+                accuracies {:.2} points off on average. Level of evidence: {} (accuracy really \
+                computed).",
                 task.name,
                 task.accuracies_bp.len(),
                 percent(recall.mean()),
@@ -204,13 +293,19 @@ impl<'a> Page<'a> {
             );
         }
         if self.recalls.is_empty() {
-            text.push_str("All stitched variants of a task have to be measured, more than the samples of the estimator: here they were not.\n");
+            text.push_str(
+                "All stitched variants of a task have to be measured, more than the \
+                samples of the estimator: here they were not.\n",
+            );
         }
         let profiling = self.profiling();
-        let exhaustive = profiling.exhaustive().map_or_else(|| "more than 2^128".to_owned(), |runs| runs.to_string());
+        let exhaustive = profiling
+            .exhaustive()
+            .map_or_else(|| "more than 2^128".to_owned(), |runs| runs.to_string());
         let _ = writeln!(
             text,
-            "\nProfiling takes {} runs instead of {exhaustive} (eq. 6), and {SAMPLES} more per task for the estimator.\n",
+            "\nProfiling takes {} runs instead of {exhaustive} (eq. 6), and {SAMPLES} more per \
+            task for the estimator.\n",
             profiling.estimated()
         );
         text
@@ -229,24 +324,50 @@ impl<'a> Page<'a> {
 
     fn latency(&self) -> String {
         let rehearsal = &self.record.rehearsal;
-        let mut text = "## Latency\n| task | stitched variants run | error of summed subgraphs | error of summed forecasts |\n|---|---|---|---|\n".to_owned();
-        let show = |error: Option<(f64, f64)>| error.map_or_else(|| "-".to_owned(), |(ns, share)| format!("{} ({})", percent(share), Latency::from_ns(ns)));
+        let mut text = "## Latency\n| task | stitched variants run | error of summed subgraphs | \
+            error of summed forecasts |\n|---|---|---|---|\n"
+            .to_owned();
+        let show = |error: Option<(f64, f64)>| {
+            error.map_or_else(
+                || "-".to_owned(),
+                |(ns, share)| format!("{} ({})", percent(share), Latency::from_ns(ns)),
+            )
+        };
         for name in self.record.tasks.iter().map(|task| Some(&task.name)).chain([None]) {
             let of = |task: &String| name.is_none_or(|name| name == task);
             let count = rehearsal.tried.iter().filter(|tried| of(&tried.task)).count();
             let summed = rehearsal.error(|tried| of(&tried.task).then_some(tried.summed_ns));
             let forecast = rehearsal.error(|tried| tried.forecast_ns.filter(|_| of(&tried.task)));
-            let _ = writeln!(text, "| {} | {count} | {} | {} |", name.map_or("all", String::as_str), show(summed), show(forecast));
+            let _ = writeln!(
+                text,
+                "| {} | {count} | {} | {} |",
+                name.map_or("all", String::as_str),
+                show(summed),
+                show(forecast)
+            );
         }
-        text.push_str("\n| order | predicted | measured | missed, predicted | missed, measured |\n|---|---|---|---|---|\n");
+        text.push_str(
+            "\n| order | predicted | measured | missed, predicted | missed, measured \
+            |\n|---|---|---|---|---|\n",
+        );
         for tried in &rehearsal.orders {
-            let (predicted, measured) = (Latency::from_ns(tried.predicted_ns as f64), Latency::from_ns(tried.measured_ns as f64));
-            let _ = writeln!(text, "| {} | {predicted} | {measured} | {} | {} |", tried.order.join("-"), tried.predicted_misses, tried.measured_misses);
+            let (predicted, measured) = (
+                Latency::from_ns(tried.predicted_ns as f64),
+                Latency::from_ns(tried.measured_ns as f64),
+            );
+            let _ = writeln!(
+                text,
+                "| {} | {predicted} | {measured} | {} | {} |",
+                tried.order.join("-"),
+                tried.predicted_misses,
+                tried.measured_misses
+            );
         }
         let regret = rehearsal.regret().map_or_else(|| "-".to_owned(), percent);
         let _ = writeln!(
             text,
-            "\nLevel of evidence: {}. Mean latencies over tasks, each order with the variants that are best in it; regret of the order chosen: {regret}.\n",
+            "\nLevel of evidence: {}. Mean latencies over tasks, each order with the variants \
+            that are best in it; regret of the order chosen: {regret}.\n",
             Evidence::Live
         );
         text
@@ -261,8 +382,18 @@ impl<'a> Page<'a> {
             let _ = writeln!(text, "- accuracies: {what}");
         }
         for task in &self.record.tasks {
-            let asked = format!("{:.2} %, {}", f64::from(task.asked.0) / 100.0, Latency::from_ns(task.asked.1 as f64));
-            let _ = writeln!(text, "- task `{}`: {}; accuracies: {}; asked: {asked}", task.name, task.variants.join(", "), task.accuracy_how);
+            let asked = format!(
+                "{:.2} %, {}",
+                f64::from(task.asked.0) / 100.0,
+                Latency::from_ns(task.asked.1 as f64)
+            );
+            let _ = writeln!(
+                text,
+                "- task `{}`: {}; accuracies: {}; asked: {asked}",
+                task.name,
+                task.variants.join(", "),
+                task.accuracy_how
+            );
         }
         text
     }
@@ -273,10 +404,18 @@ fn judge(zoo: &Zoo, orders: &[Order], fixed: &Order) -> CliResult<Vec<Judged>> {
     let fetching = Fetching::from(&Constants::default());
     let apart = longest_ns(zoo, fetching);
     let grid = objectives(zoo, fixed, Ranges::grid)?;
-    let guaranteed = (objectives(zoo, fixed, Ranges::accuracy_guaranteed)?, objectives(zoo, fixed, Ranges::latency_guaranteed)?);
+    let guaranteed = (
+        objectives(zoo, fixed, Ranges::accuracy_guaranteed)?,
+        objectives(zoo, fixed, Ranges::latency_guaranteed)?,
+    );
     let one = |system: System| -> CliResult<Judged> {
-        let missed = |slos: &[Vec<Slo>], spacing: u64| -> CliResult<f64> { Ok(setting.violations(system, slos, spacing, fetching)?.rate()) };
-        let rates = grid.iter().map(|slos| Ok(setting.throughput(system, slos, QUERIES)?)).collect::<CliResult<Vec<f64>>>()?;
+        let missed = |slos: &[Vec<Slo>], spacing: u64| -> CliResult<f64> {
+            Ok(setting.violations(system, slos, spacing, fetching)?.rate())
+        };
+        let rates = grid
+            .iter()
+            .map(|slos| Ok(setting.throughput(system, slos, QUERIES)?))
+            .collect::<CliResult<Vec<f64>>>()?;
         Ok(Judged {
             name: system.to_string(),
             alone: missed(&grid, apart)?,
@@ -288,7 +427,8 @@ fn judge(zoo: &Zoo, orders: &[Order], fixed: &Order) -> CliResult<Vec<Judged>> {
     System::BASELINES.into_iter().chain([System::STITCHED]).map(one).collect()
 }
 
-/// What is missed with some of the memory, in the order that keeps the most objectives with all of it.
+/// What is missed with some of the memory, in the order that keeps the most objectives with all of
+/// it.
 fn budgets(zoo: &Zoo, orders: &[Order], grid: &[Vec<Slo>]) -> CliResult<Vec<Budgeted>> {
     let everything = Loaded::everything(zoo);
     let mut best: Option<(usize, &Order)> = None;
@@ -299,15 +439,25 @@ fn budgets(zoo: &Zoo, orders: &[Order], grid: &[Vec<Slo>]) -> CliResult<Vec<Budg
         }
     }
     let (_, order) = best.ok_or_else(|| CliError::user("there is no order of processors"))?;
-    let own = |task: usize| grid.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<Slo>>();
-    let hotness =
-        (0..zoo.tasks().len()).map(|task| Ok(vitempo_planners::stitch::hotness::hotness(zoo, task, order, &own(task))?)).collect::<CliResult<Vec<_>>>()?;
+    let own =
+        |task: usize| grid.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<Slo>>();
+    let hotness = (0..zoo.tasks().len())
+        .map(|task| Ok(vitempo_planners::stitch::hotness::hotness(zoo, task, order, &own(task))?))
+        .collect::<CliResult<Vec<_>>>()?;
     let asked = (grid.len() * zoo.tasks().len()).max(1);
-    let missed = |loaded: &Loaded| -> CliResult<f64> { Ok(1.0 - loaded.keeps(zoo, order, grid)? as f64 / asked as f64) };
+    let missed = |loaded: &Loaded| -> CliResult<f64> {
+        Ok(1.0 - loaded.keeps(zoo, order, grid)? as f64 / asked as f64)
+    };
     let at = |&percent: &u64| -> CliResult<Budgeted> {
-        let budget = u64::try_from(u128::from(everything.memory_bytes()) * u128::from(percent) / 100).unwrap_or(u64::MAX);
+        let budget =
+            u64::try_from(u128::from(everything.memory_bytes()) * u128::from(percent) / 100)
+                .unwrap_or(u64::MAX);
         let exact = preload::exact(zoo, order, grid, budget)?.loaded;
-        Ok(Budgeted { percent, exact: missed(&exact)?, round_robin: missed(&preload::round_robin(zoo, &hotness, budget))? })
+        Ok(Budgeted {
+            percent,
+            exact: missed(&exact)?,
+            round_robin: missed(&preload::round_robin(zoo, &hotness, budget))?,
+        })
     };
     BUDGETS.iter().map(at).collect()
 }

@@ -1,6 +1,8 @@
-//! Which stitched variants to measure when not all can be: half of them at random, then those of which the estimator cannot tell whether they are among the best.
+//! Which stitched variants to measure when not all can be: half of them at random, then those of
+//! which the estimator cannot tell whether they are among the best.
 //!
-//! Where the best end is what planners have to know. Around that border measuring decides, elsewhere the estimate does; what was measured needs no estimate.
+//! Where the best end is what planners have to know. Around that border measuring decides,
+//! elsewhere the estimate does; what was measured needs no estimate.
 
 use super::{
     super::error::{CliError, CliResult},
@@ -20,7 +22,8 @@ const FEW: usize = 16;
 /// Measured between two looks at the estimates.
 const AT_ONCE: usize = 10;
 
-/// Stitched variants by number: the variant of each position is a digit, that of the last position the last.
+/// Stitched variants by number: the variant of each position is a digit, that of the last position
+/// the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Codes {
     pub variants: usize,
@@ -46,12 +49,17 @@ impl Codes {
         if self.are_few() {
             return Ok(());
         }
-        let reason = format!("{} variants of {} subgraphs: more than {MOST_LISTED} stitched ones", self.variants, self.positions);
+        let reason = format!(
+            "{} variants of {} subgraphs: more than {MOST_LISTED} stitched ones",
+            self.variants, self.positions
+        );
         Err(CliError::user(reason).hint("take fewer variants"))
     }
 
     pub fn digits(self, code: usize) -> impl Iterator<Item = usize> {
-        (0..self.positions).rev().map(move |position| code / self.variants.pow(position as u32) % self.variants)
+        (0..self.positions)
+            .rev()
+            .map(move |position| code / self.variants.pow(position as u32) % self.variants)
     }
 
     /// The variant as it is, without stitching.
@@ -60,8 +68,14 @@ impl Codes {
     }
 }
 
-/// Accuracies in percent by code: of the originals and of so many stitched variants. `measure` is asked for several at a time.
-pub fn measured(codes: Codes, samples: usize, seed: u64, mut measure: impl FnMut(&[usize]) -> CliResult<Vec<f64>>) -> CliResult<BTreeMap<usize, f64>> {
+/// Accuracies in percent by code: of the originals and of so many stitched variants. `measure` is
+/// asked for several at a time.
+pub fn measured(
+    codes: Codes,
+    samples: usize,
+    seed: u64,
+    mut measure: impl FnMut(&[usize]) -> CliResult<Vec<f64>>,
+) -> CliResult<BTreeMap<usize, f64>> {
     let all = codes.all();
     let at_random = match samples {
         samples if samples >= all => all,
@@ -69,7 +83,8 @@ pub fn measured(codes: Codes, samples: usize, seed: u64, mut measure: impl FnMut
         _ => samples,
     };
     let drawn = index::sample(&mut StdRng::seed_from_u64(seed), all, at_random);
-    let mut first: Vec<usize> = (0..codes.variants).map(|variant| codes.original(variant)).chain(drawn).collect();
+    let mut first: Vec<usize> =
+        (0..codes.variants).map(|variant| codes.original(variant)).chain(drawn).collect();
     first.sort_unstable();
     first.dedup();
     let mut known: BTreeMap<usize, f64> = first.iter().copied().zip(measure(&first)?).collect();
@@ -84,11 +99,23 @@ pub fn measured(codes: Codes, samples: usize, seed: u64, mut measure: impl FnMut
 
 /// Accuracies of all stitched variants in percent: as measured, else estimated.
 pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
-    let originals: Vec<f64> = (0..codes.variants).map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0)).collect();
-    let subgraphs = |code: usize| -> Vec<f64> { codes.digits(code).map(|variant| originals[variant]).collect() };
-    let samples: Vec<Sample> = known.iter().map(|(&code, &accuracy)| Sample { subgraphs: subgraphs(code), accuracy }).collect();
-    let estimator = AccuracyEstimator::fit(codes.positions, &samples, seed).map_err(CliError::user)?;
-    Ok((0..codes.all()).map(|code| known.get(&code).copied().unwrap_or_else(|| estimator.estimate(&subgraphs(code)))).collect())
+    let originals: Vec<f64> = (0..codes.variants)
+        .map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0))
+        .collect();
+    let subgraphs = |code: usize| -> Vec<f64> {
+        codes.digits(code).map(|variant| originals[variant]).collect()
+    };
+    let samples: Vec<Sample> = known
+        .iter()
+        .map(|(&code, &accuracy)| Sample { subgraphs: subgraphs(code), accuracy })
+        .collect();
+    let estimator =
+        AccuracyEstimator::fit(codes.positions, &samples, seed).map_err(CliError::user)?;
+    Ok((0..codes.all())
+        .map(|code| {
+            known.get(&code).copied().unwrap_or_else(|| estimator.estimate(&subgraphs(code)))
+        })
+        .collect())
 }
 
 /// Of what was not measured, the nearest to the border of the best, by rank.
@@ -96,8 +123,12 @@ fn undecided(estimated: &[f64], known: &BTreeMap<usize, f64>, count: usize) -> V
     let mut order: Vec<usize> = (0..estimated.len()).collect();
     order.sort_by(|&a, &b| estimated[b].total_cmp(&estimated[a]).then(a.cmp(&b)));
     let border = (BEST * estimated.len() as f64).round() as usize;
-    let mut open: Vec<(usize, usize)> =
-        order.iter().enumerate().filter(|(_, code)| !known.contains_key(code)).map(|(rank, &code)| (rank.abs_diff(border), code)).collect();
+    let mut open: Vec<(usize, usize)> = order
+        .iter()
+        .enumerate()
+        .filter(|(_, code)| !known.contains_key(code))
+        .map(|(rank, &code)| (rank.abs_diff(border), code))
+        .collect();
     open.sort_unstable();
     let mut chosen: Vec<usize> = open.into_iter().take(count).map(|(_, code)| code).collect();
     chosen.sort_unstable();
@@ -120,7 +151,11 @@ mod tests {
             })
             .expect("accuracies");
             assert_eq!(asked.len(), known.len(), "{samples}: nothing twice");
-            assert!(known.len() >= samples.min(120) && known.len() <= (samples + 5).min(125), "{samples}: {}", known.len());
+            assert!(
+                known.len() >= samples.min(120) && known.len() <= (samples + 5).min(125),
+                "{samples}: {}",
+                known.len()
+            );
             assert!((0..5).all(|variant| known.contains_key(&codes.original(variant))));
         }
     }
@@ -129,7 +164,8 @@ mod tests {
     fn a_few_need_no_estimator() {
         let codes = Codes { variants: 2, positions: 4 };
         for samples in 1..=16 {
-            let known = measured(codes, samples, 1, |asked| Ok(vec![50.0; asked.len()])).expect("accuracies");
+            let known = measured(codes, samples, 1, |asked| Ok(vec![50.0; asked.len()]))
+                .expect("accuracies");
             assert!((samples..=samples + 2).contains(&known.len()), "{samples}: {}", known.len());
         }
     }
@@ -137,6 +173,9 @@ mod tests {
     #[test]
     fn codes_are_digits() {
         let codes = Codes { variants: 8, positions: 3 };
-        assert_eq!((codes.all(), codes.digits(0o123).collect::<Vec<_>>(), codes.original(3)), (512, vec![1, 2, 3], 0o333));
+        assert_eq!(
+            (codes.all(), codes.digits(0o123).collect::<Vec<_>>(), codes.original(3)),
+            (512, vec![1, 2, 3], 0o333)
+        );
     }
 }

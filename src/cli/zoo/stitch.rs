@@ -1,4 +1,5 @@
-//! `vitempo zoo stitch`: stitched variants as models: put together, written, run, and held against their subgraphs and the first variant.
+//! `vitempo zoo stitch`: stitched variants as models: put together, written, run, and held against
+//! their subgraphs and the first variant.
 
 use super::{
     super::{
@@ -25,10 +26,12 @@ use vitempo_profiler::conformance;
 
 /// Puts stitched variants together as models, and checks that they run
 ///
-/// Example: vitempo zoo stitch --tasks zoo/tasks.toml --variants dense,int8,dense --out stitched.onnx
+/// Example: vitempo zoo stitch --tasks zoo/tasks.toml --variants dense,int8,dense --out
+/// stitched.onnx
 ///
-/// What a stitched variant computes is held against what its subgraphs compute one after the other, and against the task's first variant. Neighbours whose
-/// shapes differ are refused with the reason.
+/// What a stitched variant computes is held against what its subgraphs compute one after the other,
+/// and against the task's first variant. Neighbours whose shapes differ are refused with the
+/// reason.
 #[derive(clap::Args, Debug)]
 pub struct StitchArgs {
     /// Tasks and their variants, as `vitempo zoo make` writes them
@@ -51,7 +54,8 @@ pub struct StitchArgs {
     #[arg(long, value_name = "COUNT", value_parser = parse_positive, conflicts_with = "variants")]
     pub sample: Option<usize>,
 
-    /// Write how alike results are to the first variant's, as measured accuracies that a task can name as `stitched`
+    /// Write how alike results are to the first variant's, as measured accuracies that a task can
+    /// name as `stitched`
     #[arg(long, value_name = "FILE.csv", requires = "sample")]
     pub accuracies: Option<PathBuf>,
 
@@ -99,9 +103,13 @@ pub fn run(args: &StitchArgs) -> CliResult {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let stitches = Stitches { variants: &variants, rows, engine: args.engine.clone(), inputs: args.inputs };
+    let stitches =
+        Stitches { variants: &variants, rows, engine: args.engine.clone(), inputs: args.inputs };
     if let [(choice, Err(reason))] = &stitches.rows[..] {
-        return Err(CliError::user(format!("{} does not run: {reason}", variants.describe(choice, "|"))));
+        return Err(CliError::user(format!(
+            "{} does not run: {reason}",
+            variants.describe(choice, "|")
+        )));
     }
     if let Some(path) = &args.accuracies {
         files::write(path, stitches.accuracies()?.as_bytes())?;
@@ -113,17 +121,25 @@ pub fn run(args: &StitchArgs) -> CliResult {
 fn named(file: &TasksFile, variants: &Variants, names: &[String]) -> CliResult<Vec<usize>> {
     let of = || format!("task `{}`", variants.task);
     if names.len() != variants.subgraphs.len() {
-        let reason = format!("--variants names {}, there are {} positions", names.len(), variants.subgraphs.len());
+        let reason = format!(
+            "--variants names {}, there are {} positions",
+            names.len(),
+            variants.subgraphs.len()
+        );
         return Err(file.refuse(&of(), reason));
     }
     let index = |name: &String| {
         let found = variants.names.iter().position(|known| known == name);
-        found.ok_or_else(|| file.refuse(&of(), format!("there is no variant `{name}`")).hint(format!("there are {}", variants.names.join(", "))))
+        found.ok_or_else(|| {
+            file.refuse(&of(), format!("there is no variant `{name}`"))
+                .hint(format!("there are {}", variants.names.join(", ")))
+        })
     };
     names.iter().map(index).collect()
 }
 
-/// Distinct stitched variants: all in their order where there are no more than asked for, else drawn at random.
+/// Distinct stitched variants: all in their order where there are no more than asked for, else
+/// drawn at random.
 fn sampled(variants: &Variants, count: usize, seed: u64) -> CliResult<Vec<Vec<usize>>> {
     let codes = Codes::of(variants);
     codes.check_few()?;
@@ -142,7 +158,8 @@ fn sampled(variants: &Variants, count: usize, seed: u64) -> CliResult<Vec<Vec<us
 
 /// What one stitched variant computed.
 struct Outcome {
-    /// Largest difference from its subgraphs run one after the other, as a share of the largest value.
+    /// Largest difference from its subgraphs run one after the other, as a share of the largest
+    /// value.
     apart: f64,
     /// To the first variant's results.
     similarity: f64,
@@ -157,8 +174,10 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(variants: &'a Variants, engine: Engine) -> CliResult<Self> {
-        let first = variants.stitched(&vec![0; variants.subgraphs.len()]).map_err(CliError::user)?;
-        let first = engine.results(&first).map_err(|e| e.about(format!("task `{}`", variants.task)))?;
+        let first =
+            variants.stitched(&vec![0; variants.subgraphs.len()]).map_err(CliError::user)?;
+        let first =
+            engine.results(&first).map_err(|e| e.about(format!("task `{}`", variants.task)))?;
         Ok(Self { variants, engine, first })
     }
 
@@ -188,22 +207,37 @@ struct Stitches<'a> {
 impl Stitches<'_> {
     /// One row per variant that ran: its variants by position, and its similarity in percent.
     fn accuracies(&self) -> CliResult<String> {
-        let ran = self.rows.iter().filter_map(|(choice, outcome)| Some((&choice[..], outcome.as_ref().ok()?)));
-        self.variants.table(&["accuracy"], 0, ran.map(|(choice, outcome)| (choice, [format!("{:.4}", 100.0 * outcome.similarity)]))).to_csv()
+        let ran = self
+            .rows
+            .iter()
+            .filter_map(|(choice, outcome)| Some((&choice[..], outcome.as_ref().ok()?)));
+        self.variants
+            .table(
+                &["accuracy"],
+                0,
+                ran.map(|(choice, outcome)| {
+                    (choice, [format!("{:.4}", 100.0 * outcome.similarity)])
+                }),
+            )
+            .to_csv()
     }
 }
 
 impl Report for Stitches<'_> {
     fn table(&self) -> String {
         let cells = |outcome: &Result<Outcome, String>| match outcome {
-            Ok(outcome) => ["yes".to_owned(), percent(outcome.similarity), format!("{:.1e}", outcome.apart)],
+            Ok(outcome) => {
+                ["yes".to_owned(), percent(outcome.similarity), format!("{:.1e}", outcome.apart)]
+            }
             Err(reason) => [reason.clone(), "-".to_owned(), "-".to_owned()],
         };
         let rows = self.rows.iter().map(|(choice, outcome)| (&choice[..], cells(outcome)));
         let table = self.variants.table(&["Runs", "Similarity", "Apart"], 1, rows);
         let first = self.variants.names.first().map_or("", String::as_str);
         format!(
-            "{}\n\n{}\nSimilarity: of results to those of `{first}`, {} seeded inputs on {}. Apart: from the same subgraphs run one after the other, as a share of the largest value.\n",
+            "{}\n\n{}\nSimilarity: of results to those of `{first}`, {} seeded inputs on {}. \
+            Apart: from the same subgraphs run one after the other, as a share of the largest \
+            value.\n",
             self.variants.task,
             table.to_text(),
             self.inputs,
@@ -213,7 +247,9 @@ impl Report for Stitches<'_> {
 
     fn csv(&self) -> CliResult<String> {
         let cells = |outcome: &Result<Outcome, String>| match outcome {
-            Ok(outcome) => [outcome.similarity.to_string(), outcome.apart.to_string(), String::new()],
+            Ok(outcome) => {
+                [outcome.similarity.to_string(), outcome.apart.to_string(), String::new()]
+            }
             Err(reason) => [String::new(), String::new(), reason.clone()],
         };
         let rows = self.rows.iter().map(|(choice, outcome)| (&choice[..], cells(outcome)));
@@ -226,6 +262,8 @@ impl Report for Stitches<'_> {
             json!({"variants": self.variants.named(choice), "similarity": ran.map(|o| o.similarity), "apart": ran.map(|o| o.apart), "refused": refused})
         };
         let stitched: Vec<serde_json::Value> = self.rows.iter().map(row).collect();
-        Ok(json!({"task": self.variants.task, "engine": self.engine, "inputs": self.inputs, "cuts": self.variants.cuts, "stitched": stitched}))
+        Ok(
+            json!({"task": self.variants.task, "engine": self.engine, "inputs": self.inputs, "cuts": self.variants.cuts, "stitched": stitched}),
+        )
     }
 }

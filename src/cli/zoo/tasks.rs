@@ -1,6 +1,8 @@
-//! `tasks.toml`: tasks with the variants of their models, where these are cut, how accurate they are, and what is asked of them.
+//! `tasks.toml`: tasks with the variants of their models, where these are cut, how accurate they
+//! are, and what is asked of them.
 //!
-//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` says of what. Variants have one base model: the same tensors, by name, at the cuts.
+//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` says of what. Variants
+//! have one base model: the same tensors, by name, at the cuts.
 
 use super::super::{
     error::{CliError, CliResult, io_error},
@@ -46,7 +48,8 @@ pub struct ProcessorEntry {
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
     pub name: String,
-    /// Tensors at which variants are cut; where there are none, those that share out the work most evenly.
+    /// Tensors at which variants are cut; where there are none, those that share out the work most
+    /// evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuts: Option<Vec<String>>,
     /// Measured accuracies of stitched variants: a CSV file.
@@ -83,8 +86,11 @@ pub struct VariantEntry {
 impl TasksFile {
     /// Reads and checks a file.
     pub fn read(path: &Path) -> CliResult<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e).hint("`vitempo zoo make` writes one"))?;
-        let mut file: Self = toml::from_str(&text).map_err(|e| CliError::user(format!("{}: {}", path.display(), e.to_string().trim_end())))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| io_error("read", path, &e).hint("`vitempo zoo make` writes one"))?;
+        let mut file: Self = toml::from_str(&text).map_err(|e| {
+            CliError::user(format!("{}: {}", path.display(), e.to_string().trim_end()))
+        })?;
         path.clone_into(&mut file.path);
         file.check()?;
         Ok(file)
@@ -108,8 +114,12 @@ impl TasksFile {
     /// The task of that name.
     pub fn task(&self, name: &str) -> CliResult<&TaskEntry> {
         let found = self.tasks.iter().find(|task| task.name == name);
-        let names = || self.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| CliError::user(format!("{} has no task `{name}`", self.path.display())).hint(format!("it has {}", names())))
+        let names =
+            || self.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| {
+            CliError::user(format!("{} has no task `{name}`", self.path.display()))
+                .hint(format!("it has {}", names()))
+        })
     }
 
     /// The task of that name, or the only one where none is named.
@@ -117,14 +127,21 @@ impl TasksFile {
         match (name, &self.tasks[..]) {
             (Some(name), _) => self.task(name),
             (None, [only]) => Ok(only),
-            (None, tasks) => Err(CliError::user(format!("{} has {} tasks", self.path.display(), tasks.len())).hint("say which with --task NAME")),
+            (None, tasks) => {
+                Err(CliError::user(format!("{} has {} tasks", self.path.display(), tasks.len()))
+                    .hint("say which with --task NAME"))
+            }
         }
     }
 
     fn check(&self) -> CliResult {
         let file = || self.path.display();
         if !(1..=MOST_POSITIONS).contains(&self.positions) {
-            return Err(CliError::user(format!("{}: positions = {}; a variant is cut into 1 to {MOST_POSITIONS} subgraphs", file(), self.positions)));
+            return Err(CliError::user(format!(
+                "{}: positions = {}; a variant is cut into 1 to {MOST_POSITIONS} subgraphs",
+                file(),
+                self.positions
+            )));
         }
         if self.tasks.is_empty() {
             return Err(CliError::user(format!("{}: there is no [[task]]", file())));
@@ -148,18 +165,27 @@ impl TasksFile {
         }
         let cuts = task.cuts.as_ref().map_or(self.positions - 1, Vec::len);
         if cuts + 1 != self.positions {
-            return Err(self.refuse(&of, format!("{cuts} cuts make {} subgraphs; positions = {}", cuts + 1, self.positions)));
+            return Err(self.refuse(
+                &of,
+                format!("{cuts} cuts make {} subgraphs; positions = {}", cuts + 1, self.positions),
+            ));
         }
-        let accuracies = task.variants.iter().filter_map(|variant| Some((variant.accuracy?, Some(&variant.name))));
+        let accuracies = task
+            .variants
+            .iter()
+            .filter_map(|variant| Some((variant.accuracy?, Some(&variant.name))));
         let accuracies = accuracies.chain(task.slo.iter().map(|slo| (slo.accuracy, None)));
         for (accuracy, variant) in accuracies {
             if !(0.0..=100.0).contains(&accuracy) {
-                let of = variant.map_or_else(|| format!("{of}, slo"), |name| format!("{of}, variant `{name}`"));
-                return Err(self.refuse(&of, format!("an accuracy of {accuracy} is not between 0 and 100 %")));
+                let of = variant
+                    .map_or_else(|| format!("{of}, slo"), |name| format!("{of}, variant `{name}`"));
+                return Err(self
+                    .refuse(&of, format!("an accuracy of {accuracy} is not between 0 and 100 %")));
             }
         }
         if let Some(slo) = &task.slo {
-            quantity::time_ns(&slo.latency).map_err(|reason| self.refuse(&format!("{of}, slo"), reason))?;
+            quantity::time_ns(&slo.latency)
+                .map_err(|reason| self.refuse(&format!("{of}, slo"), reason))?;
         }
         Ok(())
     }
@@ -192,14 +218,29 @@ mod tests {
         let variant = "[[task.variant]]\nname = \"dense\"\nmodel = \"a.onnx\"\n";
         let cases = [
             ("positions = 2\ntask = []".to_owned(), "tasks.toml: there is no [[task]]"),
-            ("positions = 0\ntask = []".to_owned(), "positions = 0; a variant is cut into 1 to 32 subgraphs"),
+            (
+                "positions = 0\ntask = []".to_owned(),
+                "positions = 0; a variant is cut into 1 to 32 subgraphs",
+            ),
             (task("variant = []"), "tasks.toml: task `a`: it has no [[task.variant]]"),
             (task(&format!("{variant}{variant}")), "task `a`: variant `dense` is there twice"),
-            (task(&format!("{variant}accuracy = 120")), "task `a`, variant `dense`: an accuracy of 120 is not between 0 and 100 %"),
-            (task(&format!("slo = {{ accuracy = 70, latency = \"soon\" }}\n{variant}")), "task `a`, slo: `soon` does not begin with a number"),
-            (task(&format!("cuts = [\"x\", \"y\"]\n{variant}")), "task `a`: 2 cuts make 3 subgraphs; positions = 2"),
+            (
+                task(&format!("{variant}accuracy = 120")),
+                "task `a`, variant `dense`: an accuracy of 120 is not between 0 and 100 %",
+            ),
+            (
+                task(&format!("slo = {{ accuracy = 70, latency = \"soon\" }}\n{variant}")),
+                "task `a`, slo: `soon` does not begin with a number",
+            ),
+            (
+                task(&format!("cuts = [\"x\", \"y\"]\n{variant}")),
+                "task `a`: 2 cuts make 3 subgraphs; positions = 2",
+            ),
             (task(&format!("{variant}colour = 3")), "unknown field `colour`"),
-            (format!("{}{}", task(variant), "[[task]]\nname = \"a\"\nvariant = []"), "task `a`: it is there twice"),
+            (
+                format!("{}{}", task(variant), "[[task]]\nname = \"a\"\nvariant = []"),
+                "task `a`: it is there twice",
+            ),
             (task(&format!("{variant}accuracy = 75.5")), "accepted"),
         ];
         for (text, expected) in cases {
@@ -210,11 +251,25 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_read() {
-        let variant = VariantEntry { name: "dense".to_owned(), model: "a.onnx".into(), accuracy: Some(75.5) };
+        let variant =
+            VariantEntry { name: "dense".to_owned(), model: "a.onnx".into(), accuracy: Some(75.5) };
         let slo = Some(SloEntry { accuracy: 70.0, latency: "30ms".to_owned() });
-        let task = TaskEntry { name: "a".to_owned(), cuts: Some(vec!["x".to_owned()]), stitched: None, slo, variants: vec![variant] };
-        let processors = vec![ProcessorEntry { name: "npu".to_owned(), bundles: vec!["npu.vtb".into()] }];
-        let file = TasksFile { positions: 2, accuracy_is: Some("top-1".to_owned()), processors, tasks: vec![task], path: PathBuf::new() };
+        let task = TaskEntry {
+            name: "a".to_owned(),
+            cuts: Some(vec!["x".to_owned()]),
+            stitched: None,
+            slo,
+            variants: vec![variant],
+        };
+        let processors =
+            vec![ProcessorEntry { name: "npu".to_owned(), bundles: vec!["npu.vtb".into()] }];
+        let file = TasksFile {
+            positions: 2,
+            accuracy_is: Some("top-1".to_owned()),
+            processors,
+            tasks: vec![task],
+            path: PathBuf::new(),
+        };
         assert_eq!(refused(&file.text().expect("TOML")), "accepted");
     }
 }

@@ -27,7 +27,10 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn read(path: &Path, header: &StringRecord) -> Result<Self, DatasetError> {
         let find = |name: &str| header.iter().position(|h| h.trim().eq_ignore_ascii_case(name));
-        let missing = |column: &str| Place { path, line: 1, column }.error("the column is missing; this is not a file of mobile-ml-benchmark");
+        let missing = |column: &str| {
+            Place { path, line: 1, column }
+                .error("the column is missing; this is not a file of mobile-ml-benchmark")
+        };
         let model = find("model").ok_or_else(|| missing("model"))?;
         let (operation, feature) = (find("operation"), find("feature"));
         let layout = if operation.is_some() { Layout::Operators } else { Layout::EndToEnd };
@@ -41,13 +44,27 @@ impl Columns {
             if latencies.iter().any(|(_, other, _)| *other == setting) {
                 return Err(wrong("the column is there twice".to_owned()));
             }
-            let kernel = setting.cores.is_none().then(|| find(&format!("{}|gpu|kernel", setting.device))).flatten();
+            let kernel = setting
+                .cores
+                .is_none()
+                .then(|| find(&format!("{}|gpu|kernel", setting.device)))
+                .flatten();
             latencies.push((index, setting, kernel));
         }
         if latencies.is_empty() {
-            return Err(missing(if layout == Layout::Operators { "device|cores|float" } else { "device|cores|float|mean" }));
+            return Err(missing(if layout == Layout::Operators {
+                "device|cores|float"
+            } else {
+                "device|cores|float|mean"
+            }));
         }
-        Ok(Self { layout, model, operation: operation.unwrap_or(0), feature: feature.unwrap_or(0), latencies })
+        Ok(Self {
+            layout,
+            model,
+            operation: operation.unwrap_or(0),
+            feature: feature.unwrap_or(0),
+            latencies,
+        })
     }
 }
 
@@ -55,11 +72,20 @@ impl Columns {
 fn latency(layout: Layout, name: &str) -> Result<Option<Setting>, String> {
     let parts: Vec<&str> = name.trim().split('|').collect();
     match (layout, parts.as_slice()) {
-        (_, [_]) | (Layout::Operators, [_, "gpu", "kernel"]) | (Layout::EndToEnd, [_, _, _, "std"]) => Ok(None),
-        (Layout::Operators, [device, cores, precision]) | (Layout::EndToEnd, [device, cores, precision, "mean"]) => {
+        (_, [_])
+        | (Layout::Operators, [_, "gpu", "kernel"])
+        | (Layout::EndToEnd, [_, _, _, "std"]) => Ok(None),
+        (Layout::Operators, [device, cores, precision])
+        | (Layout::EndToEnd, [device, cores, precision, "mean"]) => {
             Setting::new(device, cores, precision).map(Some)
         }
-        (Layout::Operators, _) => Err("it is none of `device|cores|float`, `device|cores|quant` and `device|gpu|kernel`".to_owned()),
-        (Layout::EndToEnd, _) => Err("it is neither `device|cores|precision|mean` nor `device|cores|precision|std`".to_owned()),
+        (Layout::Operators, _) => {
+            Err("it is none of `device|cores|float`, `device|cores|quant` and `device|gpu|kernel`"
+                .to_owned())
+        }
+        (Layout::EndToEnd, _) => {
+            Err("it is neither `device|cores|precision|mean` nor `device|cores|precision|std`"
+                .to_owned())
+        }
     }
 }

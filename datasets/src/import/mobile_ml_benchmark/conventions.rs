@@ -1,4 +1,5 @@
-//! What the publishers' names mean: of files, devices and sets of cores; and the versions of the frameworks, which stand in the repository's own scripts.
+//! What the publishers' names mean: of files, devices and sets of cores; and the versions of the
+//! frameworks, which stand in the repository's own scripts.
 
 use super::FileFacts;
 use crate::DatasetError;
@@ -62,13 +63,25 @@ impl Collection {
     /// From a file's name and, where it does not tell, from `facts`.
     pub(super) fn of(path: &Path, facts: &FileFacts) -> Result<Self, DatasetError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
-        let says = |names: &[&str]| stem.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| names.contains(&word));
-        let refuse =
-            |what: &str, flag: &str| DatasetError::NotImportable { path: path.to_owned(), reason: format!("its name does not tell {what}; say {flag}") };
-        let named = [(Framework::TfLite, says(&["tflite"])), (Framework::TorchMobile, says(&["torch", "pytorch"]))];
-        let framework = one(&named).or(facts.framework).ok_or_else(|| refuse("the framework", "--framework tflite or --framework torch"))?;
-        let named = [(Family::Cnn, says(&["cnn", "nas"])), (Family::Vit, says(&["vit", "transformer"]))];
-        let family = one(&named).or(facts.family).ok_or_else(|| refuse("the kind of models", "--family cnn or --family vit"))?;
+        let says = |names: &[&str]| {
+            stem.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| names.contains(&word))
+        };
+        let refuse = |what: &str, flag: &str| DatasetError::NotImportable {
+            path: path.to_owned(),
+            reason: format!("its name does not tell {what}; say {flag}"),
+        };
+        let named = [
+            (Framework::TfLite, says(&["tflite"])),
+            (Framework::TorchMobile, says(&["torch", "pytorch"])),
+        ];
+        let framework = one(&named)
+            .or(facts.framework)
+            .ok_or_else(|| refuse("the framework", "--framework tflite or --framework torch"))?;
+        let named =
+            [(Family::Cnn, says(&["cnn", "nas"])), (Family::Vit, says(&["vit", "transformer"]))];
+        let family = one(&named)
+            .or(facts.family)
+            .ok_or_else(|| refuse("the kind of models", "--family cnn or --family vit"))?;
         let synthetic = says(&["synthetic", "nas"]) || (facts.synthetic && !says(&["real"]));
         Ok(Self { framework, family, synthetic })
     }
@@ -114,7 +127,9 @@ impl Setting {
             return Err("it names no device".to_owned());
         }
         if !gpu && threads(cores).is_none() {
-            return Err(format!("`{cores}` is neither `gpu` nor a set of cores such as `1large1med`"));
+            return Err(format!(
+                "`{cores}` is neither `gpu` nor a set of cores such as `1large1med`"
+            ));
         }
         Ok(Self { device: device.to_owned(), cores: (!gpu).then(|| cores.to_owned()), precision })
     }
@@ -124,9 +139,16 @@ impl Setting {
         let threads = self.cores.as_deref().and_then(threads).unwrap_or(1);
         let known = DEVICES.iter().find(|(name, _, _)| *name == self.device);
         Environment {
-            device: self.cores.as_ref().map_or_else(|| self.device.clone(), |cores| format!("{} {cores}", self.device)),
+            device: self
+                .cores
+                .as_ref()
+                .map_or_else(|| self.device.clone(), |cores| format!("{} {cores}", self.device)),
             processor: if self.cores.is_some() { Processor::Cpu } else { Processor::Gpu },
-            cores_available: if self.cores.is_some() { known.map_or(threads, |(_, cores, _)| *cores) } else { 1 },
+            cores_available: if self.cores.is_some() {
+                known.map_or(threads, |(_, cores, _)| *cores)
+            } else {
+                1
+            },
             cores: Vec::new(),
             framework: collection.framework.name().to_owned(),
             framework_version: collection.framework.version(collection.family).to_owned(),
@@ -158,7 +180,15 @@ mod tests {
 
     #[test]
     fn cores_are_added_up() {
-        for (cores, sum) in [("1large", Some(1)), ("1large2med", Some(3)), ("4small", Some(4)), ("", None), ("large", None), ("2", None), ("0large", None)] {
+        for (cores, sum) in [
+            ("1large", Some(1)),
+            ("1large2med", Some(3)),
+            ("4small", Some(4)),
+            ("", None),
+            ("large", None),
+            ("2", None),
+            ("0large", None),
+        ] {
             assert_eq!(threads(cores), sum, "{cores}");
         }
         assert_eq!(threads("99999999999999999999large"), None);
@@ -174,20 +204,37 @@ mod tests {
             ("torch_transformer_e2e.csv", Framework::TorchMobile, Family::Vit, false),
         ];
         for (name, framework, family, synthetic) in cases {
-            assert_eq!(Collection::of(Path::new(name), &none).ok(), Some(Collection { framework, family, synthetic }), "{name}");
+            assert_eq!(
+                Collection::of(Path::new(name), &none).ok(),
+                Some(Collection { framework, family, synthetic }),
+                "{name}"
+            );
         }
         let phones = Path::new("data/cnn_phones.csv");
-        assert!(Collection::of(phones, &none).is_err_and(|e| e.to_string().contains("--framework")));
+        assert!(
+            Collection::of(phones, &none).is_err_and(|e| e.to_string().contains("--framework"))
+        );
         let said = FileFacts { framework: Some(Framework::TfLite), synthetic: true, ..none };
-        assert_eq!(Collection::of(phones, &said).map(|c| (c.framework, c.synthetic)).ok(), Some((Framework::TfLite, true)));
+        assert_eq!(
+            Collection::of(phones, &said).map(|c| (c.framework, c.synthetic)).ok(),
+            Some((Framework::TfLite, true))
+        );
     }
 
     #[test]
     fn a_setting_names_device_and_cores() {
-        let collection = Collection { framework: Framework::TfLite, family: Family::Vit, synthetic: false };
-        let id = |cores: &str, precision: &str| Setting::new("pixel4", cores, precision).map(|s| s.environment(collection).id());
-        assert!(id("1large1med", "quant").is_ok_and(|id| id.starts_with("pixel4-1large1med-tflite-2.15.0-cpu-2t-i8-")));
-        assert!(id("gpu", "float").is_ok_and(|id| id.starts_with("pixel4-tflite-2.15.0-gpu-1t-f16-")));
+        let collection =
+            Collection { framework: Framework::TfLite, family: Family::Vit, synthetic: false };
+        let id = |cores: &str, precision: &str| {
+            Setting::new("pixel4", cores, precision).map(|s| s.environment(collection).id())
+        };
+        assert!(
+            id("1large1med", "quant")
+                .is_ok_and(|id| id.starts_with("pixel4-1large1med-tflite-2.15.0-cpu-2t-i8-"))
+        );
+        assert!(
+            id("gpu", "float").is_ok_and(|id| id.starts_with("pixel4-tflite-2.15.0-gpu-1t-f16-"))
+        );
         assert!(id("gpu", "double").is_err() && id("big", "float").is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! What a GPU kernel took in beside its operator, from its name: `convolution_2d_16_linked_:_add_17_linked_:_relu_18` adds a residual and ends in a ReLU.
+//! What a GPU kernel took in beside its operator, from its name:
+//! `convolution_2d_16_linked_:_add_17_linked_:_relu_18` adds a residual and ends in a ReLU.
 
 use vitempo_graph::{Attribute, Attributes};
 
@@ -38,6 +39,10 @@ mod tests {
         assert_eq!(attributes("convolution_winograd_4x4_6x6_1"), Attributes::new());
         let linked = attributes("convolution_2d_16_linked_:_add_17_linked_:_relu_18");
         assert_eq!((linked.int("residual"), linked.text("activation")), (Some(1), Some("relu")));
-        assert_eq!(attributes("fully_connected_8_linked_:_hard_swish_9_linked_:_mul_10").text("activation"), Some("hard_swish"));
+        assert_eq!(
+            attributes("fully_connected_8_linked_:_hard_swish_9_linked_:_mul_10")
+                .text("activation"),
+            Some("hard_swish")
+        );
     }
 }

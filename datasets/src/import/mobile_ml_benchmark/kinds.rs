@@ -1,4 +1,5 @@
-//! [`Meaning`]: what an operation of TensorFlow Lite (`CONV_2D`) or PyTorch (`aten::relu`, `vulkan_prepack::run_conv2d_context`) computes.
+//! [`Meaning`]: what an operation of TensorFlow Lite (`CONV_2D`) or PyTorch (`aten::relu`,
+//! `vulkan_prepack::run_conv2d_context`) computes.
 
 use vitempo_graph::OpKind;
 
@@ -37,7 +38,8 @@ pub(super) enum Meaning {
     Dequantize,
 }
 
-/// The meaning of an operation; `None`: vitempo does not know it, or its features never tell its shapes.
+/// The meaning of an operation; `None`: vitempo does not know it, or its features never tell its
+/// shapes.
 pub(super) fn meaning(operation: &str) -> Option<Meaning> {
     use Meaning as M;
     use OpKind as K;
@@ -48,8 +50,10 @@ pub(super) fn meaning(operation: &str) -> Option<Meaning> {
     Some(match name {
         "depthwise_conv_2d" => M::Convolution { depthwise: true },
         "conv_2d" | "conv_2d_group" => M::Convolution { depthwise: false },
-        "conv2d" | "convolution" | "conv2d_relu" | "conv2d_clamp" | "conv2d_clamp_run" | "prepack_conv2d" => M::Convolution { depthwise: false },
-        "fully_connected" | "linear" | "addmm" | "linear_relu" | "linear_clamp_run" | "linear_dynamic" => M::Linear,
+        "conv2d" | "convolution" | "conv2d_relu" | "conv2d_clamp" | "conv2d_clamp_run"
+        | "prepack_conv2d" => M::Convolution { depthwise: false },
+        "fully_connected" | "linear" | "addmm" | "linear_relu" | "linear_clamp_run"
+        | "linear_dynamic" => M::Linear,
         "batch_matmul" | "matmul" | "bmm" | "baddbmm" | "mm" => M::MatMul,
         "add" | "add_relu" => M::Binary(K::Add),
         "sub" | "rsub" => M::Binary(K::Sub),

@@ -1,16 +1,18 @@
-//! [`import_mobile_ml_benchmark`]: CNNs and vision transformers on six phones, as Li, Paolieri and Golubchik publish them in
-//! <https://github.com/qed-usc/mobile-ml-benchmark> (MIT).
+//! [`import_mobile_ml_benchmark`]: CNNs and vision transformers on six phones, as Li, Paolieri and
+//! Golubchik publish them in <https://github.com/qed-usc/mobile-ml-benchmark> (MIT).
 //!
 //! | file | columns |
 //! |---|---|
 //! | end to end | `model`, `FLOPS` or `flops`, `size`, then `device\|cores\|precision\|mean` and `\|std` |
 //! | per operator | `model`, `operation`, `feature` (a Python dict), then `device\|cores\|precision`, and `device\|gpu\|kernel` |
 //!
-//! Latencies are means in microseconds, an empty cell was not measured; `cores` is a set of cores such as `1large1med`, or `gpu`; precision is `float` or
-//! `quant`. File names say the rest: `{tflite|torch}_{cnn|nas|vit|transformer}_{real|synthetic}_{e2e|ops_cpu|ops_cpu_quant|ops_gpu}.csv`.
+//! Latencies are means in microseconds, an empty cell was not measured; `cores` is a set of cores
+//! such as `1large1med`, or `gpu`; precision is `float` or `quant`. File names say the rest:
+//! `{tflite|torch}_{cnn|nas|vit|transformer}_{real|synthetic}_{e2e|ops_cpu|ops_cpu_quant|ops_gpu}.csv`.
 //!
-//! A mean becomes one sample in nanoseconds; standard deviations are of single runs, not of the mean, and are left out. The rows of all files are held as
-//! numbers, visits are made and written one at a time, environment by environment.
+//! A mean becomes one sample in nanoseconds; standard deviations are of single runs, not of the
+//! mean, and are left out. The rows of all files are held as numbers, visits are made and written
+//! one at a time, environment by environment.
 
 mod cells;
 mod columns;
@@ -42,7 +44,8 @@ pub struct FileFacts {
     pub framework: Option<Framework>,
     /// What kind of models.
     pub family: Option<Family>,
-    /// Whether the models were sampled from a search space: these are trained on, others are only judged by.
+    /// Whether the models were sampled from a search space: these are trained on, others are only
+    /// judged by.
     pub synthetic: bool,
 }
 
@@ -57,16 +60,23 @@ pub struct Imported {
     pub environments: usize,
     /// Rows of operators.
     pub operator_rows: usize,
-    /// Operations that were kept as unsupported operators: `name: why`, and how many rows of the files.
+    /// Operations that were kept as unsupported operators: `name: why`, and how many rows of the
+    /// files.
     pub unsupported: BTreeMap<String, usize>,
 }
 
-/// Writes what the files hold into a new dataset folder. End-to-end and operator rows of one model and setting become one visit.
+/// Writes what the files hold into a new dataset folder. End-to-end and operator rows of one model
+/// and setting become one visit.
 ///
 /// # Errors
-/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when a name and `facts` do not tell what a file holds, or two files
-/// hold the same; [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
-pub fn import_mobile_ml_benchmark(files: &[&Path], facts: &FileFacts, out: &Path) -> Result<Imported, DatasetError> {
+/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when a
+/// name and `facts` do not tell what a file holds, or two files hold the same;
+/// [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
+pub fn import_mobile_ml_benchmark(
+    files: &[&Path],
+    facts: &FileFacts,
+    out: &Path,
+) -> Result<Imported, DatasetError> {
     let collections = read::collections(files, facts)?;
     let _held = Store::open_empty(out, "import")?;
     let mut writer = TablesWriter::new(out)?;

@@ -1,8 +1,10 @@
-//! [`operator`]: an [`OpSpec`] from an operation's name and features. Whatever the features tell must fit: a convolution whose output does not follow from
-//! its input is kept as an unsupported operator, as is any that vitempo does not know, with its features as attributes.
+//! [`operator`]: an [`OpSpec`] from an operation's name and features. Whatever the features tell
+//! must fit: a convolution whose output does not follow from its input is kept as an unsupported
+//! operator, as is any that vitempo does not know, with its features as attributes.
 //!
-//! What the features leave out is assumed: a bias on convolutions and linear layers; a second operand of the same shape; a batch of one. Padding follows
-//! from input and output. Images of TensorFlow Lite have their channels last.
+//! What the features leave out is assumed: a bias on convolutions and linear layers; a second
+//! operand of the same shape; a batch of one. Padding follows from input and output. Images of
+//! TensorFlow Lite have their channels last.
 
 use super::{
     conventions::Framework,
@@ -11,7 +13,9 @@ use super::{
     kinds::{Meaning, meaning},
     shapes,
 };
-use vitempo_graph::{Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, shape};
+use vitempo_graph::{
+    Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, shape,
+};
 
 /// Why an operation is kept as an unsupported one.
 const UNKNOWN: &str = "vitempo does not know this operation";
@@ -32,7 +36,9 @@ pub(super) type Parts = (OpKind, Attributes, Vec<Operand>);
 
 /// The operator, and why it is an unsupported one, if it is.
 pub(super) fn operator(operation: Operation<'_>) -> (OpSpec, Option<String>) {
-    let known = meaning(operation.name).ok_or_else(|| UNKNOWN.to_owned()).and_then(|meaning| operation.spec(&meaning));
+    let known = meaning(operation.name)
+        .ok_or_else(|| UNKNOWN.to_owned())
+        .and_then(|meaning| operation.spec(&meaning));
     match known {
         Ok(op) => (op, None),
         Err(reason) => (operation.unsupported(), Some(reason)),
@@ -44,7 +50,8 @@ impl Operation<'_> {
         let (kind, mut attributes, inputs) = self.parts(meaning)?;
         attributes = shape::canonical(&kind, attributes, &inputs)?;
         let outputs = shape::infer(&kind, &attributes, &inputs)?;
-        if let (Some(told), Some(found)) = (shapes::output(self.features, self.framework), outputs.first())
+        if let (Some(told), Some(found)) =
+            (shapes::output(self.features, self.framework), outputs.first())
             && found.shape[..] != told[..]
         {
             return Err(format!("its output is told as {told:?} but would be {:?}", found.shape));
@@ -60,13 +67,20 @@ impl Operation<'_> {
             Meaning::Convolution { depthwise } => self.convolution(*depthwise),
             Meaning::Linear => self.linear(),
             Meaning::MatMul => self.matmul(),
-            Meaning::Binary(kind) => self.input().map(|x| (kind.clone(), Attributes::new(), vec![x.clone(), x])),
-            Meaning::Unary(kind) => self.unary(kind.clone(), Attributes::new()),
-            Meaning::ClippedRelu { upper } => {
-                self.unary(OpKind::Clip, Attributes::new().with("min", Attribute::Float(0.0)).with("max", Attribute::Float(*upper)))
+            Meaning::Binary(kind) => {
+                self.input().map(|x| (kind.clone(), Attributes::new(), vec![x.clone(), x]))
             }
+            Meaning::Unary(kind) => self.unary(kind.clone(), Attributes::new()),
+            Meaning::ClippedRelu { upper } => self.unary(
+                OpKind::Clip,
+                Attributes::new()
+                    .with("min", Attribute::Float(0.0))
+                    .with("max", Attribute::Float(*upper)),
+            ),
             Meaning::Pool(kind) => self.pool(kind.clone()),
-            Meaning::GlobalPool => self.image().map(|x| (OpKind::GlobalAveragePool, Attributes::new(), vec![x])),
+            Meaning::GlobalPool => {
+                self.image().map(|x| (OpKind::GlobalAveragePool, Attributes::new(), vec![x]))
+            }
             Meaning::Reduce(kind) => self.reduce(kind.clone()),
             Meaning::Concat => self.concat(),
             Meaning::Pad => self.pad(),
@@ -96,7 +110,8 @@ impl Operation<'_> {
 
     /// What is added to sums of products: sums of bytes have 32 bits.
     pub(super) fn bias(self, channels: usize) -> Operand {
-        let precision = if self.precision == Precision::I8 { Precision::I32 } else { self.precision };
+        let precision =
+            if self.precision == Precision::I8 { Precision::I32 } else { self.precision };
         Operand { tensor: TensorSpec::new([channels], precision), constant: true }
     }
 
@@ -108,7 +123,13 @@ impl Operation<'_> {
 
     /// The input, which must be an image.
     pub(super) fn image(self) -> Result<Operand, String> {
-        self.input().and_then(|x| if x.tensor.rank() == 4 { Ok(x) } else { Err(format!("its input of shape {:?} is no image", x.tensor.shape)) })
+        self.input().and_then(|x| {
+            if x.tensor.rank() == 4 {
+                Ok(x)
+            } else {
+                Err(format!("its input of shape {:?} is no image", x.tensor.shape))
+            }
+        })
     }
 
     fn unary(self, kind: OpKind, attributes: Attributes) -> Result<Parts, String> {
@@ -117,7 +138,11 @@ impl Operation<'_> {
 
     fn linear(self) -> Result<Parts, String> {
         let f = self.features;
-        let (told_in, out) = (shapes::channels_in(f), f.size(&["filter", "output_channel", "out_channels"]).or_else(|| f.size(&["output_shape"])));
+        let (told_in, out) = (
+            shapes::channels_in(f),
+            f.size(&["filter", "output_channel", "out_channels"])
+                .or_else(|| f.size(&["output_shape"])),
+        );
         let out = out.ok_or("its features do not tell its outputs")?;
         let shape = match (f.sizes(&["input_shape"]), told_in) {
             // Tokens and their width, or the width alone.
@@ -132,35 +157,62 @@ impl Operation<'_> {
         let width = shape.last().copied().unwrap_or(1);
         // Rows of features have no channels that could be last.
         let x = Operand { tensor: TensorSpec::new(shape, self.precision), constant: false };
-        Ok((OpKind::Linear, Attributes::new(), vec![x, self.weight(vec![width, out]), self.bias(out)]))
+        Ok((
+            OpKind::Linear,
+            Attributes::new(),
+            vec![x, self.weight(vec![width, out]), self.bias(out)],
+        ))
     }
 
     fn matmul(self) -> Result<Parts, String> {
-        let told: Vec<Operand> = shapes::operands(self.features, self.framework).into_iter().map(|shape| self.computed(shape)).collect();
-        let [a, b] = told.as_slice() else { return Err("its features do not tell the shapes of both its inputs".to_owned()) };
-        let inner = |operand: &Operand, from_end: usize| operand.tensor.shape.iter().rev().nth(from_end).copied();
+        let told: Vec<Operand> = shapes::operands(self.features, self.framework)
+            .into_iter()
+            .map(|shape| self.computed(shape))
+            .collect();
+        let [a, b] = told.as_slice() else {
+            return Err("its features do not tell the shapes of both its inputs".to_owned());
+        };
+        let inner = |operand: &Operand, from_end: usize| {
+            operand.tensor.shape.iter().rev().nth(from_end).copied()
+        };
         let turned = inner(a, 0) != inner(b, 1) && inner(a, 0) == inner(b, 0);
-        let attributes = if turned { Attributes::new().with_int("trans_b", 1) } else { Attributes::new() };
+        let attributes =
+            if turned { Attributes::new().with_int("trans_b", 1) } else { Attributes::new() };
         Ok((OpKind::MatMul, attributes, told))
     }
 
-    /// Over height and width of an image, over the tokens otherwise. TensorFlow Lite's `Kernel` says whether the dimensions stay.
+    /// Over height and width of an image, over the tokens otherwise. TensorFlow Lite's `Kernel`
+    /// says whether the dimensions stay.
     fn reduce(self, kind: OpKind) -> Result<Parts, String> {
         let x = self.input()?;
         let axes = if x.tensor.rank() == 4 { vec![2, 3] } else { vec![1] };
         let keep = self.features.size(&["kernel", "keepdims", "keepdim"]).unwrap_or(0).min(1);
-        Ok((kind, Attributes::new().with_ints("axes", axes).with_int("keepdims", signed(&[keep])?[0]), vec![x]))
+        Ok((
+            kind,
+            Attributes::new().with_ints("axes", axes).with_int("keepdims", signed(&[keep])?[0]),
+            vec![x],
+        ))
     }
 
-    /// `Kernel` tensors, the first of which has `Input_channel` channels, give `Filter` channels: the others share what is left.
+    /// `Kernel` tensors, the first of which has `Input_channel` channels, give `Filter` channels:
+    /// the others share what is left.
     fn concat(self) -> Result<Parts, String> {
         let f = self.features;
         let x = self.image()?;
         let first = x.tensor.shape[1];
-        let total = f.size(&["filter", "output_channel", "out_channels"]).ok_or("its features do not tell its output")?;
+        let total = f
+            .size(&["filter", "output_channel", "out_channels"])
+            .ok_or("its features do not tell its output")?;
         let others = f.size(&["kernel", "inputs", "num_inputs"]).unwrap_or(2).saturating_sub(1);
-        let left = total.checked_sub(first).filter(|left| *left >= others && (others > 0 || *left == 0) && others < 1024);
-        let left = left.ok_or_else(|| format!("{} inputs, the first of {first} channels, do not make {total} channels", others + 1))?;
+        let left = total
+            .checked_sub(first)
+            .filter(|left| *left >= others && (others > 0 || *left == 0) && others < 1024);
+        let left = left.ok_or_else(|| {
+            format!(
+                "{} inputs, the first of {first} channels, do not make {total} channels",
+                others + 1
+            )
+        })?;
         let part = |i: usize| {
             let mut shape = x.tensor.shape.to_vec();
             shape[1] = left / others + usize::from(i < left % others);
@@ -172,8 +224,12 @@ impl Operation<'_> {
 
     fn pad(self) -> Result<Parts, String> {
         let x = self.image()?;
-        let to = shapes::sides(self.features, self.framework).1.ok_or("its features do not tell its output")?;
-        let total = |i: usize| to[i].checked_sub(x.tensor.shape[i + 2]).ok_or("its output is smaller than its input");
+        let to = shapes::sides(self.features, self.framework)
+            .1
+            .ok_or("its features do not tell its output")?;
+        let total = |i: usize| {
+            to[i].checked_sub(x.tensor.shape[i + 2]).ok_or("its output is smaller than its input")
+        };
         let (height, width) = (total(0)?, total(1)?);
         let pads = [0, 0, height / 2, width / 2, 0, 0, height - height / 2, width - width / 2];
         Ok((OpKind::Pad, Attributes::new().with_ints("pads", signed(&pads)?), vec![x]))
@@ -181,9 +237,17 @@ impl Operation<'_> {
 
     fn resize(self, mode: &str) -> Result<Parts, String> {
         let x = self.image()?;
-        let [height, width] = shapes::sides(self.features, self.framework).1.ok_or("its features do not tell its output")?;
+        let [height, width] = shapes::sides(self.features, self.framework)
+            .1
+            .ok_or("its features do not tell its output")?;
         let sizes = signed(&[x.tensor.shape[0], x.tensor.shape[1], height, width])?;
-        Ok((OpKind::Resize, Attributes::new().with("mode", Attribute::Text(mode.to_owned())).with_ints("sizes", sizes), vec![x]))
+        Ok((
+            OpKind::Resize,
+            Attributes::new()
+                .with("mode", Attribute::Text(mode.to_owned()))
+                .with_ints("sizes", sizes),
+            vec![x],
+        ))
     }
 
     /// Over the last dimension, or over the channels of an image; `parameters` vectors of weights.
@@ -191,29 +255,49 @@ impl Operation<'_> {
         let x = self.input()?;
         let axis = if kind == OpKind::BatchNorm { 1 } else { x.tensor.rank().saturating_sub(1) };
         let width = x.tensor.shape.get(axis).copied().unwrap_or(1);
-        Ok((kind, Attributes::new(), std::iter::once(x).chain((0..parameters).map(|_| self.weight(vec![width]))).collect()))
+        Ok((
+            kind,
+            Attributes::new(),
+            std::iter::once(x).chain((0..parameters).map(|_| self.weight(vec![width]))).collect(),
+        ))
     }
 
     /// To the shape that is told, or flat.
     fn reshape(self) -> Result<Parts, String> {
         let x = self.input()?;
-        let told = shapes::output(self.features, self.framework).or_else(|| self.features.sizes(&["output_shape"]).filter(|s| s.len() > 1));
-        let shape = told.unwrap_or_else(|| vec![1, usize::try_from(x.tensor.elements()).unwrap_or(usize::MAX)]);
+        let told = shapes::output(self.features, self.framework)
+            .or_else(|| self.features.sizes(&["output_shape"]).filter(|s| s.len() > 1));
+        let shape = told
+            .unwrap_or_else(|| vec![1, usize::try_from(x.tensor.elements()).unwrap_or(usize::MAX)]);
         Ok((OpKind::Reshape, Attributes::new().with_ints("shape", signed(&shape)?), vec![x]))
     }
 
     fn transpose(self) -> Result<Parts, String> {
-        let perm = self.features.sizes(&["perm", "dims", "permutation"]).ok_or("its features do not tell its permutation")?;
-        let x = shapes::input(self.features, Framework::TorchMobile).map(|shape| TensorSpec::new(shape, self.precision));
-        let x = x.filter(|x| x.rank() == perm.len()).ok_or("its features do not tell all extents of its input")?;
-        Ok((OpKind::Transpose, Attributes::new().with_ints("perm", signed(&perm)?), vec![Operand { tensor: x, constant: false }]))
+        let perm = self
+            .features
+            .sizes(&["perm", "dims", "permutation"])
+            .ok_or("its features do not tell its permutation")?;
+        let x = shapes::input(self.features, Framework::TorchMobile)
+            .map(|shape| TensorSpec::new(shape, self.precision));
+        let x = x
+            .filter(|x| x.rank() == perm.len())
+            .ok_or("its features do not tell all extents of its input")?;
+        Ok((
+            OpKind::Transpose,
+            Attributes::new().with_ints("perm", signed(&perm)?),
+            vec![Operand { tensor: x, constant: false }],
+        ))
     }
 
     fn quantize(self) -> Result<Parts, String> {
         let mut x = self.input()?;
         x.tensor.precision = Precision::F32;
         let scale = Operand { tensor: TensorSpec::f32([]), constant: true };
-        Ok((OpKind::Quantize, Attributes::new().with("to", Attribute::Text(Precision::I8.name().to_owned())), vec![x, scale]))
+        Ok((
+            OpKind::Quantize,
+            Attributes::new().with("to", Attribute::Text(Precision::I8.name().to_owned())),
+            vec![x, scale],
+        ))
     }
 
     fn dequantize(self) -> Result<Parts, String> {
@@ -224,15 +308,42 @@ impl Operation<'_> {
     }
 
     fn unsupported(self) -> OpSpec {
-        let attribute = |(name, value): (&str, &str)| (name.into(), value.parse().map_or_else(|_| Attribute::Text(value.to_owned()), Attribute::Int));
+        let attribute = |(name, value): (&str, &str)| {
+            (
+                name.into(),
+                value.parse().map_or_else(|_| Attribute::Text(value.to_owned()), Attribute::Int),
+            )
+        };
         let attributes = Attributes(self.features.iter().map(attribute).collect());
-        let fits = |shape: &Vec<usize>| shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64)).is_some_and(|n| n <= shape::MAX_ELEMENTS);
-        let inputs = shapes::input(self.features, self.framework).filter(fits).map(|shape| self.computed(shape)).into_iter().collect();
-        OpSpec { kind: OpKind::Unsupported(self.name.to_owned()), attributes, inputs, outputs: Vec::new() }
+        let fits = |shape: &Vec<usize>| {
+            shape
+                .iter()
+                .try_fold(1u64, |n, &d| n.checked_mul(d as u64))
+                .is_some_and(|n| n <= shape::MAX_ELEMENTS)
+        };
+        let inputs = shapes::input(self.features, self.framework)
+            .filter(fits)
+            .map(|shape| self.computed(shape))
+            .into_iter()
+            .collect();
+        OpSpec {
+            kind: OpKind::Unsupported(self.name.to_owned()),
+            attributes,
+            inputs,
+            outputs: Vec::new(),
+        }
     }
 }
 
 /// As attributes have numbers.
 pub(super) fn signed(sizes: &[usize]) -> Result<Vec<i64>, String> {
-    sizes.iter().map(|&size| i64::try_from(size).ok().filter(|s| *s <= i64::from(u32::MAX)).ok_or_else(|| format!("a size of {size} is absurd"))).collect()
+    sizes
+        .iter()
+        .map(|&size| {
+            i64::try_from(size)
+                .ok()
+                .filter(|s| *s <= i64::from(u32::MAX))
+                .ok_or_else(|| format!("a size of {size} is absurd"))
+        })
+        .collect()
 }

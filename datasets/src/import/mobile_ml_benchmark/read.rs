@@ -1,4 +1,5 @@
-//! [`collections`]: all files in memory, as numbers: per row its model, its operation and a latency per setting. Equal texts are held once.
+//! [`collections`]: all files in memory, as numbers: per row its model, its operation and a latency
+//! per setting. Equal texts are held once.
 
 use super::{
     FileFacts,
@@ -71,11 +72,19 @@ impl OperatorFile {
     }
 
     /// Operation, latency in ns and kernel of each row of a model, for the setting of this number.
-    pub(super) fn rows(&self, model: usize, setting: usize) -> impl Iterator<Item = (&OperatorRow, u64, usize)> {
+    pub(super) fn rows(
+        &self,
+        model: usize,
+        setting: usize,
+    ) -> impl Iterator<Item = (&OperatorRow, u64, usize)> {
         let rows = self.of_model.get(&model).map(Vec::as_slice).unwrap_or_default();
         rows.iter().filter_map(move |&row| {
             let cell = row * self.settings.len() + setting;
-            Some((self.rows.get(row)?, *self.latencies.get(cell)?, self.kernels.get(cell).copied().unwrap_or(0) as usize))
+            Some((
+                self.rows.get(row)?,
+                *self.latencies.get(cell)?,
+                self.kernels.get(cell).copied().unwrap_or(0) as usize,
+            ))
         })
     }
 }
@@ -107,7 +116,10 @@ impl Models {
 }
 
 /// Reads all files, sorted by what models they are about.
-pub(super) fn collections(files: &[&Path], facts: &FileFacts) -> Result<BTreeMap<Collection, Models>, DatasetError> {
+pub(super) fn collections(
+    files: &[&Path],
+    facts: &FileFacts,
+) -> Result<BTreeMap<Collection, Models>, DatasetError> {
     let mut collections: BTreeMap<Collection, Models> = BTreeMap::new();
     for path in files {
         let collection = Collection::of(path, facts)?;
@@ -123,8 +135,13 @@ impl Models {
         let header = reader.headers().map_err(|e| broken(path, &e))?.clone();
         let columns = Columns::read(path, &header)?;
         for (_, setting, _) in &columns.latencies {
-            if let Some(other) = self.paths.insert((columns.layout, setting.clone()), path.to_owned()) {
-                let reason = format!("{} has been read for the same models, device, cores and precision", other.display());
+            if let Some(other) =
+                self.paths.insert((columns.layout, setting.clone()), path.to_owned())
+            {
+                let reason = format!(
+                    "{} has been read for the same models, device, cores and precision",
+                    other.display()
+                );
                 return Err(DatasetError::NotImportable { path: path.to_owned(), reason });
             }
         }
@@ -134,14 +151,21 @@ impl Models {
         }
     }
 
-    fn read_end_to_end(&mut self, path: &Path, header: &StringRecord, columns: &Columns, reader: &mut csv::Reader<File>) -> Result<(), DatasetError> {
+    fn read_end_to_end(
+        &mut self,
+        path: &Path,
+        header: &StringRecord,
+        columns: &Columns,
+        reader: &mut csv::Reader<File>,
+    ) -> Result<(), DatasetError> {
         let mut seen = HashSet::new();
         let mut record = StringRecord::new();
         while reader.read_record(&mut record).map_err(|e| broken(path, &e))? {
             let line = record.position().map_or(0, csv::Position::line);
             let model = self.model(path, line, columns, &record)?;
             if !seen.insert(model) {
-                return Err(Place { path, line, column: "model" }.error(format!("model `{}` is there twice", self.names.text(model))));
+                return Err(Place { path, line, column: "model" }
+                    .error(format!("model `{}` is there twice", self.names.text(model))));
             }
             for (index, setting, _) in &columns.latencies {
                 let place = Place { path, line, column: header.get(*index).unwrap_or_default() };
@@ -152,9 +176,21 @@ impl Models {
         Ok(())
     }
 
-    fn read_operators(&mut self, path: &Path, header: &StringRecord, columns: &Columns, reader: &mut csv::Reader<File>) -> Result<(), DatasetError> {
+    fn read_operators(
+        &mut self,
+        path: &Path,
+        header: &StringRecord,
+        columns: &Columns,
+        reader: &mut csv::Reader<File>,
+    ) -> Result<(), DatasetError> {
         let settings = columns.latencies.iter().map(|(_, setting, _)| setting.clone()).collect();
-        let mut file = OperatorFile { settings, rows: Vec::new(), latencies: Vec::new(), kernels: Vec::new(), of_model: HashMap::new() };
+        let mut file = OperatorFile {
+            settings,
+            rows: Vec::new(),
+            latencies: Vec::new(),
+            kernels: Vec::new(),
+            of_model: HashMap::new(),
+        };
         let with_kernels = columns.latencies.iter().any(|(_, _, kernel)| kernel.is_some());
         if self.kernels.len() == 0 {
             self.kernels.number("");
@@ -170,7 +206,10 @@ impl Models {
                 if with_kernels {
                     let name = kernel.and_then(|kernel| record.get(kernel)).unwrap_or_default();
                     let number = self.kernels.number(name.trim()).0;
-                    file.kernels.push(u32::try_from(number).map_err(|_| place.error("there are too many names of kernels"))?);
+                    file.kernels.push(
+                        u32::try_from(number)
+                            .map_err(|_| place.error("there are too many names of kernels"))?,
+                    );
                 }
             }
             let rows = file.of_model.entry(model).or_default();
@@ -181,23 +220,39 @@ impl Models {
         Ok(())
     }
 
-    fn model(&mut self, path: &Path, line: u64, columns: &Columns, record: &StringRecord) -> Result<usize, DatasetError> {
+    fn model(
+        &mut self,
+        path: &Path,
+        line: u64,
+        columns: &Columns,
+        record: &StringRecord,
+    ) -> Result<usize, DatasetError> {
         match record.get(columns.model).unwrap_or_default().trim() {
             "" => Err(Place { path, line, column: "model" }.error("the model has no name")),
             name => Ok(self.names.number(name).0),
         }
     }
 
-    fn operation_number(&mut self, path: &Path, line: u64, columns: &Columns, record: &StringRecord) -> Result<usize, DatasetError> {
+    fn operation_number(
+        &mut self,
+        path: &Path,
+        line: u64,
+        columns: &Columns,
+        record: &StringRecord,
+    ) -> Result<usize, DatasetError> {
         let name = record.get(columns.operation).unwrap_or_default().trim();
         if name.is_empty() || name.contains('\n') {
-            return Err(Place { path, line, column: "operation" }.error("the operation has no name"));
+            return Err(
+                Place { path, line, column: "operation" }.error("the operation has no name")
+            );
         }
         let features = record.get(columns.feature).unwrap_or_default();
         let (number, new) = self.operations.number(&format!("{name}\n{features}"));
         if new {
             let parsed = Features::parse(features);
-            self.features.push(parsed.map_err(|reason| Place { path, line, column: "feature" }.error(reason))?);
+            self.features.push(
+                parsed.map_err(|reason| Place { path, line, column: "feature" }.error(reason))?,
+            );
         }
         Ok(number)
     }
@@ -207,7 +262,9 @@ impl Models {
 fn broken(path: &Path, error: &csv::Error) -> DatasetError {
     let line = error.position().map_or(1, csv::Position::line);
     let reason = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!("it has {len} cells, the header has {expected_len}"),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("it has {len} cells, the header has {expected_len}")
+        }
         csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
         _ => error.to_string(),
     };

@@ -1,6 +1,8 @@
-//! Shapes from features. Images are told by one side and the channels, tokens by their number and width, other tensors by all their extents.
+//! Shapes from features. Images are told by one side and the channels, tokens by their number and
+//! width, other tensors by all their extents.
 //!
-//! vitempo writes shapes channels first; TensorFlow Lite's tensors of four dimensions have their channels last.
+//! vitempo writes shapes channels first; TensorFlow Lite's tensors of four dimensions have their
+//! channels last.
 
 use super::{conventions::Framework, features::Features};
 
@@ -14,7 +16,10 @@ pub(super) fn channels_in(features: &Features) -> Option<usize> {
 }
 
 /// Height and width of the image that goes in, and of that which comes out.
-pub(super) fn sides(features: &Features, framework: Framework) -> (Option<[usize; 2]>, Option<[usize; 2]>) {
+pub(super) fn sides(
+    features: &Features,
+    framework: Framework,
+) -> (Option<[usize; 2]>, Option<[usize; 2]>) {
     let side = |names| match channels_first(features.sizes(names)?, framework).as_slice() {
         [side] => Some([*side, *side]),
         [height, width] | [_, _, height, width] => Some([*height, *width]),
@@ -34,17 +39,28 @@ pub(super) fn output(features: &Features, framework: Framework) -> Option<Vec<us
     (extents.len() > 2).then(|| channels_first(extents, framework))
 }
 
-/// Every tensor told by all its extents, inputs only, in the order of their names: the operands of a product.
+/// Every tensor told by all its extents, inputs only, in the order of their names: the operands of
+/// a product.
 pub(super) fn operands(features: &Features, framework: Framework) -> Vec<Vec<usize>> {
     let told = features.iter().filter(|(name, _)| name.contains("shape") && !name.contains("out"));
     let sizes = told.filter_map(|(name, _)| features.sizes(&[name]));
-    sizes.filter(|extents| extents.len() > 1).map(|extents| channels_first(extents, framework)).collect()
+    sizes
+        .filter(|extents| extents.len() > 1)
+        .map(|extents| channels_first(extents, framework))
+        .collect()
 }
 
-fn tensor(features: &Features, names: &[&str], channels: Option<usize>, framework: Framework) -> Option<Vec<usize>> {
+fn tensor(
+    features: &Features,
+    names: &[&str],
+    channels: Option<usize>,
+    framework: Framework,
+) -> Option<Vec<usize>> {
     let extents = features.sizes(names);
     match (extents.as_deref(), channels) {
-        (Some([side]), Some(channels)) if is_tokens(features, *side, channels) => Some(vec![1, *side, channels]),
+        (Some([side]), Some(channels)) if is_tokens(features, *side, channels) => {
+            Some(vec![1, *side, channels])
+        }
         (Some([side]), Some(channels)) => Some(vec![1, channels, *side, *side]),
         (Some([height, width]), Some(channels)) => Some(vec![1, channels, *height, *width]),
         (Some([width]), None) => Some(vec![1, *width]),
@@ -54,7 +70,8 @@ fn tensor(features: &Features, names: &[&str], channels: Option<usize>, framewor
     }
 }
 
-/// Whether the number of elements, where it is told, is that of tokens and not that of a square image.
+/// Whether the number of elements, where it is told, is that of tokens and not that of a square
+/// image.
 fn is_tokens(features: &Features, length: usize, channels: usize) -> bool {
     let elements = features.size(&["input_size", "flops"]);
     length > 1 && elements.is_some() && elements == length.checked_mul(channels)
@@ -83,7 +100,11 @@ mod tests {
             ("{'Input_shape': '14x7', 'Input_channel': 64}", vec![1, 64, 14, 7]),
         ];
         for (text, shape) in cases {
-            assert_eq!(input(&Features::parse(text).unwrap(), Framework::TfLite), Some(shape), "{text}");
+            assert_eq!(
+                input(&Features::parse(text).unwrap(), Framework::TfLite),
+                Some(shape),
+                "{text}"
+            );
         }
         let features = Features::parse("{'input_shape': [1, 14, 7, 64]}").unwrap();
         assert_eq!(input(&features, Framework::TorchMobile), Some(vec![1, 14, 7, 64]));

@@ -1,4 +1,5 @@
-//! Makes a visit of each model in each environment and writes it at once: environments one after the other, so that each can be read alone.
+//! Makes a visit of each model in each environment and writes it at once: environments one after
+//! the other, so that each can be read alone.
 
 use super::{
     Imported, SOURCE,
@@ -21,11 +22,15 @@ use vitempo_graph::{Environment, Measurement, ModelIdentity, OpSpec, Precision, 
 /// Name of the sitting of everything imported.
 const SITTING: &str = "mobile-ml-benchmark";
 
-/// An operator and why it is an unsupported one, by the numbers of operation and kernel, and precision.
+/// An operator and why it is an unsupported one, by the numbers of operation and kernel, and
+/// precision.
 type Operators = HashMap<(usize, usize, Precision), (Arc<OpSpec>, Option<String>)>;
 
 /// Writes all visits; gives the models visited.
-pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut TablesWriter) -> Result<(Imported, Vec<ModelIdentity>), DatasetError> {
+pub(super) fn write(
+    collections: &BTreeMap<Collection, Models>,
+    writer: &mut TablesWriter,
+) -> Result<(Imported, Vec<ModelIdentity>), DatasetError> {
     let mut imported = Imported::default();
     let mut identities: BTreeMap<(String, String), ModelIdentity> = BTreeMap::new();
     let mut known: BTreeMap<Collection, Operators> = BTreeMap::new();
@@ -37,22 +42,44 @@ pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut Tab
             let Some(models) = collections.get(&collection) else { continue };
             let operators = known.entry(collection).or_default();
             for model in 0..models.names.len() {
-                let e2e = models.end_to_end.get(setting).and_then(|of| of.get(&model)).copied().filter(|ns| *ns != NOT_MEASURED);
-                let rows = measurements(models, collection.framework, setting, model, operators, &mut |operation, reason| {
-                    if reported.insert((collection, operation)) {
-                        let count = models.files.iter().map(|file| file.count(operation)).sum::<usize>();
-                        *imported.unsupported.entry(format!("{}: {reason}", models.operation(operation))).or_default() += count;
-                    }
-                });
+                let e2e = models
+                    .end_to_end
+                    .get(setting)
+                    .and_then(|of| of.get(&model))
+                    .copied()
+                    .filter(|ns| *ns != NOT_MEASURED);
+                let rows = measurements(
+                    models,
+                    collection.framework,
+                    setting,
+                    model,
+                    operators,
+                    &mut |operation, reason| {
+                        if reported.insert((collection, operation)) {
+                            let count = models
+                                .files
+                                .iter()
+                                .map(|file| file.count(operation))
+                                .sum::<usize>();
+                            *imported
+                                .unsupported
+                                .entry(format!("{}: {reason}", models.operation(operation)))
+                                .or_default() += count;
+                        }
+                    },
+                );
                 if e2e.is_none() && rows.is_empty() {
                     continue;
                 }
-                let profile = profile(identity(collection, models.names.text(model)), &visit, e2e, rows);
+                let profile =
+                    profile(identity(collection, models.names.text(model)), &visit, e2e, rows);
                 writer.add(&profile)?;
                 visited = true;
                 imported.visits += 1;
                 imported.operator_rows += profile.operators.len();
-                identities.entry((profile.model.architecture.clone(), profile.model.name.clone())).or_insert(profile.model);
+                identities
+                    .entry((profile.model.architecture.clone(), profile.model.name.clone()))
+                    .or_insert(profile.model);
             }
         }
         imported.environments += usize::from(visited);
@@ -64,13 +91,18 @@ pub(super) fn write(collections: &BTreeMap<Collection, Models>, writer: &mut Tab
 /// An environment, and which settings of which collections are measured in it.
 type Measured<'a> = (Environment, BTreeSet<(Collection, &'a Setting)>);
 
-/// Each environment with the settings that are measured in it, in the order of the environments' names.
+/// Each environment with the settings that are measured in it, in the order of the environments'
+/// names.
 fn environments(collections: &BTreeMap<Collection, Models>) -> Vec<Measured<'_>> {
     let mut found: BTreeMap<String, Measured<'_>> = BTreeMap::new();
     for (collection, models) in collections {
         for setting in models.settings() {
             let environment = setting.environment(*collection);
-            found.entry(environment.id()).or_insert_with(|| (environment, BTreeSet::new())).1.insert((*collection, setting));
+            found
+                .entry(environment.id())
+                .or_insert_with(|| (environment, BTreeSet::new()))
+                .1
+                .insert((*collection, setting));
         }
     }
     found.into_values().collect()
@@ -91,11 +123,18 @@ fn measurements(
         for (row, ns, kernel) in file.rows(model, place).filter(|(_, ns, _)| *ns != NOT_MEASURED) {
             let name = models.operation(row.operation);
             let told = models.kernels.text(kernel);
-            let (op, reason) = known.entry((row.operation, kernel, setting.precision)).or_insert_with(|| {
-                let features = models.features.get(row.operation).cloned().unwrap_or_default();
-                let (op, reason) = operator(Operation { framework, name, features: &features, kernel: told, precision: setting.precision });
-                (Arc::new(op), reason)
-            });
+            let (op, reason) =
+                known.entry((row.operation, kernel, setting.precision)).or_insert_with(|| {
+                    let features = models.features.get(row.operation).cloned().unwrap_or_default();
+                    let (op, reason) = operator(Operation {
+                        framework,
+                        name,
+                        features: &features,
+                        kernel: told,
+                        precision: setting.precision,
+                    });
+                    (Arc::new(op), reason)
+                });
             if let Some(reason) = reason {
                 unsupported(row.operation, reason);
             }
@@ -114,8 +153,10 @@ fn measurements(
 
 /// The files hold no graphs: a model is known by its name among those it was published with.
 fn identity(collection: Collection, name: &str) -> ModelIdentity {
-    let (family, kind) = (collection.family.name(), if collection.synthetic { "synthetic" } else { "real" });
-    let digest = blake3::hash(format!("mobile-ml-benchmark|{family}|{kind}|{name}").as_bytes()).to_hex();
+    let (family, kind) =
+        (collection.family.name(), if collection.synthetic { "synthetic" } else { "real" });
+    let digest =
+        blake3::hash(format!("mobile-ml-benchmark|{family}|{kind}|{name}").as_bytes()).to_hex();
     ModelIdentity {
         name: name.to_owned(),
         architecture: digest[..16].to_owned(),

@@ -1,4 +1,5 @@
-//! Operators that slide a window over an image: their window and groups from the features, and whether the output is of the size that these tell.
+//! Operators that slide a window over an image: their window and groups from the features, and
+//! whether the output is of the size that these tell.
 
 use super::{
     operators::{Operation, Parts, signed},
@@ -7,10 +8,13 @@ use super::{
 use vitempo_graph::{Attributes, OpKind, shape};
 
 impl Operation<'_> {
-    /// Kernel, stride, dilation and padding of a window; the padding that is not told is what makes the output of its size.
+    /// Kernel, stride, dilation and padding of a window; the padding that is not told is what makes
+    /// the output of its size.
     fn window(self) -> Result<([usize; 2], Attributes), String> {
         let f = self.features;
-        let kernel = f.pair(&["kernel", "kernel_size", "filter_shape"]).ok_or("its features do not tell its kernel")?;
+        let kernel = f
+            .pair(&["kernel", "kernel_size", "filter_shape"])
+            .ok_or("its features do not tell its kernel")?;
         let stride = f.pair(&["stride", "strides"]).unwrap_or([1, 1]);
         let dilation = f.pair(&["dilation", "dilations"]).unwrap_or([1, 1]);
         let pads = match (f.pair(&["padding", "pad"]), shapes::sides(f, self.framework)) {
@@ -18,7 +22,8 @@ impl Operation<'_> {
             (None, (Some(from), Some(to))) => {
                 let total = |i: usize| {
                     let reach = to[i].saturating_sub(1).saturating_mul(stride[i]);
-                    let extent = kernel[i].saturating_sub(1).saturating_mul(dilation[i]).saturating_add(1);
+                    let extent =
+                        kernel[i].saturating_sub(1).saturating_mul(dilation[i]).saturating_add(1);
                     reach.saturating_add(extent).saturating_sub(from[i])
                 };
                 let totals = [total(0), total(1)];
@@ -40,7 +45,9 @@ impl Operation<'_> {
         let found = shape::infer(&kind, &attributes, &inputs)?;
         let found = found.first().and_then(|o| o.shape.get(2..)).unwrap_or_default();
         match shapes::sides(self.features, self.framework).1 {
-            Some(told) if told != found => Err(format!("its output is told as {told:?} but would be {found:?}")),
+            Some(told) if told != found => {
+                Err(format!("its output is told as {told:?} but would be {found:?}"))
+            }
             _ => Ok((kind, attributes, inputs)),
         }
     }
@@ -49,10 +56,19 @@ impl Operation<'_> {
         let x = self.image()?;
         let channels = x.tensor.shape[1];
         let (kernel, attributes) = self.window()?;
-        let filters = self.features.size(&["filter", "output_channel", "out_channels"]).ok_or("its features do not tell its filters")?;
-        let (filters, group) = if depthwise { (filters.saturating_mul(channels), channels) } else { (filters, self.group(channels, filters, kernel)?) };
+        let filters = self
+            .features
+            .size(&["filter", "output_channel", "out_channels"])
+            .ok_or("its features do not tell its filters")?;
+        let (filters, group) = if depthwise {
+            (filters.saturating_mul(channels), channels)
+        } else {
+            (filters, self.group(channels, filters, kernel)?)
+        };
         if group == 0 || channels % group != 0 || filters % group != 0 {
-            return Err(format!("{channels} channels and {filters} filters do not make {group} groups"));
+            return Err(format!(
+                "{channels} channels and {filters} filters do not make {group} groups"
+            ));
         }
         let weight = self.weight(vec![filters, channels / group, kernel[0], kernel[1]]);
         let attributes = attributes.with_int("group", signed(&[group])?[0]);
@@ -65,10 +81,13 @@ impl Operation<'_> {
             return Ok(group);
         }
         let Some(weights) = self.features.size(&["filter_size"]) else { return Ok(1) };
-        let dense = [filters, kernel[0], kernel[1]].into_iter().try_fold(channels, usize::checked_mul);
+        let dense =
+            [filters, kernel[0], kernel[1]].into_iter().try_fold(channels, usize::checked_mul);
         match dense {
             Some(dense) if weights > 0 && dense % weights == 0 => Ok(dense / weights),
-            _ => Err(format!("{weights} weights do not fit {channels} channels and {filters} filters")),
+            _ => Err(format!(
+                "{weights} weights do not fit {channels} channels and {filters} filters"
+            )),
         }
     }
 

@@ -9,12 +9,15 @@ use crate::{
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
 
-/// Writes the rows whose model has a graph into a new dataset folder. Rows of one model, environment and snapshot are rounds.
+/// Writes the rows whose model has a graph into a new dataset folder. Rows of one model,
+/// environment and snapshot are rounds.
 ///
-/// Float models run in 16 bits on GPU and NPU and in 32 on CPU; of mixed precisions the narrower weights count, and the device's name says the rest.
+/// Float models run in 16 bits on GPU and NPU and in 32 on CPU; of mixed precisions the narrower
+/// weights count, and the device's name says the rest.
 ///
 /// # Errors
-/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
+/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotADataset`] when `out`
+/// holds measurements already; [`DatasetError::Io`].
 pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError> {
     let hub = AiHub::read(folder)?;
     let _held = Store::open_empty(out, "import")?;
@@ -22,18 +25,29 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
     let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();
     for row in &hub.rows {
         match where_it_ran(row) {
-            Some(environment) => environments.entry(environment.id()).or_insert_with(|| (environment, Vec::new())).1.push(row),
-            None => *imported.unsupported.entry(format!("{} on {}", row.precision, row.processor)).or_default() += 1,
+            Some(environment) => environments
+                .entry(environment.id())
+                .or_insert_with(|| (environment, Vec::new()))
+                .1
+                .push(row),
+            None => {
+                *imported
+                    .unsupported
+                    .entry(format!("{} on {}", row.precision, row.processor))
+                    .or_default() += 1
+            }
         }
     }
-    let identities: BTreeMap<&String, ModelIdentity> = hub.graphs.iter().map(|(name, graph)| (name, identity(name, graph))).collect();
+    let identities: BTreeMap<&String, ModelIdentity> =
+        hub.graphs.iter().map(|(name, graph)| (name, identity(name, graph))).collect();
     let mut writer = TablesWriter::new(out)?;
     for (environment, rows) in environments.values() {
         let mut rounds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for row in rows {
             let Some(identity) = identities.get(&row.model) else { continue };
             let round = rounds.entry((&row.model, &row.snapshot)).or_default();
-            let visit = Visit { environment, sitting: &row.snapshot, round: *round, source: AI_HUB };
+            let visit =
+                Visit { environment, sitting: &row.snapshot, round: *round, source: AI_HUB };
             writer.add(&end_to_end(identity.clone(), &visit, row.ns))?;
             *round += 1;
             imported.visits += 1;
@@ -49,7 +63,12 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
 }
 
 fn identity(name: &str, graph: &Graph) -> ModelIdentity {
-    ModelIdentity { name: name.to_owned(), architecture: graph.architecture(), space: None, encoding: None }
+    ModelIdentity {
+        name: name.to_owned(),
+        architecture: graph.architecture(),
+        space: None,
+        encoding: None,
+    }
 }
 
 fn where_it_ran(row: &Row) -> Option<Environment> {

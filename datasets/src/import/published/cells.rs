@@ -12,35 +12,52 @@ use vitempo_graph::{ModelIdentity, Precision, Processor};
 /// A search space of cells: its name among models, and how it is read.
 type Space = (&'static str, &'static str, fn(&Path) -> Result<Cells, DatasetError>);
 
-const SPACES: [Space; 2] = [("nas-bench-201", "nb201_latency.csv.gz", Cells::nas_bench_201), ("fbnet-32", "fbnet_latency.csv.gz", Cells::fbnet)];
+const SPACES: [Space; 2] = [
+    ("nas-bench-201", "nb201_latency.csv.gz", Cells::nas_bench_201),
+    ("fbnet-32", "fbnet_latency.csv.gz", Cells::fbnet),
+];
 
-/// Writes the latencies of all devices into a new dataset folder, of whichever of the two spaces the folder has. Sums of table entries are left out and
-/// counted. What ran them, and in which precision, is not told; a batch size stands in the device's name.
+/// Writes the latencies of all devices into a new dataset folder, of whichever of the two spaces
+/// the folder has. Sums of table entries are left out and counted. What ran them, and in which
+/// precision, is not told; a batch size stands in the device's name.
 ///
 /// # Errors
-/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when the folder has neither; [`DatasetError::NotADataset`] when
-/// `out` holds measurements already; [`DatasetError::Io`].
+/// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when the
+/// folder has neither; [`DatasetError::NotADataset`] when `out` holds measurements already;
+/// [`DatasetError::Io`].
 pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError> {
-    let there: Vec<&Space> = SPACES.iter().filter(|(_, file, _)| folder.join(file).exists()).collect();
+    let there: Vec<&Space> =
+        SPACES.iter().filter(|(_, file, _)| folder.join(file).exists()).collect();
     if there.is_empty() {
         let reason = format!("it has neither {} nor {}", SPACES[0].1, SPACES[1].1);
         return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
     }
-    let spaces: Vec<(&str, Cells)> = there.into_iter().map(|(name, _, read)| Ok((*name, read(folder)?))).collect::<Result<_, DatasetError>>()?;
+    let spaces: Vec<(&str, Cells)> = there
+        .into_iter()
+        .map(|(name, _, read)| Ok((*name, read(folder)?)))
+        .collect::<Result<_, DatasetError>>()?;
     let _held = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut writer = TablesWriter::new(out)?;
     let mut models = Vec::new();
     for (space, cells) in &spaces {
-        let identities: Vec<ModelIdentity> = (0..cells.architectures()).map(|index| identity(space, index)).collect();
+        let identities: Vec<ModelIdentity> =
+            (0..cells.architectures()).map(|index| identity(space, index)).collect();
         for device in &cells.devices {
             if device.summed {
-                *imported.unsupported.entry(format!("{space} on {}: sums of table entries", device.name)).or_default() += device.ns.len();
+                *imported
+                    .unsupported
+                    .entry(format!("{space} on {}: sums of table entries", device.name))
+                    .or_default() += device.ns.len();
                 continue;
             }
             let environment = environment(&device.name, processor(device), UNTOLD, Precision::F32);
             let visit = Visit { environment: &environment, sitting: space, round: 0, source: HELP };
-            for (identity, ns) in identities.iter().zip(&device.ns).filter_map(|(identity, ns)| Some((identity, (*ns)?))) {
+            for (identity, ns) in identities
+                .iter()
+                .zip(&device.ns)
+                .filter_map(|(identity, ns)| Some((identity, (*ns)?)))
+            {
                 writer.add(&end_to_end(identity.clone(), &visit, ns))?;
                 imported.visits += 1;
             }
@@ -56,7 +73,12 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
 
 fn identity(space: &str, index: usize) -> ModelIdentity {
     let digest = blake3::hash(format!("{space}|{index}").as_bytes()).to_hex();
-    ModelIdentity { name: format!("{space}-{index}"), architecture: digest[..16].to_owned(), space: Some(space.to_owned()), encoding: Some(index.to_string()) }
+    ModelIdentity {
+        name: format!("{space}-{index}"),
+        architecture: digest[..16].to_owned(),
+        space: Some(space.to_owned()),
+        encoding: Some(index.to_string()),
+    }
 }
 
 fn processor(device: &Column) -> Processor {

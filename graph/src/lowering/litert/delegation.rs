@@ -1,4 +1,5 @@
-//! Which operators of a model the interpreter gives to XNNPACK, told from the delegate's source (LiteRT 2.3) and from what it took of each alone.
+//! Which operators of a model the interpreter gives to XNNPACK, told from the delegate's source
+//! (LiteRT 2.3) and from what it took of each alone.
 
 use crate::{Graph, Node, Precision};
 
@@ -62,7 +63,8 @@ const TAKEN: &[&str] = &[
 /// Whether XNNPACK takes an operator of that name.
 pub(super) fn taken(code: &str, node: &Node) -> bool {
     let numbers = |p: Precision| matches!(p, Precision::F32 | Precision::I8);
-    let tensors = || node.op.inputs.iter().filter(|i| !i.constant).map(|i| &i.tensor).chain(&node.op.outputs);
+    let tensors =
+        || node.op.inputs.iter().filter(|i| !i.constant).map(|i| &i.tensor).chain(&node.op.outputs);
     if tensors().any(|t| !numbers(t.precision) || t.rank() > MAX_RANK) {
         return false;
     }
@@ -70,8 +72,11 @@ pub(super) fn taken(code: &str, node: &Node) -> bool {
         "CONCATENATION" => (2..=5).contains(&node.inputs.len()),
         "SPLIT" => (2..=4).contains(&node.outputs.len()),
         "STRIDED_SLICE" => node.op.attributes.ints("steps").iter().all(|&s| s == 1),
-        // XNNPACK transforms constant filters while it prepares: those that are computed it refuses.
-        "CONV_2D" | "DEPTHWISE_CONV_2D" | "TRANSPOSE_CONV" => node.op.inputs.iter().skip(1).all(|i| i.constant || i.tensor.rank() == 4),
+        // XNNPACK transforms constant filters while it prepares: those that are computed it
+        // refuses.
+        "CONV_2D" | "DEPTHWISE_CONV_2D" | "TRANSPOSE_CONV" => {
+            node.op.inputs.iter().skip(1).all(|i| i.constant || i.tensor.rank() == 4)
+        }
         _ => TAKEN.binary_search(&code).is_ok(),
     }
 }

@@ -1,19 +1,44 @@
-//! Which operators XNNPACK runs without a kernel of their own: clamps behind products and pools, padding before convolutions, reshapes before reshapes,
-//! squares before means, conversions around a function of one number (of integers to integers it is a table). In half precision padding has a kernel.
+//! Which operators XNNPACK runs without a kernel of their own: clamps behind products and pools,
+//! padding before convolutions, reshapes before reshapes, squares before means, conversions around
+//! a function of one number (of integers to integers it is a table). In half precision padding has
+//! a kernel.
 
 use crate::{Graph, ValueId, ValueSource};
 
 /// Operators whose kernels clamp on the way out.
-const CLAMPING: &[&str] = &["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "MAX_POOL_2D", "AVERAGE_POOL_2D"];
+const CLAMPING: &[&str] = &[
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "TRANSPOSE_CONV",
+    "FULLY_CONNECTED",
+    "MAX_POOL_2D",
+    "AVERAGE_POOL_2D",
+];
 
 /// Functions of one number.
-const TABLES: &[&str] =
-    &["ABS", "ELU", "EXP", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6", "RSQRT", "SQRT", "SQUARE", "TANH"];
+const TABLES: &[&str] = &[
+    "ABS",
+    "ELU",
+    "EXP",
+    "GELU",
+    "HARD_SWISH",
+    "LEAKY_RELU",
+    "LOG",
+    "LOGISTIC",
+    "NEG",
+    "RELU",
+    "RELU6",
+    "RSQRT",
+    "SQRT",
+    "SQUARE",
+    "TANH",
+];
 
 /// The operators of a part that have a kernel, in its order; `half`: it computes in half precision.
 #[must_use]
 pub fn with_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -> Vec<usize> {
-    let neighbours = Neighbours { operators, codes, consumers: operators.consumers(), inside: part, half };
+    let neighbours =
+        Neighbours { operators, codes, consumers: operators.consumers(), inside: part, half };
     part.iter().copied().filter(|&index| !neighbours.is_elided(index)).collect()
 }
 
@@ -30,15 +55,29 @@ impl Neighbours<'_> {
         match self.codes[index] {
             "RELU" | "RELU6" | "RELU_N1_TO_1" => self.clamps_a_product(index),
             "MAXIMUM" | "MINIMUM" => self.has_scalar(index) && self.clamps_a_product(index),
-            "PAD" => !self.half && self.is_spatial_pad(index) && self.only_consumer(index).is_some_and(|next| self.is_convolution(next)),
-            "RESHAPE" => self.only_consumer(index).is_some_and(|next| self.codes[next] == "RESHAPE"),
+            "PAD" => {
+                !self.half
+                    && self.is_spatial_pad(index)
+                    && self.only_consumer(index).is_some_and(|next| self.is_convolution(next))
+            }
+            "RESHAPE" => {
+                self.only_consumer(index).is_some_and(|next| self.codes[next] == "RESHAPE")
+            }
             "DEQUANTIZE" => self.only_consumer(index).is_some_and(|table| self.is_table(table)),
             "QUANTIZE" => {
-                let before = self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
+                let before =
+                    self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
                 before.is_some_and(|table| self.is_table(table))
             }
-            "SQUARE" => self.only_consumer(index).is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM")),
-            "MUL" => self.is_square(index) && self.only_consumer(index).is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM")),
+            "SQUARE" => self
+                .only_consumer(index)
+                .is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM")),
+            "MUL" => {
+                self.is_square(index)
+                    && self
+                        .only_consumer(index)
+                        .is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM"))
+            }
             _ => false,
         }
     }
@@ -47,7 +86,9 @@ impl Neighbours<'_> {
     fn is_table(&self, index: usize) -> bool {
         let before = self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
         TABLES.contains(&self.codes[index])
-            && before.is_some_and(|b| self.codes[b] == "DEQUANTIZE" && self.only_consumer(b) == Some(index))
+            && before.is_some_and(|b| {
+                self.codes[b] == "DEQUANTIZE" && self.only_consumer(b) == Some(index)
+            })
             && self.only_consumer(index).is_some_and(|next| self.codes[next] == "QUANTIZE")
     }
 
@@ -56,7 +97,13 @@ impl Neighbours<'_> {
         let mut at = index;
         loop {
             let inputs = &self.operators.nodes()[at].inputs;
-            let Some(before) = inputs.iter().find_map(|&v| self.producer(v)).filter(|&p| self.only_consumer(p) == Some(at)) else { return false };
+            let Some(before) = inputs
+                .iter()
+                .find_map(|&v| self.producer(v))
+                .filter(|&p| self.only_consumer(p) == Some(at))
+            else {
+                return false;
+            };
             match self.codes[before] {
                 code if CLAMPING.contains(&code) => return true,
                 "RELU" | "RELU6" | "RELU_N1_TO_1" => at = before,
@@ -67,7 +114,11 @@ impl Neighbours<'_> {
     }
 
     fn has_scalar(&self, index: usize) -> bool {
-        self.operators.nodes()[index].op.inputs.iter().any(|i| i.constant && i.tensor.elements() == 1)
+        self.operators.nodes()[index]
+            .op
+            .inputs
+            .iter()
+            .any(|i| i.constant && i.tensor.elements() == 1)
     }
 
     fn is_square(&self, index: usize) -> bool {
@@ -90,13 +141,16 @@ impl Neighbours<'_> {
         }
     }
 
-    /// The only operator that reads the output of one, in the same part; `None` when the caller gets it.
+    /// The only operator that reads the output of one, in the same part; `None` when the caller
+    /// gets it.
     fn only_consumer(&self, index: usize) -> Option<usize> {
         let [output] = self.operators.nodes()[index].outputs[..] else { return None };
         let mut readers = self.consumers[output.0 as usize].clone();
         readers.dedup();
         match readers[..] {
-            [one] if !self.operators.outputs().contains(&output) => Some(one).filter(|i| self.inside.contains(i)),
+            [one] if !self.operators.outputs().contains(&output) => {
+                Some(one).filter(|i| self.inside.contains(i))
+            }
             _ => None,
         }
     }

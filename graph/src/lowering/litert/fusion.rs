@@ -1,5 +1,6 @@
-//! What a kernel of XNNPACK computes once operators without a kernel of their own are counted to their neighbours: clamps to the operator before them,
-//! padding to the convolution behind it, reshapes to the one next to them.
+//! What a kernel of XNNPACK computes once operators without a kernel of their own are counted to
+//! their neighbours: clamps to the operator before them, padding to the convolution behind it,
+//! reshapes to the one next to them.
 
 use crate::{Attribute, Graph, OpKind, OpSpec, Operand, ValueId};
 use std::collections::BTreeMap;
@@ -17,14 +18,24 @@ pub struct Fused<'a> {
 }
 
 impl<'a> Fused<'a> {
-    /// `codes` are TensorFlow Lite's names of the operators; `with_kernels` those that have a kernel, all others of `part` are fused.
+    /// `codes` are TensorFlow Lite's names of the operators; `with_kernels` those that have a
+    /// kernel, all others of `part` are fused.
     #[must_use]
-    pub fn new(operators: &'a Graph, codes: &'a [&'a str], part: &[usize], with_kernels: &[usize]) -> Self {
+    pub fn new(
+        operators: &'a Graph,
+        codes: &'a [&'a str],
+        part: &[usize],
+        with_kernels: &[usize],
+    ) -> Self {
         let nodes = operators.nodes();
-        let kernels: BTreeMap<_, _> = with_kernels.iter().map(|&i| (i, (nodes[i].op.clone(), nodes[i].inputs.clone()))).collect();
+        let kernels: BTreeMap<_, _> = with_kernels
+            .iter()
+            .map(|&i| (i, (nodes[i].op.clone(), nodes[i].inputs.clone())))
+            .collect();
         let owner = with_kernels.iter().map(|&i| (i, i)).collect();
         let mut this = Self { operators, codes, consumers: operators.consumers(), kernels, owner };
-        let fused: Vec<usize> = part.iter().copied().filter(|i| !this.kernels.contains_key(i)).collect();
+        let fused: Vec<usize> =
+            part.iter().copied().filter(|i| !this.kernels.contains_key(i)).collect();
         let left: Vec<usize> = fused.into_iter().filter(|&i| !this.join_producer(i)).collect();
         left.into_iter().rev().for_each(|i| this.join_consumer(i));
         this
@@ -44,14 +55,25 @@ impl<'a> Fused<'a> {
             _ => return false,
         };
         let node = &self.operators.nodes()[index];
-        let producer = node.inputs.iter().find_map(|&input| self.producer_index(input)).and_then(|p| self.owner.get(&p).copied());
-        let Some(owner) = producer.filter(|p| activation.is_some() || self.codes[index] == "QUANTIZE" || self.codes[*p] == "RESHAPE") else { return false };
+        let producer = node
+            .inputs
+            .iter()
+            .find_map(|&input| self.producer_index(input))
+            .and_then(|p| self.owner.get(&p).copied());
+        let Some(owner) = producer.filter(|p| {
+            activation.is_some() || self.codes[index] == "QUANTIZE" || self.codes[*p] == "RESHAPE"
+        }) else {
+            return false;
+        };
         let Some((spec, _)) = self.kernels.get_mut(&owner) else { return false };
         spec.outputs.clone_from(&node.op.outputs);
         match activation {
             Some(name) => {
                 let both = spec.attributes.text("activation").is_some_and(|before| before != name);
-                spec.attributes.set("activation", Attribute::Text(if both { "clip" } else { name }.to_owned()));
+                spec.attributes.set(
+                    "activation",
+                    Attribute::Text(if both { "clip" } else { name }.to_owned()),
+                );
             }
             None if self.codes[index] == "QUANTIZE" => {}
             None => spec.attributes.clone_from(&node.op.attributes),
@@ -77,13 +99,16 @@ impl<'a> Fused<'a> {
             _ => return,
         };
         let Some((spec, inputs)) = self.kernels.get_mut(&owner) else { return };
-        for (id, place) in inputs.iter_mut().zip(&mut spec.inputs).filter(|(id, _)| **id == output) {
+        for (id, place) in inputs.iter_mut().zip(&mut spec.inputs).filter(|(id, _)| **id == output)
+        {
             *id = from;
             *place = Operand { constant: operand.constant, tensor: operand.tensor.clone() };
         }
         match node.op.kind {
             OpKind::Pad => pad(spec, node.op.attributes.ints("pads")),
-            _ if matches!(self.codes[index], "MUL" | "SQUARE") && matches!(spec.kind, OpKind::ReduceMean | OpKind::ReduceSum) => {
+            _ if matches!(self.codes[index], "MUL" | "SQUARE")
+                && matches!(spec.kind, OpKind::ReduceMean | OpKind::ReduceSum) =>
+            {
                 spec.attributes.set("squared", Attribute::Int(1));
             }
             _ => {}
@@ -95,10 +120,16 @@ impl<'a> Fused<'a> {
 /// Adds padding of the images (`pads` of all dimensions: begins, then ends) to a convolution's.
 fn pad(spec: &mut OpSpec, pads: &[i64]) {
     let spatial = pads.len() / 2;
-    let (Some(begins), Some(ends)) = (pads.get(2..spatial), pads.get(spatial + 2..)) else { return };
+    let (Some(begins), Some(ends)) = (pads.get(2..spatial), pads.get(spatial + 2..)) else {
+        return;
+    };
     let more: Vec<i64> = begins.iter().chain(ends).copied().collect();
     let own = spec.attributes.ints("pads");
-    let sum = if own.len() == more.len() { own.iter().zip(&more).map(|(a, b)| a + b).collect() } else { more };
+    let sum = if own.len() == more.len() {
+        own.iter().zip(&more).map(|(a, b)| a + b).collect()
+    } else {
+        more
+    };
     spec.attributes.set("pads", Attribute::Ints(sum.into()));
 }
 
@@ -112,7 +143,9 @@ mod tests {
     fn padding_and_clamps_belong_to_the_convolution() {
         let mut b = GraphBuilder::new("m");
         let x = b.input("x", TensorSpec::f32([1, 4, 8, 8]));
-        let pads = Attributes::new().with_ints("pads", [0, 0, 1, 0, 0, 0, 1, 1]).with("mode", Attribute::Text("constant".into()));
+        let pads = Attributes::new()
+            .with_ints("pads", [0, 0, 1, 0, 0, 0, 1, 1])
+            .with("mode", Attribute::Text("constant".into()));
         let padded = b.op("pad", OpKind::Pad, pads, &[x]).unwrap();
         let y = b.conv("conv", padded, 6, 3, 1, 0, 1, true).unwrap();
         let r = b.op("relu", OpKind::Relu, Attributes::new(), &[y]).unwrap();

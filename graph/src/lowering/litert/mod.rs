@@ -1,11 +1,15 @@
-//! The kernels LiteRT 2.3 runs for a graph on the CPU, told from the .tflite model that is written for it ([`crate::tflite`]).
+//! The kernels LiteRT 2.3 runs for a graph on the CPU, told from the .tflite model that is written
+//! for it ([`crate::tflite`]).
 //!
-//! `litert-builtin`: one kernel per operator of that model. `litert`: the operators XNNPACK takes (`delegation`) in the parts the interpreter cuts the
-//! model into ([`partition`]), one kernel per operator but those XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per operator it does not
-//! take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by conversions.
+//! `litert-builtin`: one kernel per operator of that model. `litert`: the operators XNNPACK takes
+//! (`delegation`) in the parts the interpreter cuts the model into ([`partition`]), one kernel per
+//! operator but those XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per operator
+//! it does not take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by
+//! conversions.
 //!
-//! In int8, attention's products are told to read floats. XNNPACK lets them read the integers where the zero point of the right side is 0, which the
-//! weights decide: kinds and shapes stay, the precision of that input does not.
+//! In int8, attention's products are told to read floats. XNNPACK lets them read the integers where
+//! the zero point of the right side is 0, which the weights decide: kinds and shapes stay, the
+//! precision of that input does not.
 
 mod delegation;
 pub mod elision;
@@ -13,7 +17,10 @@ pub mod fusion;
 pub mod partition;
 
 use crate::tflite::{self, TfliteError};
-use crate::{Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, ValueId, ValueSource};
+use crate::{
+    Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, ValueId,
+    ValueSource,
+};
 use fusion::Fused;
 
 /// A kernel with the name of its node or value.
@@ -32,19 +39,35 @@ pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph
     let mut kernels = Vec::with_capacity(codes.len());
     for part in partition::sequence(&operators, &builtin) {
         if part.builtin {
-            kernels.extend(part.operators.into_iter().map(|i| &operators.nodes()[i]).map(|node| (node.name.clone(), node.op.clone())));
+            kernels.extend(
+                part.operators
+                    .into_iter()
+                    .map(|i| &operators.nodes()[i])
+                    .map(|node| (node.name.clone(), node.op.clone())),
+            );
         } else {
-            kernels.extend(part_kernels(&operators, &codes, &part.operators, precision == Precision::F16));
+            kernels.extend(part_kernels(
+                &operators,
+                &codes,
+                &part.operators,
+                precision == Precision::F16,
+            ));
         }
     }
     listed(graph.name(), kernels)
 }
 
 /// The kernels of one part XNNPACK runs.
-fn part_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -> Vec<(String, OpSpec)> {
+fn part_kernels(
+    operators: &Graph,
+    codes: &[&str],
+    part: &[usize],
+    half: bool,
+) -> Vec<(String, OpSpec)> {
     let with_kernels = elision::with_kernels(operators, codes, part, half);
     let fused = Fused::new(operators, codes, part, &with_kernels);
-    let one = |&index: &usize| Some((operators.nodes()[index].name.clone(), fused.spec(index)?.clone()));
+    let one =
+        |&index: &usize| Some((operators.nodes()[index].name.clone(), fused.spec(index)?.clone()));
     let kernels: Vec<(String, OpSpec)> = with_kernels.iter().filter_map(one).collect();
     if !half {
         return kernels;
@@ -54,11 +77,14 @@ fn part_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -
     before.into_iter().chain(halves).chain(after).collect()
 }
 
-/// The conversions around a part that computes in half precision, each with the name of the value: of what it reads, of what others read of it.
+/// The conversions around a part that computes in half precision, each with the name of the value:
+/// of what it reads, of what others read of it.
 #[must_use]
 pub fn casts(operators: &Graph, part: &[usize]) -> (Vec<Named>, Vec<Named>) {
     let (read, written) = rim(operators, part);
-    let all = |ids: Vec<ValueId>, to: Precision| ids.into_iter().filter_map(|id| cast(operators, id, to)).collect();
+    let all = |ids: Vec<ValueId>, to: Precision| {
+        ids.into_iter().filter_map(|id| cast(operators, id, to)).collect()
+    };
     (all(read, Precision::F16), all(written, Precision::F32))
 }
 
@@ -71,13 +97,21 @@ fn rim(operators: &Graph, part: &[usize]) -> (Vec<ValueId>, Vec<ValueId>) {
         ValueSource::Constant(_) => false,
     };
     let mut read: Vec<ValueId> = Vec::new();
-    for id in part.iter().flat_map(|&i| operators.nodes()[i].inputs.iter().copied()).filter(outside) {
+    for id in part.iter().flat_map(|&i| operators.nodes()[i].inputs.iter().copied()).filter(outside)
+    {
         if !read.contains(&id) {
             read.push(id);
         }
     }
-    let wanted = |id: &ValueId| operators.outputs().contains(id) || consumers[id.0 as usize].iter().any(|c| !part.contains(c));
-    let written = part.iter().flat_map(|&i| operators.nodes()[i].outputs.iter().copied()).filter(wanted).collect();
+    let wanted = |id: &ValueId| {
+        operators.outputs().contains(id)
+            || consumers[id.0 as usize].iter().any(|c| !part.contains(c))
+    };
+    let written = part
+        .iter()
+        .flat_map(|&i| operators.nodes()[i].outputs.iter().copied())
+        .filter(wanted)
+        .collect();
     (read, written)
 }
 
@@ -88,7 +122,10 @@ fn cast(operators: &Graph, id: ValueId, to: Precision) -> Option<(String, OpSpec
     let typed = |precision| TensorSpec { precision, ..tensor.clone() };
     let attributes = Attributes::new().with("to", Attribute::Text(to.name().to_owned()));
     let inputs = vec![Operand { tensor: typed(from), constant: false }];
-    Some((value.name.clone(), OpSpec { kind: OpKind::Cast, attributes, inputs, outputs: vec![typed(to)] }))
+    Some((
+        value.name.clone(),
+        OpSpec { kind: OpKind::Cast, attributes, inputs, outputs: vec![typed(to)] },
+    ))
 }
 
 /// The same kernel in half precision.
@@ -112,11 +149,23 @@ fn listed(name: &str, kernels: Vec<(String, OpSpec)>) -> Result<Graph, TfliteErr
             .inputs
             .iter()
             .enumerate()
-            .map(|(i, o)| value(format!("{index}/in{i}"), o.tensor.clone(), if o.constant { ValueSource::Constant(None) } else { ValueSource::Input }))
+            .map(|(i, o)| {
+                value(
+                    format!("{index}/in{i}"),
+                    o.tensor.clone(),
+                    if o.constant { ValueSource::Constant(None) } else { ValueSource::Input },
+                )
+            })
             .collect();
         inputs.extend(read.iter().zip(&op.inputs).filter(|(_, o)| !o.constant).map(|(id, _)| *id));
-        let made: Vec<ValueId> =
-            op.outputs.iter().enumerate().map(|(i, t)| value(format!("{index}/out{i}"), t.clone(), ValueSource::Node(index as u32))).collect();
+        let made: Vec<ValueId> = op
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(i, t)| {
+                value(format!("{index}/out{i}"), t.clone(), ValueSource::Node(index as u32))
+            })
+            .collect();
         outputs.extend(&made);
         nodes.push(Node { name, op, written: None, inputs: read, outputs: made });
     }
@@ -129,7 +178,8 @@ mod tests {
     use super::*;
     use crate::GraphBuilder;
 
-    /// An image through a padded convolution with ReLU, a sum with ReLU, a resize by nearest that XNNPACK does not take, and a mean.
+    /// An image through a padded convolution with ReLU, a sum with ReLU, a resize by nearest that
+    /// XNNPACK does not take, and a mean.
     fn model() -> Graph {
         let mut b = GraphBuilder::new("m");
         let x = b.input("x", TensorSpec::f32([1, 4, 8, 8]));
@@ -138,8 +188,10 @@ mod tests {
         let sum = b.binary("sum", OpKind::Add, y, y).unwrap();
         let y = b.op("relu2", OpKind::Relu, Attributes::new(), &[sum]).unwrap();
         let text = |t: &str| Attribute::Text(t.to_owned());
-        let nearest =
-            Attributes::new().with("mode", text("nearest")).with("coordinate_transformation_mode", text("asymmetric")).with("nearest_mode", text("floor"));
+        let nearest = Attributes::new()
+            .with("mode", text("nearest"))
+            .with("coordinate_transformation_mode", text("asymmetric"))
+            .with("nearest_mode", text("floor"));
         let y = b.op("up", OpKind::Resize, nearest.with_ints("sizes", [1, 4, 8, 8]), &[y]).unwrap();
         let y = b.op("pool", OpKind::GlobalAveragePool, Attributes::new(), &[y]).unwrap();
         b.finish(vec![y]).unwrap()
@@ -152,30 +204,58 @@ mod tests {
     #[test]
     fn xnnpack_fuses_padding_and_clamps_of_products_only() {
         let kernels = lower(&model(), true, Precision::F32).unwrap();
-        assert_eq!(names(&kernels), ["conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]);
+        assert_eq!(
+            names(&kernels),
+            ["conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]
+        );
         let conv = &kernels.nodes()[0].op;
-        assert_eq!((conv.attributes.ints("pads"), conv.attributes.text("activation")), (&[1, 1, 1, 1][..], Some("relu")));
+        assert_eq!(
+            (conv.attributes.ints("pads"), conv.attributes.text("activation")),
+            (&[1, 1, 1, 1][..], Some("relu"))
+        );
         assert_eq!(conv.inputs[0].tensor.shape[..], [1, 4, 8, 8]);
     }
 
     #[test]
     fn its_own_kernels_are_the_operators_of_the_file() {
         let kernels = lower(&model(), false, Precision::F32).unwrap();
-        assert_eq!(names(&kernels), ["conv pad", "conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]);
+        assert_eq!(
+            names(&kernels),
+            ["conv pad", "conv conv", "sum add", "relu2 relu", "up resize", "pool reduce_mean"]
+        );
     }
 
     #[test]
     fn integers_are_converted_where_floats_begin() {
         let kernels = lower(&model(), true, Precision::I8).unwrap();
-        let kinds: Vec<String> = kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
-        assert_eq!(kinds[..4], ["quantize i8", "conv i8", "add i8", "dequantize f32"].map(str::to_owned));
+        let kinds: Vec<String> =
+            kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
+        assert_eq!(
+            kinds[..4],
+            ["quantize i8", "conv i8", "add i8", "dequantize f32"].map(str::to_owned)
+        );
         assert!(kinds[4..].iter().all(|k| k.ends_with("f32")), "{kinds:?}");
     }
 
     #[test]
     fn parts_in_half_precision_are_surrounded_by_casts() {
         let kernels = lower(&model(), true, Precision::F16).unwrap();
-        let kinds: Vec<String> = kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
-        assert_eq!(kinds, ["cast f16", "pad f16", "conv f16", "add f16", "relu f16", "cast f32", "resize f32", "cast f16", "reduce_mean f16", "cast f32"]);
+        let kinds: Vec<String> =
+            kernels.nodes().iter().map(|n| format!("{} {}", n.op.kind, n.op.precision())).collect();
+        assert_eq!(
+            kinds,
+            [
+                "cast f16",
+                "pad f16",
+                "conv f16",
+                "add f16",
+                "relu f16",
+                "cast f32",
+                "resize f32",
+                "cast f16",
+                "reduce_mean f16",
+                "cast f32"
+            ]
+        );
     }
 }

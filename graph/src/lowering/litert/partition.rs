@@ -1,7 +1,9 @@
 //! Which operators the interpreter gives to XNNPACK together: the parts it cuts a model into.
 //!
-//! The interpreter goes through the operators again and again: the first one whose inputs are ready decides whether the next part is XNNPACK's or
-//! builtin, and every operator of that kind whose inputs become ready joins it, also one that comes later in the file; what is left starts the next part.
+//! The interpreter goes through the operators again and again: the first one whose inputs are ready
+//! decides whether the next part is XNNPACK's or builtin, and every operator of that kind whose
+//! inputs become ready joins it, also one that comes later in the file; what is left starts the
+//! next part.
 
 use crate::{Graph, ValueSource};
 
@@ -14,16 +16,25 @@ pub struct Part {
     pub operators: Vec<usize>,
 }
 
-/// The parts XNNPACK gets, in the order of execution. `builtin` says of each operator whether it runs in a builtin kernel.
+/// The parts XNNPACK gets, in the order of execution. `builtin` says of each operator whether it
+/// runs in a builtin kernel.
 #[must_use]
 pub fn parts(operators: &Graph, builtin: &[bool]) -> Vec<Vec<usize>> {
-    sequence(operators, builtin).into_iter().filter(|part| !part.builtin).map(|part| part.operators).collect()
+    sequence(operators, builtin)
+        .into_iter()
+        .filter(|part| !part.builtin)
+        .map(|part| part.operators)
+        .collect()
 }
 
 /// All parts in the order of execution.
 #[must_use]
 pub fn sequence(operators: &Graph, builtin: &[bool]) -> Vec<Part> {
-    let mut ready: Vec<bool> = operators.values().iter().map(|value| !matches!(value.source, ValueSource::Node(_))).collect();
+    let mut ready: Vec<bool> = operators
+        .values()
+        .iter()
+        .map(|value| !matches!(value.source, ValueSource::Node(_)))
+        .collect();
     let mut done = vec![false; operators.nodes().len()];
     let mut parts = Vec::new();
     loop {
@@ -38,7 +49,14 @@ pub fn sequence(operators: &Graph, builtin: &[bool]) -> Vec<Part> {
 }
 
 /// One pass over all operators; whether any joined the part.
-fn pass(operators: &Graph, builtin: &[bool], ready: &mut [bool], done: &mut [bool], kind: &mut Option<bool>, part: &mut Vec<usize>) -> bool {
+fn pass(
+    operators: &Graph,
+    builtin: &[bool],
+    ready: &mut [bool],
+    done: &mut [bool],
+    kind: &mut Option<bool>,
+    part: &mut Vec<usize>,
+) -> bool {
     let mut joined = false;
     for (index, node) in operators.nodes().iter().enumerate() {
         let waits = done[index] || !node.inputs.iter().all(|input| ready[input.0 as usize]);

@@ -1,7 +1,9 @@
-//! Blocked memory formats (NCHWc): which operators ONNX Runtime runs in them, and the reorders at their borders.
+//! Blocked memory formats (NCHWc): which operators ONNX Runtime runs in them, and the reorders at
+//! their borders.
 //!
-//! Rules after `nchwc_transformer.cc` of ONNX Runtime. Channels are padded to the block (16 with AVX-512, 8 with AVX2); shapes of blocked tensors
-//! are written with the padded channels, as the engine itself reports them.
+//! Rules after `nchwc_transformer.cc` of ONNX Runtime. Channels are padded to the block (16 with
+//! AVX-512, 8 with AVX2); shapes of blocked tensors are written with the padded channels, as the
+//! engine itself reports them.
 
 use super::convolution;
 use crate::{
@@ -35,7 +37,8 @@ struct Pass<'a> {
 /// Moves convolutions, pooling and what is between them to the blocked format.
 pub(super) fn convert(graph: &mut Rewriter, block: usize) {
     let order = graph.order();
-    let mut pass = Pass { graph, block, twins: HashMap::new(), made: Vec::new(), reordered: HashMap::new() };
+    let mut pass =
+        Pass { graph, block, twins: HashMap::new(), made: Vec::new(), reordered: HashMap::new() };
     for index in order {
         pass.node(index);
     }
@@ -46,7 +49,11 @@ impl Pass<'_> {
     fn node(&mut self, index: NodeIndex) -> Option<()> {
         use OpKind as K;
         let kind = self.graph.node(index)?.op.kind.clone();
-        if self.graph.ends(index).is_none_or(|(x, _)| self.graph.tensor(x).is_some_and(|t| !t.precision.is_float())) {
+        if self
+            .graph
+            .ends(index)
+            .is_none_or(|(x, _)| self.graph.tensor(x).is_some_and(|t| !t.precision.is_float()))
+        {
             return None;
         }
         match kind {
@@ -68,7 +75,11 @@ impl Pass<'_> {
 
     /// Whether no input is still provided by a node in its original format.
     fn all_inputs_converted(&self, index: NodeIndex) -> bool {
-        self.graph.node(index).is_some_and(|n| n.inputs.iter().all(|&v| self.twins.contains_key(&v) || self.graph.producer(v).is_none()))
+        self.graph.node(index).is_some_and(|n| {
+            n.inputs
+                .iter()
+                .all(|&v| self.twins.contains_key(&v) || self.graph.producer(v).is_none())
+        })
     }
 
     fn padded(&self, channels: usize) -> usize {
@@ -107,17 +118,29 @@ impl Pass<'_> {
         Some(())
     }
 
-    /// A reorder from channels first, or from channels last where a transpose brought it to channels first for this node alone.
+    /// A reorder from channels first, or from channels last where a transpose brought it to
+    /// channels first for this node alone.
     fn reorder_input(&mut self, input: ValueId, reader: NodeIndex) -> ValueId {
         let spec = self.blocked(self.graph.shape(input));
-        let transpose = self.graph.producer_of(input, &OpKind::Transpose).filter(|_| self.graph.only_consumer(input) == Some(reader));
-        let from_last = transpose.filter(|&t| self.graph.node(t).is_some_and(|n| n.op.attributes.ints("perm") == [0, 3, 1, 2]));
+        let transpose = self
+            .graph
+            .producer_of(input, &OpKind::Transpose)
+            .filter(|_| self.graph.only_consumer(input) == Some(reader));
+        let from_last = transpose.filter(|&t| {
+            self.graph.node(t).is_some_and(|n| n.op.attributes.ints("perm") == [0, 3, 1, 2])
+        });
         let last_source = from_last.and_then(|t| self.graph.ends(t)).map(|(source, _)| source);
         let (source, attributes) = match last_source {
             Some(source) => (source, Attributes::new().with_int("channels_last", 1)),
             None => (input, Attributes::new()),
         };
-        let value = self.graph.add_with_output("reorder_input", OpKind::Reorder, attributes, vec![source], Some(spec));
+        let value = self.graph.add_with_output(
+            "reorder_input",
+            OpKind::Reorder,
+            attributes,
+            vec![source],
+            Some(spec),
+        );
         if last_source.is_none() {
             self.reordered.insert(input, value);
         }
@@ -128,21 +151,30 @@ impl Pass<'_> {
         let node = self.graph.node(index)?;
         let (inputs, attributes) = (node.inputs.clone(), node.op.attributes.clone());
         let (weight, bias) = (*inputs.get(1)?, inputs.get(2).copied());
-        let constants = self.graph.is_constant(weight) && bias.is_none_or(|b| self.graph.is_constant(b));
+        let constants =
+            self.graph.is_constant(weight) && bias.is_none_or(|b| self.graph.is_constant(b));
         let weight_spec = self.graph.tensor(weight)?.clone();
         let [outputs, per_group, ref window @ ..] = weight_spec.shape[..] else { return None };
-        if !constants || window.len() != 2 || weight_spec.precision != Precision::F32 || inputs.len() > 3 {
+        if !constants
+            || window.len() != 2
+            || weight_spec.precision != Precision::F32
+            || inputs.len() > 3
+        {
             return None;
         }
         let group = usize::try_from(attributes.int("group").unwrap_or(1)).ok()?;
-        let (outputs_padded, mut per_group_padded, mut group_padded, mut reads_blocked) = (self.padded(outputs), per_group, group, true);
+        let (outputs_padded, mut per_group_padded, mut group_padded, mut reads_blocked) =
+            (self.padded(outputs), per_group, group, true);
         if group > 1 {
             if outputs % ALIGNMENT != 0 {
                 return None;
             }
             if per_group == 1 && outputs == group {
                 group_padded = outputs_padded;
-            } else if per_group % self.block != 0 || outputs % group != 0 || (outputs / group) % self.block != 0 {
+            } else if per_group % self.block != 0
+                || outputs % group != 0
+                || (outputs / group) % self.block != 0
+            {
                 return None;
             }
         } else if per_group < self.block {
@@ -173,7 +205,11 @@ impl Pass<'_> {
         let spec = self.graph.tensor(input)?;
         let channels = *spec.shape.get(1)?;
         let single = self.graph.node(index)?.outputs.len() == 1;
-        if spec.precision != Precision::F32 || spec.rank() != 4 || channels % self.block != 0 || !single {
+        if spec.precision != Precision::F32
+            || spec.rank() != 4
+            || channels % self.block != 0
+            || !single
+        {
             return None;
         }
         self.read_blocked(index)?;
@@ -183,7 +219,8 @@ impl Pass<'_> {
     /// The twins of all inputs, when all have the same logical shape.
     fn same_shape(&self, index: NodeIndex) -> Option<Vec<Twin>> {
         let node = self.graph.node(index)?;
-        let twins: Vec<Twin> = node.inputs.iter().map(|v| self.twins.get(v).copied()).collect::<Option<_>>()?;
+        let twins: Vec<Twin> =
+            node.inputs.iter().map(|v| self.twins.get(v).copied()).collect::<Option<_>>()?;
         let first = node.inputs.first()?;
         let same = node.inputs.iter().all(|&v| self.graph.shape(v) == self.graph.shape(*first));
         same.then_some(twins)
@@ -210,7 +247,8 @@ impl Pass<'_> {
 
     fn takes_residual(&self, node: NodeIndex) -> bool {
         let free = |n: &crate::Node| !n.op.attributes.has("residual");
-        convolution::activation(self.graph, node).is_none() && self.graph.node(node).is_some_and(|n| n.op.kind == OpKind::Conv && free(n))
+        convolution::activation(self.graph, node).is_none()
+            && self.graph.node(node).is_some_and(|n| n.op.kind == OpKind::Conv && free(n))
     }
 
     fn elementwise(&mut self, index: NodeIndex) -> Option<()> {
@@ -223,8 +261,11 @@ impl Pass<'_> {
 
     fn concat(&mut self, index: NodeIndex) -> Option<()> {
         let node = self.graph.node(index)?;
-        let twins: Vec<Twin> = node.inputs.iter().map(|v| self.twins.get(v).copied()).collect::<Option<_>>()?;
-        if node.op.attributes.int("axis") != Some(1) || twins.iter().any(|t| t.channels % self.block != 0) {
+        let twins: Vec<Twin> =
+            node.inputs.iter().map(|v| self.twins.get(v).copied()).collect::<Option<_>>()?;
+        if node.op.attributes.int("axis") != Some(1)
+            || twins.iter().any(|t| t.channels % self.block != 0)
+        {
             return None;
         }
         for (position, twin) in twins.iter().enumerate() {
@@ -239,7 +280,8 @@ impl Pass<'_> {
         if self.graph.node(index)?.inputs.len() != 1 {
             return None;
         }
-        let takes = self.graph.is(twin.node, &OpKind::Conv) && convolution::activation(self.graph, twin.node).is_none();
+        let takes = self.graph.is(twin.node, &OpKind::Conv)
+            && convolution::activation(self.graph, twin.node).is_none();
         if !(fusable && takes && twin.uses == 1) {
             self.graph.set_input(index, 0, twin.value);
             return self.provide(index, twin.channels);
@@ -256,7 +298,8 @@ impl Pass<'_> {
     /// A batch norm becomes a depthwise convolution with a window of one.
     fn batch_norm(&mut self, index: NodeIndex) -> Option<()> {
         let node = self.graph.node(index)?;
-        let (name, input, output) = (node.name.clone(), *node.inputs.first()?, *node.outputs.first()?);
+        let (name, input, output) =
+            (node.name.clone(), *node.inputs.first()?, *node.outputs.first()?);
         let constants = node.inputs[1..].iter().all(|&v| self.graph.is_constant(v));
         let twin = *self.twins.get(&input)?;
         if !constants || node.outputs.len() != 1 {
@@ -266,7 +309,13 @@ impl Pass<'_> {
         let weight = self.graph.constant("scale", TensorSpec::f32([channels, 1, 1, 1]), None);
         let bias = self.graph.constant("shift", TensorSpec::f32([channels]), None);
         self.graph.remove(index);
-        let conv = self.graph.add(&name, OpKind::Conv, convolution::channelwise(channels), vec![twin.value, weight, bias], vec![output]);
+        let conv = self.graph.add(
+            &name,
+            OpKind::Conv,
+            convolution::channelwise(channels),
+            vec![twin.value, weight, bias],
+            vec![output],
+        );
         self.provide(conv, twin.channels)
     }
 
@@ -284,7 +333,13 @@ impl Pass<'_> {
         let channels = self.padded(twin.channels);
         let weight = self.graph.constant("scale", TensorSpec::f32([channels, 1, 1, 1]), None);
         self.graph.remove(index);
-        let conv = self.graph.add(&name, OpKind::Conv, convolution::channelwise(channels), vec![twin.value, weight], vec![output]);
+        let conv = self.graph.add(
+            &name,
+            OpKind::Conv,
+            convolution::channelwise(channels),
+            vec![twin.value, weight],
+            vec![output],
+        );
         self.provide(conv, twin.channels)
     }
 
@@ -306,14 +361,20 @@ impl Pass<'_> {
         let twin = *self.twins.get(&input)?;
         let a = &self.graph.node(index)?.op.attributes;
         let mode = a.text("mode").unwrap_or("nearest").to_owned();
-        let coordinates = a.text("coordinate_transformation_mode").unwrap_or("half_pixel").to_owned();
+        let coordinates =
+            a.text("coordinate_transformation_mode").unwrap_or("half_pixel").to_owned();
         let supported = match mode.as_str() {
             "nearest" => coordinates == "asymmetric" && a.text("nearest_mode") == Some("floor"),
-            "linear" => matches!(coordinates.as_str(), "asymmetric" | "align_corners" | "half_pixel"),
+            "linear" => {
+                matches!(coordinates.as_str(), "asymmetric" | "align_corners" | "half_pixel")
+            }
             _ => false,
         };
         let (from, to) = (self.graph.shape(input), self.graph.shape(output));
-        let whole = from.len() == 4 && to.len() == 4 && from.iter().zip(to).all(|(f, t)| *f > 0 && t % f == 0) && from[..2] == to[..2];
+        let whole = from.len() == 4
+            && to.len() == 4
+            && from.iter().zip(to).all(|(f, t)| *f > 0 && t % f == 0)
+            && from[..2] == to[..2];
         if !supported || !whole {
             return None;
         }
@@ -327,8 +388,18 @@ impl Pass<'_> {
     /// Reorders what is still wanted in its original format.
     fn reorder_outputs(&mut self) {
         for original in std::mem::take(&mut self.made) {
-            let Some(twin) = self.twins.get(&original).copied().filter(|_| self.graph.uses(original) > 0) else { continue };
-            self.graph.add("reorder_output", OpKind::Reorder, Attributes::new(), vec![twin.value], vec![original]);
+            let Some(twin) =
+                self.twins.get(&original).copied().filter(|_| self.graph.uses(original) > 0)
+            else {
+                continue;
+            };
+            self.graph.add(
+                "reorder_output",
+                OpKind::Reorder,
+                Attributes::new(),
+                vec![twin.value],
+                vec![original],
+            );
         }
     }
 }

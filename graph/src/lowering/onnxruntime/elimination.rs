@@ -1,4 +1,5 @@
-//! What ONNX Runtime removes before anything else: operators that do nothing, constants that can be computed, and work done twice.
+//! What ONNX Runtime removes before anything else: operators that do nothing, constants that can be
+//! computed, and work done twice.
 
 use super::reshape;
 use crate::{
@@ -24,11 +25,18 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
         OpKind::Expand if same_shape => Some(input),
         OpKind::Add | OpKind::Mul => {
             let neutral = if node.op.kind == OpKind::Add { 0.0 } else { 1.0 };
-            graph.scalar_operand(index).filter(|(number, _)| *number == neutral).map(|(_, other)| other)
+            graph
+                .scalar_operand(index)
+                .filter(|(number, _)| *number == neutral)
+                .map(|(_, other)| other)
         }
         OpKind::Sub | OpKind::Div => {
             let neutral = if node.op.kind == OpKind::Sub { 0.0 } else { 1.0 };
-            node.inputs.get(1).and_then(|&v| graph.scalar(v)).filter(|number| *number == neutral).map(|_| input)
+            node.inputs
+                .get(1)
+                .and_then(|&v| graph.scalar(v))
+                .filter(|number| *number == neutral)
+                .map(|_| input)
         }
         _ => None,
     }
@@ -38,11 +46,14 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
 pub(super) fn fold_constants(graph: &mut Rewriter) -> bool {
     let foldable = |graph: &Rewriter, index: NodeIndex| {
         graph.node(index).is_some_and(|node| {
-            let known = !node.inputs.is_empty() && node.inputs.iter().all(|&v| graph.is_constant(v));
+            let known =
+                !node.inputs.is_empty() && node.inputs.iter().all(|&v| graph.is_constant(v));
             known && !matches!(node.op.kind, OpKind::Unsupported(_))
         })
     };
-    elimination::fold(graph, foldable, |kind| matches!(kind, OpKind::Reshape | OpKind::Identity | OpKind::Cast))
+    elimination::fold(graph, foldable, |kind| {
+        matches!(kind, OpKind::Reshape | OpKind::Identity | OpKind::Cast)
+    })
 }
 
 /// Lets equal operators on equal inputs be computed once. Whether anything changed.
@@ -58,7 +69,9 @@ fn shared_scalars(graph: &Rewriter) -> HashMap<ValueId, ValueId> {
     let mut map = HashMap::default();
     for index in graph.order() {
         for &value in graph.node(index).map(|n| n.inputs.as_slice()).unwrap_or_default() {
-            let (Some(number), Some(tensor)) = (graph.scalar(value), graph.tensor(value)) else { continue };
+            let (Some(number), Some(tensor)) = (graph.scalar(value), graph.tensor(value)) else {
+                continue;
+            };
             map.insert(value, *first.entry((number.to_bits(), tensor)).or_insert(value));
         }
     }

@@ -1,8 +1,10 @@
 //! Quantised kernels: what ONNX Runtime makes of Q/DQ pairs, and their memory format.
 //!
-//! Rules after `qdq_transformer` and `nhwc_transformer.cc` of ONNX Runtime: pairs move over operators that only move elements; an operator between DQs
-//! and a Q becomes one kernel on integers; convolutions and pooling on integers work channels last, and transpositions around them travel and meet.
-//! Weights are constants of the type the kernel reads; their DQs are gone by now.
+//! Rules after `qdq_transformer` and `nhwc_transformer.cc` of ONNX Runtime: pairs move over
+//! operators that only move elements; an operator between DQs and a Q becomes one kernel on
+//! integers; convolutions and pooling on integers work channels last, and transpositions around
+//! them travel and meet. Weights are constants of the type the kernel reads; their DQs are gone by
+//! now.
 
 use super::transpose;
 use crate::{
@@ -44,7 +46,13 @@ fn one_per_reader(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let readers = graph.consumers(y).to_vec();
     for reader in readers.into_iter().skip(usize::from(!graph.is_output(y))) {
         let position = graph.node(reader)?.inputs.iter().position(|&v| v == y)?;
-        let own = graph.add_with_output("dequantize", OpKind::Dequantize, Attributes::new(), inputs.clone(), Some(tensor.clone()));
+        let own = graph.add_with_output(
+            "dequantize",
+            OpKind::Dequantize,
+            Attributes::new(),
+            inputs.clone(),
+            Some(tensor.clone()),
+        );
         graph.set_input(reader, position, own);
     }
     Some(())
@@ -72,7 +80,8 @@ fn typed(tensor: &TensorSpec, precision: Precision) -> TensorSpec {
 /// Integers begin at 0 where a ReLU or clip ends: it does nothing more.
 fn drop_clip(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index)?;
-    let clips = node.op.kind == OpKind::Relu || (node.op.kind == OpKind::Clip && node.op.attributes.float("min") == Some(0.0));
+    let clips = node.op.kind == OpKind::Relu
+        || (node.op.kind == OpKind::Clip && node.op.attributes.float("min") == Some(0.0));
     let (input, output) = graph.ends(index).filter(|_| clips)?;
     only_q(graph, output)?;
     graph.remove(index);
@@ -96,7 +105,9 @@ fn cancel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 /// Whether an operator moves elements and computes none.
 fn moves(graph: &Rewriter, index: NodeIndex) -> bool {
     let kinds = [OpKind::Reshape, OpKind::Transpose, OpKind::MaxPool, OpKind::Slice];
-    graph.node(index).is_some_and(|n| n.inputs.len() == 1 && n.outputs.len() == 1 && kinds.contains(&n.op.kind))
+    graph
+        .node(index)
+        .is_some_and(|n| n.inputs.len() == 1 && n.outputs.len() == 1 && kinds.contains(&n.op.kind))
 }
 
 /// A DQ goes behind what only moves elements.
@@ -121,11 +132,13 @@ fn backward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (x, y) = graph.ends(index).filter(|_| moves(graph, index))?;
     let quantize = only_q(graph, y)?;
     let node = graph.node(quantize)?;
-    let (mut operands, attributes, output) = (node.inputs.clone(), node.op.attributes.clone(), *node.outputs.first()?);
+    let (mut operands, attributes, output) =
+        (node.inputs.clone(), node.op.attributes.clone(), *node.outputs.first()?);
     let tensor = typed(graph.tensor(x)?, graph.tensor(output)?.precision);
     graph.remove(quantize);
     operands[0] = x;
-    let source = graph.add_with_output("quantize", OpKind::Quantize, attributes, operands, Some(tensor));
+    let source =
+        graph.add_with_output("quantize", OpKind::Quantize, attributes, operands, Some(tensor));
     graph.set_input(index, 0, source);
     graph.set_output(index, 0, output);
     Some(())
@@ -137,14 +150,27 @@ fn kernel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index)?;
     let (kind, inputs, y) = (node.op.kind.clone(), node.inputs.clone(), *node.outputs.first()?);
     let products = matches!(kind, K::Linear | K::MatMul);
-    let fusible = products || matches!(kind, K::Conv | K::Add | K::Mul | K::GlobalAveragePool | K::AveragePool | K::Sigmoid | K::LeakyRelu | K::Concat);
+    let fusible = products
+        || matches!(
+            kind,
+            K::Conv
+                | K::Add
+                | K::Mul
+                | K::GlobalAveragePool
+                | K::AveragePool
+                | K::Sigmoid
+                | K::LeakyRelu
+                | K::Concat
+        );
     let weighted = matches!(kind, K::Conv | K::Linear);
     let operand = |position: usize, value: ValueId| match weighted && position > 0 {
         true => graph.is_constant(value),
         false => integers(graph, value).is_some(),
     };
     let quantize = only_q(graph, y);
-    let ready = fusible && (products || quantize.is_some()) && inputs.iter().enumerate().all(|(i, &v)| operand(i, v));
+    let ready = fusible
+        && (products || quantize.is_some())
+        && inputs.iter().enumerate().all(|(i, &v)| operand(i, v));
     if !ready {
         return None;
     }
@@ -159,7 +185,9 @@ fn kernel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         };
         let dequantize = graph.producer_of(value, &K::Dequantize);
         graph.set_input(index, position, source);
-        if let Some(orphan) = dequantize.filter(|_| graph.uses(value) == 0 && !graph.is_output(value)) {
+        if let Some(orphan) =
+            dequantize.filter(|_| graph.uses(value) == 0 && !graph.is_output(value))
+        {
             graph.remove(orphan);
         }
     }
@@ -170,7 +198,8 @@ fn kernel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// Convolutions and pooling on integers work channels last: transpositions stand around them, then travel.
+/// Convolutions and pooling on integers work channels last: transpositions stand around them, then
+/// travel.
 pub(super) fn work_channels_last(graph: &mut Rewriter) {
     for index in graph.order() {
         let _ = wrap(graph, index);
@@ -185,13 +214,21 @@ pub(super) fn work_channels_last(graph: &mut Rewriter) {
 fn wrap(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     use OpKind as K;
     let kinds = [K::Conv, K::MaxPool, K::AveragePool, K::GlobalAveragePool];
-    let (x, y) = graph.ends(index).filter(|_| graph.node(index).is_some_and(|n| kinds.contains(&n.op.kind)))?;
+    let (x, y) = graph
+        .ends(index)
+        .filter(|_| graph.node(index).is_some_and(|n| kinds.contains(&n.op.kind)))?;
     let (before, after) = (graph.tensor(x)?.clone(), graph.tensor(y)?.clone());
     let integers = matches!(before.precision, Precision::U8 | Precision::I8);
     if !integers || before.rank() != 4 {
         return None;
     }
-    let turned = graph.add_with_output("transpose", K::Transpose, perm(&[0, 2, 3, 1]), vec![x], Some(last(&before)));
+    let turned = graph.add_with_output(
+        "transpose",
+        K::Transpose,
+        perm(&[0, 2, 3, 1]),
+        vec![x],
+        Some(last(&before)),
+    );
     graph.set_input(index, 0, turned);
     let inner = graph.value("channels_last", Some(last(&after)));
     graph.set_output(index, 0, inner);
@@ -209,12 +246,19 @@ fn last(tensor: &TensorSpec) -> TensorSpec {
     TensorSpec { shape: [n, h, w, c].into(), ..tensor.clone() }
 }
 
-/// The graph with the tensors of kernels that work channels last written channels first, as everywhere.
+/// The graph with the tensors of kernels that work channels last written channels first, as
+/// everywhere.
 ///
 /// # Errors
 /// As [`Graph::new`].
 pub(super) fn spoken_channels_first(graph: Graph) -> Result<Graph, GraphError> {
     let mut nodes = graph.nodes().to_vec();
     nodes.iter_mut().for_each(|node| speak_channels_first(&mut node.op));
-    Graph::new(graph.name(), graph.values().to_vec(), nodes, graph.inputs().to_vec(), graph.outputs().to_vec())
+    Graph::new(
+        graph.name(),
+        graph.values().to_vec(),
+        nodes,
+        graph.inputs().to_vec(),
+        graph.outputs().to_vec(),
+    )
 }

@@ -1,7 +1,9 @@
-//! ONNX Runtime's CPU kernels for a graph, at its highest optimization level, in 32-bit floats and static int8.
+//! ONNX Runtime's CPU kernels for a graph, at its highest optimization level, in 32-bit floats and
+//! static int8.
 //!
-//! Rules after the optimizers of ONNX Runtime 1.31 (`onnxruntime/core/optimizer`), in their order: level 1 on ONNX operators, level 2 once nodes
-//! are assigned to the CPU, level 3 for memory formats. Each level is repeated until nothing changes, a few times at most, as the engine does.
+//! Rules after the optimizers of ONNX Runtime 1.31 (`onnxruntime/core/optimizer`), in their order:
+//! level 1 on ONNX operators, level 2 once nodes are assigned to the CPU, level 3 for memory
+//! formats. Each level is repeated until nothing changes, a few times at most, as the engine does.
 //! Whether they agree with the engine is checked by [`super::compare`] against the models it saves.
 
 mod activation;
@@ -20,15 +22,16 @@ mod tests;
 mod transpose;
 
 use crate::{
-    Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec, Precision, images_channels_last, patterns::rewriter::Rewriter,
-    quantize, shape,
+    Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec, Precision,
+    images_channels_last, patterns::rewriter::Rewriter, quantize, shape,
 };
 use std::borrow::Cow;
 
 /// How often the engine repeats a level.
 const ROUNDS: usize = 5;
 
-/// Elements of a block of channels on a machine with these instructions: 16, 8, or 1 for no blocked formats.
+/// Elements of a block of channels on a machine with these instructions: 16, 8, or 1 for no blocked
+/// formats.
 #[must_use]
 pub fn block(environment: &Environment) -> usize {
     let has = |name: &str| environment.isa.split([',', ' ']).any(|i| i == name);
@@ -91,7 +94,8 @@ pub fn lower(graph: &Graph, block: usize) -> Result<Graph, GraphError> {
     kernels(graph, Some(block))
 }
 
-/// `block`: channels of a block; `None` where the engine leaves memory formats alone (optimization level 2).
+/// `block`: channels of a block; `None` where the engine leaves memory formats alone (optimization
+/// level 2).
 fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
     let quantized = quantize::is_quantized(graph);
     let mut rewriter = Rewriter::new(graph);
@@ -170,13 +174,15 @@ fn level_two(graph: &mut Rewriter) -> bool {
     run(graph, steps)
 }
 
-/// Brings the attributes of a kernel into their canonical form and forgets what only the rules needed.
+/// Brings the attributes of a kernel into their canonical form and forgets what only the rules
+/// needed.
 fn seal(kernel: &mut OpSpec) {
     kernel.attributes.0.remove(activation::FUSED);
     if matches!(kernel.kind, OpKind::Reshape | OpKind::Expand) {
         kernel.attributes = reshape::target(&kernel.outputs);
     }
-    if let Ok(canonical) = shape::canonical(&kernel.kind, kernel.attributes.clone(), &kernel.inputs) {
+    if let Ok(canonical) = shape::canonical(&kernel.kind, kernel.attributes.clone(), &kernel.inputs)
+    {
         kernel.attributes = canonical;
     }
 }

@@ -1,4 +1,5 @@
-//! Normalisations as ONNX Runtime fuses them: a residual sum that only a LayerNorm reads goes into it (SkipLayerNormalization).
+//! Normalisations as ONNX Runtime fuses them: a residual sum that only a LayerNorm reads goes into
+//! it (SkipLayerNormalization).
 
 use crate::{
     OpKind, ValueId,
@@ -15,12 +16,19 @@ pub(super) fn fuse_residuals(graph: &mut Rewriter) -> bool {
 }
 
 fn fuse_residual(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
-    let node = graph.node(index).filter(|n| n.op.kind == OpKind::LayerNorm && !n.op.attributes.has("residual"))?;
+    let node = graph
+        .node(index)
+        .filter(|n| n.op.kind == OpKind::LayerNorm && !n.op.attributes.has("residual"))?;
     let (name, mut attributes) = (node.name.clone(), node.op.attributes.clone());
-    let (sum, weights, output) = (*node.inputs.first()?, node.inputs[1..].to_vec(), *node.outputs.first()?);
-    let add = graph.producer_of(sum, &OpKind::Add).filter(|_| graph.only_consumer(sum) == Some(index))?;
+    let (sum, weights, output) =
+        (*node.inputs.first()?, node.inputs[1..].to_vec(), *node.outputs.first()?);
+    let add =
+        graph.producer_of(sum, &OpKind::Add).filter(|_| graph.only_consumer(sum) == Some(index))?;
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
-    if graph.shape(a).len() != 3 || graph.shape(a) != graph.shape(b) || attributes.int("axis") != Some(2) {
+    if graph.shape(a).len() != 3
+        || graph.shape(a) != graph.shape(b)
+        || attributes.int("axis") != Some(2)
+    {
         return None;
     }
     let (mut inputs, mut bias) = ([a, b], None);
@@ -38,8 +46,12 @@ fn fuse_residual(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 
 /// A sum of a tensor and a constant vector that nobody else reads: the two.
 fn biased(graph: &Rewriter, value: ValueId) -> Option<(ValueId, ValueId)> {
-    let add = graph.producer_of(value, &OpKind::Add).filter(|_| graph.only_consumer(value).is_some())?;
+    let add =
+        graph.producer_of(value, &OpKind::Add).filter(|_| graph.only_consumer(value).is_some())?;
     let [x, vector] = graph.node(add)?.inputs[..] else { return None };
-    let fits = graph.is_constant(vector) && graph.shape(x).len() == 3 && graph.shape(vector).len() == 1 && graph.shape(x).last() == graph.shape(vector).last();
+    let fits = graph.is_constant(vector)
+        && graph.shape(x).len() == 3
+        && graph.shape(vector).len() == 1
+        && graph.shape(x).last() == graph.shape(vector).last();
     fits.then_some((x, vector))
 }

@@ -1,4 +1,5 @@
-//! Permutations of dimensions, and what squeezing and unsqueezing makes of them. `perm[i]` is the input dimension that becomes dimension `i`.
+//! Permutations of dimensions, and what squeezing and unsqueezing makes of them. `perm[i]` is the
+//! input dimension that becomes dimension `i`.
 
 /// The permutation of a `perm` attribute, when it is one.
 pub(super) fn valid(perm: &[i64]) -> Option<Vec<usize>> {
@@ -41,15 +42,19 @@ pub(super) fn squeeze(axes: &[usize], perm: &[usize]) -> Vec<usize> {
     perm.iter().filter(|p| !axes.contains(p)).map(|&p| rank_before(p)).collect()
 }
 
-/// The permutation after dimensions of extent 1 are added at `axes` (of the larger tensor); they stay where they are.
+/// The permutation after dimensions of extent 1 are added at `axes` (of the larger tensor); they
+/// stay where they are.
 pub(super) fn unsqueeze(axes: &[usize], perm: &[usize]) -> Vec<usize> {
     let rank = perm.len() + axes.len();
     let kept: Vec<usize> = (0..rank).filter(|i| !axes.contains(i)).collect();
     let mut next = perm.iter();
-    (0..rank).map(|i| if axes.contains(&i) { i } else { next.next().map_or(i, |&p| kept[p]) }).collect()
+    (0..rank)
+        .map(|i| if axes.contains(&i) { i } else { next.next().map_or(i, |&p| kept[p]) })
+        .collect()
 }
 
-/// The permutation that a reshape between these shapes amounts to, when only dimensions of extent 1 move.
+/// The permutation that a reshape between these shapes amounts to, when only dimensions of extent 1
+/// move.
 pub(super) fn of_reshape(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let mut left: Vec<Option<usize>> = from.iter().copied().map(Some).collect();
     let mut perm = Vec::with_capacity(to.len());

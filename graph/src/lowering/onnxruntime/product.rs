@@ -1,4 +1,5 @@
-//! Matrix products as ONNX Runtime fuses them: MatMul and Add become Gemm, scales and transposes become attributes.
+//! Matrix products as ONNX Runtime fuses them: MatMul and Add become Gemm, scales and transposes
+//! become attributes.
 
 use super::reshape;
 use crate::{
@@ -6,7 +7,8 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// `MatMul, Add` with a weight and a bias become one Gemm, between reshapes where the input is no matrix. Whether anything changed.
+/// `MatMul, Add` with a weight and a bias become one Gemm, between reshapes where the input is no
+/// matrix. Whether anything changed.
 pub(super) fn fuse_bias(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
@@ -18,46 +20,86 @@ pub(super) fn fuse_bias(graph: &mut Rewriter) -> bool {
 fn fuse_one_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Linear && n.inputs.len() == 2)?;
     let plain = node.op.attributes.0.is_empty();
-    let (name, x, weight, product) = (node.name.clone(), node.inputs[0], node.inputs[1], *node.outputs.first()?);
+    let (name, x, weight, product) =
+        (node.name.clone(), node.inputs[0], node.inputs[1], *node.outputs.first()?);
     let add = graph.only_consumer(product).filter(|&n| graph.is(n, &OpKind::Add))?;
     let bias = graph.other_input(add, product)?;
     let output = *graph.node(add)?.outputs.first()?;
     let (x_spec, weight_shape) = (graph.tensor(x)?.clone(), graph.shape(weight).to_vec());
     let [k, n] = weight_shape[..] else { return None };
-    if !plain || graph.shape(bias) != [n] || x_spec.shape.is_empty() || !x_spec.precision.is_float() {
+    if !plain || graph.shape(bias) != [n] || x_spec.shape.is_empty() || !x_spec.precision.is_float()
+    {
         return None;
     }
     graph.remove(add);
     graph.remove(index);
-    let matrix = |columns: usize| TensorSpec { shape: [x_spec.shape[..x_spec.rank() - 1].iter().product(), columns].as_slice().into(), ..x_spec.clone() };
+    let matrix = |columns: usize| TensorSpec {
+        shape: [x_spec.shape[..x_spec.rank() - 1].iter().product(), columns].as_slice().into(),
+        ..x_spec.clone()
+    };
     if x_spec.rank() == 2 {
         graph.add(&name, OpKind::Linear, Attributes::new(), vec![x, weight, bias], vec![output]);
         return Some(());
     }
-    let flat = graph.add_with_output(&[&name, "/in"].concat(), OpKind::Reshape, reshape::attributes(reshape::OF_GEMM, &[]), vec![x], Some(matrix(k)));
-    let gemm = graph.add_with_output(&name, OpKind::Linear, Attributes::new(), vec![flat, weight, bias], Some(matrix(n)));
-    graph.add(&[&name, "/out"].concat(), OpKind::Reshape, reshape::attributes(reshape::OF_GEMM, &[]), vec![gemm], vec![output]);
+    let flat = graph.add_with_output(
+        &[&name, "/in"].concat(),
+        OpKind::Reshape,
+        reshape::attributes(reshape::OF_GEMM, &[]),
+        vec![x],
+        Some(matrix(k)),
+    );
+    let gemm = graph.add_with_output(
+        &name,
+        OpKind::Linear,
+        Attributes::new(),
+        vec![flat, weight, bias],
+        Some(matrix(n)),
+    );
+    graph.add(
+        &[&name, "/out"].concat(),
+        OpKind::Reshape,
+        reshape::attributes(reshape::OF_GEMM, &[]),
+        vec![gemm],
+        vec![output],
+    );
     Some(())
 }
 
-/// A MatMul takes in transposes before it: of the last two dimensions, and of the first with all but the last. Whether anything changed.
+/// A MatMul takes in transposes before it: of the last two dimensions, and of the first with all
+/// but the last. Whether anything changed.
 pub(super) fn fuse_transposes(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        for (position, last_two, batch) in [(0, "trans_a", "trans_batch_a"), (1, "trans_b", "trans_batch_b")] {
-            changed |= is_matmul(graph, index) && fuse_transpose(graph, index, position, last_two, batch).is_some();
+        for (position, last_two, batch) in
+            [(0, "trans_a", "trans_batch_a"), (1, "trans_b", "trans_batch_b")]
+        {
+            changed |= is_matmul(graph, index)
+                && fuse_transpose(graph, index, position, last_two, batch).is_some();
         }
     }
     changed
 }
 
-fn fuse_transpose(graph: &mut Rewriter, index: NodeIndex, position: usize, last_two: &str, batch: &str) -> Option<()> {
+fn fuse_transpose(
+    graph: &mut Rewriter,
+    index: NodeIndex,
+    position: usize,
+    last_two: &str,
+    batch: &str,
+) -> Option<()> {
     let inputs = &graph.node(index)?.inputs;
     let (input, other) = (*inputs.get(position)?, *inputs.get(1 - position)?);
-    let transpose = graph.producer_of(input, &OpKind::Transpose).filter(|_| !graph.is_output(input))?;
+    let transpose =
+        graph.producer_of(input, &OpKind::Transpose).filter(|_| !graph.is_output(input))?;
     let (swaps, moves_first) = taken_in(graph.node(transpose)?.op.attributes.ints("perm"))?;
-    let done = |graph: &Rewriter, name: &str| graph.node(index).and_then(|n| n.op.attributes.int(name)).unwrap_or(0) != 0;
-    if moves_first && (graph.shape(input).len() != graph.shape(other).len() || done(graph, last_two) || done(graph, batch)) {
+    let done = |graph: &Rewriter, name: &str| {
+        graph.node(index).and_then(|n| n.op.attributes.int(name)).unwrap_or(0) != 0
+    };
+    if moves_first
+        && (graph.shape(input).len() != graph.shape(other).len()
+            || done(graph, last_two)
+            || done(graph, batch))
+    {
         return None;
     }
     let (source, _) = graph.ends(transpose)?;
@@ -74,8 +116,8 @@ fn fuse_transpose(graph: &mut Rewriter, index: NodeIndex, position: usize, last_
     Some(())
 }
 
-/// Whether a permutation swaps the last two dimensions, and whether it brings the first one behind the others of the batch before that; `None` where
-/// it does anything else.
+/// Whether a permutation swaps the last two dimensions, and whether it brings the first one behind
+/// the others of the batch before that; `None` where it does anything else.
 fn taken_in(perm: &[i64]) -> Option<(bool, bool)> {
     let rank = perm.len() as i64;
     let (batch, tail) = perm.split_at(perm.len().checked_sub(2)?);
@@ -91,10 +133,15 @@ fn taken_in(perm: &[i64]) -> Option<(bool, bool)> {
 /// A MatMul, with or without constant right side, and not a Gemm (which has a bias).
 fn is_matmul(graph: &Rewriter, index: NodeIndex) -> bool {
     let floats = |value: &ValueId| graph.tensor(*value).is_some_and(|t| t.precision.is_float());
-    graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::MatMul | OpKind::Linear) && n.inputs.len() == 2 && n.inputs.iter().all(floats))
+    graph.node(index).is_some_and(|n| {
+        matches!(n.op.kind, OpKind::MatMul | OpKind::Linear)
+            && n.inputs.len() == 2
+            && n.inputs.iter().all(floats)
+    })
 }
 
-/// A MatMul takes in multiplications and divisions by a number before and after it. Whether anything changed.
+/// A MatMul takes in multiplications and divisions by a number before and after it. Whether
+/// anything changed.
 pub(super) fn fuse_scales(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
@@ -159,14 +206,23 @@ pub(super) fn fuse_activations(graph: &mut Rewriter) -> bool {
     use OpKind as K;
     let mut changed = false;
     for index in graph.order() {
-        let is_gemm = graph.node(index).is_some_and(|n| n.op.kind == K::Linear && n.inputs.len() == 3 && n.op.attributes.text("activation").is_none());
+        let is_gemm = graph.node(index).is_some_and(|n| {
+            n.op.kind == K::Linear
+                && n.inputs.len() == 3
+                && n.op.attributes.text("activation").is_none()
+        });
         let Some((_, output)) = graph.ends(index).filter(|_| is_gemm) else { continue };
         let Some(next) = graph.only_consumer(output) else { continue };
         let Some(node) = graph.node(next) else { continue };
-        if !matches!(node.op.kind, K::Relu | K::LeakyRelu | K::Sigmoid | K::Tanh | K::Elu | K::HardSigmoid | K::Softplus) {
+        if !matches!(
+            node.op.kind,
+            K::Relu | K::LeakyRelu | K::Sigmoid | K::Tanh | K::Elu | K::HardSigmoid | K::Softplus
+        ) {
             continue;
         }
-        let (name, Some(&end)) = (node.op.kind.name().to_owned(), node.outputs.first()) else { continue };
+        let (name, Some(&end)) = (node.op.kind.name().to_owned(), node.outputs.first()) else {
+            continue;
+        };
         graph.remove(next);
         graph.set_output(index, 0, end);
         if let Some(attributes) = graph.attributes_mut(index) {

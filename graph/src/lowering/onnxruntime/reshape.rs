@@ -1,14 +1,17 @@
-//! Reshapes: which ONNX operator one was (it decides what ONNX Runtime does to it), and ONNX Runtime's fusion of neighbouring ones.
+//! Reshapes: which ONNX operator one was (it decides what ONNX Runtime does to it), and ONNX
+//! Runtime's fusion of neighbouring ones.
 //!
-//! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the same. The optimizer treats them differently:
-//! of those it made itself, the attribute [`ORIGIN`] tells which they are, of others what the file said ([`Written`]).
+//! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the
+//! same. The optimizer treats them differently: of those it made itself, the attribute [`ORIGIN`]
+//! tells which they are, of others what the file said ([`Written`]).
 
 use crate::{
     Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// The attribute that says which ONNX operator a reshape was. It is no part of a kernel's identity and goes at the end of lowering.
+/// The attribute that says which ONNX operator a reshape was. It is no part of a kernel's identity
+/// and goes at the end of lowering.
 pub(super) const ORIGIN: &str = "origin";
 
 /// The origin of reshapes around a Gemm; ONNX Runtime never shares them.
@@ -27,7 +30,8 @@ pub(super) enum Form {
     Flatten,
 }
 
-/// The positions in `long` that are left over when `short` is laid over it, as far to the front as can be; they must all have extent 1.
+/// The positions in `long` that are left over when `short` is laid over it, as far to the front as
+/// can be; they must all have extent 1.
 pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> {
     if long.len() <= short.len() {
         return None;
@@ -65,7 +69,9 @@ pub(super) fn form(graph: &Rewriter, index: NodeIndex) -> Option<Form> {
     let given = (!axes.is_empty()).then(|| axes.iter().map(|&a| a as usize).collect::<Vec<_>>());
     Some(match spelled(node) {
         "Squeeze" => given.or_else(|| ones_added(to, from)).map_or(Form::Reshape, Form::Squeeze),
-        "Unsqueeze" => given.or_else(|| ones_added(from, to)).map_or(Form::Reshape, Form::Unsqueeze),
+        "Unsqueeze" => {
+            given.or_else(|| ones_added(from, to)).map_or(Form::Reshape, Form::Unsqueeze)
+        }
         "Flatten" => Form::Flatten,
         _ => Form::Reshape,
     })
@@ -74,25 +80,38 @@ pub(super) fn form(graph: &Rewriter, index: NodeIndex) -> Option<Form> {
 /// Attributes of a reshape of that origin.
 pub(super) fn attributes(origin: &str, axes: &[usize]) -> Attributes {
     let attributes = Attributes::new().with(ORIGIN, Attribute::Text(origin.to_owned()));
-    if axes.is_empty() { attributes } else { attributes.with_ints("axes", axes.iter().map(|&a| a as i64).collect::<Vec<_>>()) }
+    if axes.is_empty() {
+        attributes
+    } else {
+        attributes.with_ints("axes", axes.iter().map(|&a| a as i64).collect::<Vec<_>>())
+    }
 }
 
-/// Whether a Reshape has `allowzero`, which keeps it from being fused: PyTorch's newer exporter sets it on every one.
+/// Whether a Reshape has `allowzero`, which keeps it from being fused: PyTorch's newer exporter
+/// sets it on every one.
 fn allows_zero(graph: &Rewriter, index: NodeIndex) -> bool {
-    graph.node(index).is_some_and(|n| n.written == Some(Written::ReshapeAllowingZero) && !n.op.attributes.has(ORIGIN))
+    graph.node(index).is_some_and(|n| {
+        n.written == Some(Written::ReshapeAllowingZero) && !n.op.attributes.has(ORIGIN)
+    })
 }
 
-/// Fuses a Reshape with the Reshapes, Squeezes and Unsqueezes that follow it one by one. Whether anything changed.
+/// Fuses a Reshape with the Reshapes, Squeezes and Unsqueezes that follow it one by one. Whether
+/// anything changed.
 pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
         // Reshapes of integers have a DQ and a Q between them while this rule runs.
-        let integers = graph.ends(index).and_then(|(x, _)| graph.tensor(x)).is_some_and(|t| t.precision == Precision::U8);
+        let integers = graph
+            .ends(index)
+            .and_then(|(x, _)| graph.tensor(x))
+            .is_some_and(|t| t.precision == Precision::U8);
         if integers || form(graph, index) != Some(Form::Reshape) || allows_zero(graph, index) {
             continue;
         }
         while let Some((input, output)) = graph.ends(index) {
-            let fusable = |&n: &NodeIndex| form(graph, n).is_some_and(|f| f != Form::Flatten) && !allows_zero(graph, n);
+            let fusable = |&n: &NodeIndex| {
+                form(graph, n).is_some_and(|f| f != Form::Flatten) && !allows_zero(graph, n)
+            };
             let Some(next) = graph.only_consumer(output).filter(fusable) else { break };
             let Some((_, last)) = graph.ends(next) else { break };
             graph.remove(next);

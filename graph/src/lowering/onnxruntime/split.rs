@@ -17,7 +17,8 @@ struct Part {
     drops_axis: bool,
 }
 
-/// Replaces gathers and slices of the same value by a split where they cover one axis without overlap. Whether anything changed.
+/// Replaces gathers and slices of the same value by a split where they cover one axis without
+/// overlap. Whether anything changed.
 pub(super) fn fuse_gathers(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     let mut values: Vec<ValueId> = Vec::new();
@@ -48,12 +49,26 @@ fn part(graph: &Rewriter, index: NodeIndex, of: ValueId) -> Option<Part> {
     match node.op.kind {
         OpKind::Gather => {
             let start = a.int("index")?;
-            Some(Part { node: index, axis: usize::try_from(a.int("axis")?).ok()?, start, end: start + 1, drops_axis: true })
+            Some(Part {
+                node: index,
+                axis: usize::try_from(a.int("axis")?).ok()?,
+                start,
+                end: start + 1,
+                drops_axis: true,
+            })
         }
-        OpKind::Slice => match (a.ints("axes"), a.ints("starts"), a.ints("ends"), a.ints("steps")) {
-            ([axis], [start], [end], [1]) => Some(Part { node: index, axis: usize::try_from(*axis).ok()?, start: *start, end: *end, drops_axis: false }),
-            _ => None,
-        },
+        OpKind::Slice => {
+            match (a.ints("axes"), a.ints("starts"), a.ints("ends"), a.ints("steps")) {
+                ([axis], [start], [end], [1]) => Some(Part {
+                    node: index,
+                    axis: usize::try_from(*axis).ok()?,
+                    start: *start,
+                    end: *end,
+                    drops_axis: false,
+                }),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }
@@ -67,7 +82,8 @@ fn fuse_parts_of(graph: &mut Rewriter, value: ValueId) -> Option<()> {
     let extent = *tensor.shape.get(axis)? as i64;
     parts.sort_by_key(|p| p.start);
     let contiguous = parts.windows(2).all(|w| w[0].end == w[1].start && w[0].axis == w[1].axis);
-    if parts.len() < 2 || !contiguous || parts[0].start != 0 || parts[parts.len() - 1].end != extent {
+    if parts.len() < 2 || !contiguous || parts[0].start != 0 || parts[parts.len() - 1].end != extent
+    {
         return None;
     }
     let sizes: Vec<i64> = parts.iter().map(|p| p.end - p.start).collect();
@@ -82,7 +98,13 @@ fn fuse_parts_of(graph: &mut Rewriter, value: ValueId) -> Option<()> {
         let mut shape = tensor.shape.clone();
         shape[axis] = size as usize;
         let piece = graph.value("piece", Some(TensorSpec { shape, ..tensor.clone() }));
-        graph.add(&node.name, OpKind::Reshape, reshape::attributes("Squeeze", &[axis]), vec![piece], vec![output]);
+        graph.add(
+            &node.name,
+            OpKind::Reshape,
+            reshape::attributes("Squeeze", &[axis]),
+            vec![piece],
+            vec![output],
+        );
         outputs.push(piece);
     }
     let attributes = Attributes::new().with_int("axis", axis as i64).with_ints("split", sizes);

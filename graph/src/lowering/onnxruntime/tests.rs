@@ -1,9 +1,13 @@
-//! Each rule on the smallest graph it applies to. The kernels expected are those ONNX Runtime 1.31.1 reports for the same model.
+//! Each rule on the smallest graph it applies to. The kernels expected are those ONNX Runtime
+//! 1.31.1 reports for the same model.
 
 #![allow(clippy::unwrap_used)]
 
 use super::lower;
-use crate::{Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind, TensorSpec, ValueId};
+use crate::{
+    Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind, TensorSpec,
+    ValueId,
+};
 
 fn lowered(shape: &[usize], build: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> Graph {
     let mut b = GraphBuilder::new("t");
@@ -62,10 +66,15 @@ fn convolutions_are_blocked_where_channels_allow() {
         ([1, 48, 32, 32], [48, 24, 3, 3], 2, &["conv"]),
     ];
     for (x, w, group, expected) in cases {
-        assert_eq!(kernels(&lowered(&x, |b, x| conv(b, "c", x, w, group))), expected, "{x:?} {w:?}");
+        assert_eq!(
+            kernels(&lowered(&x, |b, x| conv(b, "c", x, w, group))),
+            expected,
+            "{x:?} {w:?}"
+        );
     }
     let padded = lowered(&[1, 24, 32, 32], |b, x| conv(b, "c", x, [40, 24, 1, 1], 1));
-    let shapes: Vec<_> = padded.nodes()[1].op.inputs.iter().map(|i| i.tensor.shape.to_vec()).collect();
+    let shapes: Vec<_> =
+        padded.nodes()[1].op.inputs.iter().map(|i| i.tensor.shape.to_vec()).collect();
     assert_eq!(shapes, [vec![1, 32, 32, 32], vec![48, 32, 1, 1], vec![48]]);
     assert_eq!(padded.nodes()[2].op.outputs[0].shape[..], [1, 40, 32, 32]);
 }
@@ -91,11 +100,21 @@ fn activations_and_residuals_go_into_blocked_convolutions() {
 fn layouts_around_convolutions_are_reorders() {
     let g = lowered(&[1, 64, 32], |b, x| {
         let turned = transpose(b, "t", x, &[0, 2, 1]);
-        let image = b.op("unflatten", OpKind::Reshape, Attributes::new().with_ints("shape", [1, 32, 8, 8]), &[turned]).unwrap();
+        let image = b
+            .op(
+                "unflatten",
+                OpKind::Reshape,
+                Attributes::new().with_ints("shape", [1, 32, 8, 8]),
+                &[turned],
+            )
+            .unwrap();
         let y = conv(b, "c", image, [32, 1, 3, 3], 32);
         transpose(b, "back", y, &[0, 2, 3, 1])
     });
-    assert_eq!(kernels(&g), ["reshape", "reorder/channels_last b", "conv b", "reorder/channels_last"]);
+    assert_eq!(
+        kernels(&g),
+        ["reshape", "reorder/channels_last b", "conv b", "reorder/channels_last"]
+    );
 }
 
 #[test]
@@ -124,7 +143,11 @@ fn a_transpose_passes_a_split_and_cancels() {
         let turned = transpose(b, "t", x, &[2, 0, 1, 3]);
         let attributes = Attributes::new().with_int("axis", 0).with_ints("split", [1, 1]);
         let parts = b.op_many("split", OpKind::Split, attributes, &[turned]).unwrap();
-        let back: Vec<ValueId> = parts.iter().enumerate().map(|(i, &p)| transpose(b, &format!("back{i}"), p, &[1, 2, 0, 3])).collect();
+        let back: Vec<ValueId> = parts
+            .iter()
+            .enumerate()
+            .map(|(i, &p)| transpose(b, &format!("back{i}"), p, &[1, 2, 0, 3]))
+            .collect();
         plain(b, "add", OpKind::Add, &back)
     });
     assert_eq!(kernels(&g), ["split", "add"]);
@@ -134,7 +157,11 @@ fn a_transpose_passes_a_split_and_cancels() {
 #[test]
 fn slices_that_cover_a_tensor_are_a_split() {
     let slice = |b: &mut GraphBuilder, x: ValueId, from: i64, to: i64| {
-        let a = Attributes::new().with_ints("axes", [1]).with_ints("starts", [from]).with_ints("ends", [to]).with_ints("steps", [1]);
+        let a = Attributes::new()
+            .with_ints("axes", [1])
+            .with_ints("starts", [from])
+            .with_ints("ends", [to])
+            .with_ints("steps", [1]);
         b.op(&format!("s{from}"), OpKind::Slice, a, &[x]).unwrap()
     };
     for (cut, expected) in [(8, vec!["split", "add"]), (6, vec!["slice", "slice", "concat"])] {
@@ -143,7 +170,8 @@ fn slices_that_cover_a_tensor_are_a_split() {
             if cut == 8 {
                 plain(b, "add", OpKind::Add, &[left, right])
             } else {
-                b.op("cat", OpKind::Concat, Attributes::new().with_int("axis", 1), &[left, right]).unwrap()
+                b.op("cat", OpKind::Concat, Attributes::new().with_int("axis", 1), &[left, right])
+                    .unwrap()
             }
         });
         assert_eq!(kernels(&g), expected, "cut at {cut}");
@@ -156,11 +184,16 @@ fn a_layer_norm_takes_the_sum_only_it_reads() {
         let g = lowered(&[1, 16, 32], |b, x| {
             let r = plain(b, "relu", OpKind::Relu, &[x]);
             let sum = plain(b, "add", OpKind::Add, &[x, r]);
-            let (scale, bias) = (b.weight("s", TensorSpec::f32([32])), b.weight("b", TensorSpec::f32([32])));
+            let (scale, bias) =
+                (b.weight("s", TensorSpec::f32([32])), b.weight("b", TensorSpec::f32([32])));
             let y = plain(b, "norm", OpKind::LayerNorm, &[sum, scale, bias]);
             if shared { plain(b, "mul", OpKind::Mul, &[y, sum]) } else { y }
         });
-        let expected: &[&str] = if shared { &["relu", "add", "layer_norm", "mul"] } else { &["relu", "layer_norm/residual"] };
+        let expected: &[&str] = if shared {
+            &["relu", "add", "layer_norm", "mul"]
+        } else {
+            &["relu", "layer_norm/residual"]
+        };
         assert_eq!(kernels(&g), expected);
     }
 }
@@ -181,12 +214,25 @@ fn blocks_of_eight_take_what_blocks_of_sixteen_pad_or_refuse() {
     let y = conv(&mut b, "conv", x, [24, 8, 3, 3], 1);
     let graph = b.finish(vec![y]).unwrap();
     let shapes = |block: usize| -> Vec<(OpKind, Vec<usize>)> {
-        lower(&graph, block).unwrap().nodes().iter().map(|n| (n.op.kind.clone(), n.op.outputs[0].shape.to_vec())).collect()
+        lower(&graph, block)
+            .unwrap()
+            .nodes()
+            .iter()
+            .map(|n| (n.op.kind.clone(), n.op.outputs[0].shape.to_vec()))
+            .collect()
     };
     let (reorder, conv) = (OpKind::Reorder, OpKind::Conv);
     let (input, output) = (vec![1, 8, 14, 14], vec![1, 24, 14, 14]);
-    assert_eq!(shapes(8), [(reorder.clone(), input), (conv.clone(), output.clone()), (reorder.clone(), output.clone())]);
-    // Eight channels are less than a block of sixteen: the convolution reads channels first, and pads what it writes.
+    assert_eq!(
+        shapes(8),
+        [
+            (reorder.clone(), input),
+            (conv.clone(), output.clone()),
+            (reorder.clone(), output.clone())
+        ]
+    );
+    // Eight channels are less than a block of sixteen: the convolution reads channels first, and
+    // pads what it writes.
     assert_eq!(shapes(16), [(conv.clone(), vec![1, 32, 14, 14]), (reorder, output.clone())]);
     assert_eq!(shapes(1), [(conv, output)]);
 }
@@ -226,6 +272,16 @@ fn scales_paddings_and_factors_are_folded_as_the_engine_does() {
         let turned = transpose(b, "turned", x, &[1, 2, 0]);
         plain(b, "scores", OpKind::MatMul, &[heads, turned])
     });
-    let attributes = Attributes::new().with_int("trans_b", 1).with_int("trans_batch_a", 1).with_int("trans_batch_b", 1);
-    assert_eq!(batched.nodes().iter().map(|n| (n.op.kind.clone(), n.op.attributes.clone())).collect::<Vec<_>>(), [(OpKind::MatMul, attributes)]);
+    let attributes = Attributes::new()
+        .with_int("trans_b", 1)
+        .with_int("trans_batch_a", 1)
+        .with_int("trans_batch_b", 1);
+    assert_eq!(
+        batched
+            .nodes()
+            .iter()
+            .map(|n| (n.op.kind.clone(), n.op.attributes.clone()))
+            .collect::<Vec<_>>(),
+        [(OpKind::MatMul, attributes)]
+    );
 }

@@ -1,7 +1,9 @@
-//! ONNX Runtime's transpose optimizer: a transpose is pushed through the operators after it where that is likely to remove it.
+//! ONNX Runtime's transpose optimizer: a transpose is pushed through the operators after it where
+//! that is likely to remove it.
 //!
-//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: nodes are visited once, in topological order; a transpose in front of a node
-//! goes behind it when the estimated cost falls. The cost of transposing a tensor is its number of dimensions larger than 1.
+//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: nodes are visited once, in
+//! topological order; a transpose in front of a node goes behind it when the estimated cost falls.
+//! The cost of transposing a tensor is its number of dimensions larger than 1.
 
 use super::{
     permutation as perms,
@@ -39,24 +41,60 @@ impl Handler {
         use OpKind as K;
         let node = graph.node(index)?;
         Some(match &node.op.kind {
-            K::Cast | K::Exp | K::Identity | K::LeakyRelu | K::Log | K::Reciprocal | K::Relu | K::Sigmoid | K::Sqrt | K::Tanh | K::Abs | K::Neg | K::Erf => {
+            K::Cast
+            | K::Exp
+            | K::Identity
+            | K::LeakyRelu
+            | K::Log
+            | K::Reciprocal
+            | K::Relu
+            | K::Sigmoid
+            | K::Sqrt
+            | K::Tanh
+            | K::Abs
+            | K::Neg
+            | K::Erf => Self::Simple,
+            K::HardSigmoid | K::HardSwish | K::Round | K::Softplus | K::Sin | K::Cos => {
                 Self::Simple
             }
-            K::HardSigmoid | K::HardSwish | K::Round | K::Softplus | K::Sin | K::Cos => Self::Simple,
             // A Gelu that is there before fusions is ONNX's own.
             K::Gelu | K::GeluTanh if !node.op.attributes.has("fused") => Self::Simple,
             K::Logical if node.op.attributes.text("op") == Some("Not") => Self::Simple,
-            K::Add | K::Max | K::Min | K::Mul | K::Sub | K::Div | K::Mod | K::PRelu | K::Compare | K::Pow | K::Where | K::Logical => Self::Broadcast,
+            K::Add
+            | K::Max
+            | K::Min
+            | K::Mul
+            | K::Sub
+            | K::Div
+            | K::Mod
+            | K::PRelu
+            | K::Compare
+            | K::Pow
+            | K::Where
+            | K::Logical => Self::Broadcast,
             K::Quantize | K::Dequantize => Self::First,
-            K::Clip | K::Pad | K::Split | K::Slice | K::Tile | K::Softmax | K::ArgMax => Self::First,
-            K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => Self::First,
+            K::Clip | K::Pad | K::Split | K::Slice | K::Tile | K::Softmax | K::ArgMax => {
+                Self::First
+            }
+            K::ReduceMean
+            | K::ReduceSum
+            | K::ReduceMax
+            | K::ReduceMin
+            | K::ReduceL2
+            | K::ReduceProd => Self::First,
             K::Gather if node.op.attributes.int("index").is_some() => Self::First,
             K::Concat => Self::Concat,
             K::Transpose => Self::Transpose,
             K::Resize => Self::Resize,
             K::MaxPool => Self::Never,
             // Each stands between a DQ and a Q of its own, which transposes do not cross.
-            K::Reshape if graph.tensor(*node.inputs.first()?).is_some_and(|t| t.precision == Precision::U8) => return None,
+            K::Reshape
+                if graph
+                    .tensor(*node.inputs.first()?)
+                    .is_some_and(|t| t.precision == Precision::U8) =>
+            {
+                return None;
+            }
             K::Reshape => match reshape::form(graph, index)? {
                 Form::Reshape => Self::Reshape,
                 Form::Squeeze(_) => Self::Squeeze,
@@ -76,7 +114,9 @@ impl Handler {
         let Some(node) = graph.node(index) else { return Vec::new() };
         match self {
             Self::Simple | Self::Concat => (0..node.inputs.len()).collect(),
-            Self::Broadcast => (0..node.inputs.len()).filter(|&i| !graph.shape(node.inputs[i]).is_empty()).collect(),
+            Self::Broadcast => (0..node.inputs.len())
+                .filter(|&i| !graph.shape(node.inputs[i]).is_empty())
+                .collect(),
             _ => (0..node.inputs.len().min(1)).collect(),
         }
     }
@@ -96,7 +136,8 @@ fn transpose_attributes(perm: &[usize]) -> Attributes {
     Attributes::new().with_ints("perm", perms::to_ints(perm))
 }
 
-/// One run over the graph. `assigned`: nodes belong to the CPU already (optimization level 2). Whether anything changed.
+/// One run over the graph. `assigned`: nodes belong to the CPU already (optimization level 2).
+/// Whether anything changed.
 pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
     let order = graph.order();
     let leading = leading_to_transpose(graph, &order);
@@ -109,10 +150,20 @@ pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
 }
 
 /// Lets the transpose that provides an input pass, if there is one. Whether anything changed.
-fn turn(graph: &mut Rewriter, index: NodeIndex, position: usize, leading: &HashSet<ValueId>, assigned: bool) -> bool {
+fn turn(
+    graph: &mut Rewriter,
+    index: NodeIndex,
+    position: usize,
+    leading: &HashSet<ValueId>,
+    assigned: bool,
+) -> bool {
     let input = graph.node(index).and_then(|n| n.inputs.get(position).copied());
-    let Some(transpose) = input.and_then(|input| graph.producer_of(input, &OpKind::Transpose)) else { return false };
-    permutation(graph, transpose).is_some_and(|perm| process(graph, transpose, index, &perm, position, leading, assigned))
+    let Some(transpose) = input.and_then(|input| graph.producer_of(input, &OpKind::Transpose))
+    else {
+        return false;
+    };
+    permutation(graph, transpose)
+        .is_some_and(|perm| process(graph, transpose, index, &perm, position, leading, assigned))
 }
 
 /// Values from which a path of operators that let transposes through leads to a transpose.
@@ -123,7 +174,9 @@ fn leading_to_transpose(graph: &Rewriter, order: &[NodeIndex]) -> HashSet<ValueI
         if node.op.kind == OpKind::Transpose {
             leading.extend(node.inputs.first().copied());
         } else if node.outputs.iter().any(|v| leading.contains(v)) {
-            let Some(handler) = Handler::of(graph, index).filter(|h| h.transposes_outputs()) else { continue };
+            let Some(handler) = Handler::of(graph, index).filter(|h| h.transposes_outputs()) else {
+                continue;
+            };
             leading.extend(handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]));
         }
     }
@@ -136,7 +189,8 @@ fn rank_cost(graph: &Rewriter, value: ValueId) -> i64 {
 
 fn likely_removable(graph: &Rewriter, transpose: NodeIndex) -> bool {
     let Some((_, output)) = graph.ends(transpose) else { return false };
-    !graph.is_output(output) && graph.consumers(output).iter().all(|&c| Handler::of(graph, c).is_some())
+    !graph.is_output(output)
+        && graph.consumers(output).iter().all(|&c| Handler::of(graph, c).is_some())
 }
 
 fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize]) -> i64 {
@@ -146,26 +200,46 @@ fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize]) -> i64 {
     if let Some(transpose) = graph.producer(value)
         && let Some(other) = permutation(graph, transpose)
     {
-        return if other == perm && likely_removable(graph, transpose) { -rank_cost(graph, value) } else { 0 };
+        return if other == perm && likely_removable(graph, transpose) {
+            -rank_cost(graph, value)
+        } else {
+            0
+        };
     }
     rank_cost(graph, value)
 }
 
-fn worthwhile(graph: &Rewriter, index: NodeIndex, handler: Handler, perm: &[usize], leading: &HashSet<ValueId>) -> bool {
+fn worthwhile(
+    graph: &Rewriter,
+    index: NodeIndex,
+    handler: Handler,
+    perm: &[usize],
+    leading: &HashSet<ValueId>,
+) -> bool {
     let Some(node) = graph.node(index) else { return false };
     if handler == Handler::Transpose {
         return true;
     }
-    let mut cost: i64 = handler.inputs(graph, index).iter().map(|&i| input_cost(graph, node.inputs[i], perm)).sum();
+    let mut cost: i64 =
+        handler.inputs(graph, index).iter().map(|&i| input_cost(graph, node.inputs[i], perm)).sum();
     // A squeeze that several read stays where it is.
-    let leads = |v: &ValueId| leading.contains(v) && (handler != Handler::Squeeze || graph.uses(*v) == 1);
+    let leads =
+        |v: &ValueId| leading.contains(v) && (handler != Handler::Squeeze || graph.uses(*v) == 1);
     if cost < 0 && handler.transposes_outputs() && !node.outputs.iter().any(leads) {
         cost += node.outputs.iter().map(|&v| rank_cost(graph, v)).max().unwrap_or(0);
     }
     cost < 0
 }
 
-fn process(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize], position: usize, leading: &HashSet<ValueId>, assigned: bool) -> bool {
+fn process(
+    graph: &mut Rewriter,
+    transpose: NodeIndex,
+    index: NodeIndex,
+    perm: &[usize],
+    position: usize,
+    leading: &HashSet<ValueId>,
+    assigned: bool,
+) -> bool {
     let Some(handler) = Handler::of(graph, index) else { return false };
     let inputs = handler.inputs(graph, index);
     if !inputs.contains(&position) || !worthwhile(graph, index, handler, perm, leading) {
@@ -173,11 +247,16 @@ fn process(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &
     }
     match handler {
         Handler::Simple => push_through(graph, index, perm, &inputs, perm),
-        Handler::Broadcast => normalize_ranks(graph, index, perm.len(), &inputs) && push_through(graph, index, perm, &inputs, perm),
+        Handler::Broadcast => {
+            normalize_ranks(graph, index, perm.len(), &inputs)
+                && push_through(graph, index, perm, &inputs, perm)
+        }
         Handler::First | Handler::Concat => push_with_attributes(graph, index, perm, &inputs),
         Handler::Squeeze => push_through_squeeze(graph, index, perm),
         Handler::Unsqueeze => push_through_unsqueeze(graph, index, perm).is_some(),
-        Handler::Transpose => permutation(graph, index).is_some_and(|second| second.len() == perm.len() && merge(graph, transpose, index, perm, &second)),
+        Handler::Transpose => permutation(graph, index).is_some_and(|second| {
+            second.len() == perm.len() && merge(graph, transpose, index, perm, &second)
+        }),
         Handler::Reshape => pass_reshape(graph, transpose, index, perm),
         Handler::Resize => {
             let between_layouts = perm == [0, 2, 3, 1] || perm == [0, 3, 1, 2];
@@ -188,7 +267,13 @@ fn process(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &
 }
 
 /// Undoes `perm` in front of the inputs and does `output_perm` behind the outputs.
-fn push_through(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], inputs: &[usize], output_perm: &[usize]) -> bool {
+fn push_through(
+    graph: &mut Rewriter,
+    index: NodeIndex,
+    perm: &[usize],
+    inputs: &[usize],
+    output_perm: &[usize],
+) -> bool {
     let inverse = perms::invert(perm);
     for &position in inputs {
         transpose_input(graph, index, position, &inverse);
@@ -198,7 +283,9 @@ fn push_through(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], inputs: 
 }
 
 fn transpose_input(graph: &mut Rewriter, index: NodeIndex, position: usize, perm: &[usize]) {
-    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else { return };
+    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else {
+        return;
+    };
     let tensor = permuted(graph.tensor(input), perm);
     if graph.is_constant(input) {
         let single = graph.tensor(input).is_none_or(|t| t.elements() == 1);
@@ -216,7 +303,13 @@ fn transpose_input(graph: &mut Rewriter, index: NodeIndex, position: usize, perm
         let value = if perms::is_identity(&combined) {
             source
         } else {
-            graph.add_with_output("transpose", OpKind::Transpose, transpose_attributes(&combined), vec![source], tensor)
+            graph.add_with_output(
+                "transpose",
+                OpKind::Transpose,
+                transpose_attributes(&combined),
+                vec![source],
+                tensor,
+            )
         };
         graph.set_input(index, position, value);
         if graph.uses(input) == 0 {
@@ -224,10 +317,20 @@ fn transpose_input(graph: &mut Rewriter, index: NodeIndex, position: usize, perm
         }
         return;
     }
-    let same = graph.consumers(input).iter().copied().find(|&c| c != index && permutation(graph, c).as_deref() == Some(perm));
+    let same = graph
+        .consumers(input)
+        .iter()
+        .copied()
+        .find(|&c| c != index && permutation(graph, c).as_deref() == Some(perm));
     let value = match same.and_then(|c| graph.ends(c)) {
         Some((_, output)) => output,
-        None => graph.add_with_output("transpose", OpKind::Transpose, transpose_attributes(perm), vec![input], tensor),
+        None => graph.add_with_output(
+            "transpose",
+            OpKind::Transpose,
+            transpose_attributes(perm),
+            vec![input],
+            tensor,
+        ),
     };
     graph.set_input(index, position, value);
 }
@@ -241,12 +344,23 @@ fn transpose_outputs(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) {
         let tensor = permuted(graph.tensor(output), &perms::invert(perm));
         let inner = graph.value("untransposed", tensor);
         graph.set_output(index, position, inner);
-        graph.add("transpose", OpKind::Transpose, transpose_attributes(perm), vec![inner], vec![output]);
+        graph.add(
+            "transpose",
+            OpKind::Transpose,
+            transpose_attributes(perm),
+            vec![inner],
+            vec![output],
+        );
     }
 }
 
 /// Gives all inputs at `positions` the rank `rank`, by dimensions of extent 1 in front.
-fn normalize_ranks(graph: &mut Rewriter, index: NodeIndex, rank: usize, positions: &[usize]) -> bool {
+fn normalize_ranks(
+    graph: &mut Rewriter,
+    index: NodeIndex,
+    rank: usize,
+    positions: &[usize],
+) -> bool {
     let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
     if positions.iter().any(|&p| graph.tensor(inputs[p]).is_none_or(|t| t.rank() > rank)) {
         return false;
@@ -261,22 +375,35 @@ fn normalize_ranks(graph: &mut Rewriter, index: NodeIndex, rank: usize, position
 }
 
 fn unsqueeze_input(graph: &mut Rewriter, index: NodeIndex, position: usize, missing: usize) {
-    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else { return };
+    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else {
+        return;
+    };
     let axes: Vec<usize> = (0..missing).collect();
     let Some(tensor) = graph.tensor(input).cloned() else { return };
-    let shape = std::iter::repeat_n(1, missing).chain(tensor.shape.iter().copied()).collect::<Vec<_>>();
+    let shape =
+        std::iter::repeat_n(1, missing).chain(tensor.shape.iter().copied()).collect::<Vec<_>>();
     let tensor = TensorSpec { shape: shape.into(), ..tensor };
     let producer = graph.producer(input);
     let value = if graph.is_constant(input) {
         let data = graph.data(input).cloned();
         graph.constant("unsqueezed", tensor, data)
-    } else if let Some(squeeze) = producer.filter(|&p| reshape::form(graph, p) == Some(Form::Squeeze(axes.clone()))) {
+    } else if let Some(squeeze) =
+        producer.filter(|&p| reshape::form(graph, p) == Some(Form::Squeeze(axes.clone())))
+    {
         graph.ends(squeeze).map_or(input, |(source, _)| source)
     } else {
-        let output = graph.add_with_output("unsqueeze", OpKind::Reshape, reshape::attributes("Unsqueeze", &axes), vec![input], Some(tensor));
+        let output = graph.add_with_output(
+            "unsqueeze",
+            OpKind::Reshape,
+            reshape::attributes("Unsqueeze", &axes),
+            vec![input],
+            Some(tensor),
+        );
         let perm = producer.and_then(|p| permutation(graph, p));
         match (perm, graph.producer(output)) {
-            (Some(perm), Some(unsqueeze)) => push_through_unsqueeze(graph, unsqueeze, &perm).unwrap_or(output),
+            (Some(perm), Some(unsqueeze)) => {
+                push_through_unsqueeze(graph, unsqueeze, &perm).unwrap_or(output)
+            }
             _ => output,
         }
     };
@@ -298,7 +425,11 @@ fn push_through_squeeze(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) 
 }
 
 /// Returns the value that has taken the place of the unsqueeze's output.
-fn push_through_unsqueeze(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) -> Option<ValueId> {
+fn push_through_unsqueeze(
+    graph: &mut Rewriter,
+    index: NodeIndex,
+    perm: &[usize],
+) -> Option<ValueId> {
     let Some(Form::Unsqueeze(axes)) = reshape::form(graph, index) else { return None };
     let (_, output) = graph.ends(index)?;
     if axes.is_empty() || axes.iter().any(|&a| a >= perm.len() + axes.len()) {
@@ -310,13 +441,20 @@ fn push_through_unsqueeze(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]
 }
 
 /// Operators whose attributes speak of dimensions.
-fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], inputs: &[usize]) -> bool {
+fn push_with_attributes(
+    graph: &mut Rewriter,
+    index: NodeIndex,
+    perm: &[usize],
+    inputs: &[usize],
+) -> bool {
     let Some(node) = graph.node(index) else { return false };
     let (kind, mut attributes) = (node.op.kind.clone(), node.op.attributes.clone());
     let rank = perm.len();
     let inverse = perms::invert(perm);
     let removed = match reduced_axes(&kind, &attributes, rank) {
-        Some(axes) if kind == OpKind::Gather || attributes.int("keepdims") == Some(0) => axes.iter().map(|&a| perm[a]).collect(),
+        Some(axes) if kind == OpKind::Gather || attributes.int("keepdims") == Some(0) => {
+            axes.iter().map(|&a| perm[a]).collect()
+        }
         _ => Vec::new(),
     };
     if let Some(axis) = attributes.int("axis") {
@@ -324,7 +462,8 @@ fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], 
         attributes.set("axis", Attribute::Int(perm[axis] as i64));
     }
     let per_axis = matches!(kind, OpKind::Slice);
-    let axes: Option<Vec<usize>> = attributes.ints("axes").iter().map(|&a| front(a, rank)).collect();
+    let axes: Option<Vec<usize>> =
+        attributes.ints("axes").iter().map(|&a| front(a, rank)).collect();
     let Some(axes) = axes else { return false };
     if !axes.is_empty() {
         let mut moved: Vec<i64> = axes.iter().map(|&a| perm[a] as i64).collect();
@@ -339,7 +478,9 @@ fn push_with_attributes(graph: &mut Rewriter, index: NodeIndex, perm: &[usize], 
             attributes.set(name, Attribute::Ints(moved.into()));
         }
     }
-    if let Some(Attribute::Floats(scales)) = attributes.get("scales").filter(|_| kind == OpKind::Resize) {
+    if let Some(Attribute::Floats(scales)) =
+        attributes.get("scales").filter(|_| kind == OpKind::Resize)
+    {
         let moved = perms::apply(&inverse, scales);
         attributes.set("scales", Attribute::Floats(moved));
     }
@@ -363,8 +504,14 @@ fn reduced_axes(kind: &OpKind, attributes: &Attributes, rank: usize) -> Option<V
     use OpKind as K;
     match kind {
         K::Gather | K::ArgMax => Some(vec![front(attributes.int("axis")?, rank)?]),
-        K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => {
-            let axes: Vec<usize> = attributes.ints("axes").iter().filter_map(|&a| front(a, rank)).collect();
+        K::ReduceMean
+        | K::ReduceSum
+        | K::ReduceMax
+        | K::ReduceMin
+        | K::ReduceL2
+        | K::ReduceProd => {
+            let axes: Vec<usize> =
+                attributes.ints("axes").iter().filter_map(|&a| front(a, rank)).collect();
             Some(if axes.is_empty() { (0..rank).collect() } else { axes })
         }
         _ => None,
@@ -372,14 +519,29 @@ fn reduced_axes(kind: &OpKind, attributes: &Attributes, rank: usize) -> Option<V
 }
 
 /// Two transposes in a row: none or one is left.
-fn merge(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, first: &[usize], second: &[usize]) -> bool {
-    let (Some((source, between)), Some((_, output))) = (graph.ends(transpose), graph.ends(index)) else { return false };
+fn merge(
+    graph: &mut Rewriter,
+    transpose: NodeIndex,
+    index: NodeIndex,
+    first: &[usize],
+    second: &[usize],
+) -> bool {
+    let (Some((source, between)), Some((_, output))) = (graph.ends(transpose), graph.ends(index))
+    else {
+        return false;
+    };
     let combined = perms::compose(first, second);
     graph.remove(index);
     if perms::is_identity(&combined) {
         graph.replace_value(output, source);
     } else {
-        graph.add("transpose", OpKind::Transpose, transpose_attributes(&combined), vec![source], vec![output]);
+        graph.add(
+            "transpose",
+            OpKind::Transpose,
+            transpose_attributes(&combined),
+            vec![source],
+            vec![output],
+        );
     }
     if graph.uses(between) == 0 {
         graph.remove(transpose);
@@ -387,9 +549,15 @@ fn merge(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, first: &[
     true
 }
 
-/// Between channels first and channels last, a transpose passes a reshape that leaves batch and channels alone and splits what is between. Another reshape that only
-/// moves dimensions of extent 1 is a transpose itself.
-fn pass_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, perm: &[usize]) -> bool {
+/// Between channels first and channels last, a transpose passes a reshape that leaves batch and
+/// channels alone and splits what is between. Another reshape that only moves dimensions of extent
+/// 1 is a transpose itself.
+fn pass_reshape(
+    graph: &mut Rewriter,
+    transpose: NodeIndex,
+    index: NodeIndex,
+    perm: &[usize],
+) -> bool {
     let Some((input, output)) = graph.ends(index) else { return false };
     let (from, to) = (graph.shape(input).to_vec(), graph.shape(output).to_vec());
     if let Some(output_perm) = channels_perm(perm, &from, &to) {
@@ -403,14 +571,16 @@ fn pass_reshape(graph: &mut Rewriter, transpose: NodeIndex, index: NodeIndex, pe
     merge(graph, transpose, index, perm, &second)
 }
 
-/// The permutation that takes the output of a reshape between these shapes to the layout before the transpose.
+/// The permutation that takes the output of a reshape between these shapes to the layout before the
+/// transpose.
 fn channels_perm(perm: &[usize], from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let (last_from, last_to) = (from.last()?, to.last()?);
     if to.len() <= from.len() || from[0] != to[0] {
         return None;
     }
     let first_to_last = || [&[0], &(2..to.len()).collect::<Vec<_>>()[..], &[1]].concat();
-    let last_to_first = || [&[0, to.len() - 1], &(1..to.len() - 1).collect::<Vec<_>>()[..]].concat();
+    let last_to_first =
+        || [&[0, to.len() - 1], &(1..to.len() - 1).collect::<Vec<_>>()[..]].concat();
     match perm {
         [0, 2, 1] if from[1] == to[1] => Some(first_to_last()),
         [0, 2, 1] if last_from == last_to => Some(last_to_first()),

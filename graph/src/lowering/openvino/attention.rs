@@ -1,4 +1,5 @@
-//! Attention that snippets run as one kernel: product, elementwise operators, softmax, product, and the transposes around them.
+//! Attention that snippets run as one kernel: product, elementwise operators, softmax, product, and
+//! the transposes around them.
 
 use super::pattern::{AROUND_ZERO, is_around_zero, is_elementwise, is_quantized_value};
 use crate::{
@@ -6,10 +7,12 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// The order of a transpose from `[batch, tokens, heads, size]` to `[batch, heads, tokens, size]`, and back.
+/// The order of a transpose from `[batch, tokens, heads, size]` to `[batch, heads, tokens, size]`,
+/// and back.
 const HEADS_OUTSIDE: [i64; 4] = [0, 2, 1, 3];
 
-/// Replaces every attention that snippets take by one kernel. `with_output`: the transpose after it too, as in 32-bit floats.
+/// Replaces every attention that snippets take by one kernel. `with_output`: the transpose after it
+/// too, as in 32-bit floats.
 pub(super) fn fuse(graph: &mut Rewriter, with_output: bool) {
     for index in graph.order() {
         fuse_around(graph, index, with_output);
@@ -18,10 +21,14 @@ pub(super) fn fuse(graph: &mut Rewriter, with_output: bool) {
 
 fn transposed(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
     let index = graph.producer_of(value, &OpKind::Transpose)?;
-    (graph.node(index)?.op.attributes.ints("perm") == HEADS_OUTSIDE && graph.only_consumer(value).is_some()).then(|| graph.ends(index))?.map(|(x, _)| x)
+    (graph.node(index)?.op.attributes.ints("perm") == HEADS_OUTSIDE
+        && graph.only_consumer(value).is_some())
+    .then(|| graph.ends(index))?
+    .map(|(x, _)| x)
 }
 
-/// What is added, multiplied... between the product and the softmax, and the value the softmax reads.
+/// What is added, multiplied... between the product and the softmax, and the value the softmax
+/// reads.
 fn between(graph: &Rewriter, mut value: ValueId) -> Option<(Vec<ValueId>, NodeIndex)> {
     let mut extra = Vec::new();
     for _ in 0..8 {
@@ -30,10 +37,17 @@ fn between(graph: &Rewriter, mut value: ValueId) -> Option<(Vec<ValueId>, NodeIn
         if node.op.kind == OpKind::Softmax {
             return Some((extra, next));
         }
-        if !is_elementwise(&node.op.kind) || graph.shape(*node.outputs.first()?) != graph.shape(value) {
+        if !is_elementwise(&node.op.kind)
+            || graph.shape(*node.outputs.first()?) != graph.shape(value)
+        {
             return None;
         }
-        extra.extend(node.inputs.iter().copied().filter(|&v| v != value && graph.shape(v).iter().product::<usize>() > 1));
+        extra.extend(
+            node.inputs
+                .iter()
+                .copied()
+                .filter(|&v| v != value && graph.shape(v).iter().product::<usize>() > 1),
+        );
         value = *node.outputs.first()?;
     }
     None
@@ -44,7 +58,10 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
     let [q, k] = first.inputs[..] else { return None };
     let scores = *first.outputs.first()?;
     let rank = graph.shape(scores).len();
-    if !(rank == 3 || rank == 4) || graph.is_constant(k) || first.op.attributes.int("trans_a").unwrap_or(0) != 0 {
+    if !(rank == 3 || rank == 4)
+        || graph.is_constant(k)
+        || first.op.attributes.int("trans_a").unwrap_or(0) != 0
+    {
         return None;
     }
     let (extra, softmax) = between(graph, scores)?;
@@ -52,7 +69,8 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
         return None;
     }
     let (_, mut weights) = graph.ends(softmax)?;
-    if let Some(quantize) = graph.only_consumer(weights).filter(|&i| graph.is(i, &OpKind::Quantize)) {
+    if let Some(quantize) = graph.only_consumer(weights).filter(|&i| graph.is(i, &OpKind::Quantize))
+    {
         weights = graph.ends(quantize)?.1;
     }
     let mix = graph.only_consumer(weights).filter(|&i| graph.is(i, &OpKind::MatMul))?;
@@ -72,11 +90,21 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
     while let Some(next) = graph.only_consumer(output) {
         let node = graph.node(next)?;
         let end = *node.outputs.first()?;
-        if with_output && !bytes && node.op.kind == OpKind::Transpose && node.op.attributes.ints("perm") == HEADS_OUTSIDE && !ops.has("activation") {
+        if with_output
+            && !bytes
+            && node.op.kind == OpKind::Transpose
+            && node.op.attributes.ints("perm") == HEADS_OUTSIDE
+            && !ops.has("activation")
+        {
             output = end;
             break;
         }
-        if !is_elementwise(&node.op.kind) || node.inputs.iter().any(|&i| i != output && graph.shape(i).iter().product::<usize>() > 1) {
+        if !is_elementwise(&node.op.kind)
+            || node
+                .inputs
+                .iter()
+                .any(|&i| i != output && graph.shape(i).iter().product::<usize>() > 1)
+        {
             break;
         }
         ops.set("activation", Attribute::Text(node.op.kind.name().to_owned()));

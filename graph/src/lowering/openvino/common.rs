@@ -1,4 +1,5 @@
-//! What happens to any graph first: operators that do nothing, constants, work done twice, chains of reshapes and transposes.
+//! What happens to any graph first: operators that do nothing, constants, work done twice, chains
+//! of reshapes and transposes.
 
 use super::pattern::{constant_only, is_elementwise};
 use crate::{
@@ -13,7 +14,8 @@ const ROUNDS: usize = 6;
 /// Removes what computes nothing, until nothing changes.
 pub(super) fn simplify(graph: &mut Rewriter) {
     for _ in 0..ROUNDS {
-        let steps = [fold_constants, no_ops, transposes_to_reshapes, merge_reshapes, merge_transposes];
+        let steps =
+            [fold_constants, no_ops, transposes_to_reshapes, merge_reshapes, merge_transposes];
         if !steps.into_iter().fold(false, |changed, step| step(graph) | changed) {
             break;
         }
@@ -34,7 +36,13 @@ fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
     let (input, _) = graph.ends(index)?;
     let identity = |perm: &[i64]| perm.iter().enumerate().all(|(i, &p)| p == i as i64);
     match node.op.kind {
-        OpKind::Identity | OpKind::Cast | OpKind::Expand | OpKind::Reshape | OpKind::Slice | OpKind::Pad | OpKind::Tile => Some(input),
+        OpKind::Identity
+        | OpKind::Cast
+        | OpKind::Expand
+        | OpKind::Reshape
+        | OpKind::Slice
+        | OpKind::Pad
+        | OpKind::Tile => Some(input),
         OpKind::Concat if node.inputs.len() == 1 => Some(input),
         OpKind::Split if node.outputs.len() == 1 => Some(input),
         OpKind::Transpose if identity(node.op.attributes.ints("perm")) => Some(input),
@@ -58,8 +66,15 @@ pub(super) fn share(graph: &mut Rewriter) {
 fn merge_reshapes(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        let Some((input, _)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else { continue };
-        let Some((source, _)) = graph.producer_of(input, &OpKind::Reshape).and_then(|before| graph.ends(before)) else { continue };
+        let Some((input, _)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape))
+        else {
+            continue;
+        };
+        let Some((source, _)) =
+            graph.producer_of(input, &OpKind::Reshape).and_then(|before| graph.ends(before))
+        else {
+            continue;
+        };
         graph.set_input(index, 0, source);
         changed = true;
     }
@@ -70,11 +85,22 @@ fn merge_reshapes(graph: &mut Rewriter) -> bool {
 fn merge_transposes(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        let Some((input, _)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Transpose)) else { continue };
+        let Some((input, _)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Transpose))
+        else {
+            continue;
+        };
         let Some(before) = graph.producer_of(input, &OpKind::Transpose) else { continue };
-        let perm = |i: NodeIndex| graph.node(i).map(|n| n.op.attributes.ints("perm").to_vec()).unwrap_or_default();
+        let perm = |i: NodeIndex| {
+            graph.node(i).map(|n| n.op.attributes.ints("perm").to_vec()).unwrap_or_default()
+        };
         let (first, second) = (perm(before), perm(index));
-        let Some(both) = second.iter().map(|&p| first.get(usize::try_from(p).ok()?).copied()).collect::<Option<Vec<i64>>>() else { continue };
+        let Some(both) = second
+            .iter()
+            .map(|&p| first.get(usize::try_from(p).ok()?).copied())
+            .collect::<Option<Vec<i64>>>()
+        else {
+            continue;
+        };
         let Some((source, _)) = graph.ends(before) else { continue };
         graph.set_input(index, 0, source);
         graph.change(index, OpKind::Transpose, Attributes::new().with_ints("perm", both));
@@ -87,9 +113,16 @@ fn merge_transposes(graph: &mut Rewriter) -> bool {
 fn transposes_to_reshapes(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        let Some((input, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Transpose)) else { continue };
-        let perm = graph.node(index).map(|n| n.op.attributes.ints("perm").to_vec()).unwrap_or_default();
-        let extent = |p: &i64| usize::try_from(*p).ok().and_then(|p| graph.shape(input).get(p)).copied().unwrap_or(0);
+        let Some((input, output)) =
+            graph.ends(index).filter(|_| graph.is(index, &OpKind::Transpose))
+        else {
+            continue;
+        };
+        let perm =
+            graph.node(index).map(|n| n.op.attributes.ints("perm").to_vec()).unwrap_or_default();
+        let extent = |p: &i64| {
+            usize::try_from(*p).ok().and_then(|p| graph.shape(input).get(p)).copied().unwrap_or(0)
+        };
         let moving: Vec<i64> = perm.iter().copied().filter(|p| extent(p) != 1).collect();
         if perm.is_empty() || !moving.is_sorted() {
             continue;
@@ -104,7 +137,8 @@ fn transposes_to_reshapes(graph: &mut Rewriter) -> bool {
 /// Marks an operator that nothing takes in.
 pub(super) const OWN: &str = "own";
 
-/// A HardSigmoid that is one operator of the model stays on its own; only one that is spelled out goes into convolutions.
+/// A HardSigmoid that is one operator of the model stays on its own; only one that is spelled out
+/// goes into convolutions.
 pub(super) fn mark_hard_sigmoids(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.is(index, &OpKind::HardSigmoid)
@@ -115,7 +149,8 @@ pub(super) fn mark_hard_sigmoids(graph: &mut Rewriter) {
     }
 }
 
-/// Divisions become multiplications: by a constant at once, by something computed through its reciprocal power.
+/// Divisions become multiplications: by a constant at once, by something computed through its
+/// reciprocal power.
 pub(super) fn divisions(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index).filter(|n| n.op.kind == OpKind::Div) else { continue };
@@ -127,21 +162,36 @@ pub(super) fn divisions(graph: &mut Rewriter) {
         if !graph.is_constant(b) {
             let tensor = graph.tensor(b).cloned();
             let attributes = Attributes::new().with("exponent", Attribute::Float(-1.0));
-            let power = graph.add_with_output(&format!("{name}/power"), OpKind::Pow, attributes, vec![b], tensor);
+            let power = graph.add_with_output(
+                &format!("{name}/power"),
+                OpKind::Pow,
+                attributes,
+                vec![b],
+                tensor,
+            );
             graph.set_input(index, 1, power);
         }
         graph.change(index, OpKind::Mul, Attributes::new());
     }
 }
 
-/// Elementwise operators broadcast themselves: an Expand in front of them is not needed, where what they give keeps its shape.
+/// Elementwise operators broadcast themselves: an Expand in front of them is not needed, where what
+/// they give keeps its shape.
 pub(super) fn expansions(graph: &mut Rewriter) {
     for index in graph.order() {
-        let Some((input, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Expand)) else { continue };
+        let Some((input, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Expand))
+        else {
+            continue;
+        };
         let readers = graph.consumers(output).to_vec();
         for reader in readers {
-            let Some(node) = graph.node(reader).filter(|n| is_elementwise(&n.op.kind)) else { continue };
-            let wide = node.inputs.iter().any(|&v| v != output && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(v)));
+            let Some(node) = graph.node(reader).filter(|n| is_elementwise(&n.op.kind)) else {
+                continue;
+            };
+            let wide = node.inputs.iter().any(|&v| {
+                v != output
+                    && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(v))
+            });
             let at = node.inputs.iter().position(|&v| v == output);
             if let (true, Some(at)) = (wide, at) {
                 graph.set_input(reader, at, input);
@@ -153,23 +203,38 @@ pub(super) fn expansions(graph: &mut Rewriter) {
     }
 }
 
-/// Elementwise operators of one computed input move before the reshapes and transposes in front of them.
+/// Elementwise operators of one computed input move before the reshapes and transposes in front of
+/// them.
 pub(super) fn lift_elementwise(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some((_, output)) = graph.ends(index) else { continue };
         let Some(node) = graph.node(index).filter(|n| is_elementwise(&n.op.kind)) else { continue };
-        let turned = node.inputs.first().is_some_and(|&v| graph.producer_of(v, &OpKind::Transpose).is_some());
+        let turned = node
+            .inputs
+            .first()
+            .is_some_and(|&v| graph.producer_of(v, &OpKind::Transpose).is_some());
         if node.op.kind == OpKind::Quantize && !turned {
             continue;
         }
-        let scalars = node.inputs.iter().filter(|&&v| graph.is_constant(v)).all(|&v| graph.shape(v).iter().all(|&d| d == 1));
-        let computed: Vec<ValueId> = node.inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
+        let scalars = node
+            .inputs
+            .iter()
+            .filter(|&&v| graph.is_constant(v))
+            .all(|&v| graph.shape(v).iter().all(|&d| d == 1));
+        let computed: Vec<ValueId> =
+            node.inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
         let [x] = computed[..] else { continue };
-        if !scalars || graph.shape(x) != graph.shape(output) || graph.is_output(output) && graph.uses(output) > 1 {
+        if !scalars
+            || graph.shape(x) != graph.shape(output)
+            || graph.is_output(output) && graph.uses(output) > 1
+        {
             continue;
         }
         let mut top = x;
-        while let Some(mover) = graph.producer(top).filter(|&i| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose)) {
+        while let Some(mover) = graph
+            .producer(top)
+            .filter(|&i| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose))
+        {
             if graph.only_consumer(top).is_none() {
                 break;
             }
@@ -190,7 +255,8 @@ fn lift(graph: &mut Rewriter, index: NodeIndex, x: ValueId, top: ValueId, output
     let tensor = graph.tensor(top).cloned();
     // Constants of one element keep their rank at most that of what they meet.
     let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| if v == x { top } else { v }).collect();
-    let lifted = graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, tensor);
+    let lifted =
+        graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, tensor);
     graph.set_input(first, 0, lifted);
     graph.replace_value(output, x);
 }

@@ -1,8 +1,12 @@
-//! Convolutions: what goes into weights and bias, and which operators after them the plugin's graph optimizer lets them take in.
+//! Convolutions: what goes into weights and bias, and which operators after them the plugin's graph
+//! optimizer lets them take in.
 
 use super::{
     common,
-    pattern::{QUANTIZED_FIRST, absorb, ends_quantized, is_elementwise, is_quantize, is_simple, note, scales_along},
+    pattern::{
+        QUANTIZED_FIRST, absorb, ends_quantized, is_elementwise, is_quantize, is_simple, note,
+        scales_along,
+    },
 };
 use crate::{
     Attribute, OpKind, TensorSpec, ValueId,
@@ -14,7 +18,8 @@ fn is_convolution(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.is(index, &OpKind::Conv) || graph.is(index, &OpKind::ConvTranspose)
 }
 
-/// Scales and shifts per channel after convolutions go into weights and bias; zero padding in front goes into the convolution's own.
+/// Scales and shifts per channel after convolutions go into weights and bias; zero padding in front
+/// goes into the convolution's own.
 pub(super) fn fold(graph: &mut Rewriter) {
     for index in graph.order() {
         if is_convolution(graph, index) {
@@ -27,7 +32,13 @@ pub(super) fn fold(graph: &mut Rewriter) {
 /// A bias that several convolutions read is added after them.
 pub(super) fn spell_out_shared_biases(graph: &mut Rewriter) {
     for index in graph.order() {
-        let Some(bias) = graph.node(index).filter(|_| is_convolution(graph, index)).and_then(|n| n.inputs.get(2).copied()) else { continue };
+        let Some(bias) = graph
+            .node(index)
+            .filter(|_| is_convolution(graph, index))
+            .and_then(|n| n.inputs.get(2).copied())
+        else {
+            continue;
+        };
         if graph.uses(bias) > 1 {
             spell_out_bias(graph, index, bias);
         }
@@ -37,13 +48,21 @@ pub(super) fn spell_out_shared_biases(graph: &mut Rewriter) {
 fn spell_out_bias(graph: &mut Rewriter, index: NodeIndex, bias: ValueId) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let tensor = graph.tensor(output)?.clone();
-    let shape: Vec<usize> = tensor.shape.iter().enumerate().map(|(i, &d)| if i == 1 { d } else { 1 }).collect();
+    let shape: Vec<usize> =
+        tensor.shape.iter().enumerate().map(|(i, &d)| if i == 1 { d } else { 1 }).collect();
     let node = graph.remove(index)?;
     let inputs: Vec<ValueId> = node.inputs.iter().copied().filter(|&v| v != bias).collect();
     let bias = graph.constant(SHARED, TensorSpec::f32(shape), None);
-    let product = graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, Some(tensor));
+    let product =
+        graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, Some(tensor));
     let attributes = crate::Attributes::new().with_int(SHARED, 1);
-    graph.add(&format!("{}/bias", node.name), OpKind::Add, attributes, vec![product, bias], vec![output]);
+    graph.add(
+        &format!("{}/bias", node.name),
+        OpKind::Add,
+        attributes,
+        vec![product, bias],
+        vec![output],
+    );
     Some(())
 }
 
@@ -54,13 +73,21 @@ fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
     let kind = graph.node(next)?.op.kind.clone();
-    if graph.node(next)?.op.attributes.has(SHARED) || !matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul) || !scales_along(graph, next, output, 1) {
+    if graph.node(next)?.op.attributes.has(SHARED)
+        || !matches!(kind, OpKind::Add | OpKind::Sub | OpKind::Mul)
+        || !scales_along(graph, next, output, 1)
+    {
         return None;
     }
     let first = graph.ends(next).is_some_and(|(x, _)| x == output);
-    let one = graph.other_input(next, output).is_some_and(|v| graph.shape(v).iter().product::<usize>() == 1);
+    let one = graph
+        .other_input(next, output)
+        .is_some_and(|v| graph.shape(v).iter().product::<usize>() == 1);
     let biased = graph.node(index)?.inputs.len() > 2;
-    if kind != OpKind::Mul && (biased || one) || kind == OpKind::Sub && !first || !graph.is_constant(*graph.node(index)?.inputs.get(1)?) {
+    if kind != OpKind::Mul && (biased || one)
+        || kind == OpKind::Sub && !first
+        || !graph.is_constant(*graph.node(index)?.inputs.get(1)?)
+    {
         return None;
     }
     let removed = graph.remove(next)?;
@@ -78,12 +105,15 @@ fn fold_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         return None;
     }
     let (input, _) = graph.ends(index)?;
-    let pad = graph.producer_of(input, &OpKind::Pad).filter(|_| graph.only_consumer(input).is_some())?;
+    let pad =
+        graph.producer_of(input, &OpKind::Pad).filter(|_| graph.only_consumer(input).is_some())?;
     let (added, rank) = (graph.node(pad)?.op.attributes.clone(), graph.shape(input).len());
     let pads = added.ints("pads");
     let own = graph.node(index)?.op.attributes.ints("pads").to_vec();
-    let zero = added.text("mode").unwrap_or("constant") == "constant" && added.float("value").unwrap_or(0.0) == 0.0;
-    let outer = pads.len() == 2 * rank && pads[..2].iter().chain(&pads[rank..rank + 2]).all(|&p| p == 0);
+    let zero = added.text("mode").unwrap_or("constant") == "constant"
+        && added.float("value").unwrap_or(0.0) == 0.0;
+    let outer =
+        pads.len() == 2 * rank && pads[..2].iter().chain(&pads[rank..rank + 2]).all(|&p| p == 0);
     if !zero || !outer || own.len() + 4 != pads.len() || pads.iter().any(|&p| p < 0) {
         return None;
     }
@@ -113,10 +143,24 @@ pub(super) fn fuse(graph: &mut Rewriter) {
 /// Functions of one number that may follow a sum inside a convolution.
 fn follows_sum(kind: &OpKind) -> bool {
     use OpKind as K;
-    matches!(kind, K::Relu | K::LeakyRelu | K::Elu | K::Sigmoid | K::HardSigmoid | K::Clip | K::Silu | K::HardSwish | K::Mish | K::Round | K::Quantize)
+    matches!(
+        kind,
+        K::Relu
+            | K::LeakyRelu
+            | K::Elu
+            | K::Sigmoid
+            | K::HardSigmoid
+            | K::Clip
+            | K::Silu
+            | K::HardSwish
+            | K::Mish
+            | K::Round
+            | K::Quantize
+    )
 }
 
-/// The sum of a convolution and something else is computed in place of that other: nobody may read it later.
+/// The sum of a convolution and something else is computed in place of that other: nobody may read
+/// it later.
 fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
     let (_, output) = graph.ends(add)?;
@@ -128,9 +172,13 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     if graph.shape(a) != graph.shape(b) || graph.is_constant(a) || graph.is_constant(b) || a == b {
         return None;
     }
-    let plain = |n: &crate::Node| n.op.attributes.has(QUANTIZED_FIRST) || !n.op.attributes.has("activation");
+    let plain = |n: &crate::Node| {
+        n.op.attributes.has(QUANTIZED_FIRST) || !n.op.attributes.has("activation")
+    };
     let free = |n: &crate::Node| plain(n) && !n.op.attributes.has("residual");
-    let conv = |v: ValueId| graph.producer_of(v, &OpKind::Conv).filter(|&i| graph.node(i).is_some_and(free));
+    let conv = |v: ValueId| {
+        graph.producer_of(v, &OpKind::Conv).filter(|&i| graph.node(i).is_some_and(free))
+    };
     let (mut merged, mut peer) = match (conv(a), conv(b)) {
         (Some(_), Some(_)) if graph.uses(a) != 1 => (b, a),
         (Some(_), _) => (a, b),
@@ -139,13 +187,21 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     };
     if graph.only_consumer(merged).is_none() {
         std::mem::swap(&mut merged, &mut peer);
-        if conv(merged).is_none() || graph.only_consumer(merged).is_none() || conv(a).is_some() != conv(b).is_some() {
+        if conv(merged).is_none()
+            || graph.only_consumer(merged).is_none()
+            || conv(a).is_some() != conv(b).is_some()
+        {
             return None;
         }
     }
     let index = conv(merged)?;
     let reads_peer = graph.node(index)?.inputs.contains(&peer);
-    if reads_peer || !siblings(graph, peer).iter().all(|&v| !graph.is_output(v) && graph.consumers(v).iter().all(|&r| r == add || leads_to(graph, r, add))) {
+    if reads_peer
+        || !siblings(graph, peer).iter().all(|&v| {
+            !graph.is_output(v)
+                && graph.consumers(v).iter().all(|&r| r == add || leads_to(graph, r, add))
+        })
+    {
         return None;
     }
     graph.remove(add)?;
@@ -157,18 +213,25 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     follows_sum(&kind).then(|| absorb(graph, index, next)).flatten()
 }
 
-/// Whether an elementwise operator on nothing but computed tensors provides a value: it runs together with what quantises behind a sum.
+/// Whether an elementwise operator on nothing but computed tensors provides a value: it runs
+/// together with what quantises behind a sum.
 fn is_gate(graph: &Rewriter, value: ValueId) -> bool {
     let Some(node) = graph.producer(value).and_then(|i| graph.node(i)) else { return false };
-    let scales = matches!(node.op.kind, OpKind::Quantize | OpKind::Add | OpKind::Sub) || node.inputs.iter().any(|&v| graph.is_constant(v));
+    let scales = matches!(node.op.kind, OpKind::Quantize | OpKind::Add | OpKind::Sub)
+        || node.inputs.iter().any(|&v| graph.is_constant(v));
     is_elementwise(&node.op.kind) && !scales
 }
 
-/// A convolution whose result is quantised and then only added to something takes the Quantize in first.
+/// A convolution whose result is quantised and then only added to something takes the Quantize in
+/// first.
 fn take_quantize(graph: &mut Rewriter, value: ValueId) -> Option<()> {
-    let quantize = graph.producer_of(value, &OpKind::Quantize).filter(|_| graph.only_consumer(value).is_some())?;
+    let quantize = graph
+        .producer_of(value, &OpKind::Quantize)
+        .filter(|_| graph.only_consumer(value).is_some())?;
     let (product, _) = graph.ends(quantize)?;
-    let conv = graph.producer_of(product, &OpKind::Conv).filter(|_| graph.only_consumer(product).is_some())?;
+    let conv = graph
+        .producer_of(product, &OpKind::Conv)
+        .filter(|_| graph.only_consumer(product).is_some())?;
     graph.remove(quantize)?;
     graph.set_output(conv, 0, value);
     note(graph, conv, "activation", OpKind::Quantize.name());
@@ -178,7 +241,10 @@ fn take_quantize(graph: &mut Rewriter, value: ValueId) -> Option<()> {
 
 /// Everything the provider of `value` provides.
 fn siblings(graph: &Rewriter, value: ValueId) -> Vec<ValueId> {
-    graph.producer(value).and_then(|i| graph.node(i)).map_or_else(|| vec![value], |n| n.outputs.clone())
+    graph
+        .producer(value)
+        .and_then(|i| graph.node(i))
+        .map_or_else(|| vec![value], |n| n.outputs.clone())
 }
 
 /// Whether `to` depends on what `from` computes.
@@ -189,7 +255,13 @@ fn leads_to(graph: &Rewriter, from: NodeIndex, to: NodeIndex) -> bool {
             return true;
         }
         if seen.insert(index) {
-            open.extend(graph.node(index).into_iter().flat_map(|n| &n.outputs).flat_map(|&v| graph.consumers(v)));
+            open.extend(
+                graph
+                    .node(index)
+                    .into_iter()
+                    .flat_map(|n| &n.outputs)
+                    .flat_map(|&v| graph.consumers(v)),
+            );
         }
     }
     false
@@ -198,25 +270,36 @@ fn leads_to(graph: &Rewriter, from: NodeIndex, to: NodeIndex) -> bool {
 fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let next = graph.only_consumer(output)?;
-    let node = graph.node(next).filter(|n| !n.op.attributes.has(SHARED) && !n.op.attributes.has(common::OWN))?;
-    // Behind a Quantize the convolution writes bytes: what computes on floats then is a kernel of its own.
+    let node = graph
+        .node(next)
+        .filter(|n| !n.op.attributes.has(SHARED) && !n.op.attributes.has(common::OWN))?;
+    // Behind a Quantize the convolution writes bytes: what computes on floats then is a kernel of
+    // its own.
     if graph.node(index).is_some_and(ends_quantized) && !is_quantize(graph, next) {
         return None;
     }
-    (is_simple(&node.op.kind) || scales_along(graph, next, output, 1)).then(|| absorb(graph, index, next)).flatten()
+    (is_simple(&node.op.kind) || scales_along(graph, next, output, 1))
+        .then(|| absorb(graph, index, next))
+        .flatten()
 }
 
-/// Marks the sums that look as if a convolution would take them in, but that none did: tokenization has passed them over.
+/// Marks the sums that look as if a convolution would take them in, but that none did: tokenization
+/// has passed them over.
 pub(super) fn mark_left_sums(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index).filter(|n| n.op.kind == OpKind::Add) else { continue };
         let [a, b] = node.inputs[..] else { continue };
         let conv = |v: ValueId| {
-            graph
-                .producer_of(v, &OpKind::Conv)
-                .is_some_and(|i| graph.only_consumer(v).is_some() && graph.node(i).is_some_and(|n| !n.op.attributes.has("activation")))
+            graph.producer_of(v, &OpKind::Conv).is_some_and(|i| {
+                graph.only_consumer(v).is_some()
+                    && graph.node(i).is_some_and(|n| !n.op.attributes.has("activation"))
+            })
         };
-        if graph.is_constant(a) || graph.is_constant(b) || !(conv(a) || conv(b)) || graph.shape(a) != graph.shape(b) {
+        if graph.is_constant(a)
+            || graph.is_constant(b)
+            || !(conv(a) || conv(b))
+            || graph.shape(a) != graph.shape(b)
+        {
             continue;
         }
         graph.change(index, OpKind::Elementwise, crate::Attributes::new());
@@ -224,7 +307,8 @@ pub(super) fn mark_left_sums(graph: &mut Rewriter) {
         while let Some((_, output)) = graph.ends(index) {
             let Some(next) = graph.only_consumer(output) else { break };
             let Some(kind) = graph.node(next).map(|n| n.op.kind.clone()) else { break };
-            if !is_elementwise(&kind) || !(is_simple(&kind) || scales_along(graph, next, output, 1)) {
+            if !is_elementwise(&kind) || !(is_simple(&kind) || scales_along(graph, next, output, 1))
+            {
                 break;
             }
             let Some(removed) = graph.remove(next) else { break };

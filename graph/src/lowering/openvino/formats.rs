@@ -1,7 +1,8 @@
-//! Memory formats: convolutions work channels last, many operators in either format, the rest channels first; where they meet a Reorder runs.
+//! Memory formats: convolutions work channels last, many operators in either format, the rest
+//! channels first; where they meet a Reorder runs.
 //!
-//! Every operator chooses after those before it: what can work in either format takes that of most of its inputs. A Reorder next to a Transpose that
-//! undoes it disappears together with it.
+//! Every operator chooses after those before it: what can work in either format takes that of most
+//! of its inputs. A Reorder next to a Transpose that undoes it disappears together with it.
 
 use super::{movement, place};
 use crate::{
@@ -11,16 +12,27 @@ use crate::{
 use MemoryFormat::{ChannelsFirst, ChannelsLast};
 use std::collections::HashMap;
 
-/// Lets the images that go in be channels last: each enters as N, H, W, C and is transposed, which costs nothing in front of a convolution.
+/// Lets the images that go in be channels last: each enters as N, H, W, C and is transposed, which
+/// costs nothing in front of a convolution.
 pub(super) fn enter_channels_last(graph: &mut Rewriter) {
     for input in graph.input_values() {
-        let Some(tensor) = graph.tensor(input).filter(|t| t.rank() == 4 && t.precision.is_float()).cloned() else { continue };
+        let Some(tensor) =
+            graph.tensor(input).filter(|t| t.rank() == 4 && t.precision.is_float()).cloned()
+        else {
+            continue;
+        };
         let image = graph.value("image", Some(tensor));
         graph.replace_value(input, image);
         if let Some(tensor) = graph.tensor_mut(input) {
             tensor.shape[1..].rotate_left(1);
         }
-        graph.add("to_channels_first", OpKind::Transpose, Attributes::new().with_ints("perm", [0, 3, 1, 2]), vec![input], vec![image]);
+        graph.add(
+            "to_channels_first",
+            OpKind::Transpose,
+            Attributes::new().with_ints("perm", [0, 3, 1, 2]),
+            vec![input],
+            vec![image],
+        );
     }
 }
 
@@ -33,17 +45,26 @@ pub(super) fn choose(graph: &mut Rewriter) {
         let format = wanted(graph, index);
         for (position, &input) in inputs.iter().enumerate() {
             let differs = graph.tensor(input).is_some_and(|t| t.format != format);
-            if !differs || graph.is_constant(input) || is_the_same(graph.shape(input)) || graph.shape(input).len() < 3 {
+            if !differs
+                || graph.is_constant(input)
+                || is_the_same(graph.shape(input))
+                || graph.shape(input).len() < 3
+            {
                 continue;
             }
             if undone_before(graph, input, format) || undone_after(graph, index, input) {
                 continue;
             }
-            let reordered = *shared.entry((input, format)).or_insert_with(|| reorder(graph, input, format));
+            let reordered =
+                *shared.entry((input, format)).or_insert_with(|| reorder(graph, input, format));
             graph.set_input(index, position, reordered);
         }
         for output in outputs {
-            let image = graph.shape(output).len() > 3 || matches!(graph.node(index).map(|n| &n.op.kind), Some(OpKind::Conv | OpKind::ConvTranspose));
+            let image = graph.shape(output).len() > 3
+                || matches!(
+                    graph.node(index).map(|n| &n.op.kind),
+                    Some(OpKind::Conv | OpKind::ConvTranspose)
+                );
             set_format(graph, output, if image { format } else { ChannelsFirst });
         }
     }
@@ -102,8 +123,21 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
             if alike { majority(graph, index) } else { ChannelsFirst }
         }
         K::Unsupported(ref name) if name == movement::SHUFFLE => majority(graph, index),
-        K::AveragePool | K::MaxPool | K::Concat | K::Split | K::Slice | K::Pad | K::LayerNorm | K::Transpose | K::LpNorm => majority(graph, index),
-        K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd => majority(graph, index),
+        K::AveragePool
+        | K::MaxPool
+        | K::Concat
+        | K::Split
+        | K::Slice
+        | K::Pad
+        | K::LayerNorm
+        | K::Transpose
+        | K::LpNorm => majority(graph, index),
+        K::ReduceMean
+        | K::ReduceSum
+        | K::ReduceMax
+        | K::ReduceMin
+        | K::ReduceL2
+        | K::ReduceProd => majority(graph, index),
         _ => ChannelsFirst,
     }
 }
@@ -113,7 +147,9 @@ fn insists(graph: &Rewriter, index: NodeIndex, format: MemoryFormat) -> bool {
     use OpKind as K;
     graph.node(index).is_some_and(|n| match n.op.kind {
         K::Conv | K::ConvTranspose | K::Resize => format == ChannelsLast,
-        K::Linear | K::MatMul | K::Attention | K::Reshape | K::Softmax | K::RmsNorm | K::Gather => format == ChannelsFirst,
+        K::Linear | K::MatMul | K::Attention | K::Reshape | K::Softmax | K::RmsNorm | K::Gather => {
+            format == ChannelsFirst
+        }
         _ => false,
     })
 }
@@ -122,7 +158,9 @@ fn insists(graph: &Rewriter, index: NodeIndex, format: MemoryFormat) -> bool {
 fn majority(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
     let inputs = graph.node(index).map(|n| n.inputs.as_slice()).unwrap_or_default();
     let images = inputs.iter().filter(|&&v| !graph.is_constant(v) && graph.shape(v).len() > 3);
-    let balance: i64 = images.map(|&v| if graph.tensor(v).is_some_and(|t| t.format == ChannelsLast) { 1 } else { -1 }).sum();
+    let balance: i64 = images
+        .map(|&v| if graph.tensor(v).is_some_and(|t| t.format == ChannelsLast) { 1 } else { -1 })
+        .sum();
     let any = inputs.iter().any(|&v| graph.tensor(v).is_some_and(|t| t.format == ChannelsLast));
     if any && balance >= 0 { ChannelsLast } else { ChannelsFirst }
 }
@@ -131,10 +169,13 @@ fn perm(graph: &Rewriter, index: NodeIndex) -> &[i64] {
     graph.node(index).map(|n| n.op.attributes.ints("perm")).unwrap_or_default()
 }
 
-/// A Transpose, perhaps with a Reshape behind it, that only this Reorder reads and that the Reorder undoes: neither runs.
+/// A Transpose, perhaps with a Reshape behind it, that only this Reorder reads and that the Reorder
+/// undoes: neither runs.
 fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> bool {
     let readers = graph.consumers(value);
-    if graph.is_output(value) || (readers.len() > 1 && readers.iter().any(|&r| !insists(graph, r, format))) {
+    if graph.is_output(value)
+        || (readers.len() > 1 && readers.iter().any(|&r| !insists(graph, r, format)))
+    {
         return false;
     }
     let Some(producer) = graph.producer(value) else { return false };
@@ -150,12 +191,25 @@ fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> 
         let first_to_last = [0, 3, 1, 2];
         let last_to_first = [0, 2, 3, 1];
         match perm(graph, producer) {
-            p if graph.is(producer, &OpKind::Transpose) && p == first_to_last && format == ChannelsLast => (producer, ChannelsFirst),
-            p if graph.is(producer, &OpKind::Transpose) && p == last_to_first && format == ChannelsFirst => (producer, ChannelsLast),
+            p if graph.is(producer, &OpKind::Transpose)
+                && p == first_to_last
+                && format == ChannelsLast =>
+            {
+                (producer, ChannelsFirst)
+            }
+            p if graph.is(producer, &OpKind::Transpose)
+                && p == last_to_first
+                && format == ChannelsFirst =>
+            {
+                (producer, ChannelsLast)
+            }
             _ => return false,
         }
     };
-    let fits = graph.ends(transpose).and_then(|(x, _)| graph.tensor(x)).is_some_and(|t| t.format == source_format);
+    let fits = graph
+        .ends(transpose)
+        .and_then(|(x, _)| graph.tensor(x))
+        .is_some_and(|t| t.format == source_format);
     if fits && (format == ChannelsLast || source_format == ChannelsLast) {
         place::forget(graph, transpose);
         set_format(graph, value, format);
@@ -164,11 +218,19 @@ fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> 
     false
 }
 
-/// A Reshape of a channels last image to tokens, that a Transpose follows: with the Reorder in front of them, all is as it was.
+/// A Reshape of a channels last image to tokens, that a Transpose follows: with the Reorder in
+/// front of them, all is as it was.
 fn undone_after(graph: &mut Rewriter, index: NodeIndex, image: ValueId) -> bool {
-    let Some((_, flat)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else { return false };
+    let Some((_, flat)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else {
+        return false;
+    };
     let folds = matches!((graph.shape(image), graph.shape(flat)), ([n, c, _, ..], [m, d, _]) if (n, c) == (m, d));
-    let Some(transpose) = graph.only_consumer(flat).filter(|&t| folds && graph.is(t, &OpKind::Transpose) && perm(graph, t) == [0, 2, 1]) else { return false };
+    let Some(transpose) = graph
+        .only_consumer(flat)
+        .filter(|&t| folds && graph.is(t, &OpKind::Transpose) && perm(graph, t) == [0, 2, 1])
+    else {
+        return false;
+    };
     if graph.ends(transpose).is_none_or(|(_, tokens)| graph.only_consumer(tokens).is_none()) {
         return false;
     }

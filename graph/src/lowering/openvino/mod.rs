@@ -1,9 +1,12 @@
-//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats, by its own conversion in bfloat16, or quantised with Q/DQ pairs.
+//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats, by its own conversion in
+//! bfloat16, or quantised with Q/DQ pairs.
 //!
-//! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those of the plugin, snippets tokenization, the plugin's
-//! own graph optimizer, and the choice of memory formats. Checked against executed graphs by the example `compare_openvino`.
+//! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those
+//! of the plugin, snippets tokenization, the plugin's own graph optimizer, and the choice of memory
+//! formats. Checked against executed graphs by the example `compare_openvino`.
 //!
-//! How executed nodes are written (the same in forecasts and in what the profiler reports; kinds by [`names`]):
+//! How executed nodes are written (the same in forecasts and in what the profiler reports; kinds by
+//! [`names`]):
 //!
 //! | layer type | kind | inputs and attributes |
 //! |---|---|---|
@@ -20,9 +23,10 @@
 //! | Reorder | `reorder` | shape channels first on both sides, formats differ |
 //! | Convert | `cast` | |
 //!
-//! What is constant, or computed from constants alone, is a constant input. Memory formats: `acdb` is channels last, `aBcd16b` and its like blocked, all
-//! others channels first. Nodes that were not executed (optimised out, in place) are no kernels; a kernel behind such a node
-//! has the shape that it sees itself.
+//! What is constant, or computed from constants alone, is a constant input. Memory formats: `acdb`
+//! is channels last, `aBcd16b` and its like blocked, all others channels first. Nodes that were not
+//! executed (optimised out, in place) are no kernels; a kernel behind such a node has the shape
+//! that it sees itself.
 
 mod attention;
 mod common;
@@ -42,7 +46,10 @@ mod subgraph;
 #[cfg(test)]
 mod tests;
 
-use crate::{Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns, patterns::rewriter::Rewriter};
+use crate::{
+    Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns,
+    patterns::rewriter::Rewriter,
+};
 
 /// What the kernels depend on beside the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,9 @@
-//! What OpenVINO calls its kernels, and what vitempo calls them: one mapping for the rules and for those who read the executed graph.
+//! What OpenVINO calls its kernels, and what vitempo calls them: one mapping for the rules and for
+//! those who read the executed graph.
 //!
-//! An executed node has a layer type and the names of the operators it was made of. Operators keep their ONNX names through fusions; those that a
-//! transformation made carry their type and a number (`Multiply_38`). Both say what is inside where the type alone does not.
+//! An executed node has a layer type and the names of the operators it was made of. Operators keep
+//! their ONNX names through fusions; those that a transformation made carry their type and a number
+//! (`Multiply_38`). Both say what is inside where the type alone does not.
 
 use crate::{Graph, Node, OpKind};
 use std::collections::HashMap;
@@ -13,7 +15,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of a graph's nodes, and of what they provide: a nameless ONNX node is known by its output.
+    /// The names of a graph's nodes, and of what they provide: a nameless ONNX node is known by its
+    /// output.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
         let mut kinds = HashMap::new();
@@ -23,7 +26,10 @@ impl Names {
             }
         }
         for node in graph.nodes() {
-            kinds.insert(node.name.clone(), reduced(graph, node).unwrap_or_else(|| node.op.kind.clone()));
+            kinds.insert(
+                node.name.clone(),
+                reduced(graph, node).unwrap_or_else(|| node.op.kind.clone()),
+            );
         }
         Self { kinds }
     }
@@ -31,21 +37,39 @@ impl Names {
     /// The operator behind one name: the graph's, or the one a transformation named after its type.
     #[must_use]
     pub fn operator(&self, name: &str) -> Option<OpKind> {
-        let own = self.kinds.get(name).or_else(|| self.kinds.get(name.strip_suffix("/WithoutBiases")?)).cloned();
-        own.or_else(|| made(name.rsplit_once('_').filter(|(_, number)| number.bytes().all(|b| b.is_ascii_digit())).map_or(name, |(kind, _)| kind)))
+        let own = self
+            .kinds
+            .get(name)
+            .or_else(|| self.kinds.get(name.strip_suffix("/WithoutBiases")?))
+            .cloned();
+        own.or_else(|| {
+            made(
+                name.rsplit_once('_')
+                    .filter(|(_, number)| number.bytes().all(|b| b.is_ascii_digit()))
+                    .map_or(name, |(kind, _)| kind),
+            )
+        })
     }
 
-    /// The kind of an executed node: its layer type, its own name, and the comma-separated names of what it was made of.
+    /// The kind of an executed node: its layer type, its own name, and the comma-separated names of
+    /// what it was made of.
     #[must_use]
     pub fn kind(&self, layer_type: &str, name: &str, originals: &str) -> OpKind {
-        let inside: Vec<OpKind> = originals.split(',').chain([name]).filter(|n| !n.is_empty()).filter_map(|n| self.operator(n)).collect();
+        let inside: Vec<OpKind> = originals
+            .split(',')
+            .chain([name])
+            .filter(|n| !n.is_empty())
+            .filter_map(|n| self.operator(n))
+            .collect();
         kind(layer_type, &inside)
     }
 }
 
-/// What is behind a Reshape that gives a reduction its dimensions back: the two run as one, under the name of the second.
+/// What is behind a Reshape that gives a reduction its dimensions back: the two run as one, under
+/// the name of the second.
 fn reduced(graph: &Graph, node: &Node) -> Option<OpKind> {
-    let before = graph.producer(*node.inputs.first()?).filter(|_| node.op.kind == OpKind::Reshape)?;
+    let before =
+        graph.producer(*node.inputs.first()?).filter(|_| node.op.kind == OpKind::Reshape)?;
     before.op.kind.name().starts_with("reduce").then(|| before.op.kind.clone())
 }
 
@@ -57,7 +81,10 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
     match layer_type {
         "Convolution" | "GroupConvolution" => K::Conv,
         "Deconvolution" => K::ConvTranspose,
-        "FullyConnected" | "FullyConnectedCompressed" | "FullyConnectedQuantized" | "FullyConnectedQuantizedLegacy" => K::Linear,
+        "FullyConnected"
+        | "FullyConnectedCompressed"
+        | "FullyConnectedQuantized"
+        | "FullyConnectedQuantizedLegacy" => K::Linear,
         "MatMul" => K::MatMul,
         "ScaledDotProductAttention" | "MHA" => K::Attention,
         "Subgraph" => subgraph(inside),
@@ -67,9 +94,12 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
         "RMS" | "RMSNorm" => K::RmsNorm,
         "NormalizeL2" => K::LpNorm,
         "GroupNormalization" => K::GroupNorm,
-        "Pooling" | "AdaptivePooling" if first(&[K::MaxPool, K::GlobalMaxPool]).is_some() => K::MaxPool,
+        "Pooling" | "AdaptivePooling" if first(&[K::MaxPool, K::GlobalMaxPool]).is_some() => {
+            K::MaxPool
+        }
         "Pooling" | "AdaptivePooling" => K::AveragePool,
-        "Reduce" => first(&[K::ReduceSum, K::ReduceMax, K::ReduceMin, K::ReduceL2, K::ReduceProd]).unwrap_or(K::ReduceMean),
+        "Reduce" => first(&[K::ReduceSum, K::ReduceMax, K::ReduceMin, K::ReduceL2, K::ReduceProd])
+            .unwrap_or(K::ReduceMean),
         "TopK" => first(&[K::ArgMax]).unwrap_or(K::TopK),
         "CumSum" => K::CumSum,
         "Concatenation" => K::Concat,
@@ -97,9 +127,13 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
     }
 }
 
-/// A Subgraph is called after the most expensive thing in it. Of the two products around a softmax, one may have lost its name.
+/// A Subgraph is called after the most expensive thing in it. Of the two products around a softmax,
+/// one may have lost its name.
 fn subgraph(inside: &[OpKind]) -> OpKind {
-    let products = inside.iter().filter(|k| matches!(k, OpKind::MatMul | OpKind::Einsum | OpKind::Linear)).count();
+    let products = inside
+        .iter()
+        .filter(|k| matches!(k, OpKind::MatMul | OpKind::Einsum | OpKind::Linear))
+        .count();
     match (products, inside.contains(&OpKind::Softmax)) {
         (0, true) => OpKind::Softmax,
         (0, false) => OpKind::Elementwise,

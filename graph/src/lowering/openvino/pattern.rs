@@ -67,21 +67,32 @@ pub(super) fn is_quantize(graph: &Rewriter, index: NodeIndex) -> bool {
 /// Marks a convolution that took a Quantize in before it took a sum in.
 pub(super) const QUANTIZED_FIRST: &str = "quantized_first";
 
-/// Marks a Quantize whose zero point is in the middle of its range, and attention whose values such a one quantised.
+/// Marks a Quantize whose zero point is in the middle of its range, and attention whose values such
+/// a one quantised.
 pub(super) const AROUND_ZERO: &str = "around_zero";
 
 /// Whether a value was quantised around 0, perhaps before something that moves it.
 pub(super) fn is_around_zero(graph: &Rewriter, value: ValueId) -> bool {
-    quantize_of(graph, value).and_then(|index| graph.node(index)).is_some_and(|n| n.op.attributes.has(AROUND_ZERO))
+    quantize_of(graph, value)
+        .and_then(|index| graph.node(index))
+        .is_some_and(|n| n.op.attributes.has(AROUND_ZERO))
 }
 
 /// Whether the last operator that a kernel took in is a Quantize.
 pub(super) fn ends_quantized(node: &Node) -> bool {
     let attributes = &node.op.attributes;
-    if attributes.has(QUANTIZED_FIRST) && attributes.has("residual") && attributes.text("activation") == Some(OpKind::Quantize.name()) {
+    if attributes.has(QUANTIZED_FIRST)
+        && attributes.has("residual")
+        && attributes.text("activation") == Some(OpKind::Quantize.name())
+    {
         return false;
     }
-    let ends = |attribute: &str| node.op.attributes.text(attribute).is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()));
+    let ends = |attribute: &str| {
+        node.op
+            .attributes
+            .text(attribute)
+            .is_some_and(|ops| ops.rsplit('+').next() == Some(OpKind::Quantize.name()))
+    };
     ends("activation") || ends("ops")
 }
 
@@ -107,7 +118,11 @@ fn quantize_of(graph: &Rewriter, mut value: ValueId) -> Option<NodeIndex> {
 
 /// Whether a node reads constants and nothing else.
 pub(super) fn constant_only(graph: &Rewriter, index: NodeIndex) -> bool {
-    graph.node(index).is_some_and(|n| !n.inputs.is_empty() && !matches!(n.op.kind, OpKind::Unsupported(_)) && n.inputs.iter().all(|&v| graph.is_constant(v)))
+    graph.node(index).is_some_and(|n| {
+        !n.inputs.is_empty()
+            && !matches!(n.op.kind, OpKind::Unsupported(_))
+            && n.inputs.iter().all(|&v| graph.is_constant(v))
+    })
 }
 
 /// Whether a constant has one element, or one per position along `axis` of `like`.
@@ -120,17 +135,23 @@ pub(super) fn along_axis(graph: &Rewriter, constant: ValueId, like: ValueId, axi
     shape.iter().enumerate().all(|(i, &d)| d == 1 || (i + offset == axis && d == full[axis]))
 }
 
-/// Whether a node of two inputs scales or shifts `x` by a constant, the same along all dimensions but `axis`.
+/// Whether a node of two inputs scales or shifts `x` by a constant, the same along all dimensions
+/// but `axis`.
 pub(super) fn scales_along(graph: &Rewriter, index: NodeIndex, x: ValueId, axis: usize) -> bool {
     let Some(node) = graph.node(index) else { return false };
-    if !matches!(node.op.kind, OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::PRelu) {
+    if !matches!(
+        node.op.kind,
+        OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::PRelu
+    ) {
         return false;
     }
     let fits = |v: ValueId| along_axis(graph, v, x, axis);
-    matches!(node.inputs[..], [a, b] if (a == x && fits(b)) || (b == x && fits(a))) && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(x))
+    matches!(node.inputs[..], [a, b] if (a == x && fits(b)) || (b == x && fits(a)))
+        && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(x))
 }
 
-/// Lets `index` take in `next`, the only reader of its output: constants become inputs, the operator's kind is added to attribute `activation`.
+/// Lets `index` take in `next`, the only reader of its output: constants become inputs, the
+/// operator's kind is added to attribute `activation`.
 pub(super) fn absorb(graph: &mut Rewriter, index: NodeIndex, next: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let removed = graph.remove(next)?;
@@ -146,7 +167,9 @@ pub(super) fn absorb(graph: &mut Rewriter, index: NodeIndex, next: NodeIndex) ->
 /// Adds a kind to a list in an attribute.
 pub(super) fn note(graph: &mut Rewriter, index: NodeIndex, attribute: &str, kind: &str) {
     if let Some(attributes) = graph.attributes_mut(index) {
-        let list = attributes.text(attribute).map_or_else(|| kind.to_owned(), |before| format!("{before}+{kind}"));
+        let list = attributes
+            .text(attribute)
+            .map_or_else(|| kind.to_owned(), |before| format!("{before}+{kind}"));
         attributes.set(attribute, Attribute::Text(list));
     }
 }

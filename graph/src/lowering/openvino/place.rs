@@ -29,8 +29,12 @@ pub(super) fn in_place(graph: &mut Rewriter) {
         };
         let Some(&whole) = whole else { continue };
         let first = graph.tensor(whole).is_some_and(|t| t.format == MemoryFormat::ChannelsFirst);
-        let outermost = usize::try_from(axis).ok().and_then(|a| graph.shape(whole).get(..a)).is_some_and(|s| s.iter().all(|&d| d == 1));
-        let given = node.op.kind == OpKind::Concat && node.inputs.iter().any(|&v| graph.is_constant(v) || graph.producer(v).is_none());
+        let outermost = usize::try_from(axis)
+            .ok()
+            .and_then(|a| graph.shape(whole).get(..a))
+            .is_some_and(|s| s.iter().all(|&d| d == 1));
+        let given = node.op.kind == OpKind::Concat
+            && node.inputs.iter().any(|&v| graph.is_constant(v) || graph.producer(v).is_none());
         if first && outermost && !given {
             forget(graph, index);
         }
@@ -53,7 +57,11 @@ pub(super) fn without_views(graph: &Graph) -> Result<Graph, GraphError> {
             nodes.push(Node { inputs, ..node.clone() });
             continue;
         }
-        let Some(&source) = inputs.iter().find(|&&v| graph.producer(v).is_some()).or(inputs.first()) else { continue };
+        let Some(&source) =
+            inputs.iter().find(|&&v| graph.producer(v).is_some()).or(inputs.first())
+        else {
+            continue;
+        };
         for output in &node.outputs {
             behind.insert(*output, source);
         }

@@ -1,4 +1,5 @@
-//! bfloat16: the plugin converts what goes in, computes everything but reductions in bfloat16, and gives 32-bit floats back.
+//! bfloat16: the plugin converts what goes in, computes everything but reductions in bfloat16, and
+//! gives 32-bit floats back.
 
 use super::place::is_view;
 use crate::{
@@ -12,7 +13,8 @@ pub(super) fn convert(graph: &mut Rewriter) {
     let mut converted: HashMap<ValueId, ValueId> = HashMap::new();
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
-        let (view, reorder, reduction) = (is_view(node), node.op.kind == OpKind::Reorder, is_reduction(&node.op.kind));
+        let (view, reorder, reduction) =
+            (is_view(node), node.op.kind == OpKind::Reorder, is_reduction(&node.op.kind));
         let (inputs, outputs) = (node.inputs.clone(), node.outputs.clone());
         let whole = inputs.iter().any(|&v| !graph.is_constant(v) && is(graph, v, Precision::F32));
         if whole && !view && !reorder {
@@ -23,7 +25,9 @@ pub(super) fn convert(graph: &mut Rewriter) {
                 }
             }
         }
-        let weighs = graph.node(index).is_some_and(|n| matches!(n.op.kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear));
+        let weighs = graph.node(index).is_some_and(|n| {
+            matches!(n.op.kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear)
+        });
         for &input in &inputs {
             if weighs && graph.is_constant(input) {
                 set(graph, input, Precision::F32, Precision::Bf16);
@@ -43,7 +47,10 @@ pub(super) fn convert(graph: &mut Rewriter) {
 
 fn is_reduction(kind: &OpKind) -> bool {
     use OpKind as K;
-    matches!(kind, K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd)
+    matches!(
+        kind,
+        K::ReduceMean | K::ReduceSum | K::ReduceMax | K::ReduceMin | K::ReduceL2 | K::ReduceProd
+    )
 }
 
 fn is(graph: &Rewriter, value: ValueId, precision: Precision) -> bool {
@@ -62,7 +69,13 @@ fn cast(graph: &mut Rewriter, value: ValueId) -> ValueId {
         tensor.precision = Precision::Bf16;
     }
     let to = Attribute::Text(Precision::Bf16.name().to_owned());
-    graph.add_with_output("cast", OpKind::Cast, Attributes::new().with("to", to), vec![value], tensor)
+    graph.add_with_output(
+        "cast",
+        OpKind::Cast,
+        Attributes::new().with("to", to),
+        vec![value],
+        tensor,
+    )
 }
 
 /// The kernel that writes an output writes it in 32 bits.
@@ -70,7 +83,8 @@ fn give_back(graph: &mut Rewriter, output: ValueId) {
     let mut value = output;
     loop {
         set(graph, value, Precision::Bf16, Precision::F32);
-        let behind: Option<NodeIndex> = graph.producer(value).filter(|&i| graph.node(i).is_some_and(is_view));
+        let behind: Option<NodeIndex> =
+            graph.producer(value).filter(|&i| graph.node(i).is_some_and(is_view));
         let Some((source, _)) = behind.and_then(|i| graph.ends(i)) else { return };
         value = source;
     }

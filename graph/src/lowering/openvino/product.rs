@@ -1,4 +1,5 @@
-//! Matrix products: with constant weights FullyConnected, otherwise MatMul; what goes into weights and biases, and which transposes they take in.
+//! Matrix products: with constant weights FullyConnected, otherwise MatMul; what goes into weights
+//! and biases, and which transposes they take in.
 
 use super::{
     common::OWN,
@@ -9,7 +10,8 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// Products take in transposes in front of them, and those of computed tensors give their scales to the right side.
+/// Products take in transposes in front of them, and those of computed tensors give their scales to
+/// the right side.
 pub(super) fn turn_and_scale(graph: &mut Rewriter) {
     for index in graph.order() {
         take_transposes(graph, index);
@@ -29,13 +31,17 @@ pub(super) fn fold(graph: &mut Rewriter) {
     }
 }
 
-/// A product times a constant that is the same for all of a matrix: the constant goes to the right side.
+/// A product times a constant that is the same for all of a matrix: the constant goes to the right
+/// side.
 fn fold_scale_of_scores(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index).filter(|_| graph.is(index, &OpKind::MatMul))?;
     let mul = graph.only_consumer(output).filter(|&i| graph.is(i, &OpKind::Mul))?;
     let number = graph.other_input(mul, output)?;
     let (shape, rank) = (graph.shape(number), graph.shape(output).len());
-    if !graph.is_constant(number) || shape.len() > rank || shape.iter().rev().take(2).any(|&d| d != 1) {
+    if !graph.is_constant(number)
+        || shape.len() > rank
+        || shape.iter().rev().take(2).any(|&d| d != 1)
+    {
         return None;
     }
     let right = *graph.node(index)?.inputs.get(1)?;
@@ -45,7 +51,13 @@ fn fold_scale_of_scores(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let removed = graph.remove(mul)?;
     let end = *removed.outputs.first()?;
     let tensor = graph.tensor(right).cloned();
-    let scaled = graph.add_with_output(&removed.name, OpKind::Mul, Attributes::new(), vec![right, number], tensor);
+    let scaled = graph.add_with_output(
+        &removed.name,
+        OpKind::Mul,
+        Attributes::new(),
+        vec![right, number],
+        tensor,
+    );
     graph.set_input(index, 1, scaled);
     graph.set_output(index, 0, end);
     Some(())
@@ -54,10 +66,14 @@ fn fold_scale_of_scores(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 /// Whether a permutation swaps the last two dimensions and nothing else.
 fn swaps_last(perm: &[i64]) -> bool {
     let n = perm.len();
-    n >= 2 && perm[..n - 2].iter().enumerate().all(|(i, &p)| p == i as i64) && perm[n - 2] == n as i64 - 1 && perm[n - 1] == n as i64 - 2
+    n >= 2
+        && perm[..n - 2].iter().enumerate().all(|(i, &p)| p == i as i64)
+        && perm[n - 2] == n as i64 - 1
+        && perm[n - 1] == n as i64 - 2
 }
 
-/// A product takes in a transpose of the last two dimensions in front of it. In front of constant weights it comes back as a transpose of its own.
+/// A product takes in a transpose of the last two dimensions in front of it. In front of constant
+/// weights it comes back as a transpose of its own.
 fn take_transposes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let kind = graph.node(index)?.op.kind.clone();
     let positions: &[usize] = match kind {
@@ -77,7 +93,13 @@ fn take_transposes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
             if graph.only_consumer(input).is_none() {
                 let name = format!("{}/transpose_a", graph.node(index)?.name);
                 let tensor = graph.tensor(input).cloned();
-                let own = graph.add_with_output(&name, OpKind::Transpose, attributes, vec![source], tensor);
+                let own = graph.add_with_output(
+                    &name,
+                    OpKind::Transpose,
+                    attributes,
+                    vec![source],
+                    tensor,
+                );
                 graph.set_input(index, 0, own);
             }
             continue;
@@ -149,12 +171,15 @@ fn canonical(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// Products take in the functions of one number, and the scales along the last dimension, that alone read them.
+/// Products take in the functions of one number, and the scales along the last dimension, that
+/// alone read them.
 ///
-/// One on quantised numbers has its bias among them, and where there are more than three dimensions it takes in nothing: an operator of its own does.
+/// One on quantised numbers has its bias among them, and where there are more than three dimensions
+/// it takes in nothing: an operator of its own does.
 pub(super) fn fuse(graph: &mut Rewriter) {
     for index in graph.order() {
-        let quantized = graph.is(index, &OpKind::Linear) && graph.ends(index).is_some_and(|(x, _)| is_quantized_value(graph, x));
+        let quantized = graph.is(index, &OpKind::Linear)
+            && graph.ends(index).is_some_and(|(x, _)| is_quantized_value(graph, x));
         if quantized && finish_apart(graph, index).is_some() {
             continue;
         }
@@ -164,7 +189,8 @@ pub(super) fn fuse(graph: &mut Rewriter) {
     }
 }
 
-/// Takes the bias out of a product of quantised numbers; of more than three dimensions, what follows becomes one elementwise kernel.
+/// Takes the bias out of a product of quantised numbers; of more than three dimensions, what
+/// follows becomes one elementwise kernel.
 fn finish_apart(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;
     let node = graph.remove(index)?;
@@ -175,11 +201,23 @@ fn finish_apart(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         return None;
     }
     let tensor = graph.tensor(output).cloned();
-    let sums = graph.add_with_output(&node.name, node.op.kind, node.op.attributes, vec![x, weight], tensor);
+    let sums = graph.add_with_output(
+        &node.name,
+        node.op.kind,
+        node.op.attributes,
+        vec![x, weight],
+        tensor,
+    );
     let first = if biased { OpKind::Add } else { OpKind::Mul };
     let attributes = Attributes::new().with("ops", Attribute::Text(first.name().to_owned()));
     let inputs = std::iter::once(sums).chain(rest.iter().copied()).collect();
-    let own = graph.add(&format!("{}/dequantize", node.name), OpKind::Elementwise, attributes, inputs, vec![output]);
+    let own = graph.add(
+        &format!("{}/dequantize", node.name),
+        OpKind::Elementwise,
+        attributes,
+        inputs,
+        vec![output],
+    );
     while let Some(kind) = fuse_next(graph, own) {
         graph.attributes_mut(own)?.0.remove("activation");
         note(graph, own, "ops", kind.name());
@@ -192,6 +230,8 @@ fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<OpKind> {
     let next = graph.only_consumer(output)?;
     let axis = graph.shape(output).len().checked_sub(1)?;
     let kind = graph.node(next)?.op.kind.clone();
-    let fits = (is_simple(&kind) && kind != OpKind::PRelu && !graph.node(next)?.op.attributes.has(OWN)) || scales_along(graph, next, output, axis);
+    let fits =
+        (is_simple(&kind) && kind != OpKind::PRelu && !graph.node(next)?.op.attributes.has(OWN))
+            || scales_along(graph, next, output, axis);
     fits.then(|| absorb(graph, index, next)).flatten().map(|()| kind)
 }

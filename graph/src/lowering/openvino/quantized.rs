@@ -1,11 +1,16 @@
-//! Static int8: a Quantize and the Dequantizes behind it are one elementwise operator, which kernels take in; integer kernels read what it writes.
+//! Static int8: a Quantize and the Dequantizes behind it are one elementwise operator, which
+//! kernels take in; integer kernels read what it writes.
 //!
-//! Shapes and fusions follow the rules for floats, but that scales of sums go behind them. Precisions: what a Quantize, or a kernel that ends with one,
-//! writes is `u8`, in front of attention floats. A convolution that reads or adds floats leaves floats, and a Cast follows.
+//! Shapes and fusions follow the rules for floats, but that scales of sums go behind them.
+//! Precisions: what a Quantize, or a kernel that ends with one, writes is `u8`, in front of
+//! attention floats. A convolution that reads or adds floats leaves floats, and a Cast follows.
 //!
-//! Values that are quantised around 0 (their zero point is known, and in the middle of the range) go into attention as `i8`, and the transpose behind it stays a kernel.
+//! Values that are quantised around 0 (their zero point is known, and in the middle of the range)
+//! go into attention as `i8`, and the transpose behind it stays a kernel.
 
-use super::pattern::{AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, is_quantized_value, scales_along};
+use super::pattern::{
+    AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, is_quantized_value, scales_along,
+};
 use crate::{
     Attribute, Attributes, ConstantData, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
@@ -22,9 +27,15 @@ fn is_marked(graph: &Rewriter, index: NodeIndex, mark: &str) -> bool {
 /// Joins pairs around activations; those around weights are constants already.
 pub(super) fn join_pairs(graph: &mut Rewriter) {
     for index in graph.order() {
-        let Some((x, quantized)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Quantize)) else { continue };
+        let Some((x, quantized)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Quantize))
+        else {
+            continue;
+        };
         let readers = graph.consumers(quantized).to_vec();
-        if graph.is_constant(x) || graph.is_output(quantized) || !readers.iter().all(|&r| graph.is(r, &OpKind::Dequantize)) {
+        if graph.is_constant(x)
+            || graph.is_output(quantized)
+            || !readers.iter().all(|&r| graph.is(r, &OpKind::Dequantize))
+        {
             continue;
         }
         let tensor = graph.tensor(x).cloned();
@@ -33,9 +44,17 @@ pub(super) fn join_pairs(graph: &mut Rewriter) {
         if around_zero {
             node.op.attributes.set(AROUND_ZERO, Attribute::Int(1));
         }
-        let joined = graph.add_with_output(&node.name, OpKind::Quantize, node.op.attributes, vec![x], tensor);
+        let joined = graph.add_with_output(
+            &node.name,
+            OpKind::Quantize,
+            node.op.attributes,
+            vec![x],
+            tensor,
+        );
         for reader in readers {
-            let Some(output) = graph.remove(reader).and_then(|n| n.outputs.first().copied()) else { continue };
+            let Some(output) = graph.remove(reader).and_then(|n| n.outputs.first().copied()) else {
+                continue;
+            };
             graph.replace_value(output, joined);
         }
     }
@@ -44,19 +63,27 @@ pub(super) fn join_pairs(graph: &mut Rewriter) {
 /// Whether the zero point of a Quantize is known and in the middle of its range.
 fn has_middle_zero(graph: &Rewriter, quantize: NodeIndex) -> bool {
     let Some(&zero) = graph.node(quantize).and_then(|n| n.inputs.get(2)) else { return false };
-    let middle = if graph.tensor(zero).is_some_and(|t| t.precision == Precision::I8) { 0 } else { 128 };
+    let middle =
+        if graph.tensor(zero).is_some_and(|t| t.precision == Precision::I8) { 0 } else { 128 };
     matches!(graph.data(zero), Some(ConstantData::Ints(points)) if !points.is_empty() && points.iter().all(|&z| z == middle))
 }
 
 /// A Relu or clip that only a Quantize reads is the end of its range.
 pub(super) fn drop_clips(graph: &mut Rewriter) {
     for index in graph.order() {
-        let Some((x, _)) = graph.ends(index).filter(|_| is_quantize(graph, index)) else { continue };
+        let Some((x, _)) = graph.ends(index).filter(|_| is_quantize(graph, index)) else {
+            continue;
+        };
         let ends_range = |&i: &NodeIndex| graph.is(i, &OpKind::Relu) || graph.is(i, &OpKind::Clip);
-        let Some(clip) = graph.producer(x).filter(ends_range).filter(|_| graph.only_consumer(x).is_some()) else { continue };
+        let Some(clip) =
+            graph.producer(x).filter(ends_range).filter(|_| graph.only_consumer(x).is_some())
+        else {
+            continue;
+        };
         let Some((source, _)) = graph.ends(clip) else { continue };
         let attributes = graph.node(clip).map(|n| &n.op.attributes);
-        let from_zero = graph.is(clip, &OpKind::Relu) || attributes.and_then(|a| a.float("min")).is_some_and(|least| least >= 0.0);
+        let from_zero = graph.is(clip, &OpKind::Relu)
+            || attributes.and_then(|a| a.float("min")).is_some_and(|least| least >= 0.0);
         if let Some(attributes) = graph.attributes_mut(index).filter(|_| from_zero) {
             attributes.set(FROM_ZERO, Attribute::Int(1));
         }
@@ -65,8 +92,8 @@ pub(super) fn drop_clips(graph: &mut Rewriter) {
     }
 }
 
-/// What quantises a join of channels, and alone reads it, quantises each of its parts before. What holds bytes already is
-/// made floats of, once for all that do so, unless its zero point is 0.
+/// What quantises a join of channels, and alone reads it, quantises each of its parts before. What
+/// holds bytes already is made floats of, once for all that do so, unless its zero point is 0.
 pub(super) fn quantize_before_joins(graph: &mut Rewriter) {
     let mut floats: HashMap<ValueId, ValueId> = HashMap::new();
     for index in graph.order() {
@@ -76,30 +103,54 @@ pub(super) fn quantize_before_joins(graph: &mut Rewriter) {
     }
 }
 
-fn quantize_before_join(graph: &mut Rewriter, quantize: NodeIndex, floats: &mut HashMap<ValueId, ValueId>) -> Option<()> {
+fn quantize_before_join(
+    graph: &mut Rewriter,
+    quantize: NodeIndex,
+    floats: &mut HashMap<ValueId, ValueId>,
+) -> Option<()> {
     let (joined, output) = graph.ends(quantize)?;
-    let join = graph.producer_of(joined, &OpKind::Concat).filter(|_| graph.only_consumer(joined).is_some())?;
-    let node = graph.node(join).filter(|n| n.op.attributes.int("axis") == Some(1) && !n.inputs.iter().any(|&v| graph.is_constant(v)))?;
+    let join = graph
+        .producer_of(joined, &OpKind::Concat)
+        .filter(|_| graph.only_consumer(joined).is_some())?;
+    let node = graph.node(join).filter(|n| {
+        n.op.attributes.int("axis") == Some(1) && !n.inputs.iter().any(|&v| graph.is_constant(v))
+    })?;
     let parts = node.inputs.clone();
     let removed = graph.remove(quantize)?;
     graph.set_output(join, 0, output);
     for (position, part) in parts.into_iter().enumerate() {
         let tensor = graph.tensor(part).cloned();
-        let source = match graph.producer_of(part, &OpKind::Quantize).filter(|&index| !is_marked(graph, index, FROM_ZERO)) {
-            Some(_) => {
-                *floats.entry(part).or_insert_with(|| graph.add_with_output("dequantize", OpKind::Dequantize, Attributes::new(), vec![part], tensor.clone()))
-            }
+        let source = match graph
+            .producer_of(part, &OpKind::Quantize)
+            .filter(|&index| !is_marked(graph, index, FROM_ZERO))
+        {
+            Some(_) => *floats.entry(part).or_insert_with(|| {
+                graph.add_with_output(
+                    "dequantize",
+                    OpKind::Dequantize,
+                    Attributes::new(),
+                    vec![part],
+                    tensor.clone(),
+                )
+            }),
             None => part,
         };
         let name = format!("{}_{}", removed.name, position + 1);
-        let own = graph.add_with_output(&name, OpKind::Quantize, removed.op.attributes.clone(), vec![source], tensor);
+        let own = graph.add_with_output(
+            &name,
+            OpKind::Quantize,
+            removed.op.attributes.clone(),
+            vec![source],
+            tensor,
+        );
         graph.set_input(join, position, own);
     }
     Some(())
 }
 
-/// Scales of one side of a sum go behind it: a quantised convolution's result, times a constant per channel, is added in its own scale, and what reads
-/// the sum multiplies. The other side is divided before. A Quantize takes such scales in.
+/// Scales of one side of a sum go behind it: a quantised convolution's result, times a constant per
+/// channel, is added in its own scale, and what reads the sum multiplies. The other side is divided
+/// before. A Quantize takes such scales in.
 pub(super) fn scale_sums(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.is(index, &OpKind::Add) {
@@ -111,7 +162,10 @@ pub(super) fn scale_sums(graph: &mut Rewriter) {
 fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
     let (_, output) = graph.ends(add)?;
-    let (position, mul, bytes) = [a, b].into_iter().enumerate().find_map(|(i, v)| scaled_bytes(graph, v).map(|(mul, q)| (i, mul, q)))?;
+    let (position, mul, bytes) = [a, b]
+        .into_iter()
+        .enumerate()
+        .find_map(|(i, v)| scaled_bytes(graph, v).map(|(mul, q)| (i, mul, q)))?;
     let other = if position == 0 { b } else { a };
     if graph.shape(a) != graph.shape(b) || graph.is_constant(other) {
         return None;
@@ -122,18 +176,33 @@ fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     graph.set_input(add, position, bytes);
     let tensor = graph.tensor(output).cloned();
     if graph.producer_of(other, &OpKind::Quantize).is_none() {
-        let divided = graph.add_with_output(&format!("{name}/inverse"), OpKind::Mul, Attributes::new(), vec![other, scale], tensor.clone());
+        let divided = graph.add_with_output(
+            &format!("{name}/inverse"),
+            OpKind::Mul,
+            Attributes::new(),
+            vec![other, scale],
+            tensor.clone(),
+        );
         graph.set_input(add, 1 - position, divided);
     }
     let readers = graph.consumers(output).to_vec();
-    if !graph.is_output(output) && readers.len() == 1 && readers.iter().all(|&r| is_quantize(graph, r)) {
+    if !graph.is_output(output)
+        && readers.len() == 1
+        && readers.iter().all(|&r| is_quantize(graph, r))
+    {
         return Some(());
     }
     let sum = graph.value(&name, tensor.clone());
     graph.set_output(add, 0, sum);
     for reader in readers {
         let at = graph.node(reader)?.inputs.iter().position(|&v| v == output)?;
-        let scaled = graph.add_with_output(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], tensor.clone());
+        let scaled = graph.add_with_output(
+            &name,
+            OpKind::Mul,
+            Attributes::new(),
+            vec![sum, scale],
+            tensor.clone(),
+        );
         graph.set_input(reader, at, scaled);
     }
     if graph.is_output(output) {
@@ -142,7 +211,8 @@ fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A sum with quantised tokens keeps their scale: a normalisation does not need it multiplied, whatever else reads the sum does.
+/// A sum with quantised tokens keeps their scale: a normalisation does not need it multiplied,
+/// whatever else reads the sum does.
 pub(super) fn scale_normalised_sums(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.is(index, &OpKind::Add) {
@@ -153,15 +223,23 @@ pub(super) fn scale_normalised_sums(graph: &mut Rewriter) {
 
 fn scale_normalised_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
-    let (_, sum) = graph.ends(add).filter(|_| graph.shape(a) == graph.shape(b) && (is_quantized_value(graph, a) || is_quantized_value(graph, b)))?;
-    let tokens = graph.shape(sum).len() == 3 && !graph.is_output(sum) && !graph.is_constant(a) && !graph.is_constant(b);
-    let (norms, others): (Vec<_>, Vec<_>) = graph.consumers(sum).iter().copied().partition(|&r| graph.is(r, &OpKind::LayerNorm));
+    let (_, sum) = graph.ends(add).filter(|_| {
+        graph.shape(a) == graph.shape(b)
+            && (is_quantized_value(graph, a) || is_quantized_value(graph, b))
+    })?;
+    let tokens = graph.shape(sum).len() == 3
+        && !graph.is_output(sum)
+        && !graph.is_constant(a)
+        && !graph.is_constant(b);
+    let (norms, others): (Vec<_>, Vec<_>) =
+        graph.consumers(sum).iter().copied().partition(|&r| graph.is(r, &OpKind::LayerNorm));
     if !tokens || norms.is_empty() || others.is_empty() {
         return None;
     }
     let (name, tensor) = (format!("{}/scale", graph.node(add)?.name), graph.tensor(sum).cloned());
     let scale = graph.constant("scale", TensorSpec::f32([1]), None);
-    let scaled = graph.add_with_output(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], tensor);
+    let scaled =
+        graph.add_with_output(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], tensor);
     for reader in others {
         let at = graph.node(reader)?.inputs.iter().position(|&v| v == sum)?;
         graph.set_input(reader, at, scaled);
@@ -169,25 +247,35 @@ fn scale_normalised_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// The multiplication by a constant per channel that provides `value`, and the quantised result of a convolution that alone it reads.
+/// The multiplication by a constant per channel that provides `value`, and the quantised result of
+/// a convolution that alone it reads.
 fn scaled_bytes(graph: &Rewriter, value: ValueId) -> Option<(NodeIndex, ValueId)> {
-    let mul = graph.producer_of(value, &OpKind::Mul).filter(|_| graph.only_consumer(value).is_some())?;
+    let mul =
+        graph.producer_of(value, &OpKind::Mul).filter(|_| graph.only_consumer(value).is_some())?;
     let bytes = graph.node(mul)?.inputs.iter().copied().find(|&v| !graph.is_constant(v))?;
-    let quantize = graph.producer_of(bytes, &OpKind::Quantize).filter(|_| graph.only_consumer(bytes).is_some())?;
+    let quantize = graph
+        .producer_of(bytes, &OpKind::Quantize)
+        .filter(|_| graph.only_consumer(bytes).is_some())?;
     let (product, _) = graph.ends(quantize)?;
-    graph.producer_of(product, &OpKind::Conv).filter(|_| graph.only_consumer(product).is_some() && scales_along(graph, mul, bytes, 1))?;
+    graph
+        .producer_of(product, &OpKind::Conv)
+        .filter(|_| graph.only_consumer(product).is_some() && scales_along(graph, mul, bytes, 1))?;
     Some((mul, bytes))
 }
 
-/// Kernels that end with a Quantize write bytes; convolutions and products that read bytes have weights in bytes.
+/// Kernels that end with a Quantize write bytes; convolutions and products that read bytes have
+/// weights in bytes.
 pub(super) fn set_precisions(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
         let quantizes = is_quantize(graph, index) || ends_quantized(node);
-        let moves = matches!(node.op.kind, OpKind::Reshape | OpKind::Transpose | OpKind::Reorder | OpKind::MaxPool)
-            && node.inputs.first().is_some_and(|&v| is_bytes(graph, v))
+        let moves = matches!(
+            node.op.kind,
+            OpKind::Reshape | OpKind::Transpose | OpKind::Reorder | OpKind::MaxPool
+        ) && node.inputs.first().is_some_and(|&v| is_bytes(graph, v))
             || node.op.kind == OpKind::Concat && node.inputs.iter().all(|&v| is_bytes(graph, v));
-        let on_bytes = matches!(node.op.kind, OpKind::Conv | OpKind::Linear) && node.inputs.first().is_some_and(|&v| is_bytes(graph, v));
+        let on_bytes = matches!(node.op.kind, OpKind::Conv | OpKind::Linear)
+            && node.inputs.first().is_some_and(|&v| is_bytes(graph, v));
         if let Some(&weight) = node.inputs.get(1).filter(|&&v| on_bytes && graph.is_constant(v))
             && let Some(tensor) = graph.tensor_mut(weight)
         {
@@ -230,7 +318,12 @@ pub(super) fn clean(graph: &mut Rewriter) {
 fn summand(graph: &Rewriter, index: NodeIndex) -> Option<(usize, ValueId)> {
     let node = graph.node(index).filter(|n| n.op.attributes.has("residual"))?;
     let shape = graph.shape(*node.outputs.first()?);
-    node.inputs.iter().copied().enumerate().skip(2).find(|&(_, v)| !graph.is_constant(v) && graph.shape(v) == shape)
+    node.inputs
+        .iter()
+        .copied()
+        .enumerate()
+        .skip(2)
+        .find(|&(_, v)| !graph.is_constant(v) && graph.shape(v) == shape)
 }
 
 fn cast(graph: &mut Rewriter, value: ValueId, to: Precision) -> Option<ValueId> {
@@ -249,8 +342,10 @@ fn floats_for_sum(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 
 /// Whether a convolution reads floats, or adds some to its result.
 fn on_floats(graph: &Rewriter, index: NodeIndex) -> bool {
-    let image = graph.node(index).filter(|n| n.op.kind == OpKind::Conv).and_then(|n| n.inputs.first());
-    image.is_some_and(|&v| !is_bytes(graph, v)) || summand(graph, index).is_some_and(|(_, v)| !is_bytes(graph, v))
+    let image =
+        graph.node(index).filter(|n| n.op.kind == OpKind::Conv).and_then(|n| n.inputs.first());
+    image.is_some_and(|&v| !is_bytes(graph, v))
+        || summand(graph, index).is_some_and(|(_, v)| !is_bytes(graph, v))
 }
 
 /// What a convolution leaves in floats becomes bytes behind it.
@@ -270,9 +365,11 @@ fn moved_precision(graph: &Rewriter, index: NodeIndex) -> Precision {
     graph.ends(index).and_then(|(x, _)| graph.tensor(x)).map_or(Precision::U8, |t| t.precision)
 }
 
-/// What a Quantize writes that only attention reads: signed bytes where these are its values around 0, otherwise floats.
+/// What a Quantize writes that only attention reads: signed bytes where these are its values around
+/// 0, otherwise floats.
 fn for_attention(graph: &Rewriter, value: ValueId) -> Option<Precision> {
-    only_attention(graph, value).then(|| if are_values(graph, value) { Precision::I8 } else { Precision::F32 })
+    only_attention(graph, value)
+        .then(|| if are_values(graph, value) { Precision::I8 } else { Precision::F32 })
 }
 
 /// Whether attention has a value, perhaps moved, as its values around 0.
@@ -280,7 +377,9 @@ fn are_values(graph: &Rewriter, value: ValueId) -> bool {
     graph.consumers(value).iter().any(|&reader| {
         let Some(node) = graph.node(reader) else { return false };
         match node.op.kind {
-            OpKind::Attention => node.op.attributes.has(AROUND_ZERO) && node.inputs.last() == Some(&value),
+            OpKind::Attention => {
+                node.op.attributes.has(AROUND_ZERO) && node.inputs.last() == Some(&value)
+            }
             _ => graph.ends(reader).is_some_and(|(_, moved)| are_values(graph, moved)),
         }
     })
@@ -290,7 +389,10 @@ fn are_values(graph: &Rewriter, value: ValueId) -> bool {
 fn only_attention(graph: &Rewriter, value: ValueId) -> bool {
     let readers = graph.consumers(value);
     let moved = |i: NodeIndex| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose);
-    let attends = |&i: &NodeIndex| graph.is(i, &OpKind::Attention) || (moved(i) && graph.ends(i).is_some_and(|(_, v)| only_attention(graph, v)));
+    let attends = |&i: &NodeIndex| {
+        graph.is(i, &OpKind::Attention)
+            || (moved(i) && graph.ends(i).is_some_and(|(_, v)| only_attention(graph, v)))
+    };
     !readers.is_empty() && readers.iter().all(attends)
 }
 

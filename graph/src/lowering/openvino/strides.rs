@@ -1,7 +1,9 @@
-//! Strides move up: a 1x1 convolution with strides throws most of its input away, so what comes before it does not compute that in the first place.
+//! Strides move up: a 1x1 convolution with strides throws most of its input away, so what comes
+//! before it does not compute that in the first place.
 //!
-//! From the end of the graph to its front, convolutions and elementwise operators ask for strides of what they read. A convolution all of whose
-//! readers ask for the same strides takes them; where the readers disagree, convolutions keep their own, and a MaxPool of one pixel serves the others.
+//! From the end of the graph to its front, convolutions and elementwise operators ask for strides
+//! of what they read. A convolution all of whose readers ask for the same strides takes them; where
+//! the readers disagree, convolutions keep their own, and a MaxPool of one pixel serves the others.
 
 use super::pattern::is_elementwise;
 use crate::{
@@ -19,12 +21,15 @@ pub(super) fn lift(graph: &mut Rewriter) {
         let Some(node) = graph.node(index) else { continue };
         let kind = node.op.kind.clone();
         let outputs = node.outputs.clone();
-        let dense = kind == OpKind::Conv && node.op.attributes.int("group").unwrap_or(1) == 1 && graph.shape(outputs[0]).len() == 4;
+        let dense = kind == OpKind::Conv
+            && node.op.attributes.int("group").unwrap_or(1) == 1
+            && graph.shape(outputs[0]).len() == 4;
         if kind == OpKind::Quantize {
             quantized(graph, index, &wishes);
         } else if dense {
             convolution(graph, index, &mut wishes);
-        } else if is_elementwise(&kind) && outputs.len() == 1 && graph.shape(outputs[0]).len() == 4 {
+        } else if is_elementwise(&kind) && outputs.len() == 1 && graph.shape(outputs[0]).len() == 4
+        {
             elementwise(graph, index, &mut wishes);
         } else {
             for output in outputs {
@@ -45,12 +50,17 @@ fn are_ones(strides: &[i64]) -> bool {
 fn common(graph: &Rewriter, value: ValueId, wishes: &Wishes) -> Option<Vec<i64>> {
     let readers = graph.consumers(value);
     let first = wishes.get(&(*readers.first()?, value))?;
-    (!graph.is_output(value) && readers.iter().all(|&r| wishes.get(&(r, value)) == Some(first))).then(|| first.clone())
+    (!graph.is_output(value) && readers.iter().all(|&r| wishes.get(&(r, value)) == Some(first)))
+        .then(|| first.clone())
 }
 
 fn strided(shape: &[usize], strides: &[i64]) -> Vec<usize> {
     let step = |i: usize| usize::try_from(*strides.get(i).unwrap_or(&1)).unwrap_or(1).max(1);
-    shape.iter().enumerate().map(|(i, &d)| if i < 2 { d } else { d.div_ceil(step(i - 2)) }).collect()
+    shape
+        .iter()
+        .enumerate()
+        .map(|(i, &d)| if i < 2 { d } else { d.div_ceil(step(i - 2)) })
+        .collect()
 }
 
 fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
@@ -62,7 +72,9 @@ fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
 /// Readers that asked for strides get them elsewhere.
 fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
     for reader in graph.consumers(value).to_vec() {
-        let Some(strides) = wishes.get(&(reader, value)).filter(|s| !are_ones(s)).cloned() else { continue };
+        let Some(strides) = wishes.get(&(reader, value)).filter(|s| !are_ones(s)).cloned() else {
+            continue;
+        };
         if graph.is(reader, &OpKind::Conv) {
             if let Some(attributes) = graph.attributes_mut(reader) {
                 attributes.set("strides", Attribute::Ints(strides.into()));
@@ -81,23 +93,45 @@ fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
 fn pool(graph: &mut Rewriter, value: ValueId, strides: Vec<i64>) -> ValueId {
     let shape = strided(graph.shape(value), &strides);
     let tensor = graph.tensor(value).cloned().map(|t| TensorSpec { shape: shape.into(), ..t });
-    let attributes = Attributes::new().with_ints("kernel_shape", vec![1; strides.len()]).with_ints("pads", vec![0; 2 * strides.len()]).with_int("ceil_mode", 0);
-    graph.add_with_output("strides", OpKind::MaxPool, attributes.with_ints("strides", strides), vec![value], tensor)
+    let attributes = Attributes::new()
+        .with_ints("kernel_shape", vec![1; strides.len()])
+        .with_ints("pads", vec![0; 2 * strides.len()])
+        .with_int("ceil_mode", 0);
+    graph.add_with_output(
+        "strides",
+        OpKind::MaxPool,
+        attributes.with_ints("strides", strides),
+        vec![value],
+        tensor,
+    )
 }
 
-/// Strides stop between the conversion of quantised numbers to floats and their scale: all three become kernels, and what reads them computes on floats.
+/// Strides stop between the conversion of quantised numbers to floats and their scale: all three
+/// become kernels, and what reads them computes on floats.
 fn quantized(graph: &mut Rewriter, index: NodeIndex, wishes: &Wishes) {
     let Some((_, output)) = graph.ends(index) else { return };
-    let Some(asked) = common(graph, output, wishes).filter(|s| !are_ones(s)) else { return refuse(graph, output, wishes) };
+    let Some(asked) = common(graph, output, wishes).filter(|s| !are_ones(s)) else {
+        return refuse(graph, output, wishes);
+    };
     let readers = graph.consumers(output).to_vec();
     let tensor = graph.tensor(output).cloned();
-    let floats = graph.add_with_output("convert", OpKind::Elementwise, Attributes::new(), vec![output], tensor);
+    let floats = graph.add_with_output(
+        "convert",
+        OpKind::Elementwise,
+        Attributes::new(),
+        vec![output],
+        tensor,
+    );
     let pooled = pool(graph, floats, asked);
     let tensor = graph.tensor(pooled).cloned();
-    let attributes = Attributes::new().with("ops", Attribute::Text(OpKind::Dequantize.name().to_owned()));
-    let scaled = graph.add_with_output("dequantize", OpKind::Elementwise, attributes, vec![pooled], tensor);
+    let attributes =
+        Attributes::new().with("ops", Attribute::Text(OpKind::Dequantize.name().to_owned()));
+    let scaled =
+        graph.add_with_output("dequantize", OpKind::Elementwise, attributes, vec![pooled], tensor);
     for reader in readers {
-        if let Some(at) = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == output)) {
+        if let Some(at) =
+            graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == output))
+        {
             graph.set_input(reader, at, scaled);
         }
     }
@@ -105,7 +139,8 @@ fn quantized(graph: &mut Rewriter, index: NodeIndex, wishes: &Wishes) {
 
 fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
     let Some((x, output)) = graph.ends(index) else { return };
-    let mut strides = graph.node(index).map(|n| n.op.attributes.ints("strides").to_vec()).unwrap_or_default();
+    let mut strides =
+        graph.node(index).map(|n| n.op.attributes.ints("strides").to_vec()).unwrap_or_default();
     match common(graph, output, wishes) {
         Some(asked) if asked.len() == strides.len() => {
             shrink(graph, output, &asked);
@@ -114,7 +149,9 @@ fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
         _ => refuse(graph, output, wishes),
     }
     let attributes = graph.node(index).map(|n| n.op.attributes.clone()).unwrap_or_default();
-    let pointwise = are_ones(attributes.ints("kernel_shape")) && attributes.ints("pads").iter().all(|&p| p == 0) && !attributes.ints("kernel_shape").is_empty();
+    let pointwise = are_ones(attributes.ints("kernel_shape"))
+        && attributes.ints("pads").iter().all(|&p| p == 0)
+        && !attributes.ints("kernel_shape").is_empty();
     let ones = vec![1; strides.len()];
     let (own, asked) = if pointwise { (ones, strides) } else { (strides, ones) };
     if let Some(attributes) = graph.attributes_mut(index) {
@@ -126,9 +163,13 @@ fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
 fn elementwise(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
     let Some((_, output)) = graph.ends(index) else { return };
     let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
-    let computed: Vec<ValueId> = inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
+    let computed: Vec<ValueId> =
+        inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
     let alike = computed.iter().all(|&v| graph.shape(v) == graph.shape(output));
-    let small = inputs.iter().filter(|&&v| graph.is_constant(v)).all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
+    let small = inputs
+        .iter()
+        .filter(|&&v| graph.is_constant(v))
+        .all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
     match common(graph, output, wishes) {
         Some(asked) if alike && small => {
             shrink(graph, output, &asked);

@@ -1,4 +1,5 @@
-//! Snippets tokenization: connected elementwise operators become one kernel, as long as nothing outside lies between them.
+//! Snippets tokenization: connected elementwise operators become one kernel, as long as nothing
+//! outside lies between them.
 
 use super::pattern::is_elementwise;
 use crate::{
@@ -7,7 +8,8 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Most tensors a kernel reads and writes, and buffers it needs: the pointers its code has registers for.
+/// Most tensors a kernel reads and writes, and buffers it needs: the pointers its code has
+/// registers for.
 const MOST_POINTERS: usize = 11;
 /// Most dimensions of a tensor in such a kernel.
 const MOST_DIMENSIONS: usize = 6;
@@ -16,12 +18,26 @@ const MOST_DIMENSIONS: usize = 6;
 fn is_supported(graph: &Rewriter, index: NodeIndex) -> bool {
     use OpKind as K;
     let Some(node) = graph.node(index) else { return false };
-    let known =
-        is_elementwise(&node.op.kind) && !matches!(node.op.kind, K::Softplus | K::HardSigmoid | K::Log | K::Sin | K::Cos | K::Mod | K::PRelu | K::LeakyRelu);
-    known && node.inputs.iter().chain(&node.outputs).all(|&v| graph.tensor(v).is_some_and(|t| t.precision.is_float() && t.rank() <= MOST_DIMENSIONS))
+    let known = is_elementwise(&node.op.kind)
+        && !matches!(
+            node.op.kind,
+            K::Softplus
+                | K::HardSigmoid
+                | K::Log
+                | K::Sin
+                | K::Cos
+                | K::Mod
+                | K::PRelu
+                | K::LeakyRelu
+        );
+    known
+        && node.inputs.iter().chain(&node.outputs).all(|&v| {
+            graph.tensor(v).is_some_and(|t| t.precision.is_float() && t.rank() <= MOST_DIMENSIONS)
+        })
 }
 
-/// Replaces elementwise operators by kernels: groups where snippets make them, single ones otherwise.
+/// Replaces elementwise operators by kernels: groups where snippets make them, single ones
+/// otherwise.
 pub(super) fn tokenize(graph: &mut Rewriter) {
     let groups = groups(graph);
     for members in groups {
@@ -63,7 +79,8 @@ fn groups(graph: &Rewriter) -> Vec<Vec<NodeIndex>> {
         }
         groups.push(own);
     }
-    let position: HashMap<NodeIndex, usize> = order.iter().enumerate().map(|(p, &i)| (i, p)).collect();
+    let position: HashMap<NodeIndex, usize> =
+        order.iter().enumerate().map(|(p, &i)| (i, p)).collect();
     let sorted = |group: BTreeSet<NodeIndex>| {
         let mut members: Vec<NodeIndex> = group.into_iter().collect();
         members.sort_by_key(|m| position.get(m).copied());
@@ -77,7 +94,9 @@ fn encloses_others(graph: &Rewriter, group: &BTreeSet<NodeIndex>) -> bool {
     let mut open: Vec<NodeIndex> = Vec::new();
     for &member in group {
         let inputs = graph.node(member).map(|n| n.inputs.as_slice()).unwrap_or_default();
-        open.extend(inputs.iter().filter_map(|&v| graph.producer(v)).filter(|p| !group.contains(p)));
+        open.extend(
+            inputs.iter().filter_map(|&v| graph.producer(v)).filter(|p| !group.contains(p)),
+        );
     }
     let mut seen = HashSet::new();
     while let Some(index) = open.pop() {
@@ -100,12 +119,15 @@ fn border(graph: &Rewriter, members: &[NodeIndex]) -> (Vec<ValueId>, Vec<ValueId
         let Some(node) = graph.node(member) else { continue };
         for &input in &node.inputs {
             let internal = graph.producer(input).is_some_and(|p| inside.contains(&p));
-            let number = graph.is_constant(input) && graph.shape(input).iter().product::<usize>() == 1;
+            let number =
+                graph.is_constant(input) && graph.shape(input).iter().product::<usize>() == 1;
             if !internal && !number && !reads.contains(&input) {
                 reads.push(input);
             }
         }
-        writes.extend(node.outputs.iter().copied().filter(|&o| graph.is_output(o) || graph.consumers(o).iter().any(|r| !inside.contains(r))));
+        writes.extend(node.outputs.iter().copied().filter(|&o| {
+            graph.is_output(o) || graph.consumers(o).iter().any(|r| !inside.contains(r))
+        }));
     }
     (reads, writes)
 }

@@ -1,4 +1,5 @@
-//! Each case: a small graph, and the kernels that OpenVINO was seen to run for it, as `kind inputs -> outputs`.
+//! Each case: a small graph, and the kernels that OpenVINO was seen to run for it, as `kind inputs
+//! -> outputs`.
 
 use super::{Settings, lower};
 use crate::{Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
@@ -9,41 +10,86 @@ fn none() -> Attributes {
     Attributes::new()
 }
 
-fn conv(b: &mut GraphBuilder, name: &str, x: ValueId, shape: [usize; 4], stride: i64) -> Result<ValueId, GraphError> {
+fn conv(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    shape: [usize; 4],
+    stride: i64,
+) -> Result<ValueId, GraphError> {
     let weight = b.weight(format!("{name}.weight"), TensorSpec::f32(shape));
     let bias = b.weight(format!("{name}.bias"), TensorSpec::f32([shape[0]]));
     let pad = (shape[2] % 2 * (shape[2] / 2)) as i64;
-    let a = none().with_ints("kernel_shape", [shape[2] as i64; 2]).with_ints("strides", [stride; 2]).with_ints("pads", [pad; 4]);
+    let a = none()
+        .with_ints("kernel_shape", [shape[2] as i64; 2])
+        .with_ints("strides", [stride; 2])
+        .with_ints("pads", [pad; 4]);
     b.op(name, OpKind::Conv, a, &[x, weight, bias])
 }
 
-fn linear(b: &mut GraphBuilder, name: &str, x: ValueId, from: usize, to: usize) -> Result<ValueId, GraphError> {
+fn linear(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    from: usize,
+    to: usize,
+) -> Result<ValueId, GraphError> {
     let weight = b.weight(format!("{name}.weight"), TensorSpec::f32([from, to]));
     let bias = b.weight(format!("{name}.bias"), TensorSpec::f32([to]));
     let product = b.op(name, OpKind::Linear, none(), &[x, weight])?;
     b.binary(&format!("{name}.add"), OpKind::Add, product, bias)
 }
 
-fn transpose(b: &mut GraphBuilder, name: &str, x: ValueId, perm: &[i64]) -> Result<ValueId, GraphError> {
+fn transpose(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    perm: &[i64],
+) -> Result<ValueId, GraphError> {
     b.op(name, OpKind::Transpose, none().with_ints("perm", perm), &[x])
 }
 
-fn reshape(b: &mut GraphBuilder, name: &str, x: ValueId, shape: &[i64]) -> Result<ValueId, GraphError> {
+fn reshape(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    shape: &[i64],
+) -> Result<ValueId, GraphError> {
     b.op(name, OpKind::Reshape, none().with_ints("shape", shape), &[x])
 }
 
-fn layer_norm(b: &mut GraphBuilder, name: &str, x: ValueId, width: usize, axis: i64) -> Result<ValueId, GraphError> {
-    let [scale, bias] = ["scale", "bias"].map(|p| b.weight(format!("{name}.{p}"), TensorSpec::f32([width])));
-    b.op(name, OpKind::LayerNorm, none().with_int("axis", axis).with("epsilon", Attribute::Float(1e-6)), &[x, scale, bias])
+fn layer_norm(
+    b: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    width: usize,
+    axis: i64,
+) -> Result<ValueId, GraphError> {
+    let [scale, bias] =
+        ["scale", "bias"].map(|p| b.weight(format!("{name}.{p}"), TensorSpec::f32([width])));
+    b.op(
+        name,
+        OpKind::LayerNorm,
+        none().with_int("axis", axis).with("epsilon", Attribute::Float(1e-6)),
+        &[x, scale, bias],
+    )
 }
 
 fn kernels(graph: &Graph, settings: Settings) -> Vec<String> {
     let Ok(lowered) = lower(graph, settings) else { panic!("{} lowers", graph.name()) };
     let shapes = |tensors: &mut dyn Iterator<Item = &TensorSpec>| {
-        let one = |t: &TensorSpec| t.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+        let one =
+            |t: &TensorSpec| t.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
         tensors.map(one).collect::<Vec<_>>().join(" ")
     };
-    let text = |n: &crate::Node| format!("{} {} -> {}", n.op.kind, shapes(&mut n.op.activations()), shapes(&mut n.op.outputs.iter()));
+    let text = |n: &crate::Node| {
+        format!(
+            "{} {} -> {}",
+            n.op.kind,
+            shapes(&mut n.op.activations()),
+            shapes(&mut n.op.outputs.iter())
+        )
+    };
     lowered.nodes().iter().map(text).collect()
 }
 
@@ -71,8 +117,13 @@ fn convolutions_take_in_sums_and_activations() {
         let sum = b.binary("sum", OpKind::Add, second, stem)?;
         b.unary("out", OpKind::Relu, sum)
     });
-    let expected =
-        ["reorder 1x3x8x8 -> 1x3x8x8", "conv 1x3x8x8 -> 1x8x8x8", "conv 1x8x8x8 -> 1x8x8x8", "conv 1x8x8x8 1x8x8x8 -> 1x8x8x8", "reorder 1x8x8x8 -> 1x8x8x8"];
+    let expected = [
+        "reorder 1x3x8x8 -> 1x3x8x8",
+        "conv 1x3x8x8 -> 1x8x8x8",
+        "conv 1x8x8x8 -> 1x8x8x8",
+        "conv 1x8x8x8 1x8x8x8 -> 1x8x8x8",
+        "reorder 1x8x8x8 -> 1x8x8x8",
+    ];
     expect("residual", &residual, &expected);
 }
 
@@ -99,7 +150,12 @@ fn strides_of_pointwise_convolutions_move_up() {
         let relu = b.unary("relu", OpKind::Relu, first)?;
         conv(b, "second", relu, [16, 8, 1, 1], 2)
     });
-    let expected = ["reorder 1x8x8x8 -> 1x8x8x8", "conv 1x8x8x8 -> 1x8x4x4", "conv 1x8x4x4 -> 1x16x4x4", "reorder 1x16x4x4 -> 1x16x4x4"];
+    let expected = [
+        "reorder 1x8x8x8 -> 1x8x8x8",
+        "conv 1x8x8x8 -> 1x8x4x4",
+        "conv 1x8x4x4 -> 1x16x4x4",
+        "reorder 1x16x4x4 -> 1x16x4x4",
+    ];
     expect("strides", &graph, &expected);
 }
 
@@ -130,8 +186,12 @@ fn a_norm_over_channels_last_images_is_taken_apart() {
         let x = b.input("x", TensorSpec::f32([1, 7, 7, 24]));
         layer_norm(b, "norm", x, 24, 3)
     });
-    let expected =
-        ["reduce_mean 1x7x7x24 -> 1x7x7x1", "elementwise 1x7x7x24 1x7x7x1 -> 1x7x7x24", "rms_norm 1x7x7x24 -> 1x7x7x24", "elementwise 1x7x7x24 -> 1x7x7x24"];
+    let expected = [
+        "reduce_mean 1x7x7x24 -> 1x7x7x1",
+        "elementwise 1x7x7x24 1x7x7x1 -> 1x7x7x24",
+        "rms_norm 1x7x7x24 -> 1x7x7x24",
+        "elementwise 1x7x7x24 -> 1x7x7x24",
+    ];
     expect("norm", &graph, &expected);
 }
 
@@ -161,7 +221,10 @@ fn attention() -> Graph {
 fn attention_is_one_kernel() {
     let projections = "linear 1x4x16 -> 1x4x16";
     let found = kernels(&attention(), Settings::default());
-    assert!(found.contains(&"attention 1x4x2x8 1x2x8x4 1x4x2x8 -> 1x4x2x8".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"attention 1x4x2x8 1x2x8x4 1x4x2x8 -> 1x4x2x8".to_owned()),
+        "{found:?}"
+    );
     assert!(found.contains(&"transpose 1x4x2x8 -> 1x2x8x4".to_owned()), "{found:?}");
     assert_eq!(found.iter().filter(|k| *k == projections).count(), 4, "{found:?}");
     assert_eq!(found.len(), 6, "the scale goes into the projection of the keys: {found:?}");
@@ -170,9 +233,16 @@ fn attention_is_one_kernel() {
 #[test]
 fn bfloat16_leaves_the_transpose_behind_attention() {
     let found = kernels(&attention(), Settings { bf16: true, ..Settings::default() });
-    assert!(found.contains(&"attention 1x4x2x8 1x2x8x4 1x4x2x8 -> 1x2x4x8".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"attention 1x4x2x8 1x2x8x4 1x4x2x8 -> 1x2x4x8".to_owned()),
+        "{found:?}"
+    );
     assert!(found.contains(&"transpose 1x2x4x8 -> 1x4x2x8".to_owned()), "{found:?}");
-    assert_eq!(found.first().map(String::as_str), Some("cast 1x4x16 -> 1x4x16"), "what goes in is converted: {found:?}");
+    assert_eq!(
+        found.first().map(String::as_str),
+        Some("cast 1x4x16 -> 1x4x16"),
+        "what goes in is converted: {found:?}"
+    );
 }
 
 #[test]
@@ -194,15 +264,24 @@ fn quantised_convolutions_take_in_their_pairs() {
         let relu = b.unary("relu", OpKind::Relu, first)?;
         conv(b, "second", relu, [8, 8, 3, 3], 1)
     });
-    let Ok(graph) = crate::quantize::qdq(&float, &crate::quantize::Options::default()) else { panic!("the case can be quantised") };
-    let expected =
-        ["elementwise 1x3x8x8 -> 1x3x8x8", "reorder 1x3x8x8 -> 1x3x8x8", "conv 1x3x8x8 -> 1x8x8x8", "conv 1x8x8x8 -> 1x8x8x8", "reorder 1x8x8x8 -> 1x8x8x8"];
+    let Ok(graph) = crate::quantize::qdq(&float, &crate::quantize::Options::default()) else {
+        panic!("the case can be quantised")
+    };
+    let expected = [
+        "elementwise 1x3x8x8 -> 1x3x8x8",
+        "reorder 1x3x8x8 -> 1x3x8x8",
+        "conv 1x3x8x8 -> 1x8x8x8",
+        "conv 1x8x8x8 -> 1x8x8x8",
+        "reorder 1x8x8x8 -> 1x8x8x8",
+    ];
     let found = kernels(&graph, Settings::default());
     assert_eq!(found[..4], expected[..4], "{found:?}");
 }
 
 fn quantised(f: impl FnOnce(&mut GraphBuilder) -> Result<ValueId, GraphError>) -> Vec<String> {
-    let Ok(graph) = crate::quantize::qdq(&build(f), &crate::quantize::Options::default()) else { panic!("the case can be quantised") };
+    let Ok(graph) = crate::quantize::qdq(&build(f), &crate::quantize::Options::default()) else {
+        panic!("the case can be quantised")
+    };
     kernels(&graph, Settings::default())
 }
 
@@ -218,9 +297,15 @@ fn quantised_branches_with_a_scale_per_channel_join_the_sum() {
         let sum = b.binary("sum", OpKind::Add, stem, scaled)?;
         b.op("pool", OpKind::GlobalAveragePool, none(), &[sum])
     });
-    assert!(found.contains(&"cast 1x8x8x8 -> 1x8x8x8".to_owned()), "what is added becomes floats: {found:?}");
+    assert!(
+        found.contains(&"cast 1x8x8x8 -> 1x8x8x8".to_owned()),
+        "what is added becomes floats: {found:?}"
+    );
     assert!(found.contains(&"conv 1x16x8x8 1x8x8x8 -> 1x8x8x8".to_owned()), "{found:?}");
-    assert!(found.contains(&"elementwise 1x8x8x8 -> 1x8x8x8".to_owned()), "the scale follows: {found:?}");
+    assert!(
+        found.contains(&"elementwise 1x8x8x8 -> 1x8x8x8".to_owned()),
+        "the scale follows: {found:?}"
+    );
 }
 
 #[test]
@@ -243,7 +328,12 @@ fn strides_stop_at_quantised_numbers() {
         let first = conv(b, "first", x, [8, 8, 3, 3], 1)?;
         conv(b, "second", first, [16, 8, 1, 1], 2)
     });
-    let expected = ["conv 1x8x8x8 -> 1x8x8x8", "elementwise 1x8x8x8 -> 1x8x8x8", "max_pool 1x8x8x8 -> 1x8x4x4", "elementwise 1x8x4x4 -> 1x8x4x4"];
+    let expected = [
+        "conv 1x8x8x8 -> 1x8x8x8",
+        "elementwise 1x8x8x8 -> 1x8x8x8",
+        "max_pool 1x8x8x8 -> 1x8x4x4",
+        "elementwise 1x8x4x4 -> 1x8x4x4",
+    ];
     assert_eq!(found.get(2..6), Some(&expected.map(str::to_owned)[..]), "{found:?}");
 }
 
@@ -254,7 +344,14 @@ fn quantised_products_of_images_are_finished_by_another_kernel() {
         let wide = linear(b, "fc", x, 24, 96)?;
         b.unary("gelu", OpKind::Gelu, wide)
     });
-    assert_eq!(found.get(1..), Some(&["linear 1x7x7x24 -> 1x7x7x96", "elementwise 1x7x7x96 -> 1x7x7x96"].map(str::to_owned)[..]), "{found:?}");
+    assert_eq!(
+        found.get(1..),
+        Some(
+            &["linear 1x7x7x24 -> 1x7x7x96", "elementwise 1x7x7x96 -> 1x7x7x96"].map(str::to_owned)
+                [..]
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -271,18 +368,37 @@ fn what_follows_moved_quantised_numbers_stays_behind_the_move() {
 
 #[test]
 fn values_quantised_around_zero_keep_the_transpose_behind_attention_apart() {
-    let Ok(graph) = crate::quantize::qdq(&attention(), &crate::quantize::Options::default()) else { panic!("the case can be quantised") };
+    let Ok(graph) = crate::quantize::qdq(&attention(), &crate::quantize::Options::default()) else {
+        panic!("the case can be quantised")
+    };
     let found = kernels(&graph, Settings::default());
-    assert!(found.iter().any(|k| k.starts_with("attention") && k.ends_with("-> 1x2x4x8")), "{found:?}");
+    assert!(
+        found.iter().any(|k| k.starts_with("attention") && k.ends_with("-> 1x2x4x8")),
+        "{found:?}"
+    );
     assert!(found.contains(&"transpose 1x2x4x8 -> 1x4x2x8".to_owned()), "{found:?}");
     // With another zero point they come as floats.
     let mut values = graph.values().to_vec();
-    for value in values.iter_mut().filter(|v| v.name.starts_with("v.heads") && v.name.ends_with("/zero_point")) {
+    for value in values
+        .iter_mut()
+        .filter(|v| v.name.starts_with("v.heads") && v.name.ends_with("/zero_point"))
+    {
         value.source = crate::ValueSource::Constant(Some(crate::ConstantData::Ints(vec![127])));
     }
-    let Ok(graph) = Graph::new("other", values, graph.nodes().to_vec(), graph.inputs().to_vec(), graph.outputs().to_vec()) else { panic!("a graph") };
+    let Ok(graph) = Graph::new(
+        "other",
+        values,
+        graph.nodes().to_vec(),
+        graph.inputs().to_vec(),
+        graph.outputs().to_vec(),
+    ) else {
+        panic!("a graph")
+    };
     let found = kernels(&graph, Settings::default());
-    assert!(found.iter().any(|k| k.starts_with("attention") && k.ends_with("-> 1x4x2x8")), "{found:?}");
+    assert!(
+        found.iter().any(|k| k.starts_with("attention") && k.ends_with("-> 1x4x2x8")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -298,7 +414,10 @@ fn a_sum_with_quantised_tokens_is_scaled_for_all_but_its_normalisation() {
         let wide = linear(b, "fc", norm, 16, 16)?;
         b.binary("out", OpKind::Add, sum, wide)
     });
-    assert!(found.contains(&"elementwise 1x16x16 1x16x16 -> 1x16x16 1x16x16".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"elementwise 1x16x16 1x16x16 -> 1x16x16 1x16x16".to_owned()),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -312,8 +431,14 @@ fn parts_of_a_join_are_quantised_before_it() {
         conv(b, "last", join, [8, 24, 1, 1], 1)
     });
     let place = |kernel: &str| found.iter().position(|k| k == kernel);
-    assert!(place("elementwise 1x8x8x8 -> 1x8x8x8") < place("concat 1x8x8x8 1x16x8x8 -> 1x24x8x8"), "{found:?}");
-    assert!(place("elementwise 1x16x8x8 -> 1x16x8x8").is_none(), "a range from 0 goes into the convolution: {found:?}");
+    assert!(
+        place("elementwise 1x8x8x8 -> 1x8x8x8") < place("concat 1x8x8x8 1x16x8x8 -> 1x24x8x8"),
+        "{found:?}"
+    );
+    assert!(
+        place("elementwise 1x16x8x8 -> 1x16x8x8").is_none(),
+        "a range from 0 goes into the convolution: {found:?}"
+    );
     assert!(place("elementwise 1x24x8x8 -> 1x24x8x8").is_none(), "{found:?}");
 }
 
@@ -327,6 +452,10 @@ fn elementwise_operators_around_another_kernel_do_not_merge() {
         let scaled = b.binary("gate", OpKind::Mul, sum, y)?;
         b.binary("out", OpKind::Add, product, scaled)
     });
-    let expected = ["elementwise 1x4x16 1x4x16 -> 1x4x16 1x4x16", "linear 1x4x16 -> 1x4x16", "elementwise 1x4x16 1x4x16 -> 1x4x16"];
+    let expected = [
+        "elementwise 1x4x16 1x4x16 -> 1x4x16 1x4x16",
+        "linear 1x4x16 -> 1x4x16",
+        "elementwise 1x4x16 1x4x16 -> 1x4x16",
+    ];
     expect("diamond", &graph, &expected);
 }

@@ -31,17 +31,23 @@ impl Rules {
         ];
         let mut rules: Vec<Box<Rule<'static>>> = vec![Box::new(identity)];
         for (pattern, build) in patterns {
-            rules.push(Box::new(move |program, index| build(&pattern.test(program, index)?, program, program.op(index)?)));
+            rules.push(Box::new(move |program, index| {
+                build(&pattern.test(program, index)?, program, program.op(index)?)
+            }));
         }
         rules.push(Box::new(product::scale));
         for name in ["MatMulInteger", "ConvInteger"] {
             let pattern = product::integer_pattern(name);
-            rules.push(Box::new(move |program, index| product::integer(&pattern.test(program, index)?, program, program.op(index)?)));
+            rules.push(Box::new(move |program, index| {
+                product::integer(&pattern.test(program, index)?, program, program.op(index)?)
+            }));
         }
         rules.push(Box::new(product::conv_bias));
         rules.push(Box::new(product::conv_batch_norm));
         let masked = unary("Softmax", binary("Add", Pattern::Any("qk"), Pattern::Any("mask")));
-        rules.push(Box::new(move |program, index| masked_softmax(&masked.test(program, index)?, program, program.op(index)?)));
+        rules.push(Box::new(move |program, index| {
+            masked_softmax(&masked.test(program, index)?, program, program.op(index)?)
+        }));
         rules.push(Box::new(transpose::into_reader));
         Self(rules)
     }
@@ -83,11 +89,17 @@ pub(super) fn cast(program: &Program, index: usize) -> Option<Fusion> {
             other => other,
         })
     };
-    (op.kind == OpKind::Cast && held(input)? == held(output)?).then_some(Fusion::Identity { input, output })
+    (op.kind == OpKind::Cast && held(input)? == held(output)?)
+        .then_some(Fusion::Identity { input, output })
 }
 
 fn reciprocal(found: &Match, _: &Program, op: &Op) -> Option<Fusion> {
-    Fusion::kernel(op.replaced_by("Reciprocal", OpKind::Reciprocal, Attributes::new(), vec![found.value("x")?]))
+    Fusion::kernel(op.replaced_by(
+        "Reciprocal",
+        OpKind::Reciprocal,
+        Attributes::new(),
+        vec![found.value("x")?],
+    ))
 }
 
 fn silu_pattern() -> Pattern {
@@ -99,18 +111,30 @@ fn silu(found: &Match, _: &Program, op: &Op) -> Option<Fusion> {
 }
 
 fn swish_pattern() -> Pattern {
-    binary("Mul", Pattern::Any("x"), unary("Sigmoid", binary("Mul", Pattern::Constant("alpha"), Pattern::Any("x"))))
+    binary(
+        "Mul",
+        Pattern::Any("x"),
+        unary("Sigmoid", binary("Mul", Pattern::Constant("alpha"), Pattern::Any("x"))),
+    )
 }
 
 fn swish(found: &Match, program: &Program, op: &Op) -> Option<Fusion> {
     let alpha = program.scalar(found.value("alpha")?)?;
-    Fusion::kernel(op.replaced_by("Swish", OpKind::Silu, with_number(Attributes::new(), "alpha", alpha), vec![found.value("x")?]))
+    Fusion::kernel(op.replaced_by(
+        "Swish",
+        OpKind::Silu,
+        with_number(Attributes::new(), "alpha", alpha),
+        vec![found.value("x")?],
+    ))
 }
 
 fn gelu_pattern() -> Pattern {
     let x = || Pattern::Any("x");
     let root = std::f32::consts::SQRT_2;
-    let scaled = Pattern::Either(vec![binary("Div", x(), number(root)), binary("Mul", x(), number(1.0 / root))]);
+    let scaled = Pattern::Either(vec![
+        binary("Div", x(), number(root)),
+        binary("Mul", x(), number(1.0 / root)),
+    ]);
     binary("Mul", binary("Mul", x(), binary("Add", unary("Erf", scaled), number(1.0))), number(0.5))
 }
 
@@ -121,12 +145,18 @@ fn gelu(found: &Match, _: &Program, op: &Op) -> Option<Fusion> {
 fn gelu_tanh_pattern() -> Pattern {
     let x = || Pattern::Any("x");
     let cube = binary("Mul", binary("Pow", x(), number(3.0)), number(0.044_715));
-    let inner = binary("Mul", number((2.0 / std::f32::consts::PI).sqrt()), binary("Add", x(), cube));
+    let inner =
+        binary("Mul", number((2.0 / std::f32::consts::PI).sqrt()), binary("Add", x(), cube));
     binary("Mul", binary("Mul", x(), number(0.5)), binary("Add", number(1.0), unary("Tanh", inner)))
 }
 
 fn gelu_tanh(found: &Match, _: &Program, op: &Op) -> Option<Fusion> {
-    Fusion::kernel(op.replaced_by("Gelu", OpKind::GeluTanh, Attributes::new(), vec![found.value("x")?]))
+    Fusion::kernel(op.replaced_by(
+        "Gelu",
+        OpKind::GeluTanh,
+        Attributes::new(),
+        vec![found.value("x")?],
+    ))
 }
 
 /// `Softmax(qk + mask)` along the last dimension.
@@ -136,10 +166,19 @@ fn masked_softmax(found: &Match, program: &Program, op: &Op) -> Option<Fusion> {
         return None;
     }
     let attributes = Attributes::new().with_int("axis", last).with_int("mask", 1);
-    Fusion::kernel(op.replaced_by("AddSoftmax", OpKind::Softmax, attributes, vec![found.value("qk")?, found.value("mask")?]))
+    Fusion::kernel(op.replaced_by(
+        "AddSoftmax",
+        OpKind::Softmax,
+        attributes,
+        vec![found.value("qk")?, found.value("mask")?],
+    ))
 }
 
 /// Adds a number, unless its value is not known.
 pub(super) fn with_number(attributes: Attributes, name: &str, value: f32) -> Attributes {
-    if value.is_finite() { attributes.with(name, Attribute::Float(f64::from(value))) } else { attributes }
+    if value.is_finite() {
+        attributes.with(name, Attribute::Float(f64::from(value)))
+    } else {
+        attributes
+    }
 }

@@ -1,4 +1,5 @@
-//! LayerNormalization, RMSNormalization and BatchNormalization out of the operators exporters spell them with.
+//! LayerNormalization, RMSNormalization and BatchNormalization out of the operators exporters spell
+//! them with.
 
 use super::{
     fusion::with_number,
@@ -11,8 +12,13 @@ use crate::{Attributes, OpKind, TensorSpec};
 pub(super) fn layer_norm_pattern() -> Pattern {
     let x = || Pattern::Any("x");
     let centred = binary("Sub", x(), unary("ReduceMean", x()).named("mean"));
-    let variance = unary("ReduceMean", binary("Pow", centred.clone(), number(2.0))).named("variance");
-    let normal = binary("Div", centred, unary("Sqrt", binary("Add", Pattern::Constant("epsilon"), variance)));
+    let variance =
+        unary("ReduceMean", binary("Pow", centred.clone(), number(2.0))).named("variance");
+    let normal = binary(
+        "Div",
+        centred,
+        unary("Sqrt", binary("Add", Pattern::Constant("epsilon"), variance)),
+    );
     let scaled = binary("Mul", normal, Pattern::Constant("scale"));
     Pattern::Either(vec![binary("Add", scaled.clone(), Pattern::Constant("bias")), scaled])
 }
@@ -32,7 +38,8 @@ pub(super) fn layer_norm(found: &Match, program: &Program, op: &Op) -> Option<Fu
 pub(super) fn rms_norm_pattern() -> Pattern {
     let x = || Pattern::Any("x");
     let square = unary("ReduceMean", binary("Pow", x(), number(2.0))).named("variance");
-    let inverse = unary("Reciprocal", unary("Sqrt", binary("Add", Pattern::Constant("epsilon"), square)));
+    let inverse =
+        unary("Reciprocal", unary("Sqrt", binary("Add", Pattern::Constant("epsilon"), square)));
     binary("Mul", binary("Mul", x(), inverse), Pattern::Constant("scale"))
 }
 
@@ -40,12 +47,21 @@ pub(super) fn rms_norm(found: &Match, program: &Program, op: &Op) -> Option<Fusi
     let axis = last_axis(program, found.op("variance", program)?)?;
     let epsilon = program.scalar(found.value("epsilon")?)?;
     let attributes = with_number(Attributes::new().with_int("axis", axis), "epsilon", epsilon);
-    Fusion::kernel(op.replaced_by("RMSNormalization", OpKind::RmsNorm, attributes, vec![found.value("x")?, found.value("scale")?]))
+    Fusion::kernel(op.replaced_by(
+        "RMSNormalization",
+        OpKind::RmsNorm,
+        attributes,
+        vec![found.value("x")?, found.value("scale")?],
+    ))
 }
 
 /// x * scale + bias with constants `[1, C, 1, ...]`.
 pub(super) fn batch_norm_pattern() -> Pattern {
-    binary("Add", binary("Mul", Pattern::Any("x"), Pattern::Constant("scale")), Pattern::Constant("bias"))
+    binary(
+        "Add",
+        binary("Mul", Pattern::Any("x"), Pattern::Constant("scale")),
+        Pattern::Constant("bias"),
+    )
 }
 
 pub(super) fn batch_norm(found: &Match, program: &Program, op: &Op) -> Option<Fusion> {

@@ -1,4 +1,5 @@
-//! Patterns over a [`Program`], with rten's idea of a match: sums and products match in any order and bracketing, constants within 1e-4.
+//! Patterns over a [`Program`], with rten's idea of a match: sums and products match in any order
+//! and bracketing, constants within 1e-4.
 
 use super::program::{Op, Program};
 use crate::{OpKind, ValueId};
@@ -73,21 +74,29 @@ impl Pattern {
     fn fits_op(&self, program: &Program, index: usize, found: &mut Match) -> bool {
         match self {
             Self::Op(name, patterns, mark) => {
-                let fits = program.op(index).is_some_and(|op| engine_name(op) == *name && inputs_fit(name, patterns, op, program, found));
+                let fits = program.op(index).is_some_and(|op| {
+                    engine_name(op) == *name && inputs_fit(name, patterns, op, program, found)
+                });
                 if let (true, Some(mark)) = (fits, mark) {
                     found.ops.push((mark, index));
                 }
                 fits
             }
-            Self::Either(patterns) => patterns.iter().any(|pattern| attempt(found, |found| pattern.fits_op(program, index, found))),
+            Self::Either(patterns) => patterns
+                .iter()
+                .any(|pattern| attempt(found, |found| pattern.fits_op(program, index, found))),
             _ => false,
         }
     }
 
     fn fits(&self, program: &Program, value: ValueId, found: &mut Match) -> bool {
         match self {
-            Self::Op(..) => program.source(value).is_some_and(|(index, _)| self.fits_op(program, index, found)),
-            Self::Number(wanted) => program.scalar(value).is_some_and(|v| (v - wanted).abs() <= TOLERANCE),
+            Self::Op(..) => {
+                program.source(value).is_some_and(|(index, _)| self.fits_op(program, index, found))
+            }
+            Self::Number(wanted) => {
+                program.scalar(value).is_some_and(|v| (v - wanted).abs() <= TOLERANCE)
+            }
             Self::Constant(_) if !program.is_constant(value) => false,
             Self::Any(name) | Self::Constant(name) => match found.value(name) {
                 Some(known) => known == value,
@@ -96,7 +105,9 @@ impl Pattern {
                     true
                 }
             },
-            Self::Either(patterns) => patterns.iter().any(|pattern| attempt(found, |found| pattern.fits(program, value, found))),
+            Self::Either(patterns) => patterns
+                .iter()
+                .any(|pattern| attempt(found, |found| pattern.fits(program, value, found))),
         }
     }
 }
@@ -112,9 +123,18 @@ fn attempt(found: &mut Match, test: impl FnOnce(&mut Match) -> bool) -> bool {
     fits
 }
 
-fn inputs_fit(name: &'static str, patterns: &[Pattern], op: &Op, program: &Program, found: &mut Match) -> bool {
-    if let (OpKind::Pow, [x], [pattern, Pattern::Number(wanted)]) = (&op.kind, op.inputs.as_slice(), patterns) {
-        let exponent = op.attributes.float("exponent").is_some_and(|e| (e as f32 - wanted).abs() <= TOLERANCE);
+fn inputs_fit(
+    name: &'static str,
+    patterns: &[Pattern],
+    op: &Op,
+    program: &Program,
+    found: &mut Match,
+) -> bool {
+    if let (OpKind::Pow, [x], [pattern, Pattern::Number(wanted)]) =
+        (&op.kind, op.inputs.as_slice(), patterns)
+    {
+        let exponent =
+            op.attributes.float("exponent").is_some_and(|e| (e as f32 - wanted).abs() <= TOLERANCE);
         return exponent && pattern.fits(program, *x, found);
     }
     if patterns.len() != op.inputs.len() {
@@ -122,18 +142,30 @@ fn inputs_fit(name: &'static str, patterns: &[Pattern], op: &Op, program: &Progr
     }
     let commutes = matches!(name, "Add" | "Mul");
     let ([first, second], [a, b]) = (patterns, op.inputs.as_slice()) else {
-        return patterns.iter().zip(&op.inputs).all(|(pattern, &input)| pattern.fits(program, input, found));
+        return patterns
+            .iter()
+            .zip(&op.inputs)
+            .all(|(pattern, &input)| pattern.fits(program, input, found));
     };
     if commutes && chain_fits(name, patterns, op, program, found) {
         return true;
     }
     let (a, b) = (*a, *b);
     attempt(found, |found| first.fits(program, a, found) && second.fits(program, b, found))
-        || commutes && attempt(found, |found| second.fits(program, a, found) && first.fits(program, b, found))
+        || commutes
+            && attempt(found, |found| {
+                second.fits(program, a, found) && first.fits(program, b, found)
+            })
 }
 
 /// Nested sums or products as one set of terms, when the pattern has three or more.
-fn chain_fits(name: &'static str, patterns: &[Pattern], op: &Op, program: &Program, found: &mut Match) -> bool {
+fn chain_fits(
+    name: &'static str,
+    patterns: &[Pattern],
+    op: &Op,
+    program: &Program,
+    found: &mut Match,
+) -> bool {
     let mut terms = Vec::new();
     patterns.iter().for_each(|pattern| flatten_pattern(pattern, name, &mut terms));
     if terms.len() < 3 {
@@ -141,12 +173,15 @@ fn chain_fits(name: &'static str, patterns: &[Pattern], op: &Op, program: &Progr
     }
     let mut values = Vec::new();
     op.inputs.iter().for_each(|&input| flatten_values(input, name, program, &mut values));
-    terms.len() == values.len() && assign(&terms, &values, &mut vec![false; values.len()], program, found)
+    terms.len() == values.len()
+        && assign(&terms, &values, &mut vec![false; values.len()], program, found)
 }
 
 fn flatten_pattern<'a>(pattern: &'a Pattern, name: &str, terms: &mut Vec<&'a Pattern>) {
     match pattern {
-        Pattern::Op(op, inputs, None) if *op == name && inputs.len() == 2 => inputs.iter().for_each(|input| flatten_pattern(input, name, terms)),
+        Pattern::Op(op, inputs, None) if *op == name && inputs.len() == 2 => {
+            inputs.iter().for_each(|input| flatten_pattern(input, name, terms))
+        }
         other => terms.push(other),
     }
 }
@@ -155,20 +190,29 @@ fn flatten_values(value: ValueId, name: &str, program: &Program, values: &mut Ve
     // A chain longer than any pattern cannot match; stopping keeps the recursion shallow.
     const LONGEST: usize = 8;
     match program.source(value) {
-        Some((_, op)) if engine_name(op) == name && op.inputs.len() == 2 && values.len() < LONGEST => {
+        Some((_, op))
+            if engine_name(op) == name && op.inputs.len() == 2 && values.len() < LONGEST =>
+        {
             op.inputs.iter().for_each(|&input| flatten_values(input, name, program, values));
         }
         _ => values.push(value),
     }
 }
 
-fn assign(terms: &[&Pattern], values: &[ValueId], used: &mut [bool], program: &Program, found: &mut Match) -> bool {
+fn assign(
+    terms: &[&Pattern],
+    values: &[ValueId],
+    used: &mut [bool],
+    program: &Program,
+    found: &mut Match,
+) -> bool {
     let Some((term, rest)) = terms.split_first() else { return true };
     (0..values.len()).any(|i| {
         !used[i]
             && attempt(found, |found| {
                 used[i] = true;
-                let fits = term.fits(program, values[i], found) && assign(rest, values, used, program, found);
+                let fits = term.fits(program, values[i], found)
+                    && assign(rest, values, used, program, found);
                 used[i] = fits;
                 fits
             })
@@ -190,7 +234,10 @@ pub(super) fn engine_name(op: &Op) -> &str {
         OpKind::Cast => "Cast",
         OpKind::MatMul => "MatMul",
         OpKind::Linear => {
-            let gemm = op.inputs.len() > 2 || ["trans_a", "trans_b", "alpha", "beta"].iter().any(|name| op.attributes.has(name));
+            let gemm = op.inputs.len() > 2
+                || ["trans_a", "trans_b", "alpha", "beta"]
+                    .iter()
+                    .any(|name| op.attributes.has(name));
             if gemm { "Gemm" } else { "MatMul" }
         }
         OpKind::Conv => "Conv",

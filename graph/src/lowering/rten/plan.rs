@@ -1,4 +1,5 @@
-//! The order in which rten runs operators (its `graph/planner.rs`), and which reshapes must copy in that order.
+//! The order in which rten runs operators (its `graph/planner.rs`), and which reshapes must copy in
+//! that order.
 
 use super::program::{Op, Program};
 use crate::OpKind;
@@ -8,11 +9,20 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn depth_first(program: &Program) -> Vec<usize> {
     let mut order = Vec::new();
     let (mut opened, mut done) = (HashSet::new(), HashSet::new());
-    let mut stack: Vec<usize> = program.outputs.iter().rev().filter_map(|&output| Some(program.source(output)?.0)).collect();
+    let mut stack: Vec<usize> = program
+        .outputs
+        .iter()
+        .rev()
+        .filter_map(|&output| Some(program.source(output)?.0))
+        .collect();
     while let Some(&index) = stack.last() {
         let needs = program.op(index).into_iter().flat_map(|op| op.inputs.iter().rev());
         if opened.insert(index) {
-            stack.extend(needs.filter_map(|&input| Some(program.source(input)?.0)).filter(|need| !opened.contains(need)));
+            stack.extend(
+                needs
+                    .filter_map(|&input| Some(program.source(input)?.0))
+                    .filter(|need| !opened.contains(need)),
+            );
         } else {
             stack.pop();
             if done.insert(index) {
@@ -23,15 +33,21 @@ pub(super) fn depth_first(program: &Program) -> Vec<usize> {
     order
 }
 
-/// The order rten runs the program in: of the operators that are ready, the first that cannot work in place, else the first.
+/// The order rten runs the program in: of the operators that are ready, the first that cannot work
+/// in place, else the first.
 pub(super) fn execution_order(program: &Program) -> Vec<usize> {
     let initial = depth_first(program);
     let mut missing: HashMap<usize, usize> = HashMap::new();
     for &index in &initial {
-        let computed = program.op(index).into_iter().flat_map(|op| &op.inputs).filter(|&&input| program.source(input).is_some());
+        let computed = program
+            .op(index)
+            .into_iter()
+            .flat_map(|op| &op.inputs)
+            .filter(|&&input| program.source(input).is_some());
         missing.insert(index, computed.count());
     }
-    let mut frontier: Vec<usize> = initial.iter().copied().filter(|index| missing.get(index) == Some(&0)).collect();
+    let mut frontier: Vec<usize> =
+        initial.iter().copied().filter(|index| missing.get(index) == Some(&0)).collect();
     let mut readers: HashMap<u32, Vec<usize>> = HashMap::new();
     for &index in &initial {
         for input in program.op(index).into_iter().flat_map(|op| &op.inputs) {
@@ -40,7 +56,10 @@ pub(super) fn execution_order(program: &Program) -> Vec<usize> {
     }
     let mut order = Vec::with_capacity(initial.len());
     while !frontier.is_empty() {
-        let position = frontier.iter().position(|&index| program.op(index).is_some_and(|op| !can_work_in_place(op))).unwrap_or(0);
+        let position = frontier
+            .iter()
+            .position(|&index| program.op(index).is_some_and(|op| !can_work_in_place(op)))
+            .unwrap_or(0);
         let index = frontier.remove(position);
         order.push(index);
         for output in program.op(index).into_iter().flat_map(|op| &op.outputs) {
@@ -57,16 +76,24 @@ pub(super) fn execution_order(program: &Program) -> Vec<usize> {
     order
 }
 
-/// For each operator of `order`: is it a reshape that must copy, because its input is a weight, an input of the model, or needed again?
+/// For each operator of `order`: is it a reshape that must copy, because its input is a weight, an
+/// input of the model, or needed again?
 pub(super) fn copying_reshapes(program: &Program, order: &[usize]) -> Vec<bool> {
     let mut uses: HashMap<u32, usize> = HashMap::new();
-    for input in order.iter().filter_map(|&index| program.op(index)).flat_map(|op| &op.inputs).chain(&program.outputs) {
+    for input in order
+        .iter()
+        .filter_map(|&index| program.op(index))
+        .flat_map(|op| &op.inputs)
+        .chain(&program.outputs)
+    {
         *uses.entry(input.0).or_insert(0) += 1;
     }
     let mut result = Vec::with_capacity(order.len());
     for op in order.iter().map(|&index| program.op(index)) {
         let reshaped = op.filter(|op| op.kind == OpKind::Reshape).and_then(|op| op.inputs.first());
-        result.push(reshaped.is_some_and(|input| program.source(*input).is_none() || uses.get(&input.0) != Some(&1)));
+        result.push(reshaped.is_some_and(|input| {
+            program.source(*input).is_none() || uses.get(&input.0) != Some(&1)
+        }));
         for input in op.into_iter().flat_map(|op| &op.inputs) {
             if let Some(count) = uses.get_mut(&input.0) {
                 *count = count.saturating_sub(1);
@@ -79,8 +106,10 @@ pub(super) fn copying_reshapes(program: &Program, order: &[usize]) -> Vec<bool> 
 /// Whether rten's operator can write its output over its first input.
 fn can_work_in_place(op: &Op) -> bool {
     use OpKind::{
-        Abs, Add, BatchNorm, Cast, Clip, Concat, Cos, Div, Elu, Erf, Exp, Expand, Gelu, GeluTanh, HardSigmoid, HardSwish, Identity, InstanceNorm, LeakyRelu,
-        Log, LpNorm, Mul, Neg, Pow, Reciprocal, Relu, Reshape, Resize, Round, ScatterNd, Sigmoid, Silu, Sin, Slice, Softmax, Softplus, Sqrt, Sub, Tanh, Tile,
+        Abs, Add, BatchNorm, Cast, Clip, Concat, Cos, Div, Elu, Erf, Exp, Expand, Gelu, GeluTanh,
+        HardSigmoid, HardSwish, Identity, InstanceNorm, LeakyRelu, Log, LpNorm, Mul, Neg, Pow,
+        Reciprocal, Relu, Reshape, Resize, Round, ScatterNd, Sigmoid, Silu, Sin, Slice, Softmax,
+        Softplus, Sqrt, Sub, Tanh, Tile,
     };
     if op.permuted.iter().any(|(position, _)| *position == 0) {
         return false;

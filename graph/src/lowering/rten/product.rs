@@ -19,7 +19,12 @@ pub(super) fn bias(found: &Match, program: &Program, op: &Op) -> Option<Fusion> 
     if program.tensor(bias)?.rank() != 1 {
         return None;
     }
-    Fusion::kernel(op.replaced_by("FusedMatMul", kind(program, b), Attributes::new(), vec![a, b, bias]))
+    Fusion::kernel(op.replaced_by(
+        "FusedMatMul",
+        kind(program, b),
+        Attributes::new(),
+        vec![a, b, bias],
+    ))
 }
 
 /// A product whose inputs or output are multiplied or divided by constant scalars.
@@ -33,7 +38,9 @@ pub(super) fn scale(program: &Program, index: usize) -> Option<Fusion> {
     } else {
         op
     };
-    let (true, &[a, b]) = (engine_name(product) == "MatMul", product.inputs.as_slice()) else { return None };
+    let (true, &[a, b]) = (engine_name(product) == "MatMul", product.inputs.as_slice()) else {
+        return None;
+    };
     let mut unscaled = |input: ValueId| {
         let scaled = program.source(input).and_then(|(_, source)| scale_factor(program, source));
         scaled.map_or(input, |(factor, inner)| {
@@ -46,12 +53,14 @@ pub(super) fn scale(program: &Program, index: usize) -> Option<Fusion> {
         return None;
     }
     let attributes = with_number(Attributes::new(), "alpha", alpha);
-    let mut fused = product.replaced_by("FusedMatMul", kind(program, inputs[1]), attributes, inputs);
+    let mut fused =
+        product.replaced_by("FusedMatMul", kind(program, inputs[1]), attributes, inputs);
     fused.outputs.clone_from(&op.outputs);
     Fusion::kernel(fused)
 }
 
-/// Of a product or quotient with one constant scalar: by what the other input is multiplied, and that input.
+/// Of a product or quotient with one constant scalar: by what the other input is multiplied, and
+/// that input.
 fn scale_factor(program: &Program, op: &Op) -> Option<(f32, ValueId)> {
     let &[a, b] = op.inputs.as_slice() else { return None };
     match (engine_name(op), program.scalar(a), program.scalar(b)) {
@@ -71,7 +80,11 @@ pub(super) fn kind(program: &Program, right: ValueId) -> OpKind {
 /// An integer product, cast to floats and scaled.
 pub(super) fn integer_pattern(product: &'static str) -> Pattern {
     let inputs = ["a", "b", "a_zero", "b_zero"].map(Pattern::Any);
-    binary("Mul", unary("Cast", Pattern::Op(product, inputs.to_vec(), Some("product"))), Pattern::Any("scale"))
+    binary(
+        "Mul",
+        unary("Cast", Pattern::Op(product, inputs.to_vec(), Some("product"))),
+        Pattern::Any("scale"),
+    )
 }
 
 /// The scale must be a vector at most, of a convolution a number.
@@ -92,12 +105,16 @@ pub(super) fn integer(found: &Match, program: &Program, op: &Op) -> Option<Fusio
 pub(super) fn conv_bias(program: &Program, index: usize) -> Option<Fusion> {
     let op = program.op(index)?;
     let (true, &[a, b]) = (engine_name(op) == "Add", op.inputs.as_slice()) else { return None };
-    let conv = |value| program.source(value).map(|(_, op)| op).filter(|op| engine_name(op) == "Conv");
+    let conv =
+        |value| program.source(value).map(|(_, op)| op).filter(|op| engine_name(op) == "Conv");
     let (conv, bias) = conv(a).map(|op| (op, b)).or_else(|| conv(b).map(|op| (op, a)))?;
     let &[x, weight] = conv.inputs.as_slice() else { return None };
     let (weights, constant) = (program.tensor(weight)?, program.tensor(bias)?);
     let channels = *weights.shape.first()?;
-    if !program.is_constant(bias) || constant.rank() != weights.rank() || channel_count(constant) != Some(channels) {
+    if !program.is_constant(bias)
+        || constant.rank() != weights.rank()
+        || channel_count(constant) != Some(channels)
+    {
         return None;
     }
     let vector = TensorSpec::new([channels], constant.precision);
@@ -109,14 +126,24 @@ pub(super) fn conv_bias(program: &Program, index: usize) -> Option<Fusion> {
 /// A convolution with constant weights, then a batch normalisation.
 pub(super) fn conv_batch_norm(program: &Program, index: usize) -> Option<Fusion> {
     let op = program.op(index)?;
-    let (true, [input, statistics @ ..]) = (engine_name(op) == "BatchNormalization", op.inputs.as_slice()) else { return None };
+    let (true, [input, statistics @ ..]) =
+        (engine_name(op) == "BatchNormalization", op.inputs.as_slice())
+    else {
+        return None;
+    };
     let (_, conv) = program.source(*input).filter(|(_, op)| engine_name(op) == "Conv")?;
     let (x, weight) = (*conv.inputs.first()?, *conv.inputs.get(1)?);
     let weights = program.tensor(weight)?.clone();
     let channels = *weights.shape.first()?;
     let vectors = statistics.iter().chain(conv.inputs.get(2));
-    let per_channel = |value: &ValueId| program.is_constant(*value) && program.tensor(*value).is_some_and(|t| *t.shape == [channels]);
-    if statistics.len() != 4 || !program.is_constant(weight) || !vectors.into_iter().all(per_channel) {
+    let per_channel = |value: &ValueId| {
+        program.is_constant(*value)
+            && program.tensor(*value).is_some_and(|t| *t.shape == [channels])
+    };
+    if statistics.len() != 4
+        || !program.is_constant(weight)
+        || !vectors.into_iter().all(per_channel)
+    {
         return None;
     }
     let vector = TensorSpec::new([channels], weights.precision);

@@ -1,7 +1,11 @@
-//! [`Program`]: the graph while it is rewritten, and the driver that tries the rules on it as rten's optimiser does.
+//! [`Program`]: the graph while it is rewritten, and the driver that tries the rules on it as
+//! rten's optimiser does.
 
 use super::{plan, product, transpose};
-use crate::{Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, Value, ValueId, ValueSource};
+use crate::{
+    Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec, Value,
+    ValueId, ValueSource,
+};
 use std::collections::HashSet;
 
 /// One operator of a [`Program`].
@@ -12,7 +16,8 @@ pub(super) struct Op {
     pub attributes: Attributes,
     pub inputs: Vec<ValueId>,
     pub outputs: Vec<ValueId>,
-    /// A kernel that fusions made: rten's name for it, under which no pattern finds it again unless it asks for it.
+    /// A kernel that fusions made: rten's name for it, under which no pattern finds it again unless
+    /// it asks for it.
     pub fused: Option<&'static str>,
     /// Inputs read through a permutation: position and order of dimensions.
     pub permuted: Vec<(usize, Vec<usize>)>,
@@ -68,8 +73,22 @@ impl Fusion {
 
 impl Op {
     /// The same outputs and name, made by another kernel.
-    pub fn replaced_by(&self, fused: &'static str, kind: OpKind, attributes: Attributes, inputs: Vec<ValueId>) -> Self {
-        Self { name: self.name.clone(), kind, attributes, inputs, outputs: self.outputs.clone(), fused: Some(fused), permuted: Vec::new() }
+    pub fn replaced_by(
+        &self,
+        fused: &'static str,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+    ) -> Self {
+        Self {
+            name: self.name.clone(),
+            kind,
+            attributes,
+            inputs,
+            outputs: self.outputs.clone(),
+            fused: Some(fused),
+            permuted: Vec::new(),
+        }
     }
 }
 
@@ -140,11 +159,15 @@ impl Program {
     /// A constant float of one element; NaN when its payload is not there.
     pub fn scalar(&self, value: ValueId) -> Option<f32> {
         let tensor = self.tensor(value)?;
-        if tensor.elements() != 1 || !matches!(tensor.precision, Precision::F32 | Precision::F64 | Precision::F16) {
+        if tensor.elements() != 1
+            || !matches!(tensor.precision, Precision::F32 | Precision::F64 | Precision::F16)
+        {
             return None;
         }
         match &self.values[value.0 as usize].source {
-            ValueSource::Constant(Some(ConstantData::Floats(data))) => Some(data.first().map_or(f32::NAN, |&v| v as f32)),
+            ValueSource::Constant(Some(ConstantData::Floats(data))) => {
+                Some(data.first().map_or(f32::NAN, |&v| v as f32))
+            }
             ValueSource::Constant(_) => Some(f32::NAN),
             _ => None,
         }
@@ -166,7 +189,9 @@ impl Program {
         self.link();
         for index in 0..self.ops.len() {
             let kind = match self.op(index) {
-                Some(Op { kind: OpKind::MatMul, inputs, .. }) => inputs.get(1).map(|&right| product::kind(self, right)),
+                Some(Op { kind: OpKind::MatMul, inputs, .. }) => {
+                    inputs.get(1).map(|&right| product::kind(self, right))
+                }
                 _ => None,
             };
             if let (Some(op), Some(kind)) = (&mut self.ops[index], kind) {
@@ -175,7 +200,8 @@ impl Program {
         }
     }
 
-    /// Tries the rules once on every operator, last operators first; of several that fit, the first is taken. Returns how many fusions were made.
+    /// Tries the rules once on every operator, last operators first; of several that fit, the first
+    /// is taken. Returns how many fusions were made.
     pub fn pass(&mut self, rules: &[&Rule]) -> usize {
         let mut taken = HashSet::new();
         let mut fusions = Vec::new();
@@ -215,8 +241,15 @@ impl Program {
 
     /// Whether something outside reads what the replaced operators make on the way.
     fn leaks(&self, replaced: &[usize], outputs: &[ValueId]) -> bool {
-        let inner = replaced.iter().filter_map(|&index| self.op(index)).flat_map(|op| &op.outputs).filter(|value| !outputs.contains(value));
-        inner.into_iter().any(|&value| self.outputs.contains(&value) || self.readers(value).iter().any(|reader| !replaced.contains(reader)))
+        let inner = replaced
+            .iter()
+            .filter_map(|&index| self.op(index))
+            .flat_map(|op| &op.outputs)
+            .filter(|value| !outputs.contains(value));
+        inner.into_iter().any(|&value| {
+            self.outputs.contains(&value)
+                || self.readers(value).iter().any(|reader| !replaced.contains(reader))
+        })
     }
 
     fn apply(&mut self, fusions: Vec<(Fusion, Vec<usize>)>) {
@@ -229,21 +262,33 @@ impl Program {
                     for (position, tensor) in weights.into_iter().enumerate() {
                         op.inputs.push(ValueId(self.values.len() as u32));
                         let name = format!("{}.folded{position}", op.name);
-                        self.values.push(Value { name, tensor: Some(tensor), source: ValueSource::Constant(None) });
+                        self.values.push(Value {
+                            name,
+                            tensor: Some(tensor),
+                            source: ValueSource::Constant(None),
+                        });
                     }
                     self.ops.push(Some(op));
                 }
-                Fusion::Identity { input, output } if self.outputs.contains(&output) => self.ops.push(Some(Op {
-                    name: format!("{}/identity", self.values[output.0 as usize].name),
-                    kind: OpKind::Identity,
-                    attributes: Attributes::new(),
-                    inputs: vec![input],
-                    outputs: vec![output],
-                    fused: None,
-                    permuted: Vec::new(),
-                })),
+                Fusion::Identity { input, output } if self.outputs.contains(&output) => {
+                    self.ops.push(Some(Op {
+                        name: format!("{}/identity", self.values[output.0 as usize].name),
+                        kind: OpKind::Identity,
+                        attributes: Attributes::new(),
+                        inputs: vec![input],
+                        outputs: vec![output],
+                        fused: None,
+                        permuted: Vec::new(),
+                    }))
+                }
                 Fusion::Identity { input, output } => {
-                    for read in self.ops.iter_mut().flatten().flat_map(|op| &mut op.inputs).filter(|read| **read == output) {
+                    for read in self
+                        .ops
+                        .iter_mut()
+                        .flatten()
+                        .flat_map(|op| &mut op.inputs)
+                        .filter(|read| **read == output)
+                    {
                         *read = input;
                     }
                 }
@@ -264,7 +309,8 @@ impl Program {
             if copies {
                 op.attributes.set("copy", crate::Attribute::Int(1));
             }
-            let mut node = Node::new(op.name, op.kind, op.attributes, &self.values, op.inputs, op.outputs);
+            let mut node =
+                Node::new(op.name, op.kind, op.attributes, &self.values, op.inputs, op.outputs);
             transpose::describe(&mut node, &op.permuted);
             Some(node)
         });

@@ -1,7 +1,10 @@
-//! Each rule on the smallest graph it applies to, and on its nearest neighbour to which it does not.
+//! Each rule on the smallest graph it applies to, and on its nearest neighbour to which it does
+//! not.
 
 use super::lower;
-use crate::{Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, Precision, TensorSpec, ValueId};
+use crate::{
+    Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, Precision, TensorSpec, ValueId,
+};
 
 type Made = Result<ValueId, GraphError>;
 type Make = fn(&mut GraphBuilder, ValueId) -> Made;
@@ -15,12 +18,22 @@ fn graph(shape: &[usize], make: Make) -> Graph {
 
 /// Kernels as `name:kind(inputs){attributes}`, attributes that name the fusion only.
 fn kernels(graph: &Graph) -> Vec<String> {
-    let telling = ["alpha", "trans_a", "trans_b", "perm_a", "perm_b", "perm_0", "perm_1", "mask", "copy"];
+    let telling =
+        ["alpha", "trans_a", "trans_b", "perm_a", "perm_b", "perm_0", "perm_1", "mask", "copy"];
     let kernel = |node: &crate::Node| {
         let mut attributes = node.op.attributes.clone();
         attributes.0.retain(|name, _| telling.contains(&name.as_str()));
-        let inputs: Vec<String> = node.op.inputs.iter().map(|i| i.tensor.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x")).collect();
-        let attributes = if attributes.0.is_empty() { String::new() } else { serde_json::to_string(&attributes).unwrap_or_default() };
+        let inputs: Vec<String> = node
+            .op
+            .inputs
+            .iter()
+            .map(|i| i.tensor.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x"))
+            .collect();
+        let attributes = if attributes.0.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string(&attributes).unwrap_or_default()
+        };
         format!("{}:{}({}){attributes}", node.name, node.op.kind, inputs.join(","))
     };
     graph.nodes().iter().map(kernel).collect()
@@ -35,19 +48,26 @@ fn scaled(b: &mut GraphBuilder, name: &str, x: ValueId, by: f64) -> Made {
 fn spelled_layer_norm(b: &mut GraphBuilder, x: ValueId, axis: usize) -> Made {
     let mean = b.reduce_mean("mean", x, &[axis], true)?;
     let centred = b.binary("sub", OpKind::Sub, x, mean)?;
-    let square = b.op("pow", OpKind::Pow, Attributes::new().with("exponent", Attribute::Float(2.0)), &[centred])?;
+    let square = b.op(
+        "pow",
+        OpKind::Pow,
+        Attributes::new().with("exponent", Attribute::Float(2.0)),
+        &[centred],
+    )?;
     let variance = b.reduce_mean("variance", square, &[axis], true)?;
     let epsilon = b.scalar("epsilon", x, 1e-6)?;
     let shifted = b.binary("eps", OpKind::Add, variance, epsilon)?;
     let root = b.unary("sqrt", OpKind::Sqrt, shifted)?;
     let normal = b.binary("div", OpKind::Div, centred, root)?;
-    let (scale, bias) = (b.weight("scale", TensorSpec::f32([8])), b.weight("bias", TensorSpec::f32([8])));
+    let (scale, bias) =
+        (b.weight("scale", TensorSpec::f32([8])), b.weight("bias", TensorSpec::f32([8])));
     let scaled = b.binary("mul", OpKind::Mul, normal, scale)?;
     b.binary("add", OpKind::Add, scaled, bias)
 }
 
 fn affine(b: &mut GraphBuilder, x: ValueId, shape: &[usize]) -> Made {
-    let (scale, bias) = (b.weight("scale", TensorSpec::f32(shape)), b.weight("bias", TensorSpec::f32(shape)));
+    let (scale, bias) =
+        (b.weight("scale", TensorSpec::f32(shape)), b.weight("bias", TensorSpec::f32(shape)));
     let y = b.binary("mul", OpKind::Mul, x, scale)?;
     b.binary("add", OpKind::Add, bias, y)
 }
@@ -83,7 +103,11 @@ fn kernels_are_those_of_rten() {
             ],
         ),
         (&[1, 8, 4, 4], |b, x| affine(b, x, &[1, 8, 1, 1]), &["add:batch_norm(1x8x4x4,8,8,8,8)"]),
-        (&[1, 8, 4, 4], |b, x| affine(b, x, &[8, 1, 1]), &["mul:mul(1x8x4x4,8x1x1)", "add:add(8x1x1,1x8x4x4)"]),
+        (
+            &[1, 8, 4, 4],
+            |b, x| affine(b, x, &[8, 1, 1]),
+            &["mul:mul(1x8x4x4,8x1x1)", "add:add(8x1x1,1x8x4x4)"],
+        ),
         (&[1, 4, 8], |b, x| b.linear("l", x, 16, true), &["l.add:linear(1x4x8,8x16,16)"]),
         (&[4, 8], |b, x| b.linear("l", x, 16, true), &[r#"l:linear(4x8,16x8,16){"trans_b":1}"#]),
         (
@@ -106,7 +130,8 @@ fn kernels_are_those_of_rten() {
         (
             &[1, 4, 3, 8],
             |b, x| {
-                let (q, k) = (b.transpose("q", x, &[0, 2, 1, 3])?, b.transpose("k", x, &[0, 2, 3, 1])?);
+                let (q, k) =
+                    (b.transpose("q", x, &[0, 2, 1, 3])?, b.transpose("k", x, &[0, 2, 3, 1])?);
                 b.matmul("qk", q, k)
             },
             &[r#"qk:matmul(1x3x4x8,1x3x4x8){"perm_a":[0,2,1,3],"perm_b":[0,2,1,3],"trans_b":1}"#],
@@ -219,10 +244,13 @@ fn kernels_are_those_of_rten() {
 #[test]
 fn casts_between_types_held_alike_vanish() {
     let to = |precision: &str| Attributes::new().with("to", Attribute::Text(precision.into()));
-    for (from, name, kernels) in [(Precision::I64, "i32", 1), (Precision::Bool, "i64", 1), (Precision::I64, "f32", 2)] {
+    for (from, name, kernels) in
+        [(Precision::I64, "i32", 1), (Precision::Bool, "i64", 1), (Precision::I64, "f32", 2)]
+    {
         let mut b = GraphBuilder::new("g");
         let x = b.input("x", TensorSpec::new([4], from));
-        let y = b.op("cast", OpKind::Cast, to(name), &[x]).and_then(|y| b.reshape("shape", y, &[2, 2]));
+        let y =
+            b.op("cast", OpKind::Cast, to(name), &[x]).and_then(|y| b.reshape("shape", y, &[2, 2]));
         let graph = y.and_then(|y| b.finish(vec![y])).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(lower(&graph).nodes().len(), kernels, "{from} to {name}");
     }
@@ -238,5 +266,8 @@ fn lowering_is_stable_and_keeps_inputs_and_outputs() {
     let lowered = lower(&graph);
     assert_eq!(lowered, lower(&graph));
     assert_eq!((lowered.inputs(), lowered.outputs()), (graph.inputs(), graph.outputs()));
-    assert_eq!(kernels(&lowered), ["norm:layer_norm(1x4x8,8,8)", "l.add:linear(1x4x8,8x16,16)", "gelu.mul_1:gelu(1x4x16)"]);
+    assert_eq!(
+        kernels(&lowered),
+        ["norm:layer_norm(1x4x8,8,8)", "l.add:linear(1x4x8,8x16,16)", "gelu.mul_1:gelu(1x4x16)"]
+    );
 }

@@ -1,4 +1,5 @@
-//! Transposes that vanish into the operator that reads them: it walks its input with other strides instead.
+//! Transposes that vanish into the operator that reads them: it walks its input with other strides
+//! instead.
 
 use super::{
     pattern::engine_name,
@@ -30,7 +31,13 @@ fn transposed(program: &Program, value: ValueId) -> Option<(ValueId, Vec<usize>)
     let (_, op) = program.source(value)?;
     let (OpKind::Transpose, &[inner]) = (&op.kind, op.inputs.as_slice()) else { return None };
     let rank = program.tensor(inner)?.rank();
-    let order: Vec<usize> = op.attributes.ints("perm").iter().filter_map(|&axis| usize::try_from(axis).ok()).filter(|&axis| axis < rank).collect();
+    let order: Vec<usize> = op
+        .attributes
+        .ints("perm")
+        .iter()
+        .filter_map(|&axis| usize::try_from(axis).ok())
+        .filter(|&axis| axis < rank)
+        .collect();
     match order.len() {
         0 => Some((inner, (0..rank).rev().collect())),
         n if n == rank => Some((inner, order)),
@@ -38,7 +45,8 @@ fn transposed(program: &Program, value: ValueId) -> Option<(ValueId, Vec<usize>)
     }
 }
 
-/// Writes permuted inputs into the operator: their shapes as the operator sees them, and attributes for how they lie in memory.
+/// Writes permuted inputs into the operator: their shapes as the operator sees them, and attributes
+/// for how they lie in memory.
 pub(super) fn describe(node: &mut Node, permuted: &[(usize, Vec<usize>)]) {
     let product = matches!(node.op.kind, OpKind::MatMul | OpKind::Linear);
     for (position, order) in permuted {
@@ -54,7 +62,9 @@ pub(super) fn describe(node: &mut Node, permuted: &[(usize, Vec<usize>)]) {
         operand.tensor.shape = order.iter().filter_map(|&axis| shape.get(axis).copied()).collect();
         if order.iter().enumerate().any(|(i, &axis)| i != axis) {
             let name = if product { format!("perm_{letter}") } else { format!("perm_{position}") };
-            node.op.attributes.set(&name, Attribute::Ints(order.iter().map(|&axis| axis as i64).collect()));
+            node.op
+                .attributes
+                .set(&name, Attribute::Ints(order.iter().map(|&axis| axis as i64).collect()));
         }
     }
 }

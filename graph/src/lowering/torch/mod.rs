@@ -1,6 +1,8 @@
-//! The ATen calls eager torch makes for a graph, in order: what [`lower`] foretells and what the profiler's executor runs, decided here once.
+//! The ATen calls eager torch makes for a graph, in order: what [`lower`] foretells and what the
+//! profiler's executor runs, decided here once.
 //!
-//! Torch runs one operator after the other, as the model's author wrote them. A file from its exporter spells some of them out, so that:
+//! Torch runs one operator after the other, as the model's author wrote them. A file from its
+//! exporter spells some of them out, so that:
 //!
 //! | in the file | one call |
 //! |---|---|
@@ -9,9 +11,11 @@
 //! | Conv and pooling whose padding is uneven, or more than half of a maximum's window | `pad`, then the operator without padding |
 //! | Identity; Cast to the type a tensor has | none |
 //!
-//! Attention stays as the file has it: two products and a softmax. Conv and BatchNorm are two calls unless the exporter folded them.
-//! Views (transpose, slice, reshape where it can be) are calls that move nothing; a reshape that must copy has `copy` = 1. An input that lies neither
-//! row by row nor channels last has its order of dimensions in memory as `perm_N`. Memory formats follow the strides ([`strides`]).
+//! Attention stays as the file has it: two products and a softmax. Conv and BatchNorm are two calls
+//! unless the exporter folded them. Views (transpose, slice, reshape where it can be) are calls
+//! that move nothing; a reshape that must copy has `copy` = 1. An input that lies neither row by
+//! row nor channels last has its order of dimensions in memory as `perm_N`. Memory formats follow
+//! the strides ([`strides`]).
 
 mod propagation;
 mod rewrite;
@@ -22,18 +26,23 @@ mod tests;
 use crate::{Environment, Graph, GraphError, MemoryFormat, Precision};
 pub use propagation::describe;
 
-/// The calls torch makes for `graph` in this environment; the graph itself where it cannot be rewritten.
+/// The calls torch makes for `graph` in this environment; the graph itself where it cannot be
+/// rewritten.
 #[must_use]
 pub fn lower(graph: &Graph, environment: &Environment) -> Graph {
     let format = environment.memory_format.unwrap_or_default();
     program(graph, environment.precision, format).unwrap_or_else(|_| graph.clone())
 }
 
-/// The calls torch makes for `graph`, with floating-point tensors in `precision` and images in `format`. One node per call, or per few calls where ONNX
-/// has one operator for them.
+/// The calls torch makes for `graph`, with floating-point tensors in `precision` and images in
+/// `format`. One node per call, or per few calls where ONNX has one operator for them.
 ///
 /// # Errors
 /// [`GraphError`] when the rewritten graph is none.
-pub fn program(graph: &Graph, precision: Precision, format: MemoryFormat) -> Result<Graph, GraphError> {
+pub fn program(
+    graph: &Graph,
+    precision: Precision,
+    format: MemoryFormat,
+) -> Result<Graph, GraphError> {
     propagation::annotate(&rewrite::calls(graph)?, precision, format)
 }

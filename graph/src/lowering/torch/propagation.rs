@@ -1,10 +1,17 @@
 //! Which strides, and so which memory format, every tensor has when torch runs the calls.
 
 use super::strides::Strided;
-use crate::{Attribute, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId, ValueSource};
+use crate::{
+    Attribute, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec, Precision, TensorSpec, Value,
+    ValueId, ValueSource,
+};
 
 /// The graph with every tensor's precision and memory format, and what [`describe`] tells.
-pub(super) fn annotate(graph: &Graph, precision: Precision, format: MemoryFormat) -> Result<Graph, GraphError> {
+pub(super) fn annotate(
+    graph: &Graph,
+    precision: Precision,
+    format: MemoryFormat,
+) -> Result<Graph, GraphError> {
     let mut values = graph.values().to_vec();
     for tensor in values.iter_mut().filter_map(|v| v.tensor.as_mut()) {
         if tensor.precision == Precision::F32 {
@@ -12,10 +19,12 @@ pub(super) fn annotate(graph: &Graph, precision: Precision, format: MemoryFormat
         }
     }
     let images = images(graph);
-    let mut strided: Vec<Option<Strided>> = values.iter().enumerate().map(|(i, v)| outer(v, images[i], format)).collect();
+    let mut strided: Vec<Option<Strided>> =
+        values.iter().enumerate().map(|(i, v)| outer(v, images[i], format)).collect();
     let mut nodes = Vec::with_capacity(graph.nodes().len());
     for node in graph.nodes() {
-        let inputs: Vec<Strided> = node.inputs.iter().map(|&v| known(&strided, &values, v)).collect();
+        let inputs: Vec<Strided> =
+            node.inputs.iter().map(|&v| known(&strided, &values, v)).collect();
         let made = outputs(&node.op, &inputs);
         for (&value, output) in node.outputs.iter().zip(&made.tensors) {
             strided[value.0 as usize] = Some(output.clone());
@@ -23,7 +32,15 @@ pub(super) fn annotate(graph: &Graph, precision: Precision, format: MemoryFormat
                 tensor.format = output.format();
             }
         }
-        let mut op = Node::new("", node.op.kind.clone(), node.op.attributes.clone(), &values, node.inputs.clone(), node.outputs.clone()).op;
+        let mut op = Node::new(
+            "",
+            node.op.kind.clone(),
+            node.op.attributes.clone(),
+            &values,
+            node.inputs.clone(),
+            node.outputs.clone(),
+        )
+        .op;
         if op.kind == OpKind::Cast
             && let Some(output) = op.outputs.first()
         {
@@ -40,8 +57,9 @@ pub(super) fn annotate(graph: &Graph, precision: Precision, format: MemoryFormat
     Graph::new(graph.name(), values, nodes, graph.inputs().to_vec(), graph.outputs().to_vec())
 }
 
-/// Writes into `op` how its tensors lie in memory: their formats, `perm_N` for an input in another order, `copy` for a reshape that moved its elements.
-/// `copied`: whether the first output has memory of its own.
+/// Writes into `op` how its tensors lie in memory: their formats, `perm_N` for an input in another
+/// order, `copy` for a reshape that moved its elements. `copied`: whether the first output has
+/// memory of its own.
 pub fn describe(op: &mut OpSpec, inputs: &[Strided], outputs: &[Strided], copied: bool) {
     for (operand, strided) in op.inputs.iter_mut().zip(inputs) {
         operand.tensor.format = strided.format();
@@ -63,13 +81,23 @@ pub fn describe(op: &mut OpSpec, inputs: &[Strided], outputs: &[Strided], copied
 
 /// Operators that are views in torch wherever they can be.
 fn is_view(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Transpose | OpKind::Reshape | OpKind::Slice | OpKind::Split | OpKind::Expand | OpKind::Identity)
+    matches!(
+        kind,
+        OpKind::Transpose
+            | OpKind::Reshape
+            | OpKind::Slice
+            | OpKind::Split
+            | OpKind::Expand
+            | OpKind::Identity
+    )
 }
 
 /// For each value, whether it is the weight of a convolution, which takes the format asked for.
 fn images(graph: &Graph) -> Vec<bool> {
     let mut images = vec![false; graph.values().len()];
-    for node in graph.nodes().iter().filter(|n| matches!(n.op.kind, OpKind::Conv | OpKind::ConvTranspose)) {
+    for node in
+        graph.nodes().iter().filter(|n| matches!(n.op.kind, OpKind::Conv | OpKind::ConvTranspose))
+    {
         if let Some(weight) = node.inputs.get(1) {
             images[weight.0 as usize] = true;
         }
@@ -82,14 +110,19 @@ fn outer(value: &Value, is_weight: bool, format: MemoryFormat) -> Option<Strided
     let shape = &value.tensor.as_ref()?.shape;
     match value.source {
         ValueSource::Input => Some(Strided::in_format(shape, format)),
-        ValueSource::Constant(_) => Some(Strided::in_format(shape, if is_weight { format } else { MemoryFormat::ChannelsFirst })),
+        ValueSource::Constant(_) => Some(Strided::in_format(
+            shape,
+            if is_weight { format } else { MemoryFormat::ChannelsFirst },
+        )),
         ValueSource::Node(_) => None,
     }
 }
 
 fn known(strided: &[Option<Strided>], values: &[Value], value: ValueId) -> Strided {
     let index = value.0 as usize;
-    strided[index].clone().unwrap_or_else(|| Strided::contiguous(values[index].tensor.as_ref().map_or(&[], |t| &t.shape)))
+    strided[index].clone().unwrap_or_else(|| {
+        Strided::contiguous(values[index].tensor.as_ref().map_or(&[], |t| &t.shape))
+    })
 }
 
 /// What a call makes.
@@ -100,21 +133,31 @@ struct Made {
 }
 
 fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
-    let shapes: Vec<&[usize]> = op.outputs.iter().map(|t: &TensorSpec| t.shape.as_slice()).collect();
+    let shapes: Vec<&[usize]> =
+        op.outputs.iter().map(|t: &TensorSpec| t.shape.as_slice()).collect();
     let one = |strided: Strided, copied: bool| Made { tensors: vec![strided], copied };
     let (Some(shape), Some(x)) = (shapes.first(), inputs.first()) else {
-        return Made { tensors: shapes.iter().map(|s| Strided::contiguous(s)).collect(), copied: true };
+        return Made {
+            tensors: shapes.iter().map(|s| Strided::contiguous(s)).collect(),
+            copied: true,
+        };
     };
     let as_image = |format: MemoryFormat| Strided::in_format(shape, format);
     match op.kind {
-        OpKind::Transpose => one(x.permuted(op.attributes.ints("perm")).unwrap_or_else(|| Strided::contiguous(shape)), false),
+        OpKind::Transpose => one(
+            x.permuted(op.attributes.ints("perm")).unwrap_or_else(|| Strided::contiguous(shape)),
+            false,
+        ),
         OpKind::Reshape => match x.viewed(shape) {
             Some(view) => one(view, false),
             None => one(Strided::contiguous(shape), true),
         },
         OpKind::Expand => one(x.expanded(shape), false),
         OpKind::Identity => one(x.clone(), false),
-        OpKind::Split => Made { tensors: shapes.iter().map(|s| x.cut(s, &vec![1; s.len()])).collect(), copied: false },
+        OpKind::Split => Made {
+            tensors: shapes.iter().map(|s| x.cut(s, &vec![1; s.len()])).collect(),
+            copied: false,
+        },
         OpKind::Slice => slice(op, x, shape),
         OpKind::Gather if op.attributes.int("index").is_some() => {
             let axis = op.attributes.int("axis").and_then(|a| usize::try_from(a).ok()).unwrap_or(0);
@@ -122,13 +165,30 @@ fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
         }
         OpKind::Gather => {
             let axis = op.attributes.int("axis").and_then(|a| usize::try_from(a).ok()).unwrap_or(0);
-            one(inputs.get(1).map_or_else(|| Strided::contiguous(shape), |indices| x.indexed(axis, indices, shape)), true)
+            one(
+                inputs.get(1).map_or_else(
+                    || Strided::contiguous(shape),
+                    |indices| x.indexed(axis, indices, shape),
+                ),
+                true,
+            )
         }
         // `hardtanh` fills a tensor like its input.
-        OpKind::Clip if op.attributes.float("min").is_some() && op.attributes.float("max").is_some() => one(x.like(), true),
+        OpKind::Clip
+            if op.attributes.float("min").is_some() && op.attributes.float("max").is_some() =>
+        {
+            one(x.like(), true)
+        }
         OpKind::Conv | OpKind::ConvTranspose => {
             let last = inputs.iter().take(2).any(|i| i.format() == MemoryFormat::ChannelsLast);
-            one(as_image(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::ChannelsFirst }), true)
+            one(
+                as_image(if last {
+                    MemoryFormat::ChannelsLast
+                } else {
+                    MemoryFormat::ChannelsFirst
+                }),
+                true,
+            )
         }
         OpKind::MaxPool
         | OpKind::AveragePool
@@ -141,11 +201,22 @@ fn outputs(op: &OpSpec, inputs: &[Strided]) -> Made {
         | OpKind::DepthToSpace => one(as_image(x.format()), true),
         OpKind::Concat => {
             let last = inputs.iter().all(|i| i.format() == MemoryFormat::ChannelsLast);
-            one(as_image(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::ChannelsFirst }), true)
+            one(
+                as_image(if last {
+                    MemoryFormat::ChannelsLast
+                } else {
+                    MemoryFormat::ChannelsFirst
+                }),
+                true,
+            )
         }
         OpKind::PRelu => one(Strided::elementwise(shape, &[x]), true),
-        _ if is_elementwise(&op.kind) => one(Strided::elementwise(shape, &inputs.iter().collect::<Vec<_>>()), true),
-        _ => Made { tensors: shapes.iter().map(|s| Strided::contiguous(s)).collect(), copied: true },
+        _ if is_elementwise(&op.kind) => {
+            one(Strided::elementwise(shape, &inputs.iter().collect::<Vec<_>>()), true)
+        }
+        _ => {
+            Made { tensors: shapes.iter().map(|s| Strided::contiguous(s)).collect(), copied: true }
+        }
     }
 }
 

@@ -26,7 +26,8 @@ fn no_operation(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         OpKind::Cast => graph.tensor(input)?.precision == graph.tensor(output)?.precision,
         _ => false,
     };
-    // An output of the model that is an input or a constant stays a call: something has to provide it.
+    // An output of the model that is an input or a constant stays a call: something has to provide
+    // it.
     if !nothing || (graph.is_output(output) && graph.producer(input).is_none()) {
         return None;
     }
@@ -38,7 +39,8 @@ fn no_operation(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 /// A product with a constant matrix, and the Add of a constant vector that alone reads it.
 fn linear_with_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Linear && n.inputs.len() == 2)?;
-    let (attributes, inputs, name) = (node.op.attributes.clone(), node.inputs.clone(), node.name.clone());
+    let (attributes, inputs, name) =
+        (node.op.attributes.clone(), node.inputs.clone(), node.name.clone());
     let product = *node.outputs.first()?;
     let add = graph.only_consumer(product).filter(|&i| graph.is(i, &OpKind::Add))?;
     let bias = graph.other_input(add, product).filter(|&b| graph.is_constant(b))?;
@@ -68,15 +70,19 @@ fn mish(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
 fn separate_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index)?;
     let kind = node.op.kind.clone();
-    let (attributes, name, inputs) = (node.op.attributes.clone(), node.name.clone(), node.inputs.clone());
+    let (attributes, name, inputs) =
+        (node.op.attributes.clone(), node.name.clone(), node.inputs.clone());
     let outputs = node.outputs.clone();
     let pads = attributes.ints("pads").to_vec();
     let (begins, ends) = pads.split_at(pads.len() / 2);
-    let too_wide = begins.iter().zip(attributes.ints("kernel_shape")).any(|(&pad, &window)| 2 * pad > window);
+    let too_wide =
+        begins.iter().zip(attributes.ints("kernel_shape")).any(|(&pad, &window)| 2 * pad > window);
     let needed = match kind {
         OpKind::Conv => begins != ends,
         OpKind::MaxPool => begins != ends || too_wide,
-        OpKind::AveragePool => (begins != ends || too_wide) && attributes.int("count_include_pad") == Some(1),
+        OpKind::AveragePool => {
+            (begins != ends || too_wide) && attributes.int("count_include_pad") == Some(1)
+        }
         _ => false,
     };
     if !needed {
@@ -87,15 +93,24 @@ fn separate_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let outer = tensor.rank().checked_sub(begins.len())?;
     let all = |pads: &[i64]| [vec![0; outer], pads.to_vec()].concat();
     let (all_begins, all_ends) = (all(begins), all(ends));
-    let extent = |d: usize| usize::try_from(tensor.shape[d] as i64 + all_begins[d] + all_ends[d]).ok();
+    let extent =
+        |d: usize| usize::try_from(tensor.shape[d] as i64 + all_begins[d] + all_ends[d]).ok();
     let shape: Option<Shape> = (0..tensor.rank()).map(extent).collect();
-    let mut padding = Attributes::new().with_ints("pads", [all_begins.clone(), all_ends.clone()].concat()).with("mode", Attribute::Text("constant".to_owned()));
+    let mut padding = Attributes::new()
+        .with_ints("pads", [all_begins.clone(), all_ends.clone()].concat())
+        .with("mode", Attribute::Text("constant".to_owned()));
     if kind == OpKind::MaxPool {
         padding = padding.with("value", Attribute::Float(f64::NEG_INFINITY));
     }
     let padded = TensorSpec { shape: shape?, ..tensor };
     graph.remove(index)?;
-    let padded = graph.add_with_output(&format!("{name}/pad"), OpKind::Pad, padding, vec![input], Some(padded));
+    let padded = graph.add_with_output(
+        &format!("{name}/pad"),
+        OpKind::Pad,
+        padding,
+        vec![input],
+        Some(padded),
+    );
     let inputs = std::iter::once(padded).chain(inputs.into_iter().skip(1)).collect();
     graph.add(&name, kind, attributes.with_ints("pads", vec![0; pads.len()]), inputs, outputs);
     Some(())

@@ -1,7 +1,9 @@
-//! Strides of torch's tensors: what its views do to them, and which ones its kernels give their outputs.
+//! Strides of torch's tensors: what its views do to them, and which ones its kernels give their
+//! outputs.
 //!
-//! Strides count elements. The rules are those of ATen: `TensorIterator` for elementwise operators, `computeStride` for views, and
-//! `suggest_memory_format` for the operators that keep images channels last.
+//! Strides count elements. The rules are those of ATen: `TensorIterator` for elementwise operators,
+//! `computeStride` for views, and `suggest_memory_format` for the operators that keep images
+//! channels last.
 
 use crate::MemoryFormat;
 
@@ -36,7 +38,11 @@ impl Strided {
     /// In the memory format asked for: only images (four dimensions) can be channels last.
     #[must_use]
     pub fn in_format(sizes: &[usize], format: MemoryFormat) -> Self {
-        if format == MemoryFormat::ChannelsLast && sizes.len() == 4 { Self::in_order(sizes, &[0, 2, 3, 1]) } else { Self::contiguous(sizes) }
+        if format == MemoryFormat::ChannelsLast && sizes.len() == 4 {
+            Self::in_order(sizes, &[0, 2, 3, 1])
+        } else {
+            Self::contiguous(sizes)
+        }
     }
 
     /// Whether elements follow each other row by row.
@@ -51,14 +57,21 @@ impl Strided {
             })
     }
 
-    /// The memory format torch sees: channels last where strides fall in the order N, H, W, C and not also in the order N, C, H, W.
+    /// The memory format torch sees: channels last where strides fall in the order N, H, W, C and
+    /// not also in the order N, C, H, W.
     #[must_use]
     pub fn format(&self) -> MemoryFormat {
-        if self.is_like_channels_last() { MemoryFormat::ChannelsLast } else { MemoryFormat::ChannelsFirst }
+        if self.is_like_channels_last() {
+            MemoryFormat::ChannelsLast
+        } else {
+            MemoryFormat::ChannelsFirst
+        }
     }
 
     fn is_like_channels_last(&self) -> bool {
-        let (&[_, _, _, _], &[_, fastest, _, _]) = (&self.sizes[..], &self.strides[..]) else { return false };
+        let (&[_, _, _, _], &[_, fastest, _, _]) = (&self.sizes[..], &self.strides[..]) else {
+            return false;
+        };
         if fastest == 0 {
             return false;
         }
@@ -76,7 +89,13 @@ impl Strided {
 
     /// Whether every element has a place of its own and no place between them is left out.
     fn is_dense(&self) -> bool {
-        let mut dimensions: Vec<(usize, usize)> = self.strides.iter().copied().zip(self.sizes.iter().copied()).filter(|&(_, size)| size != 1).collect();
+        let mut dimensions: Vec<(usize, usize)> = self
+            .strides
+            .iter()
+            .copied()
+            .zip(self.sizes.iter().copied())
+            .filter(|&(_, size)| size != 1)
+            .collect();
         dimensions.sort_unstable();
         let mut step = 1;
         dimensions.iter().all(|&(stride, size)| {
@@ -90,7 +109,8 @@ impl Strided {
     #[must_use]
     pub fn order(&self) -> Option<Vec<i64>> {
         let mut order: Vec<usize> = (0..self.sizes.len()).collect();
-        let moving: Vec<usize> = order.iter().copied().filter(|&d| self.sizes[d] > 1 && self.strides[d] > 0).collect();
+        let moving: Vec<usize> =
+            order.iter().copied().filter(|&d| self.sizes[d] > 1 && self.strides[d] > 0).collect();
         let mut sorted = moving.clone();
         sorted.sort_by_key(|&d| std::cmp::Reverse(self.strides[d]));
         for (&place, &dimension) in moving.iter().zip(&sorted) {
@@ -105,13 +125,19 @@ impl Strided {
         let place = |&p: &i64| usize::try_from(p).ok().filter(|&p| p < self.sizes.len());
         let places: Option<Vec<usize>> = perm.iter().map(place).collect();
         let places = places.filter(|p| p.len() == self.sizes.len())?;
-        Some(Self { sizes: places.iter().map(|&p| self.sizes[p]).collect(), strides: places.iter().map(|&p| self.strides[p]).collect() })
+        Some(Self {
+            sizes: places.iter().map(|&p| self.sizes[p]).collect(),
+            strides: places.iter().map(|&p| self.strides[p]).collect(),
+        })
     }
 
     /// The same places with other extents: a slice, a piece of a split.
     #[must_use]
     pub fn cut(&self, sizes: &[usize], steps: &[usize]) -> Self {
-        Self { sizes: sizes.to_vec(), strides: self.strides.iter().zip(steps).map(|(stride, step)| stride * step).collect() }
+        Self {
+            sizes: sizes.to_vec(),
+            strides: self.strides.iter().zip(steps).map(|(stride, step)| stride * step).collect(),
+        }
     }
 
     /// `select`: without one dimension.
@@ -144,7 +170,8 @@ impl Strided {
         }
         let mut strides = vec![1usize; sizes.len()];
         let mut left = sizes.len();
-        let (mut base, mut old, mut new) = (self.strides.last().copied().unwrap_or(1), 1usize, 1usize);
+        let (mut base, mut old, mut new) =
+            (self.strides.last().copied().unwrap_or(1), 1usize, 1usize);
         for d in (0..self.sizes.len()).rev() {
             old *= self.sizes[d];
             // The end of a stretch of dimensions that could be one.
@@ -189,12 +216,17 @@ impl Strided {
         if self.is_dense() { self.clone() } else { Self::elementwise(&self.sizes, &[self]) }
     }
 
-    /// `index` of one dimension by `indices`: the output lies as the input, the dimensions of the indices taking the place of the one they index.
+    /// `index` of one dimension by `indices`: the output lies as the input, the dimensions of the
+    /// indices taking the place of the one they index.
     #[must_use]
     pub fn indexed(&self, dimension: usize, indices: &Self, sizes: &[usize]) -> Self {
-        let (before, after) = (dimension.min(self.strides.len()), (dimension + 1).min(self.strides.len()));
-        let source = [&self.strides[..before], &vec![0; indices.sizes.len()], &self.strides[after..]].concat();
-        let places = [&vec![0; before][..], &indices.strides, &vec![0; self.strides.len() - after]].concat();
+        let (before, after) =
+            (dimension.min(self.strides.len()), (dimension + 1).min(self.strides.len()));
+        let source =
+            [&self.strides[..before], &vec![0; indices.sizes.len()], &self.strides[after..]]
+                .concat();
+        let places =
+            [&vec![0; before][..], &indices.strides, &vec![0; self.strides.len() - after]].concat();
         if source.len() != sizes.len() {
             return Self::contiguous(sizes);
         }
@@ -202,7 +234,8 @@ impl Strided {
     }
 }
 
-/// The order `TensorIterator` walks in, slowest first: an insertion sort by strides in which a repeated dimension decides nothing.
+/// The order `TensorIterator` walks in, slowest first: an insertion sort by strides in which a
+/// repeated dimension decides nothing.
 fn iteration_order(sizes: &[usize], strides: &[Vec<usize>]) -> Vec<usize> {
     let compare = |a: usize, b: usize| {
         for strides in strides {
@@ -249,15 +282,25 @@ mod tests {
     fn formats() {
         assert_eq!(Strided::contiguous(&[1, 3, 4, 5]).strides, [60, 20, 5, 1]);
         let last = Strided::in_format(&[1, 3, 4, 5], MemoryFormat::ChannelsLast);
-        assert_eq!((&last.strides[..], last.format()), (&[60, 1, 15, 3][..], MemoryFormat::ChannelsLast));
+        assert_eq!(
+            (&last.strides[..], last.format()),
+            (&[60, 1, 15, 3][..], MemoryFormat::ChannelsLast)
+        );
         // Pooled to one pixel, and the weight of a pointwise convolution.
         for sizes in [[1, 8, 1, 1], [16, 8, 1, 1]] {
             assert_eq!(Strided::contiguous(&sizes).format(), MemoryFormat::ChannelsFirst);
-            assert_eq!(Strided::in_format(&sizes, MemoryFormat::ChannelsLast).format(), MemoryFormat::ChannelsLast, "{sizes:?}");
+            assert_eq!(
+                Strided::in_format(&sizes, MemoryFormat::ChannelsLast).format(),
+                MemoryFormat::ChannelsLast,
+                "{sizes:?}"
+            );
         }
         assert_eq!(Strided::contiguous(&[4, 1, 1, 1]).format(), MemoryFormat::ChannelsFirst);
         assert_eq!(Strided::contiguous(&[2, 3, 4]).order(), None);
-        assert_eq!(Strided::contiguous(&[2, 3, 4]).permuted(&[1, 0, 2]).and_then(|s| s.order()), Some(vec![1, 0, 2]));
+        assert_eq!(
+            Strided::contiguous(&[2, 3, 4]).permuted(&[1, 0, 2]).and_then(|s| s.order()),
+            Some(vec![1, 0, 2])
+        );
     }
 
     #[test]
@@ -265,7 +308,10 @@ mod tests {
         let x = Strided::contiguous(&[2, 12, 5]);
         assert_eq!(x.viewed(&[2, 3, 4, 5]).map(|v| v.strides), Some(vec![60, 20, 5, 1]));
         let heads = Strided::contiguous(&[1, 7, 3, 4]).permuted(&[0, 2, 1, 3]);
-        assert_eq!(heads.as_ref().and_then(|h| h.viewed(&[3, 7, 4])).map(|v| v.strides), Some(vec![4, 12, 1]));
+        assert_eq!(
+            heads.as_ref().and_then(|h| h.viewed(&[3, 7, 4])).map(|v| v.strides),
+            Some(vec![4, 12, 1])
+        );
         assert_eq!(heads.and_then(|h| h.viewed(&[1, 3, 28])), None);
         // Tokens of a channels-last image.
         let image = Strided::in_format(&[1, 8, 4, 4], MemoryFormat::ChannelsLast);
@@ -281,14 +327,30 @@ mod tests {
         assert_eq!(Strided::elementwise(&last.sizes, &[&last, &last]), last);
         assert_eq!(Strided::elementwise(&last.sizes, &[&last, &gate]), last);
         assert_eq!(Strided::elementwise(&last.sizes, &[&first, &last]), first);
-        assert_eq!(Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[1, 2]), &strided(&[3], &[1])]), strided(&[2, 3], &[1, 2]));
+        assert_eq!(
+            Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[1, 2]), &strided(&[3], &[1])]),
+            strided(&[2, 3], &[1, 2])
+        );
         // Indexing keeps the order of the other dimensions.
         let x = strided(&[2, 8, 3], &[1, 6, 2]);
         assert_eq!(x.indexed(1, &strided(&[4], &[1]), &[2, 4, 3]), strided(&[2, 4, 3], &[1, 2, 8]));
-        assert_eq!(Strided::contiguous(&[2, 8, 3]).indexed(1, &Strided::contiguous(&[4, 5]), &[2, 4, 5, 3]), Strided::contiguous(&[2, 4, 5, 3]));
+        assert_eq!(
+            Strided::contiguous(&[2, 8, 3]).indexed(
+                1,
+                &Strided::contiguous(&[4, 5]),
+                &[2, 4, 5, 3]
+            ),
+            Strided::contiguous(&[2, 4, 5, 3])
+        );
         let pixel = Strided::in_format(&[1, 8, 1, 1], MemoryFormat::ChannelsLast);
-        assert_eq!((pixel.like().format(), Strided::elementwise(&pixel.sizes, &[&pixel]).format()), (MemoryFormat::ChannelsLast, MemoryFormat::ChannelsFirst));
+        assert_eq!(
+            (pixel.like().format(), Strided::elementwise(&pixel.sizes, &[&pixel]).format()),
+            (MemoryFormat::ChannelsLast, MemoryFormat::ChannelsFirst)
+        );
         // Rows of a wider tensor come out dense.
-        assert_eq!(Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[9, 1])]), strided(&[2, 3], &[3, 1]));
+        assert_eq!(
+            Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[9, 1])]),
+            strided(&[2, 3], &[3, 1])
+        );
     }
 }

@@ -1,14 +1,23 @@
-//! Folding of elementwise operators, casts and reductions. Floats are rounded to 32 bits where the model computes in them; integer overflow and
-//! division by zero give no value.
+//! Folding of elementwise operators, casts and reductions. Floats are rounded to 32 bits where the
+//! model computes in them; integer overflow and division by zero give no value.
 
 use super::{Known, broadcast_strides, offsets, pick};
 use crate::{Attributes, ConstantData, OpKind, Precision, TensorSpec};
 
-pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
+pub(super) fn evaluate(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Known<'_>],
+    output: &TensorSpec,
+) -> Option<ConstantData> {
     let first = *inputs.first()?;
     let data = match kind {
         OpKind::Cast => cast(first.data, output.precision),
-        OpKind::ReduceProd | OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMin | OpKind::ReduceMean => reduce(kind, a, first, output)?,
+        OpKind::ReduceProd
+        | OpKind::ReduceSum
+        | OpKind::ReduceMax
+        | OpKind::ReduceMin
+        | OpKind::ReduceMean => reduce(kind, a, first, output)?,
         OpKind::Where => choose(inputs, output)?,
         OpKind::Clip => ConstantData::Floats(clipped(a, &floats(first.data))),
         OpKind::Pow if inputs.len() == 1 => {
@@ -29,7 +38,10 @@ pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], outp
 
 /// An input as large as the output it is broadcast to.
 fn spread(known: Known<'_>, output: &TensorSpec) -> Option<ConstantData> {
-    pick(known.data, &offsets(&output.shape, &broadcast_strides(&known.tensor.shape, &output.shape)?, 0)?)
+    pick(
+        known.data,
+        &offsets(&output.shape, &broadcast_strides(&known.tensor.shape, &output.shape)?, 0)?,
+    )
 }
 
 fn floats(data: &ConstantData) -> Vec<f64> {
@@ -42,15 +54,20 @@ fn floats(data: &ConstantData) -> Vec<f64> {
 fn cast(data: &ConstantData, to: Precision) -> ConstantData {
     match (data, to) {
         (_, Precision::F64) => ConstantData::Floats(floats(data)),
-        (_, p) if p.is_float() => ConstantData::Floats(floats(data).into_iter().map(|v| f64::from(v as f32)).collect()),
-        (_, Precision::Bool) => ConstantData::Ints(floats(data).into_iter().map(|v| i64::from(v != 0.0)).collect()),
+        (_, p) if p.is_float() => {
+            ConstantData::Floats(floats(data).into_iter().map(|v| f64::from(v as f32)).collect())
+        }
+        (_, Precision::Bool) => {
+            ConstantData::Ints(floats(data).into_iter().map(|v| i64::from(v != 0.0)).collect())
+        }
         (ConstantData::Ints(v), _) => ConstantData::Ints(v.clone()),
         (ConstantData::Floats(v), _) => ConstantData::Ints(v.iter().map(|&f| f as i64).collect()),
     }
 }
 
 fn clipped(a: &Attributes, values: &[f64]) -> Vec<f64> {
-    let (low, high) = (a.float("min").unwrap_or(f64::NEG_INFINITY), a.float("max").unwrap_or(f64::INFINITY));
+    let (low, high) =
+        (a.float("min").unwrap_or(f64::NEG_INFINITY), a.float("max").unwrap_or(f64::INFINITY));
     values.iter().map(|v| v.max(low).min(high)).collect()
 }
 
@@ -78,12 +95,23 @@ fn unary(kind: &OpKind, a: &Attributes, data: &ConstantData) -> Option<ConstantD
     Some(ConstantData::Floats(floats(data).into_iter().map(op).collect()))
 }
 
-fn binary(kind: &OpKind, a: &Attributes, left: &ConstantData, right: &ConstantData) -> Option<ConstantData> {
+fn binary(
+    kind: &OpKind,
+    a: &Attributes,
+    left: &ConstantData,
+    right: &ConstantData,
+) -> Option<ConstantData> {
     match (left, right) {
-        (ConstantData::Ints(l), ConstantData::Ints(r)) => {
-            Some(ConstantData::Ints(l.iter().zip(r).map(|(&x, &y)| integer(kind, a, x, y)).collect::<Option<_>>()?))
-        }
-        _ => Some(ConstantData::Floats(floats(left).into_iter().zip(floats(right)).map(|(x, y)| float(kind, a, x, y)).collect::<Option<_>>()?)),
+        (ConstantData::Ints(l), ConstantData::Ints(r)) => Some(ConstantData::Ints(
+            l.iter().zip(r).map(|(&x, &y)| integer(kind, a, x, y)).collect::<Option<_>>()?,
+        )),
+        _ => Some(ConstantData::Floats(
+            floats(left)
+                .into_iter()
+                .zip(floats(right))
+                .map(|(x, y)| float(kind, a, x, y))
+                .collect::<Option<_>>()?,
+        )),
     }
 }
 
@@ -93,7 +121,9 @@ fn integer(kind: &OpKind, a: &Attributes, x: i64, y: i64) -> Option<i64> {
         OpKind::Sub => x.checked_sub(y),
         OpKind::Mul => x.checked_mul(y),
         OpKind::Div => x.checked_div(y),
-        OpKind::Mod => x.checked_rem(y).map(|r| if r != 0 && (r < 0) != (y < 0) { r + y } else { r }),
+        OpKind::Mod => {
+            x.checked_rem(y).map(|r| if r != 0 && (r < 0) != (y < 0) { r + y } else { r })
+        }
         OpKind::Pow => x.checked_pow(u32::try_from(y).ok()?),
         OpKind::Min => Some(x.min(y)),
         OpKind::Max => Some(x.max(y)),
@@ -138,27 +168,48 @@ fn compare(a: &Attributes, order: std::cmp::Ordering) -> Option<bool> {
 
 fn choose(inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
     let [condition, yes, no] = inputs else { return None };
-    let (condition, yes, no) = (floats(&spread(*condition, output)?), spread(*yes, output)?, spread(*no, output)?);
+    let (condition, yes, no) =
+        (floats(&spread(*condition, output)?), spread(*yes, output)?, spread(*no, output)?);
     Some(match (yes, no) {
-        (ConstantData::Ints(y), ConstantData::Ints(n)) => {
-            ConstantData::Ints(condition.iter().zip(y.into_iter().zip(n)).map(|(&c, (y, n))| if c != 0.0 { y } else { n }).collect())
-        }
-        (y, n) => ConstantData::Floats(condition.iter().zip(floats(&y).into_iter().zip(floats(&n))).map(|(&c, (y, n))| if c != 0.0 { y } else { n }).collect()),
+        (ConstantData::Ints(y), ConstantData::Ints(n)) => ConstantData::Ints(
+            condition
+                .iter()
+                .zip(y.into_iter().zip(n))
+                .map(|(&c, (y, n))| if c != 0.0 { y } else { n })
+                .collect(),
+        ),
+        (y, n) => ConstantData::Floats(
+            condition
+                .iter()
+                .zip(floats(&y).into_iter().zip(floats(&n)))
+                .map(|(&c, (y, n))| if c != 0.0 { y } else { n })
+                .collect(),
+        ),
     })
 }
 
 /// A reduction over some dimensions. Products and sums of integers that overflow have no value.
-fn reduce(kind: &OpKind, a: &Attributes, x: Known<'_>, output: &TensorSpec) -> Option<ConstantData> {
+fn reduce(
+    kind: &OpKind,
+    a: &Attributes,
+    x: Known<'_>,
+    output: &TensorSpec,
+) -> Option<ConstantData> {
     let axes = a.ints("axes");
     if axes.is_empty() {
         return Some(x.data.clone());
     }
     let shape = &x.tensor.shape;
-    let kept: Vec<usize> = shape.iter().enumerate().map(|(d, &extent)| if axes.contains(&(d as i64)) { 1 } else { extent }).collect();
+    let kept: Vec<usize> = shape
+        .iter()
+        .enumerate()
+        .map(|(d, &extent)| if axes.contains(&(d as i64)) { 1 } else { extent })
+        .collect();
     let into = offsets(shape, &broadcast_strides(&kept, shape)?, 0)?;
     let count = output.elements() as usize;
     if let (ConstantData::Ints(v), OpKind::ReduceProd | OpKind::ReduceSum) = (x.data, kind) {
-        let (start, op) = if *kind == OpKind::ReduceProd { (1, OpKind::Mul) } else { (0, OpKind::Add) };
+        let (start, op) =
+            if *kind == OpKind::ReduceProd { (1, OpKind::Mul) } else { (0, OpKind::Add) };
         let mut results = vec![start; count];
         for (&value, &at) in v.iter().zip(&into) {
             let slot = results.get_mut(at)?;

@@ -3,13 +3,22 @@
 use super::{Known, broadcast_strides, offsets, pick, strides};
 use crate::{Attributes, ConstantData, OpKind, TensorSpec};
 
-pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
+pub(super) fn evaluate(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Known<'_>],
+    output: &TensorSpec,
+) -> Option<ConstantData> {
     let x = *inputs.first()?;
     let shape = &x.tensor.shape;
     let own = strides(shape);
     let places = match kind {
         OpKind::Transpose => {
-            let permuted: Vec<i64> = a.ints("perm").iter().map(|&p| own.get(p as usize).copied()).collect::<Option<_>>()?;
+            let permuted: Vec<i64> = a
+                .ints("perm")
+                .iter()
+                .map(|&p| own.get(p as usize).copied())
+                .collect::<Option<_>>()?;
             offsets(&output.shape, &permuted, 0)?
         }
         OpKind::Slice => sliced(a, &own, output)?,
@@ -60,21 +69,25 @@ fn gathered_nd(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Opt
     places(&x.tensor.shape, indices, output.elements() as usize)
 }
 
-/// The first input with the stretches of elements that the rows of indices name replaced by the third's, one after the other.
+/// The first input with the stretches of elements that the rows of indices name replaced by the
+/// third's, one after the other.
 fn scattered(inputs: &[Known<'_>]) -> Option<ConstantData> {
     let [x, indices, updates] = inputs else { return None };
     let places = places(&x.tensor.shape, indices, updates.tensor.elements() as usize)?;
     let pairs = || places.iter().copied().enumerate();
     let mut data = x.data.clone();
     match (&mut data, updates.data) {
-        (ConstantData::Ints(to), ConstantData::Ints(from)) => pairs().try_for_each(|(i, at)| to.get_mut(at).zip(from.get(i)).map(|(to, &v)| *to = v))?,
-        (ConstantData::Floats(to), ConstantData::Floats(from)) => pairs().try_for_each(|(i, at)| to.get_mut(at).zip(from.get(i)).map(|(to, &v)| *to = v))?,
+        (ConstantData::Ints(to), ConstantData::Ints(from)) => pairs()
+            .try_for_each(|(i, at)| to.get_mut(at).zip(from.get(i)).map(|(to, &v)| *to = v))?,
+        (ConstantData::Floats(to), ConstantData::Floats(from)) => pairs()
+            .try_for_each(|(i, at)| to.get_mut(at).zip(from.get(i)).map(|(to, &v)| *to = v))?,
         _ => return None,
     }
     Some(data)
 }
 
-/// Where the stretches of elements are that rows of indices name in a tensor of `shape`, one place per element.
+/// Where the stretches of elements are that rows of indices name in a tensor of `shape`, one place
+/// per element.
 fn places(shape: &[usize], indices: &Known<'_>, count: usize) -> Option<Vec<usize>> {
     let ConstantData::Ints(rows) = indices.data else { return None };
     let depth = *indices.tensor.shape.last()?;
@@ -105,7 +118,11 @@ fn gathered(a: &Attributes, inputs: &[Known<'_>]) -> Option<Vec<usize>> {
         (None, Some(ConstantData::Ints(v))) => v.clone(),
         _ => return None,
     };
-    let one = |&i: &i64| usize::try_from(if i < 0 { i.checked_add(extent as i64)? } else { i }).ok().filter(|&i| i < extent);
+    let one = |&i: &i64| {
+        usize::try_from(if i < 0 { i.checked_add(extent as i64)? } else { i })
+            .ok()
+            .filter(|&i| i < extent)
+    };
     let indices: Vec<usize> = given.iter().map(one).collect::<Option<_>>()?;
     let rows = (0..outer).flat_map(|o| indices.iter().map(move |i| o * extent + i));
     Some(rows.flat_map(|row| (0..inner).map(move |j| row * inner + j)).collect())
@@ -134,7 +151,11 @@ fn joined(a: &Attributes, inputs: &[Known<'_>]) -> Option<ConstantData> {
 }
 
 /// The parts of a Split.
-pub(super) fn split(a: &Attributes, x: Known<'_>, outputs: &[TensorSpec]) -> Option<Vec<ConstantData>> {
+pub(super) fn split(
+    a: &Attributes,
+    x: Known<'_>,
+    outputs: &[TensorSpec],
+) -> Option<Vec<ConstantData>> {
     let axis = a.int("axis")? as usize;
     let own = strides(&x.tensor.shape);
     let mut begin = 0;
@@ -159,8 +180,13 @@ mod tests {
         let rows = ConstantData::Ints(vec![2, 0]);
         let updates = ConstantData::Ints(vec![5, 6, 7, 8]);
         let (of_x, of_rows, of_updates) = (tensor(&[3, 2]), tensor(&[2, 1]), tensor(&[2, 2]));
-        let inputs = [Known { tensor: &of_x, data: &x }, Known { tensor: &of_rows, data: &rows }, Known { tensor: &of_updates, data: &updates }];
-        let put = |inputs: &[Known<'_>]| evaluate(&OpKind::ScatterNd, &Attributes::new(), inputs, &of_x);
+        let inputs = [
+            Known { tensor: &of_x, data: &x },
+            Known { tensor: &of_rows, data: &rows },
+            Known { tensor: &of_updates, data: &updates },
+        ];
+        let put =
+            |inputs: &[Known<'_>]| evaluate(&OpKind::ScatterNd, &Attributes::new(), inputs, &of_x);
         assert_eq!(put(&inputs), Some(ConstantData::Ints(vec![7, 8, 0, 0, 5, 6])));
         let outside = ConstantData::Ints(vec![3, 0]);
         assert_eq!(put(&[inputs[0], Known { tensor: &of_rows, data: &outside }, inputs[2]]), None);

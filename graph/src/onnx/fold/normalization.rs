@@ -1,12 +1,17 @@
-//! Folding of what exporters leave of computed weights and position embeddings: normalisations, softmax, resizes, products, pointwise
-//! convolutions, running sums.
+//! Folding of what exporters leave of computed weights and position embeddings: normalisations,
+//! softmax, resizes, products, pointwise convolutions, running sums.
 
 use super::{Known, strides};
 use crate::resampling::Sampling;
 use crate::{Attributes, ConstantData, OpKind, TensorSpec};
 
 /// The values of an operator of these kinds; `None` where an input is not a float tensor.
-pub(super) fn evaluate(kind: &OpKind, a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<ConstantData> {
+pub(super) fn evaluate(
+    kind: &OpKind,
+    a: &Attributes,
+    inputs: &[Known<'_>],
+    output: &TensorSpec,
+) -> Option<ConstantData> {
     let shape = &inputs.first()?.tensor.shape;
     let values = match kind {
         OpKind::BatchNorm => batch_norm(a, shape, inputs)?,
@@ -27,12 +32,19 @@ fn floats<'a>(known: &Known<'a>) -> Option<&'a [f64]> {
 }
 
 fn batch_norm(a: &Attributes, shape: &[usize], inputs: &[Known<'_>]) -> Option<Vec<f64>> {
-    let [x, scale, bias, mean, variance] = inputs.iter().map(floats).collect::<Option<Vec<_>>>()?[..] else { return None };
+    let [x, scale, bias, mean, variance] =
+        inputs.iter().map(floats).collect::<Option<Vec<_>>>()?[..]
+    else {
+        return None;
+    };
     let (stride, channels) = (*strides(shape).get(1)? as usize, shape[1]);
     let epsilon = a.float("epsilon")?;
     let one = |(i, v): (usize, &f64)| {
         let c = i / stride.max(1) % channels.max(1);
-        Some((v - mean.get(c)?) / (variance.get(c)? + epsilon).sqrt() * scale.get(c)? + bias.get(c)?)
+        Some(
+            (v - mean.get(c)?) / (variance.get(c)? + epsilon).sqrt() * scale.get(c)?
+                + bias.get(c)?,
+        )
     };
     x.iter().enumerate().map(one).collect()
 }
@@ -66,8 +78,13 @@ fn product(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<
     let (k, n) = if flipped { (columns, rows) } else { (rows, columns) };
     let (left, right) = (floats(x)?, floats(weight)?);
     let at = |i: usize, j: usize| if flipped { right[j * k + i] } else { right[i * n + j] };
-    let sum = |row: &[f64], j: usize| row.iter().enumerate().map(|(i, v)| v * at(i, j)).sum::<f64>();
-    let mut values: Vec<f64> = left.chunks(k.max(1)).flat_map(|row| (0..n).map(move |j| (row, j))).map(|(row, j)| sum(row, j)).collect();
+    let sum =
+        |row: &[f64], j: usize| row.iter().enumerate().map(|(i, v)| v * at(i, j)).sum::<f64>();
+    let mut values: Vec<f64> = left
+        .chunks(k.max(1))
+        .flat_map(|row| (0..n).map(move |j| (row, j)))
+        .map(|(row, j)| sum(row, j))
+        .collect();
     if let [bias] = rest {
         let bias = floats(bias).filter(|b| b.len() == n)?;
         values.iter_mut().enumerate().for_each(|(i, v)| *v += bias[i % n]);
@@ -79,8 +96,13 @@ fn product(a: &Attributes, inputs: &[Known<'_>], output: &TensorSpec) -> Option<
 fn pointwise(a: &Attributes, shape: &[usize], inputs: &[Known<'_>]) -> Option<Vec<f64>> {
     let [x, weight, rest @ ..] = inputs else { return None };
     let all = |name: &str, value: i64| a.ints(name).iter().all(|&v| v == value);
-    let ([batch, channels, space @ ..], [out, within, window @ ..]) = (shape, &weight.tensor.shape[..]) else { return None };
-    if channels != within || window.iter().any(|&w| w != 1) || !all("strides", 1) || !all("pads", 0) {
+    let ([batch, channels, space @ ..], [out, within, window @ ..]) =
+        (shape, &weight.tensor.shape[..])
+    else {
+        return None;
+    };
+    if channels != within || window.iter().any(|&w| w != 1) || !all("strides", 1) || !all("pads", 0)
+    {
         return None;
     }
     let (x, weight, bias) = (floats(x)?, floats(weight)?, rest.first().map(floats));
@@ -89,7 +111,11 @@ fn pointwise(a: &Attributes, shape: &[usize], inputs: &[Known<'_>]) -> Option<Ve
     for n in 0..*batch {
         for o in 0..*out {
             let offset = bias.map_or(Some(0.0), |b| b?.get(o).copied())?;
-            let sum = |p: usize| (0..*channels).map(|c| x[(n * channels + c) * places + p] * weight[o * channels + c]).sum::<f64>();
+            let sum = |p: usize| {
+                (0..*channels)
+                    .map(|c| x[(n * channels + c) * places + p] * weight[o * channels + c])
+                    .sum::<f64>()
+            };
             values.extend((0..places).map(|p| offset + sum(p)));
         }
     }
@@ -102,7 +128,8 @@ fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
     if a.int("exclusive").unwrap_or(0) != 0 || a.int("reverse").unwrap_or(0) != 0 {
         return None;
     }
-    let earlier = |i: usize| (!(i / stride.max(1)).is_multiple_of(extent.max(1))).then(|| i - stride);
+    let earlier =
+        |i: usize| (!(i / stride.max(1)).is_multiple_of(extent.max(1))).then(|| i - stride);
     Some(match x.data {
         ConstantData::Ints(v) => {
             let mut sums = v.clone();
@@ -124,7 +151,9 @@ fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
 /// One dimension after the other.
 fn resize(a: &Attributes, shape: &[usize], output: &TensorSpec, x: &[f64]) -> Option<Vec<f64>> {
     // Whatever is read between elements, nothing is where the size stays.
-    if *shape == *output.shape && a.text("coordinate_transformation_mode") != Some("tf_crop_and_resize") {
+    if *shape == *output.shape
+        && a.text("coordinate_transformation_mode") != Some("tf_crop_and_resize")
+    {
         return Some(x.to_vec());
     }
     let sampling = Sampling::of(a).ok()?;
@@ -142,11 +171,17 @@ fn resize(a: &Attributes, shape: &[usize], output: &TensorSpec, x: &[f64]) -> Op
         } else {
             sampling.matrix(d, from, to).ok()?
         };
-        let (outer, inner): (usize, usize) = (now[..d].iter().product(), now[d + 1..].iter().product());
+        let (outer, inner): (usize, usize) =
+            (now[..d].iter().product(), now[d + 1..].iter().product());
         let mut next = Vec::with_capacity(outer * to * inner);
         for o in 0..outer {
             for row in matrix.chunks(from) {
-                let sum = |i: usize| row.iter().enumerate().map(|(k, &w)| f64::from(w) * values[(o * from + k) * inner + i]).sum::<f64>();
+                let sum = |i: usize| {
+                    row.iter()
+                        .enumerate()
+                        .map(|(k, &w)| f64::from(w) * values[(o * from + k) * inner + i])
+                        .sum::<f64>()
+                };
                 next.extend((0..inner).map(sum));
             }
         }
@@ -161,8 +196,16 @@ mod tests {
     use super::*;
     use crate::Attribute;
 
-    fn value(kind: OpKind, a: Attributes, inputs: &[(&[usize], &[f64])], to: &[usize]) -> Option<Vec<f64>> {
-        let known: Vec<_> = inputs.iter().map(|(shape, v)| (TensorSpec::f32(*shape), ConstantData::Floats(v.to_vec()))).collect();
+    fn value(
+        kind: OpKind,
+        a: Attributes,
+        inputs: &[(&[usize], &[f64])],
+        to: &[usize],
+    ) -> Option<Vec<f64>> {
+        let known: Vec<_> = inputs
+            .iter()
+            .map(|(shape, v)| (TensorSpec::f32(*shape), ConstantData::Floats(v.to_vec())))
+            .collect();
         let known: Vec<_> = known.iter().map(|(tensor, data)| Known { tensor, data }).collect();
         match evaluate(&kind, &a, &known, &TensorSpec::f32(to))? {
             ConstantData::Floats(v) => Some(v),
@@ -173,22 +216,49 @@ mod tests {
     #[test]
     fn computed_by_hand() {
         let norm = Attributes::new().with("epsilon", Attribute::Float(0.0));
-        let inputs: [(&[usize], &[f64]); 5] =
-            [(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]), (&[2], &[2.0, 1.0]), (&[2], &[0.5, 0.0]), (&[2], &[1.0, 4.0]), (&[2], &[4.0, 1.0])];
-        assert_eq!(value(OpKind::BatchNorm, norm, &inputs, &[1, 2, 2]), Some(vec![0.5, 1.5, -1.0, 0.0]));
+        let inputs: [(&[usize], &[f64]); 5] = [
+            (&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]),
+            (&[2], &[2.0, 1.0]),
+            (&[2], &[0.5, 0.0]),
+            (&[2], &[1.0, 4.0]),
+            (&[2], &[4.0, 1.0]),
+        ];
+        assert_eq!(
+            value(OpKind::BatchNorm, norm, &inputs, &[1, 2, 2]),
+            Some(vec![0.5, 1.5, -1.0, 0.0])
+        );
         let axis = Attributes::new().with_int("axis", 0);
-        assert_eq!(value(OpKind::Softmax, axis, &[(&[2, 2], &[0.0, 5.0, 0.0, 5.0])], &[2, 2]), Some(vec![0.5; 4]));
+        assert_eq!(
+            value(OpKind::Softmax, axis, &[(&[2, 2], &[0.0, 5.0, 0.0, 5.0])], &[2, 2]),
+            Some(vec![0.5; 4])
+        );
         let ones: (&[usize], &[f64]) = (&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(value(OpKind::MatMul, Attributes::new(), &[ones, ones], &[2, 2]), Some(vec![7.0, 10.0, 15.0, 22.0]));
+        assert_eq!(
+            value(OpKind::MatMul, Attributes::new(), &[ones, ones], &[2, 2]),
+            Some(vec![7.0, 10.0, 15.0, 22.0])
+        );
         let flipped = Attributes::new().with_int("trans_b", 1);
-        assert_eq!(value(OpKind::Linear, flipped, &[ones, ones, (&[2], &[1.0, 0.0])], &[2, 2]), Some(vec![6.0, 11.0, 12.0, 25.0]));
-        assert_eq!(value(OpKind::CumSum, Attributes::new().with_int("axis", 0), &[ones], &[2, 2]), Some(vec![1.0, 2.0, 4.0, 6.0]));
-        let convolution: [(&[usize], &[f64]); 3] = [(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]), (&[1, 2, 1], &[1.0, 10.0]), (&[1], &[0.5])];
+        assert_eq!(
+            value(OpKind::Linear, flipped, &[ones, ones, (&[2], &[1.0, 0.0])], &[2, 2]),
+            Some(vec![6.0, 11.0, 12.0, 25.0])
+        );
+        assert_eq!(
+            value(OpKind::CumSum, Attributes::new().with_int("axis", 0), &[ones], &[2, 2]),
+            Some(vec![1.0, 2.0, 4.0, 6.0])
+        );
+        let convolution: [(&[usize], &[f64]); 3] =
+            [(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]), (&[1, 2, 1], &[1.0, 10.0]), (&[1], &[0.5])];
         let convolved = value(OpKind::Conv, Attributes::new(), &convolution, &[1, 1, 2]);
         assert_eq!(convolved, Some(vec![31.5, 42.5]));
         let linear = Attributes::new().with("mode", Attribute::Text("linear".into()));
-        assert_eq!(value(OpKind::Resize, linear, &[(&[1, 2], &[0.0, 4.0])], &[1, 4]), Some(vec![0.0, 1.0, 3.0, 4.0]));
+        assert_eq!(
+            value(OpKind::Resize, linear, &[(&[1, 2], &[0.0, 4.0])], &[1, 4]),
+            Some(vec![0.0, 1.0, 3.0, 4.0])
+        );
         let cubic = Attributes::new().with("mode", Attribute::Text("cubic".into()));
-        assert_eq!(value(OpKind::Resize, cubic, &[(&[1, 2], &[0.0, 4.0])], &[1, 2]), Some(vec![0.0, 4.0]));
+        assert_eq!(
+            value(OpKind::Resize, cubic, &[(&[1, 2], &[0.0, 4.0])], &[1, 2]),
+            Some(vec![0.0, 4.0])
+        );
     }
 }

@@ -9,7 +9,14 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
     if let Some(kind) = plain(op) {
         return operator(call, kind, Attributes::new(), 0..call.inputs.len());
     }
-    let with_op = |kind| operator(call, kind, Attributes::new().with("op", Attribute::Text(op.to_owned())), 0..call.inputs.len());
+    let with_op = |kind| {
+        operator(
+            call,
+            kind,
+            Attributes::new().with("op", Attribute::Text(op.to_owned())),
+            0..call.inputs.len(),
+        )
+    };
     match op {
         "Equal" | "Greater" | "Less" | "GreaterOrEqual" | "LessOrEqual" => with_op(OpKind::Compare),
         "And" | "Or" | "Xor" | "Not" => with_op(OpKind::Logical),
@@ -23,7 +30,16 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "Elu" => parameters(call, OpKind::Elu, &[("alpha", 1.0)]),
         "Selu" => activation(call, &[("alpha", 1.673_263_2), ("gamma", 1.050_701)]),
         "Celu" => activation(call, &[("alpha", 1.0)]),
-        "Gelu" => operator(call, if call.node.text("approximate") == Some("tanh") { OpKind::GeluTanh } else { OpKind::Gelu }, Attributes::new(), [0]),
+        "Gelu" => operator(
+            call,
+            if call.node.text("approximate") == Some("tanh") {
+                OpKind::GeluTanh
+            } else {
+                OpKind::Gelu
+            },
+            Attributes::new(),
+            [0],
+        ),
         _ => Ok(None),
     }
 }
@@ -61,14 +77,18 @@ fn plain(op: &str) -> Option<OpKind> {
 }
 
 fn parameters(call: &Call<'_>, kind: OpKind, defaults: &[(&str, f64)]) -> Outcome {
-    let attributes = defaults.iter().fold(Attributes::new(), |a, (name, default)| a.with(name, Attribute::Float(call.node.float(name).unwrap_or(*default))));
+    let attributes = defaults.iter().fold(Attributes::new(), |a, (name, default)| {
+        a.with(name, Attribute::Float(call.node.float(name).unwrap_or(*default)))
+    });
     operator(call, kind, attributes, [0])
 }
 
 /// Selu and Celu are kinds of Elu.
 fn activation(call: &Call<'_>, defaults: &[(&str, f64)]) -> Outcome {
     let named = Attributes::new().with("op", Attribute::Text(call.node.op_type.to_owned()));
-    let attributes = defaults.iter().fold(named, |a, (name, default)| a.with(name, Attribute::Float(call.node.float(name).unwrap_or(*default))));
+    let attributes = defaults.iter().fold(named, |a, (name, default)| {
+        a.with(name, Attribute::Float(call.node.float(name).unwrap_or(*default)))
+    });
     operator(call, OpKind::Elu, attributes, [0])
 }
 
@@ -77,11 +97,18 @@ fn pow(call: &Call<'_>) -> Outcome {
     let (x, exponent) = (call.tensor(0)?, call.tensor(1)?);
     let value = match call.input(1).map(|v| &v.source) {
         Some(ValueSource::Constant(Some(ConstantData::Floats(v)))) if v.len() == 1 => Some(v[0]),
-        Some(ValueSource::Constant(Some(ConstantData::Ints(v)))) if v.len() == 1 => Some(v[0] as f64),
+        Some(ValueSource::Constant(Some(ConstantData::Ints(v)))) if v.len() == 1 => {
+            Some(v[0] as f64)
+        }
         _ => None,
     };
     match value {
-        Some(v) if exponent.rank() <= x.rank() => operator(call, OpKind::Pow, Attributes::new().with("exponent", Attribute::Float(v)), [0]),
+        Some(v) if exponent.rank() <= x.rank() => operator(
+            call,
+            OpKind::Pow,
+            Attributes::new().with("exponent", Attribute::Float(v)),
+            [0],
+        ),
         _ => operator(call, OpKind::Pow, Attributes::new(), [0, 1]),
     }
 }
@@ -106,5 +133,10 @@ fn cast(call: &Call<'_>) -> Outcome {
             known.ok_or_else(|| Refusal::RunTime(format!("element type {to} is not supported")))?
         }
     };
-    operator(call, OpKind::Cast, Attributes::new().with("to", Attribute::Text(to.name().to_owned())), [0])
+    operator(
+        call,
+        OpKind::Cast,
+        Attributes::new().with("to", Attribute::Text(to.name().to_owned())),
+        [0],
+    )
 }

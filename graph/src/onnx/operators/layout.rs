@@ -8,12 +8,19 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "Transpose" => operator(call, OpKind::Transpose, call.attributes(&["#perm"]), [0]),
         "Reshape" => {
             let shape = call.ints_or_input("shape", 1)?.ok_or_else(|| missing("shape"))?;
-            operator(call, OpKind::Reshape, call.attributes(&["allowzero"]).with_ints("shape", shape), [0])
+            operator(
+                call,
+                OpKind::Reshape,
+                call.attributes(&["allowzero"]).with_ints("shape", shape),
+                [0],
+            )
         }
         "Flatten" => reshape(call, flattened(call)?),
         "Squeeze" => reshape(call, squeezed(call)?),
         "Unsqueeze" => reshape(call, unsqueezed(call)?),
-        "Concat" => operator(call, OpKind::Concat, call.attributes(&["axis"]), 0..call.inputs.len()),
+        "Concat" => {
+            operator(call, OpKind::Concat, call.attributes(&["axis"]), 0..call.inputs.len())
+        }
         "Split" => {
             let parts = split(call)?;
             operator(call, OpKind::Split, call.attributes(&["axis"]).with_ints("split", parts), [0])
@@ -61,7 +68,10 @@ fn squeezed(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
         for along in axes {
             let along = axis(along, shape.len())?;
             if shape[along] != 1 {
-                return Err(Refusal::Invalid(format!("dimension {along} is {}, not 1", shape[along])));
+                return Err(Refusal::Invalid(format!(
+                    "dimension {along} is {}, not 1",
+                    shape[along]
+                )));
             }
             gone[along] = true;
         }
@@ -81,7 +91,10 @@ fn unsqueezed(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
         }
     }
     let mut old = shape.iter();
-    Ok(inserted.iter().map(|&new| if new { 1 } else { old.next().map_or(1, |&d| d as i64) }).collect())
+    Ok(inserted
+        .iter()
+        .map(|&new| if new { 1 } else { old.next().map_or(1, |&d| d as i64) })
+        .collect())
 }
 
 /// Sizes of the parts: given, or equal but for a smaller last one (which operator set 18 allows).

@@ -9,13 +9,25 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "Gemm" => {
             let mut attributes = call.attributes(&["*alpha", "*beta"]);
             for (onnx, name) in [("transA", "trans_a"), ("transB", "trans_b")] {
-                attributes.set(name, Attribute::Int(i64::from(call.node.int(onnx).unwrap_or(0) != 0)));
+                attributes
+                    .set(name, Attribute::Int(i64::from(call.node.int(onnx).unwrap_or(0) != 0)));
             }
             operator(call, kind(call)?, attributes, [0, 1, 2])
         }
         "Einsum" => {
-            let equation = call.node.text("equation").unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
-            operator(call, OpKind::Einsum, call.attributes(&[]).with("equation", Attribute::Text(equation)), 0..call.inputs.len())
+            let equation = call
+                .node
+                .text("equation")
+                .unwrap_or_default()
+                .chars()
+                .filter(|c| !c.is_whitespace())
+                .collect();
+            operator(
+                call,
+                OpKind::Einsum,
+                call.attributes(&[]).with("equation", Attribute::Text(equation)),
+                0..call.inputs.len(),
+            )
         }
         _ => Ok(None),
     }

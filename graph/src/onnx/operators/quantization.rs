@@ -14,9 +14,18 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
             operator(call, OpKind::Quantize, attributes, 0..3)
         }
         "DequantizeLinear" => operator(call, OpKind::Dequantize, call.attributes(&["axis"]), 0..3),
-        "DynamicQuantizeLinear" => operator(call, OpKind::DynamicQuantize, call.attributes(&[]), [0]),
-        "MatMulInteger" => operator(call, super::product::kind(call)?, call.attributes(&[]).with_int("integer", 1), 0..4),
-        "QLinearConv" | "QLinearMatMul" => Ok(quantized::map(call.node, call.inputs).map(Mapping::Operator)),
+        "DynamicQuantizeLinear" => {
+            operator(call, OpKind::DynamicQuantize, call.attributes(&[]), [0])
+        }
+        "MatMulInteger" => operator(
+            call,
+            super::product::kind(call)?,
+            call.attributes(&[]).with_int("integer", 1),
+            0..4,
+        ),
+        "QLinearConv" | "QLinearMatMul" => {
+            Ok(quantized::map(call.node, call.inputs).map(Mapping::Operator))
+        }
         _ => Ok(None),
     }
 }

@@ -14,27 +14,42 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "ReduceL2" => reduced(OpKind::ReduceL2),
         "ReduceProd" => reduced(OpKind::ReduceProd),
         "ArgMax" | "ArgMin" => {
-            let attributes = call.attributes(&["axis", "keepdims"]).with("op", Attribute::Text(op.to_owned()));
+            let attributes =
+                call.attributes(&["axis", "keepdims"]).with("op", Attribute::Text(op.to_owned()));
             operator(call, OpKind::ArgMax, attributes, [0])
         }
         "TopK" => {
             let k = match call.node.int("k") {
                 Some(k) => k,
-                None => call.steer_int(1, "k")?.ok_or_else(|| Refusal::Invalid("its input k is missing".to_owned()))?,
+                None => call
+                    .steer_int(1, "k")?
+                    .ok_or_else(|| Refusal::Invalid("its input k is missing".to_owned()))?,
             };
             operator(call, OpKind::TopK, call.attributes(&["axis"]).with_int("k", k), [0])
         }
         "CumSum" => {
-            let axis = call.steer_int(1, "axis")?.ok_or_else(|| Refusal::Invalid("its input axis is missing".to_owned()))?;
+            let axis = call
+                .steer_int(1, "axis")?
+                .ok_or_else(|| Refusal::Invalid("its input axis is missing".to_owned()))?;
             operator(call, OpKind::CumSum, Attributes::new().with_int("axis", axis), [0])
         }
         "Softmax" | "LogSoftmax" => softmax(call),
-        "LayerNormalization" => operator(call, OpKind::LayerNorm, call.attributes(&["axis", "*epsilon"]), 0..3),
-        "RMSNormalization" => operator(call, OpKind::RmsNorm, call.attributes(&["axis", "*epsilon"]), 0..2),
-        "BatchNormalization" => operator(call, OpKind::BatchNorm, call.attributes(&["*epsilon"]), 0..5),
-        "InstanceNormalization" => operator(call, OpKind::InstanceNorm, call.attributes(&["*epsilon"]), 0..3),
+        "LayerNormalization" => {
+            operator(call, OpKind::LayerNorm, call.attributes(&["axis", "*epsilon"]), 0..3)
+        }
+        "RMSNormalization" => {
+            operator(call, OpKind::RmsNorm, call.attributes(&["axis", "*epsilon"]), 0..2)
+        }
+        "BatchNormalization" => {
+            operator(call, OpKind::BatchNorm, call.attributes(&["*epsilon"]), 0..5)
+        }
+        "InstanceNormalization" => {
+            operator(call, OpKind::InstanceNorm, call.attributes(&["*epsilon"]), 0..3)
+        }
         "GroupNormalization" => {
-            let attributes = call.attributes(&["*epsilon"]).with_int("groups", call.node.int("num_groups").unwrap_or(1));
+            let attributes = call
+                .attributes(&["*epsilon"])
+                .with_int("groups", call.node.int("num_groups").unwrap_or(1));
             operator(call, OpKind::GroupNorm, attributes, 0..3)
         }
         "LpNormalization" => operator(call, OpKind::LpNorm, call.attributes(&["axis", "p"]), [0]),
@@ -51,7 +66,8 @@ fn reduce(call: &Call<'_>, kind: OpKind) -> Outcome {
     operator(call, kind, call.attributes(&["keepdims"]).with_ints("axes", axes), [0])
 }
 
-/// Before operator set 13 everything from `axis` on was normalised together: `coerce` = 1 where that differs.
+/// Before operator set 13 everything from `axis` on was normalised together: `coerce` = 1 where
+/// that differs.
 fn softmax(call: &Call<'_>) -> Outcome {
     let shape = &call.tensor(0)?.shape;
     let old = call.opset < 13;
@@ -60,7 +76,12 @@ fn softmax(call: &Call<'_>) -> Outcome {
     if call.node.op_type == "LogSoftmax" {
         attributes.set("log", Attribute::Int(1));
     }
-    let from_front = usize::try_from(if axis < 0 { i128::from(axis) + shape.len() as i128 } else { i128::from(axis) }).unwrap_or(usize::MAX);
+    let from_front = usize::try_from(if axis < 0 {
+        i128::from(axis) + shape.len() as i128
+    } else {
+        i128::from(axis)
+    })
+    .unwrap_or(usize::MAX);
     let rest = from_front.checked_add(1).and_then(|next| shape.get(next..));
     if old && rest.is_some_and(|rest| rest.iter().any(|&d| d != 1)) {
         attributes.set("coerce", Attribute::Int(1));

@@ -12,7 +12,12 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
                 Some(a) => a.floats.iter().map(|&s| f64::from(s)).collect(),
                 None => call.steer_floats(1, "scales")?.unwrap_or_default(),
             };
-            operator(call, OpKind::Resize, floored(call, true).with("scales", Attribute::Floats(scales)), [0])
+            operator(
+                call,
+                OpKind::Resize,
+                floored(call, true).with("scales", Attribute::Floats(scales)),
+                [0],
+            )
         }
         "GridSample" => {
             let mode = match call.node.text("mode") {
@@ -20,11 +25,17 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
                 Some("bicubic") => "cubic",
                 Some(other) => other,
             };
-            let attributes = call.attributes(&["$padding_mode", "align_corners"]).with("mode", Attribute::Text(mode.to_owned()));
+            let attributes = call
+                .attributes(&["$padding_mode", "align_corners"])
+                .with("mode", Attribute::Text(mode.to_owned()));
             operator(call, OpKind::GridSample, attributes, [0, 1])
         }
-        "DepthToSpace" => operator(call, OpKind::DepthToSpace, call.attributes(&["blocksize", "$mode"]), [0]),
-        "SpaceToDepth" => operator(call, OpKind::SpaceToDepth, call.attributes(&["blocksize"]), [0]),
+        "DepthToSpace" => {
+            operator(call, OpKind::DepthToSpace, call.attributes(&["blocksize", "$mode"]), [0])
+        }
+        "SpaceToDepth" => {
+            operator(call, OpKind::SpaceToDepth, call.attributes(&["blocksize"]), [0])
+        }
         _ => Ok(None),
     }
 }
@@ -32,7 +43,8 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
 /// Positions along which an operator works: its `axes`, counted from the front, or all.
 fn axes(given: Option<Vec<i64>>, rank: usize) -> Result<Vec<usize>, Refusal> {
     let Some(given) = given else { return Ok((0..rank).collect()) };
-    let outside = |axis: i64| Refusal::Invalid(format!("axis {axis} is outside of {rank} dimensions"));
+    let outside =
+        |axis: i64| Refusal::Invalid(format!("axis {axis} is outside of {rank} dimensions"));
     let one = |axis: i64| {
         let from_front = if axis < 0 { i128::from(axis) + rank as i128 } else { i128::from(axis) };
         usize::try_from(from_front).ok().filter(|&a| a < rank).ok_or_else(|| outside(axis))
@@ -43,10 +55,16 @@ fn axes(given: Option<Vec<i64>>, rank: usize) -> Result<Vec<usize>, Refusal> {
 fn pad(call: &Call<'_>) -> Outcome {
     let rank = call.tensor(0)?.rank();
     let name = if call.node.attribute("paddings").is_some() { "paddings" } else { "pads" };
-    let given = call.ints_or_input(name, 1)?.ok_or_else(|| Refusal::Invalid("its input pads is missing".to_owned()))?;
+    let given = call
+        .ints_or_input(name, 1)?
+        .ok_or_else(|| Refusal::Invalid("its input pads is missing".to_owned()))?;
     let along = axes(call.steer_ints(3, "axes")?, rank)?;
     if given.len() != 2 * along.len() {
-        return Err(Refusal::Invalid(format!("it has {} pads, {} are needed", given.len(), 2 * along.len())));
+        return Err(Refusal::Invalid(format!(
+            "it has {} pads, {} are needed",
+            given.len(),
+            2 * along.len()
+        )));
     }
     let mut pads = vec![0; 2 * rank];
     for (i, &axis) in along.iter().enumerate() {
@@ -62,7 +80,13 @@ fn pad(call: &Call<'_>) -> Outcome {
 
 /// The attributes of a Resize; before operator set 11 coordinates were asymmetric and rounded down.
 fn floored(call: &Call<'_>, old: bool) -> Attributes {
-    let mut attributes = call.attributes(&["$mode", "$coordinate_transformation_mode", "$nearest_mode", "*cubic_coeff_a", "antialias"]);
+    let mut attributes = call.attributes(&[
+        "$mode",
+        "$coordinate_transformation_mode",
+        "$nearest_mode",
+        "*cubic_coeff_a",
+        "antialias",
+    ]);
     if old {
         attributes.set("coordinate_transformation_mode", Attribute::Text("asymmetric".to_owned()));
         attributes.set("nearest_mode", Attribute::Text("floor".to_owned()));
@@ -75,7 +99,9 @@ fn resize(call: &Call<'_>) -> Outcome {
     let (scales, sizes) = if old { (1, usize::MAX) } else { (2, 3) };
     let shape = &call.tensor(0)?.shape;
     let along = axes(call.node.attribute("axes").map(|a| a.ints.clone()), shape.len())?;
-    let misfit = |n: usize| Refusal::Invalid(format!("it has {n} sizes or scales, {} are needed", along.len()));
+    let misfit = |n: usize| {
+        Refusal::Invalid(format!("it has {n} sizes or scales, {} are needed", along.len()))
+    };
     let attributes = floored(call, old);
     if let Some(given) = call.steer_ints(sizes, "sizes")?.filter(|s| !s.is_empty()) {
         if given.len() != along.len() {
@@ -99,9 +125,11 @@ fn resize(call: &Call<'_>) -> Outcome {
     operator(call, OpKind::Resize, attributes.with("scales", Attribute::Floats(full)), [0])
 }
 
-/// Sizes after `keep_aspect_ratio_policy`: one scale for all axes, the smallest or the largest that was asked for.
+/// Sizes after `keep_aspect_ratio_policy`: one scale for all axes, the smallest or the largest that
+/// was asked for.
 fn kept_ratio(call: &Call<'_>, shape: &[usize], along: &[usize], sizes: &[i64]) -> Vec<i64> {
-    let ratios = along.iter().zip(sizes).map(|(&axis, &size)| size as f64 / shape[axis].max(1) as f64);
+    let ratios =
+        along.iter().zip(sizes).map(|(&axis, &size)| size as f64 / shape[axis].max(1) as f64);
     let scale = match call.node.text("keep_aspect_ratio_policy") {
         Some("not_larger") => ratios.fold(f64::INFINITY, f64::min),
         Some("not_smaller") => ratios.fold(f64::NEG_INFINITY, f64::max),

@@ -19,9 +19,16 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         }
         "Gather" => gather(call),
         "GatherND" => operator(call, OpKind::GatherNd, call.attributes(&["batch_dims"]), [0, 1]),
-        "GatherElements" => operator(call, OpKind::GatherElements, call.attributes(&["axis"]), [0, 1]),
+        "GatherElements" => {
+            operator(call, OpKind::GatherElements, call.attributes(&["axis"]), [0, 1])
+        }
         "ScatterND" => operator(call, OpKind::ScatterNd, Attributes::new(), 0..3),
-        "Trilu" => operator(call, OpKind::Trilu, Attributes::new().with_int("upper", call.node.int("upper").unwrap_or(1)), [0]),
+        "Trilu" => operator(
+            call,
+            OpKind::Trilu,
+            Attributes::new().with_int("upper", call.node.int("upper").unwrap_or(1)),
+            [0],
+        ),
         _ => Ok(None),
     }
 }
@@ -30,7 +37,9 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
 fn gather(call: &Call<'_>) -> Outcome {
     let attributes = call.attributes(&["axis"]);
     let index = match call.input(1).map(|v| &v.source) {
-        Some(ValueSource::Constant(Some(ConstantData::Ints(v)))) if call.tensor(1)?.rank() == 0 => v.first().copied(),
+        Some(ValueSource::Constant(Some(ConstantData::Ints(v)))) if call.tensor(1)?.rank() == 0 => {
+            v.first().copied()
+        }
         _ => None,
     };
     match index {

@@ -21,20 +21,31 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
 }
 
 fn constant(call: &Call<'_>) -> Outcome {
-    let ints = |v: Vec<i64>, shape: Vec<usize>| (TensorSpec::new(shape, Precision::I64), Some(ConstantData::Ints(v)));
-    let floats = |v: Vec<f64>, shape: Vec<usize>| (TensorSpec::f32(shape), Some(ConstantData::Floats(v)));
-    let Some(a) = call.node.attribute.first() else { return Err(Refusal::Invalid("it has no value".to_owned())) };
+    let ints = |v: Vec<i64>, shape: Vec<usize>| {
+        (TensorSpec::new(shape, Precision::I64), Some(ConstantData::Ints(v)))
+    };
+    let floats =
+        |v: Vec<f64>, shape: Vec<usize>| (TensorSpec::f32(shape), Some(ConstantData::Floats(v)));
+    let Some(a) = call.node.attribute.first() else {
+        return Err(Refusal::Invalid("it has no value".to_owned()));
+    };
     let (tensor, data) = match a.name {
         "value" => {
-            let tensor = a.t.as_deref().ok_or_else(|| Refusal::Invalid("it has no value".to_owned()))?;
-            let Some(spec) = payload::spec(tensor).map_err(Refusal::Invalid)? else { return Ok(None) };
-            let data = payload::values(tensor, &spec, call.limits.elements).map_err(Refusal::Invalid)?;
+            let tensor =
+                a.t.as_deref().ok_or_else(|| Refusal::Invalid("it has no value".to_owned()))?;
+            let Some(spec) = payload::spec(tensor).map_err(Refusal::Invalid)? else {
+                return Ok(None);
+            };
+            let data =
+                payload::values(tensor, &spec, call.limits.elements).map_err(Refusal::Invalid)?;
             (spec, data)
         }
         "value_int" => ints(vec![a.i], vec![]),
         "value_ints" => ints(a.ints.clone(), vec![a.ints.len()]),
         "value_float" => floats(vec![f64::from(a.f)], vec![]),
-        "value_floats" => floats(a.floats.iter().map(|&v| f64::from(v)).collect(), vec![a.floats.len()]),
+        "value_floats" => {
+            floats(a.floats.iter().map(|&v| f64::from(v)).collect(), vec![a.floats.len()])
+        }
         _ => return Ok(None),
     };
     let small = tensor.elements() <= call.limits.elements;
@@ -51,28 +62,41 @@ fn shape_of(call: &Call<'_>) -> Result<Known, Refusal> {
         (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize
     };
     let (start, end) = (bound("start", 0), bound("end", rank));
-    let dims: Vec<i64> = shape.get(start..end).unwrap_or_default().iter().map(|&d| d as i64).collect();
+    let dims: Vec<i64> =
+        shape.get(start..end).unwrap_or_default().iter().map(|&d| d as i64).collect();
     Ok((TensorSpec::new([dims.len()], Precision::I64), Some(ConstantData::Ints(dims))))
 }
 
 fn filled(call: &Call<'_>) -> Result<Known, Refusal> {
-    let dims = call.steer_ints(0, "shape")?.ok_or_else(|| Refusal::Invalid("its input shape is missing".to_owned()))?;
+    let dims = call
+        .steer_ints(0, "shape")?
+        .ok_or_else(|| Refusal::Invalid("its input shape is missing".to_owned()))?;
     let mut spec = TensorSpec::f32([]);
     let mut fill = ConstantData::Floats(vec![0.0]);
     if let Some(value) = call.node.attribute("value").and_then(|a| a.t.as_deref()) {
         let Some(one) = payload::spec(value).map_err(Refusal::Invalid)? else {
-            return Err(Refusal::RunTime(format!("element type {} is not supported", value.data_type)));
+            return Err(Refusal::RunTime(format!(
+                "element type {} is not supported",
+                value.data_type
+            )));
         };
-        fill = payload::values(value, &one, call.limits.elements).map_err(Refusal::Invalid)?.unwrap_or(ConstantData::Floats(vec![]));
+        fill = payload::values(value, &one, call.limits.elements)
+            .map_err(Refusal::Invalid)?
+            .unwrap_or(ConstantData::Floats(vec![]));
         spec.precision = one.precision;
     }
-    let attributes = crate::Attributes::new().with_ints("shape", dims).with("to", Attribute::Text(spec.precision.name().to_owned()));
-    let outputs = shape::infer(&OpKind::ConstantOfShape, &attributes, &[]).map_err(Refusal::Invalid)?;
+    let attributes = crate::Attributes::new()
+        .with_ints("shape", dims)
+        .with("to", Attribute::Text(spec.precision.name().to_owned()));
+    let outputs =
+        shape::infer(&OpKind::ConstantOfShape, &attributes, &[]).map_err(Refusal::Invalid)?;
     let spec = outputs.into_iter().next().unwrap_or(spec);
     let count = spec.elements();
     let data = (count <= call.limits.elements).then(|| match fill {
         ConstantData::Ints(v) => v.first().map(|&v| ConstantData::Ints(vec![v; count as usize])),
-        ConstantData::Floats(v) => v.first().map(|&v| ConstantData::Floats(vec![v; count as usize])),
+        ConstantData::Floats(v) => {
+            v.first().map(|&v| ConstantData::Floats(vec![v; count as usize]))
+        }
     });
     Ok((spec, data.flatten()))
 }
@@ -81,12 +105,16 @@ fn range(call: &Call<'_>) -> Result<Known, Refusal> {
     let mut ends = [0.0; 3];
     for (index, what) in ["start", "limit", "delta"].into_iter().enumerate() {
         let given = call.steer_floats(index, what)?.unwrap_or_default();
-        ends[index] = *given.first().ok_or_else(|| Refusal::Invalid(format!("its input {what} is missing")))?;
+        ends[index] = *given
+            .first()
+            .ok_or_else(|| Refusal::Invalid(format!("its input {what} is missing")))?;
     }
     let [start, limit, delta] = ends;
     let count = ((limit - start) / delta).ceil().max(0.0);
     if !count.is_finite() || count > shape::MAX_ELEMENTS as f64 {
-        return Err(Refusal::Invalid(format!("the range from {start} to {limit} by {delta} has too many elements")));
+        return Err(Refusal::Invalid(format!(
+            "the range from {start} to {limit} by {delta} has too many elements"
+        )));
     }
     let spec = TensorSpec::new([count as usize], call.tensor(0)?.precision);
     let steps = (count <= call.limits.elements as f64).then_some(0..count as usize);
@@ -103,12 +131,16 @@ fn range(call: &Call<'_>) -> Result<Known, Refusal> {
 fn non_zero(call: &Call<'_>) -> Result<Known, Refusal> {
     let shape = &call.tensor(0)?.shape;
     let values = call.steer_floats(0, "input")?.unwrap_or_default();
-    let hits: Vec<usize> = values.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(i, _)| i).collect();
+    let hits: Vec<usize> =
+        values.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(i, _)| i).collect();
     let mut indices = Vec::with_capacity(hits.len() * shape.len());
     let mut stride: usize = shape.iter().product();
     for &d in shape {
         stride /= d.max(1);
         indices.extend(hits.iter().map(|hit| (hit / stride.max(1) % d.max(1)) as i64));
     }
-    Ok((TensorSpec::new([shape.len(), hits.len()], Precision::I64), Some(ConstantData::Ints(indices))))
+    Ok((
+        TensorSpec::new([shape.len(), hits.len()], Precision::I64),
+        Some(ConstantData::Ints(indices)),
+    ))
 }

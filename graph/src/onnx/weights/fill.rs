@@ -1,7 +1,10 @@
-//! Seeded random weights. The values of a weight depend on the seed and on its name only, never on its place in the file.
+//! Seeded random weights. The values of a weight depend on the seed and on its name only, never on
+//! its place in the file.
 //!
-//! Normal numbers are the sum of four 16-bit uniform numbers, scaled to unit variance (Irwin-Hall, n = 4: within 3.5 standard deviations, kurtosis 2.7
-//! instead of 3): one 64-bit draw each. Draws are SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), started from the BLAKE3 digest of seed and name.
+//! Normal numbers are the sum of four 16-bit uniform numbers, scaled to unit variance (Irwin-Hall,
+//! n = 4: within 3.5 standard deviations, kurtosis 2.7 instead of 3): one 64-bit draw each. Draws
+//! are SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), started from the BLAKE3 digest of seed and
+//! name.
 
 use crate::Precision;
 
@@ -17,18 +20,36 @@ pub(in crate::onnx) enum Distribution {
 }
 
 impl Distribution {
-    /// What the input `index` of an ONNX operator should look like. Of several consumers the one that asks for most decides: see `Ord`.
+    /// What the input `index` of an ONNX operator should look like. Of several consumers the one
+    /// that asks for most decides: see `Ord`.
     pub(in crate::onnx) fn of_input(op_type: &str, index: usize) -> Self {
         match (op_type, index) {
-            ("BatchNormalization", 4) | ("Sqrt" | "Log" | "Reciprocal" | "Pow", 0) | ("Div" | "QuantizeLinear" | "DequantizeLinear", 1) => Self::Positive,
-            ("BatchNormalization" | "LayerNormalization" | "InstanceNormalization" | "GroupNormalization" | "RMSNormalization", 1) => Self::Scale,
+            ("BatchNormalization", 4)
+            | ("Sqrt" | "Log" | "Reciprocal" | "Pow", 0)
+            | ("Div" | "QuantizeLinear" | "DequantizeLinear", 1) => Self::Positive,
+            (
+                "BatchNormalization"
+                | "LayerNormalization"
+                | "InstanceNormalization"
+                | "GroupNormalization"
+                | "RMSNormalization",
+                1,
+            ) => Self::Scale,
             _ => Self::Small,
         }
     }
 }
 
-/// Appends `elements` little-endian values of that type; zeros where it is not floating point (a valid index and mask everywhere).
-pub(in crate::onnx) fn append(out: &mut Vec<u8>, elements: usize, precision: Precision, distribution: Distribution, seed: u64, name: &str) {
+/// Appends `elements` little-endian values of that type; zeros where it is not floating point (a
+/// valid index and mask everywhere).
+pub(in crate::onnx) fn append(
+    out: &mut Vec<u8>,
+    elements: usize,
+    precision: Precision,
+    distribution: Distribution,
+    seed: u64,
+    name: &str,
+) {
     if !precision.is_float() {
         out.resize(out.len().saturating_add(elements.saturating_mul(precision.size_bytes())), 0);
         return;
@@ -39,15 +60,26 @@ pub(in crate::onnx) fn append(out: &mut Vec<u8>, elements: usize, precision: Pre
     out.resize(start + elements * width, 0);
     let target = &mut out[start..];
     match precision {
-        Precision::F64 => write(target, |slot: &mut [u8; 8]| *slot = f64::from(draw.value(distribution)).to_le_bytes()),
-        Precision::F16 => write(target, |slot: &mut [u8; 2]| *slot = half_bits(draw.value(distribution)).to_le_bytes()),
-        Precision::Bf16 => write(target, |slot: &mut [u8; 2]| *slot = bfloat_bits(draw.value(distribution)).to_le_bytes()),
+        Precision::F64 => write(target, |slot: &mut [u8; 8]| {
+            *slot = f64::from(draw.value(distribution)).to_le_bytes()
+        }),
+        Precision::F16 => write(target, |slot: &mut [u8; 2]| {
+            *slot = half_bits(draw.value(distribution)).to_le_bytes()
+        }),
+        Precision::Bf16 => write(target, |slot: &mut [u8; 2]| {
+            *slot = bfloat_bits(draw.value(distribution)).to_le_bytes()
+        }),
         _ => write(target, |slot: &mut [u8; 4]| *slot = draw.value(distribution).to_le_bytes()),
     }
 }
 
 /// The same values as numbers, of a weight in 32 bits.
-pub(in crate::onnx) fn values(elements: usize, distribution: Distribution, seed: u64, name: &str) -> Vec<f64> {
+pub(in crate::onnx) fn values(
+    elements: usize,
+    distribution: Distribution,
+    seed: u64,
+    name: &str,
+) -> Vec<f64> {
     let mut draw = SplitMix64::named(seed, name);
     (0..elements).map(|_| f64::from(draw.value(distribution))).collect()
 }
@@ -87,7 +119,8 @@ impl SplitMix64 {
     }
 
     fn normal(&mut self) -> f32 {
-        /// Standard deviation of the sum of four uniform integers in 0..65536: sqrt(4 (2^32 - 1) / 12).
+        /// Standard deviation of the sum of four uniform integers in 0..65536: sqrt(4 (2^32 - 1) /
+        /// 12).
         const DEVIATION: f32 = 37_837.226;
         let draw = self.next();
         let sum = (draw & 0xffff) + (draw >> 16 & 0xffff) + (draw >> 32 & 0xffff) + (draw >> 48);
@@ -111,7 +144,11 @@ pub(in crate::onnx) fn half_bits(value: f32) -> u16 {
         return sign;
     }
     // A subnormal shows its leading one and is shifted further.
-    let (significand, shift) = if exponent > 0 { (((exponent as u32) << 23) | mantissa, 13) } else { (mantissa | 0x0080_0000, (14 - exponent) as u32) };
+    let (significand, shift) = if exponent > 0 {
+        (((exponent as u32) << 23) | mantissa, 13)
+    } else {
+        (mantissa | 0x0080_0000, (14 - exponent) as u32)
+    };
     let rest = significand & ((1 << shift) - 1);
     let half = 1 << (shift - 1);
     let kept = significand >> shift;
@@ -146,7 +183,8 @@ mod tests {
             (Distribution::Positive, 1.0, 1.0 / 12f64.sqrt(), 0.5, 1.5),
         ];
         for (distribution, mean, deviation, least, most) in cases {
-            let values: Vec<f64> = floats(distribution, 7, "w").into_iter().map(f64::from).collect();
+            let values: Vec<f64> =
+                floats(distribution, 7, "w").into_iter().map(f64::from).collect();
             let n = values.len() as f64;
             let m = values.iter().sum::<f64>() / n;
             let d = (values.iter().map(|v| (v - m).powi(2)).sum::<f64>() / n).sqrt();
@@ -166,7 +204,15 @@ mod tests {
 
     #[test]
     fn every_type_has_its_size() {
-        for precision in [Precision::F64, Precision::F32, Precision::F16, Precision::Bf16, Precision::I64, Precision::I8, Precision::Bool] {
+        for precision in [
+            Precision::F64,
+            Precision::F32,
+            Precision::F16,
+            Precision::Bf16,
+            Precision::I64,
+            Precision::I8,
+            Precision::Bool,
+        ] {
             let mut bytes = vec![9];
             append(&mut bytes, 5, precision, Distribution::Scale, 1, "w");
             assert_eq!(bytes.len(), 1 + 5 * precision.size_bytes(), "{precision}");

@@ -54,10 +54,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes which operators read which weights.
-    pub(super) fn consumers(&mut self, message: Message, range: Range<usize>, depth: usize) -> Result<(), String> {
+    pub(super) fn consumers(
+        &mut self,
+        message: Message,
+        range: Range<usize>,
+        depth: usize,
+    ) -> Result<(), String> {
         let fields = self.fields(range, depth)?;
         if matches!(message, Message::Node) {
-            let op_type = fields.iter().find(|f| f.number == 4).map_or(String::new(), |f| self.text(f));
+            let op_type =
+                fields.iter().find(|f| f.number == 4).map_or(String::new(), |f| self.text(f));
             for (index, input) in fields.iter().filter(|f| f.number == 1).enumerate() {
                 let asked = Distribution::of_input(&op_type, index);
                 let slot = self.distributions.entry(self.text(input)).or_insert(asked);
@@ -65,7 +71,8 @@ impl<'a> Reader<'a> {
             }
         }
         for field in &fields {
-            if let (Some(child), FieldValue::Bytes(inner)) = (message.child(field.number), &field.value)
+            if let (Some(child), FieldValue::Bytes(inner)) =
+                (message.child(field.number), &field.value)
                 && !matches!(child, Message::Tensor)
             {
                 self.consumers(child, inner.clone(), depth + 1)?;
@@ -75,7 +82,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The message at `range` with its external tensors put inside.
-    pub(super) fn rewrite(&mut self, message: Message, range: Range<usize>, depth: usize) -> Result<Plan, String> {
+    pub(super) fn rewrite(
+        &mut self,
+        message: Message,
+        range: Range<usize>,
+        depth: usize,
+    ) -> Result<Plan, String> {
         let mut plan = Plan { pieces: Vec::new(), length: 0 };
         for field in self.fields(range, depth)? {
             match (message.child(field.number), &field.value) {
@@ -85,7 +97,11 @@ impl<'a> Reader<'a> {
                         _ => Some(self.rewrite(child, inner.clone(), depth + 1)?),
                     };
                     match inner {
-                        Some(inner) if inner.pieces.iter().any(|p| !matches!(p, Piece::Copy(_))) => plan.nest(field.number, inner),
+                        Some(inner)
+                            if inner.pieces.iter().any(|p| !matches!(p, Piece::Copy(_))) =>
+                        {
+                            plan.nest(field.number, inner)
+                        }
                         _ => plan.copy(field.whole),
                     }
                 }
@@ -104,7 +120,9 @@ impl<'a> Reader<'a> {
 
     fn text(&self, field: &Field) -> String {
         match &field.value {
-            FieldValue::Bytes(range) => String::from_utf8_lossy(&self.file[range.clone()]).into_owned(),
+            FieldValue::Bytes(range) => {
+                String::from_utf8_lossy(&self.file[range.clone()]).into_owned()
+            }
             _ => String::new(),
         }
     }
@@ -116,7 +134,8 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let name = fields.iter().find(|f| f.number == 8).map_or(String::new(), |f| self.text(f));
-        let (piece, bytes) = self.payload(&name, &fields).map_err(|reason| format!("weight `{name}`: {reason}"))?;
+        let (piece, bytes) =
+            self.payload(&name, &fields).map_err(|reason| format!("weight `{name}`: {reason}"))?;
         let mut plan = Plan { pieces: Vec::new(), length: 0 };
         for field in fields.into_iter().filter(|f| !matches!(f.number, 9 | 13 | 14)) {
             plan.copy(field.whole);
@@ -128,26 +147,50 @@ impl<'a> Reader<'a> {
 
     /// The data of an external tensor and its size in bytes.
     fn payload(&mut self, name: &str, fields: &[Field]) -> Result<(Piece, u64), String> {
-        let data_type = fields.iter().rev().find_map(|f| if let (2, FieldValue::Number(n)) = (f.number, &f.value) { Some(*n) } else { None }).unwrap_or(0);
-        let (precision, bits) = element(data_type).ok_or_else(|| format!("element type {data_type} cannot be external data"))?;
+        let data_type = fields
+            .iter()
+            .rev()
+            .find_map(|f| {
+                if let (2, FieldValue::Number(n)) = (f.number, &f.value) { Some(*n) } else { None }
+            })
+            .unwrap_or(0);
+        let (precision, bits) = element(data_type)
+            .ok_or_else(|| format!("element type {data_type} cannot be external data"))?;
         let elements = self.elements(fields)?;
         let bytes = elements.saturating_mul(bits).div_ceil(8);
         let entries = self.entries(fields)?;
-        let number = |key: &str| entries.get(key).map(|text| text.parse::<u64>().map_err(|_| format!("external data has the {key} `{text}`"))).transpose();
+        let number = |key: &str| {
+            entries
+                .get(key)
+                .map(|text| {
+                    text.parse::<u64>().map_err(|_| format!("external data has the {key} `{text}`"))
+                })
+                .transpose()
+        };
         if let Some(length) = number("length")?.filter(|&length| length != bytes) {
             return Err(format!("external data of {length} bytes for a tensor of {bytes}"));
         }
         let offset = number("offset")?.unwrap_or(0);
         let path = self.location(entries.get("location").map_or("", String::as_str))?;
         match self.folder.and_then(|_| self.size(&path)) {
-            Some(size) if offset.saturating_add(bytes) <= size => Ok((Piece::Stored { path, offset, length: bytes }, bytes)),
-            Some(size) => Err(format!("{} has {size} bytes, too few for {bytes} bytes at {offset}", path.display())),
+            Some(size) if offset.saturating_add(bytes) <= size => {
+                Ok((Piece::Stored { path, offset, length: bytes }, bytes))
+            }
+            Some(size) => Err(format!(
+                "{} has {size} bytes, too few for {bytes} bytes at {offset}",
+                path.display()
+            )),
             None => {
-                let distribution = self.distributions.get(name).copied().unwrap_or(Distribution::Small);
+                let distribution =
+                    self.distributions.get(name).copied().unwrap_or(Distribution::Small);
                 // Types without a name of their own are no floats: zeros, byte by byte.
-                let (precision, elements) = precision.map_or((Precision::U8, bytes), |precision| (precision, elements));
+                let (precision, elements) =
+                    precision.map_or((Precision::U8, bytes), |precision| (precision, elements));
                 let elements = usize::try_from(elements).map_err(|_| too_large(bytes))?;
-                Ok((Piece::Random { name: name.to_owned(), elements, precision, distribution }, bytes))
+                Ok((
+                    Piece::Random { name: name.to_owned(), elements, precision, distribution },
+                    bytes,
+                ))
             }
         }
     }
@@ -177,7 +220,9 @@ impl<'a> Reader<'a> {
         for field in fields.iter().filter(|f| f.number == 13) {
             let FieldValue::Bytes(range) = &field.value else { continue };
             let pair = wire::fields(self.file, range.clone())?;
-            let part = |number| pair.iter().find(|f| f.number == number).map_or(String::new(), |f| self.text(f));
+            let part = |number| {
+                pair.iter().find(|f| f.number == number).map_or(String::new(), |f| self.text(f))
+            };
             entries.insert(part(1), part(2));
         }
         Ok(entries)
@@ -186,16 +231,24 @@ impl<'a> Reader<'a> {
     /// The file of external data, which has to be in the model's folder or below.
     fn location(&self, location: &str) -> Result<PathBuf, String> {
         let relative = Path::new(location);
-        let inside = !location.is_empty() && relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-        if inside { Ok(self.folder.unwrap_or(Path::new("")).join(relative)) } else { Err(format!("external data `{location}` is not in the model's folder")) }
+        let inside = !location.is_empty()
+            && relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+        if inside {
+            Ok(self.folder.unwrap_or(Path::new("")).join(relative))
+        } else {
+            Err(format!("external data `{location}` is not in the model's folder"))
+        }
     }
 
     fn size(&mut self, path: &Path) -> Option<u64> {
-        *self.sizes.entry(path.to_owned()).or_insert_with(|| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len()))
+        *self.sizes.entry(path.to_owned()).or_insert_with(|| {
+            std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len())
+        })
     }
 }
 
-/// Size in bits of an ONNX element type (numbers of `TensorProto.DataType`), and its name here where it has one.
+/// Size in bits of an ONNX element type (numbers of `TensorProto.DataType`), and its name here
+/// where it has one.
 fn element(data_type: u64) -> Option<(Option<Precision>, u64)> {
     Some(match data_type {
         1 => (Some(Precision::F32), 32),

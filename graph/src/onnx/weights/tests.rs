@@ -1,16 +1,41 @@
 use super::*;
-use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto};
+use crate::onnx::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto,
+};
 use prost::Message as _;
 
-fn external(name: &str, dims: &[i64], data_type: i32, location: &str, offset: u64, length: u64) -> TensorProto {
+fn external(
+    name: &str,
+    dims: &[i64],
+    data_type: i32,
+    location: &str,
+    offset: u64,
+    length: u64,
+) -> TensorProto {
     let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
-    let external_data = vec![entry("location", location.to_owned()), entry("offset", offset.to_string()), entry("length", length.to_string())];
-    TensorProto { dims: dims.to_vec(), data_type, name: name.to_owned(), external_data, data_location: 1, ..TensorProto::default() }
+    let external_data = vec![
+        entry("location", location.to_owned()),
+        entry("offset", offset.to_string()),
+        entry("length", length.to_string()),
+    ];
+    TensorProto {
+        dims: dims.to_vec(),
+        data_type,
+        name: name.to_owned(),
+        external_data,
+        data_location: 1,
+        ..TensorProto::default()
+    }
 }
 
 fn node(op_type: &str, inputs: &[&str], output: &str) -> NodeProto {
     let input = inputs.iter().map(|&i| i.to_owned()).collect();
-    NodeProto { input, output: vec![output.to_owned()], op_type: op_type.to_owned(), ..NodeProto::default() }
+    NodeProto {
+        input,
+        output: vec![output.to_owned()],
+        op_type: op_type.to_owned(),
+        ..NodeProto::default()
+    }
 }
 
 fn model(node: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
@@ -42,14 +67,27 @@ fn absent_weights_follow_their_consumer() {
         node("Gather", &["table", "index"], "d"),
     ];
     let names = ["scale", "shift", "mean", "variance", "divisor", "table"];
-    let mut tensors: Vec<_> = names.iter().map(|name| external(name, &[10, 20], 1, "weights.bin", 0, 800)).collect();
+    let mut tensors: Vec<_> =
+        names.iter().map(|name| external(name, &[10, 20], 1, "weights.bin", 0, 800)).collect();
     tensors.push(external("index", &[200], 7, "weights.bin", 0, 1600));
     let (_folder, path) = stored(&model(nodes, tensors));
     assert!(!weights_present(&path).unwrap());
     let filled = initializers(&materialize(&path, 3).unwrap());
-    for (tensor, (least, most)) in filled.iter().zip([(0.9, 1.1), (-0.1, 0.1), (-0.1, 0.1), (0.5, 1.5), (0.5, 1.5), (-0.1, 0.1)]) {
+    for (tensor, (least, most)) in filled.iter().zip([
+        (0.9, 1.1),
+        (-0.1, 0.1),
+        (-0.1, 0.1),
+        (0.5, 1.5),
+        (0.5, 1.5),
+        (-0.1, 0.1),
+    ]) {
         let values = floats(tensor);
-        assert_eq!((values.len(), tensor.data_location, tensor.external_data.len()), (200, 0, 0), "{}", tensor.name);
+        assert_eq!(
+            (values.len(), tensor.data_location, tensor.external_data.len()),
+            (200, 0, 0),
+            "{}",
+            tensor.name
+        );
         assert!(values.iter().all(|v| (least..=most).contains(v)), "{}", tensor.name);
         assert!(values.iter().any(|v| *v != values[0]), "{}", tensor.name);
     }
@@ -58,17 +96,25 @@ fn absent_weights_follow_their_consumer() {
 
 #[test]
 fn same_seed_same_bytes() {
-    let (_folder, path) = stored(&model(vec![], vec![external("w", &[100], 1, "weights.bin", 0, 400)]));
+    let (_folder, path) =
+        stored(&model(vec![], vec![external("w", &[100], 1, "weights.bin", 0, 400)]));
     assert_eq!(materialize(&path, 1).unwrap(), materialize(&path, 1).unwrap());
     assert_ne!(materialize(&path, 1).unwrap(), materialize(&path, 2).unwrap());
 }
 
 #[test]
 fn stored_data_is_read() {
-    let (folder, path) = stored(&model(vec![], vec![external("w", &[2], 1, "data/w.bin", 4, 8), external("lost", &[3], 1, "lost.bin", 0, 12)]));
+    let (folder, path) = stored(&model(
+        vec![],
+        vec![
+            external("w", &[2], 1, "data/w.bin", 4, 8),
+            external("lost", &[3], 1, "lost.bin", 0, 12),
+        ],
+    ));
     std::fs::create_dir(folder.path().join("data")).unwrap();
     let numbers = [9.0f32, 1.5, -2.5];
-    std::fs::write(folder.path().join("data/w.bin"), numbers.map(f32::to_le_bytes).concat()).unwrap();
+    std::fs::write(folder.path().join("data/w.bin"), numbers.map(f32::to_le_bytes).concat())
+        .unwrap();
     let filled = initializers(&materialize(&path, 0).unwrap());
     assert_eq!(floats(&filled[0]), [1.5, -2.5]);
     assert_eq!(floats(&filled[1]).len(), 3);
@@ -78,16 +124,35 @@ fn stored_data_is_read() {
     assert_eq!(self_contained(&path, 0).unwrap(), materialize(&path, 0).unwrap());
     std::fs::remove_file(folder.path().join("lost.bin")).unwrap();
     std::fs::remove_file(folder.path().join("data/w.bin")).unwrap();
-    assert_eq!(self_contained(&path, 0).unwrap(), std::fs::read(&path).unwrap(), "what is absent stays absent");
+    assert_eq!(
+        self_contained(&path, 0).unwrap(),
+        std::fs::read(&path).unwrap(),
+        "what is absent stays absent"
+    );
 }
 
 #[test]
 fn nothing_else_changes() {
-    // A field that no part of vitempo knows (number 1000) and a subgraph with an external tensor in an attribute.
-    let inner = GraphProto { initializer: vec![external("inner", &[5], 1, "w", 0, 20)], ..GraphProto::default() };
-    let attribute = AttributeProto { name: "body".to_owned(), g: Some(Box::new(inner)), r#type: 5, ..AttributeProto::default() };
+    // A field that no part of vitempo knows (number 1000) and a subgraph with an external tensor in
+    // an attribute.
+    let inner = GraphProto {
+        initializer: vec![external("inner", &[5], 1, "w", 0, 20)],
+        ..GraphProto::default()
+    };
+    let attribute = AttributeProto {
+        name: "body".to_owned(),
+        g: Some(Box::new(inner)),
+        r#type: 5,
+        ..AttributeProto::default()
+    };
     let looped = NodeProto { attribute: vec![attribute], ..node("Loop", &["x"], "y") };
-    let whole = TensorProto { dims: vec![1], data_type: 1, name: "whole".to_owned(), raw_data: vec![1, 2, 3, 4], ..TensorProto::default() };
+    let whole = TensorProto {
+        dims: vec![1],
+        data_type: 1,
+        name: "whole".to_owned(),
+        raw_data: vec![1, 2, 3, 4],
+        ..TensorProto::default()
+    };
     let mut bytes = model(vec![looped], vec![whole.clone()]).encode_to_vec();
     let foreign = [0xc2, 0x3e, 3, b'a', b'b', b'c'];
     bytes.extend(foreign);
@@ -114,7 +179,10 @@ fn bad_files_are_refused() {
         (external("w", &[3], 8, "weights.bin", 0, 12), "element type 8"),
         (external("w", &[3], 1, "short.bin", 2, 12), "too few"),
         (external("w", &[1 << 30], 1, "weights.bin", 0, 1 << 32), "at most 2147483647"),
-        (external("w", &[i64::MAX, i64::MAX, 8], 7, "weights.bin", 0, u64::MAX / 8 + 1), "at most 2147483647"),
+        (
+            external("w", &[i64::MAX, i64::MAX, 8], 7, "weights.bin", 0, u64::MAX / 8 + 1),
+            "at most 2147483647",
+        ),
     ];
     for (tensor, says) in cases {
         let (folder, path) = stored(&model(vec![], vec![tensor]));

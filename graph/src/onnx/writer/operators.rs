@@ -1,4 +1,5 @@
-//! Nodes in ONNX's terms (opset 20), put together after their [`recipe`]; Linear and Silu become several.
+//! Nodes in ONNX's terms (opset 20), put together after their [`recipe`]; Linear and Silu become
+//! several.
 
 use super::recipe::{GEMM, Place, integer, recipe};
 use super::tensors;
@@ -16,7 +17,9 @@ pub(super) struct Emitter {
 impl Emitter {
     /// Writes one node of the graph.
     pub(super) fn emit(&mut self, graph: &Graph, node: &Node) -> Result<(), String> {
-        let names = |ids: &[crate::ValueId]| ids.iter().map(|&id| graph.value(id).name.clone()).collect::<Vec<_>>();
+        let names = |ids: &[crate::ValueId]| {
+            ids.iter().map(|&id| graph.value(id).name.clone()).collect::<Vec<_>>()
+        };
         let (inputs, outputs) = (names(&node.inputs), names(&node.outputs));
         match node.op.kind {
             OpKind::Linear if !integer(&node.op) => self.linear(node, &inputs, outputs),
@@ -29,11 +32,30 @@ impl Emitter {
         }
     }
 
-    fn push(&mut self, name: String, op_type: &str, input: Vec<String>, output: Vec<String>, attribute: Vec<AttributeProto>) {
-        self.nodes.push(NodeProto { name, op_type: op_type.to_owned(), input, output, attribute, domain: String::new() });
+    fn push(
+        &mut self,
+        name: String,
+        op_type: &str,
+        input: Vec<String>,
+        output: Vec<String>,
+        attribute: Vec<AttributeProto>,
+    ) {
+        self.nodes.push(NodeProto {
+            name,
+            op_type: op_type.to_owned(),
+            input,
+            output,
+            attribute,
+            domain: String::new(),
+        });
     }
 
-    fn one(&mut self, node: &Node, mut inputs: Vec<String>, outputs: Vec<String>) -> Result<(), String> {
+    fn one(
+        &mut self,
+        node: &Node,
+        mut inputs: Vec<String>,
+        outputs: Vec<String>,
+    ) -> Result<(), String> {
         let op = &node.op;
         let (op_type, recipe) = recipe(op)?;
         let mut attributes = own_attributes(op)?;
@@ -43,13 +65,23 @@ impl Emitter {
             let place = place.ok_or_else(|| format!("ONNX has no attribute `{name}` for it"))?;
             match place {
                 Same => attributes.push(attribute(name, value)),
-                Real => attributes.push(real(name, op.attributes.float(name).ok_or_else(|| format!("attribute `{name}` is not a number"))?)),
+                Real => attributes.push(real(
+                    name,
+                    op.attributes
+                        .float(name)
+                        .ok_or_else(|| format!("attribute `{name}` is not a number"))?,
+                )),
                 Said => {}
                 Vector(at) | Scalar(at) | Number(at) | Scales(at) => {
                     // Sizes follow from scales, and ONNX takes only one of them.
-                    let doubled = op.kind == OpKind::Resize && name == "sizes" && op.attributes.has("scales");
+                    let doubled =
+                        op.kind == OpKind::Resize && name == "sizes" && op.attributes.has("scales");
                     if !doubled && node.inputs.len() <= at {
-                        self.steer(&mut inputs, at, steering(place, format!("{prefix}/{name}"), value, op)?);
+                        self.steer(
+                            &mut inputs,
+                            at,
+                            steering(place, format!("{prefix}/{name}"), value, op)?,
+                        );
                     }
                 }
             }
@@ -67,13 +99,21 @@ impl Emitter {
         self.constants.push(constant);
     }
 
-    /// Gemm for matrices; a product for more dimensions and where there is nothing but one, then scale and bias as operators of their own.
-    fn linear(&mut self, node: &Node, inputs: &[String], outputs: Vec<String>) -> Result<(), String> {
+    /// Gemm for matrices; a product for more dimensions and where there is nothing but one, then
+    /// scale and bias as operators of their own.
+    fn linear(
+        &mut self,
+        node: &Node,
+        inputs: &[String],
+        outputs: Vec<String>,
+    ) -> Result<(), String> {
         let op = &node.op;
         if let Some(name) = op.attributes.0.keys().find(|name| !GEMM.contains(&name.as_str())) {
             return Err(format!("ONNX has no attribute `{name}` for it"));
         }
-        let ([x, weight, rest @ ..], [output]) = (inputs, outputs.as_slice()) else { return Err("it needs an input, a weight and an output".to_owned()) };
+        let ([x, weight, rest @ ..], [output]) = (inputs, outputs.as_slice()) else {
+            return Err("it needs an input, a weight and an output".to_owned());
+        };
         let matrix = op.inputs.iter().take(2).all(|i| i.tensor.rank() == 2);
         if op.attributes.0.is_empty() && rest.is_empty() {
             self.push(node.name.clone(), "MatMul", inputs.to_vec(), outputs, Vec::new());
@@ -83,12 +123,16 @@ impl Emitter {
             self.push(node.name.clone(), "Gemm", inputs.to_vec(), outputs, gemm_attributes(op));
             return Ok(());
         }
-        if op.attributes.int("trans_a") == Some(1) || op.attributes.float("beta").is_some_and(|b| b != 1.0) {
+        if op.attributes.int("trans_a") == Some(1)
+            || op.attributes.float("beta").is_some_and(|b| b != 1.0)
+        {
             return Err("`trans_a` and `beta` need a matrix".to_owned());
         }
-        let mut steps: Vec<(&str, String)> = vec![("MatMul", self.plain_weight(node, weight, output)?)];
+        let mut steps: Vec<(&str, String)> =
+            vec![("MatMul", self.plain_weight(node, weight, output)?)];
         if let Some(alpha) = op.attributes.float("alpha").filter(|&a| a != 1.0) {
-            let constant = tensors::numbers(format!("{output}/alpha"), &[alpha], &[], op.precision())?;
+            let constant =
+                tensors::numbers(format!("{output}/alpha"), &[alpha], &[], op.precision())?;
             steps.push(("Mul", constant.name.clone()));
             self.constants.push(constant);
         }
@@ -98,14 +142,16 @@ impl Emitter {
         for (i, (op_type, operand)) in steps.into_iter().enumerate() {
             let suffix = op_type.to_lowercase();
             let next = if i == last { output.clone() } else { format!("{output}/{suffix}") };
-            let name = if i == last { node.name.clone() } else { format!("{}/{suffix}", node.name) };
+            let name =
+                if i == last { node.name.clone() } else { format!("{}/{suffix}", node.name) };
             self.push(name, op_type, vec![current, operand], vec![next.clone()], Vec::new());
             current = next;
         }
         Ok(())
     }
 
-    /// The weight `[in, out]`; a weight `[out, in]` is transposed by an operator, which engines fold.
+    /// The weight `[in, out]`; a weight `[out, in]` is transposed by an operator, which engines
+    /// fold.
     fn plain_weight(&mut self, node: &Node, weight: &str, output: &str) -> Result<String, String> {
         if node.op.attributes.int("trans_b") != Some(1) {
             return Ok(weight.to_owned());
@@ -118,17 +164,30 @@ impl Emitter {
         perm.swap(rank - 1, rank - 2);
         let name = format!("{output}/weight");
         let attributes = vec![attribute("perm", &Attribute::Ints(perm.into()))];
-        self.push(format!("{}/transpose", node.name), "Transpose", vec![weight.to_owned()], vec![name.clone()], attributes);
+        self.push(
+            format!("{}/transpose", node.name),
+            "Transpose",
+            vec![weight.to_owned()],
+            vec![name.clone()],
+            attributes,
+        );
         Ok(name)
     }
 
     /// Sigmoid, Mul: opset 20 has no SiLU.
     fn silu(&mut self, node: &Node, inputs: &[String], outputs: Vec<String>) -> Result<(), String> {
-        let ([x], [output], true) = (inputs, outputs.as_slice(), node.op.attributes.0.is_empty()) else {
+        let ([x], [output], true) = (inputs, outputs.as_slice(), node.op.attributes.0.is_empty())
+        else {
             return Err("ONNX has no fused SiLU".to_owned());
         };
         let gate = format!("{output}/sigmoid");
-        self.push(format!("{}/sigmoid", node.name), "Sigmoid", vec![x.clone()], vec![gate.clone()], Vec::new());
+        self.push(
+            format!("{}/sigmoid", node.name),
+            "Sigmoid",
+            vec![x.clone()],
+            vec![gate.clone()],
+            Vec::new(),
+        );
         self.push(node.name.clone(), "Mul", vec![x.clone(), gate], outputs.clone(), Vec::new());
         Ok(())
     }
@@ -143,11 +202,19 @@ fn own_attributes(op: &OpSpec) -> Result<Vec<AttributeProto>, String> {
             vec![attribute("to", &Attribute::Int(i64::from(tensors::data_type(to.precision))))]
         }
         OpKind::ConstantOfShape => vec![fill_value(op)?],
-        OpKind::Mod => vec![attribute("fmod", &Attribute::Int(i64::from(op.precision().is_float())))],
+        OpKind::Mod => {
+            vec![attribute("fmod", &Attribute::Int(i64::from(op.precision().is_float())))]
+        }
         OpKind::GroupNorm => {
             let groups = op.attributes.int("groups").ok_or("attribute `groups` is missing")?;
-            if op.inputs.get(1).is_none_or(|scale| i64::try_from(scale.tensor.elements()) != Ok(groups)) {
-                return Err("GroupNormalization of opset 20 has one scale per group; write InstanceNormalization, Mul and Add".to_owned());
+            if op
+                .inputs
+                .get(1)
+                .is_none_or(|scale| i64::try_from(scale.tensor.elements()) != Ok(groups))
+            {
+                return Err("GroupNormalization of opset 20 has one scale per group; write \
+                    InstanceNormalization, Mul and Add"
+                    .to_owned());
             }
             vec![attribute("num_groups", &Attribute::Int(groups))]
         }
@@ -160,7 +227,12 @@ fn fill_value(op: &OpSpec) -> Result<AttributeProto, String> {
     let precision = op.outputs.first().map_or(Precision::F32, |t| t.precision);
     let value = op.attributes.float("value").unwrap_or(0.0);
     let tensor = tensors::numbers("value".to_owned(), &[value], &[1], precision)?;
-    Ok(AttributeProto { name: "value".to_owned(), t: Some(tensor), r#type: 4, ..AttributeProto::default() })
+    Ok(AttributeProto {
+        name: "value".to_owned(),
+        t: Some(tensor),
+        r#type: 4,
+        ..AttributeProto::default()
+    })
 }
 
 /// A product of two computed matrices with what only Gemm has: transposition, scales or a bias.
@@ -171,13 +243,23 @@ fn gemm_only(op: &OpSpec) -> bool {
 }
 
 fn gemm_attributes(op: &OpSpec) -> Vec<AttributeProto> {
-    let integer = |name: &str, onnx: &str| op.attributes.int(name).filter(|&v| v != 0).map(|v| attribute(onnx, &Attribute::Int(v)));
+    let integer = |name: &str, onnx: &str| {
+        op.attributes.int(name).filter(|&v| v != 0).map(|v| attribute(onnx, &Attribute::Int(v)))
+    };
     let float = |name: &str| op.attributes.float(name).map(|v| real(name, v));
-    [float("alpha"), float("beta"), integer("trans_a", "transA"), integer("trans_b", "transB")].into_iter().flatten().collect()
+    [float("alpha"), float("beta"), integer("trans_a", "transA"), integer("trans_b", "transB")]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The constant that an attribute becomes.
-fn steering(place: Place, name: String, value: &Attribute, op: &OpSpec) -> Result<TensorProto, String> {
+fn steering(
+    place: Place,
+    name: String,
+    value: &Attribute,
+    op: &OpSpec,
+) -> Result<TensorProto, String> {
     let precision = op.inputs.first().map_or(Precision::F32, |x| x.tensor.precision);
     match (place, value) {
         (Vector(_), Attribute::Ints(v)) => Ok(tensors::integers(name, v, false)),
@@ -197,7 +279,9 @@ fn attribute(name: &str, value: &Attribute) -> AttributeProto {
         Attribute::Float(f) => AttributeProto { f: Some(*f as f32), r#type: 1, ..named },
         Attribute::Int(i) => AttributeProto { i: Some(*i), r#type: 2, ..named },
         Attribute::Text(s) => AttributeProto { s: s.clone().into_bytes(), r#type: 3, ..named },
-        Attribute::Floats(v) => AttributeProto { floats: v.iter().map(|&f| f as f32).collect(), r#type: 6, ..named },
+        Attribute::Floats(v) => {
+            AttributeProto { floats: v.iter().map(|&f| f as f32).collect(), r#type: 6, ..named }
+        }
         Attribute::Ints(v) => AttributeProto { ints: v.to_vec(), r#type: 7, ..named },
     }
 }

@@ -30,9 +30,23 @@ const NONE: Recipe = &[];
 /// What Gemm takes besides its operands.
 pub(super) const GEMM: [&str; 4] = ["trans_a", "trans_b", "alpha", "beta"];
 const AXIS: Recipe = &[("axis", Same)];
-const CONVOLUTION: Recipe =
-    &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("group", Same), ("output_padding", Same), ("integer", Said)];
-const POOL: Recipe = &[("kernel_shape", Same), ("strides", Same), ("pads", Same), ("dilations", Same), ("ceil_mode", Same), ("count_include_pad", Same)];
+const CONVOLUTION: Recipe = &[
+    ("kernel_shape", Same),
+    ("strides", Same),
+    ("pads", Same),
+    ("dilations", Same),
+    ("group", Same),
+    ("output_padding", Same),
+    ("integer", Said),
+];
+const POOL: Recipe = &[
+    ("kernel_shape", Same),
+    ("strides", Same),
+    ("pads", Same),
+    ("dilations", Same),
+    ("ceil_mode", Same),
+    ("count_include_pad", Same),
+];
 const REDUCTION: Recipe = &[("axes", Vector(1)), ("keepdims", Same)];
 const RESIZE: Recipe = &[
     ("mode", Same),
@@ -88,7 +102,9 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::Sin => ("Sin", NONE),
         OpKind::Cos => ("Cos", NONE),
         OpKind::Round => (named("Round"), &[("op", Said)]),
-        OpKind::Softmax if op.attributes.int("log") == Some(1) => ("LogSoftmax", &[("axis", Same), ("log", Said)]),
+        OpKind::Softmax if op.attributes.int("log") == Some(1) => {
+            ("LogSoftmax", &[("axis", Same), ("log", Said)])
+        }
         OpKind::Softmax => ("Softmax", &[("axis", Same), ("log", Said)]),
         OpKind::LayerNorm => ("LayerNormalization", &[("axis", Same), ("epsilon", Real)]),
         OpKind::BatchNorm => ("BatchNormalization", &[("epsilon", Real)]),
@@ -104,14 +120,29 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::ReduceMin => ("ReduceMin", REDUCTION),
         OpKind::ReduceL2 => ("ReduceL2", REDUCTION),
         OpKind::ReduceProd => ("ReduceProd", REDUCTION),
-        OpKind::ArgMax => (named("ArgMax"), &[("op", Said), ("axis", Same), ("keepdims", Same), ("select_last_index", Same)]),
-        OpKind::TopK => ("TopK", &[("k", Vector(1)), ("axis", Same), ("largest", Same), ("sorted", Same)]),
-        OpKind::CumSum => ("CumSum", &[("axis", Scalar(1)), ("exclusive", Same), ("reverse", Same)]),
+        OpKind::ArgMax => (
+            named("ArgMax"),
+            &[("op", Said), ("axis", Same), ("keepdims", Same), ("select_last_index", Same)],
+        ),
+        OpKind::TopK => {
+            ("TopK", &[("k", Vector(1)), ("axis", Same), ("largest", Same), ("sorted", Same)])
+        }
+        OpKind::CumSum => {
+            ("CumSum", &[("axis", Scalar(1)), ("exclusive", Same), ("reverse", Same)])
+        }
         OpKind::Transpose => ("Transpose", &[("perm", Same)]),
         OpKind::Reshape => ("Reshape", &[("shape", Vector(1))]),
         OpKind::Concat => ("Concat", AXIS),
         OpKind::Split => ("Split", &[("axis", Same), ("split", Vector(1))]),
-        OpKind::Slice => ("Slice", &[("starts", Vector(1)), ("ends", Vector(2)), ("axes", Vector(3)), ("steps", Vector(4))]),
+        OpKind::Slice => (
+            "Slice",
+            &[
+                ("starts", Vector(1)),
+                ("ends", Vector(2)),
+                ("axes", Vector(3)),
+                ("steps", Vector(4)),
+            ],
+        ),
         OpKind::Gather => ("Gather", &[("axis", Same), ("index", Scalar(1))]),
         OpKind::GatherNd => ("GatherND", &[("batch_dims", Same)]),
         OpKind::GatherElements => ("GatherElements", AXIS),
@@ -120,7 +151,9 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::Tile => ("Tile", &[("repeats", Vector(1))]),
         OpKind::Pad => ("Pad", &[("mode", Same), ("pads", Vector(1)), ("value", Number(2))]),
         OpKind::Resize => ("Resize", RESIZE),
-        OpKind::GridSample => ("GridSample", &[("mode", Same), ("padding_mode", Same), ("align_corners", Same)]),
+        OpKind::GridSample => {
+            ("GridSample", &[("mode", Same), ("padding_mode", Same), ("align_corners", Same)])
+        }
         OpKind::DepthToSpace => ("DepthToSpace", &[("blocksize", Same), ("mode", Same)]),
         OpKind::SpaceToDepth => ("SpaceToDepth", &[("blocksize", Same)]),
         OpKind::Identity => ("Identity", NONE),
@@ -132,14 +165,26 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         OpKind::Dequantize => ("DequantizeLinear", AXIS),
         OpKind::DynamicQuantize => ("DynamicQuantizeLinear", NONE),
         OpKind::Cast => ("Cast", &[("to", Said)]),
-        OpKind::ConstantOfShape => ("ConstantOfShape", &[("shape", Vector(0)), ("value", Said), ("to", Said)]),
+        OpKind::ConstantOfShape => {
+            ("ConstantOfShape", &[("shape", Vector(0)), ("value", Said), ("to", Said)])
+        }
         OpKind::GeluTanh => ("Gelu", NONE),
         OpKind::GroupNorm => ("GroupNormalization", &[("groups", Said), ("epsilon", Real)]),
         OpKind::Linear | OpKind::Silu => return Err("it becomes several operators".to_owned()),
-        OpKind::Elementwise => return Err("ONNX has no operator for a chain of elementwise operators".to_owned()),
-        OpKind::Reorder => return Err("ONNX has no operator that changes the memory format".to_owned()),
-        OpKind::Attention | OpKind::RmsNorm => return Err("ONNX opset 20 has no such operator; write the graph it was fused from".to_owned()),
-        OpKind::Unsupported(name) => return Err(format!("vitempo does not know the operator `{name}`")),
+        OpKind::Elementwise => {
+            return Err("ONNX has no operator for a chain of elementwise operators".to_owned());
+        }
+        OpKind::Reorder => {
+            return Err("ONNX has no operator that changes the memory format".to_owned());
+        }
+        OpKind::Attention | OpKind::RmsNorm => {
+            return Err(
+                "ONNX opset 20 has no such operator; write the graph it was fused from".to_owned()
+            );
+        }
+        OpKind::Unsupported(name) => {
+            return Err(format!("vitempo does not know the operator `{name}`"));
+        }
     })
 }
 

@@ -1,6 +1,9 @@
 //! Tensors and their descriptions in ONNX's terms.
 
-use crate::onnx::proto::{DimensionProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto};
+use crate::onnx::proto::{
+    DimensionProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
+    TypeProto, ValueInfoProto,
+};
 use crate::onnx::weights::fill::{self, Distribution};
 use crate::{ConstantData, Precision, TensorSpec, Value};
 
@@ -27,27 +30,56 @@ pub(super) const fn data_type(precision: Precision) -> i32 {
 
 /// Name, type and shape of a value; the name alone where the tensor is unknown.
 pub(super) fn info(value: &Value) -> ValueInfoProto {
-    let dimension = |&d: &usize| DimensionProto { dim_value: Some(i64::try_from(d).unwrap_or(i64::MAX)), dim_param: None };
+    let dimension = |&d: &usize| DimensionProto {
+        dim_value: Some(i64::try_from(d).unwrap_or(i64::MAX)),
+        dim_param: None,
+    };
     let tensor_type = value.tensor.as_ref().map(|tensor| TensorTypeProto {
         elem_type: data_type(tensor.precision),
         shape: Some(TensorShapeProto { dim: tensor.shape.iter().map(dimension).collect() }),
     });
-    ValueInfoProto { name: value.name.clone(), r#type: tensor_type.map(|t| TypeProto { tensor_type: Some(t) }) }
+    ValueInfoProto {
+        name: value.name.clone(),
+        r#type: tensor_type.map(|t| TypeProto { tensor_type: Some(t) }),
+    }
 }
 
-/// A constant: its payload, random values when it is small, a reference to external data at `offset` otherwise.
-pub(super) fn weight(value: &Value, payload: Option<&ConstantData>, distribution: Distribution, seed: u64, offset: &mut u64) -> Result<TensorProto, String> {
-    let tensor = value.tensor.as_ref().ok_or_else(|| format!("weight `{}` has no shape", value.name))?;
+/// A constant: its payload, random values when it is small, a reference to external data at
+/// `offset` otherwise.
+pub(super) fn weight(
+    value: &Value,
+    payload: Option<&ConstantData>,
+    distribution: Distribution,
+    seed: u64,
+    offset: &mut u64,
+) -> Result<TensorProto, String> {
+    let tensor =
+        value.tensor.as_ref().ok_or_else(|| format!("weight `{}` has no shape", value.name))?;
     let mut proto = empty(&value.name, tensor)?;
     match payload {
-        Some(data) => proto.raw_data = encode(data, tensor).map_err(|reason| format!("constant `{}`: {reason}", value.name))?,
+        Some(data) => {
+            proto.raw_data = encode(data, tensor)
+                .map_err(|reason| format!("constant `{}`: {reason}", value.name))?
+        }
         None if tensor.elements() <= SMALL_ELEMENTS => {
-            fill::append(&mut proto.raw_data, tensor.elements() as usize, tensor.precision, distribution, seed, &value.name);
+            fill::append(
+                &mut proto.raw_data,
+                tensor.elements() as usize,
+                tensor.precision,
+                distribution,
+                seed,
+                &value.name,
+            );
         }
         None => {
-            let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
+            let entry =
+                |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
             let length = tensor.size_bytes();
-            proto.external_data = vec![entry("location", WEIGHTS_FILE.to_owned()), entry("offset", offset.to_string()), entry("length", length.to_string())];
+            proto.external_data = vec![
+                entry("location", WEIGHTS_FILE.to_owned()),
+                entry("offset", offset.to_string()),
+                entry("length", length.to_string()),
+            ];
             proto.data_location = 1;
             *offset = offset.saturating_add(length);
         }
@@ -58,19 +90,39 @@ pub(super) fn weight(value: &Value, payload: Option<&ConstantData>, distribution
 /// A tensor of integers that steers an operator: a vector, or a scalar.
 pub(super) fn integers(name: String, values: &[i64], scalar: bool) -> TensorProto {
     let dims = if scalar { Vec::new() } else { vec![values.len() as i64] };
-    TensorProto { name, dims, data_type: data_type(Precision::I64), raw_data: bytes(values, i64::to_le_bytes), ..TensorProto::default() }
+    TensorProto {
+        name,
+        dims,
+        data_type: data_type(Precision::I64),
+        raw_data: bytes(values, i64::to_le_bytes),
+        ..TensorProto::default()
+    }
 }
 
 /// A tensor of numbers that steers an operator.
-pub(super) fn numbers(name: String, values: &[f64], shape: &[usize], precision: Precision) -> Result<TensorProto, String> {
+pub(super) fn numbers(
+    name: String,
+    values: &[f64],
+    shape: &[usize],
+    precision: Precision,
+) -> Result<TensorProto, String> {
     let tensor = TensorSpec::new(shape, precision);
     let raw_data = encode(&ConstantData::Floats(values.to_vec()), &tensor)?;
     Ok(TensorProto { raw_data, ..empty(&name, &tensor)? })
 }
 
 fn empty(name: &str, tensor: &TensorSpec) -> Result<TensorProto, String> {
-    let dims = tensor.shape.iter().map(|&d| i64::try_from(d).map_err(|_| format!("weight `{name}` has a dimension of {d}"))).collect::<Result<_, _>>()?;
-    Ok(TensorProto { name: name.to_owned(), dims, data_type: data_type(tensor.precision), ..TensorProto::default() })
+    let dims = tensor
+        .shape
+        .iter()
+        .map(|&d| i64::try_from(d).map_err(|_| format!("weight `{name}` has a dimension of {d}")))
+        .collect::<Result<_, _>>()?;
+    Ok(TensorProto {
+        name: name.to_owned(),
+        dims,
+        data_type: data_type(tensor.precision),
+        ..TensorProto::default()
+    })
 }
 
 /// Values as little-endian elements of the tensor's type.

@@ -7,30 +7,60 @@ type Operator = (OpKind, Attributes, Vec<Vec<usize>>, Vec<(Vec<usize>, Precision
 const F32: Precision = Precision::F32;
 const I64: Precision = Precision::I64;
 
-/// One operator of each kind on small tensors: kind, attributes, shapes of computed inputs, weights.
+/// One operator of each kind on small tensors: kind, attributes, shapes of computed inputs,
+/// weights.
 fn operators() -> Vec<Operator> {
     let none = Attributes::new;
     let text = |name: &str, value: &str| none().with(name, Attribute::Text(value.to_owned()));
     let real = |name: &str, value: f64| none().with(name, Attribute::Float(value));
     let image: &[usize] = &[1, 4, 8, 8];
     let tokens: &[usize] = &[1, 6, 8];
-    let window = || none().with_ints("kernel_shape", [3, 3]).with_ints("strides", [2, 2]).with_ints("pads", [1, 1, 1, 1]);
+    let window = || {
+        none()
+            .with_ints("kernel_shape", [3, 3])
+            .with_ints("strides", [2, 2])
+            .with_ints("pads", [1, 1, 1, 1])
+    };
     let mut all = Vec::new();
     let mut add = |kind: OpKind, attributes: Attributes, inputs: &[&[usize]], weights: Weights| {
-        let weights = weights.iter().map(|&(shape, precision)| (shape.to_vec(), precision)).collect();
+        let weights =
+            weights.iter().map(|&(shape, precision)| (shape.to_vec(), precision)).collect();
         all.push((kind, attributes, inputs.iter().map(|s| s.to_vec()).collect(), weights));
     };
     add(OpKind::Conv, window(), &[image], &[(&[6, 4, 3, 3], F32), (&[6], F32)]);
     add(OpKind::Conv, none().with_int("group", 4), &[image], &[(&[4, 1, 3, 3], F32)]);
-    add(OpKind::ConvTranspose, none().with_ints("strides", [2, 2]), &[image], &[(&[4, 6, 2, 2], F32), (&[6], F32)]);
+    add(
+        OpKind::ConvTranspose,
+        none().with_ints("strides", [2, 2]),
+        &[image],
+        &[(&[4, 6, 2, 2], F32), (&[6], F32)],
+    );
     add(OpKind::Linear, none(), &[tokens], &[(&[8, 16], F32)]);
-    add(OpKind::Linear, none().with_int("trans_b", 1), &[&[2, 8]], &[(&[16, 8], F32), (&[16], F32)]);
+    add(
+        OpKind::Linear,
+        none().with_int("trans_b", 1),
+        &[&[2, 8]],
+        &[(&[16, 8], F32), (&[16], F32)],
+    );
     add(OpKind::Linear, real("alpha", 0.5).with_int("trans_a", 1), &[&[8, 2]], &[(&[8, 16], F32)]);
     add(OpKind::MatMul, none(), &[tokens, &[1, 8, 6]], &[]);
     add(OpKind::MatMul, none().with_int("trans_b", 1), &[&[6, 8], &[5, 8]], &[]);
-    add(OpKind::Linear, real("alpha", 0.5).with_int("trans_b", 1), &[tokens], &[(&[16, 8], F32), (&[16], F32)]);
+    add(
+        OpKind::Linear,
+        real("alpha", 0.5).with_int("trans_b", 1),
+        &[tokens],
+        &[(&[16, 8], F32), (&[16], F32)],
+    );
     add(OpKind::Einsum, text("equation", "bij,bjk->bik"), &[tokens, &[1, 8, 6]], &[]);
-    for kind in [OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Div, OpKind::Min, OpKind::Max, OpKind::PRelu] {
+    for kind in [
+        OpKind::Add,
+        OpKind::Sub,
+        OpKind::Mul,
+        OpKind::Div,
+        OpKind::Min,
+        OpKind::Max,
+        OpKind::PRelu,
+    ] {
         add(kind.clone(), none(), &[image], &[(&[4, 1, 1], F32)]);
     }
     add(OpKind::Mod, none(), &[image], &[(&[4, 1, 1], F32)]);
@@ -66,7 +96,12 @@ fn operators() -> Vec<Operator> {
     add(OpKind::Elu, real("alpha", 1.0), &[image], &[]);
     add(OpKind::Clip, real("min", 0.0).with("max", Attribute::Float(6.0)), &[image], &[]);
     add(OpKind::Clip, real("max", 6.0), &[image], &[]);
-    add(OpKind::HardSigmoid, real("alpha", 0.25).with("beta", Attribute::Float(0.5)), &[image], &[]);
+    add(
+        OpKind::HardSigmoid,
+        real("alpha", 0.25).with("beta", Attribute::Float(0.5)),
+        &[image],
+        &[],
+    );
     for op in ["Floor", "Ceil", "Round", "Sign"] {
         add(OpKind::Round, text("op", op), &[image], &[]);
     }
@@ -78,7 +113,14 @@ fn operators() -> Vec<Operator> {
     add(OpKind::LpNorm, none().with_int("axis", 2), &[tokens], &[]);
     add(OpKind::MaxPool, window(), &[image], &[]);
     add(OpKind::AveragePool, window().with_int("count_include_pad", 1), &[image], &[]);
-    for kind in [OpKind::ReduceMean, OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceL2, OpKind::ReduceProd] {
+    for kind in [
+        OpKind::ReduceMean,
+        OpKind::ReduceSum,
+        OpKind::ReduceMax,
+        OpKind::ReduceMin,
+        OpKind::ReduceL2,
+        OpKind::ReduceProd,
+    ] {
         add(kind, none().with_ints("axes", [2, 3]).with_int("keepdims", 0), &[image], &[]);
     }
     add(OpKind::ArgMax, none().with_int("axis", 1).with_int("keepdims", 0), &[image], &[]);
@@ -88,8 +130,13 @@ fn operators() -> Vec<Operator> {
     add(OpKind::Reshape, none().with_ints("shape", [1, 16, 16]), &[image], &[]);
     add(OpKind::Concat, none().with_int("axis", 1), &[image, image], &[]);
     add(OpKind::Split, none().with_int("axis", 1).with_ints("split", [1, 3]), &[image], &[]);
-    let slice =
-        |starts: i64, ends: i64, step: i64| none().with_ints("starts", [starts]).with_ints("ends", [ends]).with_ints("axes", [3]).with_ints("steps", [step]);
+    let slice = |starts: i64, ends: i64, step: i64| {
+        none()
+            .with_ints("starts", [starts])
+            .with_ints("ends", [ends])
+            .with_ints("axes", [3])
+            .with_ints("steps", [step])
+    };
     add(OpKind::Slice, slice(1, 7, 2), &[image], &[]);
     add(OpKind::Slice, slice(-1, -100, -1), &[image], &[]);
     add(OpKind::Gather, none().with_int("axis", 1).with_int("index", 2), &[tokens], &[]);
@@ -100,15 +147,30 @@ fn operators() -> Vec<Operator> {
     add(OpKind::Expand, none().with_ints("shape", [3, 6, 8]), &[tokens], &[]);
     add(OpKind::Tile, none().with_ints("repeats", [1, 2, 3]), &[tokens], &[]);
     add(OpKind::Pad, none().with_ints("pads", [0, 0, 1, 1, 0, 0, 2, 2]), &[image], &[]);
-    add(OpKind::Pad, text("mode", "reflect").with_ints("pads", [0, 0, 1, 1, 0, 0, 2, 2]), &[image], &[]);
+    add(
+        OpKind::Pad,
+        text("mode", "reflect").with_ints("pads", [0, 0, 1, 1, 0, 0, 2, 2]),
+        &[image],
+        &[],
+    );
     add(OpKind::Resize, text("mode", "linear").with_ints("sizes", [1, 4, 16, 16]), &[image], &[]);
-    add(OpKind::Resize, text("mode", "nearest").with("scales", Attribute::Floats(vec![1.0, 1.0, 1.375, 1.3125])), &[image], &[]);
+    add(
+        OpKind::Resize,
+        text("mode", "nearest").with("scales", Attribute::Floats(vec![1.0, 1.0, 1.375, 1.3125])),
+        &[image],
+        &[],
+    );
     add(OpKind::GridSample, none(), &[image, &[1, 5, 5, 2]], &[]);
     add(OpKind::DepthToSpace, none().with_int("blocksize", 2), &[image], &[]);
     add(OpKind::SpaceToDepth, none().with_int("blocksize", 2), &[image], &[]);
     add(OpKind::Cast, text("to", "i64"), &[image], &[]);
     add(OpKind::Quantize, none(), &[image], &[(&[], F32), (&[], Precision::U8)]);
-    add(OpKind::Quantize, none().with_int("axis", -3), &[image], &[(&[4], F32), (&[4], Precision::I8)]);
+    add(
+        OpKind::Quantize,
+        none().with_int("axis", -3),
+        &[image],
+        &[(&[4], F32), (&[4], Precision::I8)],
+    );
     add(OpKind::DynamicQuantize, none(), &[image], &[]);
     add(OpKind::Shape, none(), &[image], &[]);
     add(OpKind::Trilu, none().with_int("upper", 0), &[tokens], &[]);
@@ -117,10 +179,24 @@ fn operators() -> Vec<Operator> {
 }
 
 /// A graph of that one operator.
-fn single(kind: OpKind, attributes: Attributes, inputs: &[Vec<usize>], weights: &[(Vec<usize>, Precision)]) -> Graph {
+fn single(
+    kind: OpKind,
+    attributes: Attributes,
+    inputs: &[Vec<usize>],
+    weights: &[(Vec<usize>, Precision)],
+) -> Graph {
     let mut builder = GraphBuilder::new(kind.name());
-    let mut operands: Vec<_> = inputs.iter().enumerate().map(|(i, s)| builder.input(format!("x{i}"), TensorSpec::f32(s.as_slice()))).collect();
-    operands.extend(weights.iter().enumerate().map(|(i, (s, p))| builder.weight(format!("w{i}"), TensorSpec::new(s.as_slice(), *p))));
+    let mut operands: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, s)| builder.input(format!("x{i}"), TensorSpec::f32(s.as_slice())))
+        .collect();
+    operands.extend(
+        weights
+            .iter()
+            .enumerate()
+            .map(|(i, (s, p))| builder.weight(format!("w{i}"), TensorSpec::new(s.as_slice(), *p))),
+    );
     let outputs = builder.op_many("op", kind, attributes, &operands).unwrap();
     builder.finish(outputs).unwrap()
 }
@@ -151,17 +227,31 @@ fn every_kind_is_written() {
         assert_eq!(proto.input.len(), inputs.len(), "{kind}");
         assert_eq!(proto.output.len(), graph.outputs().len(), "{kind}");
         assert!(proto.initializer.iter().all(|t| t.data_location == 0), "{kind}");
-        let known: BTreeSet<_> = proto.input.iter().map(|v| &v.name).chain(proto.initializer.iter().map(|t| &t.name)).collect();
+        let known: BTreeSet<_> = proto
+            .input
+            .iter()
+            .map(|v| &v.name)
+            .chain(proto.initializer.iter().map(|t| &t.name))
+            .collect();
         let mut known: BTreeSet<_> = known;
         for node in &proto.node {
-            assert!(node.input.iter().all(|name| name.is_empty() || known.contains(name)), "{kind}: {:?}", node.input);
+            assert!(
+                node.input.iter().all(|name| name.is_empty() || known.contains(name)),
+                "{kind}: {:?}",
+                node.input
+            );
             known.extend(&node.output);
         }
-        let read = crate::onnx::read_bytes("again", &bytes, &crate::onnx::ReadOptions::default()).unwrap();
-        let tensors = |graph: &Graph| graph.outputs().iter().map(|&id| graph.value(id).tensor.clone()).collect::<Vec<_>>();
+        let read =
+            crate::onnx::read_bytes("again", &bytes, &crate::onnx::ReadOptions::default()).unwrap();
+        let tensors = |graph: &Graph| {
+            graph.outputs().iter().map(|&id| graph.value(id).tensor.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(tensors(&read), tensors(&graph), "{kind}");
-        // What is known beforehand, and a product written as several operators, come back as something else.
-        let (one, constant) = (read.nodes().len() == 1, matches!(kind, OpKind::Shape | OpKind::ConstantOfShape));
+        // What is known beforehand, and a product written as several operators, come back as
+        // something else.
+        let (one, constant) =
+            (read.nodes().len() == 1, matches!(kind, OpKind::Shape | OpKind::ConstantOfShape));
         assert!(one || constant || kind == OpKind::Linear, "{kind}: {:?}", read.kinds());
         if let [node] = read.nodes() {
             assert_eq!(node.op.kind, kind);
@@ -182,7 +272,10 @@ fn what_onnx_cannot_say_is_refused_by_name() {
         (single(OpKind::RmsNorm, Attributes::new(), &image(), &[(vec![8], F32)]), "opset 20"),
         (single(OpKind::Conv, fused("residual"), &image(), &conv), "`residual`"),
         (single(OpKind::Silu, fused("bias"), &image(), &[]), "fused"),
-        (single(OpKind::MatMul, fused("trans_a"), &[vec![1, 8, 8], vec![1, 8, 8]], &[]), "`trans_a`"),
+        (
+            single(OpKind::MatMul, fused("trans_a"), &[vec![1, 8, 8], vec![1, 8, 8]], &[]),
+            "`trans_a`",
+        ),
     ];
     for (graph, says) in graphs {
         let error = to_bytes(&graph, &WriteOptions::default()).unwrap_err().to_string();
@@ -191,13 +284,17 @@ fn what_onnx_cannot_say_is_refused_by_name() {
     let mut builder = GraphBuilder::new("blocked");
     let x = builder.input("x", TensorSpec::f32([1, 8, 4, 4]).with_format(MemoryFormat::Blocked));
     let y = builder.unary("op", OpKind::Relu, x).unwrap();
-    let error = to_bytes(&builder.finish(vec![y]).unwrap(), &WriteOptions::default()).unwrap_err().to_string();
+    let error = to_bytes(&builder.finish(vec![y]).unwrap(), &WriteOptions::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("blocked"), "{error}");
     let mut builder = GraphBuilder::new("twice");
     let x = builder.input("x", TensorSpec::f32([1]));
     let y = builder.unary("a", OpKind::Relu, x).unwrap();
     let z = builder.unary("a", OpKind::Relu, y).unwrap();
-    let error = to_bytes(&builder.finish(vec![z]).unwrap(), &WriteOptions::default()).unwrap_err().to_string();
+    let error = to_bytes(&builder.finish(vec![z]).unwrap(), &WriteOptions::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("`a_out`"), "{error}");
 }
 
@@ -219,8 +316,11 @@ fn weights_follow_seed_and_name() {
     assert_eq!(seeded(1), seeded(1));
     assert_ne!(seeded(1), seeded(2));
     // Another size of one layer leaves the others as they are.
-    let (narrow, wide) = (decoded(&graph, &WriteOptions::seeded(1)), decoded(&mlp(48), &WriteOptions::seeded(1)));
-    let weight = |graph: &GraphProto, name: &str| graph.initializer.iter().find(|t| t.name == name).unwrap().raw_data.clone();
+    let (narrow, wide) =
+        (decoded(&graph, &WriteOptions::seeded(1)), decoded(&mlp(48), &WriteOptions::seeded(1)));
+    let weight = |graph: &GraphProto, name: &str| {
+        graph.initializer.iter().find(|t| t.name == name).unwrap().raw_data.clone()
+    };
     assert_eq!(weight(&narrow, "norm.weight"), weight(&wide, "norm.weight"));
     assert_eq!(weight(&narrow, "gelu.half"), 0.5f32.to_le_bytes());
     assert_ne!(weight(&narrow, "fc1.weight"), weight(&narrow, "fc2.weight"));
@@ -239,7 +339,10 @@ fn omitted_weights_are_references() {
     let path = folder.path().join("mlp.onnx");
     write_file(&path, &graph, &WriteOptions::default()).unwrap();
     assert!(!crate::onnx::weights_present(&path).unwrap());
-    assert_eq!(decoded_bytes(&crate::onnx::materialize(&path, 0).unwrap()), decoded(&graph, &WriteOptions::seeded(0)));
+    assert_eq!(
+        decoded_bytes(&crate::onnx::materialize(&path, 0).unwrap()),
+        decoded(&graph, &WriteOptions::seeded(0))
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -254,7 +357,10 @@ fn unwritable_places_leave_nothing_behind() {
     std::fs::create_dir(&taken).unwrap();
     for path in [folder.path().join("missing/model.onnx"), taken] {
         let error = write_file(&path, &mlp(8), &WriteOptions::default()).unwrap_err();
-        assert!(matches!(&error, OnnxError::Write { path: named, .. } if *named == path), "{error}");
+        assert!(
+            matches!(&error, OnnxError::Write { path: named, .. } if *named == path),
+            "{error}"
+        );
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -273,14 +379,30 @@ fn more_than_protobuf_holds_is_refused() {
 #[test]
 fn payloads_keep_their_values() {
     let cases = [
-        (Precision::I64, ConstantData::Ints(vec![-1, 2]), [(-1i64).to_le_bytes(), 2i64.to_le_bytes()].concat()),
-        (Precision::I32, ConstantData::Ints(vec![-1, 2]), [(-1i32).to_le_bytes(), 2i32.to_le_bytes()].concat()),
+        (
+            Precision::I64,
+            ConstantData::Ints(vec![-1, 2]),
+            [(-1i64).to_le_bytes(), 2i64.to_le_bytes()].concat(),
+        ),
+        (
+            Precision::I32,
+            ConstantData::Ints(vec![-1, 2]),
+            [(-1i32).to_le_bytes(), 2i32.to_le_bytes()].concat(),
+        ),
         (Precision::Bool, ConstantData::Ints(vec![0, 1]), vec![0, 1]),
-        (Precision::F32, ConstantData::Floats(vec![0.5, -2.0]), [0.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat()),
+        (
+            Precision::F32,
+            ConstantData::Floats(vec![0.5, -2.0]),
+            [0.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat(),
+        ),
         (Precision::F16, ConstantData::Floats(vec![1.0, -2.5]), vec![0x00, 0x3c, 0x00, 0xc1]),
     ];
     for (precision, data, bytes) in cases {
-        assert_eq!(tensors::encode(&data, &TensorSpec::new([2], precision)), Ok(bytes), "{precision}");
+        assert_eq!(
+            tensors::encode(&data, &TensorSpec::new([2], precision)),
+            Ok(bytes),
+            "{precision}"
+        );
         assert!(tensors::encode(&data, &TensorSpec::new([3], precision)).is_err(), "{precision}");
     }
 }

@@ -27,7 +27,9 @@ pub(super) fn of(op: &OpSpec) -> Option<Function> {
         HardSwish => boxed(|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
         Silu => boxed(move |x| x * sigmoid(alpha * x)),
         Gelu => boxed(|x| x / 2.0 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))),
-        GeluTanh => boxed(|x| x / 2.0 * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh())),
+        GeluTanh => {
+            boxed(|x| x / 2.0 * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh()))
+        }
         Mish => boxed(|x| x * x.min(30.0).exp().ln_1p().tanh()),
         Softplus => boxed(|x| if x > 30.0 { x } else { x.exp().ln_1p() }),
         Tanh => boxed(f64::tanh),
@@ -52,7 +54,9 @@ pub(super) fn of(op: &OpSpec) -> Option<Function> {
 /// What the activation that a product was fused with makes of its result.
 pub(super) fn on_the_way_out(op: &OpSpec, x: Moments) -> Moments {
     match (&op.kind, op.attributes.text("activation")) {
-        (OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear, Some("relu")) => apply(x, &|x| x.max(0.0)),
+        (OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear, Some("relu")) => {
+            apply(x, &|x| x.max(0.0))
+        }
         (OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear, Some("clip")) => {
             let bound = |name: &str, default: f64| op.attributes.float(name).unwrap_or(default);
             let (low, high) = (bound("min", 0.0), bound("max", 6.0));
@@ -62,7 +66,8 @@ pub(super) fn on_the_way_out(op: &OpSpec, x: Moments) -> Moments {
     }
 }
 
-/// The distribution of f(x): midpoints of 240 steps over [`REACH`] standard deviations on each side, and as many over the range of x.
+/// The distribution of f(x): midpoints of 240 steps over [`REACH`] standard deviations on each
+/// side, and as many over the range of x.
 pub(super) fn apply(x: Moments, f: &dyn Fn(f64) -> f64) -> Moments {
     const STEPS: usize = 240;
     let (mut weight, mut first, mut second) = (0.0, 0.0, 0.0);
@@ -91,7 +96,10 @@ fn sigmoid(x: f64) -> f64 {
 /// Error function, to 2e-7 (Abramowitz and Stegun, 7.1.26).
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    let poly = t
+        * (0.254_829_592
+            + t * (-0.284_496_736
+                + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
     (1.0 - poly * (-x * x).exp()).copysign(x)
 }
 
@@ -104,8 +112,11 @@ mod tests {
         let standard = Moments::normal(0.0, 1.0);
         // (function, mean, variance, least, most)
         type Case<'a> = (&'a dyn Fn(f64) -> f64, f64, f64, f64, f64);
-        let cases: [Case<'_>; 3] =
-            [(&|x: f64| x.max(0.0), 0.398_942, 0.340_845, 0.0, 6.0), (&|x: f64| x * x, 1.0, 2.0, 0.0, 36.0), (&|x: f64| 2.0 * x + 1.0, 1.0, 4.0, -11.0, 13.0)];
+        let cases: [Case<'_>; 3] = [
+            (&|x: f64| x.max(0.0), 0.398_942, 0.340_845, 0.0, 6.0),
+            (&|x: f64| x * x, 1.0, 2.0, 0.0, 36.0),
+            (&|x: f64| 2.0 * x + 1.0, 1.0, 4.0, -11.0, 13.0),
+        ];
         for (f, mean, variance, least, most) in cases {
             let y = apply(standard, f);
             assert!((y.mean - mean).abs() < 2e-3 && (y.variance - variance).abs() < 2e-3, "{y:?}");

@@ -15,7 +15,9 @@ struct Channel {
 /// The output of a convolution or linear layer that reads `x`.
 pub(super) fn product(visit: &Visit<'_>, x: Moments) -> Moments {
     match channels(visit) {
-        Some(channels) => together(channels.into_iter().map(|c| (c.weights * x.mean + c.bias, c.squares * x.variance))),
+        Some(channels) => together(
+            channels.into_iter().map(|c| (c.weights * x.mean + c.bias, c.squares * x.variance)),
+        ),
         None => {
             let bias = if visit.node.inputs.len() > 2 { SEEDED_DEVIATION.powi(2) } else { 0.0 };
             Moments::normal(0.0, visit.depth() * SEEDED_DEVIATION.powi(2) * x.mean_square() + bias)
@@ -26,7 +28,9 @@ pub(super) fn product(visit: &Visit<'_>, x: Moments) -> Moments {
 /// (x - mean) / sqrt(variance) * scale + bias of each channel.
 pub(super) fn batch_norm(visit: &Visit<'_>, x: Moments) -> Moments {
     let vector = |index: usize| numbers(visit, index);
-    let (Some(scale), Some(bias), Some(mean), Some(variance)) = (vector(1), vector(2), vector(3), vector(4)) else {
+    let (Some(scale), Some(bias), Some(mean), Some(variance)) =
+        (vector(1), vector(2), vector(3), vector(4))
+    else {
         return Moments::normal(x.mean, x.variance + 2.0 * SEEDED_DEVIATION.powi(2));
     };
     let epsilon = visit.node.op.attributes.float("epsilon").unwrap_or(1e-5);

@@ -1,4 +1,5 @@
-//! Activations: fused into the operation before where the engine can, one operation where there is one, composed otherwise.
+//! Activations: fused into the operation before where the engine can, one operation where there is
+//! one, composed otherwise.
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};
@@ -14,11 +15,16 @@ impl Converter<'_> {
             OpKind::Clip => self.clipped(call),
             OpKind::LeakyRelu => {
                 let alpha = number("alpha", 0.01);
-                let recipe = Recipe::new(Code::LeakyRelu, OpKind::LeakyRelu).options(Options::LeakyRelu { alpha: alpha as f32 });
+                let recipe = Recipe::new(Code::LeakyRelu, OpKind::LeakyRelu)
+                    .options(Options::LeakyRelu { alpha: alpha as f32 });
                 let attributes = recipe.attributes.clone().with("alpha", Attribute::Float(alpha));
                 self.unary(recipe.attributes(attributes), x)
             }
-            OpKind::PRelu => self.elementwise(Recipe::new(Code::PRelu, OpKind::PRelu), &call.inputs, self.vars[x].precision),
+            OpKind::PRelu => self.elementwise(
+                Recipe::new(Code::PRelu, OpKind::PRelu),
+                &call.inputs,
+                self.vars[x].precision,
+            ),
             OpKind::Elu => self.exponential_unit(call),
             OpKind::Sigmoid => self.logistic(x),
             OpKind::Silu => {
@@ -27,8 +33,15 @@ impl Converter<'_> {
             }
             OpKind::HardSigmoid => self.hard_sigmoid(x, number("alpha", 0.2), number("beta", 0.5)),
             OpKind::HardSwish => self.unary(Recipe::new(Code::HardSwish, OpKind::HardSwish), x),
-            OpKind::Gelu => self.unary(Recipe::new(Code::Gelu, OpKind::Gelu).options(Options::Gelu { approximate: false }), x),
-            OpKind::GeluTanh => self.unary(Recipe::new(Code::Gelu, OpKind::GeluTanh).options(Options::Gelu { approximate: true }), x),
+            OpKind::Gelu => self.unary(
+                Recipe::new(Code::Gelu, OpKind::Gelu).options(Options::Gelu { approximate: false }),
+                x,
+            ),
+            OpKind::GeluTanh => self.unary(
+                Recipe::new(Code::Gelu, OpKind::GeluTanh)
+                    .options(Options::Gelu { approximate: true }),
+                x,
+            ),
             OpKind::Softplus => self.softplus(x),
             OpKind::Mish => {
                 let soft = self.softplus(x)?;
@@ -43,14 +56,25 @@ impl Converter<'_> {
         self.unary(Recipe::new(Code::Logistic, OpKind::Sigmoid), x)
     }
 
-    /// The operation that provides what a node reads, when nothing else reads it and its kernels apply activations on the way out. (Additions and the
-    /// like can, too, in the format; XNNPACK runs a second kernel for it then.)
+    /// The operation that provides what a node reads, when nothing else reads it and its kernels
+    /// apply activations on the way out. (Additions and the like can, too, in the format; XNNPACK
+    /// runs a second kernel for it then.)
     fn fusable(&self, call: &Call<'_>) -> Option<usize> {
         self.follower(*call.node.inputs.first()?)?;
         let [(_, at)] = self.vars[call.inputs[0]].stored[..] else { return None };
-        let index = *self.producer.get(&at).filter(|_| !self.read.contains(&at) && !self.shared.contains(&at))?;
+        let index = *self
+            .producer
+            .get(&at)
+            .filter(|_| !self.read.contains(&at) && !self.shared.contains(&at))?;
         let operation = &self.program.operations[index];
-        let takes = matches!(operation.code, Code::Conv | Code::DepthwiseConv | Code::FullyConnected | Code::AveragePool | Code::MaxPool);
+        let takes = matches!(
+            operation.code,
+            Code::Conv
+                | Code::DepthwiseConv
+                | Code::FullyConnected
+                | Code::AveragePool
+                | Code::MaxPool
+        );
         (takes && operation.fused == Fused::None).then_some(index)
     }
 
@@ -83,9 +107,18 @@ impl Converter<'_> {
         }
     }
 
-    fn limited(&mut self, code: Code, x: VarId, low: Option<f64>, high: Option<f64>) -> Result<VarId, Refusal> {
-        let bounds = [("min", low), ("max", high)].into_iter().filter_map(|(name, bound)| Some((name, bound?)));
-        let attributes = bounds.fold(Attributes::new(), |a, (name, bound)| a.with(name, Attribute::Float(bound)));
+    fn limited(
+        &mut self,
+        code: Code,
+        x: VarId,
+        low: Option<f64>,
+        high: Option<f64>,
+    ) -> Result<VarId, Refusal> {
+        let bounds = [("min", low), ("max", high)]
+            .into_iter()
+            .filter_map(|(name, bound)| Some((name, bound?)));
+        let attributes = bounds
+            .fold(Attributes::new(), |a, (name, bound)| a.with(name, Attribute::Float(bound)));
         self.unary(Recipe::new(code, OpKind::Clip).attributes(attributes), x)
     }
 
@@ -105,8 +138,11 @@ impl Converter<'_> {
     /// Whether a tensor holds no negative number, as far as the operation that provides it tells.
     pub(super) fn is_positive(&self, x: VarId) -> bool {
         let Some((_, at)) = self.vars[x].stored.first() else { return false };
-        let Some(operation) = self.producer.get(at).map(|&i| &self.program.operations[i]) else { return false };
-        matches!(operation.fused, Fused::Relu | Fused::Relu6) || matches!(operation.code, Code::Relu | Code::Relu6 | Code::Logistic)
+        let Some(operation) = self.producer.get(at).map(|&i| &self.program.operations[i]) else {
+            return false;
+        };
+        matches!(operation.fused, Fused::Relu | Fused::Relu6)
+            || matches!(operation.code, Code::Relu | Code::Relu6 | Code::Logistic)
     }
 
     /// clip(alpha x + beta, 0, 1).
@@ -162,7 +198,8 @@ impl Converter<'_> {
     /// The error function by Abramowitz and Stegun 7.1.26: an error of 1.5e-7 at most.
     fn error_function(&mut self, x: VarId) -> Result<VarId, Refusal> {
         const P: f64 = 0.327_591_1;
-        const COEFFICIENTS: [f64; 5] = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+        const COEFFICIENTS: [f64; 5] =
+            [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
         let size = self.unary(Recipe::new(Code::Abs, OpKind::Abs), x)?;
         let scaled = self.mul_number(size, P)?;
         let shifted = self.add_number(scaled, 1.0)?;

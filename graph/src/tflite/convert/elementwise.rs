@@ -77,7 +77,11 @@ impl Converter<'_> {
             (_, "Not") => Code::LogicalNot,
             _ => return Err(format!("`{op}` has no operator")),
         };
-        let precision = if code == Code::Select { self.vars[*call.inputs.get(1).ok_or("it has one input")?].precision } else { Precision::Bool };
+        let precision = if code == Code::Select {
+            self.vars[*call.inputs.get(1).ok_or("it has one input")?].precision
+        } else {
+            Precision::Bool
+        };
         let recipe = Recipe::new(code, kind.clone());
         let recipe = if kind == OpKind::Where { recipe } else { recipe.text("op", op) };
         self.elementwise(recipe, &call.inputs, precision)
@@ -117,12 +121,16 @@ impl Converter<'_> {
 
     fn cast(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let x = call.inputs[0];
-        let to = engine_precision(call.node.op.outputs.first().ok_or("its type is not known")?.precision);
+        let to = engine_precision(
+            call.node.op.outputs.first().ok_or("its type is not known")?.precision,
+        );
         let from = self.vars[x].precision;
         if from == to {
             return Ok(self.alias(x));
         }
-        let recipe = Recipe::new(Code::Cast, OpKind::Cast).options(Options::Cast { from, to }).text("to", to.name());
+        let recipe = Recipe::new(Code::Cast, OpKind::Cast)
+            .options(Options::Cast { from, to })
+            .text("to", to.name());
         self.elementwise(recipe, &[x], to)
     }
 }

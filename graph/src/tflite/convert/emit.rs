@@ -1,4 +1,5 @@
-//! What the conversion of every operator is made of: storing tensors in a layout, emitting operations, and the operators others are composed of.
+//! What the conversion of every operator is made of: storing tensors in a layout, emitting
+//! operations, and the operators others are composed of.
 
 use super::{Constant, Converter, Refusal, Var, VarId, is_image};
 use crate::tflite::expression::Expression;
@@ -41,7 +42,8 @@ pub(super) fn signed(values: &[usize]) -> Vec<i64> {
     values.iter().map(|&v| v as i64).collect()
 }
 
-/// How attributes speak of a logical dimension of a tensor in that layout: images are described channels first, others as they are stored.
+/// How attributes speak of a logical dimension of a tensor in that layout: images are described
+/// channels first, others as they are stored.
 pub(super) fn spoken(layout: &[usize], dimension: usize) -> i64 {
     (if is_image(layout) { dimension } else { layout::position(layout, dimension) }) as i64
 }
@@ -93,7 +95,10 @@ impl Converter<'_> {
 
     /// The layout a computed tensor is stored in first; plain for a constant.
     pub(super) fn layout(&self, var: VarId) -> Layout {
-        self.vars[var].stored.first().map_or_else(|| layout::plain(self.rank(var)), |(layout, _)| layout.clone())
+        self.vars[var]
+            .stored
+            .first()
+            .map_or_else(|| layout::plain(self.rank(var)), |(layout, _)| layout.clone())
     }
 
     /// The tensor in that layout; elements are moved when it is not there yet.
@@ -105,10 +110,14 @@ impl Converter<'_> {
         let at = match constant {
             Some(constant) => self.constant_tensor(constant, &shape, precision, wanted)?,
             None => {
-                let (from, source) = stored.first().ok_or("it reads a tensor that nothing provides")?.clone();
-                let same = stored.iter().find(|(layout, _)| layout::same_memory(&shape, layout, wanted));
+                let (from, source) =
+                    stored.first().ok_or("it reads a tensor that nothing provides")?.clone();
+                let same =
+                    stored.iter().find(|(layout, _)| layout::same_memory(&shape, layout, wanted));
                 match same {
-                    Some(&(_, source)) => self.view(source, layout::stored(wanted, &shape), is_image(wanted)),
+                    Some(&(_, source)) => {
+                        self.view(source, layout::stored(wanted, &shape), is_image(wanted))
+                    }
                     None => self.moved(source, &layout::movement(&from, wanted), is_image(wanted)),
                 }
             }
@@ -117,7 +126,13 @@ impl Converter<'_> {
         Ok(at)
     }
 
-    fn constant_tensor(&mut self, constant: Constant, shape: &[usize], precision: Precision, wanted: &[usize]) -> Result<TensorId, Refusal> {
+    fn constant_tensor(
+        &mut self,
+        constant: Constant,
+        shape: &[usize],
+        precision: Precision,
+        wanted: &[usize],
+    ) -> Result<TensorId, Refusal> {
         let name = format!("{}/{}", self.node, self.program.tensors.len());
         let payload = match constant {
             Constant::Floats(expression) => Payload::Weight(expression.transpose(wanted)),
@@ -130,13 +145,18 @@ impl Converter<'_> {
 
     /// RESHAPE of a stored tensor; of one that is itself a RESHAPE, of what that one reads.
     fn view(&mut self, source: TensorId, shape: Vec<usize>, image: bool) -> TensorId {
-        let before = self.producer.get(&source).map(|&index| &self.program.operations[index]).filter(|o| o.code == Code::Reshape);
+        let before = self
+            .producer
+            .get(&source)
+            .map(|&index| &self.program.operations[index])
+            .filter(|o| o.code == Code::Reshape);
         let source = before.and_then(|o| o.inputs.first().copied()).unwrap_or(source);
         let wanted = self.vector(&signed(&shape));
         let precision = self.program.tensors[source].precision;
         let options = Options::Reshape { shape: shape.iter().map(|&d| d as i32).collect() };
         let attributes = Attributes::new().with_ints("shape", signed(&shape));
-        let recipe = Recipe::new(Code::Reshape, OpKind::Reshape).options(options).attributes(attributes);
+        let recipe =
+            Recipe::new(Code::Reshape, OpKind::Reshape).options(options).attributes(attributes);
         let output = self.fresh(shape, precision, image);
         self.push(recipe, vec![source, wanted], vec![output]);
         output
@@ -147,13 +167,19 @@ impl Converter<'_> {
         let steering = self.vector(&signed(perm));
         let tensor = &self.program.tensors[source];
         let (shape, precision) = (layout::stored(perm, &tensor.shape), tensor.precision);
-        let recipe = Recipe::new(Code::Transpose, OpKind::Transpose).attributes(Attributes::new().with_ints("perm", signed(perm)));
+        let recipe = Recipe::new(Code::Transpose, OpKind::Transpose)
+            .attributes(Attributes::new().with_ints("perm", signed(perm)));
         let output = self.fresh(shape, precision, image);
         self.push(recipe, vec![source, steering], vec![output]);
         output
     }
 
-    pub(super) fn fresh(&mut self, shape: Vec<usize>, precision: Precision, image: bool) -> TensorId {
+    pub(super) fn fresh(
+        &mut self,
+        shape: Vec<usize>,
+        precision: Precision,
+        image: bool,
+    ) -> TensorId {
         let name = format!("{}:{}", self.node, self.program.tensors.len());
         self.tensor(&name, shape, precision, image)
     }
@@ -164,11 +190,27 @@ impl Converter<'_> {
         for &output in &outputs {
             self.producer.insert(output, self.program.operations.len());
         }
-        self.program.operations.push(Operation { code, options, fused: Fused::None, inputs, outputs, node: self.node.clone(), kind, attributes });
+        self.program.operations.push(Operation {
+            code,
+            options,
+            fused: Fused::None,
+            inputs,
+            outputs,
+            node: self.node.clone(),
+            kind,
+            attributes,
+        });
     }
 
     /// An operation with one output of that logical shape, stored in `layout`.
-    pub(super) fn emit(&mut self, recipe: Recipe, inputs: Vec<TensorId>, shape: Vec<usize>, layout: Layout, precision: Precision) -> VarId {
+    pub(super) fn emit(
+        &mut self,
+        recipe: Recipe,
+        inputs: Vec<TensorId>,
+        shape: Vec<usize>,
+        layout: Layout,
+        precision: Precision,
+    ) -> VarId {
         let output = self.fresh(layout::stored(&layout, &shape), precision, is_image(&layout));
         self.push(recipe, inputs, vec![output]);
         self.var(shape, precision, vec![(layout, output)])
@@ -182,8 +224,14 @@ impl Converter<'_> {
         Ok(self.emit(recipe, vec![input], shape, layout, precision))
     }
 
-    /// An elementwise operation of several inputs, with broadcasting; the output has the type of `typed`.
-    pub(super) fn elementwise(&mut self, recipe: Recipe, inputs: &[VarId], precision: Precision) -> Result<VarId, Refusal> {
+    /// An elementwise operation of several inputs, with broadcasting; the output has the type of
+    /// `typed`.
+    pub(super) fn elementwise(
+        &mut self,
+        recipe: Recipe,
+        inputs: &[VarId],
+        precision: Precision,
+    ) -> Result<VarId, Refusal> {
         let mut shape = Vec::new();
         for &input in inputs {
             shape = crate::shape::broadcast(&shape, self.shape(input))?.to_vec();
@@ -192,7 +240,13 @@ impl Converter<'_> {
         Ok(self.emit(recipe, tensors, shape, layout, precision))
     }
 
-    pub(super) fn binary(&mut self, code: Code, kind: OpKind, a: VarId, b: VarId) -> Result<VarId, Refusal> {
+    pub(super) fn binary(
+        &mut self,
+        code: Code,
+        kind: OpKind,
+        a: VarId,
+        b: VarId,
+    ) -> Result<VarId, Refusal> {
         self.elementwise(Recipe::new(code, kind), &[a, b], self.vars[a].precision)
     }
 
@@ -218,14 +272,22 @@ impl Converter<'_> {
         self.add(x, number)
     }
 
-    /// One layout for tensors that are read element by element, the one that moves the fewest elements, and the tensors in it.
-    pub(super) fn aligned(&mut self, inputs: &[VarId], rank: usize) -> Result<(Layout, Vec<TensorId>), Refusal> {
+    /// One layout for tensors that are read element by element, the one that moves the fewest
+    /// elements, and the tensors in it.
+    pub(super) fn aligned(
+        &mut self,
+        inputs: &[VarId],
+        rank: usize,
+    ) -> Result<(Layout, Vec<TensorId>), Refusal> {
         let wanted = self.cheapest(inputs, rank);
         let plain = wanted == layout::plain(rank);
         let mut tensors = Vec::with_capacity(inputs.len());
         for &input in inputs {
             let own = layout::plain(self.rank(input));
-            let as_is = self.rank(input) < rank && plain && (self.is_constant(input) || self.vars[input].stored.iter().any(|(l, _)| *l == own));
+            let as_is = self.rank(input) < rank
+                && plain
+                && (self.is_constant(input)
+                    || self.vars[input].stored.iter().any(|(l, _)| *l == own));
             let tensor = if as_is || self.rank(input) == 0 {
                 self.stored(input, &own)?
             } else {
@@ -233,7 +295,9 @@ impl Converter<'_> {
                 let lifted = if more == 0 {
                     input
                 } else {
-                    let shape: Vec<usize> = std::iter::repeat_n(1, more).chain(self.shape(input).iter().copied()).collect();
+                    let shape: Vec<usize> = std::iter::repeat_n(1, more)
+                        .chain(self.shape(input).iter().copied())
+                        .collect();
                     self.reshape(input, &shape)?
                 };
                 self.stored(lifted, &wanted)?
@@ -244,15 +308,21 @@ impl Converter<'_> {
     }
 
     fn cheapest(&self, inputs: &[VarId], rank: usize) -> Layout {
-        let computed: Vec<&Var> = inputs.iter().map(|&i| &self.vars[i]).filter(|v| v.constant.is_none()).collect();
+        let computed: Vec<&Var> =
+            inputs.iter().map(|&i| &self.vars[i]).filter(|v| v.constant.is_none()).collect();
         let lifted = |var: &Var, layout: &Layout| layout::prefixed(layout, rank - var.shape.len());
         let mut candidates: Vec<(Layout, usize, usize)> = Vec::new();
         for var in &computed {
             for (layout, _) in &var.stored {
                 let layout = lifted(var, layout);
                 let moved = computed.iter().filter(|other| {
-                    let shape: Vec<usize> = std::iter::repeat_n(1, rank - other.shape.len()).chain(other.shape.iter().copied()).collect();
-                    !other.stored.iter().any(|(l, _)| layout::same_memory(&shape, &lifted(other, l), &layout))
+                    let shape: Vec<usize> = std::iter::repeat_n(1, rank - other.shape.len())
+                        .chain(other.shape.iter().copied())
+                        .collect();
+                    !other
+                        .stored
+                        .iter()
+                        .any(|(l, _)| layout::same_memory(&shape, &lifted(other, l), &layout))
                 });
                 let cost = moved.map(|other| other.shape.iter().product::<usize>()).sum();
                 candidates.push((layout, cost, var.shape.len()));
@@ -285,7 +355,11 @@ impl Converter<'_> {
         let shape = layout::stored(perm, self.shape(x));
         let Var { precision, constant, stored, shape: old } = self.vars[x].clone();
         self.share(x);
-        let stored = if constant.is_some() { Vec::new() } else { stored.into_iter().map(|(l, at)| (layout::transposed(&l, perm), at)).collect() };
+        let stored = if constant.is_some() {
+            Vec::new()
+        } else {
+            stored.into_iter().map(|(l, at)| (layout::transposed(&l, perm), at)).collect()
+        };
         let var = self.var(shape, precision, stored);
         self.vars[var].constant = constant.map(|constant| match constant {
             Constant::Floats(expression) => Constant::Floats(expression.transpose(perm)),
@@ -308,7 +382,9 @@ impl Converter<'_> {
             });
             return Ok(var);
         }
-        let in_place = stored.iter().find_map(|(layout, at)| layout::reshaped(layout, &old, shape).map(|new| (new, *at)));
+        let in_place = stored
+            .iter()
+            .find_map(|(layout, at)| layout::reshaped(layout, &old, shape).map(|new| (new, *at)));
         let (layout, source) = match in_place {
             Some(found) => found,
             None => (layout::plain(shape.len()), self.stored(x, &layout::plain(old.len()))?),

@@ -1,8 +1,10 @@
-//! From a graph to a program: node by node, in logical (channels first) terms; the layout in which each tensor is stored follows from what the
-//! operators need, and elements are moved only where two needs differ.
+//! From a graph to a program: node by node, in logical (channels first) terms; the layout in which
+//! each tensor is stored follows from what the operators need, and elements are moved only where
+//! two needs differ.
 //!
-//! A [`Var`] is a tensor in logical terms with the layouts in which it is stored so far. ONNX's Transpose only gives it another view; an operator that
-//! needs a certain layout asks [`Converter::stored`], which moves elements at most once per layout.
+//! A [`Var`] is a tensor in logical terms with the layouts in which it is stored so far. ONNX's
+//! Transpose only gives it another view; an operator that needs a certain layout asks
+//! [`Converter::stored`], which moves elements at most once per layout.
 
 mod activation;
 mod elementwise;
@@ -20,7 +22,9 @@ use super::TfliteError;
 use super::expression::Expression;
 use super::layout::{self, Layout};
 use super::program::{Payload, Port, Program, Tensor, TensorId};
-use crate::{Attributes, ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
+use crate::{
+    Attributes, ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Index of a tensor in logical terms.
@@ -101,12 +105,29 @@ impl<'a> Converter<'a> {
     fn inputs(&mut self) -> Result<(), TfliteError> {
         for &id in self.graph.inputs() {
             let value = self.graph.value(id);
-            let tensor = value.tensor.as_ref().ok_or_else(|| TfliteError::Unknown { value: value.name.clone() })?;
+            let tensor = value
+                .tensor
+                .as_ref()
+                .ok_or_else(|| TfliteError::Unknown { value: value.name.clone() })?;
             let rank = tensor.rank();
-            let layout = if self.feeds_window(id) { layout::channels_last(rank) } else { layout::plain(rank) };
+            let layout = if self.feeds_window(id) {
+                layout::channels_last(rank)
+            } else {
+                layout::plain(rank)
+            };
             let precision = engine_precision(tensor.precision);
-            let port = Port { name: value.name.clone(), shape: tensor.shape.to_vec(), layout: layout.clone(), precision };
-            let at = self.tensor(&value.name, layout::stored(&layout, &tensor.shape), precision, is_image(&layout));
+            let port = Port {
+                name: value.name.clone(),
+                shape: tensor.shape.to_vec(),
+                layout: layout.clone(),
+                precision,
+            };
+            let at = self.tensor(
+                &value.name,
+                layout::stored(&layout, &tensor.shape),
+                precision,
+                is_image(&layout),
+            );
             self.program.inputs.push((at, port));
             let var = self.var(tensor.shape.to_vec(), precision, vec![(layout, at)]);
             self.values.insert(id, var);
@@ -119,13 +140,20 @@ impl<'a> Converter<'a> {
         let mut open = vec![id];
         let mut seen = HashSet::new();
         while let Some(id) = open.pop() {
-            if !seen.insert(id) || self.graph.value(id).tensor.as_ref().is_none_or(|t| t.rank() != 4) {
+            if !seen.insert(id)
+                || self.graph.value(id).tensor.as_ref().is_none_or(|t| t.rank() != 4)
+            {
                 continue;
             }
             for node in self.consumers[id.0 as usize].iter().map(|&i| &self.graph.nodes()[i]) {
                 match node.op.kind {
                     ref kind if kind.is_window() => return true,
-                    OpKind::Resize | OpKind::BatchNorm | OpKind::DepthToSpace | OpKind::SpaceToDepth | OpKind::InstanceNorm | OpKind::GroupNorm => return true,
+                    OpKind::Resize
+                    | OpKind::BatchNorm
+                    | OpKind::DepthToSpace
+                    | OpKind::SpaceToDepth
+                    | OpKind::InstanceNorm
+                    | OpKind::GroupNorm => return true,
                     OpKind::Reshape | OpKind::Transpose | OpKind::MatMul | OpKind::Linear => {}
                     _ => open.extend(&node.outputs),
                 }
@@ -145,7 +173,9 @@ impl<'a> Converter<'a> {
             }
             let Var { shape, precision, stored, .. } = self.vars[var].clone();
             let Some((layout, at)) = stored.into_iter().next() else { continue };
-            self.program.outputs.push((at, Port { name: value.name.clone(), shape, layout, precision }));
+            self.program
+                .outputs
+                .push((at, Port { name: value.name.clone(), shape, layout, precision }));
         }
         Ok(())
     }
@@ -157,9 +187,12 @@ impl<'a> Converter<'a> {
         let graph = self.graph;
         let node = &graph.nodes()[index];
         self.node.clone_from(&node.name);
-        let inputs = node.inputs.iter().map(|&id| self.var_of(id)).collect::<Result<Vec<_>, _>>()?;
+        let inputs =
+            node.inputs.iter().map(|&id| self.var_of(id)).collect::<Result<Vec<_>, _>>()?;
         let call = Call { node, attributes: &node.op.attributes, inputs };
-        let outputs = self.dispatch(&call).map_err(|reason| TfliteError::Node { node: node.name.clone(), reason })?;
+        let outputs = self
+            .dispatch(&call)
+            .map_err(|reason| TfliteError::Node { node: node.name.clone(), reason })?;
         for (&id, var) in node.outputs.iter().zip(outputs) {
             self.values.entry(id).or_insert(var);
         }
@@ -172,7 +205,8 @@ impl<'a> Converter<'a> {
             return Ok(var);
         }
         let value = self.graph.value(id);
-        let Value { name, tensor: Some(tensor), source: ValueSource::Constant(data) } = value else {
+        let Value { name, tensor: Some(tensor), source: ValueSource::Constant(data) } = value
+        else {
             return Err(TfliteError::Unknown { value: value.name.clone() });
         };
         let precision = engine_precision(tensor.precision);
@@ -180,8 +214,14 @@ impl<'a> Converter<'a> {
         let floats = || Expression::Weight(name.clone(), shape.to_vec());
         let constant = match data {
             Some(ConstantData::Ints(v)) if !precision.is_float() => Constant::Ints(v.clone()),
-            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&i| i as f32).collect(), shape.to_vec())),
-            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::Numbers(v.iter().map(|&f| f as f32).collect(), shape.to_vec())),
+            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::Numbers(
+                v.iter().map(|&i| i as f32).collect(),
+                shape.to_vec(),
+            )),
+            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::Numbers(
+                v.iter().map(|&f| f as f32).collect(),
+                shape.to_vec(),
+            )),
             None => Constant::Floats(floats()),
         };
         let var = self.var(shape.to_vec(), precision, Vec::new());
@@ -217,7 +257,13 @@ impl<'a> Converter<'a> {
             OpKind::Linear => one(self.linear(call)),
             OpKind::MatMul => one(self.matmul(call)),
             OpKind::Einsum => one(self.einsum(call)),
-            OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div | OpKind::Min | OpKind::Max | OpKind::Mod => one(self.arithmetic(call)),
+            OpKind::Add
+            | OpKind::Sub
+            | OpKind::Mul
+            | OpKind::Div
+            | OpKind::Min
+            | OpKind::Max
+            | OpKind::Mod => one(self.arithmetic(call)),
             OpKind::Pow => one(self.power(call)),
             OpKind::Compare | OpKind::Logical | OpKind::Where => one(self.logic(call)),
             OpKind::Relu
@@ -250,7 +296,12 @@ impl<'a> Converter<'a> {
             OpKind::BatchNorm => one(self.batch_norm(call)),
             OpKind::InstanceNorm | OpKind::GroupNorm => one(self.group_norm(call)),
             OpKind::LpNorm => one(self.lp_norm(call)),
-            OpKind::ReduceMean | OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMin | OpKind::ReduceL2 | OpKind::ReduceProd => one(self.reduction(call)),
+            OpKind::ReduceMean
+            | OpKind::ReduceSum
+            | OpKind::ReduceMax
+            | OpKind::ReduceMin
+            | OpKind::ReduceL2
+            | OpKind::ReduceProd => one(self.reduction(call)),
             OpKind::ArgMax => one(self.arg_max(call)),
             OpKind::TopK => self.top_k(call),
             OpKind::CumSum => one(self.cum_sum(call)),
@@ -276,7 +327,9 @@ impl<'a> Converter<'a> {
             OpKind::Resize => one(self.resize(call)),
             OpKind::DepthToSpace => one(self.depth_to_space(call)),
             OpKind::SpaceToDepth => one(self.space_to_depth(call)),
-            OpKind::Unsupported(name) => Err(format!("vitempo does not know the operator `{name}`")),
+            OpKind::Unsupported(name) => {
+                Err(format!("vitempo does not know the operator `{name}`"))
+            }
             other => Err(format!("TensorFlow Lite has no operator for `{other}`")),
         }
     }
@@ -287,7 +340,8 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// The element type the engine computes in for one of the graph's: 32-bit floats, 32-bit integers, booleans.
+/// The element type the engine computes in for one of the graph's: 32-bit floats, 32-bit integers,
+/// booleans.
 fn engine_precision(precision: Precision) -> Precision {
     match precision {
         Precision::Bool => Precision::Bool,
@@ -303,18 +357,40 @@ fn is_image(layout: &[usize]) -> bool {
 
 /// Attributes that count or index, as such.
 fn numbers(values: &[i64]) -> Result<Vec<usize>, Refusal> {
-    values.iter().map(|&v| usize::try_from(v).map_err(|_| format!("an attribute holds {v}"))).collect()
+    values
+        .iter()
+        .map(|&v| usize::try_from(v).map_err(|_| format!("an attribute holds {v}")))
+        .collect()
 }
 
 impl Converter<'_> {
-    fn var(&mut self, shape: Vec<usize>, precision: Precision, stored: Vec<(Layout, TensorId)>) -> VarId {
+    fn var(
+        &mut self,
+        shape: Vec<usize>,
+        precision: Precision,
+        stored: Vec<(Layout, TensorId)>,
+    ) -> VarId {
         self.vars.push(Var { shape, precision, constant: None, stored });
         self.vars.len() - 1
     }
 
-    fn tensor(&mut self, name: &str, shape: Vec<usize>, precision: Precision, channels_last: bool) -> TensorId {
+    fn tensor(
+        &mut self,
+        name: &str,
+        shape: Vec<usize>,
+        precision: Precision,
+        channels_last: bool,
+    ) -> TensorId {
         let (name, payload) = (name.to_owned(), Payload::Activation);
-        self.program.tensors.push(Tensor { name, shape, precision, payload, channels_last, steering: false, quantization: None });
+        self.program.tensors.push(Tensor {
+            name,
+            shape,
+            precision,
+            payload,
+            channels_last,
+            steering: false,
+            quantization: None,
+        });
         self.program.tensors.len() - 1
     }
 }

@@ -10,7 +10,10 @@ use crate::{Attribute, Attributes, OpKind};
 
 impl Converter<'_> {
     pub(super) fn axis(&self, call: &Call<'_>) -> Result<usize, Refusal> {
-        call.attributes.int("axis").and_then(|a| usize::try_from(a).ok()).ok_or_else(|| "its axis is not known".to_owned())
+        call.attributes
+            .int("axis")
+            .and_then(|a| usize::try_from(a).ok())
+            .ok_or_else(|| "its axis is not known".to_owned())
     }
 
     pub(super) fn concat(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -26,7 +29,8 @@ impl Converter<'_> {
         let options = Options::Concat { axis: layout::position(&layout, axis) as i32 };
         let attributes = Attributes::new().with_int("axis", spoken(&layout, axis));
         let precision = self.vars[first].precision;
-        let recipe = Recipe::new(Code::Concat, OpKind::Concat).options(options).attributes(attributes);
+        let recipe =
+            Recipe::new(Code::Concat, OpKind::Concat).options(options).attributes(attributes);
         Ok(self.emit(recipe, tensors, shape, layout, precision))
     }
 
@@ -44,18 +48,43 @@ impl Converter<'_> {
             let sizes = self.vector(&signed(&parts));
             (Code::SplitV, vec![input, sizes, along])
         };
-        let attributes = Attributes::new().with_int("axis", spoken(&own, axis)).with_ints("split", signed(&parts));
-        let recipe = Recipe::new(code, OpKind::Split).options(Options::Split { parts: parts.len() as i32 }).attributes(attributes);
+        let attributes = Attributes::new()
+            .with_int("axis", spoken(&own, axis))
+            .with_ints("split", signed(&parts));
+        let recipe = Recipe::new(code, OpKind::Split)
+            .options(Options::Split { parts: parts.len() as i32 })
+            .attributes(attributes);
         let precision = self.vars[x].precision;
-        let shapes: Vec<Vec<usize>> =
-            parts.iter().map(|&part| self.shape(x).iter().enumerate().map(|(d, &s)| if d == axis { part } else { s }).collect()).collect();
-        let outputs: Vec<TensorId> = shapes.iter().map(|shape| self.fresh(layout::stored(&own, shape), precision, super::is_image(&own))).collect();
+        let shapes: Vec<Vec<usize>> = parts
+            .iter()
+            .map(|&part| {
+                self.shape(x)
+                    .iter()
+                    .enumerate()
+                    .map(|(d, &s)| if d == axis { part } else { s })
+                    .collect()
+            })
+            .collect();
+        let outputs: Vec<TensorId> = shapes
+            .iter()
+            .map(|shape| self.fresh(layout::stored(&own, shape), precision, super::is_image(&own)))
+            .collect();
         self.push(recipe, inputs, outputs.clone());
-        Ok(shapes.into_iter().zip(outputs).map(|(shape, at)| self.var(shape, precision, vec![(own.clone(), at)])).collect())
+        Ok(shapes
+            .into_iter()
+            .zip(outputs)
+            .map(|(shape, at)| self.var(shape, precision, vec![(own.clone(), at)]))
+            .collect())
     }
 
     /// A stretch along one dimension.
-    pub(super) fn slice_one(&mut self, x: VarId, axis: usize, start: usize, extent: usize) -> Result<VarId, Refusal> {
+    pub(super) fn slice_one(
+        &mut self,
+        x: VarId,
+        axis: usize,
+        start: usize,
+        extent: usize,
+    ) -> Result<VarId, Refusal> {
         let shape = self.shape(x).to_vec();
         if start == 0 && shape[axis] == extent {
             return Ok(x);
@@ -73,12 +102,18 @@ impl Converter<'_> {
         let begin = self.vector(&signed(&layout::stored(&own, starts)));
         let size = self.vector(&signed(&layout::stored(&own, shape)));
         let old = self.shape(x).to_vec();
-        let mut cuts: Vec<(i64, i64, i64)> =
-            (0..shape.len()).filter(|&d| old[d] != shape[d]).map(|d| (spoken(&own, d), starts[d] as i64, (starts[d] + shape[d]) as i64)).collect();
+        let mut cuts: Vec<(i64, i64, i64)> = (0..shape.len())
+            .filter(|&d| old[d] != shape[d])
+            .map(|d| (spoken(&own, d), starts[d] as i64, (starts[d] + shape[d]) as i64))
+            .collect();
         cuts.sort_unstable();
         let steps = vec![1; cuts.len()];
-        let attributes =
-            cut_attributes(&cuts.iter().map(|c| c.0).collect::<Vec<_>>(), cuts.iter().map(|c| c.1).collect(), cuts.iter().map(|c| c.2).collect(), steps);
+        let attributes = cut_attributes(
+            &cuts.iter().map(|c| c.0).collect::<Vec<_>>(),
+            cuts.iter().map(|c| c.1).collect(),
+            cuts.iter().map(|c| c.2).collect(),
+            steps,
+        );
         let precision = self.vars[x].precision;
         let recipe = Recipe::new(Code::Slice, OpKind::Slice).attributes(attributes);
         Ok(self.emit(recipe, vec![input, begin, size], shape.to_vec(), own, precision))
@@ -89,21 +124,24 @@ impl Converter<'_> {
         let a = call.attributes;
         let x = call.inputs[0];
         let shape = self.output_shape(call)?;
-        let (axes, starts, ends, steps) = (numbers(a.ints("axes"))?, a.ints("starts"), a.ints("ends"), a.ints("steps"));
+        let (axes, starts, ends, steps) =
+            (numbers(a.ints("axes"))?, a.ints("starts"), a.ints("ends"), a.ints("steps"));
         if *self.shape(x) == shape[..] && steps.iter().all(|&s| s == 1) {
             return Ok(self.alias(x));
         }
         if steps.iter().all(|&s| s == 1) {
             let mut from = vec![0; shape.len()];
             for (&axis, &start) in axes.iter().zip(starts) {
-                from[axis] = usize::try_from(start).map_err(|_| "it begins before the first element")?;
+                from[axis] =
+                    usize::try_from(start).map_err(|_| "it begins before the first element")?;
             }
             return self.slice(x, &from, &shape);
         }
         let own = self.layout(x);
         let input = self.stored(x, &own)?;
         let rank = shape.len();
-        let (mut begin, mut end, mut step, mut mask) = (vec![0i64; rank], signed(self.shape(x)), vec![1i64; rank], 0);
+        let (mut begin, mut end, mut step, mut mask) =
+            (vec![0i64; rank], signed(self.shape(x)), vec![1i64; rank], 0);
         for (i, &axis) in axes.iter().enumerate() {
             begin[axis] = starts[i];
             step[axis] = steps[i];
@@ -119,9 +157,11 @@ impl Converter<'_> {
         };
         let steering = [lay(&begin), lay(&end), lay(&step)];
         let spoken_axes: Vec<i64> = axes.iter().map(|&axis| spoken(&own, axis)).collect();
-        let attributes = cut_attributes(&spoken_axes, starts.to_vec(), ends.to_vec(), steps.to_vec());
+        let attributes =
+            cut_attributes(&spoken_axes, starts.to_vec(), ends.to_vec(), steps.to_vec());
         let options = Options::StridedSlice { begin_mask: 0, end_mask: mask };
-        let recipe = Recipe::new(Code::StridedSlice, OpKind::Slice).options(options).attributes(attributes);
+        let recipe =
+            Recipe::new(Code::StridedSlice, OpKind::Slice).options(options).attributes(attributes);
         let precision = self.vars[x].precision;
         let inputs = [&[input][..], &steering].concat();
         Ok(self.emit(recipe, inputs, shape, own, precision))
@@ -136,7 +176,9 @@ impl Converter<'_> {
         let mut shape = self.shape(x).to_vec();
         let cut = |v: i64| v.min(0).unsigned_abs() as usize;
         for d in 0..rank {
-            shape[d] = shape[d].checked_sub(cut(begins[d]) + cut(ends[d])).ok_or("it cuts off more than there is")?;
+            shape[d] = shape[d]
+                .checked_sub(cut(begins[d]) + cut(ends[d]))
+                .ok_or("it cuts off more than there is")?;
         }
         if shape != self.shape(x) {
             let starts: Vec<usize> = begins.iter().map(|&b| cut(b)).collect();
@@ -156,11 +198,21 @@ impl Converter<'_> {
     }
 
     /// A constant put around.
-    pub(super) fn pad(&mut self, x: VarId, before: &[usize], after: &[usize], value: f32) -> Result<VarId, Refusal> {
+    pub(super) fn pad(
+        &mut self,
+        x: VarId,
+        before: &[usize],
+        after: &[usize],
+        value: f32,
+    ) -> Result<VarId, Refusal> {
         if before.iter().chain(after).all(|&p| p == 0) {
             return Ok(x);
         }
-        let own = if before.len() == 4 && before[..2] == [0, 0] && after[..2] == [0, 0] && !self.vars[x].stored.is_empty() {
+        let own = if before.len() == 4
+            && before[..2] == [0, 0]
+            && after[..2] == [0, 0]
+            && !self.vars[x].stored.is_empty()
+        {
             // An image on its way into a window.
             let last = layout::channels_last(4);
             if self.vars[x].stored.iter().any(|(l, _)| *l == last) { last } else { self.layout(x) }
@@ -180,7 +232,13 @@ impl Converter<'_> {
             attributes.set("value", Attribute::Float(f64::from(value)));
         }
         let precision = self.vars[x].precision;
-        Ok(self.emit(Recipe::new(code, OpKind::Pad).attributes(attributes), inputs, shape, own, precision))
+        Ok(self.emit(
+            Recipe::new(code, OpKind::Pad).attributes(attributes),
+            inputs,
+            shape,
+            own,
+            precision,
+        ))
     }
 
     fn steer(&mut self, tensors: &[TensorId]) {
@@ -189,15 +247,33 @@ impl Converter<'_> {
         }
     }
 
-    fn pad_attributes(&self, own: &[usize], before: &[usize], after: &[usize], mode: &str) -> Attributes {
-        let lay = |values: &[usize]| if super::is_image(own) { signed(values) } else { signed(&layout::stored(own, values)) };
-        Attributes::new().with_ints("pads", [lay(before), lay(after)].concat()).with("mode", Attribute::Text(mode.to_owned()))
+    fn pad_attributes(
+        &self,
+        own: &[usize],
+        before: &[usize],
+        after: &[usize],
+        mode: &str,
+    ) -> Attributes {
+        let lay = |values: &[usize]| {
+            if super::is_image(own) { signed(values) } else { signed(&layout::stored(own, values)) }
+        };
+        Attributes::new()
+            .with_ints("pads", [lay(before), lay(after)].concat())
+            .with("mode", Attribute::Text(mode.to_owned()))
     }
 
-    fn pads(&mut self, x: VarId, own: &[usize], before: &[usize], after: &[usize]) -> (TensorId, Vec<usize>) {
+    fn pads(
+        &mut self,
+        x: VarId,
+        own: &[usize],
+        before: &[usize],
+        after: &[usize],
+    ) -> (TensorId, Vec<usize>) {
         let rank = own.len();
-        let pairs: Vec<i64> = own.iter().flat_map(|&d| [before[d] as i64, after[d] as i64]).collect();
-        let shape = self.shape(x).iter().enumerate().map(|(d, s)| s + before[d] + after[d]).collect();
+        let pairs: Vec<i64> =
+            own.iter().flat_map(|&d| [before[d] as i64, after[d] as i64]).collect();
+        let shape =
+            self.shape(x).iter().enumerate().map(|(d, s)| s + before[d] + after[d]).collect();
         (self.ints(&pairs, vec![rank, 2]), shape)
     }
 
@@ -206,13 +282,20 @@ impl Converter<'_> {
         let input = self.stored(x, &own)?;
         let (steering, shape) = self.pads(x, &own, before, after);
         let attributes = self.pad_attributes(&own, before, after, "reflect");
-        let recipe = Recipe::new(Code::MirrorPad, OpKind::Pad).options(Options::MirrorPad { mode: 0 }).attributes(attributes);
+        let recipe = Recipe::new(Code::MirrorPad, OpKind::Pad)
+            .options(Options::MirrorPad { mode: 0 })
+            .attributes(attributes);
         let precision = self.vars[x].precision;
         Ok(self.emit(recipe, vec![input, steering], shape, own, precision))
     }
 
     /// The outermost elements again and again.
-    fn repeat_edges(&mut self, x: VarId, before: &[usize], after: &[usize]) -> Result<VarId, Refusal> {
+    fn repeat_edges(
+        &mut self,
+        x: VarId,
+        before: &[usize],
+        after: &[usize],
+    ) -> Result<VarId, Refusal> {
         let mut x = x;
         for d in 0..before.len() {
             let extent = self.shape(x)[d];
@@ -237,7 +320,8 @@ impl Converter<'_> {
         let shape = self.output_shape(call)?;
         let mut x = call.inputs[0];
         let more = shape.len() - self.rank(x).min(shape.len());
-        let lifted: Vec<usize> = std::iter::repeat_n(1, more).chain(self.shape(x).iter().copied()).collect();
+        let lifted: Vec<usize> =
+            std::iter::repeat_n(1, more).chain(self.shape(x).iter().copied()).collect();
         if more > 0 {
             x = self.reshape(x, &lifted)?;
         }
@@ -248,9 +332,18 @@ impl Converter<'_> {
         let input = self.stored(x, &own)?;
         let stored = layout::stored(&own, &shape);
         let wanted = self.vector(&signed(&stored));
-        let attributes = Attributes::new().with_ints("shape", if super::is_image(&own) { signed(&shape) } else { signed(&stored) });
+        let attributes = Attributes::new().with_ints(
+            "shape",
+            if super::is_image(&own) { signed(&shape) } else { signed(&stored) },
+        );
         let precision = self.vars[x].precision;
-        Ok(self.emit(Recipe::new(Code::BroadcastTo, OpKind::Expand).attributes(attributes), vec![input, wanted], shape, own, precision))
+        Ok(self.emit(
+            Recipe::new(Code::BroadcastTo, OpKind::Expand).attributes(attributes),
+            vec![input, wanted],
+            shape,
+            own,
+            precision,
+        ))
     }
 
     pub(super) fn tile(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -261,12 +354,25 @@ impl Converter<'_> {
         let times = layout::stored(&own, &repeats);
         let steering = self.vector(&signed(&times));
         let shape = self.output_shape(call)?;
-        let attributes = Attributes::new().with_ints("repeats", if super::is_image(&own) { signed(&repeats) } else { signed(&times) });
+        let attributes = Attributes::new().with_ints(
+            "repeats",
+            if super::is_image(&own) { signed(&repeats) } else { signed(&times) },
+        );
         let precision = self.vars[x].precision;
-        Ok(self.emit(Recipe::new(Code::Tile, OpKind::Tile).attributes(attributes), vec![input, steering], shape, own, precision))
+        Ok(self.emit(
+            Recipe::new(Code::Tile, OpKind::Tile).attributes(attributes),
+            vec![input, steering],
+            shape,
+            own,
+            precision,
+        ))
     }
 }
 
 fn cut_attributes(axes: &[i64], starts: Vec<i64>, ends: Vec<i64>, steps: Vec<i64>) -> Attributes {
-    Attributes::new().with_ints("axes", axes).with_ints("starts", starts).with_ints("ends", ends).with_ints("steps", steps)
+    Attributes::new()
+        .with_ints("axes", axes)
+        .with_ints("starts", starts)
+        .with_ints("ends", ends)
+        .with_ints("steps", steps)
 }

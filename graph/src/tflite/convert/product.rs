@@ -1,4 +1,5 @@
-//! Matrix products: with a constant matrix on the right FULLY_CONNECTED over the last dimension, else BATCH_MATMUL.
+//! Matrix products: with a constant matrix on the right FULLY_CONNECTED over the last dimension,
+//! else BATCH_MATMUL.
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};
@@ -27,7 +28,8 @@ impl Converter<'_> {
         }
         let mut bias = None;
         if let Some(&given) = call.inputs.get(2) {
-            let mut given = self.expression(given).ok_or("its bias is computed while the model runs")?;
+            let mut given =
+                self.expression(given).ok_or("its bias is computed while the model runs")?;
             if let Some(beta) = a.float("beta").filter(|&v| v != 1.0) {
                 given = given.binary(Operator::Mul, Expression::scalar(beta as f32));
             }
@@ -59,18 +61,33 @@ impl Converter<'_> {
         };
         let term = self.var_of(term).ok()?;
         let shape = self.shape(term);
-        let vector =
-            shape.last() == Some(&out) && shape.iter().product::<usize>() == out && add.op.outputs.first()?.rank() == call.node.op.outputs.first()?.rank();
+        let vector = shape.last() == Some(&out)
+            && shape.iter().product::<usize>() == out
+            && add.op.outputs.first()?.rank() == call.node.op.outputs.first()?.rank();
         let term = self.expression(term).filter(|_| vector)?;
         Some((index, term.reshape([out])))
     }
 
     /// x times a matrix `[out, in]`, over the last dimension.
-    pub(super) fn fully_connected(&mut self, x: VarId, weight: Expression, bias: Option<Expression>) -> Result<VarId, Refusal> {
+    pub(super) fn fully_connected(
+        &mut self,
+        x: VarId,
+        weight: Expression,
+        bias: Option<Expression>,
+    ) -> Result<VarId, Refusal> {
         let rank = self.rank(x);
-        let [out, features] = weight.shape()[..] else { return Err("its weight is not a matrix".to_owned()) };
-        let last = rank.checked_sub(1).filter(|&d| self.shape(x)[d] == features).ok_or("its weight does not fit its input")?;
-        let found = self.vars[x].stored.iter().find(|(layout, _)| layout.last() == Some(&last)).map(|(layout, _)| layout.clone());
+        let [out, features] = weight.shape()[..] else {
+            return Err("its weight is not a matrix".to_owned());
+        };
+        let last = rank
+            .checked_sub(1)
+            .filter(|&d| self.shape(x)[d] == features)
+            .ok_or("its weight does not fit its input")?;
+        let found = self.vars[x]
+            .stored
+            .iter()
+            .find(|(layout, _)| layout.last() == Some(&last))
+            .map(|(layout, _)| layout.clone());
         let wanted = found.unwrap_or_else(|| layout::plain(rank));
         let mut shape = self.shape(x).to_vec();
         shape[last] = out;
@@ -79,16 +96,22 @@ impl Converter<'_> {
         inputs.push(self.stored(weight, &[0, 1])?);
         // A bias of another shape than a vector (of a Gemm) is added afterwards.
         let (bias, later) = match bias {
-            Some(bias) if bias.shape().iter().product::<usize>() == out => (Some(bias.reshape([out])), None),
+            Some(bias) if bias.shape().iter().product::<usize>() == out => {
+                (Some(bias.reshape([out])), None)
+            }
             Some(bias) if bias.shape().iter().product::<usize>() == 1 => {
-                let row = Expression::Numbers(vec![0.0; out], vec![out]).binary(Operator::Add, bias.reshape([1]));
+                let row = Expression::Numbers(vec![0.0; out], vec![out])
+                    .binary(Operator::Add, bias.reshape([1]));
                 (Some(row), None)
             }
             other => (None, other),
         };
-        let bias = self.constant(bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])));
+        let bias =
+            self.constant(bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])));
         inputs.push(self.stored(bias, &[0])?);
-        let recipe = Recipe::new(Code::FullyConnected, OpKind::Linear).options(Options::FullyConnected).attributes(Attributes::new().with_int("trans_b", 1));
+        let recipe = Recipe::new(Code::FullyConnected, OpKind::Linear)
+            .options(Options::FullyConnected)
+            .attributes(Attributes::new().with_int("trans_b", 1));
         let y = self.emit(recipe, inputs, shape, wanted, Precision::F32);
         match later {
             Some(bias) => {
@@ -105,7 +128,8 @@ impl Converter<'_> {
         for (name, operand) in [("trans_a", &mut a), ("trans_b", &mut b)] {
             if attributes.int(name) == Some(1) {
                 let rank = self.rank(*operand);
-                let swapped: Vec<usize> = (0..rank.saturating_sub(2)).chain([rank - 1, rank.saturating_sub(2)]).collect();
+                let swapped: Vec<usize> =
+                    (0..rank.saturating_sub(2)).chain([rank - 1, rank.saturating_sub(2)]).collect();
                 *operand = self.transpose(*operand, &swapped)?;
             }
         }
@@ -124,11 +148,16 @@ impl Converter<'_> {
         self.reshape_if_needed(y, &wanted)
     }
 
-    pub(super) fn reshape_if_needed(&mut self, x: VarId, shape: &[usize]) -> Result<VarId, Refusal> {
+    pub(super) fn reshape_if_needed(
+        &mut self,
+        x: VarId,
+        shape: &[usize],
+    ) -> Result<VarId, Refusal> {
         if self.shape(x) == shape { Ok(x) } else { self.reshape(x, shape) }
     }
 
-    /// Product of two tensors as numpy's matmul; vectors become matrices, which the caller reshapes away.
+    /// Product of two tensors as numpy's matmul; vectors become matrices, which the caller reshapes
+    /// away.
     fn product(&mut self, a: VarId, b: VarId) -> Result<VarId, Refusal> {
         let (mut a, mut b) = (a, b);
         if self.rank(a) == 1 {
@@ -143,12 +172,21 @@ impl Converter<'_> {
             return self.fully_connected(a, weight.transpose(&[1, 0]), None);
         }
         let rank = self.rank(a).max(self.rank(b));
-        let batch = crate::shape::broadcast(&self.shape(a)[..self.rank(a) - 2], &self.shape(b)[..self.rank(b) - 2])?;
-        let (m, k, n) = (self.shape(a)[self.rank(a) - 2], self.shape(a)[self.rank(a) - 1], self.shape(b)[self.rank(b) - 1]);
+        let batch = crate::shape::broadcast(
+            &self.shape(a)[..self.rank(a) - 2],
+            &self.shape(b)[..self.rank(b) - 2],
+        )?;
+        let (m, k, n) = (
+            self.shape(a)[self.rank(a) - 2],
+            self.shape(a)[self.rank(a) - 1],
+            self.shape(b)[self.rank(b) - 1],
+        );
         let full: Vec<usize> = batch.iter().copied().chain([m, n]).collect();
         if rank > MAX_RANK {
             let count: usize = batch.iter().product();
-            if self.shape(a)[..self.rank(a) - 2] != batch[..] || self.shape(b)[..self.rank(b) - 2] != batch[..] {
+            if self.shape(a)[..self.rank(a) - 2] != batch[..]
+                || self.shape(b)[..self.rank(b) - 2] != batch[..]
+            {
                 return Err(format!("a product of rank {rank} with broadcasting has no operator"));
             }
             a = self.reshape(a, &[count, m, k])?;
@@ -166,7 +204,12 @@ impl Converter<'_> {
         // The right side may lie transposed: [.., n, k] in memory.
         let transposed = !self.is_constant(b) && {
             let has = |layout: &[usize]| self.vars[b].stored.iter().any(|(l, _)| *l == layout);
-            let near = |layout: &[usize]| self.vars[b].stored.iter().any(|(l, _)| layout::same_memory(self.shape(b), l, layout));
+            let near = |layout: &[usize]| {
+                self.vars[b]
+                    .stored
+                    .iter()
+                    .any(|(l, _)| layout::same_memory(self.shape(b), l, layout))
+            };
             let plain = layout::plain(rank);
             !has(&plain) && (has(&swapped) || (!near(&plain) && near(&swapped)))
         };
@@ -178,11 +221,14 @@ impl Converter<'_> {
             self.stored(b, &layout::plain(rank))?
         };
         let layout = layout::plain(shape.len());
-        let recipe = Recipe::new(Code::BatchMatMul, OpKind::MatMul).options(Options::BatchMatMul { transpose_right: transposed }).attributes(attributes);
+        let recipe = Recipe::new(Code::BatchMatMul, OpKind::MatMul)
+            .options(Options::BatchMatMul { transpose_right: transposed })
+            .attributes(attributes);
         Ok(self.emit(recipe, vec![left, right], shape, layout, Precision::F32))
     }
 
-    /// A sum over products of two tensors: their dimensions are brought in the order batch, own, contracted, and multiplied as matrices.
+    /// A sum over products of two tensors: their dimensions are brought in the order batch, own,
+    /// contracted, and multiplied as matrices.
     pub(super) fn einsum(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let equation = call.attributes.text("equation").unwrap_or_default();
         let refuse = || format!("the equation `{equation}` has no operators");
@@ -190,26 +236,50 @@ impl Converter<'_> {
         let terms: Vec<Vec<char>> = operands.split(',').map(|t| t.chars().collect()).collect();
         let result: Vec<char> = result.chars().collect();
         let ([left, right], [a, b]) = (&terms[..], &call.inputs[..]) else { return Err(refuse()) };
-        let plain = |term: &[char]| term.iter().all(char::is_ascii_alphabetic) && term.iter().enumerate().all(|(i, c)| !term[..i].contains(c));
-        if !plain(left) || !plain(right) || !plain(&result) || left.len() != self.rank(*a) || right.len() != self.rank(*b) {
+        let plain = |term: &[char]| {
+            term.iter().all(char::is_ascii_alphabetic)
+                && term.iter().enumerate().all(|(i, c)| !term[..i].contains(c))
+        };
+        if !plain(left)
+            || !plain(right)
+            || !plain(&result)
+            || left.len() != self.rank(*a)
+            || right.len() != self.rank(*b)
+        {
             return Err(refuse());
         }
-        let pick = |term: &[char], test: &dyn Fn(&char) -> bool| term.iter().copied().filter(|c| test(c)).collect::<Vec<char>>();
+        let pick = |term: &[char], test: &dyn Fn(&char) -> bool| {
+            term.iter().copied().filter(|c| test(c)).collect::<Vec<char>>()
+        };
         let batch = pick(left, &|c| right.contains(c) && result.contains(c));
         let contracted = pick(left, &|c| right.contains(c) && !result.contains(c));
-        let (rows, columns) = (pick(left, &|c| !right.contains(c)), pick(right, &|c| !left.contains(c)));
+        let (rows, columns) =
+            (pick(left, &|c| !right.contains(c)), pick(right, &|c| !left.contains(c)));
         if rows.iter().chain(&columns).any(|c| !result.contains(c)) || contracted.is_empty() {
             return Err(refuse());
         }
-        let extent =
-            |c: &char| left.iter().position(|l| l == c).map(|d| self.shape(*a)[d]).or_else(|| right.iter().position(|r| r == c).map(|d| self.shape(*b)[d]));
+        let extent = |c: &char| {
+            left.iter()
+                .position(|l| l == c)
+                .map(|d| self.shape(*a)[d])
+                .or_else(|| right.iter().position(|r| r == c).map(|d| self.shape(*b)[d]))
+        };
         let sizes = |labels: &[char]| labels.iter().filter_map(extent).collect::<Vec<usize>>();
         let count = |labels: &[char]| sizes(labels).iter().product::<usize>();
         let (batches, m, k, n) = (sizes(&batch), count(&rows), count(&contracted), count(&columns));
-        let full: Vec<usize> = batches.iter().copied().chain(sizes(&rows)).chain(sizes(&columns)).collect();
-        let order =
-            |term: &[char], wanted: &[&[char]]| wanted.iter().flat_map(|w| w.iter()).filter_map(|c| term.iter().position(|t| t == c)).collect::<Vec<usize>>();
-        let (first, second) = (order(left, &[&batch, &rows, &contracted]), order(right, &[&batch, &contracted, &columns]));
+        let full: Vec<usize> =
+            batches.iter().copied().chain(sizes(&rows)).chain(sizes(&columns)).collect();
+        let order = |term: &[char], wanted: &[&[char]]| {
+            wanted
+                .iter()
+                .flat_map(|w| w.iter())
+                .filter_map(|c| term.iter().position(|t| t == c))
+                .collect::<Vec<usize>>()
+        };
+        let (first, second) = (
+            order(left, &[&batch, &rows, &contracted]),
+            order(right, &[&batch, &contracted, &columns]),
+        );
         let shaped = |ends: [usize; 2]| batches.iter().copied().chain(ends).collect::<Vec<usize>>();
         let (left_shape, right_shape) = (shaped([m, k]), shaped([k, n]));
         let produced: Vec<char> = [batch, rows, columns].concat();
@@ -219,7 +289,8 @@ impl Converter<'_> {
         let b = self.reshape_if_needed(b, &right_shape)?;
         let y = self.product(a, b)?;
         let y = self.reshape_if_needed(y, &full)?;
-        let back: Vec<usize> = result.iter().filter_map(|c| produced.iter().position(|p| p == c)).collect();
+        let back: Vec<usize> =
+            result.iter().filter_map(|c| produced.iter().position(|p| p == c)).collect();
         self.transpose(y, &back)
     }
 }

@@ -32,10 +32,21 @@ impl Converter<'_> {
         let along = self.ints(&[layout::position(&own, axis) as i64], vec![]);
         let mut shape = self.shape(x).to_vec();
         shape.remove(axis);
-        let attributes = Attributes::new().with_int("axis", spoken(&own, axis)).with_int("keepdims", 0).with("op", Attribute::Text(op.to_owned()));
+        let attributes = Attributes::new()
+            .with_int("axis", spoken(&own, axis))
+            .with_int("keepdims", 0)
+            .with("op", Attribute::Text(op.to_owned()));
         let code = if op == "ArgMin" { Code::ArgMin } else { Code::ArgMax };
-        let recipe = Recipe::new(code, OpKind::ArgMax).options(Options::ArgMax { to: Precision::I32 }).attributes(attributes);
-        let y = self.emit(recipe, vec![input, along], shape, layout::without(&own, &[axis]), Precision::I32);
+        let recipe = Recipe::new(code, OpKind::ArgMax)
+            .options(Options::ArgMax { to: Precision::I32 })
+            .attributes(attributes);
+        let y = self.emit(
+            recipe,
+            vec![input, along],
+            shape,
+            layout::without(&own, &[axis]),
+            Precision::I32,
+        );
         let wanted = self.output_shape(call)?;
         self.reshape_if_needed(y, &wanted)
     }
@@ -45,7 +56,8 @@ impl Converter<'_> {
         let axis = self.axis(call)?;
         let k = call.attributes.int("k").ok_or("its number of elements is not known")?;
         let x = call.inputs[0];
-        let wanted: Vec<usize> = self.layout(x).into_iter().filter(|&d| d != axis).chain([axis]).collect();
+        let wanted: Vec<usize> =
+            self.layout(x).into_iter().filter(|&d| d != axis).chain([axis]).collect();
         let input = self.stored(x, &wanted)?;
         let count = self.ints(&[k], vec![]);
         let mut shape = self.shape(x).to_vec();
@@ -54,10 +66,21 @@ impl Converter<'_> {
         let precision = self.vars[x].precision;
         let stored = layout::stored(&wanted, &shape);
         let image = super::is_image(&wanted);
-        let outputs = [self.fresh(stored.clone(), precision, image), self.fresh(stored, Precision::I32, image)];
-        self.push(Recipe::new(Code::TopK, OpKind::TopK).attributes(attributes), vec![input, count], outputs.to_vec());
+        let outputs = [
+            self.fresh(stored.clone(), precision, image),
+            self.fresh(stored, Precision::I32, image),
+        ];
+        self.push(
+            Recipe::new(Code::TopK, OpKind::TopK).attributes(attributes),
+            vec![input, count],
+            outputs.to_vec(),
+        );
         let types = [precision, Precision::I32];
-        Ok(outputs.into_iter().zip(types).map(|(at, precision)| self.var(shape.clone(), precision, vec![(wanted.clone(), at)])).collect())
+        Ok(outputs
+            .into_iter()
+            .zip(types)
+            .map(|(at, precision)| self.var(shape.clone(), precision, vec![(wanted.clone(), at)]))
+            .collect())
     }
 
     pub(super) fn cum_sum(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -70,6 +93,12 @@ impl Converter<'_> {
         let options = Options::CumSum { exclusive: flag("exclusive"), reverse: flag("reverse") };
         let attributes = Attributes::new().with_int("axis", spoken(&own, axis));
         let (shape, precision) = (self.shape(x).to_vec(), self.vars[x].precision);
-        Ok(self.emit(Recipe::new(Code::CumSum, OpKind::CumSum).options(options).attributes(attributes), vec![input, along], shape, own, precision))
+        Ok(self.emit(
+            Recipe::new(Code::CumSum, OpKind::CumSum).options(options).attributes(attributes),
+            vec![input, along],
+            shape,
+            own,
+            precision,
+        ))
     }
 }

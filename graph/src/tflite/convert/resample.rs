@@ -16,7 +16,10 @@ impl Converter<'_> {
         if from == to {
             return Ok(self.alias(x));
         }
-        let (mode, coordinates) = (a.text("mode").unwrap_or("nearest"), a.text("coordinate_transformation_mode").unwrap_or("half_pixel"));
+        let (mode, coordinates) = (
+            a.text("mode").unwrap_or("nearest"),
+            a.text("coordinate_transformation_mode").unwrap_or("half_pixel"),
+        );
         let scaled_otherwise = a.has("scales");
         let image = from.len() == 4 && from[..2] == to[..2];
         if mode == "nearest" {
@@ -30,14 +33,33 @@ impl Converter<'_> {
             "asymmetric" => Some((false, false)),
             _ => None,
         };
-        match flags.filter(|_| mode == "linear" && image && !scaled_otherwise && a.int("antialias").unwrap_or(0) == 0) {
-            Some((align_corners, half_pixel)) => self.resized(Code::ResizeBilinear, x, &to, align_corners, half_pixel, coordinates, mode),
+        match flags.filter(|_| {
+            mode == "linear" && image && !scaled_otherwise && a.int("antialias").unwrap_or(0) == 0
+        }) {
+            Some((align_corners, half_pixel)) => self.resized(
+                Code::ResizeBilinear,
+                x,
+                &to,
+                align_corners,
+                half_pixel,
+                coordinates,
+                mode,
+            ),
             None => self.interpolated(call, x, &to),
         }
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn resized(&mut self, code: Code, x: VarId, to: &[usize], align_corners: bool, half_pixel: bool, coordinates: &str, mode: &str) -> Result<VarId, Refusal> {
+    fn resized(
+        &mut self,
+        code: Code,
+        x: VarId,
+        to: &[usize],
+        align_corners: bool,
+        half_pixel: bool,
+        coordinates: &str,
+        mode: &str,
+    ) -> Result<VarId, Refusal> {
         let last = layout::channels_last(4);
         let input = self.stored(x, &last)?;
         let size = self.vector(&signed(&to[2..]));
@@ -45,19 +67,35 @@ impl Converter<'_> {
             .with("mode", Attribute::Text(mode.to_owned()))
             .with("coordinate_transformation_mode", Attribute::Text(coordinates.to_owned()))
             .with_ints("sizes", signed(to));
-        let recipe = Recipe::new(code, OpKind::Resize).options(Options::Resize { align_corners, half_pixel }).attributes(attributes);
+        let recipe = Recipe::new(code, OpKind::Resize)
+            .options(Options::Resize { align_corners, half_pixel })
+            .attributes(attributes);
         let precision = self.vars[x].precision;
         Ok(self.emit(recipe, vec![input, size], to.to_vec(), last, precision))
     }
 
     /// The engine's own operator where it picks the same elements, else one GATHER per dimension.
-    fn nearest(&mut self, call: &Call<'_>, x: VarId, to: &[usize], image: bool) -> Result<VarId, Refusal> {
+    fn nearest(
+        &mut self,
+        call: &Call<'_>,
+        x: VarId,
+        to: &[usize],
+        image: bool,
+    ) -> Result<VarId, Refusal> {
         let from = self.shape(x).to_vec();
-        let coordinates = call.attributes.text("coordinate_transformation_mode").unwrap_or("half_pixel").to_owned();
+        let coordinates = call
+            .attributes
+            .text("coordinate_transformation_mode")
+            .unwrap_or("half_pixel")
+            .to_owned();
         let sampling = Sampling::of(call.attributes)?;
-        let picks: Vec<Vec<usize>> = (0..from.len()).map(|d| (0..to[d]).map(|i| sampling.nearest(d, i, from[d], to[d])).collect()).collect();
+        let picks: Vec<Vec<usize>> = (0..from.len())
+            .map(|d| (0..to[d]).map(|i| sampling.nearest(d, i, from[d], to[d])).collect())
+            .collect();
         let floored = |d: usize, i: usize| (i * from[d] / to[d]).min(from[d] - 1);
-        if image && (2..4).all(|d| picks[d].iter().enumerate().all(|(i, &pick)| pick == floored(d, i))) {
+        if image
+            && (2..4).all(|d| picks[d].iter().enumerate().all(|(i, &pick)| pick == floored(d, i)))
+        {
             return self.resized(Code::ResizeNearest, x, to, false, false, &coordinates, "nearest");
         }
         let mut y = x;
@@ -69,7 +107,8 @@ impl Converter<'_> {
         Ok(y)
     }
 
-    /// Any other interpolation: along each dimension every output is a weighted sum of inputs, a product with a constant matrix.
+    /// Any other interpolation: along each dimension every output is a weighted sum of inputs, a
+    /// product with a constant matrix.
     fn interpolated(&mut self, call: &Call<'_>, x: VarId, to: &[usize]) -> Result<VarId, Refusal> {
         let sampling = Sampling::of(call.attributes)?;
         let mut y = x;
@@ -82,7 +121,8 @@ impl Converter<'_> {
             let mut order: Vec<usize> = (0..rank).filter(|&o| o != d).collect();
             order.push(d);
             let moved = self.transpose(y, &order)?;
-            let product = self.fully_connected(moved, Expression::Numbers(matrix, vec![extent, from]), None)?;
+            let product =
+                self.fully_connected(moved, Expression::Numbers(matrix, vec![extent, from]), None)?;
             let back: Vec<usize> = (0..rank).map(|o| layout::position(&order, o)).collect();
             y = self.transpose(product, &back)?;
         }
@@ -92,9 +132,15 @@ impl Converter<'_> {
     /// Channels into space. The engine's order of channels is ONNX's mode DCR.
     pub(super) fn depth_to_space(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let x = call.inputs[0];
-        let size = call.attributes.int("blocksize").and_then(|b| usize::try_from(b).ok()).ok_or("its block size is not known")?;
+        let size = call
+            .attributes
+            .int("blocksize")
+            .and_then(|b| usize::try_from(b).ok())
+            .ok_or("its block size is not known")?;
         let shape = self.output_shape(call)?;
-        let [n, c, h, w] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
+        let [n, c, h, w] = *self.shape(x) else {
+            return Err("its input is not an image".to_owned());
+        };
         if call.attributes.text("mode") == Some("CRD") {
             let blocks = self.reshape(x, &[n, c / (size * size), size, size, h, w])?;
             let moved = self.transpose(blocks, &[0, 1, 4, 2, 5, 3])?;
@@ -104,19 +150,32 @@ impl Converter<'_> {
     }
 
     pub(super) fn space_to_depth(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
-        let size = call.attributes.int("blocksize").and_then(|b| usize::try_from(b).ok()).ok_or("its block size is not known")?;
+        let size = call
+            .attributes
+            .int("blocksize")
+            .and_then(|b| usize::try_from(b).ok())
+            .ok_or("its block size is not known")?;
         let shape = self.output_shape(call)?;
         self.blocks(Code::SpaceToDepth, OpKind::SpaceToDepth, call.inputs[0], size, shape)
     }
 
-    fn blocks(&mut self, code: Code, kind: OpKind, x: VarId, size: usize, shape: Vec<usize>) -> Result<VarId, Refusal> {
+    fn blocks(
+        &mut self,
+        code: Code,
+        kind: OpKind,
+        x: VarId,
+        size: usize,
+        shape: Vec<usize>,
+    ) -> Result<VarId, Refusal> {
         let last = layout::channels_last(4);
         let input = self.stored(x, &last)?;
         let mut attributes = Attributes::new().with_int("blocksize", size as i64);
         if kind == OpKind::DepthToSpace {
             attributes.set("mode", Attribute::Text("DCR".to_owned()));
         }
-        let recipe = Recipe::new(code, kind).options(Options::Block { size: size as i32 }).attributes(attributes);
+        let recipe = Recipe::new(code, kind)
+            .options(Options::Block { size: size as i32 })
+            .attributes(attributes);
         let precision = self.vars[x].precision;
         Ok(self.emit(recipe, vec![input], shape, last, precision))
     }

@@ -23,17 +23,34 @@ impl Converter<'_> {
     }
 
     /// Elements along one dimension by index; the indices' dimensions take its place.
-    pub(super) fn picked(&mut self, x: VarId, indices: VarId, axis: usize) -> Result<VarId, Refusal> {
+    pub(super) fn picked(
+        &mut self,
+        x: VarId,
+        indices: VarId,
+        axis: usize,
+    ) -> Result<VarId, Refusal> {
         let inner = self.shape(indices).to_vec();
-        let own = if inner.len() == 1 && !self.is_constant(x) { self.layout(x) } else { layout::plain(self.rank(x)) };
+        let own = if inner.len() == 1 && !self.is_constant(x) {
+            self.layout(x)
+        } else {
+            layout::plain(self.rank(x))
+        };
         let old = self.shape(x);
-        let shape: Vec<usize> = old[..axis].iter().chain(&inner).chain(&old[axis + 1..]).copied().collect();
+        let shape: Vec<usize> =
+            old[..axis].iter().chain(&inner).chain(&old[axis + 1..]).copied().collect();
         let result = if inner.len() == 1 { own.clone() } else { layout::plain(shape.len()) };
-        let inputs = vec![self.stored(x, &own)?, self.stored(indices, &layout::plain(inner.len()))?];
+        let inputs =
+            vec![self.stored(x, &own)?, self.stored(indices, &layout::plain(inner.len()))?];
         let options = Options::Gather { axis: layout::position(&own, axis) as i32, batch_dims: 0 };
         let attributes = Attributes::new().with_int("axis", spoken(&own, axis));
         let precision = self.vars[x].precision;
-        Ok(self.emit(Recipe::new(Code::Gather, OpKind::Gather).options(options).attributes(attributes), inputs, shape, result, precision))
+        Ok(self.emit(
+            Recipe::new(Code::Gather, OpKind::Gather).options(options).attributes(attributes),
+            inputs,
+            shape,
+            result,
+            precision,
+        ))
     }
 
     pub(super) fn gather_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -42,40 +59,70 @@ impl Converter<'_> {
         }
         let [x, indices] = call.inputs[..] else { return Err("it has no indices".to_owned()) };
         let shape = self.output_shape(call)?;
-        let inputs = vec![self.stored(x, &layout::plain(self.rank(x)))?, self.stored(indices, &layout::plain(self.rank(indices)))?];
+        let inputs = vec![
+            self.stored(x, &layout::plain(self.rank(x)))?,
+            self.stored(indices, &layout::plain(self.rank(indices)))?,
+        ];
         let attributes = Attributes::new().with_int("batch_dims", 0);
         let (plain, precision) = (layout::plain(shape.len()), self.vars[x].precision);
-        Ok(self.emit(Recipe::new(Code::GatherNd, OpKind::GatherNd).attributes(attributes), inputs, shape, plain, precision))
+        Ok(self.emit(
+            Recipe::new(Code::GatherNd, OpKind::GatherNd).attributes(attributes),
+            inputs,
+            shape,
+            plain,
+            precision,
+        ))
     }
 
-    /// SCATTER_ND starts from zeros: it puts the updates, and ones to tell where, and a SELECT takes the rest from the first input.
+    /// SCATTER_ND starts from zeros: it puts the updates, and ones to tell where, and a SELECT
+    /// takes the rest from the first input.
     pub(super) fn scatter_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
-        let [x, indices, updates] = call.inputs[..] else { return Err("it has no updates".to_owned()) };
+        let [x, indices, updates] = call.inputs[..] else {
+            return Err("it has no updates".to_owned());
+        };
         let count = self.shape(updates).iter().product();
-        let ones = self.constant(Expression::Numbers(vec![1.0; count], self.shape(updates).to_vec()));
+        let ones =
+            self.constant(Expression::Numbers(vec![1.0; count], self.shape(updates).to_vec()));
         let shape = self.shape(x).to_vec();
         let put = self.scattered(indices, updates, &shape)?;
         let touched = self.scattered(indices, ones, &shape)?;
         let zero = self.scalar(0.0);
-        let touched = self.elementwise(Recipe::new(Code::Greater, OpKind::Compare).text("op", "Greater"), &[touched, zero], Precision::Bool)?;
+        let touched = self.elementwise(
+            Recipe::new(Code::Greater, OpKind::Compare).text("op", "Greater"),
+            &[touched, zero],
+            Precision::Bool,
+        )?;
         let precision = self.vars[x].precision;
         self.elementwise(Recipe::new(Code::Select, OpKind::Where), &[touched, put, x], precision)
     }
 
-    fn scattered(&mut self, indices: VarId, updates: VarId, shape: &[usize]) -> Result<VarId, Refusal> {
+    fn scattered(
+        &mut self,
+        indices: VarId,
+        updates: VarId,
+        shape: &[usize],
+    ) -> Result<VarId, Refusal> {
         let inputs = [indices, updates].map(|var| self.stored(var, &layout::plain(self.rank(var))));
         let [indices, values] = inputs;
         let steering = self.vector(&signed(shape));
         let precision = self.vars[updates].precision;
         let recipe = Recipe::new(Code::ScatterNd, OpKind::ScatterNd);
-        Ok(self.emit(recipe, vec![indices?, values?, steering], shape.to_vec(), layout::plain(shape.len()), precision))
+        Ok(self.emit(
+            recipe,
+            vec![indices?, values?, steering],
+            shape.to_vec(),
+            layout::plain(shape.len()),
+            precision,
+        ))
     }
 
     /// A triangle: a product with ones and zeros.
     pub(super) fn triangle(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let x = call.inputs[0];
         let upper = call.attributes.int("upper").unwrap_or(1) != 0;
-        let [.., rows, columns] = *self.shape(x) else { return Err("its input is not a matrix".to_owned()) };
+        let [.., rows, columns] = *self.shape(x) else {
+            return Err("its input is not a matrix".to_owned());
+        };
         if call.attributes.int("k").unwrap_or(0) != 0 || call.inputs.len() > 1 {
             return Err("a shifted triangle has no operator".to_owned());
         }
@@ -83,7 +130,10 @@ impl Converter<'_> {
             let (row, column) = (i / columns, i % columns);
             if (upper && column >= row) || (!upper && column <= row) { 1.0 } else { 0.0 }
         };
-        let mask = self.constant(Expression::Numbers((0..rows * columns).map(kept).collect(), vec![rows, columns]));
+        let mask = self.constant(Expression::Numbers(
+            (0..rows * columns).map(kept).collect(),
+            vec![rows, columns],
+        ));
         self.mul(x, mask)
     }
 }

@@ -1,4 +1,5 @@
-//! Convolutions and pooling: images are stored channels last, windows of one dimension become windows of two.
+//! Convolutions and pooling: images are stored channels last, windows of one dimension become
+//! windows of two.
 
 use super::emit::{Recipe, signed};
 use super::{Call, Converter, Refusal, VarId, numbers};
@@ -37,16 +38,23 @@ impl Window {
             [a, b, c, d] => [a, b, c, d],
             _ => return Err("a window over 3 dimensions has no operator".to_owned()),
         };
-        Ok(Self { kernel: pair("kernel_shape")?, strides: pair("strides")?, dilations: pair("dilations")?, pads })
+        Ok(Self {
+            kernel: pair("kernel_shape")?,
+            strides: pair("strides")?,
+            dilations: pair("dilations")?,
+            pads,
+        })
     }
 
     fn extent(&self, d: usize) -> usize {
         (self.kernel[d] - 1) * self.dilations[d] + 1
     }
 
-    /// Padding so that the output is the input divided by the stride, rounded up: before and after, the odd element after.
+    /// Padding so that the output is the input divided by the stride, rounded up: before and after,
+    /// the odd element after.
     fn same(&self, d: usize, input: usize) -> (usize, usize) {
-        let total = ((input.div_ceil(self.strides[d]) - 1) * self.strides[d] + self.extent(d)).saturating_sub(input);
+        let total = ((input.div_ceil(self.strides[d]) - 1) * self.strides[d] + self.extent(d))
+            .saturating_sub(input);
         (total / 2, total - total / 2)
     }
 
@@ -54,13 +62,18 @@ impl Window {
         (0..2).all(|d| (self.pads[d], self.pads[d + 2]) == self.same(d, input[d]))
     }
 
-    /// Elements a window of `output` positions reads behind the padded input: those rounding up added.
+    /// Elements a window of `output` positions reads behind the padded input: those rounding up
+    /// added.
     fn excess(&self, d: usize, input: usize, output: usize) -> usize {
-        ((output - 1) * self.strides[d] + self.extent(d)).saturating_sub(input + self.pads[d] + self.pads[d + 2])
+        ((output - 1) * self.strides[d] + self.extent(d))
+            .saturating_sub(input + self.pads[d] + self.pads[d + 2])
     }
 
     fn attributes(&self) -> Attributes {
-        Attributes::new().with_ints("kernel_shape", signed(&self.kernel)).with_ints("strides", signed(&self.strides)).with_ints("pads", signed(&self.pads))
+        Attributes::new()
+            .with_ints("kernel_shape", signed(&self.kernel))
+            .with_ints("strides", signed(&self.strides))
+            .with_ints("pads", signed(&self.pads))
     }
 }
 
@@ -80,7 +93,10 @@ impl Converter<'_> {
         match *self.shape(x) {
             [n, c, l] => self.reshape(x, &[n, c, 1, l]),
             [_, _, _, _] => Ok(x),
-            ref other => Err(format!("a window over {} dimensions has no operator", other.len().saturating_sub(2))),
+            ref other => Err(format!(
+                "a window over {} dimensions has no operator",
+                other.len().saturating_sub(2)
+            )),
         }
     }
 
@@ -111,8 +127,19 @@ impl Converter<'_> {
     }
 
     /// The batch normalisation behind a convolution, folded into its weights.
-    pub(super) fn folded(&mut self, call: &Call<'_>, filter: Filter, out_axis: usize) -> (Filter, Option<usize>) {
-        let Some((index, norm)) = call.node.outputs.first().and_then(|&id| self.follower(id)).filter(|(_, n)| n.op.kind == OpKind::BatchNorm) else {
+    pub(super) fn folded(
+        &mut self,
+        call: &Call<'_>,
+        filter: Filter,
+        out_axis: usize,
+    ) -> (Filter, Option<usize>) {
+        let Some((index, norm)) = call
+            .node
+            .outputs
+            .first()
+            .and_then(|&id| self.follower(id))
+            .filter(|(_, n)| n.op.kind == OpKind::BatchNorm)
+        else {
             return (filter, None);
         };
         let mut parts = Vec::new();
@@ -122,7 +149,9 @@ impl Converter<'_> {
                 None => return (filter, None),
             }
         }
-        let Ok([scale, shift, mean, variance]) = <[Expression; 4]>::try_from(parts) else { return (filter, None) };
+        let Ok([scale, shift, mean, variance]) = <[Expression; 4]>::try_from(parts) else {
+            return (filter, None);
+        };
         let epsilon = norm.op.attributes.float("epsilon").unwrap_or(1e-5) as f32;
         let factor = scale.binary(Operator::Mul, Expression::Rsqrt(Box::new(variance), epsilon));
         let mut along = vec![1; filter.weight.shape().len()];
@@ -138,9 +167,12 @@ impl Converter<'_> {
 
     pub(super) fn filter(&self, call: &Call<'_>) -> Result<Filter, Refusal> {
         let computed = || "its weight is computed while the model runs".to_owned();
-        let weight = self.expression(*call.inputs.get(1).ok_or_else(computed)?).ok_or_else(computed)?;
+        let weight =
+            self.expression(*call.inputs.get(1).ok_or_else(computed)?).ok_or_else(computed)?;
         let bias = match call.inputs.get(2) {
-            Some(&bias) => Some(self.expression(bias).ok_or("its bias is computed while the model runs")?),
+            Some(&bias) => {
+                Some(self.expression(bias).ok_or("its bias is computed while the model runs")?)
+            }
             None => None,
         };
         let mut shape = weight.shape();
@@ -166,17 +198,33 @@ impl Converter<'_> {
     }
 
     /// A convolution of images with these attributes, padded as they say.
-    pub(super) fn images_conv(&mut self, x: VarId, filter: Filter, attributes: &Attributes) -> Result<VarId, Refusal> {
+    pub(super) fn images_conv(
+        &mut self,
+        x: VarId,
+        filter: Filter,
+        attributes: &Attributes,
+    ) -> Result<VarId, Refusal> {
         let window = Window::of(attributes)?;
         let groups = attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
         let (x, padding) = self.padding(x, &window)?;
         self.convolution(x, filter, &window, padding, groups)
     }
 
-    fn convolution(&mut self, x: VarId, filter: Filter, window: &Window, padding: Padding, groups: usize) -> Result<VarId, Refusal> {
-        let [n, channels, ..] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
+    fn convolution(
+        &mut self,
+        x: VarId,
+        filter: Filter,
+        window: &Window,
+        padding: Padding,
+        groups: usize,
+    ) -> Result<VarId, Refusal> {
+        let [n, channels, ..] = *self.shape(x) else {
+            return Err("its input is not an image".to_owned());
+        };
         let input = self.spatial(x)?;
-        let [out, within, ..] = filter.weight.shape()[..] else { return Err("its weight is not a filter".to_owned()) };
+        let [out, within, ..] = filter.weight.shape()[..] else {
+            return Err("its weight is not a filter".to_owned());
+        };
         let extent = |d: usize| match padding {
             Padding::Same => input[d].div_ceil(window.strides[d]),
             Padding::Valid => (input[d] - window.extent(d)) / window.strides[d] + 1,
@@ -184,17 +232,33 @@ impl Converter<'_> {
         let shape = vec![n, out, extent(0), extent(1)];
         let depthwise = groups > 1 && within == 1 && groups == channels;
         let (code, weight, multiplier) = if depthwise {
-            (Code::DepthwiseConv, filter.weight.transpose(&[1, 0, 2, 3]), Some((out / channels) as i32))
+            (
+                Code::DepthwiseConv,
+                filter.weight.transpose(&[1, 0, 2, 3]),
+                Some((out / channels) as i32),
+            )
         } else {
             (Code::Conv, filter.weight, None)
         };
-        let options = Options::Conv { padding, strides: pair(window.strides), dilations: pair(window.dilations), multiplier };
-        let applied = Window { pads: if padding == Padding::Same { window.pads } else { [0; 4] }, ..*window };
-        let attributes = applied.attributes().with_ints("dilations", signed(&window.dilations)).with_int("group", groups as i64);
+        let options = Options::Conv {
+            padding,
+            strides: pair(window.strides),
+            dilations: pair(window.dilations),
+            multiplier,
+        };
+        let applied =
+            Window { pads: if padding == Padding::Same { window.pads } else { [0; 4] }, ..*window };
+        let attributes = applied
+            .attributes()
+            .with_ints("dilations", signed(&window.dilations))
+            .with_int("group", groups as i64);
         let last = layout::channels_last(4);
         let weight = self.constant(weight);
-        let bias = self.constant(filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])));
-        let inputs = vec![self.stored(x, &last)?, self.stored(weight, &last)?, self.stored(bias, &[0])?];
+        let bias = self.constant(
+            filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])),
+        );
+        let inputs =
+            vec![self.stored(x, &last)?, self.stored(weight, &last)?, self.stored(bias, &[0])?];
         let recipe = Recipe::new(code, OpKind::Conv).options(options).attributes(attributes);
         Ok(self.emit(recipe, inputs, shape, last, Precision::F32))
     }
@@ -204,17 +268,22 @@ impl Converter<'_> {
         if window.dilations != [1, 1] {
             return Err("a dilated transposed convolution has no operator".to_owned());
         }
-        let groups = call.attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
+        let groups =
+            call.attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
         let filter = self.filter(call)?;
-        let (filter, norm) = if groups == 1 { self.folded(call, filter, 1) } else { (filter, None) };
+        let (filter, norm) =
+            if groups == 1 { self.folded(call, filter, 1) } else { (filter, None) };
         let x = self.image(call.inputs[0])?;
         let wanted = match self.output_shape(call)?[..] {
             [_, _, l] => [1, l],
             [_, _, h, w] => [h, w],
             _ => return Err("a window over 3 dimensions has no operator".to_owned()),
         };
-        let y =
-            if groups == 1 { self.transposed_convolution(x, filter, &window, wanted)? } else { self.grouped_transposed(x, &filter, &window, wanted, groups)? };
+        let y = if groups == 1 {
+            self.transposed_convolution(x, filter, &window, wanted)?
+        } else {
+            self.grouped_transposed(x, &filter, &window, wanted, groups)?
+        };
         let y = self.as_output(y, call)?;
         if let Some(index) = norm {
             self.absorb(index, y);
@@ -223,47 +292,88 @@ impl Converter<'_> {
     }
 
     /// One transposed convolution per group, side by side.
-    fn grouped_transposed(&mut self, x: VarId, filter: &Filter, window: &Window, wanted: [usize; 2], groups: usize) -> Result<VarId, Refusal> {
-        let (&[_, channels, ..], &[_, out, ..]) = (self.shape(x), filter.weight.shape().as_slice()) else { return Err("its input is not an image".to_owned()) };
+    fn grouped_transposed(
+        &mut self,
+        x: VarId,
+        filter: &Filter,
+        window: &Window,
+        wanted: [usize; 2],
+        groups: usize,
+    ) -> Result<VarId, Refusal> {
+        let (&[_, channels, ..], &[_, out, ..]) = (self.shape(x), filter.weight.shape().as_slice())
+        else {
+            return Err("its input is not an image".to_owned());
+        };
         let within = channels / groups;
         let mut parts = Vec::with_capacity(groups);
         for g in 0..groups {
             let part = self.slice_one(x, 1, g * within, within)?;
             let weight = filter.weight.clone().slice(0, g * within, within);
             let bias = filter.bias.clone().map(|bias| bias.slice(0, g * out, out));
-            parts.push(self.transposed_convolution(part, Filter { weight, bias }, window, wanted)?);
+            parts.push(self.transposed_convolution(
+                part,
+                Filter { weight, bias },
+                window,
+                wanted,
+            )?);
         }
         self.concatenated(&parts, 1)
     }
 
-    fn transposed_convolution(&mut self, x: VarId, filter: Filter, window: &Window, wanted: [usize; 2]) -> Result<VarId, Refusal> {
+    fn transposed_convolution(
+        &mut self,
+        x: VarId,
+        filter: Filter,
+        window: &Window,
+        wanted: [usize; 2],
+    ) -> Result<VarId, Refusal> {
         let [n, ..] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
         let input = self.spatial(x)?;
-        let [_, out, ..] = filter.weight.shape()[..] else { return Err("its weight is not a filter".to_owned()) };
+        let [_, out, ..] = filter.weight.shape()[..] else {
+            return Err("its weight is not a filter".to_owned());
+        };
         let same = (0..2).all(|d| {
-            let total = ((input[d] - 1) * window.strides[d] + window.extent(d)).saturating_sub(wanted[d]);
+            let total =
+                ((input[d] - 1) * window.strides[d] + window.extent(d)).saturating_sub(wanted[d]);
             wanted[d].div_ceil(window.strides[d]) == input[d]
                 && window.pads[d] == total / 2
                 && (input[d] - 1) * window.strides[d] + window.extent(d) == wanted[d] + total
         });
-        // Without padding everything a window touches is there; what the graph cuts off is cut off afterwards, what it adds is added.
-        let full: [usize; 2] = std::array::from_fn(|d| (input[d] - 1) * window.strides[d] + window.extent(d));
+        // Without padding everything a window touches is there; what the graph cuts off is cut off
+        // afterwards, what it adds is added.
+        let full: [usize; 2] =
+            std::array::from_fn(|d| (input[d] - 1) * window.strides[d] + window.extent(d));
         let ([h, w], padding) = if same { (wanted, Padding::Same) } else { (full, Padding::Valid) };
         let last = layout::channels_last(4);
         let weight = self.constant(filter.weight.transpose(&[1, 0, 2, 3]));
         let size = self.vector(&signed(&[n, h, w, out]));
         let mut inputs = vec![size, self.stored(weight, &last)?, self.stored(x, &last)?];
-        let bias = self.constant(filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])));
+        let bias = self.constant(
+            filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])),
+        );
         inputs.push(self.stored(bias, &[0])?);
-        let options = Options::Conv { padding, strides: pair(window.strides), dilations: [1, 1], multiplier: None };
-        let applied = Window { pads: if padding == Padding::Same { window.pads } else { [0; 4] }, ..*window };
-        let attributes = applied.attributes().with_ints("dilations", [1, 1]).with_int("group", 1).with_ints("output_padding", [0, 0]);
-        let recipe = Recipe::new(Code::TransposeConv, OpKind::ConvTranspose).options(options).attributes(attributes);
+        let options = Options::Conv {
+            padding,
+            strides: pair(window.strides),
+            dilations: [1, 1],
+            multiplier: None,
+        };
+        let applied =
+            Window { pads: if padding == Padding::Same { window.pads } else { [0; 4] }, ..*window };
+        let attributes = applied
+            .attributes()
+            .with_ints("dilations", [1, 1])
+            .with_int("group", 1)
+            .with_ints("output_padding", [0, 0]);
+        let recipe = Recipe::new(Code::TransposeConv, OpKind::ConvTranspose)
+            .options(options)
+            .attributes(attributes);
         let y = self.emit(recipe, inputs, vec![n, out, h, w], last, Precision::F32);
         if same {
             return Ok(y);
         }
-        let short: Vec<usize> = (0..2).map(|d| (window.pads[d] + wanted[d]).saturating_sub(full[d])).collect();
+        let short: Vec<usize> =
+            (0..2).map(|d| (window.pads[d] + wanted[d]).saturating_sub(full[d])).collect();
         if short.iter().any(|&s| s > 0) {
             return Err("an output padding that no window reaches has no operator".to_owned());
         }
@@ -291,7 +401,14 @@ impl Converter<'_> {
             x = self.pad(x, &[0, 0, top, left], &[0, 0, full.pads[2], full.pads[3]], value)?;
             (Padding::Valid, [0; 4])
         };
-        let y = self.pool(Code::MaxPool, OpKind::MaxPool, x, &Window { pads, ..window }, padding, output)?;
+        let y = self.pool(
+            Code::MaxPool,
+            OpKind::MaxPool,
+            x,
+            &Window { pads, ..window },
+            padding,
+            output,
+        )?;
         self.as_output(y, call)
     }
 
@@ -303,7 +420,15 @@ impl Converter<'_> {
         }
     }
 
-    fn pool(&mut self, code: Code, kind: OpKind, x: VarId, window: &Window, padding: Padding, output: [usize; 2]) -> Result<VarId, Refusal> {
+    fn pool(
+        &mut self,
+        code: Code,
+        kind: OpKind,
+        x: VarId,
+        window: &Window,
+        padding: Padding,
+        output: [usize; 2],
+    ) -> Result<VarId, Refusal> {
         let [n, c, ..] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
         let last = layout::channels_last(4);
         let input = self.stored(x, &last)?;
@@ -311,13 +436,14 @@ impl Converter<'_> {
         if kind == OpKind::AveragePool {
             attributes.set("count_include_pad", Attribute::Int(0));
         }
-        let options = Options::Pool { padding, strides: pair(window.strides), filter: pair(window.kernel) };
+        let options =
+            Options::Pool { padding, strides: pair(window.strides), filter: pair(window.kernel) };
         let recipe = Recipe::new(code, kind).options(options).attributes(attributes);
         Ok(self.emit(recipe, vec![input], vec![n, c, output[0], output[1]], last, Precision::F32))
     }
 
-    /// The engine counts no padding; where the graph does, or pads in another way, zeros are put around and the mean is corrected by how many elements
-    /// count under each window.
+    /// The engine counts no padding; where the graph does, or pads in another way, zeros are put
+    /// around and the mean is corrected by how many elements count under each window.
     pub(super) fn average_pool(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let window = Window::of(call.attributes)?;
         let mut x = self.image(call.inputs[0])?;
@@ -332,19 +458,38 @@ impl Converter<'_> {
             return self.as_output(y, call);
         }
         x = self.pad(x, &[0, 0, top, left], &[0, 0, full.pads[2], full.pads[3]], 0.0)?;
-        let y = self.pool(Code::AveragePool, OpKind::AveragePool, x, &Window { pads: [0; 4], ..window }, Padding::Valid, output)?;
+        let y = self.pool(
+            Code::AveragePool,
+            OpKind::AveragePool,
+            x,
+            &Window { pads: [0; 4], ..window },
+            Padding::Valid,
+            output,
+        )?;
         let counts = |d: usize| -> Vec<usize> {
-            let (first, last) = if counted { (0, window.pads[d] + input[d] + window.pads[d + 2]) } else { (window.pads[d], window.pads[d] + input[d]) };
-            let under = |i: usize| (i * window.strides[d]..i * window.strides[d] + window.kernel[d]).filter(|p| (first..last).contains(p)).count();
+            let (first, last) = if counted {
+                (0, window.pads[d] + input[d] + window.pads[d + 2])
+            } else {
+                (window.pads[d], window.pads[d] + input[d])
+            };
+            let under = |i: usize| {
+                (i * window.strides[d]..i * window.strides[d] + window.kernel[d])
+                    .filter(|p| (first..last).contains(p))
+                    .count()
+            };
             (0..output[d]).map(under).collect()
         };
         let (rows, columns) = (counts(0), counts(1));
         let all = window.kernel[0] * window.kernel[1];
-        let factors: Vec<f32> = rows.iter().flat_map(|r| columns.iter().map(move |c| all as f32 / (r * c).max(1) as f32)).collect();
+        let factors: Vec<f32> = rows
+            .iter()
+            .flat_map(|r| columns.iter().map(move |c| all as f32 / (r * c).max(1) as f32))
+            .collect();
         let y = if factors.iter().all(|&f| f == 1.0) {
             y
         } else {
-            let factors = self.constant(Expression::Numbers(factors, vec![1, 1, output[0], output[1]]));
+            let factors =
+                self.constant(Expression::Numbers(factors, vec![1, 1, output[0], output[1]]));
             self.mul(y, factors)?
         };
         self.as_output(y, call)

@@ -3,8 +3,9 @@
 use super::{Choice, OffloadError, OffloadModel};
 use std::path::Path;
 
-/// Reads measured choices: a CSV file with the columns `place` (local or remote), `setting`, `size_px`, `camera_fps` (may be empty), `latency_s`,
-/// `energy_j` and `accuracy`. Lines that begin with `#` are comments.
+/// Reads measured choices: a CSV file with the columns `place` (local or remote), `setting`,
+/// `size_px`, `camera_fps` (may be empty), `latency_s`, `energy_j` and `accuracy`. Lines that begin
+/// with `#` are comments.
 ///
 /// # Errors
 /// [`OffloadError::File`] naming file and line.
@@ -14,13 +15,26 @@ pub fn read_choices(path: &Path) -> Result<Vec<Choice>, OffloadError> {
     let mut choices = Vec::new();
     for row in reader.map_err(|e| refuse(e.to_string()))?.into_deserialize::<Choice>() {
         let choice = row.map_err(|e| refuse(e.to_string()))?;
-        let numbers = [("latency_s", choice.latency_s), ("energy_j", choice.energy_j), ("accuracy", choice.accuracy)];
-        if let Some((column, value)) = numbers.into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0) {
-            return Err(refuse(format!("choice {}: {column} is {value}; it must be a number, 0 or more", choices.len() + 1)));
+        let numbers = [
+            ("latency_s", choice.latency_s),
+            ("energy_j", choice.energy_j),
+            ("accuracy", choice.accuracy),
+        ];
+        if let Some((column, value)) =
+            numbers.into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0)
+        {
+            return Err(refuse(format!(
+                "choice {}: {column} is {value}; it must be a number, 0 or more",
+                choices.len() + 1
+            )));
         }
         choices.push(choice);
     }
-    if choices.is_empty() { Err(refuse("there is no choice in it".to_owned())) } else { Ok(choices) }
+    if choices.is_empty() {
+        Err(refuse("there is no choice in it".to_owned()))
+    } else {
+        Ok(choices)
+    }
 }
 
 impl OffloadModel {

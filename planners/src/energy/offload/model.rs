@@ -1,7 +1,8 @@
 //! [`OffloadModel`]: a device, a server and the way between them, in the terms of the phase model.
 //!
-//! Conversion and local inference are cycles of the device, remote inference is time of the server, communication is a round trip and bytes over a
-//! bandwidth. A frame waits for the camera half a period on average; base and camera draw power meanwhile.
+//! Conversion and local inference are cycles of the device, remote inference is time of the server,
+//! communication is a round trip and bytes over a bandwidth. A frame waits for the camera half a
+//! period on average; base and camera draw power meanwhile.
 
 use super::{Bounds, Choice, Least, OffloadError, Place, best};
 use crate::energy::{Cycles, FrameEnergy, Phase, PowerLaw};
@@ -93,7 +94,11 @@ impl OffloadModel {
             return Err(OffloadError::NoNetwork);
         }
         if self.bandwidth_bytes_per_s.is_nan() || self.bandwidth_bytes_per_s <= 0.0 {
-            return Err(OffloadError::Constant { field: "bandwidth_bytes_per_s", value: self.bandwidth_bytes_per_s, wanted: "above 0" });
+            return Err(OffloadError::Constant {
+                field: "bandwidth_bytes_per_s",
+                value: self.bandwidth_bytes_per_s,
+                wanted: "above 0",
+            });
         }
         let constants = [
             ("conversion", self.conversion.0),
@@ -112,9 +117,16 @@ impl OffloadModel {
             ("camera_w_per_fps", self.camera_w_per_fps),
             ("round_trip_s", self.round_trip_s),
         ];
-        let of_networks = networks().flat_map(|n| [("inference", n.inference.0), ("accuracy", n.accuracy)]);
-        match constants.into_iter().chain(of_networks).find(|(_, value)| !value.is_finite() || *value < 0.0) {
-            Some((field, value)) => Err(OffloadError::Constant { field, value, wanted: "a number, 0 or more" }),
+        let of_networks =
+            networks().flat_map(|n| [("inference", n.inference.0), ("accuracy", n.accuracy)]);
+        match constants
+            .into_iter()
+            .chain(of_networks)
+            .find(|(_, value)| !value.is_finite() || *value < 0.0)
+        {
+            Some((field, value)) => {
+                Err(OffloadError::Constant { field, value, wanted: "a number, 0 or more" })
+            }
             None => Ok(()),
         }
     }
@@ -122,9 +134,20 @@ impl OffloadModel {
     /// Every combination of place, size, frequency (GHz) and camera rate (1/s).
     #[must_use]
     pub fn options(&self, frequencies_ghz: &[f64], camera_fps: &[f64]) -> Vec<Choice> {
-        let networks = self.local.iter().map(|n| (Place::Local, n)).chain(self.remote.iter().map(|n| (Place::Remote, n)));
-        let settings = |network| frequencies_ghz.iter().flat_map(move |&ghz| camera_fps.iter().map(move |&fps| (network, ghz, fps)));
-        networks.flat_map(settings).map(|((place, network), ghz, fps)| self.option(place, network, ghz, fps)).collect()
+        let networks = self
+            .local
+            .iter()
+            .map(|n| (Place::Local, n))
+            .chain(self.remote.iter().map(|n| (Place::Remote, n)));
+        let settings = |network| {
+            frequencies_ghz
+                .iter()
+                .flat_map(move |&ghz| camera_fps.iter().map(move |&fps| (network, ghz, fps)))
+        };
+        networks
+            .flat_map(settings)
+            .map(|((place, network), ghz, fps)| self.option(place, network, ghz, fps))
+            .collect()
     }
 
     fn option(&self, place: Place, network: &Sized, ghz: f64, fps: f64) -> Choice {
@@ -147,29 +170,63 @@ impl OffloadModel {
         let phase = |name: &str, seconds, watts| Phase { name: name.to_owned(), seconds, watts };
         let busy_w = self.conversion_power.watts(ghz);
         let (work, base) = match place {
-            Place::Local => (vec![phase("inference", network.inference.seconds(ghz), self.inference_power.watts(ghz))], self.local_base),
+            Place::Local => (
+                vec![phase(
+                    "inference",
+                    network.inference.seconds(ghz),
+                    self.inference_power.watts(ghz),
+                )],
+                self.local_base,
+            ),
             Place::Remote => {
-                let sending = self.round_trip_s + network.sent_bytes as f64 / self.bandwidth_bytes_per_s;
-                let phases = [("communication", sending), ("waiting", network.inference.seconds(1.0))];
-                (phases.map(|(name, seconds)| phase(name, seconds, self.communication_w)).to_vec(), self.remote_base)
+                let sending =
+                    self.round_trip_s + network.sent_bytes as f64 / self.bandwidth_bytes_per_s;
+                let phases =
+                    [("communication", sending), ("waiting", network.inference.seconds(1.0))];
+                (
+                    phases
+                        .map(|(name, seconds)| phase(name, seconds, self.communication_w))
+                        .to_vec(),
+                    self.remote_base,
+                )
             }
         };
         let conversion = phase("conversion", self.conversion.seconds(ghz), busy_w);
-        let phases = std::iter::once(conversion).chain(work).chain(std::iter::once(phase("others", self.others_s, busy_w))).collect();
-        FrameEnergy { phases, base_w: base.watts(ghz), camera_w: self.camera.watts(ghz) + self.camera_w_per_fps * fps }
+        let phases = std::iter::once(conversion)
+            .chain(work)
+            .chain(std::iter::once(phase("others", self.others_s, busy_w)))
+            .collect();
+        FrameEnergy {
+            phases,
+            base_w: base.watts(ghz),
+            camera_w: self.camera.watts(ghz) + self.camera_w_per_fps * fps,
+        }
     }
 
-    /// The bandwidth, bytes per second, from which on some remote choice within the bounds is better than every local one: 0 where that is so at any
-    /// bandwidth, `None` where it is so at none, or where nothing is to be compared. Mean power does not fall with the bandwidth, so it has no such point.
+    /// The bandwidth, bytes per second, from which on some remote choice within the bounds is
+    /// better than every local one: 0 where that is so at any bandwidth, `None` where it is so at
+    /// none, or where nothing is to be compared. Mean power does not fall with the bandwidth, so it
+    /// has no such point.
     #[must_use]
-    pub fn break_even_bandwidth(&self, least: Least, bounds: &Bounds, frequencies_ghz: &[f64], camera_fps: &[f64]) -> Option<f64> {
+    pub fn break_even_bandwidth(
+        &self,
+        least: Least,
+        bounds: &Bounds,
+        frequencies_ghz: &[f64],
+        camera_fps: &[f64],
+    ) -> Option<f64> {
         if least == Least::Power {
             return None;
         }
         let at = |bytes_per_s: f64| Self { bandwidth_bytes_per_s: bytes_per_s, ..self.clone() };
-        let value = |model: Self| best(&model.options(frequencies_ghz, camera_fps), least, bounds).map(|c| least.of(c));
+        let value = |model: Self| {
+            best(&model.options(frequencies_ghz, camera_fps), least, bounds).map(|c| least.of(c))
+        };
         let local = value(Self { remote: Vec::new(), ..self.clone() })?;
-        let remote_wins = |bytes_per_s: f64| value(Self { local: Vec::new(), ..at(bytes_per_s) }).is_some_and(|remote| remote < local);
+        let remote_wins = |bytes_per_s: f64| {
+            value(Self { local: Vec::new(), ..at(bytes_per_s) })
+                .is_some_and(|remote| remote < local)
+        };
         let (mut slow, mut fast) = (1.0f64, 1e12);
         if !remote_wins(fast) {
             return None;
@@ -177,7 +234,8 @@ impl OffloadModel {
         if remote_wins(slow) {
             return Some(0.0);
         }
-        // More bandwidth never makes a remote choice worse: bisection finds the one crossing, to a share of 1e-9.
+        // More bandwidth never makes a remote choice worse: bisection finds the one crossing, to a
+        // share of 1e-9.
         while fast / slow > 1.0 + 1e-9 {
             let middle = (slow * fast).sqrt();
             if remote_wins(middle) { fast = middle } else { slow = middle }
@@ -193,8 +251,18 @@ mod tests {
 
     fn model() -> OffloadModel {
         let law = PowerLaw { a_w_per_ghz: 0.35, b_w_per_ghz3: 0.12 };
-        let local = |size_px: u32, accuracy| Sized { size_px, accuracy, inference: Cycles(1.0 * f64::from(size_px * size_px) / 90_000.0), sent_bytes: 0 };
-        let remote = |size_px: u32, accuracy| Sized { size_px, accuracy, inference: Cycles(0.19), sent_bytes: u64::from(size_px * size_px) / 4 };
+        let local = |size_px: u32, accuracy| Sized {
+            size_px,
+            accuracy,
+            inference: Cycles(1.0 * f64::from(size_px * size_px) / 90_000.0),
+            sent_bytes: 0,
+        };
+        let remote = |size_px: u32, accuracy| Sized {
+            size_px,
+            accuracy,
+            inference: Cycles(0.19),
+            sent_bytes: u64::from(size_px * size_px) / 4,
+        };
         OffloadModel {
             conversion: Cycles(1.03),
             others_s: 0.05,
@@ -216,7 +284,12 @@ mod tests {
     fn size_and_bandwidth_decide_where() {
         let mut model = model();
         let place = |model: &OffloadModel, sizes: (usize, usize)| {
-            let choices = OffloadModel { local: vec![model.local[sizes.0]], remote: vec![model.remote[sizes.1]], ..model.clone() }.options(&[2.0], &[15.0]);
+            let choices = OffloadModel {
+                local: vec![model.local[sizes.0]],
+                remote: vec![model.remote[sizes.1]],
+                ..model.clone()
+            }
+            .options(&[2.0], &[15.0]);
             best(&choices, Least::Energy, &Bounds::default()).map(|c| c.place)
         };
         assert_eq!(place(&model, (0, 0)), Some(Place::Local));
@@ -230,12 +303,19 @@ mod tests {
         let model = model();
         let bounds = Bounds { accuracy_at_least: 15.0, ..Bounds::default() };
         let place = |bandwidth_bytes_per_s: f64, least| {
-            let choices = OffloadModel { bandwidth_bytes_per_s, ..model.clone() }.options(&[1.0, 2.0], &[15.0]);
+            let choices = OffloadModel { bandwidth_bytes_per_s, ..model.clone() }
+                .options(&[1.0, 2.0], &[15.0]);
             best(&choices, least, &bounds).map(|c| c.place)
         };
         for least in [Least::Energy, Least::Latency, Least::EnergyDelay] {
-            let point = model.break_even_bandwidth(least, &bounds, &[1.0, 2.0], &[15.0]).expect("the server wins when it is near");
-            assert_eq!((place(0.99 * point, least), place(1.01 * point, least)), (Some(Place::Local), Some(Place::Remote)), "{least:?}");
+            let point = model
+                .break_even_bandwidth(least, &bounds, &[1.0, 2.0], &[15.0])
+                .expect("the server wins when it is near");
+            assert_eq!(
+                (place(0.99 * point, least), place(1.01 * point, least)),
+                (Some(Place::Local), Some(Place::Remote)),
+                "{least:?}"
+            );
         }
         let alone = OffloadModel { remote: Vec::new(), ..model.clone() };
         assert_eq!(alone.break_even_bandwidth(Least::Energy, &bounds, &[1.0], &[15.0]), None);
@@ -257,10 +337,21 @@ mod tests {
 
     #[test]
     fn constants_that_mean_nothing_are_named() {
-        let message = |model: OffloadModel| model.check().map_or_else(|e| e.to_string(), |()| "accepted".to_owned());
+        let message = |model: OffloadModel| {
+            model.check().map_or_else(|e| e.to_string(), |()| "accepted".to_owned())
+        };
         assert_eq!(message(model()), "accepted");
-        assert_eq!(message(OffloadModel { round_trip_s: -1.0, ..model() }), "`round_trip_s` is -1; it must be a number, 0 or more");
-        assert_eq!(message(OffloadModel { bandwidth_bytes_per_s: 0.0, ..model() }), "`bandwidth_bytes_per_s` is 0; it must be above 0");
-        assert!(message(OffloadModel { local: vec![], remote: vec![], ..model() }).starts_with("no network"));
+        assert_eq!(
+            message(OffloadModel { round_trip_s: -1.0, ..model() }),
+            "`round_trip_s` is -1; it must be a number, 0 or more"
+        );
+        assert_eq!(
+            message(OffloadModel { bandwidth_bytes_per_s: 0.0, ..model() }),
+            "`bandwidth_bytes_per_s` is 0; it must be above 0"
+        );
+        assert!(
+            message(OffloadModel { local: vec![], remote: vec![], ..model() })
+                .starts_with("no network")
+        );
     }
 }

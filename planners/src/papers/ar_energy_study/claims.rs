@@ -17,7 +17,8 @@ fn milli(values: &[f64], index: usize) -> Figure {
 /// # Errors
 /// [`PaperError`] when the shipped tables are damaged.
 pub fn claims() -> Result<Vec<Claim>, PaperError> {
-    let mut claims: Vec<Claim> = tables()?.iter().flat_map(|table| table.claims()).cloned().collect();
+    let mut claims: Vec<Claim> =
+        tables()?.iter().flat_map(|table| table.claims()).cloned().collect();
     claims.extend(text(&Tables::shipped()?)?);
     Ok(claims)
 }
@@ -25,30 +26,68 @@ pub fn claims() -> Result<Vec<Claim>, PaperError> {
 /// What the text says about the tables.
 fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
     let (local, by_size) = (&tables.local, &tables.by_size);
-    let (powersave, performance) = (tables.governor("powersave")?.0, tables.governor("performance")?.0);
+    let (powersave, performance) =
+        (tables.governor("powersave")?.0, tables.governor("performance")?.0);
     let slower = [milli(&local.latency_s, powersave), milli(&local.latency_s, performance)];
     let share = |g: usize| 100.0 * local.generation_and_preview_j[g] / local.energy_j[g];
     let shares: Vec<f64> = (0..tables.governors.len()).map(share).collect();
     let extreme = |of: fn(f64, f64) -> f64| shares.iter().copied().reduce(of).unwrap_or(f64::NAN);
-    let two_phases = |g: usize| 100.0 * (local.conversion_s[g] + local.inference_s[g]) / local.latency_s[g];
+    let two_phases =
+        |g: usize| 100.0 * (local.conversion_s[g] + local.inference_s[g]) / local.latency_s[g];
     let most = (0..tables.governors.len()).map(two_phases).fold(0.0, f64::max);
     let printed = |value, decimals| Figure::new(value, decimals);
     let clock = &tables.clock;
     let moment = |index: usize| {
-        let inputs = [printed(clock.monitor_flag_s, 3), printed(clock.device_flag_s, 6), printed(clock.device_s[index], 3)];
-        let what = ["conversion starts in the monitor's clock, s", "conversion ends in the monitor's clock, s"][index];
-        Claim::new("section III-C", what, printed(clock.monitor_s[index], 3), &inputs, |x| crate::energy::dissect::to_monitor_s(x[0], x[1], x[2]))
+        let inputs = [
+            printed(clock.monitor_flag_s, 3),
+            printed(clock.device_flag_s, 6),
+            printed(clock.device_s[index], 3),
+        ];
+        let what = [
+            "conversion starts in the monitor's clock, s",
+            "conversion ends in the monitor's clock, s",
+        ][index];
+        Claim::new("section III-C", what, printed(clock.monitor_s[index], 3), &inputs, |x| {
+            crate::energy::dissect::to_monitor_s(x[0], x[1], x[2])
+        })
     };
     let (large, smallest) = (by_size.size_px.len() - 1, tables.conversion.c_ms.len() - 7);
-    let faster = [printed(tables.conversion.java_ms[smallest], 1), printed(tables.conversion.c_ms[smallest], 1)];
+    let faster = [
+        printed(tables.conversion.java_ms[smallest], 1),
+        printed(tables.conversion.c_ms[smallest], 1),
+    ];
     let at_least_90 = printed(90.0, 0);
     Ok(vec![
         moment(0),
         moment(1),
-        Claim::new("section IV-A", "powersave slower than performance, times", printed(8.0, 0), &slower, |x| x[0] / x[1]),
-        Claim::new("section IV-A", "least share of image generation and preview, %", printed(45.3, 1), &[], |_| extreme(f64::min)),
-        Claim::new("section IV-A", "largest share of image generation and preview, %", printed(70.0, 1), &[], |_| extreme(f64::max)),
-        Claim::new("section IV-A", "largest share of conversion and inference in latency, %", printed(95.0, 0), &[], |_| most),
+        Claim::new(
+            "section IV-A",
+            "powersave slower than performance, times",
+            printed(8.0, 0),
+            &slower,
+            |x| x[0] / x[1],
+        ),
+        Claim::new(
+            "section IV-A",
+            "least share of image generation and preview, %",
+            printed(45.3, 1),
+            &[],
+            |_| extreme(f64::min),
+        ),
+        Claim::new(
+            "section IV-A",
+            "largest share of image generation and preview, %",
+            printed(70.0, 1),
+            &[],
+            |_| extreme(f64::max),
+        ),
+        Claim::new(
+            "section IV-A",
+            "largest share of conversion and inference in latency, %",
+            printed(95.0, 0),
+            &[],
+            |_| most,
+        ),
         Claim::new(
             "section V-B",
             "energy reduction at 608 px, %",
@@ -56,10 +95,20 @@ fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
             &[milli(&by_size.local_j, large), milli(&by_size.remote_j, large)],
             reduction,
         ),
-        Claim::new("section V-D", "conversion in C faster at every resolution, 320x240 least, %", at_least_90, &faster, reduction),
-        Claim::new("tables I and VIII", "conversion at 800x600 in Java, performance, s", milli(&local.conversion_s, performance), &[], |_| {
-            tables.conversion.java_ms[5] / 1e3
-        }),
+        Claim::new(
+            "section V-D",
+            "conversion in C faster at every resolution, 320x240 least, %",
+            at_least_90,
+            &faster,
+            reduction,
+        ),
+        Claim::new(
+            "tables I and VIII",
+            "conversion at 800x600 in Java, performance, s",
+            milli(&local.conversion_s, performance),
+            &[],
+            |_| tables.conversion.java_ms[5] / 1e3,
+        ),
     ])
 }
 
@@ -70,7 +119,11 @@ mod tests {
     #[test]
     fn tables_add_up_and_contradictions_are_listed() {
         let claims = claims().expect("the shipped tables");
-        let contradicted: Vec<String> = claims.iter().filter(|c| !c.holds()).map(|c| format!("{}: {}", c.place, c.what)).collect();
+        let contradicted: Vec<String> = claims
+            .iter()
+            .filter(|c| !c.holds())
+            .map(|c| format!("{}: {}", c.place, c.what))
+            .collect();
         let expected = [
             "table II: energy is power times latency, conservative",
             "table VI: energy reduction, %, powersave",
@@ -80,7 +133,9 @@ mod tests {
             "tables I and VIII: conversion at 800x600 in Java, performance, s",
         ];
         assert_eq!(contradicted, expected);
-        for table in ["table I", "table II", "table III", "table V", "table VI", "table VII", "table VIII"] {
+        for table in
+            ["table I", "table II", "table III", "table V", "table VI", "table VII", "table VIII"]
+        {
             assert!(claims.iter().any(|c| c.place == table), "{table}");
         }
     }

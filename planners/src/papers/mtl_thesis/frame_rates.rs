@@ -1,15 +1,19 @@
 //! The thesis's frame rates, simulated.
 //!
-//! The application takes the next frame of a 30 Hz camera when it has finished (sequential), or when its encoder has handed over to the decoders' queue of
-//! one (pipelined). Stage times are the printed ones of the same row: they were measured while the other stage ran, so they contain what sharing a
-//! processor cost, and the stages are simulated side by side. Free constants (spread, overhead per frame) are fitted on rows of other tables than those
-//! that are compared.
+//! The application takes the next frame of a 30 Hz camera when it has finished (sequential), or
+//! when its encoder has handed over to the decoders' queue of one (pipelined). Stage times are the
+//! printed ones of the same row: they were measured while the other stage ran, so they contain what
+//! sharing a processor cost, and the stages are simulated side by side. Free constants (spread,
+//! overhead per frame) are fitted on rows of other tables than those that are compared.
 
 use super::{PIPELINED, PaperError, SEQUENTIAL, SplitRow, Tables};
 use crate::{
     Evidence,
     papers::claim::{Reproduced, mape},
-    simulator::{Camera, Gate, ProcessorModel, Scenario, ScenarioError, Source, StageModel, Stream, Task, constants::Constants, simulate},
+    simulator::{
+        Camera, Gate, ProcessorModel, Scenario, ScenarioError, Source, StageModel, Stream, Task,
+        constants::Constants, simulate,
+    },
 };
 
 /// Constants that the tables do not print.
@@ -56,28 +60,48 @@ fn pipelined_rows(tables: &Tables) -> Vec<Row> {
     tables.split.iter().filter(|s| s.table == PIPELINED).map(row).collect()
 }
 
-/// The simulator's frame rate for one row: ten trials of ten seconds, as in the thesis; results per second from the first result to the last.
+/// The simulator's frame rate for one row: ten trials of ten seconds, as in the thesis; results per
+/// second from the first result to the last.
 fn frame_rate(row: &Row, camera_fps: f64, fitted: Fitted) -> Result<f64, ScenarioError> {
     const TRIALS: u64 = 10;
     const TRIAL_NS: u64 = 10_000_000_000;
     let stage = |(index, &ms): (usize, &f64)| {
         let overhead = if index == 0 { fitted.overhead_ms } else { 0.0 };
-        let task = Task { processor: index, compute_ns: ((ms + overhead) * 1e6) as u64, cv: fitted.cv, ..Task::default() };
+        let task = Task {
+            processor: index,
+            compute_ns: ((ms + overhead) * 1e6) as u64,
+            cv: fitted.cv,
+            ..Task::default()
+        };
         StageModel { name: format!("stage {index}"), queue: 1, steps: vec![vec![task]] }
     };
     let stages: Vec<StageModel> = row.stages_ms.iter().enumerate().map(stage).collect();
-    let processors = (0..stages.len()).map(|index| ProcessorModel::named(format!("lane {index}"))).collect();
+    let processors =
+        (0..stages.len()).map(|index| ProcessorModel::named(format!("lane {index}"))).collect();
     let camera = Source::Camera(Camera { period_ns: (1e9 / camera_fps) as u64, gate: Gate::Next });
-    let scenario = Scenario::new(processors, vec![Stream::new(row.what.clone(), camera, stages)], TRIAL_NS);
-    let trials: Result<Vec<f64>, ScenarioError> =
-        (0..TRIALS).map(|seed| simulate(&scenario, seed).map(|o| o.streams[0].period_ns().map_or(0.0, |ns| 1e9 / ns))).collect();
+    let scenario =
+        Scenario::new(processors, vec![Stream::new(row.what.clone(), camera, stages)], TRIAL_NS);
+    let trials: Result<Vec<f64>, ScenarioError> = (0..TRIALS)
+        .map(|seed| {
+            simulate(&scenario, seed).map(|o| o.streams[0].period_ns().map_or(0.0, |ns| 1e9 / ns))
+        })
+        .collect();
     trials.map(|rates| rates.iter().sum::<f64>() / TRIALS as f64)
 }
 
-fn simulated(rows: &[&Row], camera_fps: f64, fitted: Fitted) -> Result<Vec<Reproduced>, ScenarioError> {
+fn simulated(
+    rows: &[&Row],
+    camera_fps: f64,
+    fitted: Fitted,
+) -> Result<Vec<Reproduced>, ScenarioError> {
     let one = |row: &&Row| -> Result<Reproduced, ScenarioError> {
         let modelled = frame_rate(row, camera_fps, fitted)?;
-        Ok(Reproduced { what: row.what.clone(), printed: row.frames_per_s, modelled, evidence: Evidence::Simulation })
+        Ok(Reproduced {
+            what: row.what.clone(),
+            printed: row.frames_per_s,
+            modelled,
+            evidence: Evidence::Simulation,
+        })
     };
     rows.iter().map(one).collect()
 }
@@ -100,7 +124,8 @@ fn fit(rows: &[&Row], camera_fps: f64) -> Result<Fitted, ScenarioError> {
 /// The thesis's frame rates, printed and simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameRates {
-    /// 13 rows of tables 3.4, 3.6, 4.1 and 4.5; constants fitted on the other three tables each time.
+    /// 13 rows of tables 3.4, 3.6, 4.1 and 4.5; constants fitted on the other three tables each
+    /// time.
     pub sequential: Vec<Reproduced>,
     /// Table 4.6; constants fitted on all sequential rows.
     pub pipelined: Vec<Reproduced>,
@@ -120,14 +145,23 @@ pub fn frame_rates(constants: &Constants) -> Result<FrameRates, PaperError> {
     names.dedup();
     for table in names {
         let (test, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.table == table);
-        sequential.extend(simulated(&test, constants.camera_fps, fit(&others, constants.camera_fps)?)?);
+        sequential.extend(simulated(
+            &test,
+            constants.camera_fps,
+            fit(&others, constants.camera_fps)?,
+        )?);
     }
     let fitted = fit(&rows.iter().collect::<Vec<_>>(), constants.camera_fps)?;
-    let pipelined = simulated(&pipelined_rows(&tables).iter().collect::<Vec<_>>(), constants.camera_fps, fitted)?;
+    let pipelined = simulated(
+        &pipelined_rows(&tables).iter().collect::<Vec<_>>(),
+        constants.camera_fps,
+        fitted,
+    )?;
     Ok(FrameRates { sequential, pipelined, fitted })
 }
 
-/// Simulated frame rates of the four pipelined placements, for a sweep over the constants; nothing is fitted.
+/// Simulated frame rates of the four pipelined placements, for a sweep over the constants; nothing
+/// is fitted.
 ///
 /// # Errors
 /// [`PaperError`] when the shipped tables are damaged.
@@ -145,7 +179,13 @@ mod tests {
     fn frame_rates_come_out_of_the_simulator() {
         let rates = frame_rates(&Constants::default()).expect("the shipped tables");
         for row in rates.sequential.iter().chain(&rates.pipelined) {
-            println!("{:<24} printed {:5.2}  simulated {:5.2}  {:+5.1} %", row.what, row.printed, row.modelled, 100.0 * row.error());
+            println!(
+                "{:<24} printed {:5.2}  simulated {:5.2}  {:+5.1} %",
+                row.what,
+                row.printed,
+                row.modelled,
+                100.0 * row.error()
+            );
         }
         println!("sequential MAPE {:.2} %, {:?}", 100.0 * mape(&rates.sequential), rates.fitted);
         assert_eq!((rates.sequential.len(), rates.pipelined.len()), (13, 4));
@@ -160,10 +200,18 @@ mod tests {
     fn which_placements_are_fast_does_not_hang_on_an_estimate() {
         let rates = |constants: &Constants| pipelined_rates(constants).expect("the shipped tables");
         for moved in crate::simulator::sensitivity::sweep(&Constants::default(), 0.3, rates) {
-            println!("{:<26} low {:.2?} high {:.2?} best survives: {}", moved.constant.name, moved.low, moved.high, moved.best_survives);
+            println!(
+                "{:<26} low {:.2?} high {:.2?} best survives: {}",
+                moved.constant.name, moved.low, moved.high, moved.best_survives
+            );
             for rates in [&moved.low, &moved.high] {
-                // Whatever the camera and the spread: the encoder on the NPU beats the encoder on the CPU.
-                assert!(rates[..2].iter().all(|npu| rates[2..].iter().all(|cpu| npu > cpu)), "{}: {rates:?}", moved.constant.name);
+                // Whatever the camera and the spread: the encoder on the NPU beats the encoder on
+                // the CPU.
+                assert!(
+                    rates[..2].iter().all(|npu| rates[2..].iter().all(|cpu| npu > cpu)),
+                    "{}: {rates:?}",
+                    moved.constant.name
+                );
             }
         }
     }

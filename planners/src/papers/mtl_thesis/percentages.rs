@@ -36,27 +36,68 @@ fn pipelining(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
     let over_base = [Some(79.3), Some(61.6), None, Some(22.8)];
     for (index, (encoder, decoders)) in PAIRS.into_iter().enumerate() {
         let pair = format!("{encoder}-{decoders}");
-        let (sequential, pipelined) = (tables.split(SEQUENTIAL, encoder, decoders)?, tables.split(PIPELINED, encoder, decoders)?);
+        let (sequential, pipelined) = (
+            tables.split(SEQUENTIAL, encoder, decoders)?,
+            tables.split(PIPELINED, encoder, decoders)?,
+        );
         let fps = two(pipelined.frames_per_s);
-        let columns = [(pipelined.percent_of_both, 1.0, pipelined.both_ms, "E+D"), (pipelined.percent_of_twice_encoder, 2.0, pipelined.encoder_ms, "2 E")];
+        let columns = [
+            (pipelined.percent_of_both, 1.0, pipelined.both_ms, "E+D"),
+            (pipelined.percent_of_twice_encoder, 2.0, pipelined.encoder_ms, "2 E"),
+        ];
         for (printed, times, ms, longest) in columns {
             let printed = printed.ok_or_else(|| PaperError::Row(format!("{pair} in table 4.7")))?;
             let formula = |x: &[f64]| percent_of_maximum(x[0], times * x[1]);
-            claims.push(Claim::new("table 4.7", format!("eq. 4.1 for {pair}, M = {longest}"), two(printed), &[fps, two(ms)], formula));
+            claims.push(Claim::new(
+                "table 4.7",
+                format!("eq. 4.1 for {pair}, M = {longest}"),
+                two(printed),
+                &[fps, two(ms)],
+                formula,
+            ));
         }
-        let percentages = [pipelined.percent_of_both, pipelined.percent_of_twice_encoder].map(|p| two(p.unwrap_or(f64::NAN)));
-        claims.push(Claim::new("section 4.2", format!("gap between the columns for {pair}"), two(gaps[index]), &percentages, |x| x[0] - x[1]));
+        let percentages = [pipelined.percent_of_both, pipelined.percent_of_twice_encoder]
+            .map(|p| two(p.unwrap_or(f64::NAN)));
+        claims.push(Claim::new(
+            "section 4.2",
+            format!("gap between the columns for {pair}"),
+            two(gaps[index]),
+            &percentages,
+            |x| x[0] - x[1],
+        ));
         let rates = [fps, two(sequential.frames_per_s)];
-        claims.push(Claim::new("section 4.2", format!("{pair} pipelined over sequential, %"), Figure::new(over_sequential[index], 1), &rates, more));
+        claims.push(Claim::new(
+            "section 4.2",
+            format!("{pair} pipelined over sequential, %"),
+            Figure::new(over_sequential[index], 1),
+            &rates,
+            more,
+        ));
         if let Some(printed) = over_base[index] {
             let rates = [fps, two(base.frames_per_s)];
-            claims.push(Claim::new("section 4.2", format!("{pair} pipelined over cpu-cpu sequential, %"), Figure::new(printed, 1), &rates, more));
+            claims.push(Claim::new(
+                "section 4.2",
+                format!("{pair} pipelined over cpu-cpu sequential, %"),
+                Figure::new(printed, 1),
+                &rates,
+                more,
+            ));
         }
     }
     let best = tables.split(PIPELINED, "npu", "cpu")?;
     for (model, printed) in [("ResNet-18", 19.04), ("SwinDS-Q", 17.11)] {
-        let inputs = [two(tables.whole(model, "cpu")?.frames_per_s), two(best.frames_per_s), two(base.frames_per_s)];
-        claims.push(Claim::new("section 4.2", format!("{model} if it gained as much, 1/s"), two(printed), &inputs, |x| x[0] * x[1] / x[2]));
+        let inputs = [
+            two(tables.whole(model, "cpu")?.frames_per_s),
+            two(best.frames_per_s),
+            two(base.frames_per_s),
+        ];
+        claims.push(Claim::new(
+            "section 4.2",
+            format!("{model} if it gained as much, 1/s"),
+            two(printed),
+            &inputs,
+            |x| x[0] * x[1] / x[2],
+        ));
     }
     Ok(claims)
 }
@@ -70,10 +111,34 @@ fn scheduling(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
     let whole = tables.whole("SwinDS-T", "cpu")?;
     let runtimes = [two(base.both_ms), two(whole.runtime_ms)];
     Ok(vec![
-        Claim::new("section 4.1.2", "npu-cpu over cpu-cpu, frame rate, %", Figure::new(28.2, 1), &rate(row("npu", "cpu")?), more),
-        Claim::new("section 4.1.2", "npu-npu over cpu-cpu, frame rate, %", Figure::new(8.1, 1), &rate(row("npu", "npu")?), more),
-        Claim::new("section 4.1.2", "npu-cpu behind cpu-npu, warming, %", Figure::new(11.4, 1), &warming, more),
-        Claim::new("section 4.1.2", "cpu-cpu over the whole model, runtime, %", Figure::new(53.0, 0), &runtimes, more),
+        Claim::new(
+            "section 4.1.2",
+            "npu-cpu over cpu-cpu, frame rate, %",
+            Figure::new(28.2, 1),
+            &rate(row("npu", "cpu")?),
+            more,
+        ),
+        Claim::new(
+            "section 4.1.2",
+            "npu-npu over cpu-cpu, frame rate, %",
+            Figure::new(8.1, 1),
+            &rate(row("npu", "npu")?),
+            more,
+        ),
+        Claim::new(
+            "section 4.1.2",
+            "npu-cpu behind cpu-npu, warming, %",
+            Figure::new(11.4, 1),
+            &warming,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.2",
+            "cpu-cpu over the whole model, runtime, %",
+            Figure::new(53.0, 0),
+            &runtimes,
+            more,
+        ),
     ])
 }
 
@@ -81,28 +146,110 @@ type Column = fn(&Whole) -> f64;
 
 /// Chapter 3 and section 4.1.1.
 fn whole_models(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
-    let both = |model, of: Column| -> Result<[Figure; 2], PaperError> { Ok([two(of(tables.whole(model, "npu")?)), two(of(tables.whole(model, "cpu")?))]) };
-    let [inference, fps, energy, delta]: [Column; 4] = [|w| w.inference_ms, |w| w.frames_per_s, |w| w.energy_mwh, |w| w.delta_c];
+    let both = |model, of: Column| -> Result<[Figure; 2], PaperError> {
+        Ok([two(of(tables.whole(model, "npu")?)), two(of(tables.whole(model, "cpu")?))])
+    };
+    let [inference, fps, energy, delta]: [Column; 4] =
+        [|w| w.inference_ms, |w| w.frames_per_s, |w| w.energy_mwh, |w| w.delta_c];
     let one = |value| Figure::new(value, 1);
     let less = |x: &[f64]| -more(x);
     let (fast, slow) = (tables.whole("ResNet-18", "cpu")?, tables.whole("ResNet-50", "cpu")?);
-    let m4000 = tables.device.get(1).ok_or_else(|| PaperError::Row("the second device".to_owned()))?;
+    let m4000 =
+        tables.device.get(1).ok_or_else(|| PaperError::Row("the second device".to_owned()))?;
     let watts = [two(m4000.energy_mwh), two(m4000.inference_ms)];
     Ok(vec![
-        Claim::new("section 3.1.3", "ResNet-18 faster than ResNet-50, runtime, %", Figure::new(52.0, 0), &[two(slow.runtime_ms), two(fast.runtime_ms)], more),
-        Claim::new("section 4.1.1", "ResNet-18 on the NPU: slower, frame rate, %", one(10.0), &both("ResNet-18", fps)?, less),
-        Claim::new("section 4.1.1", "ResNet-18 on the NPU: more energy, %", one(8.7), &both("ResNet-18", energy)?, more),
-        Claim::new("section 4.1.1", "ResNet-18 on the NPU: less warming, %", one(34.5), &both("ResNet-18", delta)?, less),
-        Claim::new("section 4.1.1", "ResNet-50 on the NPU: more execution time, %", one(14.8), &both("ResNet-50", inference)?, more),
-        Claim::new("section 4.1.1", "ResNet-50 on the NPU: lower frame rate, %", one(6.4), &both("ResNet-50", fps)?, less),
-        Claim::new("section 4.1.1", "ResNet-50 on the NPU: more energy, %", one(48.1), &both("ResNet-50", energy)?, more),
-        Claim::new("section 4.1.1", "ResNet-50 on the NPU: more warming, %", one(141.2), &both("ResNet-50", delta)?, more),
-        Claim::new("section 4.1.1", "SwinDS-T on the NPU: less execution time, %", one(3.0), &both("SwinDS-T", inference)?, less),
-        Claim::new("section 4.1.1", "SwinDS-T on the NPU: higher frame rate, %", one(2.3), &both("SwinDS-T", fps)?, more),
-        Claim::new("section 4.1.1", "SwinDS-T on the NPU: more energy, %", one(12.5), &both("SwinDS-T", energy)?, more),
-        Claim::new("section 4.1.1", "SwinDS-T on the NPU: more warming, %", one(405.0), &both("SwinDS-T", delta)?, more),
+        Claim::new(
+            "section 3.1.3",
+            "ResNet-18 faster than ResNet-50, runtime, %",
+            Figure::new(52.0, 0),
+            &[two(slow.runtime_ms), two(fast.runtime_ms)],
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-18 on the NPU: slower, frame rate, %",
+            one(10.0),
+            &both("ResNet-18", fps)?,
+            less,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-18 on the NPU: more energy, %",
+            one(8.7),
+            &both("ResNet-18", energy)?,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-18 on the NPU: less warming, %",
+            one(34.5),
+            &both("ResNet-18", delta)?,
+            less,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-50 on the NPU: more execution time, %",
+            one(14.8),
+            &both("ResNet-50", inference)?,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-50 on the NPU: lower frame rate, %",
+            one(6.4),
+            &both("ResNet-50", fps)?,
+            less,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-50 on the NPU: more energy, %",
+            one(48.1),
+            &both("ResNet-50", energy)?,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "ResNet-50 on the NPU: more warming, %",
+            one(141.2),
+            &both("ResNet-50", delta)?,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "SwinDS-T on the NPU: less execution time, %",
+            one(3.0),
+            &both("SwinDS-T", inference)?,
+            less,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "SwinDS-T on the NPU: higher frame rate, %",
+            one(2.3),
+            &both("SwinDS-T", fps)?,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "SwinDS-T on the NPU: more energy, %",
+            one(12.5),
+            &both("SwinDS-T", energy)?,
+            more,
+        ),
+        Claim::new(
+            "section 4.1.1",
+            "SwinDS-T on the NPU: more warming, %",
+            one(405.0),
+            &both("SwinDS-T", delta)?,
+            more,
+        ),
         // The S24's rows imply some 10 W; energy in mWh over a time in ms.
-        Claim::new("table 3.3", "the M4000's power while inferring, at most 20 W", Figure::new(20.0, 0), &watts, |x| x[0] * 3.6 / (x[1] / 1e3)),
+        Claim::new(
+            "table 3.3",
+            "the M4000's power while inferring, at most 20 W",
+            Figure::new(20.0, 0),
+            &watts,
+            |x| x[0] * 3.6 / (x[1] / 1e3),
+        ),
     ])
 }
 
@@ -113,7 +260,8 @@ mod tests {
     #[test]
     fn percentages_come_out_and_contradictions_are_listed() {
         let claims = claims().expect("the shipped tables");
-        let contradicted: Vec<&str> = claims.iter().filter(|c| !c.holds()).map(|c| c.what.as_str()).collect();
+        let contradicted: Vec<&str> =
+            claims.iter().filter(|c| !c.holds()).map(|c| c.what.as_str()).collect();
         let expected = [
             "cpu-cpu over the whole model, runtime, %",
             "ResNet-18 faster than ResNet-50, runtime, %",

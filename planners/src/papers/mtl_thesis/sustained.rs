@@ -1,13 +1,15 @@
-//! The thesis's four placements for ten minutes on a phone that gets warm: a scenario in which nearly every estimate of the simulator takes part, to find out
-//! on which of them a ranking of the placements hangs.
+//! The thesis's four placements for ten minutes on a phone that gets warm: a scenario in which
+//! nearly every estimate of the simulator takes part, to find out on which of them a ranking of the
+//! placements hangs.
 //!
-//! Stage times are the printed sequential ones: what sharing, contention, dispatching and heat make of them is simulated. Nothing here is compared with a
-//! printed figure; the thesis ran for ten seconds.
+//! Stage times are the printed sequential ones: what sharing, contention, dispatching and heat make
+//! of them is simulated. Nothing here is compared with a printed figure; the thesis ran for ten
+//! seconds.
 
 use super::{PAIRS, PaperError, SEQUENTIAL, SplitRow, Tables};
 use crate::simulator::{
-    Camera, Contention, Dvfs, Gate, ProcessorModel, Scenario, ScenarioError, Source, StageModel, Stream, Task, Thermal, Throttle, constants::Constants,
-    simulate,
+    Camera, Contention, Dvfs, Gate, ProcessorModel, Scenario, ScenarioError, Source, StageModel,
+    Stream, Task, Thermal, Throttle, constants::Constants, simulate,
 };
 
 const SECONDS: u64 = 600;
@@ -17,13 +19,19 @@ const CPU_GHZ: [f64; 6] = [0.3, 0.72, 1.19, 1.5, 2.26, 2.65];
 /// Steps of an accelerator, as shares of its highest frequency.
 const NPU_STEPS: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
-/// Frames per second of each placement (encoder on NPU or CPU, decoders on either, as in table 4.6), overlapped, over ten minutes.
+/// Frames per second of each placement (encoder on NPU or CPU, decoders on either, as in table
+/// 4.6), overlapped, over ten minutes.
 ///
 /// # Errors
 /// [`PaperError`] when the shipped tables are damaged.
 pub fn sustained_rates(constants: &Constants) -> Result<Vec<f64>, PaperError> {
     let tables = Tables::shipped()?;
-    PAIRS.iter().map(|&(encoder, decoders)| Ok(rate(tables.split(SEQUENTIAL, encoder, decoders)?, constants)?)).collect()
+    PAIRS
+        .iter()
+        .map(|&(encoder, decoders)| {
+            Ok(rate(tables.split(SEQUENTIAL, encoder, decoders)?, constants)?)
+        })
+        .collect()
 }
 
 fn rate(row: &SplitRow, constants: &Constants) -> Result<f64, ScenarioError> {
@@ -33,12 +41,24 @@ fn rate(row: &SplitRow, constants: &Constants) -> Result<f64, ScenarioError> {
         cv: constants.latency_cv,
         ..Task::default()
     };
-    let stage = |name: &str, task: Task| StageModel { name: name.to_owned(), queue: 1, steps: vec![vec![task]] };
-    let stages = vec![stage("encoder", task(&row.encoder, row.encoder_ms)), stage("decoders", task(&row.decoders, row.both_ms - row.encoder_ms))];
-    let camera = Source::Camera(Camera { period_ns: (1e9 / constants.camera_fps) as u64, gate: Gate::Next });
+    let stage = |name: &str, task: Task| StageModel {
+        name: name.to_owned(),
+        queue: 1,
+        steps: vec![vec![task]],
+    };
+    let stages = vec![
+        stage("encoder", task(&row.encoder, row.encoder_ms)),
+        stage("decoders", task(&row.decoders, row.both_ms - row.encoder_ms)),
+    ];
+    let camera =
+        Source::Camera(Camera { period_ns: (1e9 / constants.camera_fps) as u64, gate: Gate::Next });
     let streams = vec![Stream::new(format!("{}-{}", row.encoder, row.decoders), camera, stages)];
     let scenario = Scenario {
-        contention: Contention { from: constants.contention_from, to: constants.contention_to, most: constants.contention_most },
+        contention: Contention {
+            from: constants.contention_from,
+            to: constants.contention_to,
+            most: constants.contention_most,
+        },
         base_w: constants.background_w,
         thermal: Some(thermal(constants)),
         ..Scenario::new(vec![npu(constants), cpu(constants)], streams, SECONDS * 1_000_000_000)
@@ -48,7 +68,11 @@ fn rate(row: &SplitRow, constants: &Constants) -> Result<f64, ScenarioError> {
 
 fn npu(constants: &Constants) -> ProcessorModel {
     ProcessorModel {
-        dvfs: Some(Dvfs { levels_ghz: NPU_STEPS.to_vec(), a_w_per_ghz: constants.npu_w, b_w_per_ghz3: 0.0 }),
+        dvfs: Some(Dvfs {
+            levels_ghz: NPU_STEPS.to_vec(),
+            a_w_per_ghz: constants.npu_w,
+            b_w_per_ghz3: 0.0,
+        }),
         dispatch_ns: constants.dispatch_npu_ns as u64,
         bandwidth_share: constants.npu_bandwidth_share,
         ..ProcessorModel::named("npu")
@@ -57,7 +81,11 @@ fn npu(constants: &Constants) -> ProcessorModel {
 
 fn cpu(constants: &Constants) -> ProcessorModel {
     ProcessorModel {
-        dvfs: Some(Dvfs { levels_ghz: CPU_GHZ.to_vec(), a_w_per_ghz: constants.cpu_a_w_per_ghz, b_w_per_ghz3: constants.cpu_b_w_per_ghz3 }),
+        dvfs: Some(Dvfs {
+            levels_ghz: CPU_GHZ.to_vec(),
+            a_w_per_ghz: constants.cpu_a_w_per_ghz,
+            b_w_per_ghz3: constants.cpu_b_w_per_ghz3,
+        }),
         dispatch_ns: constants.dispatch_cpu_ns as u64,
         bandwidth_share: constants.cpu_bandwidth_share,
         ..ProcessorModel::named("cpu")
@@ -95,14 +123,22 @@ mod tests {
         let moved = sweep(&Constants::default(), 0.3, rates);
         for m in &moved {
             let part = if m.took_part { "" } else { "   took no part" };
-            println!("{:<26} low {:.2?} high {:.2?} ranking survives: {}{part}", m.constant.name, m.low, m.high, m.ranking_survives);
+            println!(
+                "{:<26} low {:.2?} high {:.2?} ranking survives: {}{part}",
+                m.constant.name, m.low, m.high, m.ranking_survives
+            );
         }
-        let idle: Vec<&str> = moved.iter().filter(|m| !m.took_part).map(|m| m.constant.name).collect();
+        let idle: Vec<&str> =
+            moved.iter().filter(|m| !m.took_part).map(|m| m.constant.name).collect();
         assert_eq!(idle, ["dispatch_gpu_ns"], "the thesis used no GPU");
         for m in &moved {
             for rates in [&m.low, &m.high] {
                 let (best, second, others) = (rates[0], rates[1], &rates[2..]);
-                assert!(best > second && others.iter().all(|&other| second > other), "{}: {rates:?}", m.constant.name);
+                assert!(
+                    best > second && others.iter().all(|&other| second > other),
+                    "{}: {rates:?}",
+                    m.constant.name
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Energy, temperatures, frequency levels and policies: what happens once per tick, and the account of what was drawn.
+//! Energy, temperatures, frequency levels and policies: what happens once per tick, and the account
+//! of what was drawn.
 
 use super::{Engine, Event, Policy, Reading, Throttle};
 
@@ -21,7 +22,11 @@ impl Engine<'_, '_> {
         let levels: Vec<usize> = self.processors.iter().map(|p| p.level).collect();
         let Some((model, state)) = &mut self.thermal else { return };
         state.step(model, watts, seconds);
-        let wanted = if model.throttle == Throttle::Never { levels.clone() } else { state.levels(model.throttle, &self.scenario.processors, &levels) };
+        let wanted = if model.throttle == Throttle::Never {
+            levels.clone()
+        } else {
+            state.levels(model.throttle, &self.scenario.processors, &levels)
+        };
         let (junction_c, skin_c) = (state.junction_c, state.skin_c);
         for (processor, (level, wanted)) in levels.into_iter().zip(wanted).enumerate() {
             if level != wanted {
@@ -29,7 +34,12 @@ impl Engine<'_, '_> {
                 self.reschedule(processor);
             }
         }
-        let ghz = self.processors.iter().zip(&self.scenario.processors).map(|(state, model)| model.ghz(state.level)).collect();
+        let ghz = self
+            .processors
+            .iter()
+            .zip(&self.scenario.processors)
+            .map(|(state, model)| model.ghz(state.level))
+            .collect();
         self.readings.push(Reading { time_ns: self.now_ns, watts, junction_c, skin_c, ghz });
         self.apply_policies(skin_c);
         self.events.at(self.now_ns + self.scenario.tick_ns, Event::Tick);

@@ -11,9 +11,19 @@ impl Engine<'_, '_> {
         state.last_model = Some(job.task.model);
         let factor = self.streams[job.stream].noise.factor(job.task.cv);
         let fixed_ns = (model.dispatch_ns + if switched { model.switch_ns } else { 0 }) as f64;
-        let (compute_ns, memory_ns) = (job.task.compute_ns as f64 * factor, job.task.memory_ns as f64 * factor);
+        let (compute_ns, memory_ns) =
+            (job.task.compute_ns as f64 * factor, job.task.memory_ns as f64 * factor);
         let (start_ns, left) = (self.now_ns, 1.0);
-        state.running = Some(Running { job, start_ns, fixed_ns, compute_ns, memory_ns, left, since_ns: start_ns, whole_ns: 0.0 });
+        state.running = Some(Running {
+            job,
+            start_ns,
+            fixed_ns,
+            compute_ns,
+            memory_ns,
+            left,
+            since_ns: start_ns,
+            whole_ns: 0.0,
+        });
         self.reschedule(processor);
         self.neighbours_changed(processor);
     }
@@ -28,10 +38,21 @@ impl Engine<'_, '_> {
         state.busy_ns += self.now_ns - running.start_ns;
         if self.spans.len() < self.scenario.keep_spans {
             let Job { stream, stage, frame, .. } = running.job;
-            self.spans.push(Span { processor, stream, stage, frame: frame.number, start_ns: running.start_ns, end_ns: self.now_ns });
+            self.spans.push(Span {
+                processor,
+                stream,
+                stage,
+                frame: frame.number,
+                start_ns: running.start_ns,
+                end_ns: self.now_ns,
+            });
         }
         if let Some(program) = &mut self.application {
-            program.task_done(running.job.stream, &running.job.task, self.now_ns - running.start_ns);
+            program.task_done(
+                running.job.stream,
+                &running.job.task,
+                self.now_ns - running.start_ns,
+            );
         }
         match self.processors[processor].waiting.pop_front() {
             Some(next) => self.start(processor, next),
@@ -47,14 +68,17 @@ impl Engine<'_, '_> {
         let now = self.now_ns;
         let state = &mut self.processors[processor];
         let Some(running) = &mut state.running else { return };
-        let whole = running.fixed_ns + (running.compute_ns * stretch + running.memory_ns) * slowdown;
+        let whole =
+            running.fixed_ns + (running.compute_ns * stretch + running.memory_ns) * slowdown;
         if running.whole_ns > 0.0 {
-            running.left = (running.left - (now - running.since_ns) as f64 / running.whole_ns).max(0.0);
+            running.left =
+                (running.left - (now - running.since_ns) as f64 / running.whole_ns).max(0.0);
         }
         (running.since_ns, running.whole_ns) = (now, whole);
         let end = now.saturating_add((running.left * whole).round() as u64);
         state.generation = state.generation.wrapping_add(1);
-        self.events.at(end, Event::Finish { processor: processor as u32, generation: state.generation });
+        self.events
+            .at(end, Event::Finish { processor: processor as u32, generation: state.generation });
     }
 
     pub(super) fn slowdown(&self, processor: usize) -> f64 {
@@ -62,12 +86,17 @@ impl Engine<'_, '_> {
             return 1.0;
         }
         let others = self.processors.iter().zip(&self.scenario.processors).enumerate();
-        let share: f64 = others.filter(|(index, (state, _))| *index != processor && state.running.is_some()).map(|(_, (_, model))| model.bandwidth_share).sum();
+        let share: f64 = others
+            .filter(|(index, (state, _))| *index != processor && state.running.is_some())
+            .map(|(_, (_, model))| model.bandwidth_share)
+            .sum();
         self.scenario.contention.slowdown(share)
     }
 
     pub(super) fn neighbours_changed(&mut self, processor: usize) {
-        if self.scenario.contention.most <= 1.0 || self.scenario.processors[processor].bandwidth_share == 0.0 {
+        if self.scenario.contention.most <= 1.0
+            || self.scenario.processors[processor].bandwidth_share == 0.0
+        {
             return;
         }
         for other in (0..self.processors.len()).filter(|&other| other != processor) {

@@ -27,20 +27,31 @@ fn run(scenario: &Scenario) -> Outcome {
 
 #[test]
 fn a_camera_on_a_grid_rounds_the_period_up() {
-    for (gate, ms, frames) in [(Gate::Next, 50, 10), (Gate::Next, 100, 10), (Gate::Next, 101, 5), (Gate::Latest, 150, 6)] {
+    for (gate, ms, frames) in
+        [(Gate::Next, 50, 10), (Gate::Next, 100, 10), (Gate::Next, 101, 5), (Gate::Latest, 150, 6)]
+    {
         let camera = Source::Camera(Camera { period_ns: 100 * MS, gate });
         let stream = Stream::new("s", camera, vec![stage(0, vec![vec![task(0, ms)]])]);
         let outcome = run(&Scenario::new(processors(&["cpu"]), vec![stream], 1000 * MS));
         // The first frame comes somewhere within the first period.
-        assert!(outcome.streams[0].completed.abs_diff(frames) <= 1, "{gate:?} {ms}: {}", outcome.streams[0].completed);
+        assert!(
+            outcome.streams[0].completed.abs_diff(frames) <= 1,
+            "{gate:?} {ms}: {}",
+            outcome.streams[0].completed
+        );
     }
 }
 
 #[test]
 fn a_pipeline_runs_at_its_slowest_stage_and_a_shared_processor_at_the_sum() {
     for (second, period) in [(1, 60), (0, 100)] {
-        let stages = vec![stage(0, vec![vec![task(0, 40)]]), stage(1, vec![vec![task(second, 60)]])];
-        let outcome = run(&Scenario::new(processors(&["npu", "cpu"]), vec![Stream::new("s", Source::Closed, stages)], 60 * S));
+        let stages =
+            vec![stage(0, vec![vec![task(0, 40)]]), stage(1, vec![vec![task(second, 60)]])];
+        let outcome = run(&Scenario::new(
+            processors(&["npu", "cpu"]),
+            vec![Stream::new("s", Source::Closed, stages)],
+            60 * S,
+        ));
         let measured = outcome.streams[0].period_ns().expect("a period") / MS as f64;
         assert!((measured - f64::from(period)).abs() < 0.1, "{measured}");
     }
@@ -48,10 +59,15 @@ fn a_pipeline_runs_at_its_slowest_stage_and_a_shared_processor_at_the_sum() {
 
 #[test]
 fn a_full_queue_holds_the_worker_not_the_processor() {
-    // The first stage is fast: with a queue of 1 it is two frames ahead at most, and waits. A second stream on its processor gets the rest of the time.
+    // The first stage is fast: with a queue of 1 it is two frames ahead at most, and waits. A
+    // second stream on its processor gets the rest of the time.
     let stages = vec![stage(0, vec![vec![task(0, 10)]]), stage(1, vec![vec![task(1, 100)]])];
     let other = Stream::new("other", Source::Closed, vec![stage(0, vec![vec![task(0, 10)]])]);
-    let outcome = run(&Scenario::new(processors(&["npu", "cpu"]), vec![Stream::new("s", Source::Closed, stages), other], 10 * S));
+    let outcome = run(&Scenario::new(
+        processors(&["npu", "cpu"]),
+        vec![Stream::new("s", Source::Closed, stages), other],
+        10 * S,
+    ));
     assert!(outcome.streams[0].completed.abs_diff(99) <= 1);
     assert!(outcome.streams[1].completed > 890, "{}", outcome.streams[1].completed);
     // Latency: own stages, one frame in the queue, one frame held by the first worker.
@@ -60,8 +76,15 @@ fn a_full_queue_holds_the_worker_not_the_processor() {
 
 #[test]
 fn steps_wait_for_all_their_tasks() {
-    let stages = vec![stage(0, vec![vec![task(0, 10)], vec![task(0, 20), task(1, 35)], vec![], vec![task(1, 5)]])];
-    let outcome = run(&Scenario::new(processors(&["a", "b"]), vec![Stream::new("s", Source::Arrivals(vec![0, 0, 7 * MS]), stages)], S));
+    let stages = vec![stage(
+        0,
+        vec![vec![task(0, 10)], vec![task(0, 20), task(1, 35)], vec![], vec![task(1, 5)]],
+    )];
+    let outcome = run(&Scenario::new(
+        processors(&["a", "b"]),
+        vec![Stream::new("s", Source::Arrivals(vec![0, 0, 7 * MS]), stages)],
+        S,
+    ));
     assert_eq!(outcome.streams[0].latency_ns, [50 * MS, 100 * MS, 143 * MS]);
     assert_eq!((outcome.processors[0].busy_ns, outcome.processors[1].busy_ns), (90 * MS, 120 * MS));
 }
@@ -70,18 +93,29 @@ fn steps_wait_for_all_their_tasks() {
 fn dispatching_and_switching_models_cost() {
     let mut cpu = processors(&["cpu"]);
     (cpu[0].dispatch_ns, cpu[0].switch_ns) = (MS, 10 * MS);
-    let of_model = |model| Stream::new("s", Source::Arrivals(vec![0, 0]), vec![stage(0, vec![vec![Task { model, ..task(0, 5) }]])]);
+    let of_model = |model| {
+        Stream::new(
+            "s",
+            Source::Arrivals(vec![0, 0]),
+            vec![stage(0, vec![vec![Task { model, ..task(0, 5) }]])],
+        )
+    };
     let alone = run(&Scenario::new(cpu.clone(), vec![of_model(0)], S));
     assert_eq!(alone.streams[0].completed_ns, [6 * MS, 12 * MS]);
     let mixed = run(&Scenario::new(cpu, vec![of_model(0), of_model(1)], S));
-    assert_eq!((mixed.streams[0].completed_ns.as_slice(), mixed.streams[1].completed_ns.as_slice()), (&[6 * MS, 38 * MS][..], &[22 * MS, 54 * MS][..]));
+    assert_eq!(
+        (mixed.streams[0].completed_ns.as_slice(), mixed.streams[1].completed_ns.as_slice()),
+        (&[6 * MS, 38 * MS][..], &[22 * MS, 54 * MS][..])
+    );
 }
 
 #[test]
 fn contention_slows_only_while_both_are_busy() {
     let mut both = processors(&["npu", "cpu"]);
     both.iter_mut().for_each(|p| p.bandwidth_share = 1.0);
-    let once = |processor, ms| Stream::new("s", Source::Arrivals(vec![0]), vec![stage(0, vec![vec![task(processor, ms)]])]);
+    let once = |processor, ms| {
+        Stream::new("s", Source::Arrivals(vec![0]), vec![stage(0, vec![vec![task(processor, ms)]])])
+    };
     let mut scenario = Scenario::new(both, vec![once(0, 100), once(1, 30)], S);
     scenario.contention = Contention { from: 0.3, to: 0.8, most: 1.5 };
     let outcome = run(&scenario);
@@ -92,7 +126,11 @@ fn contention_slows_only_while_both_are_busy() {
 
 fn hot(throttle: Throttle) -> Scenario {
     let mut gpu = processors(&["gpu"]);
-    gpu[0].dvfs = Some(Dvfs { levels_ghz: vec![0.27, 0.4, 0.6, 0.8, 1.0], a_w_per_ghz: 2.0, b_w_per_ghz3: 6.0 });
+    gpu[0].dvfs = Some(Dvfs {
+        levels_ghz: vec![0.27, 0.4, 0.6, 0.8, 1.0],
+        a_w_per_ghz: 2.0,
+        b_w_per_ghz3: 6.0,
+    });
     let stream = Stream::new("s", Source::Closed, vec![stage(0, vec![vec![task(0, 50)]])]);
     let mut scenario = Scenario::new(gpu, vec![stream], 600 * S);
     scenario.thermal = Some(Thermal {
@@ -112,7 +150,12 @@ fn throttling_lengthens_tasks_and_caps_the_temperature() {
     let hottest = |o: &Outcome| o.readings.iter().map(|r| r.junction_c).fold(f64::MIN, f64::max);
     let free = run(&hot(Throttle::Never));
     let kept = run(&hot(Throttle::Stepwise { trip_c: 70.0, hysteresis_k: 3.0 }));
-    assert!(hottest(&free) > 80.0 && hottest(&kept) < 71.0, "{} {}", hottest(&free), hottest(&kept));
+    assert!(
+        hottest(&free) > 80.0 && hottest(&kept) < 71.0,
+        "{} {}",
+        hottest(&free),
+        hottest(&kept)
+    );
     assert_eq!(free.streams[0].latency_quantile(1.0), Some(50 * MS));
     let slowest = kept.streams[0].latency_quantile(1.0).expect("frames") as f64 / (50 * MS) as f64;
     assert!(slowest > 1.2 && slowest <= 1.0 / 0.27 + 1e-6, "{slowest}");
@@ -123,14 +166,19 @@ fn throttling_lengthens_tasks_and_caps_the_temperature() {
 fn energy_is_power_times_time() {
     let outcome = run(&hot(Throttle::Never));
     assert!((outcome.energy_j - 8.0 * 600.0).abs() < 1e-6, "{}", outcome.energy_j);
-    let mut idle = Scenario::new(processors(&["cpu"]), vec![Stream::new("s", Source::Arrivals(vec![0]), vec![stage(0, vec![vec![task(0, 250)]])])], S);
+    let mut idle = Scenario::new(
+        processors(&["cpu"]),
+        vec![Stream::new("s", Source::Arrivals(vec![0]), vec![stage(0, vec![vec![task(0, 250)]])])],
+        S,
+    );
     (idle.processors[0].active_w, idle.processors[0].idle_w, idle.base_w) = (4.0, 1.0, 0.5);
     assert!((run(&idle).energy_j - (1.0 + 0.75 + 0.5)).abs() < 1e-9);
 }
 
 #[test]
 fn switching_by_temperature_costs_frames_and_cools_nothing() {
-    // Thesis, table 4.4: fast on the NPU, slow on the CPU, about the same power: above the threshold the frame rate falls and the skin goes on warming.
+    // Thesis, table 4.4: fast on the NPU, slow on the CPU, about the same power: above the
+    // threshold the frame rate falls and the skin goes on warming.
     let way = |processor, ms| vec![stage(0, vec![vec![task(processor, ms)]])];
     let mut scenario = hot(Throttle::Never);
     scenario.processors = processors(&["npu", "cpu"]);
@@ -149,9 +197,18 @@ fn switching_by_temperature_costs_frames_and_cools_nothing() {
 
 #[test]
 fn outcomes_repeat_exactly_and_depend_on_the_seed() {
-    let noisy = |cv| vec![stage(0, vec![vec![Task { cv, ..task(0, 20) }, Task { cv, ..task(1, 25) }]]), stage(1, vec![vec![Task { cv, ..task(1, 15) }]])];
+    let noisy = |cv| {
+        vec![
+            stage(0, vec![vec![Task { cv, ..task(0, 20) }, Task { cv, ..task(1, 25) }]]),
+            stage(1, vec![vec![Task { cv, ..task(1, 15) }]]),
+        ]
+    };
     let camera = Source::Camera(Camera { period_ns: 33_333_333, gate: Gate::Next });
-    let scenario = Scenario::new(processors(&["a", "b"]), vec![Stream::new("s", camera, noisy(0.1)), Stream::new("t", Source::Closed, noisy(0.3))], 30 * S);
+    let scenario = Scenario::new(
+        processors(&["a", "b"]),
+        vec![Stream::new("s", camera, noisy(0.1)), Stream::new("t", Source::Closed, noisy(0.3))],
+        30 * S,
+    );
     let first = simulate(&scenario, 7).expect("an outcome");
     assert_eq!(first, simulate(&scenario, 7).expect("an outcome"));
     assert_ne!(first, simulate(&scenario, 8).expect("an outcome"));
@@ -165,15 +222,33 @@ fn outcomes_repeat_exactly_and_depend_on_the_seed() {
 #[test]
 fn what_cannot_be_simulated_is_named() {
     let message = |change: &dyn Fn(&mut Scenario)| {
-        let mut scenario = Scenario::new(processors(&["cpu"]), vec![Stream::new("s", Source::Closed, vec![stage(0, vec![vec![task(0, 1)]])])], S);
+        let mut scenario = Scenario::new(
+            processors(&["cpu"]),
+            vec![Stream::new("s", Source::Closed, vec![stage(0, vec![vec![task(0, 1)]])])],
+            S,
+        );
         change(&mut scenario);
         simulate(&scenario, 0).map_or_else(|e| e.to_string(), |_| "simulated".to_owned())
     };
     assert_eq!(message(&|_| {}), "simulated");
-    assert!(message(&|s| s.streams[0].alternatives[0][0].steps[0][0].processor = 3).contains("there is no processor 3; there are 1"));
-    assert!(message(&|s| s.streams[0].alternatives[0][0].steps[0][0].compute_ns = 0).contains("never end"));
-    assert!(message(&|s| s.streams[0].source = Source::Camera(Camera { period_ns: 0, gate: Gate::Next })).contains("the camera's period is 0"));
-    assert!(message(&|s| s.streams[0].policy = Policy::SwitchAbove { skin_c: 30.0, check_ns: 1 }).contains("needs a thermal model"));
+    assert!(
+        message(&|s| s.streams[0].alternatives[0][0].steps[0][0].processor = 3)
+            .contains("there is no processor 3; there are 1")
+    );
+    assert!(
+        message(&|s| s.streams[0].alternatives[0][0].steps[0][0].compute_ns = 0)
+            .contains("never end")
+    );
+    assert!(
+        message(
+            &|s| s.streams[0].source = Source::Camera(Camera { period_ns: 0, gate: Gate::Next })
+        )
+        .contains("the camera's period is 0")
+    );
+    assert!(
+        message(&|s| s.streams[0].policy = Policy::SwitchAbove { skin_c: 30.0, check_ns: 1 })
+            .contains("needs a thermal model")
+    );
     assert!(message(&|s| s.processors[0].active_w = f64::NAN).contains("processor `cpu`"));
     assert!(message(&|s| s.duration_ns = 0).contains("duration"));
 }

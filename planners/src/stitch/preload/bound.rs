@@ -1,8 +1,11 @@
-//! [`cheapest`]: the least memory whose subgraphs keep every one of a few objectives, each by some variant out of its list. Branch and bound.
+//! [`cheapest`]: the least memory whose subgraphs keep every one of a few objectives, each by some
+//! variant out of its list. Branch and bound.
 //!
-//! The bound is by dual ascent. Each objective in turn pays its cheapest variant out of what memory is not paid for yet; of each subgraph it uses up no more
-//! than its cheapest variant through it needs, and leaves the rest for the objectives after it. What is paid is a lower bound, since no byte is paid twice. The
-//! integer programme's own relaxation is weaker: it loads a tenth of each of ten subgraphs.
+//! The bound is by dual ascent. Each objective in turn pays its cheapest variant out of what memory
+//! is not paid for yet; of each subgraph it uses up no more than its cheapest variant through it
+//! needs, and leaves the rest for the objectives after it. What is paid is a lower bound, since no
+//! byte is paid twice. The integer programme's own relaxation is weaker: it loads a tenth of each
+//! of ten subgraphs.
 
 /// A variant as one subgraph index per position; of any task only one at a time is looked at.
 pub(super) type Variants = [Vec<usize>];
@@ -34,8 +37,14 @@ struct Search<'a> {
     unproven: u64,
 }
 
-/// The least memory below a limit. `memory` by subgraph; each objective lists the variants that keep it. Looks at no more than `nodes` cases, counting down.
-pub(super) fn cheapest(memory: &[u64], objectives: &[&Variants], below: u64, nodes: &mut usize) -> Found {
+/// The least memory below a limit. `memory` by subgraph; each objective lists the variants that
+/// keep it. Looks at no more than `nodes` cases, counting down.
+pub(super) fn cheapest(
+    memory: &[u64],
+    objectives: &[&Variants],
+    below: u64,
+    nodes: &mut usize,
+) -> Found {
     let mut search = Search { memory, objectives, below, best: None, nodes, unproven: NEVER };
     search.branch(memory.to_vec(), 0);
     let Search { best, below, unproven, .. } = search;
@@ -43,7 +52,8 @@ pub(super) fn cheapest(memory: &[u64], objectives: &[&Variants], below: u64, nod
 }
 
 impl Search<'_> {
-    /// Everything that loads what costs 0 now (paid for by `spent`) and nothing that costs [`NEVER`].
+    /// Everything that loads what costs 0 now (paid for by `spent`) and nothing that costs
+    /// [`NEVER`].
     fn branch(&mut self, costs: Vec<u64>, spent: u64) {
         let Some(greedy) = self.greedy(&costs) else { return };
         if greedy.memory_bytes < self.below {
@@ -71,12 +81,16 @@ impl Search<'_> {
         self.branch(left_out, spent);
     }
 
-    /// One objective after the other, each by what is cheapest beside what is loaded already; `None` where one cannot be kept.
+    /// One objective after the other, each by what is cheapest beside what is loaded already;
+    /// `None` where one cannot be kept.
     fn greedy(&self, costs: &[u64]) -> Option<Cheapest> {
         let mut left = costs.to_vec();
         let mut subgraphs = Vec::new();
         for variants in self.objectives {
-            let variant = variants.iter().min_by_key(|variant| cost(variant, &left)).filter(|variant| cost(variant, &left) < NEVER)?;
+            let variant = variants
+                .iter()
+                .min_by_key(|variant| cost(variant, &left))
+                .filter(|variant| cost(variant, &left) < NEVER)?;
             for &subgraph in variant {
                 left[subgraph] = 0;
                 if !subgraphs.contains(&subgraph) {
@@ -84,7 +98,10 @@ impl Search<'_> {
                 }
             }
         }
-        Some(Cheapest { memory_bytes: subgraphs.iter().map(|&s| self.memory[s]).fold(0, u64::saturating_add), subgraphs })
+        Some(Cheapest {
+            memory_bytes: subgraphs.iter().map(|&s| self.memory[s]).fold(0, u64::saturating_add),
+            subgraphs,
+        })
     }
 
     fn bound(&self, costs: &[u64]) -> u64 {
@@ -105,7 +122,8 @@ fn cost(variant: &[usize], costs: &[u64]) -> u64 {
     variant.iter().map(|&subgraph| costs[subgraph]).fold(0, u64::saturating_add)
 }
 
-/// Takes out of `left` what an objective pays with: position by position, each subgraph as little as its cheapest variant allows.
+/// Takes out of `left` what an objective pays with: position by position, each subgraph as little
+/// as its cheapest variant allows.
 fn leave_the_rest(variants: &Variants, left: &mut [u64], least: u64) {
     let positions = variants.first().map_or(0, Vec::len);
     // What this objective could still pay with; what it gives back remains for others.

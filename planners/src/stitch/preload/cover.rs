@@ -1,7 +1,9 @@
-//! [`Cover`]: the least memory for which a task can keep so many of its objectives, for every number of them.
+//! [`Cover`]: the least memory for which a task can keep so many of its objectives, for every
+//! number of them.
 //!
-//! Who keeps an objective keeps every looser one. So a set of objectives is kept if its strictest ones are, none of which is looser than another: on a grid
-//! of 5 x 5 there are 251 such sets. Each is a search of its own ([`super::bound`]), limited by the best that keeps as many.
+//! Who keeps an objective keeps every looser one. So a set of objectives is kept if its strictest
+//! ones are, none of which is looser than another: on a grid of 5 x 5 there are 251 such sets. Each
+//! is a search of its own ([`super::bound`]), limited by the best that keeps as many.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo, each_variant},
@@ -39,39 +41,66 @@ struct Group {
 
 impl Cover {
     /// Of one task, with at most so much memory.
-    pub(super) fn of_task(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo], budget_bytes: u64) -> Result<Self, StitchError> {
-        let found = zoo.tasks().get(task).ok_or_else(|| StitchError::zoo(format!("there is no task {task}")))?;
+    pub(super) fn of_task(
+        zoo: &Zoo,
+        task: usize,
+        order: &Order,
+        slos: &[Slo],
+        budget_bytes: u64,
+    ) -> Result<Self, StitchError> {
+        let found = zoo
+            .tasks()
+            .get(task)
+            .ok_or_else(|| StitchError::zoo(format!("there is no task {task}")))?;
         let memory: Vec<u64> = found.subgraphs.iter().flatten().map(|s| s.memory_bytes).collect();
         let groups = groups(zoo, task, order, slos)?;
-        let inside: Vec<Vec<bool>> = groups.iter().map(|a| groups.iter().map(|b| subset(&a.numbers, &b.numbers)).collect()).collect();
+        let inside: Vec<Vec<bool>> = groups
+            .iter()
+            .map(|a| groups.iter().map(|b| subset(&a.numbers, &b.numbers)).collect())
+            .collect();
         let mut sets = Vec::new();
         if !strictest(&inside, &mut Vec::new(), 0, &mut sets) {
-            let reason =
-                format!("its {} objectives can be combined in more than {MOST_SETS} ways: preload it greedily, or judge by fewer objectives", slos.len());
+            let reason = format!(
+                "its {} objectives can be combined in more than {MOST_SETS} ways: preload it \
+                greedily, or judge by fewer objectives",
+                slos.len()
+            );
             return Err(StitchError::Task { task: found.name.clone(), reason });
         }
-        let kept = |set: &[usize]| (0..groups.len()).filter(|&b| set.iter().any(|&a| inside[a][b])).map(|b| groups[b].objectives).sum::<usize>();
-        let mut sets: Vec<(usize, Vec<usize>)> = sets.into_iter().map(|set| (kept(&set), set)).collect();
+        let kept = |set: &[usize]| {
+            (0..groups.len())
+                .filter(|&b| set.iter().any(|&a| inside[a][b]))
+                .map(|b| groups[b].objectives)
+                .sum::<usize>()
+        };
+        let mut sets: Vec<(usize, Vec<usize>)> =
+            sets.into_iter().map(|set| (kept(&set), set)).collect();
         sets.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let widest = groups.iter().map(|g| g.numbers.len()).max().unwrap_or(0);
         let mut nodes = MOST_STEPS / (10 * widest * zoo.positions()).max(1);
         let mut cover = Self { levels: Vec::new(), at_least: Vec::new() };
         let (mut below, mut floor) = (budget_bytes.saturating_add(1), u64::MAX);
         for (objectives, set) in sets {
-            let lists: Vec<&Variants> = set.iter().map(|&group| groups[group].variants.as_slice()).collect();
+            let lists: Vec<&Variants> =
+                set.iter().map(|&group| groups[group].variants.as_slice()).collect();
             let found = cheapest(&memory, &lists, below, &mut nodes);
             floor = floor.min(found.at_least);
             cover.at_least.push((objectives, floor));
             if let Some(best) = found.best {
                 below = best.memory_bytes;
-                cover.levels.push(Level { objectives, memory_bytes: best.memory_bytes, subgraphs: best.subgraphs });
+                cover.levels.push(Level {
+                    objectives,
+                    memory_bytes: best.memory_bytes,
+                    subgraphs: best.subgraphs,
+                });
             }
         }
         Ok(cover)
     }
 }
 
-/// Objectives with the variants that keep them, fewest variants first; without those that nothing keeps.
+/// Objectives with the variants that keep them, fewest variants first; without those that nothing
+/// keeps.
 fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Group>, StitchError> {
     let Some(found) = zoo.tasks().get(task) else { return Ok(Vec::new()) };
     let needless = needless(zoo, task, order);
@@ -79,11 +108,14 @@ fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Gro
     let mut all: Vec<Vec<usize>> = Vec::new();
     let mut theta: Vec<Vec<u32>> = vec![Vec::new(); slos.len()];
     each_variant(zoo, task, order, |stitched, latency_ns, accuracy_bp| {
-        let subgraphs = stitched.iter().enumerate().map(|(position, variant)| position * width + variant);
+        let subgraphs =
+            stitched.iter().enumerate().map(|(position, variant)| position * width + variant);
         if subgraphs.clone().any(|subgraph| needless[subgraph]) {
             return;
         }
-        for (_, list) in slos.iter().zip(&mut theta).filter(|(slo, _)| slo.kept_by(accuracy_bp, latency_ns)) {
+        for (_, list) in
+            slos.iter().zip(&mut theta).filter(|(slo, _)| slo.kept_by(accuracy_bp, latency_ns))
+        {
             list.push(all.len() as u32);
         }
         all.push(subgraphs.collect());
@@ -93,7 +125,8 @@ fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Gro
         *same.entry(numbers).or_default() += 1;
     }
     let group = |(numbers, objectives): (Vec<u32>, usize)| {
-        let variants = numbers.iter().filter_map(|&number| all.get(number as usize).cloned()).collect();
+        let variants =
+            numbers.iter().filter_map(|&number| all.get(number as usize).cloned()).collect();
         Group { variants, numbers, objectives }
     };
     let mut groups: Vec<Group> = same.into_iter().map(group).collect();
@@ -106,9 +139,16 @@ fn needless(zoo: &Zoo, task: usize, order: &Order) -> Vec<bool> {
     let Some(found) = zoo.tasks().get(task) else { return Vec::new() };
     let mut needless = Vec::new();
     for (position, row) in found.subgraphs.iter().enumerate() {
-        let ns = |variant| zoo.step_ns(task, order, position, variant).map_or(u64::MAX, |ns| ns.point());
-        let replaces = |a: usize, b: usize| row[a].memory_bytes <= row[b].memory_bytes && ns(a) <= ns(b) && found.accuracy.no_worse(position, a, b);
-        let left_out = |b: usize| (0..row.len()).any(|a| a != b && replaces(a, b) && (a < b || !replaces(b, a)));
+        let ns =
+            |variant| zoo.step_ns(task, order, position, variant).map_or(u64::MAX, |ns| ns.point());
+        let replaces = |a: usize, b: usize| {
+            row[a].memory_bytes <= row[b].memory_bytes
+                && ns(a) <= ns(b)
+                && found.accuracy.no_worse(position, a, b)
+        };
+        let left_out = |b: usize| {
+            (0..row.len()).any(|a| a != b && replaces(a, b) && (a < b || !replaces(b, a)))
+        };
         needless.extend((0..row.len()).map(left_out));
     }
     needless
@@ -121,7 +161,12 @@ fn subset(inner: &[u32], outer: &[u32]) -> bool {
 }
 
 /// All sets none of which is inside another; false where there are too many.
-fn strictest(inside: &[Vec<bool>], chosen: &mut Vec<usize>, from: usize, all: &mut Vec<Vec<usize>>) -> bool {
+fn strictest(
+    inside: &[Vec<bool>],
+    chosen: &mut Vec<usize>,
+    from: usize,
+    all: &mut Vec<Vec<usize>>,
+) -> bool {
     (from..inside.len()).all(|next| {
         if chosen.iter().any(|&other| inside[other][next] || inside[next][other]) {
             return true;

@@ -1,8 +1,11 @@
-//! [`exact`](fn@exact): the subgraphs within a budget that let the most objectives be kept, over all tasks and configurations; among equals the least memory.
+//! [`exact`](fn@exact): the subgraphs within a budget that let the most objectives be kept, over
+//! all tasks and configurations; among equals the least memory.
 //!
-//! As an integer programme: max sum y; y <= sum of z over the variants that keep y's objective; z <= x for each of a variant's subgraphs; sum of memory x
-//! within the budget. That a variant needs all of its subgraphs makes greedy choice arbitrarily bad. Tasks share nothing but the budget: so each task's
-//! trade-off between objectives and memory is searched on its own ([`super::cover`]), and a knapsack over tasks puts them together.
+//! As an integer programme: max sum y; y <= sum of z over the variants that keep y's objective; z
+//! <= x for each of a variant's subgraphs; sum of memory x within the budget. That a variant needs
+//! all of its subgraphs makes greedy choice arbitrarily bad. Tasks share nothing but the budget: so
+//! each task's trade-off between objectives and memory is searched on its own ([`super::cover`]),
+//! and a knapsack over tasks puts them together.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo},
@@ -24,36 +27,60 @@ pub struct Exact {
 /// The most objectives within a budget.
 ///
 /// # Errors
-/// [`StitchError::TooMany`] for too many stitched variants, [`StitchError::Task`] for objectives in too many combinations.
-pub fn exact(zoo: &Zoo, order: &Order, configurations: &[Vec<Slo>], budget_bytes: u64) -> Result<Exact, StitchError> {
+/// [`StitchError::TooMany`] for too many stitched variants, [`StitchError::Task`] for objectives in
+/// too many combinations.
+pub fn exact(
+    zoo: &Zoo,
+    order: &Order,
+    configurations: &[Vec<Slo>],
+    budget_bytes: u64,
+) -> Result<Exact, StitchError> {
     zoo.check_order(order)?;
     zoo.check_configurations(configurations)?;
-    let own = |task: usize| configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>();
-    let covers: Vec<Cover> = (0..zoo.tasks().len()).map(|task| Cover::of_task(zoo, task, order, &own(task), budget_bytes)).collect::<Result<_, _>>()?;
-    let found: Vec<Vec<(usize, u64)>> = covers.iter().map(|c| c.levels.iter().map(|l| (l.objectives, l.memory_bytes)).collect()).collect();
+    let own = |task: usize| {
+        configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
+    };
+    let covers: Vec<Cover> = (0..zoo.tasks().len())
+        .map(|task| Cover::of_task(zoo, task, order, &own(task), budget_bytes))
+        .collect::<Result<_, _>>()?;
+    let found: Vec<Vec<(usize, u64)>> = covers
+        .iter()
+        .map(|c| c.levels.iter().map(|l| (l.objectives, l.memory_bytes)).collect())
+        .collect();
     let (keeps, chosen) = most(&found, budget_bytes);
     let bounds: Vec<Vec<(usize, u64)>> = covers.iter().map(|c| c.at_least.clone()).collect();
     let mut loaded = Loaded::nothing(zoo);
     for (task, (cover, chosen)) in covers.iter().zip(chosen).enumerate() {
         let level: Option<&Level> = chosen.and_then(|index| cover.levels.get(index));
         let width = zoo.tasks()[task].variants.len();
-        level.into_iter().flat_map(|l| &l.subgraphs).for_each(|&subgraph| loaded.load(zoo, task, subgraph / width, subgraph % width));
+        level
+            .into_iter()
+            .flat_map(|l| &l.subgraphs)
+            .for_each(|&subgraph| loaded.load(zoo, task, subgraph / width, subgraph % width));
     }
     Ok(Exact { loaded, keeps, at_most: most(&bounds, budget_bytes).0 })
 }
 
-/// The largest sum of values, one option (value, weight) or none from each list, with weights within a budget; and which options. Least weight among equals.
+/// The largest sum of values, one option (value, weight) or none from each list, with weights
+/// within a budget; and which options. Least weight among equals.
 fn most(lists: &[Vec<(usize, u64)>], budget: u64) -> (usize, Vec<Option<usize>>) {
     // The least weight for each sum of values.
     let mut least: Vec<Option<(u64, Vec<Option<usize>>)>> = vec![Some((0, Vec::new()))];
     for list in lists {
         let values = list.iter().map(|option| option.0).max().unwrap_or(0);
         let mut next: Vec<Option<(u64, Vec<Option<usize>>)>> = vec![None; least.len() + values];
-        for (sum, (weight, chosen)) in least.iter().enumerate().filter_map(|(sum, entry)| Some((sum, entry.as_ref()?))) {
-            let options = list.iter().enumerate().map(|(index, &(value, weight))| (Some(index), value, weight));
+        for (sum, (weight, chosen)) in
+            least.iter().enumerate().filter_map(|(sum, entry)| Some((sum, entry.as_ref()?)))
+        {
+            let options = list
+                .iter()
+                .enumerate()
+                .map(|(index, &(value, weight))| (Some(index), value, weight));
             for (option, value, more) in std::iter::once((None, 0, 0)).chain(options) {
                 let total = weight.saturating_add(more);
-                if total <= budget && next[sum + value].as_ref().is_none_or(|(least, _)| total < *least) {
+                if total <= budget
+                    && next[sum + value].as_ref().is_none_or(|(least, _)| total < *least)
+                {
                     let chosen = chosen.iter().copied().chain([option]).collect();
                     next[sum + value] = Some((total, chosen));
                 }

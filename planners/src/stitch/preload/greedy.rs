@@ -1,12 +1,14 @@
 //! Greedy preloading by hotness: algorithm 2 as printed, and repeated until nothing fits.
 //!
-//! As printed, the innermost loop breaks after the first subgraph that fits, so that no task gets more than one per position, whatever the budget. The
-//! figures of the paper (55 % of full preloading) cannot come from that; [`round_robin`] is what they seem to mean.
+//! As printed, the innermost loop breaks after the first subgraph that fits, so that no task gets
+//! more than one per position, whatever the budget. The figures of the paper (55 % of full
+//! preloading) cannot come from that; [`round_robin`] is what they seem to mean.
 
 use super::{super::hotness::Hotness, Loaded, Zoo};
 use std::cmp::Reverse;
 
-/// Algorithm 2 as printed: for each task and position the hottest subgraph that still fits. Hotness by task.
+/// Algorithm 2 as printed: for each task and position the hottest subgraph that still fits. Hotness
+/// by task.
 #[must_use]
 pub fn as_printed(zoo: &Zoo, hotness: &[Hotness], budget_bytes: u64) -> Loaded {
     let mut loaded = Loaded::nothing(zoo);
@@ -28,8 +30,15 @@ fn one_round(zoo: &Zoo, hotness: &[Hotness], budget_bytes: u64, loaded: &mut Loa
     for (task, (found, hotness)) in zoo.tasks().iter().zip(hotness).enumerate() {
         for (position, (row, hotness)) in found.subgraphs.iter().zip(hotness).enumerate() {
             let room = budget_bytes.saturating_sub(loaded.memory_bytes());
-            let fits = |&(variant, _): &(usize, &f64)| !loaded.holds(task, position, variant) && row.get(variant).is_some_and(|s| s.memory_bytes <= room);
-            let hottest = hotness.iter().enumerate().filter(fits).max_by(|a, b| (a.1.total_cmp(b.1)).then(Reverse(a.0).cmp(&Reverse(b.0))));
+            let fits = |&(variant, _): &(usize, &f64)| {
+                !loaded.holds(task, position, variant)
+                    && row.get(variant).is_some_and(|s| s.memory_bytes <= room)
+            };
+            let hottest = hotness
+                .iter()
+                .enumerate()
+                .filter(fits)
+                .max_by(|a, b| (a.1.total_cmp(b.1)).then(Reverse(a.0).cmp(&Reverse(b.0))));
             if let Some((variant, _)) = hottest {
                 loaded.load(zoo, task, position, variant);
             }

@@ -1,4 +1,5 @@
-//! Which subgraphs to keep in memory, so that variants can be changed without compiling and loading.
+//! Which subgraphs to keep in memory, so that variants can be changed without compiling and
+//! loading.
 //!
 //! | way | where |
 //! |---|---|
@@ -30,7 +31,8 @@ impl Loaded {
     /// Nothing.
     #[must_use]
     pub fn nothing(zoo: &Zoo) -> Self {
-        let rows = |task: &super::Task| task.subgraphs.iter().map(|row| vec![false; row.len()]).collect();
+        let rows =
+            |task: &super::Task| task.subgraphs.iter().map(|row| vec![false; row.len()]).collect();
         Self { subgraphs: zoo.tasks().iter().map(rows).collect(), memory_bytes: 0 }
     }
 
@@ -48,7 +50,8 @@ impl Loaded {
 
     /// Adds a subgraph, if there is such a one and it is not loaded yet.
     pub fn load(&mut self, zoo: &Zoo, task: usize, position: usize, variant: usize) {
-        let slot = self.subgraphs.get_mut(task).and_then(|rows| rows.get_mut(position)?.get_mut(variant));
+        let slot =
+            self.subgraphs.get_mut(task).and_then(|rows| rows.get_mut(position)?.get_mut(variant));
         let subgraph = zoo.tasks().get(task).and_then(|t| t.subgraphs.get(position)?.get(variant));
         if let (Some(slot @ false), Some(subgraph)) = (slot, subgraph) {
             *slot = true;
@@ -59,7 +62,11 @@ impl Loaded {
     /// Whether a subgraph is loaded.
     #[must_use]
     pub fn holds(&self, task: usize, position: usize, variant: usize) -> bool {
-        self.subgraphs.get(task).and_then(|rows| rows.get(position)?.get(variant)).copied().unwrap_or(false)
+        self.subgraphs
+            .get(task)
+            .and_then(|rows| rows.get(position)?.get(variant))
+            .copied()
+            .unwrap_or(false)
     }
 
     /// What they take together, bytes.
@@ -74,29 +81,49 @@ impl Loaded {
         self.subgraphs.iter().flatten().flatten().filter(|loaded| **loaded).count()
     }
 
-    /// What is loaded, and all of those tasks that cannot run in an order with what is: these have to be fetched.
+    /// What is loaded, and all of those tasks that cannot run in an order with what is: these have
+    /// to be fetched.
     #[must_use]
     pub fn or_fetched(&self, zoo: &Zoo, order: &Order) -> Self {
         let mut usable = self.clone();
         for (task, found) in zoo.tasks().iter().enumerate() {
-            let ready = |position: usize, variant: usize| self.holds(task, position, variant) && zoo.step_ns(task, order, position, variant).is_some();
+            let ready = |position: usize, variant: usize| {
+                self.holds(task, position, variant)
+                    && zoo.step_ns(task, order, position, variant).is_some()
+            };
             let (positions, variants) = (zoo.positions(), found.variants.len());
-            if !(0..positions).all(|position| (0..variants).any(|variant| ready(position, variant))) {
-                (0..positions * variants).for_each(|at| usable.load(zoo, task, at / variants, at % variants));
+            if !(0..positions).all(|position| (0..variants).any(|variant| ready(position, variant)))
+            {
+                (0..positions * variants)
+                    .for_each(|at| usable.load(zoo, task, at / variants, at % variants));
             }
         }
         usable
     }
 
-    /// How many objectives, over all tasks and configurations, some variant keeps that is wholly loaded, in an order.
+    /// How many objectives, over all tasks and configurations, some variant keeps that is wholly
+    /// loaded, in an order.
     ///
     /// # Errors
     /// [`StitchError::Zoo`] for an order that does not fit.
-    pub fn keeps(&self, zoo: &Zoo, order: &Order, configurations: &[Vec<Slo>]) -> Result<usize, StitchError> {
+    pub fn keeps(
+        &self,
+        zoo: &Zoo,
+        order: &Order,
+        configurations: &[Vec<Slo>],
+    ) -> Result<usize, StitchError> {
         zoo.check_order(order)?;
         zoo.check_configurations(configurations)?;
-        let menus: Vec<Option<Menu<'_>>> = (0..zoo.tasks().len()).map(|task| Menu::new(zoo, task, order, Some(self))).collect();
-        let kept = |menu: &Option<Menu<'_>>, slo: &Slo| menu.as_ref().and_then(|m| m.fastest(slo.accuracy_bp)).is_some_and(|s| s.latency_ns <= slo.latency_ns);
-        Ok(configurations.iter().map(|slos| menus.iter().zip(slos).filter(|(menu, slo)| kept(menu, slo)).count()).sum())
+        let menus: Vec<Option<Menu<'_>>> =
+            (0..zoo.tasks().len()).map(|task| Menu::new(zoo, task, order, Some(self))).collect();
+        let kept = |menu: &Option<Menu<'_>>, slo: &Slo| {
+            menu.as_ref()
+                .and_then(|m| m.fastest(slo.accuracy_bp))
+                .is_some_and(|s| s.latency_ns <= slo.latency_ns)
+        };
+        Ok(configurations
+            .iter()
+            .map(|slos| menus.iter().zip(slos).filter(|(menu, slo)| kept(menu, slo)).count())
+            .sum())
     }
 }

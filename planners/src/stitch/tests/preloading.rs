@@ -1,4 +1,5 @@
-//! What is preloaded, against enumeration of every set of subgraphs, and what must hold of each way.
+//! What is preloaded, against enumeration of every set of subgraphs, and what must hold of each
+//! way.
 
 use super::{
     super::{
@@ -10,7 +11,9 @@ use super::{
 
 fn all_hotness(zoo: &Zoo, order: &Order, configurations: &[Vec<Slo>]) -> Vec<Hotness> {
     let own = |task: usize| configurations.iter().map(|slos| slos[task]).collect::<Vec<_>>();
-    (0..zoo.tasks().len()).map(|task| hotness(zoo, task, order, &own(task)).expect("few variants")).collect()
+    (0..zoo.tasks().len())
+        .map(|task| hotness(zoo, task, order, &own(task)).expect("few variants"))
+        .collect()
 }
 
 /// Position, variant and memory of every subgraph.
@@ -54,17 +57,30 @@ fn greedy_preloading_keeps_the_budget_and_takes_the_hottest() {
         let configurations = random_configurations(&mut rng, &zoo, 6);
         let hotness = all_hotness(&zoo, &order, &configurations);
         let budget = rng.random_range(0..=Loaded::everything(&zoo).memory_bytes());
-        let (once, rounds) = (as_printed(&zoo, &hotness, budget), round_robin(&zoo, &hotness, budget));
+        let (once, rounds) =
+            (as_printed(&zoo, &hotness, budget), round_robin(&zoo, &hotness, budget));
         assert_eq!(once, line_by_line(&zoo, &hotness, budget), "round {round}");
         for (t, j, i, memory) in every_subgraph(&zoo) {
-            assert!(!once.holds(t, j, i) || rounds.holds(t, j, i), "round {round}: the first round is algorithm 2");
-            assert!(rounds.holds(t, j, i) || rounds.memory_bytes() + memory > budget, "round {round}: nothing fits any more");
+            assert!(
+                !once.holds(t, j, i) || rounds.holds(t, j, i),
+                "round {round}: the first round is algorithm 2"
+            );
+            assert!(
+                rounds.holds(t, j, i) || rounds.memory_bytes() + memory > budget,
+                "round {round}: nothing fits any more"
+            );
             let held = |i: usize| usize::from(once.holds(t, j, i));
-            assert!((0..4).map(held).sum::<usize>() <= 1, "round {round}: one per task and position");
+            assert!(
+                (0..4).map(held).sum::<usize>() <= 1,
+                "round {round}: one per task and position"
+            );
         }
         assert!(once.memory_bytes() <= budget && rounds.memory_bytes() <= budget, "round {round}");
         more += usize::from(rounds.count() > once.count());
-        let (kept, kept_more) = (once.keeps(&zoo, &order, &configurations), rounds.keeps(&zoo, &order, &configurations));
+        let (kept, kept_more) = (
+            once.keeps(&zoo, &order, &configurations),
+            rounds.keeps(&zoo, &order, &configurations),
+        );
         assert!(kept.expect("a number") <= kept_more.expect("a number"), "round {round}");
         assert_eq!(round_robin(&zoo, &hotness, u64::MAX), Loaded::everything(&zoo));
     }
@@ -89,35 +105,62 @@ fn exact_preloading_equals_enumeration_of_every_set() {
             chosen.for_each(|(_, &(t, j, i, _))| loaded.load(&zoo, t, j, i));
             loaded
         };
-        let value = |loaded: &Loaded| (loaded.keeps(&zoo, &order, &configurations).expect("a number"), std::cmp::Reverse(loaded.memory_bytes()));
-        let best = (0..1u32 << subgraphs.len()).map(of).filter(|l| l.memory_bytes() <= budget).map(|l| value(&l)).max().expect("nothing is a set too");
+        let value = |loaded: &Loaded| {
+            (
+                loaded.keeps(&zoo, &order, &configurations).expect("a number"),
+                std::cmp::Reverse(loaded.memory_bytes()),
+            )
+        };
+        let best = (0..1u32 << subgraphs.len())
+            .map(of)
+            .filter(|l| l.memory_bytes() <= budget)
+            .map(|l| value(&l))
+            .max()
+            .expect("nothing is a set too");
         assert_eq!(value(&found.loaded), best, "round {round}");
         assert_eq!((found.keeps, found.at_most), (best.0, best.0), "round {round}");
-        let greedy = value(&round_robin(&zoo, &all_hotness(&zoo, &order, &configurations), budget)).0;
+        let greedy =
+            value(&round_robin(&zoo, &all_hotness(&zoo, &order, &configurations), budget)).0;
         better += usize::from(best.0 > greedy);
         kept += usize::from(best.0 > 0);
     }
     assert!(better > 10 && kept > 40, "better than greedy in {better} of {kept} cases");
 }
 
-/// Four tasks of ten variants in three positions, on the grid of 25 objectives, with memory of every size.
+/// Four tasks of ten variants in three positions, on the grid of 25 objectives, with memory of
+/// every size.
 pub(super) fn the_papers_size(seed: u64) -> (Zoo, Order, Vec<Vec<Slo>>) {
     let mut rng = StdRng::seed_from_u64(seed);
     let task = |index: usize| {
-        let accuracies: Vec<u32> = (0..10).map(|v| 9000 - 70 * v + rng.random_range(0..60)).collect();
+        let accuracies: Vec<u32> =
+            (0..10).map(|v| 9000 - 70 * v + rng.random_range(0..60)).collect();
         let mut subgraph = |v: u64| Subgraph {
-            latency_ns: (0..3).map(|_| Some(Interval::exact((1_000_000 - 60_000 * v) * rng.random_range(60..140) / 100))).collect(),
+            latency_ns: (0..3)
+                .map(|_| {
+                    Some(Interval::exact(
+                        (1_000_000 - 60_000 * v) * rng.random_range(60..140) / 100,
+                    ))
+                })
+                .collect(),
             memory_bytes: (20 - v) * rng.random_range(40_000..60_000),
             boundary_bytes: 0,
         };
         let subgraphs = (0..3).map(|_| (0..10).map(&mut subgraph).collect()).collect();
         let accuracy = Arc::new(Additive::of_originals(&accuracies, 3).expect("accuracies"));
-        Task { name: format!("task {index}"), variants: (0..10).map(|v| format!("v{v}")).collect(), subgraphs, accuracy }
+        Task {
+            name: format!("task {index}"),
+            variants: (0..10).map(|v| format!("v{v}")).collect(),
+            subgraphs,
+            accuracy,
+        }
     };
     let tasks = (0..4).map(task).collect();
-    let zoo = Zoo::new(["NPU", "GPU", "CPU"].map(str::to_owned).to_vec(), BTreeMap::new(), tasks).expect("a zoo");
+    let zoo = Zoo::new(["NPU", "GPU", "CPU"].map(str::to_owned).to_vec(), BTreeMap::new(), tasks)
+        .expect("a zoo");
     let order = Order::new(vec![0, 1, 2]);
-    let grids: Vec<Vec<Slo>> = (0..4).map(|t| slo::Ranges::of_originals(&zoo, t, &order).expect("ranges").grid()).collect();
+    let grids: Vec<Vec<Slo>> = (0..4)
+        .map(|t| slo::Ranges::of_originals(&zoo, t, &order).expect("ranges").grid())
+        .collect();
     (zoo, order, slo::shared(&grids))
 }
 
@@ -130,10 +173,20 @@ fn at_the_papers_size_exact_preloading_is_proven_and_no_worse() {
     for percent in [5, 15, 30, 55, 100] {
         let budget = full.memory_bytes() * percent / 100;
         let found = exact(&zoo, &order, &configurations, budget).expect("few variants");
-        let greedy = round_robin(&zoo, &hotness, budget).keeps(&zoo, &order, &configurations).expect("a number");
-        eprintln!("{percent} % of memory: exact {} (at most {}), round-robin {greedy}, of {most}", found.keeps, found.at_most);
-        assert_eq!(found.loaded.keeps(&zoo, &order, &configurations).expect("a number"), found.keeps);
-        assert!(found.loaded.memory_bytes() <= budget && found.keeps >= greedy && found.keeps >= before);
+        let greedy = round_robin(&zoo, &hotness, budget)
+            .keeps(&zoo, &order, &configurations)
+            .expect("a number");
+        eprintln!(
+            "{percent} % of memory: exact {} (at most {}), round-robin {greedy}, of {most}",
+            found.keeps, found.at_most
+        );
+        assert_eq!(
+            found.loaded.keeps(&zoo, &order, &configurations).expect("a number"),
+            found.keeps
+        );
+        assert!(
+            found.loaded.memory_bytes() <= budget && found.keeps >= greedy && found.keeps >= before
+        );
         assert_eq!(found.at_most, found.keeps, "proven at {percent} %");
         before = found.keeps;
     }

@@ -11,15 +11,30 @@ use super::{
 };
 use crate::simulator::constants::Constants;
 
-/// Two processors; each task has variants whose two subgraphs take the given ns on both, and the given accuracies.
+/// Two processors; each task has variants whose two subgraphs take the given ns on both, and the
+/// given accuracies.
 fn by_hand(tasks: &[(&[u64], &[u32])]) -> Zoo {
     let task = |(index, (ns, accuracies)): (usize, &(&[u64], &[u32]))| {
-        let subgraph = |&ns: &u64| Subgraph { latency_ns: vec![Some(Interval::exact(ns)); 2], memory_bytes: 1, boundary_bytes: 0 };
+        let subgraph = |&ns: &u64| Subgraph {
+            latency_ns: vec![Some(Interval::exact(ns)); 2],
+            memory_bytes: 1,
+            boundary_bytes: 0,
+        };
         let row: Vec<Subgraph> = ns.iter().map(subgraph).collect();
         let accuracy = Arc::new(Additive::of_originals(accuracies, 2).expect("accuracies"));
-        Task { name: format!("task {index}"), variants: ns.iter().map(u64::to_string).collect(), subgraphs: vec![row.clone(), row], accuracy }
+        Task {
+            name: format!("task {index}"),
+            variants: ns.iter().map(u64::to_string).collect(),
+            subgraphs: vec![row.clone(), row],
+            accuracy,
+        }
     };
-    Zoo::new(vec!["a".into(), "b".into()], BTreeMap::new(), tasks.iter().enumerate().map(task).collect()).expect("a zoo")
+    Zoo::new(
+        vec!["a".into(), "b".into()],
+        BTreeMap::new(),
+        tasks.iter().enumerate().map(task).collect(),
+    )
+    .expect("a zoo")
 }
 
 const FETCHING: Fetching = Fetching { compile: 23.7, load: 3.0 };
@@ -35,7 +50,8 @@ fn baselines_choose_as_their_names_say() {
     let slo = |accuracy_bp, latency_ns| vec![vec![Slo { accuracy_bp, latency_ns }]];
     let chosen = |index: usize, slos: &[Vec<Slo>]| {
         let system = System::BASELINES[index];
-        let found = setting(&zoo, &orders).choose(system, slos).expect("variants").remove(0).remove(0);
+        let found =
+            setting(&zoo, &orders).choose(system, slos).expect("variants").remove(0).remove(0);
         (system.to_string(), found.variants[0], found.order.is_some())
     };
     assert_eq!(chosen(0, &slo(0, 1)), ("SV-AO-P".to_owned(), 0, true));
@@ -43,9 +59,21 @@ fn baselines_choose_as_their_names_say() {
     assert_eq!(chosen(2, &slo(9000, 99)), ("SV-LO-P".to_owned(), 2, true));
     assert_eq!(chosen(4, &slo(8400, 15)), ("AV-P".to_owned(), 1, true));
     assert_eq!(chosen(4, &slo(8400, 100)).1, 1, "the fastest that keeps it");
-    assert_eq!(chosen(5, &slo(9000, 3)), ("AV-NP".to_owned(), 2, false), "1/3 too slow and 11 % short is less bad than 3 times too slow");
-    let stitched = setting(&zoo, &orders).choose(System::STITCHED, &slo(8750, 16)).expect("variants").remove(0).remove(0);
-    assert_eq!((stitched.accuracy_bp, System::STITCHED.to_string()), (8750, "stitched".to_owned()), "no original is this accurate in this time");
+    assert_eq!(
+        chosen(5, &slo(9000, 3)),
+        ("AV-NP".to_owned(), 2, false),
+        "1/3 too slow and 11 % short is less bad than 3 times too slow"
+    );
+    let stitched = setting(&zoo, &orders)
+        .choose(System::STITCHED, &slo(8750, 16))
+        .expect("variants")
+        .remove(0)
+        .remove(0);
+    assert_eq!(
+        (stitched.accuracy_bp, System::STITCHED.to_string()),
+        (8750, "stitched".to_owned()),
+        "no original is this accurate in this time"
+    );
 }
 
 #[test]
@@ -53,18 +81,36 @@ fn tasks_that_come_at_once_queue_up_and_missing_subgraphs_are_fetched() {
     let zoo = by_hand(&[(&[10], &[9000]), (&[10], &[9000])]);
     let orders = orders::each_once(2, 2).expect("orders");
     let slos = vec![vec![Slo { accuracy_bp: 9000, latency_ns: 20 }; 2]];
-    let rate = |system, spacing, setting: Setting<'_>| setting.violations(system, &slos, spacing, FETCHING).expect("a rate");
+    let rate = |system, spacing, setting: Setting<'_>| {
+        setting.violations(system, &slos, spacing, FETCHING).expect("a rate")
+    };
     let all = setting(&zoo, &orders);
     let apart = rate(System::STITCHED, 1000, all);
-    assert_eq!((apart.missed, apart.of), (0, 4), "each has the chip to itself, in both orders of arrival");
-    assert_eq!(rate(System::STITCHED, 0, all).missed, 2, "the second waits 10 ns for the first processor");
-    assert_eq!(rate(System::BASELINES[1], 0, all).missed, 0, "whole variants take a processor each");
+    assert_eq!(
+        (apart.missed, apart.of),
+        (0, 4),
+        "each has the chip to itself, in both orders of arrival"
+    );
+    assert_eq!(
+        rate(System::STITCHED, 0, all).missed,
+        2,
+        "the second waits 10 ns for the first processor"
+    );
+    assert_eq!(
+        rate(System::BASELINES[1], 0, all).missed,
+        0,
+        "whole variants take a processor each"
+    );
     let mut loaded = Loaded::nothing(&zoo);
     (0..2).for_each(|task| loaded.load(&zoo, task, 0, 0));
-    let fetched = rate(System::STITCHED, 1000, Setting { loaded: Some((&orders[0], &loaded)), ..all });
+    let fetched =
+        rate(System::STITCHED, 1000, Setting { loaded: Some((&orders[0], &loaded)), ..all });
     assert_eq!(fetched.missed, 4, "the second position has to be compiled and loaded");
     let everything = Loaded::everything(&zoo);
-    assert_eq!(rate(System::STITCHED, 1000, Setting { loaded: Some((&orders[0], &everything)), ..all }), apart);
+    assert_eq!(
+        rate(System::STITCHED, 1000, Setting { loaded: Some((&orders[0], &everything)), ..all }),
+        apart
+    );
 }
 
 #[test]
@@ -72,9 +118,17 @@ fn throughput_is_bounded_by_the_busiest_processor() {
     let zoo = by_hand(&[(&[1_000_000], &[9000])]);
     let orders = orders::each_once(2, 2).expect("orders");
     let slos = [Slo { accuracy_bp: 0, latency_ns: u64::MAX }];
-    let rate = |system, queries| setting(&zoo, &orders).throughput(system, &slos, queries).expect("a rate");
-    assert!((rate(System::STITCHED, 100) - 100.0 / 0.101).abs() < 1e-6, "100 ms on the busier processor, and 1 ms until it starts");
-    assert!((rate(System::BASELINES[1], 100) - 100.0 / 0.1).abs() < 1e-6, "50 whole variants of 2 ms on each processor");
+    let rate = |system, queries| {
+        setting(&zoo, &orders).throughput(system, &slos, queries).expect("a rate")
+    };
+    assert!(
+        (rate(System::STITCHED, 100) - 100.0 / 0.101).abs() < 1e-6,
+        "100 ms on the busier processor, and 1 ms until it starts"
+    );
+    assert!(
+        (rate(System::BASELINES[1], 100) - 100.0 / 0.1).abs() < 1e-6,
+        "50 whole variants of 2 ms on each processor"
+    );
     assert_eq!(rate(System::STITCHED, 0), 0.0);
 }
 
@@ -85,27 +139,49 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
     let all = Setting { zoo: &zoo, fixed: &order, orders: &orders, loaded: None };
     let fetching = Fetching::from(&Constants::default());
     let alone = 1_000_000_000;
-    let rate = |system, setting: Setting<'_>| setting.violations(system, &configurations, alone, fetching).expect("a rate");
+    let rate = |system, setting: Setting<'_>| {
+        setting.violations(system, &configurations, alone, fetching).expect("a rate")
+    };
     let stitched = rate(System::STITCHED, all);
     assert_eq!(stitched.of, 25 * 24 * 4);
-    let planned = Optimiser::new(&zoo, &orders).and_then(|o| o.best(&configurations)).expect("an order");
-    assert_eq!(stitched.missed, 24 * planned.iter().map(|a| a.violations).sum::<usize>(), "alone on the chip, the simulator agrees with eq. 5");
+    let planned =
+        Optimiser::new(&zoo, &orders).and_then(|o| o.best(&configurations)).expect("an order");
+    assert_eq!(
+        stitched.missed,
+        24 * planned.iter().map(|a| a.violations).sum::<usize>(),
+        "alone on the chip, the simulator agrees with eq. 5"
+    );
     for system in System::BASELINES {
         let baseline = rate(system, all);
-        eprintln!("{system:<10} misses {:5.1} % ({:5.1} % when all come at once)", 100.0 * baseline.rate(), {
-            100.0 * all.violations(system, &configurations, 0, fetching).expect("a rate").rate()
-        });
+        eprintln!(
+            "{system:<10} misses {:5.1} % ({:5.1} % when all come at once)",
+            100.0 * baseline.rate(),
+            {
+                100.0 * all.violations(system, &configurations, 0, fetching).expect("a rate").rate()
+            }
+        );
         // Cut in the same fixed order, stitching has every original to choose from.
         assert!(!system.cut || baseline.missed >= stitched.missed, "{system}");
     }
     let at_once = all.violations(System::STITCHED, &configurations, 0, fetching).expect("a rate");
-    eprintln!("{:<10} misses {:5.1} % ({:5.1} % when all come at once)", "stitched", 100.0 * stitched.rate(), 100.0 * at_once.rate());
+    eprintln!(
+        "{:<10} misses {:5.1} % ({:5.1} % when all come at once)",
+        "stitched",
+        100.0 * stitched.rate(),
+        100.0 * at_once.rate()
+    );
     assert!(at_once.missed >= stitched.missed);
     // Less memory can only miss more: negative control of preloading.
     let budget = Loaded::everything(&zoo).memory_bytes() * 15 / 100;
     let preloaded = exact(&zoo, &order, &configurations, budget).expect("few variants").loaded;
-    let [some, none] = [&preloaded, &Loaded::nothing(&zoo)].map(|loaded| rate(System::STITCHED, Setting { loaded: Some((&order, loaded)), ..all }).missed);
-    assert!(stitched.missed <= some && some <= none && none > stitched.missed, "{} {some} {none}", stitched.missed);
+    let [some, none] = [&preloaded, &Loaded::nothing(&zoo)].map(|loaded| {
+        rate(System::STITCHED, Setting { loaded: Some((&order, loaded)), ..all }).missed
+    });
+    assert!(
+        stitched.missed <= some && some <= none && none > stitched.missed,
+        "{} {some} {none}",
+        stitched.missed
+    );
     let any = vec![Slo { accuracy_bp: 0, latency_ns: u64::MAX }; 4];
     for system in System::BASELINES.into_iter().chain([System::STITCHED]) {
         let throughput = all.throughput(system, &any, 100).expect("a rate");

@@ -1,6 +1,8 @@
-//! The part of LiteRT's C API that is used, resolved from the shared library by name. All `LiteRt*` functions return a status, 0 for success.
+//! The part of LiteRT's C API that is used, resolved from the shared library by name. All `LiteRt*`
+//! functions return a status, 0 for success.
 //!
-//! Declarations follow the public headers of LiteRT (`litert/c`, Apache-2.0) as of version 2.1.6, since when models are created in an environment.
+//! Declarations follow the public headers of LiteRT (`litert/c`, Apache-2.0) as of version 2.1.6,
+//! since when models are created in an environment.
 
 use std::{
     ffi::{c_char, c_int, c_void},
@@ -22,7 +24,8 @@ pub(super) const NPU: c_int = 4;
 pub(super) const LOCK_READ: c_int = 0;
 pub(super) const LOCK_WRITE: c_int = 1;
 
-/// `LiteRtEnvOptionTag`: which accelerators to look for, and what to log at least (`LiteRtLogSeverity`).
+/// `LiteRtEnvOptionTag`: which accelerators to look for, and what to log at least
+/// (`LiteRtLogSeverity`).
 pub(super) const OPTION_ACCELERATORS: c_int = 24;
 pub(super) const OPTION_SEVERITY: c_int = 25;
 pub(super) const SEVERITY_INFO: i64 = 1;
@@ -82,8 +85,17 @@ pub(super) struct RawEvent {
 }
 
 impl RawEvent {
-    pub(super) const NONE: Self =
-        Self { tag: std::ptr::null(), kind: 0, start_us: 0, elapsed_us: 0, memory_before: [0; 3], memory_after: [0; 3], index: 0, more: 0, source: 0 };
+    pub(super) const NONE: Self = Self {
+        tag: std::ptr::null(),
+        kind: 0,
+        start_us: 0,
+        elapsed_us: 0,
+        memory_before: [0; 3],
+        memory_after: [0; 3],
+        index: 0,
+        more: 0,
+        source: 0,
+    };
 }
 
 /// Frees what an opaque option holds.
@@ -91,7 +103,8 @@ pub(super) type Deleter = unsafe extern "C" fn(*mut c_void);
 
 macro_rules! functions {
     ($($field:ident $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The library's functions. The library stays open for ever: its threads and exit handlers do not survive closing.
+        /// The library's functions. The library stays open for ever: its threads and exit handlers
+        /// do not survive closing.
         #[derive(Debug)]
         pub(super) struct Api { $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)* }
 
@@ -101,10 +114,13 @@ macro_rules! functions {
             /// # Errors
             /// A sentence that names the file and what it lacks.
             pub(super) fn load(path: &Path) -> Result<Self, String> {
-                // SAFETY: opening runs the library's initialisers; it was named by the user or has LiteRT's name in a folder for libraries.
+                // SAFETY: opening runs the library's initialisers; it was named by the user or has
+                // LiteRT's name in a folder for libraries.
                 let library = unsafe { libloading::Library::new(path) }.map_err(|e| format!("{} cannot be opened: {e}", path.display()))?;
-                let lacks = |name: &str| format!("{} is no LiteRT of version 2.1.6 or newer: it has no {name}", path.display());
-                // SAFETY: the signatures are those of the public headers since that version, which `LiteRtCreateModelFromFd` came with.
+                let lacks = |name: &str| format!("{} is no LiteRT of version 2.1.6 or newer: it \
+                    has no {name}", path.display());
+                // SAFETY: the signatures are those of the public headers since that version, which
+                // `LiteRtCreateModelFromFd` came with.
                 let api = unsafe {
                     library.get::<unsafe extern "C" fn()>(b"LiteRtCreateModelFromFd\0").map_err(|_| lacks("LiteRtCreateModelFromFd"))?;
                     Self { $($field: *library.get(concat!(stringify!($name), "\0").as_bytes()).map_err(|_| lacks(stringify!($name)))?,)* }

@@ -1,7 +1,8 @@
 //! Where LiteRT's library is ([`discovery`] looks for it), and whether its version will do.
 //!
-//! The library does not tell its version: the wheel it came with does. Before 2.1.6 models were created without an environment, by functions of the
-//! same names, so that calling them would crash: a function that came with the change is asked for first.
+//! The library does not tell its version: the wheel it came with does. Before 2.1.6 models were
+//! created without an environment, by functions of the same names, so that calling them would
+//! crash: a function that came with the change is asked for first.
 
 use super::api::Api;
 use crate::backends::discovery::{self, EngineLibrary};
@@ -9,8 +10,14 @@ pub use discovery::{Library, Missing};
 use std::path::Path;
 
 /// What to look for.
-pub const LIBRARY: EngineLibrary =
-    EngineLibrary { engine: "litert", title: "LiteRT", variables: &[], folder: "ai_edge_litert", stem: "libLiteRt", wanted: "2.1.6 or newer" };
+pub const LIBRARY: EngineLibrary = EngineLibrary {
+    engine: "litert",
+    title: "LiteRT",
+    variables: &[],
+    folder: "ai_edge_litert",
+    stem: "libLiteRt",
+    wanted: "2.1.6 or newer",
+};
 
 const LEAST: &[u64] = &[2, 1, 6];
 
@@ -30,7 +37,9 @@ pub fn find(explicit: Option<&Path>) -> Result<Library, Missing> {
 fn gate(path: &Path, version: Option<String>) -> Result<String, String> {
     match version {
         Some(version) if discovery::at_least(&version, LEAST) => Ok(version),
-        Some(version) => Err(format!("{} is version {version}, but 2.1.6 or newer is needed", path.display())),
+        Some(version) => {
+            Err(format!("{} is version {version}, but 2.1.6 or newer is needed", path.display()))
+        }
         None => Ok("unknown".to_owned()),
     }
 }
@@ -46,7 +55,10 @@ mod tests {
         assert_eq!(gate(path, Some("2.3.0".to_owned())), Ok("2.3.0".to_owned()));
         assert_eq!(gate(path, None), Ok("unknown".to_owned()));
         let old = gate(path, Some("2.1.4".to_owned())).unwrap_err();
-        assert!(old.contains("/x/libLiteRt.so") && old.contains("2.1.4") && old.contains("2.1.6"), "{old}");
+        assert!(
+            old.contains("/x/libLiteRt.so") && old.contains("2.1.4") && old.contains("2.1.6"),
+            "{old}"
+        );
     }
 
     #[test]

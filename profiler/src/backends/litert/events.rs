@@ -1,7 +1,8 @@
 //! LiteRT's account of one run: which events are kernels, and how their times become samples.
 //!
-//! Elapsed times are in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is taken (elapsed + 0.5 us), which is right on
-//! average and keeps the sum over many small kernels from falling short.
+//! Elapsed times are in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the
+//! interval is taken (elapsed + 0.5 us), which is right on average and keeps the sum over many
+//! small kernels from falling short.
 
 /// One event of the library's profiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +11,8 @@ pub(super) struct Event {
     pub tag: String,
     /// `ProfiledEventType`.
     pub kind: i32,
-    /// Of a builtin kernel: its operator's place in the file. Of one of XNNPACK: its place in the part of the model that XNNPACK got.
+    /// Of a builtin kernel: its operator's place in the file. Of one of XNNPACK: its place in the
+    /// part of the model that XNNPACK got.
     pub index: usize,
     /// How long it took.
     pub elapsed_us: u64,
@@ -84,7 +86,10 @@ mod tests {
             event("Add (ND)", 8, 0, 2),
             event("Invoke", 32, usize::MAX, 4_294_967_296),
         ];
-        let (xnnpack, builtin) = (|part, tag: &str| Kernel::Xnnpack(part, tag.to_owned()), |at, tag: &str| Kernel::Builtin(at, tag.to_owned()));
+        let (xnnpack, builtin) = (
+            |part, tag: &str| Kernel::Xnnpack(part, tag.to_owned()),
+            |at, tag: &str| Kernel::Builtin(at, tag.to_owned()),
+        );
         let expected = [
             (xnnpack(0, "Convolution (NHWC, F32) IGEMM"), 40_500),
             (xnnpack(0, "Clamp (NC)"), 500),

@@ -1,4 +1,5 @@
-//! XNNPACK's names of its kernels (`Fully Connected (NC, F32) GEMM`): which operators of a model each may run, and in which element type.
+//! XNNPACK's names of its kernels (`Fully Connected (NC, F32) GEMM`): which operators of a model
+//! each may run, and in which element type.
 
 use vitempo_graph::Precision;
 
@@ -62,7 +63,25 @@ const FAMILIES: &[(&str, &[&str])] = &[
     // A table of 256 results instead of a chain of elementwise operators on 8-bit values.
     (
         "Invalid Unary Op",
-        &["LOGISTIC", "MUL", "TANH", "ELU", "LEAKY_RELU", "HARD_SWISH", "GELU", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "ABS", "NEG", "RELU", "RELU6", "ADD"],
+        &[
+            "LOGISTIC",
+            "MUL",
+            "TANH",
+            "ELU",
+            "LEAKY_RELU",
+            "HARD_SWISH",
+            "GELU",
+            "EXP",
+            "LOG",
+            "SQRT",
+            "RSQRT",
+            "SQUARE",
+            "ABS",
+            "NEG",
+            "RELU",
+            "RELU6",
+            "ADD",
+        ],
     ),
 ];
 
@@ -98,8 +117,15 @@ mod tests {
 
     #[test]
     fn names_tell_operator_and_precision() {
-        assert!(runs("Convolution (NHWC, F32) IGEMM", "CONV_2D") && runs("Fully Connected (NC, F32) GEMM", "CONV_2D"));
-        assert!(runs("Copy (NC, X32)", "CONCATENATION") && !runs("Copy (NC, X32)", "ADD") && !runs("Mystery (NC)", "ADD"));
+        assert!(
+            runs("Convolution (NHWC, F32) IGEMM", "CONV_2D")
+                && runs("Fully Connected (NC, F32) GEMM", "CONV_2D")
+        );
+        assert!(
+            runs("Copy (NC, X32)", "CONCATENATION")
+                && !runs("Copy (NC, X32)", "ADD")
+                && !runs("Mystery (NC)", "ADD")
+        );
         assert_eq!(precision("Fully Connected (NC, F16) GEMM"), Some(Precision::F16));
         assert_eq!(precision("Convolution (NHWC, QC8) IGEMM"), Some(Precision::I8));
         assert_eq!(precision("Sigmoid (NC)"), None);

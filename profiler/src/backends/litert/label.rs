@@ -1,7 +1,9 @@
-//! What each executed kernel is: the operator of the model that it runs, with what was fused into it.
+//! What each executed kernel is: the operator of the model that it runs, with what was fused into
+//! it.
 //!
-//! A builtin kernel tells its operator's place in the file. XNNPACK tells only names, in execution order: [`partition`] says which operators it got
-//! together, [`align`](super::align) which of them each kernel runs, [`Fused`] what became of those without a kernel.
+//! A builtin kernel tells its operator's place in the file. XNNPACK tells only names, in execution
+//! order: [`partition`] says which operators it got together, [`align`](super::align) which of them
+//! each kernel runs, [`Fused`] what became of those without a kernel.
 
 use super::{
     align::{Candidate, align},
@@ -14,13 +16,15 @@ use vitempo_graph::{
     lowering::litert::{self, elision, fusion::Fused, partition},
 };
 
-/// One row per kernel, without samples. `operators` are the model's operators in the file's order, `codes` TensorFlow Lite's names of them.
+/// One row per kernel, without samples. `operators` are the model's operators in the file's order,
+/// `codes` TensorFlow Lite's names of them.
 pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec<Measurement> {
     let mut rows: Vec<Measurement> = kernels.iter().map(unknown).collect();
     let mut builtin = vec![false; operators.nodes().len()];
     for (row, kernel) in rows.iter_mut().zip(kernels) {
         if let Kernel::Builtin(index, name) = kernel
-            && let Some(node) = operators.nodes().get(*index).filter(|_| codes.get(*index) == Some(&name.as_str()))
+            && let Some(node) =
+                operators.nodes().get(*index).filter(|_| codes.get(*index) == Some(&name.as_str()))
         {
             builtin[*index] = true;
             label(row, &node.name, node.op.clone());
@@ -36,7 +40,10 @@ pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec
     }
     executed.retain(|part| !part.is_empty());
     if executed.len() == parts.len() {
-        executed.iter().zip(&parts).for_each(|(places, part)| label_part(&mut rows, places, operators, codes, part));
+        executed
+            .iter()
+            .zip(&parts)
+            .for_each(|(places, part)| label_part(&mut rows, places, operators, codes, part));
     } else {
         // The interpreter cut the model in another way than was thought: still in this order.
         label_part(&mut rows, &executed.concat(), operators, codes, &parts.concat());
@@ -45,14 +52,24 @@ pub(super) fn rows(operators: &Graph, codes: &[&str], kernels: &[Kernel]) -> Vec
 }
 
 /// Labels the kernels at `places` as those of the operators `part`.
-fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, codes: &[&str], part: &[usize]) {
+fn label_part(
+    rows: &mut [Measurement],
+    places: &[usize],
+    operators: &Graph,
+    codes: &[&str],
+    part: &[usize],
+) {
     let names: Vec<&str> = places.iter().map(|&p| rows[p].kernel.as_str()).collect();
     let Order { operators: part, integers, products } = &order(operators, codes, part, &names);
     let half = names.iter().any(|name| precision(name) == Some(Precision::F16));
     let expected = elision::with_kernels(operators, codes, part, half);
-    let candidate = |&o: &usize| Candidate { code: codes.get(o).copied().unwrap_or_default(), fused: !expected.contains(&o) };
+    let candidate = |&o: &usize| Candidate {
+        code: codes.get(o).copied().unwrap_or_default(),
+        fused: !expected.contains(&o),
+    };
     let candidates: Vec<Candidate<'_>> = part.iter().map(candidate).collect();
-    let aligned: Vec<Option<usize>> = align(&names, &candidates).into_iter().map(|o| o.map(|o| part[o])).collect();
+    let aligned: Vec<Option<usize>> =
+        align(&names, &candidates).into_iter().map(|o| o.map(|o| part[o])).collect();
     let with_kernels: Vec<usize> = aligned.iter().flatten().copied().collect();
     let fused = Fused::new(operators, codes, part, &with_kernels);
     let mut casts = Casts::of(operators, part);
@@ -64,7 +81,10 @@ fn label_part(rows: &mut [Measurement], places: &[usize], operators: &Graph, cod
                 spec.outputs.iter_mut().for_each(|tensor| tensor.precision = Precision::I8);
             }
             if products.contains(&operator) {
-                spec.inputs.iter_mut().skip(1).for_each(|right| right.tensor.precision = Precision::I8);
+                spec.inputs
+                    .iter_mut()
+                    .skip(1)
+                    .for_each(|right| right.tensor.precision = Precision::I8);
             }
             label(row, &operators.nodes()[operator].name, spec);
             casts.inside = true;
@@ -83,11 +103,24 @@ fn label(row: &mut Measurement, node: &str, op: OpSpec) {
 }
 
 fn unknown(kernel: &Kernel) -> Measurement {
-    let op = OpSpec { kind: OpKind::Unsupported(kernel.name().to_owned()), attributes: Attributes::new(), inputs: Vec::new(), outputs: Vec::new() };
-    Measurement { op: op.into(), node: String::new(), kernel: kernel.name().to_owned(), samples: Samples::default(), memory_bytes: None, status: Status::Ok }
+    let op = OpSpec {
+        kind: OpKind::Unsupported(kernel.name().to_owned()),
+        attributes: Attributes::new(),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    Measurement {
+        op: op.into(),
+        node: String::new(),
+        kernel: kernel.name().to_owned(),
+        samples: Samples::default(),
+        memory_bytes: None,
+        status: Status::Ok,
+    }
 }
 
-/// The casts around a part that runs in half precision: of what it reads at its begin, of what others read at its end.
+/// The casts around a part that runs in half precision: of what it reads at its begin, of what
+/// others read at its end.
 struct Casts {
     before: std::vec::IntoIter<(String, OpSpec)>,
     after: std::vec::IntoIter<(String, OpSpec)>,
@@ -116,7 +149,14 @@ mod tests {
         let x = b.input("x", TensorSpec::f32([1, 4]));
         let wide = b.linear("wide", x, 8, true).unwrap();
         let relu = b.op("relu", OpKind::Relu, Attributes::new(), &[wide]).unwrap();
-        let sign = b.op("sign", OpKind::Round, Attributes::new().with("op", Attribute::Text("Sign".into())), &[relu]).unwrap();
+        let sign = b
+            .op(
+                "sign",
+                OpKind::Round,
+                Attributes::new().with("op", Attribute::Text("Sign".into())),
+                &[relu],
+            )
+            .unwrap();
         let sum = b.binary("sum", OpKind::Add, relu, sign).unwrap();
         (b.finish(vec![sum]).unwrap(), ["FULLY_CONNECTED", "RELU", "SIGN", "ADD"])
     }
@@ -132,7 +172,11 @@ mod tests {
     #[test]
     fn kernels_of_both_kinds_are_labelled() {
         let (graph, codes) = model();
-        let kernels = [xnnpack(0, "Fully Connected (NC, F32) GEMM"), Kernel::Builtin(2, "SIGN".into()), xnnpack(1, "Add (ND)")];
+        let kernels = [
+            xnnpack(0, "Fully Connected (NC, F32) GEMM"),
+            Kernel::Builtin(2, "SIGN".into()),
+            xnnpack(1, "Add (ND)"),
+        ];
         let rows = rows(&graph, &codes, &kernels);
         assert_eq!(summary(&rows), ["wide linear f32", "sign round f32", "sum add f32"]);
         assert_eq!(rows[0].op.attributes.text("activation"), Some("relu"));
@@ -144,11 +188,19 @@ mod tests {
         let (graph, codes) = model();
         let cast = |part| xnnpack(part, "Convert (NC)");
         let fully = xnnpack(0, "Fully Connected (NC, F16) GEMM");
-        let kernels = [cast(0), fully, cast(0), Kernel::Builtin(2, "SIGN".into()), xnnpack(1, "Add (ND)")];
+        let kernels =
+            [cast(0), fully, cast(0), Kernel::Builtin(2, "SIGN".into()), xnnpack(1, "Add (ND)")];
         let rows = rows(&graph, &codes, &kernels);
         assert_eq!(
             summary(&rows),
-            ["x cast f16", "wide linear f16", "wide.relu cast f32", "sign round f32", "sum add f32"].map(|s| s.replace("wide.relu", &rows[2].node))
+            [
+                "x cast f16",
+                "wide linear f16",
+                "wide.relu cast f32",
+                "sign round f32",
+                "sum add f32"
+            ]
+            .map(|s| s.replace("wide.relu", &rows[2].node))
         );
         assert_eq!(rows[2].op.inputs[0].tensor, TensorSpec::new([1, 8], Precision::F16));
     }
@@ -156,7 +208,18 @@ mod tests {
     #[test]
     fn what_fits_nothing_keeps_the_engines_name() {
         let (graph, codes) = model();
-        let rows = rows(&graph, &codes, &[Kernel::Builtin(2, "GATHER".into()), Kernel::Builtin(99, "SIGN".into()), xnnpack(0, "Mystery (NC)")]);
-        assert_eq!(rows.iter().map(|r| r.op.kind.to_string()).collect::<Vec<_>>(), ["GATHER", "SIGN", "Mystery (NC)"]);
+        let rows = rows(
+            &graph,
+            &codes,
+            &[
+                Kernel::Builtin(2, "GATHER".into()),
+                Kernel::Builtin(99, "SIGN".into()),
+                xnnpack(0, "Mystery (NC)"),
+            ],
+        );
+        assert_eq!(
+            rows.iter().map(|r| r.op.kind.to_string()).collect::<Vec<_>>(),
+            ["GATHER", "SIGN", "Mystery (NC)"]
+        );
     }
 }

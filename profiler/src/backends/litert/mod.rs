@@ -1,11 +1,16 @@
-//! LiteRT (TensorFlow Lite) on the CPU, through the shared library of its Python wheel ([`discovery`] finds it): as `litert` with XNNPACK, which is what
-//! applications get, and as `litert-builtin` with the interpreter's own kernels.
+//! LiteRT (TensorFlow Lite) on the CPU, through the shared library of its Python wheel
+//! ([`discovery`] finds it): as `litert` with XNNPACK, which is what applications get, and as
+//! `litert-builtin` with the interpreter's own kernels.
 //!
-//! Models are written as .tflite from their graph and their ONNX weights ([`vitempo_graph::tflite`]), images channels last. End-to-end runs use a model
-//! compiled without profiling. It is dropped before the profiled one is compiled, so that only one is in memory. Which kernels ran is told by the
-//! library's profiler ([`events`]) and matched with the operators that were written ([`label`]).
+//! Models are written as .tflite from their graph and their ONNX weights
+//! ([`vitempo_graph::tflite`]), images channels last. End-to-end runs use a model compiled without
+//! profiling. It is dropped before the profiled one is compiled, so that only one is in memory.
+//! Which kernels ran is told by the library's profiler ([`events`]) and matched with the operators
+//! that were written ([`label`]).
 //!
-//! Int8 is static and in the file: products read and write integers, inputs and outputs stay floats. Half precision is XNNPACK's own: it runs its F16 kernels on every processor, converted at the rim.
+//! Int8 is static and in the file: products read and write integers, inputs and outputs stay
+//! floats. Half precision is XNNPACK's own: it runs its F16 kernels on every processor, converted
+//! at the rim.
 
 mod align;
 mod api;
@@ -18,7 +23,10 @@ mod order;
 mod runtime;
 mod stored;
 
-use super::{AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, capture};
+use super::{
+    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource,
+    OutputValues, ProfiledRuns, RunOptions, Session, capture,
+};
 use crate::clock::{RunTime, Stopwatch};
 use discovery::Missing;
 use events::Kernel;
@@ -63,7 +71,11 @@ impl Backend for LiteRt {
     }
 
     fn description(&self) -> &'static str {
-        if self.xnnpack { "LiteRT (TensorFlow Lite) on the CPU with XNNPACK" } else { "LiteRT (TensorFlow Lite) on the CPU with its own kernels" }
+        if self.xnnpack {
+            "LiteRT (TensorFlow Lite) on the CPU with XNNPACK"
+        } else {
+            "LiteRT (TensorFlow Lite) on the CPU with its own kernels"
+        }
     }
 
     fn probe(&self, options: &RunOptions) -> Availability {
@@ -83,23 +95,44 @@ impl Backend for LiteRt {
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
-        let unavailable = |m: Missing| BackendError::Unavailable { backend: self.name, reason: m.reason, hint: m.hint };
+        let unavailable = |m: Missing| BackendError::Unavailable {
+            backend: self.name,
+            reason: m.reason,
+            hint: m.hint,
+        };
         let runtime = runtime::get(options.library.as_deref()).map_err(unavailable)?;
         if options.processor != Processor::Cpu {
             return Err(unavailable(runtime.refusal(options.processor)));
         }
         self.capabilities(runtime).check(self.name, options)?;
         if !self.xnnpack && options.threads > 1 {
-            let (asked, offered) = (format!("{} threads", options.threads), "1: its kernels do not share their work".to_owned());
+            let (asked, offered) = (
+                format!("{} threads", options.threads),
+                "1: its kernels do not share their work".to_owned(),
+            );
             return Err(BackendError::Option { backend: self.name, asked, offered });
         }
-        let refuse = |reason: String| BackendError::Load { backend: self.name, model: model.name.clone(), reason };
+        let refuse = |reason: String| BackendError::Load {
+            backend: self.name,
+            model: model.name.clone(),
+            reason,
+        };
         let mut written = write(model, options).map_err(refuse)?;
         let inputs = stored::inputs(&model.graph, &written.inputs, options).map_err(refuse)?;
         let bytes = Arc::new(std::mem::take(&mut written.bytes));
         let outputs = written.outputs.iter().map(stored::port).collect();
         let (name, cpu) = (model.name.clone(), self.cpu_options(options));
-        let mut session = LiteRtSession { backend: self.name, name, runtime, written, bytes, cpu, inputs, outputs, plain: None };
+        let mut session = LiteRtSession {
+            backend: self.name,
+            name,
+            runtime,
+            written,
+            bytes,
+            cpu,
+            inputs,
+            outputs,
+            plain: None,
+        };
         session.plain = Some(session.compile(false)?);
         Ok(Box::new(session))
     }
@@ -111,7 +144,11 @@ impl LiteRt {
             version: runtime.library.version.clone(),
             path: Some(runtime.library.path.clone()),
             devices: vec![Processor::Cpu],
-            precisions: if self.xnnpack { vec![Precision::F32, Precision::F16, Precision::I8] } else { vec![Precision::F32] },
+            precisions: if self.xnnpack {
+                vec![Precision::F32, Precision::F16, Precision::I8]
+            } else {
+                vec![Precision::F32]
+            },
             memory_formats: vec![MemoryFormat::ChannelsLast],
             operator_timing: true,
         }
@@ -144,14 +181,17 @@ fn write(model: &Model, options: &RunOptions) -> Result<Written, String> {
     };
     let weights = tflite::Weights::from_onnx(onnx).map_err(|e| e.to_string())?;
     let written = match options.precision {
-        Precision::I8 => tflite::write_int8(&model.graph, &weights, crate::source::range(options.inputs)),
+        Precision::I8 => {
+            tflite::write_int8(&model.graph, &weights, crate::source::range(options.inputs))
+        }
         _ => tflite::write(&model.graph, &weights),
     };
     written.map_err(|e| e.to_string())
 }
 
 impl LiteRtSession {
-    /// Compiles the model and runs it once, since some operators are refused only then; what the engine says about it becomes the reason.
+    /// Compiles the model and runs it once, since some operators are refused only then; what the
+    /// engine says about it becomes the reason.
     fn compile(&self, profiling: bool) -> Result<CompiledModel, BackendError> {
         let compiled = capture::stderr(|| -> Result<CompiledModel, String> {
             let mut model = CompiledModel::new(self.runtime, &self.bytes, &self.cpu, profiling)?;
@@ -164,7 +204,11 @@ impl LiteRtSession {
             Ok((Err(reason), log)) => format!("{reason} {}", runtime::complaints(&log)),
             Err(error) => error.to_string(),
         };
-        Err(BackendError::Load { backend: self.backend, model: self.name.clone(), reason: reason.trim().to_owned() })
+        Err(BackendError::Load {
+            backend: self.backend,
+            model: self.name.clone(),
+            reason: reason.trim().to_owned(),
+        })
     }
 
     /// The model without profiling.
@@ -196,7 +240,11 @@ impl Session for LiteRtSession {
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         self.plain = None;
         let mut model = self.compile(true)?;
-        let unreadable = |reason: String| BackendError::Profile { backend: self.backend, model: self.name.clone(), reason };
+        let unreadable = |reason: String| BackendError::Profile {
+            backend: self.backend,
+            model: self.name.clone(),
+            reason,
+        };
         let mut e2e = Samples::default();
         let mut first: Option<Vec<Kernel>> = None;
         let mut operators = Vec::new();
@@ -208,16 +256,22 @@ impl Session for LiteRtSession {
             let (time, events) = model.profiled(timed).map_err(|reason| self.run_error(reason))?;
             time.append_to(&mut e2e);
             if events.len() >= events::CAPACITY {
-                return Err(unreadable(format!("it ran more kernels than the {} events that LiteRT keeps", events::CAPACITY)));
+                return Err(unreadable(format!(
+                    "it ran more kernels than the {} events that LiteRT keeps",
+                    events::CAPACITY
+                )));
             }
-            let (kernels, times): (Vec<Kernel>, Vec<u64>) = events::kernels(&events).into_iter().unzip();
+            let (kernels, times): (Vec<Kernel>, Vec<u64>) =
+                events::kernels(&events).into_iter().unzip();
             match &first {
                 None => {
                     let codes: Vec<&str> = self.written.operators.iter().map(|o| o.code).collect();
                     operators = label::rows(&self.written.graph, &codes, &kernels);
                     first = Some(kernels);
                 }
-                Some(first) if *first != kernels => return Err(unreadable("two runs ran different kernels".to_owned())),
+                Some(first) if *first != kernels => {
+                    return Err(unreadable("two runs ran different kernels".to_owned()));
+                }
                 Some(_) => {}
             }
             operators.iter_mut().zip(times).for_each(|(row, ns)| row.samples.wall_ns.push(ns));
@@ -232,9 +286,14 @@ impl Session for LiteRtSession {
         let Some(model) = &self.plain else { return Ok(Vec::new()) };
         let read = |(index, port): (usize, &tflite::Port)| {
             let bytes = model.output(index, &self.outputs[index])?;
-            Ok(OutputValues { name: port.name.clone(), shape: port.shape.clone(), values: stored::values(port, &bytes)? })
+            Ok(OutputValues {
+                name: port.name.clone(),
+                shape: port.shape.clone(),
+                values: stored::values(port, &bytes)?,
+            })
         };
-        let values: Result<Vec<OutputValues>, String> = self.written.outputs.iter().enumerate().map(read).collect();
+        let values: Result<Vec<OutputValues>, String> =
+            self.written.outputs.iter().enumerate().map(read).collect();
         values.map_err(|reason| self.run_error(reason))
     }
 }

@@ -35,18 +35,51 @@ impl CompiledModel {
     ///
     /// # Errors
     /// What was tried, and the library's status.
-    pub(super) fn new(runtime: &'static Runtime, bytes: &Arc<Vec<u8>>, cpu: &str, profiling: bool) -> Result<Self, String> {
-        let mut this = Self { runtime, model: ptr::null_mut(), compiled: ptr::null_mut(), inputs: Vec::new(), outputs: Vec::new(), _bytes: Arc::clone(bytes) };
+    pub(super) fn new(
+        runtime: &'static Runtime,
+        bytes: &Arc<Vec<u8>>,
+        cpu: &str,
+        profiling: bool,
+    ) -> Result<Self, String> {
+        let mut this = Self {
+            runtime,
+            model: ptr::null_mut(),
+            compiled: ptr::null_mut(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            _bytes: Arc::clone(bytes),
+        };
         let (api, environment) = (&runtime.api, runtime.environment.0);
-        // SAFETY: the bytes live as long as the model, of which they are a part; `model` is a place for the result.
-        check(unsafe { (api.create_model)(environment, bytes.as_ptr().cast(), bytes.len(), &raw mut this.model) }, "it cannot be read")?;
+        // SAFETY: the bytes live as long as the model, of which they are a part; `model` is a place
+        // for the result.
+        check(
+            unsafe {
+                (api.create_model)(
+                    environment,
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                    &raw mut this.model,
+                )
+            },
+            "it cannot be read",
+        )?;
         let options = Options::new(runtime)?;
         options.add(c"xnnpack", cpu)?;
         if profiling {
             options.add(c"runtime_options_string", "enable_profiling = true\n")?;
         }
         // SAFETY: environment, model and options are valid; `compiled` is a place for the result.
-        check(unsafe { (api.create_compiled_model)(environment, this.model, options.handle, &raw mut this.compiled) }, "it cannot be compiled")?;
+        check(
+            unsafe {
+                (api.create_compiled_model)(
+                    environment,
+                    this.model,
+                    options.handle,
+                    &raw mut this.compiled,
+                )
+            },
+            "it cannot be compiled",
+        )?;
         Ok(this)
     }
 
@@ -54,13 +87,18 @@ impl CompiledModel {
     ///
     /// # Errors
     /// What was tried, and the library's status.
-    pub(super) fn bind(&mut self, inputs: &[(Stored, Vec<u8>)], outputs: &[Stored]) -> Result<(), String> {
+    pub(super) fn bind(
+        &mut self,
+        inputs: &[(Stored, Vec<u8>)],
+        outputs: &[Stored],
+    ) -> Result<(), String> {
         let api = &self.runtime.api;
         for (index, (stored, bytes)) in inputs.iter().enumerate() {
             let buffer = self.buffer(api.input_requirements, index, stored)?;
             self.inputs.push(buffer);
             self.locked(buffer, LOCK_WRITE, |place| {
-                // SAFETY: the buffer has room for the tensor, whose size is that of `bytes`; the two do not overlap.
+                // SAFETY: the buffer has room for the tensor, whose size is that of `bytes`; the
+                // two do not overlap.
                 unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
             })?;
         }
@@ -80,12 +118,28 @@ impl CompiledModel {
         let api = &self.runtime.api;
         let kind = tensor_type(stored)?;
         let (mut wanted, mut buffer, mut size) = (ptr::null_mut(), ptr::null_mut(), 0);
-        // SAFETY: the compiled model is valid; the requirements stay its own; `wanted` is a place for the result.
-        check(unsafe { requirements(self.compiled, 0, index, &raw mut wanted) }, "no requirements of a buffer")?;
-        // SAFETY: type and requirements are valid during the call; `buffer` is a place for the result.
-        check(unsafe { (api.create_buffer)(self.runtime.environment.0, &raw const kind, wanted, &raw mut buffer) }, "no buffer")?;
+        // SAFETY: the compiled model is valid; the requirements stay its own; `wanted` is a place
+        // for the result.
+        check(
+            unsafe { requirements(self.compiled, 0, index, &raw mut wanted) },
+            "no requirements of a buffer",
+        )?;
+        // SAFETY: type and requirements are valid during the call; `buffer` is a place for the
+        // result.
+        check(
+            unsafe {
+                (api.create_buffer)(
+                    self.runtime.environment.0,
+                    &raw const kind,
+                    wanted,
+                    &raw mut buffer,
+                )
+            },
+            "no buffer",
+        )?;
         // SAFETY: the buffer was just made; `size` is a place for the result.
-        let known = check(unsafe { (api.buffer_size)(buffer, &raw mut size) }, "a buffer without a size");
+        let known =
+            check(unsafe { (api.buffer_size)(buffer, &raw mut size) }, "a buffer without a size");
         if known.is_err() || size < size_bytes(stored) {
             // SAFETY: the buffer was just made and is not used again.
             unsafe { (api.destroy_buffer)(buffer) };
@@ -95,10 +149,18 @@ impl CompiledModel {
         Ok(buffer)
     }
 
-    fn locked<T>(&self, buffer: Handle, mode: c_int, work: impl FnOnce(*mut u8) -> T) -> Result<T, String> {
+    fn locked<T>(
+        &self,
+        buffer: Handle,
+        mode: c_int,
+        work: impl FnOnce(*mut u8) -> T,
+    ) -> Result<T, String> {
         let mut place: *mut c_void = ptr::null_mut();
         // SAFETY: the buffer is valid; `place` is a place for the result.
-        check(unsafe { (self.runtime.api.lock_buffer)(buffer, &raw mut place, mode) }, "a buffer cannot be locked")?;
+        check(
+            unsafe { (self.runtime.api.lock_buffer)(buffer, &raw mut place, mode) },
+            "a buffer cannot be locked",
+        )?;
         let result = work(place.cast());
         // SAFETY: the buffer was locked above.
         check(unsafe { (self.runtime.api.unlock_buffer)(buffer) }, "a buffer cannot be unlocked")?;
@@ -110,9 +172,11 @@ impl CompiledModel {
     /// # Errors
     /// What was tried, and the library's status.
     pub(super) fn output(&self, index: usize, stored: &Stored) -> Result<Vec<u8>, String> {
-        let buffer = *self.outputs.get(index).ok_or_else(|| format!("there is no output {index}"))?;
+        let buffer =
+            *self.outputs.get(index).ok_or_else(|| format!("there is no output {index}"))?;
         self.locked(buffer, LOCK_READ, |place| {
-            // SAFETY: the buffer is at least as large as the tensor (`buffer` saw to it) and is not written to while it is locked.
+            // SAFETY: the buffer is at least as large as the tensor (`buffer` saw to it) and is not
+            // written to while it is locked.
             unsafe { std::slice::from_raw_parts(place.cast_const(), size_bytes(stored)) }.to_vec()
         })
     }
@@ -124,7 +188,16 @@ impl CompiledModel {
     pub(super) fn run(&mut self) -> Result<(), String> {
         let (inputs, outputs) = (&mut self.inputs, &mut self.outputs);
         // SAFETY: the model is valid, and so are as many buffers as are said to be there.
-        let status = unsafe { (self.runtime.api.run)(self.compiled, 0, inputs.len(), inputs.as_mut_ptr(), outputs.len(), outputs.as_mut_ptr()) };
+        let status = unsafe {
+            (self.runtime.api.run)(
+                self.compiled,
+                0,
+                inputs.len(),
+                inputs.as_mut_ptr(),
+                outputs.len(),
+                outputs.as_mut_ptr(),
+            )
+        };
         check(status, "it does not run")
     }
 
@@ -132,10 +205,14 @@ impl CompiledModel {
     ///
     /// # Errors
     /// As `work`, or the library's status.
-    pub(super) fn profiled<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<(T, Vec<Event>), String> {
+    pub(super) fn profiled<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<(T, Vec<Event>), String> {
         let api = &self.runtime.api;
         let mut profiler = ptr::null_mut();
-        // SAFETY: the model is valid; the profiler stays its own; `profiler` is a place for the result.
+        // SAFETY: the model is valid; the profiler stays its own; `profiler` is a place for the
+        // result.
         check(unsafe { (api.profiler)(self.compiled, &raw mut profiler) }, "no profiler")?;
         // SAFETY: the profiler is valid, here and below.
         check(unsafe { (api.reset_profiler)(profiler) }, "the profiler cannot be reset")?;
@@ -158,9 +235,13 @@ impl CompiledModel {
 impl Drop for CompiledModel {
     fn drop(&mut self) {
         let api = &self.runtime.api;
-        // SAFETY: each was made by the library, is destroyed once, and in the order in which they depend on each other.
+        // SAFETY: each was made by the library, is destroyed once, and in the order in which they
+        // depend on each other.
         unsafe {
-            self.inputs.iter().chain(&self.outputs).for_each(|&buffer| (api.destroy_buffer)(buffer));
+            self.inputs
+                .iter()
+                .chain(&self.outputs)
+                .for_each(|&buffer| (api.destroy_buffer)(buffer));
             if !self.compiled.is_null() {
                 (api.destroy_compiled_model)(self.compiled);
             }
@@ -193,10 +274,24 @@ impl Options {
         let text = CString::new(toml).map_err(|e| e.to_string())?.into_raw();
         let mut opaque = ptr::null_mut();
         let free: Deleter = free_text;
-        // SAFETY: the name is static; the library owns the text from now on and frees it by `free_text`, also when it refuses it.
-        check(unsafe { (self.runtime.api.create_opaque_options)(name.as_ptr(), text.cast(), Some(free), &raw mut opaque) }, "settings are refused")?;
+        // SAFETY: the name is static; the library owns the text from now on and frees it by
+        // `free_text`, also when it refuses it.
+        check(
+            unsafe {
+                (self.runtime.api.create_opaque_options)(
+                    name.as_ptr(),
+                    text.cast(),
+                    Some(free),
+                    &raw mut opaque,
+                )
+            },
+            "settings are refused",
+        )?;
         // SAFETY: both are valid; the options own the settings from now on.
-        check(unsafe { (self.runtime.api.add_opaque_options)(self.handle, opaque) }, "settings are refused")
+        check(
+            unsafe { (self.runtime.api.add_opaque_options)(self.handle, opaque) },
+            "settings are refused",
+        )
     }
 }
 
@@ -216,8 +311,17 @@ unsafe extern "C" fn free_text(text: *mut c_void) {
 
 fn event(raw: &RawEvent) -> Event {
     // SAFETY: tags are null or C strings that live until the profiler is reset.
-    let tag = if raw.tag.is_null() { String::new() } else { unsafe { CStr::from_ptr(raw.tag) }.to_string_lossy().into_owned() };
-    Event { tag, kind: raw.kind, index: usize::try_from(raw.index).unwrap_or(usize::MAX), elapsed_us: raw.elapsed_us }
+    let tag = if raw.tag.is_null() {
+        String::new()
+    } else {
+        unsafe { CStr::from_ptr(raw.tag) }.to_string_lossy().into_owned()
+    };
+    Event {
+        tag,
+        kind: raw.kind,
+        index: usize::try_from(raw.index).unwrap_or(usize::MAX),
+        elapsed_us: raw.elapsed_us,
+    }
 }
 
 fn size_bytes(stored: &Stored) -> usize {
@@ -227,11 +331,16 @@ fn size_bytes(stored: &Stored) -> usize {
 fn tensor_type(stored: &Stored) -> Result<TensorType, String> {
     let mut dimensions = [0; 8];
     let rank = stored.shape.len();
-    let places = dimensions.get_mut(..rank).ok_or_else(|| format!("a tensor of {rank} dimensions; LiteRT takes 8 at most"))?;
+    let places = dimensions
+        .get_mut(..rank)
+        .ok_or_else(|| format!("a tensor of {rank} dimensions; LiteRT takes 8 at most"))?;
     for (place, &extent) in places.iter_mut().zip(&stored.shape) {
         *place = i32::try_from(extent).map_err(|_| format!("a dimension of {extent}"))?;
     }
-    Ok(TensorType { element: element(stored.precision)?, layout: Layout { flags: rank as u32, dimensions, strides: [0; 8] } })
+    Ok(TensorType {
+        element: element(stored.precision)?,
+        layout: Layout { flags: rank as u32, dimensions, strides: [0; 8] },
+    })
 }
 
 /// `LiteRtElementType`.

@@ -1,8 +1,11 @@
-//! In which order XNNPACK runs the operators of a part: that of the file, until it multiplies floats by 8-bit integers.
+//! In which order XNNPACK runs the operators of a part: that of the file, until it multiplies
+//! floats by 8-bit integers.
 //!
-//! A DEQUANTIZE whose zero point is 0 and that only feeds the right side of a product becomes a conversion between two kinds of integers, and the
-//! product reads those (`QC8W` in its name). Such a conversion is a new operator behind all others, and the operators are then gone through again and
-//! again: each one whose inputs are there comes next. Whether a zero point is 0 depends on weights and is read from the names that were executed.
+//! A DEQUANTIZE whose zero point is 0 and that only feeds the right side of a product becomes a
+//! conversion between two kinds of integers, and the product reads those (`QC8W` in its name). Such
+//! a conversion is a new operator behind all others, and the operators are then gone through again
+//! and again: each one whose inputs are there comes next. Whether a zero point is 0 depends on
+//! weights and is read from the names that were executed.
 
 use vitempo_graph::{Graph, ValueId, ValueSource};
 
@@ -19,21 +22,31 @@ pub(super) struct Order {
 
 /// The order of `part`, an XNNPACK part of a model whose kernels had these `names`.
 pub(super) fn order(operators: &Graph, codes: &[&str], part: &[usize], names: &[&str]) -> Order {
-    let kernels: Vec<&str> = names.iter().copied().filter(|name| name.starts_with("Batch Matrix Multiply")).collect();
+    let kernels: Vec<&str> =
+        names.iter().copied().filter(|name| name.starts_with("Batch Matrix Multiply")).collect();
     let mut found = Order { operators: part.to_vec(), integers: Vec::new(), products: Vec::new() };
-    // Which product a name belongs to depends on the order, of which each round makes sure one product more.
+    // Which product a name belongs to depends on the order, of which each round makes sure one
+    // product more.
     for _ in 0..=kernels.len() {
-        let all: Vec<usize> = found.operators.iter().copied().filter(|&o| codes.get(o) == Some(&"BATCH_MATMUL")).collect();
+        let all: Vec<usize> = found
+            .operators
+            .iter()
+            .copied()
+            .filter(|&o| codes.get(o) == Some(&"BATCH_MATMUL"))
+            .collect();
         if all.len() != kernels.len() {
             break;
         }
-        let by_integers = |(&product, name): (&usize, &&str)| name.contains("QC8W").then_some(product);
+        let by_integers =
+            |(&product, name): (&usize, &&str)| name.contains("QC8W").then_some(product);
         let products: Vec<usize> = all.iter().zip(&kernels).filter_map(by_integers).collect();
         if products == found.products {
             break;
         }
         let dequantize = |o: &usize| codes.get(*o) == Some(&"DEQUANTIZE") && part.contains(o);
-        let right = |&product: &usize| producer(operators, *operators.nodes()[product].inputs.get(1)?).filter(dequantize);
+        let right = |&product: &usize| {
+            producer(operators, *operators.nodes()[product].inputs.get(1)?).filter(dequantize)
+        };
         let mut integers: Vec<usize> = products.iter().filter_map(right).collect();
         integers.sort_unstable();
         integers.dedup();
@@ -43,14 +56,18 @@ pub(super) fn order(operators: &Graph, codes: &[&str], part: &[usize], names: &[
 }
 
 fn sorted(operators: &Graph, part: &[usize], last: &[usize]) -> Vec<usize> {
-    let mut open: Vec<usize> = part.iter().copied().filter(|o| !last.contains(o)).chain(last.iter().copied()).collect();
+    let mut open: Vec<usize> =
+        part.iter().copied().filter(|o| !last.contains(o)).chain(last.iter().copied()).collect();
     let mut waits = vec![false; operators.nodes().len()];
     open.iter().for_each(|&o| waits[o] = true);
     let mut order = Vec::with_capacity(open.len());
     while !open.is_empty() {
         let before = open.len();
         open.retain(|&o| {
-            let ready = operators.nodes()[o].inputs.iter().all(|&input| producer(operators, input).is_none_or(|p| !waits[p]));
+            let ready = operators.nodes()[o]
+                .inputs
+                .iter()
+                .all(|&input| producer(operators, input).is_none_or(|p| !waits[p]));
             if ready {
                 waits[o] = false;
                 order.push(o);
@@ -84,18 +101,34 @@ mod tests {
         let mut unary = |name: &str, of| b.op(name, OpKind::Abs, Attributes::new(), &[of]).unwrap();
         let (left, right) = (unary("left", q), unary("right", k));
         let y = b.op("product", OpKind::MatMul, Attributes::new(), &[left, right]).unwrap();
-        let y = b.op("softmax", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[y]).unwrap();
+        let y =
+            b.op("softmax", OpKind::Softmax, Attributes::new().with_int("axis", -1), &[y]).unwrap();
         let other = b.op("other", OpKind::Abs, Attributes::new(), &[q]).unwrap();
-        (b.finish(vec![y, other]).unwrap(), ["DEQUANTIZE", "DEQUANTIZE", "BATCH_MATMUL", "SOFTMAX", "QUANTIZE"])
+        (
+            b.finish(vec![y, other]).unwrap(),
+            ["DEQUANTIZE", "DEQUANTIZE", "BATCH_MATMUL", "SOFTMAX", "QUANTIZE"],
+        )
     }
 
     #[test]
     fn conversions_to_integers_come_behind_what_does_not_wait_for_them() {
         let (graph, codes) = model();
         let part = [0, 1, 2, 3, 4];
-        let integers = order(&graph, &codes, &part, &["Convert (NC)", "Batch Matrix Multiply (NC, F32, QC8W) GEMM"]);
-        assert_eq!(integers, Order { operators: vec![0, 4, 1, 2, 3], integers: vec![1], products: vec![2] });
-        let floats = order(&graph, &codes, &part, &["Convert (NC)", "Batch Matrix Multiply (NC, F32) GEMM"]);
-        assert_eq!(floats, Order { operators: part.to_vec(), integers: Vec::new(), products: Vec::new() });
+        let integers = order(
+            &graph,
+            &codes,
+            &part,
+            &["Convert (NC)", "Batch Matrix Multiply (NC, F32, QC8W) GEMM"],
+        );
+        assert_eq!(
+            integers,
+            Order { operators: vec![0, 4, 1, 2, 3], integers: vec![1], products: vec![2] }
+        );
+        let floats =
+            order(&graph, &codes, &part, &["Convert (NC)", "Batch Matrix Multiply (NC, F32) GEMM"]);
+        assert_eq!(
+            floats,
+            Order { operators: part.to_vec(), integers: Vec::new(), products: Vec::new() }
+        );
     }
 }

@@ -1,7 +1,11 @@
-//! The library as it was first loaded, with the environment that models are compiled in: a process has one.
+//! The library as it was first loaded, with the environment that models are compiled in: a process
+//! has one.
 
 use super::{
-    api::{Api, CPU, EnvironmentOption, GPU, Handle, NPU, OPTION_ACCELERATORS, OPTION_SEVERITY, SEVERITY_ERROR, SEVERITY_INFO, check},
+    api::{
+        Api, CPU, EnvironmentOption, GPU, Handle, NPU, OPTION_ACCELERATORS, OPTION_SEVERITY,
+        SEVERITY_ERROR, SEVERITY_INFO, check,
+    },
     discovery::{self, LIBRARY, Library, Missing},
 };
 use crate::backends::capture;
@@ -19,7 +23,8 @@ pub(super) struct Runtime {
     pub environment: Environment,
 }
 
-/// An environment of the library; it is never destroyed before the process ends, but for those that looked for other processors.
+/// An environment of the library; it is never destroyed before the process ends, but for those that
+/// looked for other processors.
 #[derive(Debug)]
 pub(super) struct Environment(pub Handle);
 
@@ -37,28 +42,44 @@ static RUNTIME: Mutex<Option<&'static Runtime>> = Mutex::new(None);
 pub(super) fn get(explicit: Option<&std::path::Path>) -> Result<&'static Runtime, Missing> {
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = *slot {
-        let same = explicit.is_none_or(|path| discovery::find(Some(path)).is_ok_and(|library| library.path == runtime.library.path));
-        let loaded = || Missing { reason: format!("{} is loaded already", runtime.library.path.display()), hint: "use one library per process".to_owned() };
+        let same = explicit.is_none_or(|path| {
+            discovery::find(Some(path)).is_ok_and(|library| library.path == runtime.library.path)
+        });
+        let loaded = || Missing {
+            reason: format!("{} is loaded already", runtime.library.path.display()),
+            hint: "use one library per process".to_owned(),
+        };
         return if same { Ok(runtime) } else { Err(loaded()) };
     }
     let library = discovery::find(explicit)?;
-    let started = Api::load(&library.path).and_then(|api| environment(&api, CPU, SEVERITY_ERROR).map(|environment| (api, environment)));
-    let (api, environment) = started.map_err(|e| LIBRARY.missing(format!("{} does not start: {e}", library.path.display())))?;
+    let started = Api::load(&library.path).and_then(|api| {
+        environment(&api, CPU, SEVERITY_ERROR).map(|environment| (api, environment))
+    });
+    let (api, environment) = started
+        .map_err(|e| LIBRARY.missing(format!("{} does not start: {e}", library.path.display())))?;
     let runtime: &'static Runtime = Box::leak(Box::new(Runtime { library, api, environment }));
     *slot = Some(runtime);
     Ok(runtime)
 }
 
 fn environment(api: &Api, accelerators: i32, severity: i64) -> Result<Environment, String> {
-    let options = [EnvironmentOption::int(OPTION_ACCELERATORS, i64::from(accelerators)), EnvironmentOption::int(OPTION_SEVERITY, severity)];
+    let options = [
+        EnvironmentOption::int(OPTION_ACCELERATORS, i64::from(accelerators)),
+        EnvironmentOption::int(OPTION_SEVERITY, severity),
+    ];
     let mut handle = ptr::null_mut();
-    // SAFETY: two options are given, which live until the call returns; `handle` is a place for the result.
-    check(unsafe { (api.create_environment)(2, options.as_ptr(), &raw mut handle) }, "no environment")?;
+    // SAFETY: two options are given, which live until the call returns; `handle` is a place for the
+    // result.
+    check(
+        unsafe { (api.create_environment)(2, options.as_ptr(), &raw mut handle) },
+        "no environment",
+    )?;
     Ok(Environment(handle))
 }
 
 impl Runtime {
-    /// Why this program does not run LiteRT on that processor: what the library says when it looks for it.
+    /// Why this program does not run LiteRT on that processor: what the library says when it looks
+    /// for it.
     pub(super) fn refusal(&self, processor: Processor) -> Missing {
         let accelerators = match processor {
             Processor::Cpu => CPU,
@@ -75,8 +96,15 @@ impl Runtime {
             Ok((Err(reason), log)) => format!("{reason} {}", complaints(log)),
             Err(error) => error.to_string(),
         };
-        let said = if said.trim().is_empty() { "an accelerator is there, but vitempo drives LiteRT on the cpu only".to_owned() } else { said };
-        Missing { reason: format!("no {processor}: {said}"), hint: "run it on the cpu (--device cpu)".to_owned() }
+        let said = if said.trim().is_empty() {
+            "an accelerator is there, but vitempo drives LiteRT on the cpu only".to_owned()
+        } else {
+            said
+        };
+        Missing {
+            reason: format!("no {processor}: {said}"),
+            hint: "run it on the cpu (--device cpu)".to_owned(),
+        }
     }
 }
 
@@ -95,7 +123,8 @@ mod tests {
 
     #[test]
     fn complaints_of_a_log() {
-        let log = "INFO: [a.cc:1] fine\nWARNING: [npu_registry.cc:34] NPU accelerator could not be loaded: NotFound.\nelse\nERROR: no place\n";
+        let log = "INFO: [a.cc:1] fine\nWARNING: [npu_registry.cc:34] NPU accelerator could not \
+            be loaded: NotFound.\nelse\nERROR: no place\n";
         assert_eq!(complaints(log), "NPU accelerator could not be loaded: NotFound. no place");
     }
 }

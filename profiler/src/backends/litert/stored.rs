@@ -1,4 +1,5 @@
-//! Values on their way in and out: the graph speaks of images channels first, the engine stores them channels last.
+//! Values on their way in and out: the graph speaks of images channels first, the engine stores
+//! them channels last.
 
 use super::model::Stored;
 use crate::{RunOptions, inputs};
@@ -13,7 +14,11 @@ pub(super) fn port(port: &Port) -> Stored {
 ///
 /// # Errors
 /// A sentence that names the input.
-pub(super) fn inputs(graph: &Graph, ports: &[Port], options: &RunOptions) -> Result<Vec<(Stored, Vec<u8>)>, String> {
+pub(super) fn inputs(
+    graph: &Graph,
+    ports: &[Port],
+    options: &RunOptions,
+) -> Result<Vec<(Stored, Vec<u8>)>, String> {
     let fill = |port: &Port| {
         let (index, tensor) = graph.inputs().iter().enumerate().find_map(|(index, &id)| {
             let value = graph.value(id);
@@ -24,12 +29,24 @@ pub(super) fn inputs(graph: &Graph, ports: &[Port], options: &RunOptions) -> Res
     let values = |p: &Port| {
         let (index, tensor) = fill(p).ok_or_else(|| "it has no static shape".to_owned())?;
         // The graph's own type decides the values, so that all engines get the same.
-        let own = inputs::bytes(&TensorSpec::new(tensor.shape.clone(), p.precision), options.inputs, options.seed, index).map_err(|e| e.to_string())?;
+        let own = inputs::bytes(
+            &TensorSpec::new(tensor.shape.clone(), p.precision),
+            options.inputs,
+            options.seed,
+            index,
+        )
+        .map_err(|e| e.to_string())?;
         let width = p.precision.size_bytes();
-        let bytes = permuted(&tensor.shape, &p.layout).flat_map(|at| &own[at * width..(at + 1) * width]).copied().collect();
+        let bytes = permuted(&tensor.shape, &p.layout)
+            .flat_map(|at| &own[at * width..(at + 1) * width])
+            .copied()
+            .collect();
         Ok((port(p), bytes))
     };
-    ports.iter().map(|p| values(p).map_err(|reason: String| format!("input `{}`: {reason}", p.name))).collect()
+    ports
+        .iter()
+        .map(|p| values(p).map_err(|reason: String| format!("input `{}`: {reason}", p.name)))
+        .collect()
 }
 
 /// The values of an output in the graph's order.
@@ -37,7 +54,8 @@ pub(super) fn inputs(graph: &Graph, ports: &[Port], options: &RunOptions) -> Res
 /// # Errors
 /// A sentence, for a type that holds no numbers.
 pub(super) fn values(port: &Port, bytes: &[u8]) -> Result<Vec<f32>, String> {
-    let stored = numbers(port.precision, bytes).ok_or_else(|| format!("output `{}` is of type {}", port.name, port.precision))?;
+    let stored = numbers(port.precision, bytes)
+        .ok_or_else(|| format!("output `{}` is of type {}", port.name, port.precision))?;
     let mut values = vec![0.0; stored.len()];
     for (value, at) in stored.into_iter().zip(permuted(&port.shape, &port.layout)) {
         values[at] = value;
@@ -45,7 +63,8 @@ pub(super) fn values(port: &Port, bytes: &[u8]) -> Result<Vec<f32>, String> {
     Ok(values)
 }
 
-/// Going through a tensor as it is stored: the place of each element in the order of its own dimensions. `layout` lists them as they are stored.
+/// Going through a tensor as it is stored: the place of each element in the order of its own
+/// dimensions. `layout` lists them as they are stored.
 fn permuted(shape: &[usize], layout: &[usize]) -> impl Iterator<Item = usize> {
     let mut strides = vec![1; shape.len()];
     for d in (1..shape.len()).rev() {
@@ -66,7 +85,13 @@ fn permuted(shape: &[usize], layout: &[usize]) -> impl Iterator<Item = usize> {
 fn numbers(precision: Precision, bytes: &[u8]) -> Option<Vec<f32>> {
     macro_rules! read {
         ($type:ty, $convert:expr) => {
-            bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().map(|b| <$type>::from_le_bytes(*b)).map($convert).collect()
+            bytes
+                .as_chunks::<{ size_of::<$type>() }>()
+                .0
+                .iter()
+                .map(|b| <$type>::from_le_bytes(*b))
+                .map($convert)
+                .collect()
         };
     }
     Some(match precision {
@@ -88,7 +113,12 @@ mod tests {
     use vitempo_graph::GraphBuilder;
 
     fn image(name: &str) -> Port {
-        Port { name: name.to_owned(), shape: vec![1, 2, 2, 3], layout: vec![0, 2, 3, 1], precision: Precision::F32 }
+        Port {
+            name: name.to_owned(),
+            shape: vec![1, 2, 2, 3],
+            layout: vec![0, 2, 3, 1],
+            precision: Precision::F32,
+        }
     }
 
     #[test]
@@ -97,7 +127,9 @@ mod tests {
         let x = b.input("x", TensorSpec::f32([1, 2, 2, 3]));
         let graph = b.finish(vec![x]).unwrap();
         let options = RunOptions::default();
-        let own = inputs::float_values(&TensorSpec::f32([1, 2, 2, 3]), options.inputs, options.seed, 0).unwrap();
+        let own =
+            inputs::float_values(&TensorSpec::f32([1, 2, 2, 3]), options.inputs, options.seed, 0)
+                .unwrap();
         let filled = inputs(&graph, &[image("x")], &options).unwrap();
         assert_eq!(filled[0].0, Stored { shape: vec![1, 2, 3, 2], precision: Precision::F32 });
         let first: Vec<f32> = numbers(Precision::F32, &filled[0].1).unwrap();
@@ -108,7 +140,12 @@ mod tests {
 
     #[test]
     fn integers_become_floats() {
-        let port = Port { name: "y".to_owned(), shape: vec![2], layout: vec![0], precision: Precision::I32 };
+        let port = Port {
+            name: "y".to_owned(),
+            shape: vec![2],
+            layout: vec![0],
+            precision: Precision::I32,
+        };
         assert_eq!(values(&port, &[1, 0, 0, 0, 255, 255, 255, 255]).unwrap(), [1.0, -1.0]);
         assert!(values(&Port { precision: Precision::Bf16, ..port }, &[]).is_err());
     }

@@ -1,4 +1,5 @@
-//! Which provider of a session runs which operator: the engine's own list, kept where a session was made with [`RECORD`].
+//! Which provider of a session runs which operator: the engine's own list, kept where a session was
+//! made with [`RECORD`].
 
 use crate::coverage::Assigned;
 use ort::AsPointer;
@@ -14,11 +15,16 @@ pub(super) const RECORD: (&str, &str) = ("session.record_ep_graph_assignment_inf
 pub(super) fn assigned(session: &ort::session::Session) -> Result<Vec<Assigned>, String> {
     let api = ort::api();
     let mut all = Vec::new();
-    // SAFETY: the session lives; the lists and names the engine hands out belong to it and are copied before it is used again. Every function is
-    // part of the API version that the library was checked for.
+    // SAFETY: the session lives; the lists and names the engine hands out belong to it and are
+    // copied before it is used again. Every function is part of the API version that the library
+    // was checked for.
     unsafe {
         let (mut groups, mut count) = (std::ptr::null(), 0);
-        succeeded((api.Session_GetEpGraphAssignmentInfo)(session.ptr(), &raw mut groups, &raw mut count))?;
+        succeeded((api.Session_GetEpGraphAssignmentInfo)(
+            session.ptr(),
+            &raw mut groups,
+            &raw mut count,
+        ))?;
         for &group in list(groups, count) {
             let provider = text(|out| (api.EpAssignedSubgraph_GetEpName)(group, out))?;
             let (mut nodes, mut count) = (std::ptr::null(), 0);
@@ -45,12 +51,18 @@ unsafe fn list<'a, T>(first: *const T, count: usize) -> &'a [T] {
 
 /// # Safety
 /// `get` writes a string that lives until the call returns, or fails.
-unsafe fn text(get: impl FnOnce(*mut *const c_char) -> ort::sys::OrtStatusPtr) -> Result<String, String> {
+unsafe fn text(
+    get: impl FnOnce(*mut *const c_char) -> ort::sys::OrtStatusPtr,
+) -> Result<String, String> {
     let mut out: *const c_char = std::ptr::null();
     // SAFETY: as the caller promises.
     unsafe {
         succeeded(get(&raw mut out))?;
-        Ok(if out.is_null() { String::new() } else { CStr::from_ptr(out).to_string_lossy().into_owned() })
+        Ok(if out.is_null() {
+            String::new()
+        } else {
+            CStr::from_ptr(out).to_string_lossy().into_owned()
+        })
     }
 }
 
@@ -63,7 +75,8 @@ unsafe fn succeeded(status: ort::sys::OrtStatusPtr) -> Result<(), String> {
             return Ok(());
         }
         let api = ort::api();
-        let message = CStr::from_ptr((api.GetErrorMessage)(status.0)).to_string_lossy().into_owned();
+        let message =
+            CStr::from_ptr((api.GetErrorMessage)(status.0)).to_string_lossy().into_owned();
         (api.ReleaseStatus)(status.0);
         Err(message)
     }

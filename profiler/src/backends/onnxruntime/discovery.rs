@@ -1,6 +1,7 @@
 //! Where ONNX Runtime's library is ([`discovery`] looks for it), and whether its version will do.
 //!
-//! The version is asked for before anything else is called: a library that is too old would otherwise crash or panic.
+//! The version is asked for before anything else is called: a library that is too old would
+//! otherwise crash or panic.
 
 use crate::backends::discovery::{self, EngineLibrary};
 pub use discovery::{Library, Missing};
@@ -40,15 +41,22 @@ fn gate(path: &Path, version: &str) -> Result<(), String> {
 
 /// Opens the library, asks for its version, and leaves it open: it is about to be used.
 fn version_of(path: &Path) -> Result<String, String> {
-    // SAFETY: opening runs the library's initialisers; it was named by the user or has ONNX Runtime's name in a folder for libraries.
-    let library = unsafe { libloading::Library::new(path) }.map_err(|e| format!("{} cannot be opened: {e}", path.display()))?;
+    // SAFETY: opening runs the library's initialisers; it was named by the user or has ONNX
+    // Runtime's name in a folder for libraries.
+    let library = unsafe { libloading::Library::new(path) }
+        .map_err(|e| format!("{} cannot be opened: {e}", path.display()))?;
     // SAFETY: `OrtGetApiBase` has had this signature in every release.
-    let base = unsafe { library.get::<unsafe extern "system" fn() -> *const ort::sys::OrtApiBase>(b"OrtGetApiBase") }
-        .map_err(|_| format!("{} is not ONNX Runtime: it has no OrtGetApiBase", path.display()))?;
+    let base = unsafe {
+        library.get::<unsafe extern "system" fn() -> *const ort::sys::OrtApiBase>(b"OrtGetApiBase")
+    }
+    .map_err(|_| format!("{} is not ONNX Runtime: it has no OrtGetApiBase", path.display()))?;
     // SAFETY: as above; the result is static.
-    let base = unsafe { base().as_ref() }.ok_or_else(|| format!("{}: OrtGetApiBase gives nothing", path.display()))?;
-    // SAFETY: the first two members of OrtApiBase are the same in every release; the string is static.
-    let version = unsafe { CStr::from_ptr((base.GetVersionString)()) }.to_string_lossy().into_owned();
+    let base = unsafe { base().as_ref() }
+        .ok_or_else(|| format!("{}: OrtGetApiBase gives nothing", path.display()))?;
+    // SAFETY: the first two members of OrtApiBase are the same in every release; the string is
+    // static.
+    let version =
+        unsafe { CStr::from_ptr((base.GetVersionString)()) }.to_string_lossy().into_owned();
     // Never closed: its threads and exit handlers do not survive that.
     std::mem::forget(library);
     Ok(version)
@@ -65,7 +73,10 @@ mod tests {
         assert!(gate(path, "1.31.1").is_ok());
         assert!(gate(path, "1.24.0").is_ok());
         let old = gate(path, "1.20.1").unwrap_err();
-        assert!(old.contains("/x/libonnxruntime.so") && old.contains("1.20.1") && old.contains("1.24"), "{old}");
+        assert!(
+            old.contains("/x/libonnxruntime.so") && old.contains("1.20.1") && old.contains("1.24"),
+            "{old}"
+        );
         assert!(gate(path, "2.0.0").is_err() && gate(path, "what").is_err());
         assert_eq!(LIBRARY.wanted, format!("1.{API_VERSION} or newer"));
     }

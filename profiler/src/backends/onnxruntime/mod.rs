@@ -1,9 +1,12 @@
-//! ONNX Runtime on the CPU and on NVIDIA's GPUs, through the shared library of its Python wheel ([`discovery`] finds it); [`qnn`] for Hexagon NPUs.
+//! ONNX Runtime on the CPU and on NVIDIA's GPUs, through the shared library of its Python wheel
+//! ([`discovery`] finds it); [`qnn`] for Hexagon NPUs.
 //!
-//! Operators run one after the other, `threads` threads inside each. All else is as the engine has it by default, since that is what applications
-//! get: with two threads and more, idle ones spin for a while, and CPU time is then close to threads x wall time whatever the operators do.
-//! End-to-end runs use a session without profiling. It is dropped before the profiled session is made, so that only one is in memory; that one also
-//! writes down the optimised model, which says what each kernel is.
+//! Operators run one after the other, `threads` threads inside each. All else is as the engine has
+//! it by default, since that is what applications get: with two threads and more, idle ones spin
+//! for a while, and CPU time is then close to threads x wall time whatever the operators do.
+//! End-to-end runs use a session without profiling. It is dropped before the profiled session is
+//! made, so that only one is in memory; that one also writes down the optimised model, which says
+//! what each kernel is.
 //!
 //! | asked for | what runs |
 //! |---|---|
@@ -22,7 +25,9 @@ mod session;
 mod tensors;
 mod trace;
 
-use super::{AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, RunOptions, Session};
+use super::{
+    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, RunOptions, Session,
+};
 use ort::session::builder::GraphOptimizationLevel;
 use runtime::{Runtime, runtime};
 use session::OrtSession;
@@ -46,17 +51,31 @@ impl Backend for OnnxRuntime {
     fn probe(&self, options: &RunOptions) -> Availability {
         let runtime = match runtime(options.library.as_deref()) {
             Ok(runtime) => runtime,
-            Err(missing) => return Availability::Unavailable { reason: missing.reason, hint: missing.hint },
+            Err(missing) => {
+                return Availability::Unavailable { reason: missing.reason, hint: missing.hint };
+            }
         };
         match (options.processor, runtime.cuda()) {
-            (Processor::Gpu, Err(reason)) => Availability::Unavailable { reason, hint: CUDA_HINT.to_owned() },
-            (processor, cuda) => Availability::Available(capabilities(runtime, processor, cuda.is_ok())),
+            (Processor::Gpu, Err(reason)) => {
+                Availability::Unavailable { reason, hint: CUDA_HINT.to_owned() }
+            }
+            (processor, cuda) => {
+                Availability::Available(capabilities(runtime, processor, cuda.is_ok()))
+            }
         }
     }
 
     fn absent_devices(&self, options: &RunOptions) -> Vec<AbsentDevice> {
-        let reason = runtime(options.library.as_deref()).ok().and_then(|runtime| runtime.cuda().err());
-        reason.into_iter().map(|reason| AbsentDevice { processor: Processor::Gpu, reason, hint: CUDA_HINT.to_owned() }).collect()
+        let reason =
+            runtime(options.library.as_deref()).ok().and_then(|runtime| runtime.cuda().err());
+        reason
+            .into_iter()
+            .map(|reason| AbsentDevice {
+                processor: Processor::Gpu,
+                reason,
+                hint: CUDA_HINT.to_owned(),
+            })
+            .collect()
     }
 
     fn conversion(&self, options: &RunOptions) -> Option<Conversion> {
@@ -74,31 +93,62 @@ impl Backend for OnnxRuntime {
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
         let capabilities = self.probe(options).require(NAME)?;
         if (options.processor, options.precision) == (Processor::Cpu, Precision::F16) {
-            let offered = capabilities.precisions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            return Err(BackendError::Option { backend: NAME, asked: "precision f16 on the cpu (it would cast to f32 and back)".to_owned(), offered });
+            let offered = capabilities
+                .precisions
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
+            return Err(BackendError::Option {
+                backend: NAME,
+                asked: "precision f16 on the cpu (it would cast to f32 and back)".to_owned(),
+                offered,
+            });
         }
         capabilities.check(NAME, options)?;
-        let runtime = runtime(options.library.as_deref()).map_err(|m| BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint })?;
-        let inputs = tensors::input_values(&model.graph, options.inputs, options.seed, self.wants_images_channels_last(options));
-        let inputs = inputs.map_err(|reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason })?;
+        let runtime = runtime(options.library.as_deref()).map_err(|m| {
+            BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint }
+        })?;
+        let inputs = tensors::input_values(
+            &model.graph,
+            options.inputs,
+            options.seed,
+            self.wants_images_channels_last(options),
+        );
+        let inputs = inputs.map_err(|reason| BackendError::Load {
+            backend: NAME,
+            model: model.name.clone(),
+            reason,
+        })?;
         let options = options.clone();
-        let configure = move |runtime: &'static Runtime| -> ort::Result<ort::session::builder::SessionBuilder> {
-            let builder = ort::session::Session::builder(&runtime.environment)?
-                .with_intra_threads(options.threads)?
-                .with_inter_threads(1)?
-                .with_optimization_level(level(&options))?;
-            Ok(match options.processor {
-                Processor::Gpu => builder.with_execution_providers([runtime::cuda_provider()])?,
-                _ => builder,
-            })
+        let configure =
+            move |runtime: &'static Runtime| -> ort::Result<ort::session::builder::SessionBuilder> {
+                let builder = ort::session::Session::builder(&runtime.environment)?
+                    .with_intra_threads(options.threads)?
+                    .with_inter_threads(1)?
+                    .with_optimization_level(level(&options))?;
+                Ok(match options.processor {
+                    Processor::Gpu => {
+                        builder.with_execution_providers([runtime::cuda_provider()])?
+                    }
+                    _ => builder,
+                })
+            };
+        let mut session = OrtSession {
+            backend: NAME,
+            runtime,
+            configure: Box::new(configure),
+            model: model.clone(),
+            inputs,
+            plain: None,
         };
-        let mut session = OrtSession { backend: NAME, runtime, configure: Box::new(configure), model: model.clone(), inputs, plain: None };
         session.plain = Some(session.open(None)?);
         Ok(Box::new(session))
     }
 }
 
-const CUDA_HINT: &str = "install onnxruntime-gpu with its CUDA libraries, set VITEMPO_ONNXRUNTIME to the libonnxruntime in it, and let the loader find \
+const CUDA_HINT: &str = "install onnxruntime-gpu with its CUDA libraries, set VITEMPO_ONNXRUNTIME \
+    to the libonnxruntime in it, and let the loader find \
                          libcudart, libcublasLt and libcudnn (LD_LIBRARY_PATH)";
 
 fn level(options: &RunOptions) -> GraphOptimizationLevel {
@@ -115,7 +165,11 @@ fn capabilities(runtime: &Runtime, processor: Processor, cuda: bool) -> Capabili
         version: runtime.library.version.clone(),
         path: Some(runtime.library.path.clone()),
         devices: if cuda { vec![Processor::Cpu, Processor::Gpu] } else { vec![Processor::Cpu] },
-        precisions: if on_gpu { vec![Precision::F32, Precision::F16] } else { vec![Precision::F32, Precision::I8] },
+        precisions: if on_gpu {
+            vec![Precision::F32, Precision::F16]
+        } else {
+            vec![Precision::F32, Precision::I8]
+        },
         memory_formats: if on_gpu {
             vec![MemoryFormat::ChannelsFirst]
         } else {

@@ -1,11 +1,15 @@
-//! Qualcomm's Hexagon NPU through ONNX Runtime's QNN provider, a plugin library of its own (wheel `onnxruntime-qnn`).
+//! Qualcomm's Hexagon NPU through ONNX Runtime's QNN provider, a plugin library of its own (wheel
+//! `onnxruntime-qnn`).
 //!
-//! On a machine without such an NPU the wheel has an emulator of it. It compiles the same graphs and computes the same numbers, but the time it
-//! takes is that of the host: nothing here is ever a latency, so [`Session::run`] and [`Session::profile`] refuse. What is real is which operators
-//! the NPU takes and whether a graph compiles ([`Backend::coverage`]), and what comes out ([`Session::outputs`]).
+//! On a machine without such an NPU the wheel has an emulator of it. It compiles the same graphs
+//! and computes the same numbers, but the time it takes is that of the host: nothing here is ever a
+//! latency, so [`Session::run`] and [`Session::profile`] refuse. What is real is which operators
+//! the NPU takes and whether a graph compiles ([`Backend::coverage`]), and what comes out
+//! ([`Session::outputs`]).
 //!
-//! Operators the provider does not take are an error when a model is loaded, never run on the CPU in silence. f16: the model stays in f32 and the NPU
-//! computes in 16 bits; int8: the model with Q/DQ pairs, also behind every product: an integer product that leaves floats is not taken.
+//! Operators the provider does not take are an error when a model is loaded, never run on the CPU
+//! in silence. f16: the model stays in f32 and the NPU computes in 16 bits; int8: the model with
+//! Q/DQ pairs, also behind every product: an integer product that leaves floats is not taken.
 
 use super::assignment;
 use super::runtime::{Runtime, runtime};
@@ -13,7 +17,8 @@ use super::session::OrtSession;
 use super::tensors;
 use crate::{
     backends::{
-        Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns, RunOptions, Session,
+        Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns,
+        RunOptions, Session,
         discovery::{self, EngineLibrary, Library, Missing},
     },
     clock::RunTime,
@@ -25,9 +30,10 @@ use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
 const NAME: &str = "qnn";
 const PROVIDER: &str = "QNNExecutionProvider";
-/// What the emulator stands for: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK) with a Hexagon v75, in half precision. Left alone
-/// it is a v68, which has none: floats are computed in 32 bits without a word, and graphs with other operators than the plainest fail to compile
-/// with a memory error.
+/// What the emulator stands for: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK)
+/// with a Hexagon v75, in half precision. Left alone it is a v68, which has none: floats are
+/// computed in 32 bits without a word, and graphs with other operators than the plainest fail to
+/// compile with a memory error.
 const EMULATED: [(&str, &str); 2] = [("soc_model", "57"), ("enable_htp_fp16_precision", "1")];
 
 /// What to look for.
@@ -79,8 +85,12 @@ impl Backend for Qnn {
 
     fn coverage(&self, model: &Model, options: &RunOptions) -> Result<Coverage, BackendError> {
         let session = session(model, options, true)?.open(None)?;
-        let refused = |reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
-        let (taken, left) = assignment::assigned(&session).map_err(refused)?.into_iter().partition(|a| a.provider == PROVIDER);
+        let refused =
+            |reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
+        let (taken, left) = assignment::assigned(&session)
+            .map_err(refused)?
+            .into_iter()
+            .partition(|a| a.provider == PROVIDER);
         Ok(Coverage { taken, left })
     }
 }
@@ -88,16 +98,24 @@ impl Backend for Qnn {
 /// A session that computes, but tells no times.
 struct Untimed(OrtSession);
 
-const NO_LATENCY: &str =
-    "an emulated NPU takes the host's time, which is no latency; `vitempo backends check --backend qnn MODELS` tells which operators the NPU takes";
+const NO_LATENCY: &str = "an emulated NPU takes the host's time, which is no latency; `vitempo \
+    backends check --backend qnn MODELS` tells which operators the NPU takes";
 
 impl Session for Untimed {
     fn run(&mut self) -> Result<RunTime, BackendError> {
-        Err(BackendError::Run { backend: NAME, model: self.0.model.name.clone(), reason: NO_LATENCY.to_owned() })
+        Err(BackendError::Run {
+            backend: NAME,
+            model: self.0.model.name.clone(),
+            reason: NO_LATENCY.to_owned(),
+        })
     }
 
     fn profile(&mut self, _warmups: usize, _repeats: usize) -> Result<ProfiledRuns, BackendError> {
-        Err(BackendError::Profile { backend: NAME, model: self.0.model.name.clone(), reason: NO_LATENCY.to_owned() })
+        Err(BackendError::Profile {
+            backend: NAME,
+            model: self.0.model.name.clone(),
+            reason: NO_LATENCY.to_owned(),
+        })
     }
 
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
@@ -105,25 +123,47 @@ impl Session for Untimed {
     }
 }
 
-fn session(model: &Model, options: &RunOptions, fallback: bool) -> Result<OrtSession, BackendError> {
+fn session(
+    model: &Model,
+    options: &RunOptions,
+    fallback: bool,
+) -> Result<OrtSession, BackendError> {
     Qnn.probe(options).require(NAME)?.check(NAME, options)?;
-    let unavailable = |m: Missing| BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint };
+    let unavailable =
+        |m: Missing| BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint };
     let (runtime, library) = ready().map_err(unavailable)?;
     let inputs = tensors::input_values(&model.graph, options.inputs, options.seed, false);
-    let inputs = inputs.map_err(|reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason })?;
+    let inputs = inputs.map_err(|reason| BackendError::Load {
+        backend: NAME,
+        model: model.name.clone(),
+        reason,
+    })?;
     let backend = library.path.with_file_name("libQnnHtp.so");
     let configure = move |runtime: &'static Runtime| -> ort::Result<SessionBuilder> {
         let (key, value) = assignment::RECORD;
-        let builder = ort::session::Session::builder(&runtime.environment)?.with_config_entry(key, value)?;
+        let builder =
+            ort::session::Session::builder(&runtime.environment)?.with_config_entry(key, value)?;
         let builder = if fallback { builder } else { builder.with_disable_cpu_fallback()? };
-        let devices = runtime.environment.devices().filter(|device| device.ep().ok() == Some(PROVIDER));
+        let devices =
+            runtime.environment.devices().filter(|device| device.ep().ok() == Some(PROVIDER));
         let library = backend.to_string_lossy();
         let emulated: &[_] = if cfg!(target_arch = "x86_64") { &EMULATED } else { &[] };
         let settings = [("backend_path", library.as_ref()), ("offload_graph_io_quantization", "0")];
-        let settings: Vec<_> = settings.iter().chain(emulated).map(|(key, value)| (format!("{PROVIDER}.{key}"), (*value).to_owned())).collect();
+        let settings: Vec<_> = settings
+            .iter()
+            .chain(emulated)
+            .map(|(key, value)| (format!("{PROVIDER}.{key}"), (*value).to_owned()))
+            .collect();
         Ok(builder.with_devices(devices, Some(&settings))?)
     };
-    Ok(OrtSession { backend: NAME, runtime, configure: Box::new(configure), model: model.clone(), inputs, plain: None })
+    Ok(OrtSession {
+        backend: NAME,
+        runtime,
+        configure: Box::new(configure),
+        model: model.clone(),
+        inputs,
+        plain: None,
+    })
 }
 
 /// The provider's library, where the engine itself is there too.
@@ -133,13 +173,16 @@ fn found() -> Result<Library, Missing> {
     Ok(library)
 }
 
-/// The engine with the provider registered, once per process. From then on the engine sees an NPU in every session: only models for it belong here.
+/// The engine with the provider registered, once per process. From then on the engine sees an NPU
+/// in every session: only models for it belong here.
 fn ready() -> Result<(&'static Runtime, &'static Library), Missing> {
     static READY: OnceLock<Result<(&'static Runtime, Library), Missing>> = OnceLock::new();
     let register = || {
         let library = found()?;
         let runtime = runtime(None)?;
-        let refused = |e: ort::Error| LIBRARY.missing(format!("{} cannot be registered: {e}", library.path.display()));
+        let refused = |e: ort::Error| {
+            LIBRARY.missing(format!("{} cannot be registered: {e}", library.path.display()))
+        };
         runtime.environment.register_ep_library(PROVIDER, &library.path).map_err(refused)?;
         Ok((runtime, library))
     };
@@ -151,9 +194,14 @@ fn ready() -> Result<(&'static Runtime, &'static Library), Missing> {
 
 /// The wheel's version: the library has no function that says it.
 fn version_of(file: &Path) -> Result<String, String> {
-    let version = discovery::wheel_version(file, "onnxruntime_qnn").ok_or_else(|| format!("{}: no dist-info beside it says its version", file.display()))?;
+    let version = discovery::wheel_version(file, "onnxruntime_qnn")
+        .ok_or_else(|| format!("{}: no dist-info beside it says its version", file.display()))?;
     match discovery::at_least(&version, &[2, 7]) {
         true => Ok(version),
-        false => Err(format!("{} is version {version}, but {} is needed", file.display(), LIBRARY.wanted)),
+        false => Err(format!(
+            "{} is version {version}, but {} is needed",
+            file.display(),
+            LIBRARY.wanted
+        )),
     }
 }

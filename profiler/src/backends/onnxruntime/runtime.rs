@@ -1,4 +1,5 @@
-//! The library, loaded once: a process can load only one. With it come the providers it has besides the CPU.
+//! The library, loaded once: a process can load only one. With it come the providers it has besides
+//! the CPU.
 
 use super::discovery::{self, Library, Missing};
 use ort::{environment::Environment, ep, logging::LogLevel};
@@ -24,29 +25,46 @@ static RUNTIME: Mutex<Option<&'static Runtime>> = Mutex::new(None);
 pub(super) fn runtime(explicit: Option<&Path>) -> Result<&'static Runtime, Missing> {
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = *slot {
-        let same =
-            explicit.is_none_or(|path| path.canonicalize().is_ok_and(|p| p == runtime.library.path || Some(p.as_path()) == runtime.library.path.parent()));
+        let same = explicit.is_none_or(|path| {
+            path.canonicalize().is_ok_and(|p| {
+                p == runtime.library.path || Some(p.as_path()) == runtime.library.path.parent()
+            })
+        });
         let loaded = || Missing {
             hint: "use one library per process".to_owned(),
-            ..discovery::LIBRARY.missing(format!("{} is loaded already", runtime.library.path.display()))
+            ..discovery::LIBRARY
+                .missing(format!("{} is loaded already", runtime.library.path.display()))
         };
         return if same { Ok(runtime) } else { Err(loaded()) };
     }
     let library = discovery::find(explicit)?;
-    let refused = |e: &dyn std::fmt::Display| discovery::LIBRARY.missing(format!("{} does not start: {e}", library.path.display()));
-    let environment = ort::init_from(&library.path).map_err(|e| refused(&e))?.with_name("vitempo").with_telemetry(false).build().map_err(|e| refused(&e))?;
+    let refused = |e: &dyn std::fmt::Display| {
+        discovery::LIBRARY.missing(format!("{} does not start: {e}", library.path.display()))
+    };
+    let environment = ort::init_from(&library.path)
+        .map_err(|e| refused(&e))?
+        .with_name("vitempo")
+        .with_telemetry(false)
+        .build()
+        .map_err(|e| refused(&e))?;
     environment.set_log_level(LogLevel::Error);
-    let runtime: &'static Runtime = Box::leak(Box::new(Runtime { library, environment, cuda: OnceLock::new() }));
+    let runtime: &'static Runtime =
+        Box::leak(Box::new(Runtime { library, environment, cuda: OnceLock::new() }));
     *slot = Some(runtime);
     Ok(runtime)
 }
 
 impl Runtime {
-    /// Whether the CUDA provider is in this library and starts; the engine's own reason where it does not.
+    /// Whether the CUDA provider is in this library and starts; the engine's own reason where it
+    /// does not.
     pub(super) fn cuda(&self) -> Result<(), String> {
         let start = || {
-            let builder = ort::session::Session::builder(&self.environment).map_err(|e| e.to_string())?;
-            builder.with_execution_providers([cuda_provider()]).map(|_| ()).map_err(|e| e.to_string())
+            let builder =
+                ort::session::Session::builder(&self.environment).map_err(|e| e.to_string())?;
+            builder
+                .with_execution_providers([cuda_provider()])
+                .map(|_| ())
+                .map_err(|e| e.to_string())
         };
         self.cuda.get_or_init(start).clone()
     }

@@ -26,33 +26,53 @@ pub(super) struct OrtSession {
 
 impl OrtSession {
     /// A session; with a folder: one that profiles into it and leaves the optimised model there.
-    pub(super) fn open(&self, profile: Option<&Path>) -> Result<ort::session::Session, BackendError> {
+    pub(super) fn open(
+        &self,
+        profile: Option<&Path>,
+    ) -> Result<ort::session::Session, BackendError> {
         let open = || -> ort::Result<ort::session::Session> {
             let mut builder = (self.configure)(self.runtime)?;
             if let Some(folder) = profile {
-                builder = builder.with_profiling(folder.join("profile"))?.with_optimized_model_path(folder.join(OPTIMIZED))?;
+                builder = builder
+                    .with_profiling(folder.join("profile"))?
+                    .with_optimized_model_path(folder.join(OPTIMIZED))?;
             }
             match &self.model.source {
                 ModelSource::File(path) => builder.commit_from_file(path),
                 ModelSource::Bytes(bytes) => builder.commit_from_memory(bytes),
             }
         };
-        open().map_err(|e| BackendError::Load { backend: self.backend, model: self.model.name.clone(), reason: e.to_string() })
+        open().map_err(|e| BackendError::Load {
+            backend: self.backend,
+            model: self.model.name.clone(),
+            reason: e.to_string(),
+        })
     }
 
     fn run_error(&self, reason: impl ToString) -> BackendError {
-        BackendError::Run { backend: self.backend, model: self.model.name.clone(), reason: reason.to_string() }
+        BackendError::Run {
+            backend: self.backend,
+            model: self.model.name.clone(),
+            reason: reason.to_string(),
+        }
     }
 
     fn profile_error(&self, reason: impl ToString) -> BackendError {
-        BackendError::Profile { backend: self.backend, model: self.model.name.clone(), reason: reason.to_string() }
+        BackendError::Profile {
+            backend: self.backend,
+            model: self.model.name.clone(),
+            reason: reason.to_string(),
+        }
     }
 }
 
 const OPTIMIZED: &str = "optimized.onnx";
 
 /// One timed run; outputs are dropped after the clock is stopped.
-fn timed_run(session: &mut ort::session::Session, inputs: &[(String, DynTensor)]) -> ort::Result<RunTime> {
+fn timed_run(
+    session: &mut ort::session::Session,
+    inputs: &[(String, DynTensor)],
+) -> ort::Result<RunTime> {
     let values = tensors::input_list(session, inputs);
     let watch = Stopwatch::start();
     let outputs = session.run(values)?;
@@ -74,7 +94,10 @@ impl Session for OrtSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         self.plain = None;
-        let folder = tempfile::Builder::new().prefix("vitempo-profile").tempdir().map_err(|e| self.profile_error(format!("no temporary folder: {e}")))?;
+        let folder = tempfile::Builder::new()
+            .prefix("vitempo-profile")
+            .tempdir()
+            .map_err(|e| self.profile_error(format!("no temporary folder: {e}")))?;
         let mut session = self.open(Some(folder.path()))?;
         let executed = self.read_optimized(&folder.path().join(OPTIMIZED));
         let mut e2e = Samples::default();
@@ -85,8 +108,10 @@ impl Session for OrtSession {
             }
         }
         let file = session.end_profiling().map_err(|e| self.profile_error(e))?;
-        let text = std::fs::read_to_string(&file).map_err(|e| self.profile_error(format!("{file}: {e}")))?;
-        let operators = trace::kernels(&text, repeats, executed.as_ref()).map_err(|e| self.profile_error(e))?;
+        let text = std::fs::read_to_string(&file)
+            .map_err(|e| self.profile_error(format!("{file}: {e}")))?;
+        let operators =
+            trace::kernels(&text, repeats, executed.as_ref()).map_err(|e| self.profile_error(e))?;
         Ok(ProfiledRuns { e2e, operators })
     }
 
@@ -95,10 +120,15 @@ impl Session for OrtSession {
             Some(session) => session,
             None => self.open(None)?,
         };
-        let names: Vec<String> = session.outputs().iter().map(|output| output.name().to_owned()).collect();
+        let names: Vec<String> =
+            session.outputs().iter().map(|output| output.name().to_owned()).collect();
         let values = tensors::input_list(&session, &self.inputs);
         let results = session.run(values).map_err(|e| self.run_error(e))?;
-        let outputs = names.into_iter().zip(results.values()).map(|(name, value)| tensors::output_values(name, &value)).collect::<Result<_, _>>();
+        let outputs = names
+            .into_iter()
+            .zip(results.values())
+            .map(|(name, value)| tensors::output_values(name, &value))
+            .collect::<Result<_, _>>();
         drop(results);
         let outputs = outputs.map_err(|e| self.run_error(e));
         self.plain = Some(session);
@@ -108,7 +138,10 @@ impl Session for OrtSession {
     fn feed(&mut self, values: &[&OutputValues]) -> Result<(), BackendError> {
         for given in values {
             let graph = &self.model.graph;
-            let Some(&id) = graph.inputs().iter().find(|&&id| graph.value(id).name == given.name) else { continue };
+            let Some(&id) = graph.inputs().iter().find(|&&id| graph.value(id).name == given.name)
+            else {
+                continue;
+            };
             let made = tensors::given_value(graph.value(id).tensor.as_ref(), given);
             let made = made.map_err(|e| self.run_error(format!("input `{}`: {e}", given.name)))?;
             if let Some((_, input)) = self.inputs.iter_mut().find(|(name, _)| *name == given.name) {
@@ -120,10 +153,18 @@ impl Session for OrtSession {
 }
 
 impl OrtSession {
-    /// The optimised model as a graph, with each kernel's node name; the file, which holds all weights, is deleted at once.
+    /// The optimised model as a graph, with each kernel's node name; the file, which holds all
+    /// weights, is deleted at once.
     fn read_optimized(&self, path: &Path) -> Option<Graph> {
         let graph = onnx::read_file(path, &onnx::ReadOptions::default());
         let _ = std::fs::remove_file(path);
-        graph.inspect_err(|e| eprintln!("warning: {}: kernels are described by their names only: {e}", self.model.name)).ok()
+        graph
+            .inspect_err(|e| {
+                eprintln!(
+                    "warning: {}: kernels are described by their names only: {e}",
+                    self.model.name
+                )
+            })
+            .ok()
     }
 }

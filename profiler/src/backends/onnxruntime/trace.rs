@@ -1,12 +1,17 @@
-//! ONNX Runtime's profile: a trace of events as JSON, one `*_kernel_time` per executed kernel, one `model_run` after the kernels of each run.
+//! ONNX Runtime's profile: a trace of events as JSON, one `*_kernel_time` per executed kernel, one
+//! `model_run` after the kernels of each run.
 //!
-//! `dur` is in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is taken (`dur` + 0.5 us), which is right on average
-//! and keeps the sum over many small kernels from falling short. On a GPU the events of category `Kernel` that name the node count instead. The memory
-//! of a kernel is that of its inputs, weights and outputs.
+//! `dur` is in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is
+//! taken (`dur` + 0.5 us), which is right on average and keeps the sum over many small kernels from
+//! falling short. On a GPU the events of category `Kernel` that name the node count instead. The
+//! memory of a kernel is that of its inputs, weights and outputs.
 
 use serde::Deserialize;
 use std::collections::HashMap;
-use vitempo_graph::{Attributes, Graph, Measurement, Node, OpKind, OpSpec, Operand, Precision, Samples, Status, TensorSpec};
+use vitempo_graph::{
+    Attributes, Graph, Measurement, Node, OpKind, OpSpec, Operand, Precision, Samples, Status,
+    TensorSpec,
+};
 
 #[derive(Debug, Deserialize)]
 struct Event {
@@ -47,14 +52,23 @@ fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::E
     Ok(value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0))
 }
 
-/// One row per kernel of the last `repeats` runs, in execution order. `executed` is the optimised model: it says what each kernel is.
+/// One row per kernel of the last `repeats` runs, in execution order. `executed` is the optimised
+/// model: it says what each kernel is.
 ///
 /// # Errors
 /// A sentence, when the text is no profile or has fewer runs.
-pub fn kernels(text: &str, repeats: usize, executed: Option<&Graph>) -> Result<Vec<Measurement>, String> {
-    let events: Vec<Event> = serde_json::from_str(text).map_err(|e| format!("the profile is no list of events: {e}"))?;
+pub fn kernels(
+    text: &str,
+    repeats: usize,
+    executed: Option<&Graph>,
+) -> Result<Vec<Measurement>, String> {
+    let events: Vec<Event> =
+        serde_json::from_str(text).map_err(|e| format!("the profile is no list of events: {e}"))?;
     let runs = split_runs(events);
-    let first = runs.len().checked_sub(repeats).ok_or_else(|| format!("the profile has {} runs of {repeats}", runs.len()))?;
+    let first = runs
+        .len()
+        .checked_sub(repeats)
+        .ok_or_else(|| format!("the profile has {} runs of {repeats}", runs.len()))?;
     let mut labels = Labels::new(executed);
     let mut rows: Vec<Measurement> = Vec::new();
     let mut places: HashMap<(String, usize), usize> = HashMap::new();
@@ -98,12 +112,17 @@ impl std::ops::Deref for Kernel {
 }
 
 impl Kernel {
-    /// On a GPU the node's own time is that of launching; what its kernels took is known where the engine traces them.
+    /// On a GPU the node's own time is that of launching; what its kernels took is known where the
+    /// engine traces them.
     fn time_ns(&self) -> Result<u64, &'static str> {
         match (self.gpu_us, self.args.provider.as_str()) {
             (Some(us), _) => Ok(us.saturating_mul(1000)),
-            (None, "" | "CPUExecutionProvider") => Ok(self.dur.saturating_mul(1000).saturating_add(500)),
-            (None, _) => Err("the engine told the time of launching it only, not that on the device"),
+            (None, "" | "CPUExecutionProvider") => {
+                Ok(self.dur.saturating_mul(1000).saturating_add(500))
+            }
+            (None, _) => {
+                Err("the engine told the time of launching it only, not that on the device")
+            }
         }
     }
 }
@@ -115,7 +134,9 @@ fn split_runs(events: Vec<Event>) -> Vec<Vec<Kernel>> {
         if event.cat == "Node" && event.name.ends_with("_kernel_time") {
             run.push(Kernel { event, gpu_us: None });
         } else if event.cat == "Kernel" && !event.args.parent_name.is_empty() {
-            if let Some(parent) = run.iter_mut().rev().find(|kernel| kernel.event.name == event.args.parent_name) {
+            if let Some(parent) =
+                run.iter_mut().rev().find(|kernel| kernel.event.name == event.args.parent_name)
+            {
                 *parent.gpu_us.get_or_insert(0) += event.dur;
             }
         } else if event.name == "model_run" {
@@ -127,8 +148,9 @@ fn split_runs(events: Vec<Event>) -> Vec<Vec<Kernel>> {
 
 /// Which kernel of the optimised model an event speaks of.
 ///
-/// By name, if the shapes agree. A node that the optimizer left without a name is called `<operator>_<number>` in the profile and in the graph, but the
-/// numbers differ: there the first free one of that operator and these shapes is it.
+/// By name, if the shapes agree. A node that the optimizer left without a name is called
+/// `<operator>_<number>` in the profile and in the graph, but the numbers differ: there the first
+/// free one of that operator and these shapes is it.
 struct Labels<'a> {
     by_name: HashMap<&'a str, usize>,
     nodes: &'a [Node],
@@ -146,14 +168,24 @@ impl<'a> Labels<'a> {
         let outputs: Vec<TensorSpec> = tensors(&arguments.output_type_shape).collect();
         let first_input = tensors(&arguments.input_type_shape).next();
         let fits = |node: &Node| {
-            let reads = node.op.inputs.first().zip(first_input.as_ref()).is_none_or(|(a, b)| a.tensor.stored_shape() == b.shape);
+            let reads = node
+                .op
+                .inputs
+                .first()
+                .zip(first_input.as_ref())
+                .is_none_or(|(a, b)| a.tensor.stored_shape() == b.shape);
             reads && node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.stored_shape() == b.shape)
         };
-        let named = self.by_name.get(name).copied().filter(|&i| !self.taken[i] && fits(&self.nodes[i]));
+        let named =
+            self.by_name.get(name).copied().filter(|&i| !self.taken[i] && fits(&self.nodes[i]));
         let unnamed = || {
-            let generated =
-                |n: &str| n.strip_prefix(&arguments.op_name).is_some_and(|rest| rest.starts_with('_') && rest[1..].bytes().all(|b| b.is_ascii_digit()));
-            (0..self.nodes.len()).find(|&i| !self.taken[i] && generated(&self.nodes[i].name) && fits(&self.nodes[i]))
+            let generated = |n: &str| {
+                n.strip_prefix(&arguments.op_name).is_some_and(|rest| {
+                    rest.starts_with('_') && rest[1..].bytes().all(|b| b.is_ascii_digit())
+                })
+            };
+            (0..self.nodes.len())
+                .find(|&i| !self.taken[i] && generated(&self.nodes[i].name) && fits(&self.nodes[i]))
         };
         let index = named.or_else(unnamed)?;
         self.taken[index] = true;
@@ -165,12 +197,24 @@ fn row(node: &str, arguments: &Arguments, spec: Option<&OpSpec>) -> Measurement 
     let op = spec.cloned().unwrap_or_else(|| OpSpec {
         kind: OpKind::Unsupported(arguments.op_name.clone()),
         attributes: Attributes::new(),
-        inputs: tensors(&arguments.input_type_shape).map(|tensor| Operand { tensor, constant: false }).collect(),
+        inputs: tensors(&arguments.input_type_shape)
+            .map(|tensor| Operand { tensor, constant: false })
+            .collect(),
         outputs: tensors(&arguments.output_type_shape).collect(),
     });
-    let held = arguments.activation_size.saturating_add(arguments.parameter_size).saturating_add(arguments.output_size);
+    let held = arguments
+        .activation_size
+        .saturating_add(arguments.parameter_size)
+        .saturating_add(arguments.output_size);
     let memory_bytes = Some(held).filter(|&bytes| bytes > 0);
-    Measurement { op: op.into(), node: node.to_owned(), kernel: arguments.op_name.clone(), samples: Samples::default(), memory_bytes, status: Status::Ok }
+    Measurement {
+        op: op.into(),
+        node: node.to_owned(),
+        kernel: arguments.op_name.clone(),
+        samples: Samples::default(),
+        memory_bytes,
+        status: Status::Ok,
+    }
 }
 
 fn tensors(types: &[HashMap<String, Vec<i64>>]) -> impl Iterator<Item = TensorSpec> {
@@ -210,17 +254,25 @@ mod tests {
 
     fn trace(runs: &[Vec<String>]) -> String {
         let end = r#"{"cat":"Session","name":"model_run","dur":9,"args":{}}"#.to_owned();
-        let start = r#"{"cat":"Session","name":"session_initialization","dur":9,"args":{}}"#.to_owned();
-        let events: Vec<String> = std::iter::once(start).chain(runs.iter().flat_map(|r| r.iter().cloned().chain([end.clone()]))).collect();
+        let start =
+            r#"{"cat":"Session","name":"session_initialization","dur":9,"args":{}}"#.to_owned();
+        let events: Vec<String> = std::iter::once(start)
+            .chain(runs.iter().flat_map(|r| r.iter().cloned().chain([end.clone()])))
+            .collect();
         format!("[{}]", events.join(","))
     }
 
     #[test]
     fn samples_are_grouped_by_node_and_occurrence_and_warmups_dropped() {
         let run = |a, b, c| vec![event("a", "Conv", a), event("b", "Add", b), event("b", "Add", c)];
-        let rows = kernels(&trace(&[run(900, 900, 900), run(5, 0, 7), run(6, 1, 8)]), 2, None).unwrap();
-        let samples: Vec<_> = rows.iter().map(|r| (r.node.as_str(), r.samples.wall_ns.clone())).collect();
-        assert_eq!(samples, [("a", vec![5500, 6500]), ("b", vec![500, 1500]), ("b", vec![7500, 8500])]);
+        let rows =
+            kernels(&trace(&[run(900, 900, 900), run(5, 0, 7), run(6, 1, 8)]), 2, None).unwrap();
+        let samples: Vec<_> =
+            rows.iter().map(|r| (r.node.as_str(), r.samples.wall_ns.clone())).collect();
+        assert_eq!(
+            samples,
+            [("a", vec![5500, 6500]), ("b", vec![500, 1500]), ("b", vec![7500, 8500])]
+        );
         assert_eq!(rows[0].op.kind, OpKind::Unsupported("Conv".into()));
         assert_eq!(rows[0].op.inputs[1].tensor, TensorSpec::new([2], Precision::I64));
         assert_eq!(rows[0].op.outputs, [TensorSpec::f32([4, 1])]);
@@ -228,19 +280,44 @@ mod tests {
 
     #[test]
     fn on_a_gpu_the_kernels_count_and_not_the_launch() {
-        let on = |provider: &str| event("a", "Conv", 9).replace(r#""op_name""#, &format!(r#""provider":"{provider}","output_size":"16","op_name""#));
-        let gpu = r#"{"cat":"Kernel","name":"winograd","dur":40,"args":{"parent_name":"a_kernel_time"}}"#.to_owned();
-        let rows = kernels(&trace(&[vec![on("CUDAExecutionProvider"), gpu.clone(), gpu]]), 1, None).unwrap();
-        assert_eq!((rows[0].samples.wall_ns.as_slice(), rows[0].memory_bytes), (&[80_000][..], Some(16)));
+        let on = |provider: &str| {
+            event("a", "Conv", 9).replace(
+                r#""op_name""#,
+                &format!(r#""provider":"{provider}","output_size":"16","op_name""#),
+            )
+        };
+        let gpu =
+            r#"{"cat":"Kernel","name":"winograd","dur":40,"args":{"parent_name":"a_kernel_time"}}"#
+                .to_owned();
+        let rows = kernels(&trace(&[vec![on("CUDAExecutionProvider"), gpu.clone(), gpu]]), 1, None)
+            .unwrap();
+        assert_eq!(
+            (rows[0].samples.wall_ns.as_slice(), rows[0].memory_bytes),
+            (&[80_000][..], Some(16))
+        );
         let rows = kernels(&trace(&[vec![on("CUDAExecutionProvider")]]), 1, None).unwrap();
-        assert!(matches!(&rows[0].status, Status::Failed(reason) if reason.contains("launching")) && rows[0].samples.wall_ns.is_empty());
+        assert!(
+            matches!(&rows[0].status, Status::Failed(reason) if reason.contains("launching"))
+                && rows[0].samples.wall_ns.is_empty()
+        );
         let rows = kernels(&trace(&[vec![on("CPUExecutionProvider")]]), 1, None).unwrap();
-        assert_eq!((rows[0].samples.wall_ns.as_slice(), &rows[0].status), (&[9_500][..], &Status::Ok));
+        assert_eq!(
+            (rows[0].samples.wall_ns.as_slice(), &rows[0].status),
+            (&[9_500][..], &Status::Ok)
+        );
     }
 
     #[test]
     fn a_kernel_that_did_not_run_every_time_is_not_used() {
-        let rows = kernels(&trace(&[vec![event("a", "Conv", 5)], vec![event("a", "Conv", 5), event("b", "Add", 1)]]), 2, None).unwrap();
+        let rows = kernels(
+            &trace(&[
+                vec![event("a", "Conv", 5)],
+                vec![event("a", "Conv", 5), event("b", "Add", 1)],
+            ]),
+            2,
+            None,
+        )
+        .unwrap();
         assert_eq!(rows[0].status, Status::Ok);
         assert_eq!(rows[1].status, Status::Failed("ran in 1 of 2 runs".into()));
     }
@@ -255,7 +332,13 @@ mod tests {
         let other = b.reshape("other", x, &[2, 2]).unwrap();
         let last = b.op("Abs_7", OpKind::Abs, Attributes::new(), &[other]).unwrap();
         let graph = b.finish(vec![last]).unwrap();
-        let run = vec![event("named", "Abs", 1), event("Abs_7", "Abs", 1), event("Abs_12", "Abs", 1), event("Abs_13", "Abs", 1), event("Neg_1", "Neg", 1)];
+        let run = vec![
+            event("named", "Abs", 1),
+            event("Abs_7", "Abs", 1),
+            event("Abs_12", "Abs", 1),
+            event("Abs_13", "Abs", 1),
+            event("Neg_1", "Neg", 1),
+        ];
         let rows = kernels(&trace(&[run]), 1, Some(&graph)).unwrap();
         let kinds: Vec<String> = rows.iter().map(|r| r.op.kind.to_string()).collect();
         // The last `Abs` has another shape than the fourth event, so that it stays without a label.

@@ -1,7 +1,10 @@
-//! The functions of OpenVINO's C library that are used here, bound when the library is opened, and its message of the last error.
+//! The functions of OpenVINO's C library that are used here, bound when the library is opened, and
+//! its message of the last error.
 //!
-//! Signatures follow the headers of version 2026.4 (`openvino/c/*.h`); properties go through the `_props` functions, which that version brought, because a
-//! variadic C function cannot be declared soundly. Every object is opaque: a pointer that one function makes and another frees ([`Handle`]).
+//! Signatures follow the headers of version 2026.4 (`openvino/c/*.h`); properties go through the
+//! `_props` functions, which that version brought, because a variadic C function cannot be declared
+//! soundly. Every object is opaque: a pointer that one function makes and another frees
+//! ([`Handle`]).
 
 use libloading::Library;
 use std::{
@@ -81,7 +84,8 @@ macro_rules! functions {
             /// The first function that the library lacks.
             ///
             /// # Safety
-            /// The library must be OpenVINO's C library, 2026.4 or newer: the functions' types are taken from its headers.
+            /// The library must be OpenVINO's C library, 2026.4 or newer: the functions' types are
+            /// taken from its headers.
             pub unsafe fn bind(library: &Library) -> Result<Self, String> {
                 macro_rules! symbol {
                     ($symbol:expr) => {
@@ -136,7 +140,8 @@ functions! {
 /// The open library.
 pub struct Api {
     pub functions: Functions,
-    /// For symbols beyond the C functions. Never closed: its threads and exit handlers do not survive that.
+    /// For symbols beyond the C functions. Never closed: its threads and exit handlers do not
+    /// survive that.
     pub library: Library,
 }
 
@@ -161,10 +166,15 @@ impl Api {
         let library = open(path)?;
         // SAFETY: both functions have had these types in every release with the C interface 2.0.
         let symbols = unsafe {
-            let get = library.get::<unsafe extern "C" fn(*mut Version) -> i32>(b"ov_get_openvino_version\0");
-            get.and_then(|get| Ok((get, library.get::<unsafe extern "C" fn(*mut Version)>(b"ov_version_free\0")?)))
+            let get = library
+                .get::<unsafe extern "C" fn(*mut Version) -> i32>(b"ov_get_openvino_version\0");
+            get.and_then(|get| {
+                Ok((get, library.get::<unsafe extern "C" fn(*mut Version)>(b"ov_version_free\0")?))
+            })
         };
-        let (get, free) = symbols.map_err(|_| "it is not OpenVINO's C library: it has no ov_get_openvino_version".to_owned())?;
+        let (get, free) = symbols.map_err(|_| {
+            "it is not OpenVINO's C library: it has no ov_get_openvino_version".to_owned()
+        })?;
         let mut version = Version { build: ptr::null(), description: ptr::null() };
         // SAFETY: the first call fills the two strings, which live until the second.
         let build = unsafe {
@@ -197,12 +207,18 @@ impl Api {
     ///
     /// # Errors
     /// The engine's reason.
-    pub fn object(&self, free: &str, make: impl FnOnce(*mut Pointer) -> i32) -> Result<Handle, String> {
+    pub fn object(
+        &self,
+        free: &str,
+        make: impl FnOnce(*mut Pointer) -> i32,
+    ) -> Result<Handle, String> {
         let mut pointer = ptr::null_mut();
         self.check(make(&raw mut pointer))?;
         let pointer = NonNull::new(pointer).ok_or_else(|| "the engine gave nothing".to_owned())?;
-        // SAFETY: each function of the C interface that frees an opaque object takes it and returns nothing.
-        let free = *unsafe { self.library.get::<Free>(free.as_bytes()) }.map_err(|_| format!("it has no {free}"))?;
+        // SAFETY: each function of the C interface that frees an opaque object takes it and returns
+        // nothing.
+        let free = *unsafe { self.library.get::<Free>(free.as_bytes()) }
+            .map_err(|_| format!("it has no {free}"))?;
         Ok(Handle { pointer, free })
     }
 
@@ -221,7 +237,8 @@ impl Api {
 }
 
 fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: opening runs the library's initialisers; it was named by the user or has OpenVINO's name in a folder for libraries.
+    // SAFETY: opening runs the library's initialisers; it was named by the user or has OpenVINO's
+    // name in a folder for libraries.
     unsafe { Library::new(path) }.map_err(|e| format!("it cannot be opened: {e}"))
 }
 
@@ -241,7 +258,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by the library, owned by this handle alone, and freed by the function that belongs to it.
+        // SAFETY: made by the library, owned by this handle alone, and freed by the function that
+        // belongs to it.
         unsafe { (self.free)(self.pointer.as_ptr()) }
     }
 }
@@ -249,10 +267,15 @@ impl Drop for Handle {
 /// A C string as text; empty for a null pointer.
 pub fn text(pointer: *const c_char) -> String {
     // SAFETY: the library's strings end with a zero byte.
-    if pointer.is_null() { String::new() } else { unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned() }
+    if pointer.is_null() {
+        String::new()
+    } else {
+        unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+    }
 }
 
-/// An exception's message in one line, without the places in the engine's source that it passed through.
+/// An exception's message in one line, without the places in the engine's source that it passed
+/// through.
 fn shorten(message: &str) -> String {
     let place = |line: &&str| line.starts_with("Exception from ") && line.ends_with(':');
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && !place(line));
@@ -265,7 +288,8 @@ mod tests {
 
     #[test]
     fn messages_lose_the_places_in_the_source() {
-        let message = "Exception from src/inference/src/cpp/core.cpp:268:\nException from src/x.cpp:1:\nCannot load library \"a.so\":\n no such file\n\n";
+        let message = "Exception from src/inference/src/cpp/core.cpp:268:\nException from \
+            src/x.cpp:1:\nCannot load library \"a.so\":\n no such file\n\n";
         assert_eq!(shorten(message), "Cannot load library \"a.so\": no such file");
         assert_eq!(text(ptr::null()), "");
     }

@@ -1,15 +1,19 @@
 //! Time per run from OpenVINO's counters, which tell averages.
 //!
-//! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and tells this sum divided by the number of runs, cut off. After run n
-//! a reading of a means a sum T(n) between n a and n a + n - 1: exact after the first run, vaguer with each. The time of one run is the difference
-//! of two sums. Of all sequences of sums that fit the readings, one whose runs differ as little as can be is taken: the path through the tube
-//! of bounds that turns only where a bound forces it to (the taut string). A run that was disturbed by more than the bounds leave open stands
-//! out all the same, and the total is right within one microsecond per run.
+//! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and tells
+//! this sum divided by the number of runs, cut off. After run n a reading of a means a sum T(n)
+//! between n a and n a + n - 1: exact after the first run, vaguer with each. The time of one run is
+//! the difference of two sums. Of all sequences of sums that fit the readings, one whose runs
+//! differ as little as can be is taken: the path through the tube of bounds that turns only where a
+//! bound forces it to (the taut string). A run that was disturbed by more than the bounds leave
+//! open stands out all the same, and the total is right within one microsecond per run.
 
-/// Microseconds that a time cut off to whole microseconds falls short on average; the engine cuts off every run's.
+/// Microseconds that a time cut off to whole microseconds falls short on average; the engine cuts
+/// off every run's.
 const CUT_OFF_US: f64 = 0.5;
 
-/// Time of each run, ns, from what the counter told after each of them, us; the first reading is that after the model's very first run.
+/// Time of each run, ns, from what the counter told after each of them, us; the first reading is
+/// that after the model's very first run.
 #[must_use]
 pub fn runs_ns(readings_us: &[u64]) -> Vec<u64> {
     let sums = taut_path(&bounds(readings_us));
@@ -26,15 +30,17 @@ fn bounds(readings_us: &[u64]) -> Vec<(f64, f64)> {
     std::iter::once((0.0, 0.0)).chain(readings_us.iter().enumerate().map(after)).collect()
 }
 
-/// A path over 0, 1, ... within the bounds, of straight pieces. Towards the open end it goes on as before as far as the bounds allow; where nothing was
-/// before but the very first run, which is slower than others, it takes the middle of what they allow.
+/// A path over 0, 1, ... within the bounds, of straight pieces. Towards the open end it goes on as
+/// before as far as the bounds allow; where nothing was before but the very first run, which is
+/// slower than others, it takes the middle of what they allow.
 fn taut_path(bounds: &[(f64, f64)]) -> Vec<f64> {
     let Some(&(start, _)) = bounds.first() else { return Vec::new() };
     let mut path = vec![start];
     while path.len() < bounds.len() {
         let (from, height) = (path.len() - 1, path[path.len() - 1]);
         let slope_to = |to: usize, bound: f64| (bound - height) / (to - from) as f64;
-        // The steepest and the flattest straight line from here that all bounds so far allow, and where they touch.
+        // The steepest and the flattest straight line from here that all bounds so far allow, and
+        // where they touch.
         let (mut flattest, mut steepest) = ((f64::NEG_INFINITY, from), (f64::INFINITY, from));
         let mut turn = None;
         for (to, &(low, high)) in bounds.iter().enumerate().skip(from + 1) {
@@ -52,7 +58,9 @@ fn taut_path(bounds: &[(f64, f64)]) -> Vec<f64> {
         }
         let onwards = || {
             let before = path.len().checked_sub(2).map(|i| height - path[i]).filter(|_| from > 1);
-            let slope = before.map_or(f64::midpoint(flattest.0, steepest.0), |slope| slope.clamp(flattest.0, steepest.0));
+            let slope = before.map_or(f64::midpoint(flattest.0, steepest.0), |slope| {
+                slope.clamp(flattest.0, steepest.0)
+            });
             (slope, bounds.len() - 1)
         };
         let (slope, until) = turn.unwrap_or_else(onwards);
@@ -97,9 +105,16 @@ mod tests {
         let runs = [900, 40, 42, 39, 5000, 41, 40, 44, 40, 41];
         let told = readings(&runs);
         let found = runs_ns(&told);
-        let (sum, expected) = (found.iter().sum::<u64>(), (runs.iter().sum::<u64>() * 1000) + 500 * runs.len() as u64);
+        let (sum, expected) = (
+            found.iter().sum::<u64>(),
+            (runs.iter().sum::<u64>() * 1000) + 500 * runs.len() as u64,
+        );
         assert!(sum.abs_diff(expected) <= 1000 * runs.len() as u64, "{sum} {expected}");
-        assert!(found[4] > 4_900_000 && found.iter().enumerate().all(|(i, &t)| i == 4 || i == 0 || t < 60_000), "{found:?}");
+        assert!(
+            found[4] > 4_900_000
+                && found.iter().enumerate().all(|(i, &t)| i == 4 || i == 0 || t < 60_000),
+            "{found:?}"
+        );
         // What was found is what the counter could have told.
         let mut sum_us = 0.0;
         for (n, (run, reading)) in found.iter().zip(&told).enumerate() {

@@ -1,4 +1,5 @@
-//! OpenVINO's objects with safe methods: the engine, a model, a compiled model, a request that runs it, its tensors. Errors are the engine's words.
+//! OpenVINO's objects with safe methods: the engine, a model, a compiled model, a request that runs
+//! it, its tensors. Errors are the engine's words.
 
 use super::api::{Api, Devices, Handle, Pointer, ProfilingInfos, Property, Shape, text};
 use std::{
@@ -13,7 +14,8 @@ pub struct Engine {
     core: Handle,
 }
 
-// SAFETY: the core may be used by any thread (documented for `ov::Core`); the rest is function pointers.
+// SAFETY: the core may be used by any thread (documented for `ov::Core`); the rest is function
+// pointers.
 unsafe impl Send for Engine {}
 // SAFETY: as above.
 unsafe impl Sync for Engine {}
@@ -72,7 +74,8 @@ impl Engine {
     /// The engine's reason.
     pub fn start(api: &'static Api) -> Result<Self, String> {
         // SAFETY: writes a new core to the place given; so with `make` below.
-        let core = api.object("ov_core_free", |place| unsafe { (api.functions.core_create)(place) })?;
+        let core =
+            api.object("ov_core_free", |place| unsafe { (api.functions.core_create)(place) })?;
         Ok(Self { api, core })
     }
 
@@ -83,12 +86,17 @@ impl Engine {
     pub fn devices(&self) -> Result<Vec<String>, String> {
         let mut devices = Devices { names: ptr::null_mut(), count: 0 };
         // SAFETY: the call fills the list, which lives until it is freed below.
-        self.api.check(unsafe { (self.api.functions.core_get_available_devices)(self.core.get(), &raw mut devices) })?;
+        self.api.check(unsafe {
+            (self.api.functions.core_get_available_devices)(self.core.get(), &raw mut devices)
+        })?;
         let names = if devices.names.is_null() {
             Vec::new()
         } else {
             // SAFETY: `count` strings are there.
-            unsafe { std::slice::from_raw_parts(devices.names, devices.count) }.iter().map(|&name| text(name)).collect()
+            unsafe { std::slice::from_raw_parts(devices.names, devices.count) }
+                .iter()
+                .map(|&name| text(name))
+                .collect()
         };
         // SAFETY: filled above, freed once.
         unsafe { (self.api.functions.free_devices)(&raw mut devices) };
@@ -102,7 +110,14 @@ impl Engine {
     pub fn property(&self, device: &str, key: &str) -> Result<String, String> {
         let (device, key) = (c_text(device)?, c_text(key)?);
         // SAFETY: the strings outlive the call, which writes a new one to the place given.
-        self.api.text(|place| unsafe { (self.api.functions.core_get_property)(self.core.get(), device.as_ptr(), key.as_ptr(), place) })
+        self.api.text(|place| unsafe {
+            (self.api.functions.core_get_property)(
+                self.core.get(),
+                device.as_ptr(),
+                key.as_ptr(),
+                place,
+            )
+        })
     }
 
     /// Reads an ONNX file.
@@ -113,7 +128,9 @@ impl Engine {
         let path = c_text(path.to_str().ok_or_else(|| format!("{} is no UTF-8", path.display()))?)?;
         let read = self.api.functions.core_read_model;
         // SAFETY: the string outlives the call; a null weights path is allowed.
-        let model = self.api.object("ov_model_free", |place| unsafe { read(self.core.get(), path.as_ptr(), ptr::null(), place) })?;
+        let model = self.api.object("ov_model_free", |place| unsafe {
+            read(self.core.get(), path.as_ptr(), ptr::null(), place)
+        })?;
         Ok(Network { api: self.api, model })
     }
 
@@ -125,7 +142,9 @@ impl Engine {
         let read = self.api.functions.core_read_model_from_memory_buffer;
         let data = bytes.as_ptr().cast::<c_char>();
         // SAFETY: the library copies the bytes; null weights are allowed.
-        let model = self.api.object("ov_model_free", |place| unsafe { read(self.core.get(), data, bytes.len(), ptr::null_mut(), place) })?;
+        let model = self.api.object("ov_model_free", |place| unsafe {
+            read(self.core.get(), data, bytes.len(), ptr::null_mut(), place)
+        })?;
         Ok(Network { api: self.api, model })
     }
 
@@ -133,13 +152,33 @@ impl Engine {
     ///
     /// # Errors
     /// The engine's reason.
-    pub fn compile(&self, network: &Network, device: &str, properties: &[(&str, String)]) -> Result<Compiled, String> {
+    pub fn compile(
+        &self,
+        network: &Network,
+        device: &str,
+        properties: &[(&str, String)],
+    ) -> Result<Compiled, String> {
         let device = c_text(device)?;
-        let texts = properties.iter().map(|(key, value)| Ok((c_text(key)?, c_text(value)?))).collect::<Result<Vec<_>, String>>()?;
-        let list: Vec<Property> = texts.iter().map(|(key, value)| Property { key: key.as_ptr(), value: value.as_ptr() }).collect();
+        let texts = properties
+            .iter()
+            .map(|(key, value)| Ok((c_text(key)?, c_text(value)?)))
+            .collect::<Result<Vec<_>, String>>()?;
+        let list: Vec<Property> = texts
+            .iter()
+            .map(|(key, value)| Property { key: key.as_ptr(), value: value.as_ptr() })
+            .collect();
         let compile = self.api.functions.core_compile_model_props;
         // SAFETY: the list and its strings outlive the call.
-        let make = |place: *mut Pointer| unsafe { compile(self.core.get(), network.model.get(), device.as_ptr(), list.len(), list.as_ptr(), place) };
+        let make = |place: *mut Pointer| unsafe {
+            compile(
+                self.core.get(),
+                network.model.get(),
+                device.as_ptr(),
+                list.len(),
+                list.as_ptr(),
+                place,
+            )
+        };
         Ok(Compiled { api: self.api, model: self.api.object("ov_compiled_model_free", make)? })
     }
 }
@@ -153,10 +192,13 @@ impl Network {
         let functions = &self.api.functions;
         let mut count = 0;
         // SAFETY: writes the number to the place given.
-        self.api.check(unsafe { (functions.model_inputs_size)(self.model.get(), &raw mut count) })?;
+        self.api
+            .check(unsafe { (functions.model_inputs_size)(self.model.get(), &raw mut count) })?;
         let name = |index| {
             // SAFETY: writes a new port, and a new string, to the places given.
-            let make = |place: *mut Pointer| unsafe { (functions.model_const_input_by_index)(self.model.get(), index, place) };
+            let make = |place: *mut Pointer| unsafe {
+                (functions.model_const_input_by_index)(self.model.get(), index, place)
+            };
             let port = self.api.object("ov_output_const_port_free", make)?;
             // SAFETY: as above.
             self.api.text(|place| unsafe { (functions.port_get_any_name)(port.get(), place) })
@@ -172,23 +214,44 @@ impl Network {
         let (api, functions) = (self.api, &self.api.functions);
         let layout = |text: &str| {
             let text = c_text(text)?;
-            // SAFETY: the string outlives the call. So below: every call takes live objects and writes a new one to the place given.
-            api.object("ov_layout_free", |place| unsafe { (functions.layout_create)(text.as_ptr(), place) })
+            // SAFETY: the string outlives the call. So below: every call takes live objects and
+            // writes a new one to the place given.
+            api.object("ov_layout_free", |place| unsafe {
+                (functions.layout_create)(text.as_ptr(), place)
+            })
         };
         let (first, last) = (layout("NCHW")?, layout("NHWC")?);
-        let make = |place: *mut Pointer| unsafe { (functions.preprocess_prepostprocessor_create)(self.model.get(), place) };
+        let make = |place: *mut Pointer| unsafe {
+            (functions.preprocess_prepostprocessor_create)(self.model.get(), place)
+        };
         let processor = api.object("ov_preprocess_prepostprocessor_free", make)?;
         for &index in inputs {
-            let make = |place: *mut Pointer| unsafe { (functions.preprocess_prepostprocessor_get_input_info_by_index)(processor.get(), index, place) };
+            let make = |place: *mut Pointer| unsafe {
+                (functions.preprocess_prepostprocessor_get_input_info_by_index)(
+                    processor.get(),
+                    index,
+                    place,
+                )
+            };
             let input = api.object("ov_preprocess_input_info_free", make)?;
-            let make = |place: *mut Pointer| unsafe { (functions.preprocess_input_info_get_tensor_info)(input.get(), place) };
+            let make = |place: *mut Pointer| unsafe {
+                (functions.preprocess_input_info_get_tensor_info)(input.get(), place)
+            };
             let given = api.object("ov_preprocess_input_tensor_info_free", make)?;
-            let make = |place: *mut Pointer| unsafe { (functions.preprocess_input_info_get_model_info)(input.get(), place) };
+            let make = |place: *mut Pointer| unsafe {
+                (functions.preprocess_input_info_get_model_info)(input.get(), place)
+            };
             let wanted = api.object("ov_preprocess_input_model_info_free", make)?;
-            api.check(unsafe { (functions.preprocess_input_tensor_info_set_layout)(given.get(), last.get()) })?;
-            api.check(unsafe { (functions.preprocess_input_model_info_set_layout)(wanted.get(), first.get()) })?;
+            api.check(unsafe {
+                (functions.preprocess_input_tensor_info_set_layout)(given.get(), last.get())
+            })?;
+            api.check(unsafe {
+                (functions.preprocess_input_model_info_set_layout)(wanted.get(), first.get())
+            })?;
         }
-        let make = |place: *mut Pointer| unsafe { (functions.preprocess_prepostprocessor_build)(processor.get(), place) };
+        let make = |place: *mut Pointer| unsafe {
+            (functions.preprocess_prepostprocessor_build)(processor.get(), place)
+        };
         Ok(Self { api, model: api.object("ov_model_free", make)? })
     }
 }
@@ -201,7 +264,9 @@ impl Compiled {
     pub fn property(&self, key: &str) -> Result<String, String> {
         let key = c_text(key)?;
         // SAFETY: the string outlives the call, which writes a new one to the place given.
-        self.api.text(|place| unsafe { (self.api.functions.compiled_model_get_property)(self.model.get(), key.as_ptr(), place) })
+        self.api.text(|place| unsafe {
+            (self.api.functions.compiled_model_get_property)(self.model.get(), key.as_ptr(), place)
+        })
     }
 
     /// Something to run it with.
@@ -211,7 +276,9 @@ impl Compiled {
     pub fn request(&self) -> Result<Request, String> {
         let make = self.api.functions.compiled_model_create_infer_request;
         // SAFETY: writes a new request, which keeps the compiled model alive, to the place given.
-        let request = self.api.object("ov_infer_request_free", |place| unsafe { make(self.model.get(), place) })?;
+        let request = self
+            .api
+            .object("ov_infer_request_free", |place| unsafe { make(self.model.get(), place) })?;
         Ok(Request { api: self.api, request })
     }
 
@@ -222,7 +289,8 @@ impl Compiled {
     pub fn runtime_model(&self) -> Result<(Handle, &'static Api), String> {
         let make = self.api.functions.compiled_model_get_runtime_model;
         // SAFETY: writes a new model to the place given.
-        let model = self.api.object("ov_model_free", |place| unsafe { make(self.model.get(), place) })?;
+        let model =
+            self.api.object("ov_model_free", |place| unsafe { make(self.model.get(), place) })?;
         Ok((model, self.api))
     }
 }
@@ -253,9 +321,15 @@ impl Request {
         self.tensor(self.api.functions.infer_request_get_output_tensor_by_index, index)
     }
 
-    fn tensor(&self, get: unsafe extern "C" fn(Pointer, usize, *mut Pointer) -> i32, index: usize) -> Result<Tensor<'_>, String> {
+    fn tensor(
+        &self,
+        get: unsafe extern "C" fn(Pointer, usize, *mut Pointer) -> i32,
+        index: usize,
+    ) -> Result<Tensor<'_>, String> {
         // SAFETY: writes a new reference to the tensor to the place given.
-        let tensor = self.api.object("ov_tensor_free", |place| unsafe { get(self.request.get(), index, place) })?;
+        let tensor = self
+            .api
+            .object("ov_tensor_free", |place| unsafe { get(self.request.get(), index, place) })?;
         Ok(Tensor { api: self.api, tensor, request: std::marker::PhantomData })
     }
 
@@ -266,9 +340,15 @@ impl Request {
     pub fn profile(&self) -> Result<Vec<NodeTime>, String> {
         let mut list = ProfilingInfos { infos: ptr::null_mut(), count: 0 };
         // SAFETY: the call fills the list, which lives until it is freed below.
-        self.api.check(unsafe { (self.api.functions.infer_request_get_profiling_info)(self.request.get(), &raw mut list) })?;
+        self.api.check(unsafe {
+            (self.api.functions.infer_request_get_profiling_info)(self.request.get(), &raw mut list)
+        })?;
         // SAFETY: `count` entries are there.
-        let infos = if list.infos.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(list.infos, list.count) } };
+        let infos = if list.infos.is_null() {
+            &[]
+        } else {
+            unsafe { std::slice::from_raw_parts(list.infos, list.count) }
+        };
         let times = infos.iter().map(|info| NodeTime {
             node: text(info.node),
             node_type: text(info.node_type),
@@ -291,11 +371,19 @@ impl Tensor<'_> {
     pub fn bytes(&mut self) -> Result<&mut [u8], String> {
         let (mut data, mut size) = (ptr::null_mut::<c_void>(), 0);
         // SAFETY: both calls write to the places given.
-        self.api.check(unsafe { (self.api.functions.tensor_data)(self.tensor.get(), &raw mut data) })?;
+        self.api
+            .check(unsafe { (self.api.functions.tensor_data)(self.tensor.get(), &raw mut data) })?;
         // SAFETY: as above.
-        self.api.check(unsafe { (self.api.functions.tensor_get_byte_size)(self.tensor.get(), &raw mut size) })?;
-        // SAFETY: the tensor has `size` bytes at `data` as long as it lives, and nobody else has it: the request is borrowed.
-        Ok(if data.is_null() || size == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(data.cast(), size) } })
+        self.api.check(unsafe {
+            (self.api.functions.tensor_get_byte_size)(self.tensor.get(), &raw mut size)
+        })?;
+        // SAFETY: the tensor has `size` bytes at `data` as long as it lives, and nobody else has
+        // it: the request is borrowed.
+        Ok(if data.is_null() || size == 0 {
+            &mut []
+        } else {
+            unsafe { std::slice::from_raw_parts_mut(data.cast(), size) }
+        })
     }
 
     /// Extent of each dimension.
@@ -305,10 +393,16 @@ impl Tensor<'_> {
     pub fn shape(&self) -> Result<Vec<usize>, String> {
         let mut shape = Shape { rank: 0, dims: ptr::null_mut() };
         // SAFETY: the call fills the shape, which lives until it is freed below.
-        self.api.check(unsafe { (self.api.functions.tensor_get_shape)(self.tensor.get(), &raw mut shape) })?;
+        self.api.check(unsafe {
+            (self.api.functions.tensor_get_shape)(self.tensor.get(), &raw mut shape)
+        })?;
         let rank = usize::try_from(shape.rank).unwrap_or(0);
         // SAFETY: `rank` numbers are there.
-        let dims = if shape.dims.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(shape.dims, rank) } };
+        let dims = if shape.dims.is_null() {
+            &[]
+        } else {
+            unsafe { std::slice::from_raw_parts(shape.dims, rank) }
+        };
         let dims = dims.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
         // SAFETY: filled above, freed once.
         unsafe { (self.api.functions.free_shape)(&raw mut shape) };
@@ -322,7 +416,9 @@ impl Tensor<'_> {
     pub fn element_type(&self) -> Result<u32, String> {
         let mut number = 0;
         // SAFETY: writes the number to the place given.
-        self.api.check(unsafe { (self.api.functions.tensor_get_element_type)(self.tensor.get(), &raw mut number) })?;
+        self.api.check(unsafe {
+            (self.api.functions.tensor_get_element_type)(self.tensor.get(), &raw mut number)
+        })?;
         Ok(number)
     }
 }

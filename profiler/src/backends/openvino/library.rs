@@ -1,4 +1,5 @@
-//! Where OpenVINO's C library is ([`crate::backends::discovery`]), whether its version will do, and the one engine of a process made from it.
+//! Where OpenVINO's C library is ([`crate::backends::discovery`]), whether its version will do, and
+//! the one engine of a process made from it.
 
 use super::{api::Api, engine::Engine};
 use crate::backends::discovery::{EngineLibrary, Library, Missing, at_least};
@@ -10,8 +11,14 @@ use std::{
 /// The first version that has the functions used here.
 const LEAST: [u64; 2] = [2026, 4];
 
-const OPENVINO: EngineLibrary =
-    EngineLibrary { engine: super::NAME, title: "OpenVINO", variables: &[], folder: "openvino/libs", stem: "libopenvino_c", wanted: "2026.4 or newer" };
+const OPENVINO: EngineLibrary = EngineLibrary {
+    engine: super::NAME,
+    title: "OpenVINO",
+    variables: &[],
+    folder: "openvino/libs",
+    stem: "libopenvino_c",
+    wanted: "2026.4 or newer",
+};
 
 /// The library as it was first loaded, and the engine in it: a process has one.
 pub struct Runtime {
@@ -29,13 +36,20 @@ pub fn runtime(explicit: Option<&Path>) -> Result<&'static Runtime, Missing> {
     let mut slot = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = *slot {
         let loaded = &runtime.library.path;
-        let same = explicit.is_none_or(|path| path.canonicalize().is_ok_and(|p| loaded.starts_with(&p)));
-        let other = || Missing { hint: "use one library per process".to_owned(), ..OPENVINO.missing(format!("{} is loaded already", loaded.display())) };
+        let same =
+            explicit.is_none_or(|path| path.canonicalize().is_ok_and(|p| loaded.starts_with(&p)));
+        let other = || Missing {
+            hint: "use one library per process".to_owned(),
+            ..OPENVINO.missing(format!("{} is loaded already", loaded.display()))
+        };
         return if same { Ok(runtime) } else { Err(other()) };
     }
-    let library = OPENVINO.find(explicit, |path| version_of(path).map_err(|reason| format!("{}: {reason}", path.display())))?;
+    let library = OPENVINO.find(explicit, |path| {
+        version_of(path).map_err(|reason| format!("{}: {reason}", path.display()))
+    })?;
     let start = || Engine::start(Api::open(&library.path)?);
-    let engine = start().map_err(|e| OPENVINO.missing(format!("{} does not start: {e}", library.path.display())))?;
+    let engine = start()
+        .map_err(|e| OPENVINO.missing(format!("{} does not start: {e}", library.path.display())))?;
     let runtime: &'static Runtime = Box::leak(Box::new(Runtime { library, engine }));
     *slot = Some(runtime);
     Ok(runtime)
@@ -46,7 +60,11 @@ fn version_of(path: &Path) -> Result<String, String> {
     let version = Api::version_of(path)?;
     // Before the first dash: 2026.4.1-22982-e213a147257-releases/2026/4.
     let number = version.split('-').next().unwrap_or_default().to_owned();
-    if at_least(&number, &LEAST) { Ok(number) } else { Err(format!("it is version {version}, but {} is needed", OPENVINO.wanted)) }
+    if at_least(&number, &LEAST) {
+        Ok(number)
+    } else {
+        Err(format!("it is version {version}, but {} is needed", OPENVINO.wanted))
+    }
 }
 
 #[cfg(test)]
@@ -59,7 +77,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let find = |path: &Path| OPENVINO.find(Some(path), version_of).unwrap_err();
         let absent = find(&folder.path().join("none.so"));
-        assert!(absent.reason.contains("none.so") && absent.hint.contains("VITEMPO_OPENVINO"), "{absent:?}");
+        assert!(
+            absent.reason.contains("none.so") && absent.hint.contains("VITEMPO_OPENVINO"),
+            "{absent:?}"
+        );
         let foreign = folder.path().join("libopenvino_c.so.2641");
         std::fs::write(&foreign, b"not a library").unwrap();
         assert!(find(&foreign).reason.contains("cannot be opened"));

@@ -1,11 +1,14 @@
 //! OpenVINO on CPU, GPU and NPU, through the C library of its Python wheel ([`library`] finds it).
 //!
-//! One stream, the hint LATENCY, `threads` threads that are not pinned by the engine, and the precision always said, since the engine would otherwise take
-//! bf16 where the processor has it. A device is always named: the engine's AUTO would silently run elsewhere. End-to-end runs use a model
-//! compiled without profiling; it is dropped before the profiled one is compiled, so that only one is in memory. The profile gives times ([`counter`]),
-//! the executed graph ([`runtime_model`], [`execution`]) says what each kernel is ([`label`]).
+//! One stream, the hint LATENCY, `threads` threads that are not pinned by the engine, and the
+//! precision always said, since the engine would otherwise take bf16 where the processor has it. A
+//! device is always named: the engine's AUTO would silently run elsewhere. End-to-end runs use a
+//! model compiled without profiling; it is dropped before the profiled one is compiled, so that
+//! only one is in memory. The profile gives times ([`counter`]), the executed graph
+//! ([`runtime_model`], [`execution`]) says what each kernel is ([`label`]).
 //!
-//! Images are channels last inside whatever is asked for; the memory format is that of the images that go in.
+//! Images are channels last inside whatever is asked for; the memory format is that of the images
+//! that go in.
 
 mod api;
 mod counter;
@@ -19,7 +22,10 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use super::{AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, RunOptions, Session, discovery::Missing};
+use super::{
+    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, RunOptions, Session,
+    discovery::Missing,
+};
 use vitempo_graph::{MemoryFormat, Precision, quantize::Conversion};
 
 const NAME: &str = "openvino";
@@ -61,12 +67,16 @@ impl Backend for OpenVino {
     }
 
     fn absent_devices(&self, options: &RunOptions) -> Vec<AbsentDevice> {
-        library::runtime(options.library.as_deref()).map(|runtime| device::absent(&runtime.engine)).unwrap_or_default()
+        library::runtime(options.library.as_deref())
+            .map(|runtime| device::absent(&runtime.engine))
+            .unwrap_or_default()
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
         self.probe(options).require(NAME)?.check(NAME, options)?;
-        let runtime = library::runtime(options.library.as_deref()).map_err(|m| BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint })?;
+        let runtime = library::runtime(options.library.as_deref()).map_err(|m| {
+            BackendError::Unavailable { backend: NAME, reason: m.reason, hint: m.hint }
+        })?;
         Ok(Box::new(session::OvSession::open(&runtime.engine, model, options)?))
     }
 }

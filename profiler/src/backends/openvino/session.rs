@@ -28,8 +28,13 @@ impl OvSession {
     ///
     /// # Errors
     /// [`BackendError::Load`] with the engine's reason.
-    pub fn open(engine: &'static Engine, model: &Model, options: &RunOptions) -> Result<Self, BackendError> {
-        let mut session = Self { engine, model: model.clone(), options: options.clone(), plain: None };
+    pub fn open(
+        engine: &'static Engine,
+        model: &Model,
+        options: &RunOptions,
+    ) -> Result<Self, BackendError> {
+        let mut session =
+            Self { engine, model: model.clone(), options: options.clone(), plain: None };
         session.plain = Some(session.compile(false)?.1);
         Ok(session)
     }
@@ -46,7 +51,11 @@ impl OvSession {
             if !images.is_empty() {
                 network = network.with_channels_last_inputs(&images)?;
             }
-            let compiled = self.engine.compile(&network, device::name(self.options.processor), &self.properties(profiling))?;
+            let compiled = self.engine.compile(
+                &network,
+                device::name(self.options.processor),
+                &self.properties(profiling),
+            )?;
             drop(network);
             self.check(&compiled)?;
             let mut request = compiled.request()?;
@@ -54,14 +63,23 @@ impl OvSession {
                 let mut tensor = request.input(index)?;
                 let place = tensor.bytes()?;
                 if place.len() != input.bytes.len() {
-                    return Err(format!("input `{}` takes {} bytes, not {}", input.name, place.len(), input.bytes.len()));
+                    return Err(format!(
+                        "input `{}` takes {} bytes, not {}",
+                        input.name,
+                        place.len(),
+                        input.bytes.len()
+                    ));
                 }
                 place.copy_from_slice(&input.bytes);
             }
             let images = inputs.into_iter().filter(|i| i.is_image).map(|i| i.name).collect();
             Ok((compiled, request, images))
         };
-        compile().map_err(|reason| BackendError::Load { backend: NAME, model: self.model.name.clone(), reason })
+        compile().map_err(|reason| BackendError::Load {
+            backend: NAME,
+            model: self.model.name.clone(),
+            reason,
+        })
     }
 
     fn properties(&self, profiling: bool) -> Vec<(&'static str, String)> {
@@ -76,7 +94,8 @@ impl OvSession {
         if self.options.processor == Processor::Cpu {
             properties.push(("INFERENCE_NUM_THREADS", self.options.threads.to_string()));
             properties.push(("ENABLE_CPU_PINNING", "NO".to_owned()));
-            // Threads that were asked for are not to be taken back on processors with two threads a core.
+            // Threads that were asked for are not to be taken back on processors with two threads a
+            // core.
             properties.push(("ENABLE_HYPER_THREADING", "YES".to_owned()));
         }
         properties
@@ -86,12 +105,18 @@ impl OvSession {
     fn check(&self, compiled: &Compiled) -> Result<(), String> {
         let precision = compiled.property("INFERENCE_PRECISION_HINT")?;
         if precision != hint(self.options.precision) {
-            return Err(format!("the engine runs in {precision} instead of {}", self.options.precision));
+            return Err(format!(
+                "the engine runs in {precision} instead of {}",
+                self.options.precision
+            ));
         }
         if self.options.processor == Processor::Cpu {
             let threads = compiled.property("INFERENCE_NUM_THREADS")?;
             if threads != self.options.threads.to_string() {
-                return Err(format!("the engine runs {threads} threads instead of {}", self.options.threads));
+                return Err(format!(
+                    "the engine runs {threads} threads instead of {}",
+                    self.options.threads
+                ));
             }
         }
         Ok(())
@@ -102,10 +127,19 @@ impl OvSession {
         let graph = &self.model.graph;
         let of = |(place, name): (usize, &String)| {
             let index = graph.inputs().iter().position(|&id| graph.value(id).name == *name);
-            let index = index.or(Some(place).filter(|_| names.len() == graph.inputs().len())).ok_or_else(|| format!("input `{name}` is not in the graph"))?;
-            let tensor = graph.value(graph.inputs()[index]).tensor.as_ref().ok_or_else(|| format!("input `{name}` has no static shape"))?;
-            let bytes = inputs::bytes(tensor, self.options.inputs, self.options.seed, index).map_err(|e| format!("input `{name}`: {e}"))?;
-            let is_image = self.options.memory_format == Some(MemoryFormat::ChannelsLast) && tensor.rank() == 4 && tensor.precision.is_float();
+            let index = index
+                .or(Some(place).filter(|_| names.len() == graph.inputs().len()))
+                .ok_or_else(|| format!("input `{name}` is not in the graph"))?;
+            let tensor = graph
+                .value(graph.inputs()[index])
+                .tensor
+                .as_ref()
+                .ok_or_else(|| format!("input `{name}` has no static shape"))?;
+            let bytes = inputs::bytes(tensor, self.options.inputs, self.options.seed, index)
+                .map_err(|e| format!("input `{name}`: {e}"))?;
+            let is_image = self.options.memory_format == Some(MemoryFormat::ChannelsLast)
+                && tensor.rank() == 4
+                && tensor.precision.is_float();
             let bytes = if is_image { inputs::channels_last(tensor, &bytes) } else { bytes };
             Ok(Input { name: name.clone(), bytes, is_image })
         };
@@ -131,13 +165,25 @@ impl OvSession {
     /// The graph that runs; without it kernels are described by their names only, which is said.
     fn execution(&self, compiled: &Compiled, images: &[String]) -> Option<Execution> {
         let read = || {
-            let folder = tempfile::Builder::new().prefix("vitempo-openvino").tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
-            let (xml, weights) = (folder.path().join("executed.xml"), folder.path().join("executed.bin"));
+            let folder = tempfile::Builder::new()
+                .prefix("vitempo-openvino")
+                .tempdir()
+                .map_err(|e| format!("no temporary folder: {e}"))?;
+            let (xml, weights) =
+                (folder.path().join("executed.xml"), folder.path().join("executed.bin"));
             runtime_model::write(compiled, &xml, &weights)?;
-            let text = std::fs::read_to_string(&xml).map_err(|e| format!("the executed graph cannot be read: {e}"))?;
+            let text = std::fs::read_to_string(&xml)
+                .map_err(|e| format!("the executed graph cannot be read: {e}"))?;
             execution::parse(&text, &images.iter().map(String::as_str).collect::<Vec<_>>())
         };
-        read().inspect_err(|e| eprintln!("warning: {}: kernels are described by their names only: {e}", self.model.name)).ok()
+        read()
+            .inspect_err(|e| {
+                eprintln!(
+                    "warning: {}: kernels are described by their names only: {e}",
+                    self.model.name
+                )
+            })
+            .ok()
     }
 }
 
@@ -188,7 +234,8 @@ impl Session for OvSession {
         }
         let averages = self.options.processor == Processor::Cpu;
         let mut labels = Labels::new(&self.model.graph, execution.as_ref());
-        let operators = rows(&told, warmups, averages, &mut labels).map_err(|e| self.profile_error(e))?;
+        let operators =
+            rows(&told, warmups, averages, &mut labels).map_err(|e| self.profile_error(e))?;
         Ok(ProfiledRuns { e2e, operators })
     }
 
@@ -198,7 +245,10 @@ impl Session for OvSession {
         let names = graph.outputs().iter().map(|&id| graph.value(id).name.clone());
         let read = || {
             request.run()?;
-            names.enumerate().map(|(index, name)| output(&mut request, index, name)).collect::<Result<Vec<_>, String>>()
+            names
+                .enumerate()
+                .map(|(index, name)| output(&mut request, index, name))
+                .collect::<Result<Vec<_>, String>>()
         };
         let outputs = read().map_err(|e| self.run_error(e));
         self.plain = Some(request);
@@ -206,20 +256,33 @@ impl Session for OvSession {
     }
 }
 
-/// One row per executed kernel. `told`: the profile after each run; `averages`: of all runs so far, else of the last run.
-fn rows(told: &[Vec<NodeTime>], warmups: usize, averages: bool, labels: &mut Labels<'_>) -> Result<Vec<Measurement>, String> {
+/// One row per executed kernel. `told`: the profile after each run; `averages`: of all runs so far,
+/// else of the last run.
+fn rows(
+    told: &[Vec<NodeTime>],
+    warmups: usize,
+    averages: bool,
+    labels: &mut Labels<'_>,
+) -> Result<Vec<Measurement>, String> {
     let last = told.last().map(Vec::as_slice).unwrap_or_default();
     if told.iter().any(|nodes| nodes.len() != last.len()) {
         return Err("the profiles of two runs name different nodes".to_owned());
     }
     let row = |(index, node): (usize, &NodeTime)| {
         let readings: Vec<u64> = told.iter().map(|nodes| nodes[index].time_us).collect();
-        let runs = if averages { counter::runs_ns(&readings) } else { readings.iter().map(|us| us * 1000).collect() };
+        let runs = if averages {
+            counter::runs_ns(&readings)
+        } else {
+            readings.iter().map(|us| us * 1000).collect()
+        };
         Measurement {
             op: labels.take(node).into(),
             node: node.node.clone(),
             kernel: format!("{} {}", node.node_type, node.exec_type),
-            samples: Samples { wall_ns: runs.into_iter().skip(warmups).collect(), cpu_ns: Vec::new() },
+            samples: Samples {
+                wall_ns: runs.into_iter().skip(warmups).collect(),
+                cpu_ns: Vec::new(),
+            },
             memory_bytes: None,
             status: Status::Ok,
         }
@@ -230,7 +293,8 @@ fn rows(told: &[Vec<NodeTime>], warmups: usize, averages: bool, labels: &mut Lab
 fn output(request: &mut Request, index: usize, name: String) -> Result<OutputValues, String> {
     let mut tensor = request.output(index)?;
     let (shape, element) = (tensor.shape()?, tensor.element_type()?);
-    let values = floats(element, tensor.bytes()?).ok_or_else(|| format!("output `{name}` has elements of type number {element}"))?;
+    let values = floats(element, tensor.bytes()?)
+        .ok_or_else(|| format!("output `{name}` has elements of type number {element}"))?;
     Ok(OutputValues { name, shape, values })
 }
 
@@ -238,7 +302,12 @@ fn output(request: &mut Request, index: usize, name: String) -> Result<OutputVal
 fn floats(element: u32, bytes: &[u8]) -> Option<Vec<f32>> {
     macro_rules! read {
         ($type:ty, $convert:expr) => {
-            bytes.as_chunks().0.iter().map(|&chunk| $convert(<$type>::from_le_bytes(chunk))).collect()
+            bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&chunk| $convert(<$type>::from_le_bytes(chunk)))
+                .collect()
         };
     }
     Some(match element {

@@ -17,16 +17,29 @@ fn objection(node: &Node) -> Option<String> {
     let op = &node.op;
     let half = op.outputs.iter().find(|t| matches!(t.precision, Precision::F16 | Precision::Bf16));
     if let Some(tensor) = half {
-        return Some(format!("rten computes {} as f32 in silence; export the model in f32", tensor.precision));
+        return Some(format!(
+            "rten computes {} as f32 in silence; export the model in f32",
+            tensor.precision
+        ));
     }
     match &op.kind {
-        OpKind::Resize if op.attributes.text("mode") == Some("cubic") => {
-            Some("rten 0.27 computes cubic interpolation as linear in silence; use another backend, or mode `linear`".to_owned())
+        OpKind::Resize if op.attributes.text("mode") == Some("cubic") => Some(
+            "rten 0.27 computes cubic interpolation as linear in silence; use another \
+                backend, or mode `linear`"
+                .to_owned(),
+        ),
+        OpKind::Conv | OpKind::ConvTranspose
+            if op.inputs.first().is_some_and(|x| x.tensor.rank() > 4) =>
+        {
+            Some(
+                "rten 0.27 has no convolution of more than two spatial dimensions; use another \
+                backend"
+                    .to_owned(),
+            )
         }
-        OpKind::Conv | OpKind::ConvTranspose if op.inputs.first().is_some_and(|x| x.tensor.rank() > 4) => {
-            Some("rten 0.27 has no convolution of more than two spatial dimensions; use another backend".to_owned())
+        OpKind::Unsupported(name) if name == "Col2Im" || name.starts_with("QLinear") => {
+            Some(format!("rten 0.27 does not have {name}; use another backend"))
         }
-        OpKind::Unsupported(name) if name == "Col2Im" || name.starts_with("QLinear") => Some(format!("rten 0.27 does not have {name}; use another backend")),
         _ => None,
     }
 }
@@ -42,7 +55,8 @@ mod tests {
             Value { name: "y".into(), tensor: Some(output), source: ValueSource::Node(0) },
         ];
         let node = Node::new("here", kind, attributes, &values, vec![ValueId(0)], vec![ValueId(1)]);
-        Graph::new("g", values, vec![node], vec![ValueId(0)], vec![ValueId(1)]).unwrap_or_else(|e| panic!("{e}"))
+        Graph::new("g", values, vec![node], vec![ValueId(0)], vec![ValueId(1)])
+            .unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]
@@ -53,17 +67,38 @@ mod tests {
         let cases = [
             (OpKind::Resize, mode("cubic"), image(), image(), Some("cubic")),
             (OpKind::Resize, mode("linear"), image(), image(), None),
-            (OpKind::Conv, Attributes::new(), TensorSpec::f32([1, 3, 8, 8, 8]), image(), Some("two spatial dimensions")),
+            (
+                OpKind::Conv,
+                Attributes::new(),
+                TensorSpec::f32([1, 3, 8, 8, 8]),
+                image(),
+                Some("two spatial dimensions"),
+            ),
             (OpKind::Conv, Attributes::new(), image(), image(), None),
-            (OpKind::Unsupported("Col2Im".into()), Attributes::new(), image(), image(), Some("Col2Im")),
-            (OpKind::Unsupported("QLinearConv".into()), Attributes::new(), image(), image(), Some("QLinearConv")),
+            (
+                OpKind::Unsupported("Col2Im".into()),
+                Attributes::new(),
+                image(),
+                image(),
+                Some("Col2Im"),
+            ),
+            (
+                OpKind::Unsupported("QLinearConv".into()),
+                Attributes::new(),
+                image(),
+                image(),
+                Some("QLinearConv"),
+            ),
             (OpKind::Relu, Attributes::new(), half.clone(), half, Some("as f32 in silence")),
         ];
         for (kind, attributes, input, output, expected) in cases {
             let result = check(&graph(kind.clone(), attributes, input, output));
             match expected {
                 None => assert_eq!(result, Ok(()), "{kind}"),
-                Some(words) => assert!(result.as_ref().is_err_and(|e| e.contains(words) && e.contains("`here`")), "{kind}: {result:?}"),
+                Some(words) => assert!(
+                    result.as_ref().is_err_and(|e| e.contains(words) && e.contains("`here`")),
+                    "{kind}: {result:?}"
+                ),
             }
         }
     }

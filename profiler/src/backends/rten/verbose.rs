@@ -7,7 +7,8 @@
 //!   time: 0.361ms
 //! ```
 //!
-//! and a summary follows, which is not needed. Lines of any other form are passed over: something else may print meanwhile.
+//! and a summary follows, which is not needed. Lines of any other form are passed over: something
+//! else may print meanwhile.
 
 use vitempo_graph::{Precision, TensorSpec};
 
@@ -54,7 +55,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
             if open || number != steps.len() {
                 return Err(format!("rten's account has a gap before `{line}`"));
             }
-            steps.push(Step { kernel: kernel.to_owned(), node: node.to_owned(), ..Step::default() });
+            steps.push(Step {
+                kernel: kernel.to_owned(),
+                node: node.to_owned(),
+                ..Step::default()
+            });
             open = true;
         } else if let (true, Some(step)) = (open, steps.last_mut()) {
             if let Some(input) = tensor(line, "  input ") {
@@ -69,7 +74,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
     }
     match steps.last() {
         None => Err("rten printed no operator; is stdout somewhere else?".to_owned()),
-        Some(last) if open => Err(format!("rten printed no time for operator {} `{}`", last.kernel, last.node)),
+        Some(last) if open => {
+            Err(format!("rten printed no time for operator {} `{}`", last.kernel, last.node))
+        }
         Some(_) => Ok(steps),
     }
 }
@@ -104,7 +111,11 @@ fn tensor(line: &str, prefix: &str) -> Option<Printed> {
 /// `  time: 0.361ms` in ns.
 fn time(line: &str) -> Option<u64> {
     let (whole, fraction) = line.strip_prefix("  time: ")?.strip_suffix("ms")?.split_once('.')?;
-    let microseconds = whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(fraction.parse().ok().filter(|_| fraction.len() == 3)?)?;
+    let microseconds = whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1000)?
+        .checked_add(fraction.parse().ok().filter(|_| fraction.len() == 3)?)?;
     microseconds.checked_mul(1000)
 }
 
@@ -137,11 +148,32 @@ Op    Mean ms  Total ms
     #[test]
     fn reads_operators_shapes_and_times() {
         let steps = parse(RUN).unwrap_or_else(|e| panic!("{e}"));
-        let told: Vec<_> = steps.iter().map(|s| (s.kernel.as_str(), s.node.as_str(), s.wall_ns)).collect();
-        assert_eq!(told, [("Conv", "/patch/Conv", 1_305_000), ("TransformInputs(MatMul)", "/attn/MatMul", 12_040_000), ("Identity", "", 0)]);
-        assert_eq!(steps[0].inputs[1], Printed { name: "patch.weight".into(), precision: Some(Precision::F32), shape: vec![192, 3, 16, 16] });
-        assert_eq!(steps[0].outputs[0], Printed { name: "tokens (odd)".into(), precision: None, shape: vec![1, 192, 14, 14] });
-        assert_eq!(steps[2].inputs[0], Printed { name: "s".into(), precision: Some(Precision::I32), shape: vec![] });
+        let told: Vec<_> =
+            steps.iter().map(|s| (s.kernel.as_str(), s.node.as_str(), s.wall_ns)).collect();
+        assert_eq!(
+            told,
+            [
+                ("Conv", "/patch/Conv", 1_305_000),
+                ("TransformInputs(MatMul)", "/attn/MatMul", 12_040_000),
+                ("Identity", "", 0)
+            ]
+        );
+        assert_eq!(
+            steps[0].inputs[1],
+            Printed {
+                name: "patch.weight".into(),
+                precision: Some(Precision::F32),
+                shape: vec![192, 3, 16, 16]
+            }
+        );
+        assert_eq!(
+            steps[0].outputs[0],
+            Printed { name: "tokens (odd)".into(), precision: None, shape: vec![1, 192, 14, 14] }
+        );
+        assert_eq!(
+            steps[2].inputs[0],
+            Printed { name: "s".into(), precision: Some(Precision::I32), shape: vec![] }
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The CUDA side: whether there is a device, waiting for it, and the time of each operator by events on its stream.
+//! The CUDA side: whether there is a device, waiting for it, and the time of each operator by
+//! events on its stream.
 //!
-//! Events lie between the operators, so that their distances add up to the whole: the time of an operator includes the wait for its launch when the
-//! device has nothing else to do, as it does in an eager run.
+//! Events lie between the operators, so that their distances add up to the whole: the time of an
+//! operator includes the wait for its launch when the device has nothing else to do, as it does in
+//! an eager run.
 
 use super::library::{Raw, Torch};
 use crate::backends::{discovery::Missing, torch::dispatch::AddFunction};
@@ -30,17 +32,27 @@ pub(super) struct Cuda {
 /// [`Missing`] in the driver's own words.
 pub(super) fn available(torch: &Torch) -> Result<(), Missing> {
     let no_cuda = || Missing {
-        reason: format!("{} has no libtorch_cuda beside it: this torch is for the CPU alone, CUDA is not in it", torch.library.path.display()),
+        reason: format!(
+            "{} has no libtorch_cuda beside it: this torch is for the CPU alone, CUDA is not in it",
+            torch.library.path.display()
+        ),
         hint: "install a wheel of torch with CUDA on a machine with an NVIDIA GPU".to_owned(),
     };
     let beside = torch.library.path.with_file_name("libtorch_cuda.so");
     if !beside.is_file() {
         return Err(no_cuda());
     }
-    // SAFETY: these are the signatures of the CUDA runtime, which has kept them since its first version.
+    // SAFETY: these are the signatures of the CUDA runtime, which has kept them since its first
+    // version.
     let (count, message) = unsafe {
-        let count = torch.raw.symbol::<unsafe extern "C" fn(*mut i32) -> Status>("cudaGetDeviceCount").map_err(|_| no_cuda())?;
-        let message = torch.raw.symbol::<unsafe extern "C" fn(Status) -> *const c_char>("cudaGetErrorString").map_err(|_| no_cuda())?;
+        let count = torch
+            .raw
+            .symbol::<unsafe extern "C" fn(*mut i32) -> Status>("cudaGetDeviceCount")
+            .map_err(|_| no_cuda())?;
+        let message = torch
+            .raw
+            .symbol::<unsafe extern "C" fn(Status) -> *const c_char>("cudaGetErrorString")
+            .map_err(|_| no_cuda())?;
         (count, message)
     };
     let mut devices = 0;
@@ -49,8 +61,17 @@ pub(super) fn available(torch: &Torch) -> Result<(), Missing> {
     if status == 0 && devices > 0 {
         return Ok(());
     }
-    let reason = if status == 0 { "CUDA finds no device".to_owned() } else { format!("CUDA: {} (error {status})", words(message, status)) };
-    Err(Missing { reason, hint: "an NVIDIA GPU and a driver new enough for this version of torch are needed; `nvidia-smi` shows both".to_owned() })
+    let reason = if status == 0 {
+        "CUDA finds no device".to_owned()
+    } else {
+        format!("CUDA: {} (error {status})", words(message, status))
+    };
+    Err(Missing {
+        reason,
+        hint: "an NVIDIA GPU and a driver new enough for this version of torch \
+        are needed; `nvidia-smi` shows both"
+            .to_owned(),
+    })
 }
 
 fn words(message: unsafe extern "C" fn(Status) -> *const c_char, status: Status) -> String {
@@ -84,12 +105,18 @@ impl Cuda {
         };
         load().map_err(|reason| Missing {
             reason: format!("{} does not load: {reason}", beside.display()),
-            hint: "install torch with the nvidia packages it depends on, in versions the driver supports".to_owned(),
+            hint: "install torch with the nvidia packages it depends on, in versions the driver \
+                supports"
+                .to_owned(),
         })
     }
 
     fn check(&self, what: &str, status: Status) -> Result<(), String> {
-        if status == 0 { Ok(()) } else { Err(format!("CUDA {what}: {} (error {status})", words(self.message, status))) }
+        if status == 0 {
+            Ok(())
+        } else {
+            Err(format!("CUDA {what}: {} (error {status})", words(self.message, status)))
+        }
     }
 
     /// Waits until the device has done all it was told.
@@ -100,8 +127,13 @@ impl Cuda {
 
     /// Events for `count` operators.
     pub(super) fn marks(&self, count: usize) -> Result<Marks<'_>, String> {
-        let mut marks = Marks { cuda: self, events: Vec::with_capacity(count + 1), stream: std::ptr::null_mut() };
-        // SAFETY: the stream has a place; torch's current stream of device 0 lives as long as the process.
+        let mut marks = Marks {
+            cuda: self,
+            events: Vec::with_capacity(count + 1),
+            stream: std::ptr::null_mut(),
+        };
+        // SAFETY: the stream has a place; torch's current stream of device 0 lives as long as the
+        // process.
         let code = unsafe { (self.stream)(0, &raw mut marks.stream) };
         if code != 0 {
             return Err("torch has no CUDA stream".to_owned());
@@ -135,7 +167,9 @@ impl Marks<'_> {
         let distance = |pair: &[Event]| {
             let mut milliseconds = 0f32;
             // SAFETY: both events were recorded, and the number has a place.
-            self.cuda.check("event", unsafe { (self.cuda.elapsed)(&raw mut milliseconds, pair[0], pair[1]) })?;
+            self.cuda.check("event", unsafe {
+                (self.cuda.elapsed)(&raw mut milliseconds, pair[0], pair[1])
+            })?;
             Ok((f64::from(milliseconds) * 1e6).round() as u64)
         };
         self.events.windows(2).map(distance).collect()

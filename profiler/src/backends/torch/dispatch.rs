@@ -1,7 +1,8 @@
 //! Calls of ATen's operators through torch's dispatcher: arguments in, tensors out.
 //!
-//! The dispatcher takes one 64-bit word per argument of the operator's schema, in order, none left out. Tensors, lists, texts and optional values in
-//! it are given away: torch frees them. It has no word for a `Scalar`; the operators that need one are called by their C++ name ([`Scalars`]).
+//! The dispatcher takes one 64-bit word per argument of the operator's schema, in order, none left
+//! out. Tensors, lists, texts and optional values in it are given away: torch frees them. It has no
+//! word for a `Scalar`; the operators that need one are called by their C++ name ([`Scalars`]).
 
 use super::{
     library::{TensorHandle, Torch},
@@ -41,24 +42,44 @@ pub(super) enum Arg<'a> {
 
 impl Torch {
     /// Calls `operator`, whose only result is a tensor.
-    pub(super) fn one(&'static self, operator: &CStr, overload: &CStr, arguments: &[Arg<'_>]) -> Result<Tensor, String> {
+    pub(super) fn one(
+        &'static self,
+        operator: &CStr,
+        overload: &CStr,
+        arguments: &[Arg<'_>],
+    ) -> Result<Tensor, String> {
         let results = self.several(operator, overload, arguments, 1)?;
         results.into_iter().next().ok_or_else(|| "torch gave no tensor".to_owned())
     }
 
     /// Calls `operator`, whose results are `count` tensors.
-    pub(super) fn several(&'static self, operator: &CStr, overload: &CStr, arguments: &[Arg<'_>], count: usize) -> Result<Vec<Tensor>, String> {
+    pub(super) fn several(
+        &'static self,
+        operator: &CStr,
+        overload: &CStr,
+        arguments: &[Arg<'_>],
+        count: usize,
+    ) -> Result<Vec<Tensor>, String> {
         let stack = self.raw_call(operator, overload, arguments, count)?;
         // SAFETY: the schema's results are tensors, whose handles are ours.
-        stack[..count].iter().map(|&word| unsafe { Tensor::owned(self, word as TensorHandle) }).collect()
+        stack[..count]
+            .iter()
+            .map(|&word| unsafe { Tensor::owned(self, word as TensorHandle) })
+            .collect()
     }
 
     /// Calls `operator`, whose result is a list of tensors.
-    pub(super) fn list(&'static self, operator: &CStr, overload: &CStr, arguments: &[Arg<'_>]) -> Result<Vec<Tensor>, String> {
+    pub(super) fn list(
+        &'static self,
+        operator: &CStr,
+        overload: &CStr,
+        arguments: &[Arg<'_>],
+    ) -> Result<Vec<Tensor>, String> {
         let stack = self.raw_call(operator, overload, arguments, 1)?;
         let (list, mut count) = (stack[0] as *mut c_void, 0);
         let f = &self.functions;
-        // SAFETY: the schema's result is a list of tensors; list and tensors are ours, and the list is freed once.
+        // SAFETY: the schema's result is a list of tensors; list and tensors are ours, and the list
+        // is freed once.
         unsafe {
             (f.list_size)(list, &raw mut count);
             let item = |index| {
@@ -72,8 +93,17 @@ impl Torch {
         }
     }
 
-    fn raw_call(&'static self, operator: &CStr, overload: &CStr, arguments: &[Arg<'_>], results: usize) -> Result<Vec<u64>, String> {
-        let mut stack = arguments.iter().map(|argument| self.word(argument)).collect::<Result<Vec<u64>, String>>()?;
+    fn raw_call(
+        &'static self,
+        operator: &CStr,
+        overload: &CStr,
+        arguments: &[Arg<'_>],
+        results: usize,
+    ) -> Result<Vec<u64>, String> {
+        let mut stack = arguments
+            .iter()
+            .map(|argument| self.word(argument))
+            .collect::<Result<Vec<u64>, String>>()?;
         stack.resize(arguments.len().max(results), 0);
         match self.dispatch(operator, overload, &mut stack) {
             0 => Ok(stack),
@@ -89,17 +119,25 @@ impl Torch {
             Arg::Bool(value) => u64::from(*value),
             Arg::Type(value) => u64::from(*value as u32),
             Arg::Ints(values) => self.new_list(values.iter().map(|&v| Ok(v as u64)))?,
-            Arg::Tensors(tensors) => self.new_list(tensors.iter().map(|&t| self.word(&Arg::Tensor(t))))?,
-            Arg::OptionalTensors(tensors) => self.new_list(tensors.iter().map(|t| t.map_or(Ok(0), |t| self.word(&Arg::Some(&Arg::Tensor(t))))))?,
+            Arg::Tensors(tensors) => {
+                self.new_list(tensors.iter().map(|&t| self.word(&Arg::Tensor(t))))?
+            }
+            Arg::OptionalTensors(tensors) => self.new_list(
+                tensors.iter().map(|t| t.map_or(Ok(0), |t| self.word(&Arg::Some(&Arg::Tensor(t))))),
+            )?,
             Arg::Text(text) => {
                 let mut handle = std::ptr::null_mut();
-                // SAFETY: the text has as many bytes as its length says, and the handle has a place.
-                let code = unsafe { (self.functions.new_text)(text.as_ptr().cast(), text.len(), &raw mut handle) };
+                // SAFETY: the text has as many bytes as its length says, and the handle has a
+                // place.
+                let code = unsafe {
+                    (self.functions.new_text)(text.as_ptr().cast(), text.len(), &raw mut handle)
+                };
                 if code == 0 { handle as u64 } else { return Err("torch makes no text".to_owned()) }
             }
             Arg::Some(inner) => {
                 let word = self.word(inner)?;
-                // SAFETY: operator new gives room for one word or ends the process; torch deletes it.
+                // SAFETY: operator new gives room for one word or ends the process; torch deletes
+                // it.
                 unsafe {
                     let place = (self.functions.allocate)(size_of::<u64>()).cast::<u64>();
                     place.write(word);
@@ -110,7 +148,10 @@ impl Torch {
         })
     }
 
-    fn new_list(&self, words: impl ExactSizeIterator<Item = Result<u64, String>>) -> Result<u64, String> {
+    fn new_list(
+        &self,
+        words: impl ExactSizeIterator<Item = Result<u64, String>>,
+    ) -> Result<u64, String> {
         let mut list = std::ptr::null_mut();
         // SAFETY: the list has a place; it is given away with the call.
         if unsafe { (self.functions.new_list)(words.len(), &raw mut list) } != 0 {
@@ -123,8 +164,14 @@ impl Torch {
         Ok(list as u64)
     }
 
-    /// `x + y` or `x - y`: their schemas have a `Scalar`, so that they have C functions of their own.
-    pub(super) fn sum(&'static self, add: AddFunction, x: &Tensor, y: &Tensor) -> Result<Tensor, String> {
+    /// `x + y` or `x - y`: their schemas have a `Scalar`, so that they have C functions of their
+    /// own.
+    pub(super) fn sum(
+        &'static self,
+        add: AddFunction,
+        x: &Tensor,
+        y: &Tensor,
+    ) -> Result<Tensor, String> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: both handles are alive, and the new one has a place.
         let code = unsafe { add(x.handle(), y.handle(), 1.0, &raw mut handle) };
@@ -137,7 +184,8 @@ impl Torch {
 }
 
 /// `aoti_torch_*_add_Tensor`.
-pub(super) type AddFunction = unsafe extern "C" fn(TensorHandle, TensorHandle, f64, *mut TensorHandle) -> i32;
+pub(super) type AddFunction =
+    unsafe extern "C" fn(TensorHandle, TensorHandle, f64, *mut TensorHandle) -> i32;
 
 /// `c10::Scalar` that holds a double.
 #[repr(C, align(16))]
@@ -150,24 +198,33 @@ struct Scalar {
 #[repr(C, align(16))]
 struct Aligned(f64);
 
-/// An `at::Tensor` as C++ returns it: through a hidden address, which larger structures have in every ABI too. Only the first word is written.
+/// An `at::Tensor` as C++ returns it: through a hidden address, which larger structures have in
+/// every ABI too. Only the first word is written.
 #[repr(C)]
 pub(super) struct Returned([MaybeUninit<*mut c_void>; 4]);
 
-/// `at::_ops::<name>::call(const Tensor &, const Scalar &, ...)`, found by its mangled name. An exception in it ends the process, which is a worker's.
+/// `at::_ops::<name>::call(const Tensor &, const Scalar &, ...)`, found by its mangled name. An
+/// exception in it ends the process, which is a worker's.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalars {
     One(unsafe extern "C" fn(TensorHandle, *const c_void) -> Returned),
     Two(unsafe extern "C" fn(TensorHandle, *const c_void, *const c_void) -> Returned),
-    Three(unsafe extern "C" fn(TensorHandle, *const c_void, *const c_void, *const c_void) -> Returned),
+    Three(
+        unsafe extern "C" fn(TensorHandle, *const c_void, *const c_void, *const c_void) -> Returned,
+    ),
 }
 
 impl Scalars {
     /// Finds the operator with `count` scalars.
     pub(super) fn find(torch: &Torch, name: &str, count: usize) -> Result<Self, String> {
-        let symbol = format!("_ZN2at4_ops{}{name}4callERKNS_6TensorERKN3c106ScalarE{}", name.len(), "S8_".repeat(count.saturating_sub(1)));
+        let symbol = format!(
+            "_ZN2at4_ops{}{name}4callERKNS_6TensorERKN3c106ScalarE{}",
+            name.len(),
+            "S8_".repeat(count.saturating_sub(1))
+        );
         let missing = |_| format!("this version of torch has no at::{name} as vitempo knows it");
-        // SAFETY: the mangled name says the types of the arguments; the result of at::_ops functions is a Tensor.
+        // SAFETY: the mangled name says the types of the arguments; the result of at::_ops
+        // functions is a Tensor.
         unsafe {
             match count {
                 1 => torch.raw.symbol(&symbol).map(Self::One),
@@ -179,12 +236,22 @@ impl Scalars {
     }
 
     /// Calls it; `values` has as many numbers as the operator has scalars.
-    pub(super) fn call(self, torch: &'static Torch, x: &Tensor, values: &[f64]) -> Result<Tensor, String> {
-        let scalar = |index: usize| Scalar { tag: 0, value: Aligned(values.get(index).copied().unwrap_or(0.0)) };
+    pub(super) fn call(
+        self,
+        torch: &'static Torch,
+        x: &Tensor,
+        values: &[f64],
+    ) -> Result<Tensor, String> {
+        let scalar = |index: usize| Scalar {
+            tag: 0,
+            value: Aligned(values.get(index).copied().unwrap_or(0.0)),
+        };
         let (a, b, c) = (scalar(0), scalar(1), scalar(2));
         let at = |s: &Scalar| std::ptr::from_ref(s).cast::<c_void>();
-        // SAFETY: a handle is the address of an `at::Tensor`; the scalars are laid out as `c10::Scalar` and live during the call. The first word of what
-        // is returned is the new tensor, which operator new gives a place as torch's handles have it, freed with the handle.
+        // SAFETY: a handle is the address of an `at::Tensor`; the scalars are laid out as
+        // `c10::Scalar` and live during the call. The first word of what is returned is the new
+        // tensor, which operator new gives a place as torch's handles have it, freed with the
+        // handle.
         unsafe {
             let returned = match self {
                 Self::One(f) => f(x.handle(), at(&a)),

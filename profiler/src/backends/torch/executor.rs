@@ -1,6 +1,7 @@
 //! [`Executor`]: the calls of one model, its tensors, and one run after the other.
 //!
-//! Operators run one after the other, each result is a new tensor, and tensors nobody reads any more are freed at once, as Python's references do it.
+//! Operators run one after the other, each result is a new tensor, and tensors nobody reads any
+//! more are freed at once, as Python's references do it.
 
 use super::{
     calls::{self, Call, Site},
@@ -10,8 +11,8 @@ use super::{
 };
 use std::collections::HashMap;
 use vitempo_graph::{
-    ConstantData, Graph, MemoryFormat, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId, ValueSource, lowering, lowering::torch::strides::Strided,
-    onnx::Constants,
+    ConstantData, Graph, MemoryFormat, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId,
+    ValueSource, lowering, lowering::torch::strides::Strided, onnx::Constants,
 };
 
 /// Where and in what the model runs.
@@ -50,28 +51,53 @@ pub(super) struct Executor {
 }
 
 impl Executor {
-    /// Compiles every node of `program`, the calls for a model ([`lowering::torch::program`]), and puts its constants and `inputs` in place.
+    /// Compiles every node of `program`, the calls for a model ([`lowering::torch::program`]), and
+    /// puts its constants and `inputs` in place.
     ///
     /// # Errors
     /// A sentence that names the node or the value.
-    pub(super) fn new(program: &Graph, constants: &Constants, inputs: Vec<Tensor>, setting: Setting) -> Result<Self, String> {
+    pub(super) fn new(
+        program: &Graph,
+        constants: &Constants,
+        inputs: Vec<Tensor>,
+        setting: Setting,
+    ) -> Result<Self, String> {
         let count = program.values().len();
         let mut last_reader: Vec<Option<usize>> = vec![None; count];
         for (index, node) in program.nodes().iter().enumerate() {
-            node.inputs.iter().chain(&node.outputs).for_each(|v| last_reader[v.0 as usize] = Some(index));
+            node.inputs
+                .iter()
+                .chain(&node.outputs)
+                .for_each(|v| last_reader[v.0 as usize] = Some(index));
         }
         let outputs: Vec<usize> = program.outputs().iter().map(|v| v.0 as usize).collect();
         let mut steps = Vec::with_capacity(program.nodes().len());
         for (index, node) in program.nodes().iter().enumerate() {
-            let site = Site { torch: setting.torch, device: setting.device, add: setting.add, graph: program, node };
-            let call = calls::compile(site).map_err(|reason| format!("node `{}`: {reason}", node.name))?;
+            let site = Site {
+                torch: setting.torch,
+                device: setting.device,
+                add: setting.add,
+                graph: program,
+                node,
+            };
+            let call =
+                calls::compile(site).map_err(|reason| format!("node `{}`: {reason}", node.name))?;
             let ids = |values: &[ValueId]| values.iter().map(|v| v.0 as usize).collect::<Vec<_>>();
-            let is_computed = |v: usize| matches!(program.values()[v].source, ValueSource::Node(_)) && !outputs.contains(&v);
+            let is_computed = |v: usize| {
+                matches!(program.values()[v].source, ValueSource::Node(_)) && !outputs.contains(&v)
+            };
             let mut dead = [ids(&node.inputs), ids(&node.outputs)].concat();
             dead.retain(|&v| last_reader[v] == Some(index) && is_computed(v));
             dead.sort_unstable();
             dead.dedup();
-            steps.push(Step { name: node.name.clone(), op: node.op.clone(), call, inputs: ids(&node.inputs), outputs: ids(&node.outputs), dead });
+            steps.push(Step {
+                name: node.name.clone(),
+                op: node.op.clone(),
+                call,
+                inputs: ids(&node.inputs),
+                outputs: ids(&node.outputs),
+                dead,
+            });
         }
         let mut kept: Vec<Option<Tensor>> = std::iter::repeat_with(|| None).take(count).collect();
         for (&id, input) in program.inputs().iter().zip(inputs) {
@@ -85,8 +111,15 @@ impl Executor {
 
     fn place_constants(&mut self, program: &Graph, constants: &Constants) -> Result<(), String> {
         let mut read = vec![false; program.values().len()];
-        program.nodes().iter().flat_map(|n| &n.inputs).chain(program.outputs()).for_each(|v| read[v.0 as usize] = true);
-        let wanted = |(index, value): &(usize, &Value)| read[*index] && matches!(value.source, ValueSource::Constant(_));
+        program
+            .nodes()
+            .iter()
+            .flat_map(|n| &n.inputs)
+            .chain(program.outputs())
+            .for_each(|v| read[v.0 as usize] = true);
+        let wanted = |(index, value): &(usize, &Value)| {
+            read[*index] && matches!(value.source, ValueSource::Constant(_))
+        };
         let mut absent = Vec::new();
         for (index, value) in program.values().iter().enumerate().filter(wanted) {
             match stored(self.setting.torch, value, constants)? {
@@ -109,13 +142,22 @@ impl Executor {
         let mut turned: HashMap<usize, usize> = HashMap::new();
         for index in 0..self.steps.len() {
             let step = &self.steps[index];
-            let Some(&weight) = step.inputs.get(1).filter(|_| calls::wants_turned_weight(&step.op)) else { continue };
+            let Some(&weight) = step.inputs.get(1).filter(|_| calls::wants_turned_weight(&step.op))
+            else {
+                continue;
+            };
             let slot = match turned.get(&weight) {
                 Some(&slot) => slot,
                 None => {
-                    let tensor = self.kept[weight].as_ref().ok_or_else(|| format!("node `{}`: its weight is no constant", step.name))?;
+                    let tensor = self.kept[weight].as_ref().ok_or_else(|| {
+                        format!("node `{}`: its weight is no constant", step.name)
+                    })?;
                     let view = calls::permute(self.setting.torch, tensor, &[1, 0])?;
-                    let dense = view.copied(&Strided::contiguous(&view.strided()?.sizes), view.precision()?, self.setting.device)?;
+                    let dense = view.copied(
+                        &Strided::contiguous(&view.strided()?.sizes),
+                        view.precision()?,
+                        self.setting.device,
+                    )?;
                     self.kept.push(Some(dense));
                     self.computed.push(None);
                     *turned.entry(weight).or_insert(self.kept.len() - 1)
@@ -123,7 +165,9 @@ impl Executor {
             };
             self.steps[index].inputs[1] = slot;
         }
-        let still_read = |v: usize| self.steps.iter().any(|s| s.inputs.contains(&v)) || self.outputs.contains(&v);
+        let still_read = |v: usize| {
+            self.steps.iter().any(|s| s.inputs.contains(&v)) || self.outputs.contains(&v)
+        };
         let idle: Vec<usize> = turned.keys().copied().filter(|&v| !still_read(v)).collect();
         idle.into_iter().for_each(|v| self.kept[v] = None);
         Ok(())
@@ -133,11 +177,20 @@ impl Executor {
     pub(super) fn step(&mut self, index: usize) -> Result<(), String> {
         let step = &self.steps[index];
         let failed = |reason: String| format!("node `{}`: {reason}", step.name);
-        let find = |&v: &usize| self.kept[v].as_ref().or(self.computed[v].as_ref()).ok_or_else(|| failed("one of its inputs was not computed".to_owned()));
+        let find = |&v: &usize| {
+            self.kept[v]
+                .as_ref()
+                .or(self.computed[v].as_ref())
+                .ok_or_else(|| failed("one of its inputs was not computed".to_owned()))
+        };
         let inputs: Vec<&Tensor> = step.inputs.iter().map(find).collect::<Result<_, _>>()?;
         let results = (step.call.run)(&inputs).map_err(failed)?;
         if results.len() < step.outputs.len() {
-            return Err(failed(format!("it gives {} tensors, {} are needed", results.len(), step.outputs.len())));
+            return Err(failed(format!(
+                "it gives {} tensors, {} are needed",
+                results.len(),
+                step.outputs.len()
+            )));
         }
         for (&output, tensor) in step.outputs.iter().zip(results) {
             self.computed[output] = Some(tensor);
@@ -160,33 +213,48 @@ impl Executor {
 
     /// The outputs of the last run.
     pub(super) fn outputs(&self) -> Result<Vec<&Tensor>, String> {
-        let find = |&v: &usize| self.kept[v].as_ref().or(self.computed[v].as_ref()).ok_or_else(|| "an output was not computed".to_owned());
+        let find = |&v: &usize| {
+            self.kept[v]
+                .as_ref()
+                .or(self.computed[v].as_ref())
+                .ok_or_else(|| "an output was not computed".to_owned())
+        };
         self.outputs.iter().map(find).collect()
     }
 
-    /// One run in which every tensor is looked at: writes into each step's operator how its tensors really are.
+    /// One run in which every tensor is looked at: writes into each step's operator how its tensors
+    /// really are.
     ///
     /// # Errors
     /// As a run; also when a tensor has not the shape the graph foretells.
     pub(super) fn inspect(&mut self) -> Result<(), String> {
         for index in 0..self.steps.len() {
             let (inputs, addresses) = {
-                let tensors = self.steps[index].inputs.iter().filter_map(|&v| self.kept[v].as_ref().or(self.computed[v].as_ref()));
-                let seen: Vec<(Strided, Precision, usize)> = tensors.map(seen).collect::<Result<_, _>>()?;
+                let tensors = self.steps[index]
+                    .inputs
+                    .iter()
+                    .filter_map(|&v| self.kept[v].as_ref().or(self.computed[v].as_ref()));
+                let seen: Vec<(Strided, Precision, usize)> =
+                    tensors.map(seen).collect::<Result<_, _>>()?;
                 let addresses: Vec<usize> = seen.iter().map(|s| s.2).collect();
                 (seen, addresses)
             };
             let dead = std::mem::take(&mut self.steps[index].dead);
             self.step(index)?;
-            let outputs: Vec<(Strided, Precision, usize)> =
-                self.steps[index].outputs.iter().filter_map(|&v| self.computed[v].as_ref()).map(seen).collect::<Result<_, _>>()?;
+            let outputs: Vec<(Strided, Precision, usize)> = self.steps[index]
+                .outputs
+                .iter()
+                .filter_map(|&v| self.computed[v].as_ref())
+                .map(seen)
+                .collect::<Result<_, _>>()?;
             for &value in &dead {
                 self.computed[value] = None;
             }
             let step = &mut self.steps[index];
             step.dead = dead;
             let copied = outputs.first().is_some_and(|o| !addresses.contains(&o.2));
-            rewrite(&mut step.op, &inputs, &outputs, copied).map_err(|reason| format!("node `{}`: {reason}", step.name))?;
+            rewrite(&mut step.op, &inputs, &outputs, copied)
+                .map_err(|reason| format!("node `{}`: {reason}", step.name))?;
         }
         Ok(())
     }
@@ -197,18 +265,27 @@ fn seen(tensor: &Tensor) -> Result<(Strided, Precision, usize), String> {
 }
 
 /// Writes into `op` what its tensors turned out to be.
-fn rewrite(op: &mut OpSpec, inputs: &[(Strided, Precision, usize)], outputs: &[(Strided, Precision, usize)], copied: bool) -> Result<(), String> {
+fn rewrite(
+    op: &mut OpSpec,
+    inputs: &[(Strided, Precision, usize)],
+    outputs: &[(Strided, Precision, usize)],
+    copied: bool,
+) -> Result<(), String> {
     for (operand, (_, precision, _)) in op.inputs.iter_mut().zip(inputs) {
         operand.tensor.precision = *precision;
     }
     for (tensor, (strided, precision, _)) in op.outputs.iter_mut().zip(outputs) {
         if tensor.shape[..] != strided.sizes[..] {
-            return Err(format!("torch makes {:?} where the model has {:?}", strided.sizes, tensor.shape));
+            return Err(format!(
+                "torch makes {:?} where the model has {:?}",
+                strided.sizes, tensor.shape
+            ));
         }
         tensor.precision = *precision;
     }
     op.attributes.0.retain(|name, _| name != "copy" && !name.starts_with("perm_"));
-    let only = |seen: &[(Strided, Precision, usize)]| seen.iter().map(|s| s.0.clone()).collect::<Vec<_>>();
+    let only =
+        |seen: &[(Strided, Precision, usize)]| seen.iter().map(|s| s.0.clone()).collect::<Vec<_>>();
     lowering::torch::describe(op, &only(inputs), &only(outputs), copied && !is_select(op));
     Ok(())
 }
@@ -219,15 +296,27 @@ fn is_select(op: &OpSpec) -> bool {
 }
 
 /// A constant that is in the file, or small enough to be in the graph; on the CPU.
-fn stored(torch: &'static Torch, value: &Value, constants: &Constants) -> Result<Option<Tensor>, String> {
+fn stored(
+    torch: &'static Torch,
+    value: &Value,
+    constants: &Constants,
+) -> Result<Option<Tensor>, String> {
     let Some(tensor) = &value.tensor else { return Ok(None) };
     let wrong = |reason: String| format!("constant `{}`: {reason}", value.name);
-    if let Some((spec, bytes)) = constants.bytes(&value.name).filter(|(spec, _)| spec.elements() == tensor.elements()) {
-        return Tensor::from_bytes(torch, &tensor.shape, spec.precision, &bytes).map(Some).map_err(wrong);
+    if let Some((spec, bytes)) =
+        constants.bytes(&value.name).filter(|(spec, _)| spec.elements() == tensor.elements())
+    {
+        return Tensor::from_bytes(torch, &tensor.shape, spec.precision, &bytes)
+            .map(Some)
+            .map_err(wrong);
     }
     let (precision, bytes): (Precision, Vec<u8>) = match &value.source {
-        ValueSource::Constant(Some(ConstantData::Ints(values))) => (Precision::I64, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
-        ValueSource::Constant(Some(ConstantData::Floats(values))) => (Precision::F64, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+        ValueSource::Constant(Some(ConstantData::Ints(values))) => {
+            (Precision::I64, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        }
+        ValueSource::Constant(Some(ConstantData::Floats(values))) => {
+            (Precision::F64, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        }
         _ => return Ok(None),
     };
     Tensor::from_bytes(torch, &tensor.shape, precision, &bytes).map(Some).map_err(wrong)
@@ -237,31 +326,63 @@ impl Setting {
     /// A constant or an input in the precision, format and place the program wants.
     fn placed(&self, tensor: &Tensor, value: &Value) -> Result<Tensor, String> {
         let sizes = tensor.strided()?.sizes;
-        let TensorSpec { precision, format, .. } = value.tensor.as_ref().ok_or_else(|| format!("value `{}` has no static shape", value.name))?;
+        let TensorSpec { precision, format, .. } = value
+            .tensor
+            .as_ref()
+            .ok_or_else(|| format!("value `{}` has no static shape", value.name))?;
         // A number beside a tensor is read by the host.
         let device = if sizes.is_empty() { self.torch.cpu() } else { self.device };
-        tensor.copied(&Strided::in_format(&sizes, *format), *precision, device).map_err(|reason| format!("value `{}`: {reason}", value.name))
+        tensor
+            .copied(&Strided::in_format(&sizes, *format), *precision, device)
+            .map_err(|reason| format!("value `{}`: {reason}", value.name))
     }
 
-    /// Constants that the file computes from others: the graph that does, run once on the CPU as the file has it.
-    fn compute(&self, name: &str, constants: &Constants, names: &[String]) -> Result<Vec<Tensor>, String> {
+    /// Constants that the file computes from others: the graph that does, run once on the CPU as
+    /// the file has it.
+    fn compute(
+        &self,
+        name: &str,
+        constants: &Constants,
+        names: &[String],
+    ) -> Result<Vec<Tensor>, String> {
         let wrong = |e: &dyn std::fmt::Display| format!("constants `{}`: {e}", names.join("`, `"));
         let graph = constants.computed(name, names).map_err(|e| wrong(&e))?;
-        let program = lowering::torch::program(&graph, Precision::F32, MemoryFormat::ChannelsFirst).map_err(|e| wrong(&e))?;
+        let program = lowering::torch::program(&graph, Precision::F32, MemoryFormat::ChannelsFirst)
+            .map_err(|e| wrong(&e))?;
         let load = |&id: &ValueId| {
             let value = program.value(id);
-            stored(self.torch, value, constants)?.ok_or_else(|| format!("constant `{}` has no values", value.name))
+            stored(self.torch, value, constants)?
+                .ok_or_else(|| format!("constant `{}` has no values", value.name))
         };
         let inputs = program.inputs().iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        let setting = Self { device: self.torch.cpu(), add: self.torch.functions.add, precision: Precision::F32, format: MemoryFormat::ChannelsFirst, ..*self };
-        let valued = |id: &ValueId| !matches!(program.value(*id).source, ValueSource::Constant(None));
+        let setting = Self {
+            device: self.torch.cpu(),
+            add: self.torch.functions.add,
+            precision: Precision::F32,
+            format: MemoryFormat::ChannelsFirst,
+            ..*self
+        };
+        let valued =
+            |id: &ValueId| !matches!(program.value(*id).source, ValueSource::Constant(None));
         if program.nodes().is_empty() && !program.outputs().iter().all(valued) {
             return Err(wrong(&"they have no values"));
         }
         let mut executor = Executor::new(&program, constants, inputs, setting)?;
         executor.run()?;
-        let by_name: HashMap<&str, usize> = graph.outputs().iter().enumerate().map(|(i, &id)| (graph.value(id).name.as_str(), i)).collect();
+        let by_name: HashMap<&str, usize> = graph
+            .outputs()
+            .iter()
+            .enumerate()
+            .map(|(i, &id)| (graph.value(id).name.as_str(), i))
+            .collect();
         let outputs = executor.outputs()?;
-        names.iter().map(|n| by_name.get(n.as_str()).map_or_else(|| Err(wrong(&"they are not computed")), |&i| outputs[i].share())).collect()
+        names
+            .iter()
+            .map(|n| {
+                by_name
+                    .get(n.as_str())
+                    .map_or_else(|| Err(wrong(&"they are not computed")), |&i| outputs[i].share())
+            })
+            .collect()
     }
 }

@@ -1,8 +1,10 @@
 //! libtorch's shared library: opened at run time, its version checked, its C functions looked up.
 //!
-//! The functions are those that torch promises to keep for ahead-of-time compiled models and extensions (`torch/csrc/inductor/aoti_torch/c/shim.h`,
-//! `torch/csrc/stable/c/shim.h`): tensors are opaque handles, every function returns an error code. Two things have no C function and are reached by
-//! their C++ names: `at::set_num_threads(int)`, and `operator new`, which makes the optional arguments that torch deletes.
+//! The functions are those that torch promises to keep for ahead-of-time compiled models and
+//! extensions (`torch/csrc/inductor/aoti_torch/c/shim.h`, `torch/csrc/stable/c/shim.h`): tensors
+//! are opaque handles, every function returns an error code. Two things have no C function and are
+//! reached by their C++ names: `at::set_num_threads(int)`, and `operator new`, which makes the
+//! optional arguments that torch deletes.
 
 use crate::backends::discovery::{EngineLibrary, Library, Missing, at_least, wheel_version};
 use std::{
@@ -12,8 +14,14 @@ use std::{
 };
 
 /// Where the library is.
-pub const LIBRARY: EngineLibrary =
-    EngineLibrary { engine: "torch", title: "PyTorch", variables: &[], folder: "torch/lib", stem: "libtorch_cpu", wanted: "2.10 or newer" };
+pub const LIBRARY: EngineLibrary = EngineLibrary {
+    engine: "torch",
+    title: "PyTorch",
+    variables: &[],
+    folder: "torch/lib",
+    stem: "libtorch_cpu",
+    wanted: "2.10 or newer",
+};
 
 /// The first version whose C functions take lists and strings.
 const LEAST: [u64; 2] = [2, 10];
@@ -40,7 +48,8 @@ macro_rules! functions {
         impl Functions {
             fn of(library: &Raw) -> Result<Self, String> {
                 Ok(Self {
-                    // SAFETY: the signatures are those of the headers named above, which torch keeps from version to version.
+                    // SAFETY: the signatures are those of the headers named above, which torch
+                    // keeps from version to version.
                     $($field: unsafe { library.symbol($symbol)? },)*
                 })
             }
@@ -91,20 +100,24 @@ functions! {
 pub(super) struct Raw(&'static libloading::Library);
 
 impl Raw {
-    /// Opens a library that needs `folder`'s neighbours: what the loader misses is looked for there and opened first.
+    /// Opens a library that needs `folder`'s neighbours: what the loader misses is looked for there
+    /// and opened first.
     ///
     /// # Errors
     /// The loader's own words.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let mut opened = Vec::new();
         loop {
-            // SAFETY: opening runs the library's initialisers; it was named by the user or has torch's name in a folder for libraries.
+            // SAFETY: opening runs the library's initialisers; it was named by the user or has
+            // torch's name in a folder for libraries.
             let error = match unsafe { libloading::Library::new(path) } {
                 Ok(library) => return Ok(Self(Box::leak(Box::new(library)))),
                 Err(error) => words(&error),
             };
             let missing = missing_library(&error).filter(|name| !opened.contains(name));
-            let (name, file) = missing.and_then(|name| Some((name.clone(), neighbour(path, &name)?))).ok_or_else(|| error.clone())?;
+            let (name, file) = missing
+                .and_then(|name| Some((name.clone(), neighbour(path, &name)?)))
+                .ok_or_else(|| error.clone())?;
             opened.push(name);
             Self::open(&file).map_err(|reason| format!("{error} ({reason})"))?;
         }
@@ -129,7 +142,8 @@ fn words(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// `libcudart.so.13` in "libcudart.so.13: cannot open shared object file: No such file or directory".
+/// `libcudart.so.13` in "libcudart.so.13: cannot open shared object file: No such file or
+/// directory".
 fn missing_library(error: &str) -> Option<String> {
     let name = error.strip_suffix(": cannot open shared object file: No such file or directory")?;
     (!name.contains('/')).then(|| name.to_owned())
@@ -139,8 +153,16 @@ fn missing_library(error: &str) -> Option<String> {
 fn neighbour(path: &Path, name: &str) -> Option<PathBuf> {
     let beside = path.parent()?;
     let packages = beside.parent().and_then(Path::parent).map(|p| p.join("nvidia"));
-    let nvidia = packages.and_then(|p| std::fs::read_dir(p).ok()).into_iter().flatten().flatten().map(|e| e.path().join("lib"));
-    std::iter::once(beside.to_owned()).chain(nvidia).map(|folder| folder.join(name)).find(|file| file.is_file())
+    let nvidia = packages
+        .and_then(|p| std::fs::read_dir(p).ok())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path().join("lib"));
+    std::iter::once(beside.to_owned())
+        .chain(nvidia)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }
 
 /// libtorch, loaded.
@@ -165,11 +187,16 @@ pub(super) fn torch(explicit: Option<&Path>) -> Result<&'static Torch, Missing> 
     if let Some(torch) = *slot {
         let path = &torch.library.path;
         let same = |p: &Path| p.canonicalize().is_ok_and(|p| p == *path || path.starts_with(&p));
-        let other = || Missing { hint: "use one library per process".to_owned(), ..LIBRARY.missing(format!("{} is loaded already", path.display())) };
+        let other = || Missing {
+            hint: "use one library per process".to_owned(),
+            ..LIBRARY.missing(format!("{} is loaded already", path.display()))
+        };
         return if explicit.is_none_or(same) { Ok(torch) } else { Err(other()) };
     }
     let library = LIBRARY.find(explicit, version)?;
-    let refused = |reason: String| LIBRARY.missing(format!("{} cannot be used: {reason}", library.path.display()));
+    let refused = |reason: String| {
+        LIBRARY.missing(format!("{} cannot be used: {reason}", library.path.display()))
+    };
     let raw = Raw::open(&library.path).map_err(|reason| refused(explained(&reason)))?;
     let functions = Functions::of(&raw).map_err(refused)?;
     // SAFETY: the function takes nothing and returns a number.
@@ -185,22 +212,33 @@ pub(super) fn torch(explicit: Option<&Path>) -> Result<&'static Torch, Missing> 
 
 /// The version by the wheel's metadata: known before 400 MB are loaded.
 fn version(file: &Path) -> Result<String, String> {
-    let version = wheel_version(file, "torch").or_else(|| build_version(file)).unwrap_or_else(|| "unknown".to_owned());
+    let version = wheel_version(file, "torch")
+        .or_else(|| build_version(file))
+        .unwrap_or_else(|| "unknown".to_owned());
     let known = version.starts_with(|c: char| c.is_ascii_digit());
     if known && !at_least(&version, &LEAST) {
-        return Err(format!("{} is version {version}, but {} is needed", file.display(), LIBRARY.wanted));
+        return Err(format!(
+            "{} is version {version}, but {} is needed",
+            file.display(),
+            LIBRARY.wanted
+        ));
     }
     Ok(version)
 }
 
 /// The version in the file `build-version` that torch's C++ archives have at their root.
 fn build_version(file: &Path) -> Option<String> {
-    std::fs::read_to_string(file.parent()?.parent()?.join("build-version")).ok().map(|text| text.trim().to_owned())
+    std::fs::read_to_string(file.parent()?.parent()?.join("build-version"))
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 fn explained(reason: &str) -> String {
     match missing_library(reason) {
-        Some(name) => format!("{name} is missing (a wheel of torch with CUDA needs the nvidia packages it depends on beside it, or a wheel for the CPU alone)"),
+        Some(name) => format!(
+            "{name} is missing (a wheel of torch with CUDA needs the nvidia packages it depends \
+            on beside it, or a wheel for the CPU alone)"
+        ),
         None => reason.to_owned(),
     }
 }
@@ -208,8 +246,11 @@ fn explained(reason: &str) -> String {
 impl Torch {
     /// Calls an operator: the arguments are in `stack`, the results come back in it.
     pub(super) fn dispatch(&self, operator: &CStr, overload: &CStr, stack: &mut [u64]) -> Code {
-        // SAFETY: both names end in NUL; the stack has a place for every argument and every result of the operator's schema.
-        unsafe { (self.functions.call)(operator.as_ptr(), overload.as_ptr(), stack.as_mut_ptr(), SCHEMAS) }
+        // SAFETY: both names end in NUL; the stack has a place for every argument and every result
+        // of the operator's schema.
+        unsafe {
+            (self.functions.call)(operator.as_ptr(), overload.as_ptr(), stack.as_mut_ptr(), SCHEMAS)
+        }
     }
 }
 

@@ -1,9 +1,11 @@
-//! PyTorch's eager mode, through the C functions of libtorch's shared library ([`library`]): no Python, no C++, nothing to link.
+//! PyTorch's eager mode, through the C functions of libtorch's shared library ([`library`]): no
+//! Python, no C++, nothing to link.
 //!
-//! [`vitempo_graph::lowering::torch`] says which ATen operators an author would have written for a graph; [`calls`] maps each to torch's dispatcher and
-//! [`executor`] runs them one after the other, without gradients. What differs from a Python program is that nothing is interpreted between two
-//! operators, and that activations are never overwritten in place, which a file does not tell. On CUDA all else is torch's default too (TF32 in
-//! convolutions, cuDNN's heuristics).
+//! [`vitempo_graph::lowering::torch`] says which ATen operators an author would have written for a
+//! graph; [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
+//! without gradients. What differs from a Python program is that nothing is interpreted between two
+//! operators, and that activations are never overwritten in place, which a file does not tell. On
+//! CUDA all else is torch's default too (TF32 in convolutions, cuDNN's heuristics).
 
 mod calls;
 mod cuda;
@@ -14,7 +16,8 @@ mod messages;
 mod tensor;
 
 use super::{
-    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session, discovery::Missing,
+    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource,
+    OutputValues, ProfiledRuns, RunOptions, Session, discovery::Missing,
 };
 use crate::{
     clock::{RunTime, Stopwatch},
@@ -25,7 +28,9 @@ use executor::{Executor, Setting};
 use library::Torch;
 use std::borrow::Cow;
 use tensor::Tensor;
-use vitempo_graph::{Measurement, MemoryFormat, Precision, Processor, Samples, Status, lowering, onnx::Constants};
+use vitempo_graph::{
+    Measurement, MemoryFormat, Precision, Processor, Samples, Status, lowering, onnx::Constants,
+};
 
 const NAME: &str = "torch";
 
@@ -56,22 +61,42 @@ impl Backend for TorchEager {
             Err(Missing { reason, hint }) => return Availability::Unavailable { reason, hint },
         };
         match (options.processor, cuda::available(torch)) {
-            (Processor::Gpu, Err(Missing { reason, hint })) => Availability::Unavailable { reason, hint },
-            (processor, cuda) => Availability::Available(capabilities(torch, processor, cuda.is_ok())),
+            (Processor::Gpu, Err(Missing { reason, hint })) => {
+                Availability::Unavailable { reason, hint }
+            }
+            (processor, cuda) => {
+                Availability::Available(capabilities(torch, processor, cuda.is_ok()))
+            }
         }
     }
 
     fn absent_devices(&self, options: &RunOptions) -> Vec<AbsentDevice> {
         let missing = library::torch(options.library.as_deref()).and_then(cuda::available).err();
-        missing.map(|Missing { reason, hint }| AbsentDevice { processor: Processor::Gpu, reason, hint }).into_iter().collect()
+        missing
+            .map(|Missing { reason, hint }| AbsentDevice {
+                processor: Processor::Gpu,
+                reason,
+                hint,
+            })
+            .into_iter()
+            .collect()
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
         self.probe(options).require(NAME)?.check(NAME, options)?;
-        let unavailable = |Missing { reason, hint }| BackendError::Unavailable { backend: NAME, reason, hint };
-        let refuse = |reason: String| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
+        let unavailable =
+            |Missing { reason, hint }| BackendError::Unavailable { backend: NAME, reason, hint };
+        let refuse = |reason: String| BackendError::Load {
+            backend: NAME,
+            model: model.name.clone(),
+            reason,
+        };
         let torch = library::torch(options.library.as_deref()).map_err(unavailable)?;
-        let cuda = if options.processor == Processor::Gpu { Some(Cuda::open(torch).map_err(unavailable)?) } else { None };
+        let cuda = if options.processor == Processor::Gpu {
+            Some(Cuda::open(torch).map_err(unavailable)?)
+        } else {
+            None
+        };
         let setting = Setting {
             torch,
             device: if cuda.is_some() { torch.cuda() } else { torch.cpu() },
@@ -81,12 +106,14 @@ impl Backend for TorchEager {
         };
         set_up(torch, options.threads);
         let executor = messages::explained(|| executor(model, options, setting)).map_err(refuse)?;
-        let outputs = model.graph.outputs().iter().map(|&id| model.graph.value(id).name.clone()).collect();
+        let outputs =
+            model.graph.outputs().iter().map(|&id| model.graph.value(id).name.clone()).collect();
         Ok(Box::new(TorchSession { model: model.name.clone(), executor, cuda, outputs }))
     }
 }
 
-/// Half precision has no vector kernels on most CPUs: a convolution takes a hundred times as long as in single precision.
+/// Half precision has no vector kernels on most CPUs: a convolution takes a hundred times as long
+/// as in single precision.
 fn capabilities(torch: &Torch, processor: Processor, cuda: bool) -> Capabilities {
     let mut devices = vec![Processor::Cpu];
     devices.extend(cuda.then_some(Processor::Gpu));
@@ -102,7 +129,8 @@ fn capabilities(torch: &Torch, processor: Processor, cuda: bool) -> Capabilities
     }
 }
 
-/// No gradients in this thread, `threads` threads inside an operator, and memory that stays: torch takes every tensor from the C library's allocator.
+/// No gradients in this thread, `threads` threads inside an operator, and memory that stays: torch
+/// takes every tensor from the C library's allocator.
 fn set_up(torch: &Torch, threads: usize) {
     memory::keep_freed();
     // SAFETY: both functions take one plain value.
@@ -115,11 +143,14 @@ fn set_up(torch: &Torch, threads: usize) {
 /// The model ready to run, after one run in which its tensors were looked at.
 fn executor(model: &Model, options: &RunOptions, setting: Setting) -> Result<Executor, String> {
     let bytes = match &model.source {
-        ModelSource::File(path) => Cow::Owned(std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?),
+        ModelSource::File(path) => {
+            Cow::Owned(std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?)
+        }
         ModelSource::Bytes(bytes) => Cow::Borrowed(bytes.as_slice()),
     };
     let constants = Constants::read(&model.name, &bytes).map_err(|e| e.to_string())?;
-    let program = lowering::torch::program(&model.graph, setting.precision, setting.format).map_err(|e| e.to_string())?;
+    let program = lowering::torch::program(&model.graph, setting.precision, setting.format)
+        .map_err(|e| e.to_string())?;
     let inputs = input_tensors(model, options, setting.torch)?;
     let mut executor = Executor::new(&program, &constants, inputs, setting)?;
     executor.inspect()?;
@@ -127,12 +158,21 @@ fn executor(model: &Model, options: &RunOptions, setting: Setting) -> Result<Exe
     Ok(executor)
 }
 
-fn input_tensors(model: &Model, options: &RunOptions, torch: &'static Torch) -> Result<Vec<Tensor>, String> {
+fn input_tensors(
+    model: &Model,
+    options: &RunOptions,
+    torch: &'static Torch,
+) -> Result<Vec<Tensor>, String> {
     let one = |(index, &id): (usize, &vitempo_graph::ValueId)| {
         let value = model.graph.value(id);
-        let tensor = value.tensor.as_ref().ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
-        let bytes = inputs::bytes(tensor, options.inputs, options.seed, index).map_err(|e| format!("input `{}`: {e}", value.name))?;
-        Tensor::from_bytes(torch, &tensor.shape, tensor.precision, &bytes).map_err(|e| format!("input `{}`: {e}", value.name))
+        let tensor = value
+            .tensor
+            .as_ref()
+            .ok_or_else(|| format!("input `{}` has no static shape", value.name))?;
+        let bytes = inputs::bytes(tensor, options.inputs, options.seed, index)
+            .map_err(|e| format!("input `{}`: {e}", value.name))?;
+        Tensor::from_bytes(torch, &tensor.shape, tensor.precision, &bytes)
+            .map_err(|e| format!("input `{}`: {e}", value.name))
     };
     model.graph.inputs().iter().enumerate().map(one).collect()
 }
@@ -186,7 +226,11 @@ impl TorchSession {
         }
         cuda.synchronize()?;
         let whole = whole.stop();
-        let times = marks.distances()?.into_iter().map(|wall_ns| RunTime { wall_ns, cpu_ns: None }).collect();
+        let times = marks
+            .distances()?
+            .into_iter()
+            .map(|wall_ns| RunTime { wall_ns, cpu_ns: None })
+            .collect();
         drop(marks);
         self.executor.clear();
         Ok((whole, times))
@@ -207,24 +251,38 @@ impl Session for TorchSession {
             memory_bytes: None,
             status: Status::Ok,
         };
-        let mut runs = ProfiledRuns { e2e: Samples::default(), operators: self.executor.steps.iter().map(row).collect() };
+        let mut runs = ProfiledRuns {
+            e2e: Samples::default(),
+            operators: self.executor.steps.iter().map(row).collect(),
+        };
         for repeat in 0..warmups.saturating_add(repeats) {
             let (whole, times) = self.marked_run().map_err(|reason| self.run_error(reason))?;
             if repeat >= warmups {
                 whole.append_to(&mut runs.e2e);
-                runs.operators.iter_mut().zip(times).for_each(|(row, time)| time.append_to(&mut row.samples));
+                runs.operators
+                    .iter_mut()
+                    .zip(times)
+                    .for_each(|(row, time)| time.append_to(&mut row.samples));
             }
         }
         Ok(runs)
     }
 
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
-        let read = |executor: &mut Executor, names: &[String]| -> Result<Vec<OutputValues>, String> {
-            executor.run()?;
-            let one = |(name, tensor): (&String, &Tensor)| Ok(OutputValues { name: name.clone(), shape: tensor.strided()?.sizes, values: tensor.values()? });
-            names.iter().zip(executor.outputs()?).map(one).collect()
-        };
-        let values = read(&mut self.executor, &self.outputs).map_err(|reason| self.run_error(reason));
+        let read =
+            |executor: &mut Executor, names: &[String]| -> Result<Vec<OutputValues>, String> {
+                executor.run()?;
+                let one = |(name, tensor): (&String, &Tensor)| {
+                    Ok(OutputValues {
+                        name: name.clone(),
+                        shape: tensor.strided()?.sizes,
+                        values: tensor.values()?,
+                    })
+                };
+                names.iter().zip(executor.outputs()?).map(one).collect()
+            };
+        let values =
+            read(&mut self.executor, &self.outputs).map_err(|reason| self.run_error(reason));
         self.executor.clear();
         values
     }

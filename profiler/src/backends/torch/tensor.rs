@@ -30,45 +30,89 @@ impl Tensor {
     ///
     /// # Safety
     /// `handle` must be an owned `AtenTensorHandle`.
-    pub(super) unsafe fn owned(torch: &'static Torch, handle: TensorHandle) -> Result<Self, String> {
-        if handle.is_null() { Err("torch gave no tensor".to_owned()) } else { Ok(Self { torch, handle }) }
+    pub(super) unsafe fn owned(
+        torch: &'static Torch,
+        handle: TensorHandle,
+    ) -> Result<Self, String> {
+        if handle.is_null() {
+            Err("torch gave no tensor".to_owned())
+        } else {
+            Ok(Self { torch, handle })
+        }
     }
 
     /// A tensor whose values are not set.
-    pub(super) fn empty(torch: &'static Torch, strided: &Strided, precision: Precision, device: Device) -> Result<Self, String> {
+    pub(super) fn empty(
+        torch: &'static Torch,
+        strided: &Strided,
+        precision: Precision,
+        device: Device,
+    ) -> Result<Self, String> {
         let (sizes, strides) = (signed(&strided.sizes), signed(&strided.strides));
         let mut handle = std::ptr::null_mut();
         let dtype = torch.dtype(precision);
         // SAFETY: both lists have as many numbers as their length says, and the handle has a place.
-        let code =
-            unsafe { (torch.functions.empty_strided)(sizes.len() as i64, sizes.as_ptr(), strides.as_ptr(), dtype, device.kind, device.index, &raw mut handle) };
+        let code = unsafe {
+            (torch.functions.empty_strided)(
+                sizes.len() as i64,
+                sizes.as_ptr(),
+                strides.as_ptr(),
+                dtype,
+                device.kind,
+                device.index,
+                &raw mut handle,
+            )
+        };
         if code != 0 {
-            return Err(format!("torch has no room for a tensor of {:?} {precision}", strided.sizes));
+            return Err(format!(
+                "torch has no room for a tensor of {:?} {precision}",
+                strided.sizes
+            ));
         }
         // SAFETY: a new handle.
         unsafe { Self::owned(torch, handle) }
     }
 
     /// A tensor on the CPU with these bytes, row by row.
-    pub(super) fn from_bytes(torch: &'static Torch, sizes: &[usize], precision: Precision, bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_bytes(
+        torch: &'static Torch,
+        sizes: &[usize],
+        precision: Precision,
+        bytes: &[u8],
+    ) -> Result<Self, String> {
         let tensor = Self::empty(torch, &Strided::contiguous(sizes), precision, torch.cpu())?;
         let wanted = sizes.iter().product::<usize>() * precision.size_bytes();
         if bytes.len() != wanted {
-            return Err(format!("{} bytes do not fill a tensor of {sizes:?} {precision}", bytes.len()));
+            return Err(format!(
+                "{} bytes do not fill a tensor of {sizes:?} {precision}",
+                bytes.len()
+            ));
         }
         if wanted > 0 {
-            // SAFETY: the tensor was just made, dense, on the CPU, with room for exactly that many bytes.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data()?.cast::<u8>(), wanted) };
+            // SAFETY: the tensor was just made, dense, on the CPU, with room for exactly that many
+            // bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data()?.cast::<u8>(), wanted)
+            };
         }
         Ok(tensor)
     }
 
     /// The same values in other strides, precision or place.
-    pub(super) fn copied(&self, strided: &Strided, precision: Precision, device: Device) -> Result<Self, String> {
+    pub(super) fn copied(
+        &self,
+        strided: &Strided,
+        precision: Precision,
+        device: Device,
+    ) -> Result<Self, String> {
         let copy = Self::empty(self.torch, strided, precision, device)?;
         // SAFETY: both handles are alive.
         let code = unsafe { (self.torch.functions.copy)(copy.handle, self.handle, 0) };
-        if code == 0 { Ok(copy) } else { Err(format!("torch does not copy a tensor to {:?} {precision}", strided.sizes)) }
+        if code == 0 {
+            Ok(copy)
+        } else {
+            Err(format!("torch does not copy a tensor to {:?} {precision}", strided.sizes))
+        }
     }
 
     /// Another owner of the same tensor.
@@ -103,13 +147,24 @@ impl Tensor {
     pub(super) fn strided(&self) -> Result<Strided, String> {
         let f = &self.torch.functions;
         let (mut rank, mut sizes, mut strides) = (0i64, std::ptr::null(), std::ptr::null());
-        // SAFETY: the handle is alive; the lists belong to the tensor, have `rank` numbers, and are copied at once.
+        // SAFETY: the handle is alive; the lists belong to the tensor, have `rank` numbers, and are
+        // copied at once.
         let lists = unsafe {
-            let failed = (f.rank)(self.handle, &raw mut rank) | (f.sizes)(self.handle, &raw mut sizes) | (f.strides)(self.handle, &raw mut strides);
+            let failed = (f.rank)(self.handle, &raw mut rank)
+                | (f.sizes)(self.handle, &raw mut sizes)
+                | (f.strides)(self.handle, &raw mut strides);
             let rank = usize::try_from(rank).ok().filter(|_| failed == 0);
-            rank.map(|rank| if rank == 0 { (Vec::new(), Vec::new()) } else { (unsigned(sizes, rank), unsigned(strides, rank)) })
+            rank.map(|rank| {
+                if rank == 0 {
+                    (Vec::new(), Vec::new())
+                } else {
+                    (unsigned(sizes, rank), unsigned(strides, rank))
+                }
+            })
         };
-        lists.map(|(sizes, strides)| Strided { sizes, strides }).ok_or_else(|| "torch does not say what shape a tensor has".to_owned())
+        lists
+            .map(|(sizes, strides)| Strided { sizes, strides })
+            .ok_or_else(|| "torch does not say what shape a tensor has".to_owned())
     }
 
     /// Element type.
@@ -118,7 +173,9 @@ impl Tensor {
         // SAFETY: the handle is alive and the number has a place.
         unsafe { (self.torch.functions.dtype)(self.handle, &raw mut dtype) };
         let named = Precision::ALL.into_iter().find(|&p| self.torch.dtype(p) == dtype);
-        named.ok_or_else(|| format!("a tensor has torch's element type {dtype}, which vitempo does not know"))
+        named.ok_or_else(|| {
+            format!("a tensor has torch's element type {dtype}, which vitempo does not know")
+        })
     }
 
     /// The values as floats, row by row.
@@ -129,7 +186,8 @@ impl Tensor {
         if count == 0 {
             return Ok(Vec::new());
         }
-        // SAFETY: the copy is dense, on the CPU, of `count` 32-bit floats, and lives until the values are copied.
+        // SAFETY: the copy is dense, on the CPU, of `count` 32-bit floats, and lives until the
+        // values are copied.
         Ok(unsafe { std::slice::from_raw_parts(floats.data()?.cast::<f32>(), count) }.to_vec())
     }
 }
@@ -138,7 +196,10 @@ impl Tensor {
 /// `list` must point at `count` numbers, `count` > 0.
 unsafe fn unsigned(list: *const i64, count: usize) -> Vec<usize> {
     // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(list, count) }.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect()
+    unsafe { std::slice::from_raw_parts(list, count) }
+        .iter()
+        .map(|&n| usize::try_from(n).unwrap_or(0))
+        .collect()
 }
 
 fn signed(numbers: &[usize]) -> Vec<i64> {

@@ -1,5 +1,7 @@
-//! Depth and labels of a stand-in model in rendered scenes, as the systems of a simulation would show them: in the place of figure 13 and of what figures 15 and 17
-//! say of accuracy. The scenes' truth is known pixel by pixel; the model is none (`vitempo_aria::scene::Model`), and its own error against resolution stands beside.
+//! Depth and labels of a stand-in model in rendered scenes, as the systems of a simulation would
+//! show them: in the place of figure 13 and of what figures 15 and 17 say of accuracy. The scenes'
+//! truth is known pixel by pixel; the model is none (`vitempo_aria::scene::Model`), and its own
+//! error against resolution stands beside.
 
 use super::simulated::Simulated;
 use crate::report::table::{Cell, Table};
@@ -32,17 +34,35 @@ pub fn tables(s: &Simulated) -> Result<[Table; 2], String> {
     let ways: Vec<Way> = resolutions.iter().chain(&systems).map(|shown| shown.way).collect();
     let scores = scored(s, &ways).map_err(|e| e.to_string())?;
     let (alone, together) = scores.split_at(resolutions.len());
-    let words = format!("Scenes: {}, {FRAMES} frames each. Evidence: {}, of a model that is none.", Kind::ALL.map(Kind::name).join(", "), Evidence::Simulation);
+    let words = format!(
+        "Scenes: {}, {FRAMES} frames each. Evidence: {}, of a model that is none.",
+        Kind::ALL.map(Kind::name).join(", "),
+        Evidence::Simulation
+    );
     let mut first = Table::new(
         "resolution",
         format!("The stand-in model's own error, where every frame is seen whole. {words}"),
         ["Patches", "Depth RMSE, m", "Label mIoU"],
     );
-    let cells = |score: &Score| [Cell::number(score.depth_rmse_m()), Cell::number(score.label_miou())];
-    resolutions.iter().zip(alone).for_each(|(shown, score)| first.rows.push([Cell::text(&shown.name)].into_iter().chain(cells(score)).collect()));
-    let mut second = Table::new("accuracy", format!("The same model as the systems show it. {words}"), ["System", "Pace", "Depth RMSE, m", "Label mIoU"]);
+    let cells =
+        |score: &Score| [Cell::number(score.depth_rmse_m()), Cell::number(score.label_miou())];
+    resolutions.iter().zip(alone).for_each(|(shown, score)| {
+        first.rows.push([Cell::text(&shown.name)].into_iter().chain(cells(score)).collect())
+    });
+    let mut second = Table::new(
+        "accuracy",
+        format!("The same model as the systems show it. {words}"),
+        ["System", "Pace", "Depth RMSE, m", "Label mIoU"],
+    );
     let rows = systems.iter().zip(together);
-    rows.for_each(|(shown, score)| second.rows.push([Cell::text(&shown.name), Cell::text(&shown.pace)].into_iter().chain(cells(score)).collect()));
+    rows.for_each(|(shown, score)| {
+        second.rows.push(
+            [Cell::text(&shown.name), Cell::text(&shown.pace)]
+                .into_iter()
+                .chain(cells(score))
+                .collect(),
+        )
+    });
     Ok([first, second])
 }
 
@@ -52,14 +72,20 @@ fn scored(s: &Simulated, ways: &[Way]) -> Result<Vec<Score>, AriaError> {
     let mut all = vec![Score::default(); ways.len()];
     for kind in Kind::ALL {
         let scene = Scene::new(kind, SEED, grid, PIXELS)?;
-        all.iter_mut().zip(whole(&scene, &model, FRAMES, ways)?).for_each(|(all, score)| all.add(&score));
+        all.iter_mut()
+            .zip(whole(&scene, &model, FRAMES, ways)?)
+            .for_each(|(all, score)| all.add(&score));
     }
     Ok(all)
 }
 
 fn resolutions(s: &Simulated) -> Vec<Shown> {
     let levels = s.stage.costs.levels.iter();
-    let shown = |rows, cols| Shown { name: format!("{rows} x {cols}"), pace: String::new(), way: Way::Resized { rows, cols } };
+    let shown = |rows, cols| Shown {
+        name: format!("{rows} x {cols}"),
+        pace: String::new(),
+        way: Way::Resized { rows, cols },
+    };
     levels.map(|level| shown(level.rows, level.cols)).collect()
 }
 
@@ -72,7 +98,11 @@ fn systems(s: &Simulated) -> Vec<Shown> {
         }
     }
     let interval = s.outcomes.iter().find(|o| o.system == System::Base).map_or(1, interval);
-    all.push(Shown { name: "full frames as they are".to_owned(), pace: every(interval), way: Way::Stale { interval } });
+    all.push(Shown {
+        name: "full frames as they are".to_owned(),
+        pace: every(interval),
+        way: Way::Stale { interval },
+    });
     all
 }
 
@@ -80,18 +110,25 @@ fn every(interval: u64) -> String {
     format!("full frames every {interval} frames")
 }
 
-/// Camera frames from full frame to full frame: one is between one and two of them old when it is shown.
+/// Camera frames from full frame to full frame: one is between one and two of them old when it is
+/// shown.
 fn interval(o: &AriaOutcome) -> u64 {
     (((o.full_frame_age + 0.5) / 1.5).round() as u64).max(1)
 }
 
-/// What a system shows, where the stand-in can tell: it sees no more in a whole frame than in its blocks, so it says nothing of those that are cut.
+/// What a system shows, where the stand-in can tell: it sees no more in a whole frame than in its
+/// blocks, so it says nothing of those that are cut.
 fn way(s: &Simulated, o: &AriaOutcome) -> Option<(String, Way)> {
     let (interval, cycles) = (interval(o), o.cycles.round() as usize);
     let pace = format!("{}, {cycles} cycles", every(interval));
     match o.system {
         System::NpuOnly => {
-            let level = s.stage.costs.levels.iter().find(|level| (level.rows * level.cols) as f64 >= o.patches)?;
+            let level = s
+                .stage
+                .costs
+                .levels
+                .iter()
+                .find(|level| (level.rows * level.cols) as f64 >= o.patches)?;
             let (rows, cols) = (level.rows, level.cols);
             Some((format!("every frame at {rows} x {cols} patches"), Way::Resized { rows, cols }))
         }

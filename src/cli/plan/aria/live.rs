@@ -1,8 +1,11 @@
-//! `--live`: ARIA and what it is compared with, for real: two engines on cores of their own are the two processors, a rendered video is the camera.
+//! `--live`: ARIA and what it is compared with, for real: two engines on cores of their own are the
+//! two processors, a rendered video is the camera.
 //!
-//! The encoder really runs, re-shaped to every size, with seeded random weights: what it sees makes no difference to how long it takes, and little to what
-//! counts as moving. Regions, warping, merging and scheduling are those of `vitempo-aria`.
-//! Throttling is injected: with `--throttle 3.7` an answer of the processor of full frames counts as there only after 3.7 times what it took.
+//! The encoder really runs, re-shaped to every size, with seeded random weights: what it sees makes
+//! no difference to how long it takes, and little to what counts as moving. Regions, warping,
+//! merging and scheduling are those of `vitempo-aria`. Throttling is injected: with `--throttle
+//! 3.7` an answer of the processor of full frames counts as there only after 3.7 times what it
+//! took.
 
 mod told;
 mod worker;
@@ -40,7 +43,8 @@ const RENDERED: usize = 90;
 /// Running for real.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Run for real: `gpu=BACKEND@CORES` and `npu=BACKEND@CORES` as the two processors, e.g. `--live gpu=onnxruntime@0 --live npu=onnxruntime@1`
+    /// Run for real: `gpu=BACKEND@CORES` and `npu=BACKEND@CORES` as the two processors, e.g.
+    /// `--live gpu=onnxruntime@0 --live npu=onnxruntime@1`
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine, requires = "encoder", conflicts_with = "simulate")]
     pub engines: Vec<Engine>,
 
@@ -64,7 +68,8 @@ struct Show<'a> {
     rig: Rig,
     video: &'a Video,
     stage: &'a Stage<'a>,
-    /// How many levels there are: the first parts of the rig. The region encoder is the one after them.
+    /// How many levels there are: the first parts of the rig. The region encoder is the one after
+    /// them.
     levels: usize,
     top: Grid,
     frames: usize,
@@ -74,7 +79,10 @@ struct Show<'a> {
 pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
     let find = |name: &str| {
         let found = args.engines.iter().find(|engine| engine.name == name).cloned();
-        found.ok_or_else(|| CliError::user(format!("--live: there is no engine `{name}`")).hint("give --live gpu=BACKEND@CORES and --live npu=BACKEND@CORES"))
+        found.ok_or_else(|| {
+            CliError::user(format!("--live: there is no engine `{name}`"))
+                .hint("give --live gpu=BACKEND@CORES and --live npu=BACKEND@CORES")
+        })
     };
     let engines = [find("gpu")?, find("npu")?];
     let top = stage.plan.usable().next_back().ok_or_else(|| {
@@ -82,16 +90,34 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
             .hint("the plan without --live says what would have to change, e.g. --target")
     })?;
     let top = Grid::new(top.rows, top.cols)?;
-    let levels: Vec<[usize; 2]> =
-        stage.costs.levels.iter().map(|level| [level.rows, level.cols]).filter(|[rows, cols]| *rows <= top.rows() && *cols <= top.cols()).collect();
+    let levels: Vec<[usize; 2]> = stage
+        .costs
+        .levels
+        .iter()
+        .map(|level| [level.rows, level.cols])
+        .filter(|[rows, cols]| *rows <= top.rows() && *cols <= top.cols())
+        .collect();
     let region = &stage.plan.region;
-    let sizes: Vec<[usize; 2]> = levels.iter().copied().chain([[region.rows, region.cols]]).collect();
+    let sizes: Vec<[usize; 2]> =
+        levels.iter().copied().chain([[region.rows, region.cols]]).collect();
     let parts = models.encoders(&sizes)?;
-    progress::say(format!("rendering {RENDERED} frames of {} x {} patches", top.rows(), top.cols()));
+    progress::say(format!(
+        "rendering {RENDERED} frames of {} x {} patches",
+        top.rows(),
+        top.cols()
+    ));
     let video = Video::render(Kind::Crowded, 1, top, stage.costs.patch, RENDERED)?;
     let rig = Rig::start(&engines.each_ref().map(Engine::processor), parts)?;
     let described = in_a_line(&engines, &rig);
-    let show = Show { rig, video: &video, stage, levels: levels.len(), top, frames: args.frames, throttle: args.throttle };
+    let show = Show {
+        rig,
+        video: &video,
+        stage,
+        levels: levels.len(),
+        top,
+        frames: args.frames,
+        throttle: args.throttle,
+    };
     let (cycle_ns, full_ns) = show.alone()?;
     let mut came = Vec::new();
     for system in [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria] {
@@ -116,7 +142,14 @@ fn median(values: &[u64]) -> u64 {
 }
 
 impl Show<'_> {
-    fn ask(&self, part: usize, processor: usize, frame: usize, window: Window, scale: Option<[usize; 2]>) -> CliResult<Ticket> {
+    fn ask(
+        &self,
+        part: usize,
+        processor: usize,
+        frame: usize,
+        window: Window,
+        scale: Option<[usize; 2]>,
+    ) -> CliResult<Ticket> {
         let graph = &self.rig.parts()[part];
         let picture = input(graph, self.video, frame, window, scale)?;
         Ok(self.rig.ask(part, processor, &[Arc::new(picture)])?)
@@ -137,7 +170,8 @@ impl Show<'_> {
         Window { row: 0, col: 0, rows: region.rows, cols: region.cols }
     }
 
-    /// Medians: a cycle alone and beside full frames; full frames of each level. Everything is loaded afterwards.
+    /// Medians: a cycle alone and beside full frames; full frames of each level. Everything is
+    /// loaded afterwards.
     fn alone(&self) -> CliResult<([u64; 2], Vec<u64>)> {
         let mut full_ns = Vec::new();
         for level in 0..self.levels {
@@ -156,7 +190,9 @@ impl Show<'_> {
             let mut took = Vec::new();
             let mut other: Option<Ticket> = None;
             for run in 0..WARMUPS + 15 {
-                if beside == 1 && other.as_ref().is_none_or(|ticket| !matches!(ticket.poll(), Ok(None))) {
+                if beside == 1
+                    && other.as_ref().is_none_or(|ticket| !matches!(ticket.poll(), Ok(None)))
+                {
                     other = Some(self.level_ticket(self.levels - 1, FULL, 0)?);
                 }
                 let answer = self.region_ticket(REGIONS, 0, self.some_window())?.wait()?;
@@ -173,7 +209,15 @@ impl Show<'_> {
 
     fn run(&self, system: System) -> CliResult<Came> {
         let setup = Setup::of(system, self.stage.costs, &self.stage.wishes, self.stage.plan);
-        let mut came = Came { system, latency_ns: Vec::new(), dropped: 0, cycles: 0, full_age: 0, full_frames: 0, regions: 0 };
+        let mut came = Came {
+            system,
+            latency_ns: Vec::new(),
+            dropped: 0,
+            cycles: 0,
+            full_age: 0,
+            full_frames: 0,
+            regions: 0,
+        };
         let mut worker = Worker::new(self, &setup)?;
         let clock = FrameClock::start(self.stage.wishes.frame_ns as u64);
         let mut next = 1u64;
@@ -203,14 +247,21 @@ impl Show<'_> {
         self.throttle.filter(|_| frame > self.frames / 2).unwrap_or(1.0).max(1.0)
     }
 
-    /// Blocks on both processors at the same time, as many of the plan's regions as cover the same patches.
+    /// Blocks on both processors at the same time, as many of the plan's regions as cover the same
+    /// patches.
     fn blocks(&self, setup: &Setup, frame: usize, clock: &FrameClock) -> CliResult<()> {
         let region = &self.stage.plan.region;
-        let scaled = |blocks: u64| (blocks as usize * setup.region.rows * setup.region.cols).div_ceil(region.rows * region.cols);
+        let scaled = |blocks: u64| {
+            (blocks as usize * setup.region.rows * setup.region.cols)
+                .div_ceil(region.rows * region.cols)
+        };
         let share = [(REGIONS, scaled(setup.blocks[0])), (FULL, scaled(setup.blocks[1]))];
         let begun = clock.now_ns();
-        let processors = share.iter().flat_map(|(processor, count)| (0..*count).map(move |_| *processor));
-        let tickets = processors.map(|processor| Ok((processor, self.region_ticket(processor, frame, self.some_window())?)));
+        let processors =
+            share.iter().flat_map(|(processor, count)| (0..*count).map(move |_| *processor));
+        let tickets = processors.map(|processor| {
+            Ok((processor, self.region_ticket(processor, frame, self.some_window())?))
+        });
         let mut full_ns = 0;
         for (processor, ticket) in tickets.collect::<CliResult<Vec<_>>>()? {
             let answer = ticket.wait()?;

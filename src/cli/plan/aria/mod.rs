@@ -1,4 +1,5 @@
-//! `vitempo plan aria`: a vision foundation model within a frame deadline, planned from forecasts and simulated over a trace.
+//! `vitempo plan aria`: a vision foundation model within a frame deadline, planned from forecasts
+//! and simulated over a trace.
 
 mod accuracy;
 mod forecast;
@@ -16,11 +17,15 @@ use super::super::{
 };
 use forecast::Models;
 use std::path::{Path, PathBuf};
-use vitempo_planners::aria::{AriaCosts, AriaDevice, AriaPlanError, RehearsalError, TraceError, Wishes, plan};
+use vitempo_planners::aria::{
+    AriaCosts, AriaDevice, AriaPlanError, RehearsalError, TraceError, Wishes, plan,
+};
 
-/// Plans a vision foundation model within a frame deadline: full frames now and then on one processor, moving regions in every frame on another
+/// Plans a vision foundation model within a frame deadline: full frames now and then on one
+/// processor, moving regions in every frame on another
 ///
-/// Example: vitempo plan aria --encoder encoder.onnx --decoder decoder.onnx --gpu gpu.vtb --npu npu.vtb --target 33.3ms
+/// Example: vitempo plan aria --encoder encoder.onnx --decoder decoder.onnx --gpu gpu.vtb --npu
+/// npu.vtb --target 33.3ms
 #[derive(clap::Args, Debug)]
 pub struct AriaArgs {
     #[command(flatten)]
@@ -54,11 +59,13 @@ pub struct AriaArgs {
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["encoder", "decoder", "gpu", "npu"])]
     pub costs: Option<PathBuf>,
 
-    /// Simulate ARIA, what is left of it without its parts, and what it is compared with, over this trace; without costs, on the paper's phone
+    /// Simulate ARIA, what is left of it without its parts, and what it is compared with, over this
+    /// trace; without costs, on the paper's phone
     #[arg(long, value_name = "TRACE.csv")]
     pub simulate: Option<PathBuf>,
 
-    /// Processors and their heat, for `--simulate`: `device` of what `--simulate --format json` prints
+    /// Processors and their heat, for `--simulate`: `device` of what `--simulate --format json`
+    /// prints
     #[arg(long, value_name = "FILE.json", requires = "simulate")]
     pub device: Option<PathBuf>,
 
@@ -102,7 +109,10 @@ pub fn run(args: &AriaArgs) -> CliResult {
         (None, Some(encoder)) => args.models.costs(encoder)?,
         (None, None) if args.simulate.is_some() => shipped,
         (None, None) => {
-            return Err(CliError::user("nothing to plan").hint("give --encoder with --gpu and --npu, or --costs, or --simulate for the paper's phone"));
+            return Err(CliError::user("nothing to plan").hint(
+                "give --encoder with --gpu and \
+                --npu, or --costs, or --simulate for the paper's phone",
+            ));
         }
     };
     if let Some(path) = &args.device {
@@ -135,9 +145,12 @@ impl AriaArgs {
 
 /// Part of a JSON file: the whole, or what stands under `name`.
 fn read<T: serde::de::DeserializeOwned>(path: &Path, name: &str) -> CliResult<T> {
-    let text = std::fs::read_to_string(path).map_err(|e| super::super::error::io_error("read", path, &e))?;
-    let wrong =
-        |e: serde_json::Error| CliError::user(format!("{}: {e}", path.display())).hint(format!("`vitempo plan aria --format json` prints such `{name}`"));
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| super::super::error::io_error("read", path, &e))?;
+    let wrong = |e: serde_json::Error| {
+        CliError::user(format!("{}: {e}", path.display()))
+            .hint(format!("`vitempo plan aria --format json` prints such `{name}`"))
+    };
     let mut value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
     if let Some(part) = value.get_mut(name) {
         value = part.take();

@@ -21,18 +21,36 @@ fn time(ns: f64) -> String {
 
 /// A share close to 1: with as many digits as it takes to tell it from 1.
 pub fn success(share: f64) -> String {
-    if share > 0.99 && share < 1.0 - 5e-7 { format!("{:.4} %", 100.0 * share) } else { percent(share) }
+    if share > 0.99 && share < 1.0 - 5e-7 {
+        format!("{:.4} %", 100.0 * share)
+    } else {
+        percent(share)
+    }
 }
 
 impl Planned<'_> {
     fn levels(&self) -> Table {
-        let headings = ["Level", "Patches", "Full frame", "Interval", "Frames between", "Rest of a frame", "Cycles", "Cycles at point", "In time"];
+        let headings = [
+            "Level",
+            "Patches",
+            "Full frame",
+            "Interval",
+            "Frames between",
+            "Rest of a frame",
+            "Cycles",
+            "Cycles at point",
+            "In time",
+        ];
         let mut table = Table::new(&headings, 2);
         for level in self.plan.levels.iter().rev() {
             let PlannedLevel { height, width, rows, cols, .. } = level;
             let [low, high] = level.full_frame_ns;
             let between = level.interval_frames;
-            let between = if between[0] == between[2] { between[1].to_string() } else { format!("{} ({} - {})", between[1], between[0], between[2]) };
+            let between = if between[0] == between[2] {
+                between[1].to_string()
+            } else {
+                format!("{} ({} - {})", between[1], between[0], between[2])
+            };
             table.row([
                 format!("{height} x {width}"),
                 format!("{rows} x {cols}"),
@@ -42,14 +60,19 @@ impl Planned<'_> {
                 time(level.rest_ns),
                 level.cycles.to_string(),
                 level.cycles_at_point.to_string(),
-                if level.unusable.is_some() { "-".to_owned() } else { success(level.success.expected) },
+                if level.unusable.is_some() {
+                    "-".to_owned()
+                } else {
+                    success(level.success.expected)
+                },
             ]);
         }
         table
     }
 
     fn regions(&self) -> Table {
-        let mut table = Table::new(&["Region", "Pixels", "Cycle", "Interval", "Cycles", "Patches updated"], 2);
+        let mut table =
+            Table::new(&["Region", "Pixels", "Cycle", "Interval", "Cycles", "Patches updated"], 2);
         for Tried { region, cycles, updated, .. } in &self.plan.tried {
             let [low, high] = region.cycle.interval(self.plan.wishes.confidence);
             let chosen = if *region == self.plan.region && *cycles > 0 { " *" } else { "" };
@@ -69,14 +92,33 @@ impl Planned<'_> {
         let plan = self.plan;
         let mut text = String::new();
         let target = time(plan.wishes.target_ns);
-        if let (Some(success_rates), Some(frames), Some(top)) = (plan.success, plan.interval_frames, plan.usable().next_back()) {
+        if let (Some(success_rates), Some(frames), Some(top)) =
+            (plan.success, plan.interval_frames, plan.usable().next_back())
+        {
             let (region, cycle) = (&plan.region, time(plan.region.cycle.point_ns));
-            let cycles = if plan.cycles == 1 { "1 cycle".to_owned() } else { format!("{} cycles", plan.cycles) };
-            let _ =
-                writeln!(text, "{cycles} of {} x {} patches per frame ({cycle} each) at up to {} x {} pixels", region.rows, region.cols, top.height, top.width);
-            let _ = writeln!(text, "Full frames every {frames:.1} camera frames, if quantiles of the camera's motion use each usable level equally often");
-            let rates = [success_rates.expected, success_rates.at_point, success_rates.at_upper].map(success);
-            let _ = writeln!(text, "Deadline success rate: {} to expect; {} if forecasts are right, {} at the pessimistic end", rates[0], rates[1], rates[2]);
+            let cycles = if plan.cycles == 1 {
+                "1 cycle".to_owned()
+            } else {
+                format!("{} cycles", plan.cycles)
+            };
+            let _ = writeln!(
+                text,
+                "{cycles} of {} x {} patches per frame ({cycle} each) at up to {} x {} pixels",
+                region.rows, region.cols, top.height, top.width
+            );
+            let _ = writeln!(
+                text,
+                "Full frames every {frames:.1} camera frames, if quantiles of the camera's motion \
+                use each usable level equally often"
+            );
+            let rates = [success_rates.expected, success_rates.at_point, success_rates.at_upper]
+                .map(success);
+            let _ = writeln!(
+                text,
+                "Deadline success rate: {} to expect; {} if forecasts are right, {} at the \
+                pessimistic end",
+                rates[0], rates[1], rates[2]
+            );
         } else {
             let _ = writeln!(text, "Nothing fits {target}.");
         }
@@ -86,8 +128,17 @@ impl Planned<'_> {
             }
         }
         if !plan.advice.is_empty() {
-            let both = plan.levels.iter().all(|l| l.interval_frames[2] > plan.wishes.interval_frames);
-            let _ = writeln!(text, "What would have to change{}:", if both { ", for full frames and for the frame itself" } else { "; any one is enough" });
+            let both =
+                plan.levels.iter().all(|l| l.interval_frames[2] > plan.wishes.interval_frames);
+            let _ = writeln!(
+                text,
+                "What would have to change{}:",
+                if both {
+                    ", for full frames and for the frame itself"
+                } else {
+                    "; any one is enough"
+                }
+            );
             plan.advice.iter().for_each(|advice| text += &format!("  {advice}\n"));
         }
         text
@@ -101,7 +152,12 @@ impl Report for Planned<'_> {
         self.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
         let (share, confidence) = (percent(wishes.share), percent(wishes.confidence));
         let rate = 1e9 / wishes.frame_ns;
-        let _ = writeln!(text, "\n{} per frame at {rate:.0} frames a second: {share} of frames in time at {confidence} confidence\n", time(wishes.target_ns));
+        let _ = writeln!(
+            text,
+            "\n{} per frame at {rate:.0} frames a second: {share} of frames in time at \
+            {confidence} confidence\n",
+            time(wishes.target_ns)
+        );
         text += &self.levels().to_text();
         text.push('\n');
         text += &self.regions().to_text();
@@ -114,7 +170,8 @@ impl Report for Planned<'_> {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let advice: Vec<Value> = self.plan.advice.iter().map(|a| json!({"what": a, "says": a.to_string()})).collect();
+        let advice: Vec<Value> =
+            self.plan.advice.iter().map(|a| json!({"what": a, "says": a.to_string()})).collect();
         let mut plan = serde_json::to_value(self.plan).map_err(CliError::ours)?;
         if let Some(fields) = plan.as_object_mut() {
             fields.insert("advice".to_owned(), Value::from(advice));

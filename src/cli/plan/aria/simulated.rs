@@ -56,18 +56,40 @@ pub struct Simulated<'a> {
 
 pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     let trace = Trace::read(path)?;
-    let rehearsal = Rehearsal { trace: &trace, costs: stage.costs, device: stage.device, wishes: stage.wishes, truth: Truth::Deviations(0.0), seed: args.seed };
+    let rehearsal = Rehearsal {
+        trace: &trace,
+        costs: stage.costs,
+        device: stage.device,
+        wishes: stage.wishes,
+        truth: Truth::Deviations(0.0),
+        seed: args.seed,
+    };
     progress::say(format!("{} frames, {:.0} s, six systems", trace.frames.len(), trace.seconds()));
-    let all = |rehearsal: &Rehearsal| -> CliResult<Vec<AriaOutcome>> { System::ALL.iter().map(|system| Ok(rehearsal.run(*system)?)).collect() };
+    let all = |rehearsal: &Rehearsal| -> CliResult<Vec<AriaOutcome>> {
+        System::ALL.iter().map(|system| Ok(rehearsal.run(*system)?)).collect()
+    };
     let outcomes = all(&rehearsal)?;
     let twice = Wishes { target_ns: 2.0 * stage.wishes.target_ns, ..stage.wishes };
     let relaxed = all(&Rehearsal { wishes: twice, ..rehearsal })?;
     let off = off(&rehearsal)?;
     let ends = ends(&rehearsal)?;
-    let trace_name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let trace_name =
+        path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let plan_relaxed = plan(stage.costs, &twice)?;
-    let shaken = if args.out.is_some() { estimates::shaken(&rehearsal, SHAKEN)? } else { Vec::new() };
-    let simulated = Simulated { stage, trace: &trace, trace_name, seed: args.seed, outcomes, relaxed, plan_relaxed, off, shaken, ends };
+    let shaken =
+        if args.out.is_some() { estimates::shaken(&rehearsal, SHAKEN)? } else { Vec::new() };
+    let simulated = Simulated {
+        stage,
+        trace: &trace,
+        trace_name,
+        seed: args.seed,
+        outcomes,
+        relaxed,
+        plan_relaxed,
+        off,
+        shaken,
+        ends,
+    };
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
         for (name, contents) in page::files(&simulated).map_err(CliError::ours)? {
@@ -80,11 +102,22 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
 
 fn off(rehearsal: &Rehearsal) -> CliResult<Vec<Off>> {
     let pessimistic = Wishes { confidence: 0.9, ..rehearsal.wishes }.pessimistic();
-    let truths: Vec<Truth> = OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
+    let truths: Vec<Truth> =
+        OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
     let mut all = robustness::sweep(rehearsal, &truths, &PLANNED)?;
-    let wishes = Wishes { frame_ns: 1e9 / rehearsal.trace.frames_per_s, spread: rehearsal.device.spread, ..rehearsal.wishes };
-    if let Some(target_ns) = robustness::tightest(rehearsal.costs, &wishes)?.filter(|tight| *tight < wishes.target_ns) {
-        all.extend(robustness::sweep(&Rehearsal { wishes: Wishes { target_ns, ..wishes }, ..*rehearsal }, &truths[2..], &PLANNED)?);
+    let wishes = Wishes {
+        frame_ns: 1e9 / rehearsal.trace.frames_per_s,
+        spread: rehearsal.device.spread,
+        ..rehearsal.wishes
+    };
+    if let Some(target_ns) =
+        robustness::tightest(rehearsal.costs, &wishes)?.filter(|tight| *tight < wishes.target_ns)
+    {
+        all.extend(robustness::sweep(
+            &Rehearsal { wishes: Wishes { target_ns, ..wishes }, ..*rehearsal },
+            &truths[2..],
+            &PLANNED,
+        )?);
     }
     Ok(all)
 }
@@ -102,8 +135,11 @@ fn ends(rehearsal: &Rehearsal) -> CliResult<[AriaOutcome; 2]> {
     let levels = &rehearsal.costs.levels;
     let only = |index: usize| -> CliResult<AriaOutcome> {
         let region = rehearsal.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
-        let costs =
-            AriaCosts { levels: levels.get(index).cloned().into_iter().collect(), regions: region.cloned().into_iter().collect(), ..rehearsal.costs.clone() };
+        let costs = AriaCosts {
+            levels: levels.get(index).cloned().into_iter().collect(),
+            regions: region.cloned().into_iter().collect(),
+            ..rehearsal.costs.clone()
+        };
         Ok(Rehearsal { costs: &costs, ..*rehearsal }.run(System::S1)?)
     };
     Ok([only(levels.len().saturating_sub(1))?, only(0)?])
@@ -130,7 +166,11 @@ impl Simulated<'_> {
         let mut table = Table::new(&headings, 1);
         for o in outcomes {
             let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
-            let stale = |class: usize| o.staleness.get(class).map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s.mean_frames));
+            let stale = |class: usize| {
+                o.staleness
+                    .get(class)
+                    .map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s.mean_frames))
+            };
             table.row([
                 o.system.name().to_owned(),
                 planned::success(o.success_rate()),
@@ -140,7 +180,9 @@ impl Simulated<'_> {
                 format!("{:.2}", o.cycles),
                 stale(o.staleness.len().saturating_sub(1)),
                 stale(o.staleness.len().saturating_sub(2)),
-                o.staleness.last().map_or_else(|| "-".to_owned(), |s| format!("{:.2}", s.mean_patches)),
+                o.staleness
+                    .last()
+                    .map_or_else(|| "-".to_owned(), |s| format!("{:.2}", s.mean_patches)),
                 format!("{:.1}", o.full_frame_age),
                 format!("{:.0}", o.patches),
                 o.throttled.map_or_else(|| "-".to_owned(), |t| format!("{t:.2} x")),
@@ -152,13 +194,32 @@ impl Simulated<'_> {
     }
 
     pub fn off_table(&self) -> Table {
-        let mut table = Table::new(&["Target", "Planned at", "Really", "Highest level", "Planned cycles", "Cycles run", "In time", "In time, plan held"], 3);
+        let mut table = Table::new(
+            &[
+                "Target",
+                "Planned at",
+                "Really",
+                "Highest level",
+                "Planned cycles",
+                "Cycles run",
+                "In time",
+                "In time, plan held",
+            ],
+            3,
+        );
         for off in &self.off {
             let target = format!("{:.1} ms", off.target_ns / 1e6);
-            let height = off.planned_height.map_or_else(|| "none".to_owned(), |height| format!("{height} px"));
+            let height = off
+                .planned_height
+                .map_or_else(|| "none".to_owned(), |height| format!("{height} px"));
             let rates = [off.success, off.success_held].map(planned::success);
             let planned = [height, off.planned_cycles.to_string(), format!("{:.2}", off.cycles)];
-            table.row([target, planned_at(off.confidence), really(off.truth)].into_iter().chain(planned).chain(rates));
+            table.row(
+                [target, planned_at(off.confidence), really(off.truth)]
+                    .into_iter()
+                    .chain(planned)
+                    .chain(rates),
+            );
         }
         table
     }
@@ -166,24 +227,34 @@ impl Simulated<'_> {
 
 /// What was planned for, in words.
 pub fn planned_at(confidence: Option<f64>) -> String {
-    confidence.map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c))
+    confidence
+        .map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c))
 }
 
-const LEGEND: &str = "Stale: frames since what is shown of a moving region was seen, mean (fast: of regions that move 0.3 patches a frame or more); Moved: how far they went since,\n\
-    in patches; Full frame age: frames; Patches: of what the background was last seen with; Slowdown: of full frames by throttling.\n";
+const LEGEND: &str = "Stale: frames since what is shown of a moving region was seen, mean (fast: \
+    of regions that move 0.3 patches a frame or more); Moved: how far they went since,\n\
+    in patches; Full frame age: frames; Patches: of what the background was last seen with; \
+    Slowdown: of full frames by throttling.\n";
 
 impl Report for Simulated<'_> {
     fn table(&self) -> String {
         let target = self.stage.wishes.target_ns / 1e6;
         let mut text = String::new();
         self.stage.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
-        text += &format!("\n{} frames of {} ({:.0} s), target {target:.1} ms\n\n", self.trace.frames.len(), self.trace_name, self.trace.seconds());
+        text += &format!(
+            "\n{} frames of {} ({:.0} s), target {target:.1} ms\n\n",
+            self.trace.frames.len(),
+            self.trace_name,
+            self.trace.seconds()
+        );
         text += &Self::systems(&self.outcomes).to_text();
         text += &format!("\nTarget {:.1} ms\n\n", 2.0 * target);
         text += &Self::systems(&self.relaxed).to_text();
         text += LEGEND;
-        text += "\nForecasts that are off: everything takes longer, or less, than forecast. ARIA's scheduler follows what it sees; `plan held` does not.\n\
-            Standard deviations are those of the forecasts' intervals, all in the same direction: 1.64 is the pessimistic end at 90 % confidence.\n\n";
+        text += "\nForecasts that are off: everything takes longer, or less, than forecast. \
+            ARIA's scheduler follows what it sees; `plan held` does not.\n\
+            Standard deviations are those of the forecasts' intervals, all in the same direction: \
+            1.64 is the pessimistic end at 90 % confidence.\n\n";
         text += &self.off_table().to_text();
         text + "Evidence: simulation\n"
     }
@@ -194,7 +265,9 @@ impl Report for Simulated<'_> {
 
     fn json(&self) -> CliResult<Value> {
         let plan = Planned { plan: self.stage.plan, costs: self.stage.costs }.json()?;
-        Ok(json!({"plan": plan["plan"], "costs": self.stage.costs, "device": self.stage.device, "trace": self.trace_name, "seed": self.seed,
-            "systems": self.outcomes, "systems_at_twice_the_target": self.relaxed, "forecasts_off": self.off}))
+        Ok(
+            json!({"plan": plan["plan"], "costs": self.stage.costs, "device": self.stage.device, "trace": self.trace_name, "seed": self.seed,
+            "systems": self.outcomes, "systems_at_twice_the_target": self.relaxed, "forecasts_off": self.off}),
+        )
     }
 }

@@ -18,7 +18,8 @@ const FRAMES_PER_S: f64 = 30.0;
 /// Numbers of a scene's regions are below this.
 const MOST_REGIONS: u64 = 1000;
 
-/// Writes a trace of camera and moving regions, from scenes with known truth, for `plan aria --simulate`
+/// Writes a trace of camera and moving regions, from scenes with known truth, for `plan aria
+/// --simulate`
 ///
 /// Example: vitempo plan trace --seconds 600 --out walk.csv
 #[derive(clap::Args, Debug)]
@@ -69,33 +70,51 @@ pub fn run(args: &TraceArgs) -> CliResult {
         return Err(CliError::user(format!("--seconds {}: ten hours are the most", args.seconds)));
     }
     let trace = walk(args)?;
-    let comment = format!("from rendered scenes, nobody walked there: {}, {} s each, seed {}", names(args), args.scene_seconds, args.seed);
+    let comment = format!(
+        "from rendered scenes, nobody walked there: {}, {} s each, seed {}",
+        names(args),
+        args.scene_seconds,
+        args.seed
+    );
     files::write(&args.out, trace.to_csv(&comment).as_bytes())?;
     let moving: usize = trace.frames.iter().map(|frame| frame.moving.len()).sum();
     let mean = moving as f64 / trace.frames.len().max(1) as f64;
     let frames = trace.frames.len();
-    output::write_stdout(&format!("{comment}\nwrote {}: {frames} frames with {mean:.1} moving regions each\n", args.out.display()))
+    output::write_stdout(&format!(
+        "{comment}\nwrote {}: {frames} frames with {mean:.1} moving regions each\n",
+        args.out.display()
+    ))
 }
 
 fn kinds(args: &TraceArgs) -> Vec<Kind> {
-    if args.scenes.is_empty() { Kind::ALL.to_vec() } else { args.scenes.iter().map(|scene| scene.kind()).collect() }
+    if args.scenes.is_empty() {
+        Kind::ALL.to_vec()
+    } else {
+        args.scenes.iter().map(|scene| scene.kind()).collect()
+    }
 }
 
 fn names(args: &TraceArgs) -> String {
     kinds(args).iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Scene after scene; where one ends and the next begins, the camera's motion is the next scene's own.
+/// Scene after scene; where one ends and the next begins, the camera's motion is the next scene's
+/// own.
 fn walk(args: &TraceArgs) -> CliResult<Trace> {
     let grid = Grid::of_image(406, 658, 14).map_err(CliError::ours)?;
     let kinds = kinds(args);
     let mut frames = Vec::with_capacity(args.seconds * FRAMES_PER_S as usize);
     for (number, start) in (0..args.seconds).step_by(args.scene_seconds).enumerate() {
         let kind = kinds[number % kinds.len()];
-        let scene = Scene::new(kind, args.seed.wrapping_mul(1000).wrapping_add(number as u64), grid, 14).map_err(CliError::ours)?;
+        let scene =
+            Scene::new(kind, args.seed.wrapping_mul(1000).wrapping_add(number as u64), grid, 14)
+                .map_err(CliError::ours)?;
         let seconds = args.scene_seconds.min(args.seconds - start);
         // From frame 1 on, so that every frame has one before it.
-        frames.extend((1..=(seconds as f64 * FRAMES_PER_S) as u64).map(|frame| seen(&scene, frame, number as u64)));
+        frames.extend(
+            (1..=(seconds as f64 * FRAMES_PER_S) as u64)
+                .map(|frame| seen(&scene, frame, number as u64)),
+        );
     }
     Ok(Trace { grid, frames_per_s: FRAMES_PER_S, frames })
 }

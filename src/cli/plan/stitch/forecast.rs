@@ -1,7 +1,7 @@
 //! What every subgraph costs on every processor: forecasts by bundles, one or more per processor.
 //!
-//! A bundle holds for one precision: quantised variants take the processor's int8 bundle where it has one, others one that is not int8. Memory is that of a
-//! subgraph's constants.
+//! A bundle holds for one precision: quantised variants take the processor's int8 bundle where it
+//! has one, others one that is not int8. Memory is that of a subgraph's constants.
 
 use super::super::super::{
     bundle,
@@ -29,7 +29,10 @@ impl Processor {
                 Some(processor) => {
                     let precision = opened.environment.precision;
                     if processor.bundles.iter().any(|b| b.environment.precision == precision) {
-                        return Err(CliError::user(format!("processor `{name}` has two bundles for {precision}")).hint("give another processor another name"));
+                        return Err(CliError::user(format!(
+                            "processor `{name}` has two bundles for {precision}"
+                        ))
+                        .hint("give another processor another name"));
                     }
                     processor.bundles.push(opened);
                 }
@@ -46,28 +49,53 @@ impl Processor {
 
     fn bundle(&self, quantized: bool) -> CliResult<&PredictorBundle> {
         let int8 = |bundle: &&PredictorBundle| bundle.environment.precision == Precision::I8;
-        let found = if quantized { self.bundles.iter().find(int8).or(self.bundles.first()) } else { self.bundles.iter().find(|bundle| !int8(bundle)) };
-        let reason = || format!("processor `{}` has predictors for int8 alone, which hold for no model in floats", self.name);
-        found.ok_or_else(|| CliError::user(reason()).hint(format!("add --processor {}=BUNDLE.vtb with one for f32", self.name)))
+        let found = if quantized {
+            self.bundles.iter().find(int8).or(self.bundles.first())
+        } else {
+            self.bundles.iter().find(|bundle| !int8(bundle))
+        };
+        let reason = || {
+            format!(
+                "processor `{}` has predictors for int8 alone, which hold for no model in floats",
+                self.name
+            )
+        };
+        found.ok_or_else(|| {
+            CliError::user(reason())
+                .hint(format!("add --processor {}=BUNDLE.vtb with one for f32", self.name))
+        })
     }
 }
 
-/// What a subgraph takes to be kept in memory, and what it hands to the next; bytes. The last one hands on nothing.
+/// What a subgraph takes to be kept in memory, and what it hands to the next; bytes. The last one
+/// hands on nothing.
 pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
     let memory = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);
-    let handed = graph.outputs().iter().filter_map(|&id| graph.value(id).tensor.as_ref()).map(TensorSpec::size_bytes);
+    let handed = graph
+        .outputs()
+        .iter()
+        .filter_map(|&id| graph.value(id).tensor.as_ref())
+        .map(TensorSpec::size_bytes);
     (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
 }
 
 /// By position, then variant.
 pub fn subgraphs(variants: &Variants, processors: &[Processor]) -> CliResult<Vec<Vec<Subgraph>>> {
-    let about = |variant: usize, processor: &Processor| format!("task `{}`, variant `{}` on `{}`", variants.task, variants.names[variant], processor.name);
+    let about = |variant: usize, processor: &Processor| {
+        format!(
+            "task `{}`, variant `{}` on `{}`",
+            variants.task, variants.names[variant], processor.name
+        )
+    };
     let mut estimated = vec![vec![(0, 0); processors.len()]; variants.names.len()];
     let mut one = |variant: usize, graph: &Graph, last: bool| -> CliResult<Subgraph> {
         let mut latency_ns = Vec::with_capacity(processors.len());
         for (processor, (fallbacks, kernels)) in processors.iter().zip(&mut estimated[variant]) {
             let quantized = variants.quantized[variant];
-            let prediction = processor.bundle(quantized).and_then(|bundle| Ok(bundle.predict(graph)?)).map_err(|e| e.about(about(variant, processor)))?;
+            let prediction = processor
+                .bundle(quantized)
+                .and_then(|bundle| Ok(bundle.predict(graph)?))
+                .map_err(|e| e.about(about(variant, processor)))?;
             *fallbacks += prediction.fallbacks().count();
             *kernels += prediction.operators.len();
             latency_ns.push(Some(Interval::from(&prediction.latency)));
@@ -78,7 +106,12 @@ pub fn subgraphs(variants: &Variants, processors: &[Processor]) -> CliResult<Vec
     let positions = variants.subgraphs.len();
     let mut rows = Vec::with_capacity(positions);
     for (position, row) in variants.subgraphs.iter().enumerate() {
-        rows.push(row.iter().enumerate().map(|(variant, graph)| one(variant, graph, position + 1 == positions)).collect::<CliResult<Vec<_>>>()?);
+        rows.push(
+            row.iter()
+                .enumerate()
+                .map(|(variant, graph)| one(variant, graph, position + 1 == positions))
+                .collect::<CliResult<Vec<_>>>()?,
+        );
     }
     for (variant, of_processors) in estimated.iter().enumerate() {
         for (processor, &(fallbacks, kernels)) in processors.iter().zip(of_processors) {

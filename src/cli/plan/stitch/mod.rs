@@ -1,4 +1,5 @@
-//! `vitempo plan stitch`: one order of processors for all tasks, a stitched variant for each of them, and what to keep in memory.
+//! `vitempo plan stitch`: one order of processors for all tasks, a stitched variant for each of
+//! them, and what to keep in memory.
 
 mod accuracies;
 mod forecast;
@@ -34,18 +35,25 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use vitempo_graph::Graph;
 use vitempo_planners::{
     cost::{Interval, Link},
-    stitch::{Accuracy, Assignment, Optimiser, Order, Reading, Slo, StitchError, Subgraph, Task, Zoo, orders, preload::Loaded},
+    stitch::{
+        Accuracy, Assignment, Optimiser, Order, Reading, Slo, StitchError, Subgraph, Task, Zoo,
+        orders, preload::Loaded,
+    },
 };
 
 /// Most orders that are listed one by one.
 const MOST_LISTED: usize = 24;
 
-/// Chooses an order of processors for several tasks, and a stitched variant for each, so that the most objectives are kept
+/// Chooses an order of processors for several tasks, and a stitched variant for each, so that the
+/// most objectives are kept
 ///
-/// Example: vitempo plan stitch --tasks zoo/tasks.toml --processor npu=npu.vtb --processor cpu=cpu.vtb --slo 75%,30ms --memory 15%
+/// Example: vitempo plan stitch --tasks zoo/tasks.toml --processor npu=npu.vtb --processor
+/// cpu=cpu.vtb --slo 75%,30ms --memory 15%
 ///
-/// A stitched variant takes each subgraph from some variant of its task's model; all tasks share one order of processors. Latencies are forecast, subgraph by
-/// subgraph and processor by processor, or measured (--live). Of plans that keep as many objectives the one with the least mean latency is best.
+/// A stitched variant takes each subgraph from some variant of its task's model; all tasks share
+/// one order of processors. Latencies are forecast, subgraph by subgraph and processor by
+/// processor, or measured (--live). Of plans that keep as many objectives the one with the least
+/// mean latency is best.
 #[derive(clap::Args, Debug)]
 pub struct StitchArgs {
     /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one
@@ -56,7 +64,8 @@ pub struct StitchArgs {
     #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
     pub slos: Vec<Objective>,
 
-    /// A processor and its predictors, instead of the file's; may be repeated. The same name again adds predictors for another precision
+    /// A processor and its predictors, instead of the file's; may be repeated. The same name again
+    /// adds predictors for another precision
     #[arg(long = "processor", value_name = "NAME=BUNDLE.vtb", value_parser = parse_processor)]
     pub processors: Vec<(String, PathBuf)>,
 
@@ -72,11 +81,13 @@ pub struct StitchArgs {
     #[arg(long)]
     pub any_order: bool,
 
-    /// Choose as algorithm 1 is printed: least mean latency over tasks, of variants that keep their objective in some order
+    /// Choose as algorithm 1 is printed: least mean latency over tasks, of variants that keep their
+    /// objective in some order
     #[arg(long)]
     pub as_printed: bool,
 
-    /// Choose what to keep in memory: a share of what all subgraphs take, or a size; plan with what is there
+    /// Choose what to keep in memory: a share of what all subgraphs take, or a size; plan with what
+    /// is there
     #[arg(long, value_name = "PERCENT|SIZE", value_parser = preloading::parse_budget)]
     pub memory: Option<Budget>,
 
@@ -88,7 +99,8 @@ pub struct StitchArgs {
     #[arg(long)]
     pub systems: bool,
 
-    /// Measure every subgraph, and run stitched variants and all orders for real: a processor as an engine on cores of its own; may be repeated
+    /// Measure every subgraph, and run stitched variants and all orders for real: a processor as an
+    /// engine on cores of its own; may be repeated
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine)]
     pub engines: Vec<Engine>,
 
@@ -118,8 +130,12 @@ pub struct StitchArgs {
 impl From<StitchError> for CliError {
     fn from(error: StitchError) -> Self {
         let hint = match &error {
-            StitchError::TooMany { .. } => Some("--preload round-robin looks at no variant one by one"),
-            StitchError::Impossible { .. } => Some("--any-order lets a processor take several positions"),
+            StitchError::TooMany { .. } => {
+                Some("--preload round-robin looks at no variant one by one")
+            }
+            StitchError::Impossible { .. } => {
+                Some("--any-order lets a processor take several positions")
+            }
             _ => None,
         };
         let refused = Self::user(error);
@@ -136,15 +152,25 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let processors = Processor::open(&args.processors(&file)?)?;
     let known = args.tasks(&file)?;
     let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
-    let orders = args.orders(if names.is_empty() { args.engines.len() } else { names.len() }, file.positions)?;
-    let live = if args.engines.is_empty() { None } else { Some(Live::start(&numbered_as(&names, &args.engines), args.frames, &known.variants)?) };
-    let forecast = if processors.is_empty() { None } else { Some(args.forecast(&known, &processors)?) };
+    let orders = args
+        .orders(if names.is_empty() { args.engines.len() } else { names.len() }, file.positions)?;
+    let live = if args.engines.is_empty() {
+        None
+    } else {
+        Some(Live::start(&numbered_as(&names, &args.engines), args.frames, &known.variants)?)
+    };
+    let forecast =
+        if processors.is_empty() { None } else { Some(args.forecast(&known, &processors)?) };
     let measured = live.as_ref().map(|live| args.measured(&known, live)).transpose()?;
-    let zoo = forecast.clone().or_else(|| measured.clone()).ok_or_else(|| CliError::ours("a plan without processors"))?;
+    let zoo = forecast
+        .clone()
+        .or_else(|| measured.clone())
+        .ok_or_else(|| CliError::ours("a plan without processors"))?;
     let mut plan = args.best(&zoo, &orders, None, &slos)?;
     let rehearsal = match (&live, &measured) {
         (Some(live), Some(measured)) => {
-            let tried = live.try_out(measured, forecast.as_ref(), &orders, args.tries, args.seed)?;
+            let tried =
+                live.try_out(measured, forecast.as_ref(), &orders, args.tries, args.seed)?;
             Some(Rehearsal { tried, orders: live.orders(&zoo, &orders, &slos)? })
         }
         _ => None,
@@ -156,15 +182,25 @@ pub fn run(args: &StitchArgs) -> CliResult {
         plan = args.best(&zoo, std::slice::from_ref(&plan.order), Some(&usable), &slos)?;
         preloading = Some(chosen);
     }
-    let others = if orders.len() <= MOST_LISTED { each_order(&zoo, &orders, &slos)? } else { Vec::new() };
+    let others =
+        if orders.len() <= MOST_LISTED { each_order(&zoo, &orders, &slos)? } else { Vec::new() };
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
-    let systems = if args.systems { systems::judge(&zoo, &orders, &slos, memory)? } else { Vec::new() };
+    let systems =
+        if args.systems { systems::judge(&zoo, &orders, &slos, memory)? } else { Vec::new() };
     let environments = match &live {
         Some(live) if processors.is_empty() => live.describe(),
-        _ => processors.iter().filter_map(|processor| Some((processor.name.clone(), processor.environment()?.describe()))).collect(),
+        _ => processors
+            .iter()
+            .filter_map(|processor| {
+                Some((processor.name.clone(), processor.environment()?.describe()))
+            })
+            .collect(),
     };
-    if let (Some(path), Some(rehearsal), Some(measured), Some(live)) = (&args.record, &rehearsal, &measured, &live) {
-        let record = Record::of(measured, &known.reports, live.describe(), &orders, &slos, rehearsal)?;
+    if let (Some(path), Some(rehearsal), Some(measured), Some(live)) =
+        (&args.record, &rehearsal, &measured, &live)
+    {
+        let record =
+            Record::of(measured, &known.reports, live.describe(), &orders, &slos, rehearsal)?;
         Record { accuracy_is: file.accuracy_is.clone(), ..record }.write(path)?;
     }
     let stitching = Stitching {
@@ -191,16 +227,25 @@ struct Known {
     reports: Vec<TaskReport>,
 }
 
-/// Engines numbered as the processors of these names are, so that an order is the same for both; those that are none of them come last.
+/// Engines numbered as the processors of these names are, so that an order is the same for both;
+/// those that are none of them come last.
 fn numbered_as(names: &[&str], engines: &[Engine]) -> Vec<Engine> {
     let mut engines = engines.to_vec();
-    engines.sort_by_key(|engine| names.iter().position(|name| *name == engine.name).unwrap_or(names.len()));
+    engines.sort_by_key(|engine| {
+        names.iter().position(|name| *name == engine.name).unwrap_or(names.len())
+    });
     engines
 }
 
 /// The best each order can do; `None` where a task cannot run in it.
-fn each_order(zoo: &Zoo, orders: &[Order], slos: &[Slo]) -> CliResult<Vec<(Order, Option<Assignment>)>> {
-    let one = |order: &Order| match Optimiser::new(zoo, std::slice::from_ref(order))?.best(&[slos.to_vec()]) {
+fn each_order(
+    zoo: &Zoo,
+    orders: &[Order],
+    slos: &[Slo],
+) -> CliResult<Vec<(Order, Option<Assignment>)>> {
+    let one = |order: &Order| match Optimiser::new(zoo, std::slice::from_ref(order))?
+        .best(&[slos.to_vec()])
+    {
         Ok(best) => Ok((order.clone(), best.into_iter().next())),
         Err(StitchError::Impossible { .. }) => Ok((order.clone(), None)),
         Err(error) => Err(error.into()),
@@ -215,15 +260,25 @@ impl StitchArgs {
             let beside = file.resolve(bundle);
             if beside.exists() { beside } else { bundle.clone() }
         };
-        let of_file = file.processors.iter().flat_map(|processor| processor.bundles.iter().map(move |bundle| (processor.name.clone(), resolve(bundle))));
-        let named: Vec<(String, PathBuf)> = if self.processors.is_empty() { of_file.collect() } else { self.processors.clone() };
+        let of_file = file.processors.iter().flat_map(|processor| {
+            processor.bundles.iter().map(move |bundle| (processor.name.clone(), resolve(bundle)))
+        });
+        let named: Vec<(String, PathBuf)> =
+            if self.processors.is_empty() { of_file.collect() } else { self.processors.clone() };
         if named.is_empty() && self.engines.is_empty() {
-            let refused = CliError::user(format!("{} names no processor with bundles", file.path.display()));
-            return Err(refused.hint("--processor NAME=BUNDLE.vtb, once per processor; or --live NAME=BACKEND, to measure"));
+            let refused =
+                CliError::user(format!("{} names no processor with bundles", file.path.display()));
+            return Err(refused.hint(
+                "--processor NAME=BUNDLE.vtb, once per processor; or --live \
+                NAME=BACKEND, to measure",
+            ));
         }
         let live = |name: &String| self.engines.iter().any(|engine| engine.name == *name);
-        if let Some((name, _)) = named.iter().find(|(name, _)| !self.engines.is_empty() && !live(name)) {
-            return Err(CliError::user(format!("processor `{name}` has no engine")).hint(format!("add --live {name}=rten")));
+        if let Some((name, _)) =
+            named.iter().find(|(name, _)| !self.engines.is_empty() && !live(name))
+        {
+            return Err(CliError::user(format!("processor `{name}` has no engine"))
+                .hint(format!("add --live {name}=rten")));
         }
         Ok(named)
     }
@@ -233,10 +288,22 @@ impl StitchArgs {
         let options = self.dimensions.read_options();
         let mut known = Known { variants: Vec::new(), accuracies: Vec::new(), reports: Vec::new() };
         for entry in &file.tasks {
-            let variants = Variants::read(file, entry, &options, if self.engines.is_empty() { Weights::Shapes } else { Weights::Values })?;
-            variants.check_neighbours().map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
-            let accuracies::Known { accuracy, how, measured } = accuracies::of_task(file, entry, &variants, self.seed)?;
-            known.reports.push(TaskReport { cuts: variants.cuts.clone(), accuracy_how: how, measured });
+            let variants = Variants::read(
+                file,
+                entry,
+                &options,
+                if self.engines.is_empty() { Weights::Shapes } else { Weights::Values },
+            )?;
+            variants
+                .check_neighbours()
+                .map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
+            let accuracies::Known { accuracy, how, measured } =
+                accuracies::of_task(file, entry, &variants, self.seed)?;
+            known.reports.push(TaskReport {
+                cuts: variants.cuts.clone(),
+                accuracy_how: how,
+                measured,
+            });
             known.accuracies.push(accuracy);
             known.variants.push(variants);
         }
@@ -245,8 +312,16 @@ impl StitchArgs {
 
     /// Costs by bundles.
     fn forecast(&self, known: &Known, processors: &[Processor]) -> CliResult<Zoo> {
-        let subgraphs = known.variants.iter().map(|variants| forecast::subgraphs(variants, processors)).collect::<CliResult<Vec<_>>>()?;
-        self.zoo(known, processors.iter().map(|processor| processor.name.clone()).collect(), subgraphs)
+        let subgraphs = known
+            .variants
+            .iter()
+            .map(|variants| forecast::subgraphs(variants, processors))
+            .collect::<CliResult<Vec<_>>>()?;
+        self.zoo(
+            known,
+            processors.iter().map(|processor| processor.name.clone()).collect(),
+            subgraphs,
+        )
     }
 
     /// Costs as engines have them. Handing over is part of what is measured.
@@ -256,17 +331,32 @@ impl StitchArgs {
             let positions = variants.subgraphs.len();
             let latencies = live.subgraphs(task, positions)?;
             let one = |position: usize, (graph, latency_ns): (&Graph, Vec<Interval>)| {
-                let (memory_bytes, boundary_bytes) = forecast::sizes(graph, position + 1 == positions);
-                Subgraph { latency_ns: latency_ns.into_iter().map(Some).collect(), memory_bytes, boundary_bytes }
+                let (memory_bytes, boundary_bytes) =
+                    forecast::sizes(graph, position + 1 == positions);
+                Subgraph {
+                    latency_ns: latency_ns.into_iter().map(Some).collect(),
+                    memory_bytes,
+                    boundary_bytes,
+                }
             };
             let rows = variants.subgraphs.iter().zip(latencies).enumerate();
-            subgraphs.push(rows.map(|(position, (row, latencies))| row.iter().zip(latencies).map(|pair| one(position, pair)).collect()).collect());
+            subgraphs.push(
+                rows.map(|(position, (row, latencies))| {
+                    row.iter().zip(latencies).map(|pair| one(position, pair)).collect()
+                })
+                .collect(),
+            );
         }
         self.zoo(known, live.processors(), subgraphs)
     }
 
     /// By task, position and variant.
-    fn zoo(&self, known: &Known, names: Vec<String>, subgraphs: Vec<Vec<Vec<Subgraph>>>) -> CliResult<Zoo> {
+    fn zoo(
+        &self,
+        known: &Known,
+        names: Vec<String>,
+        subgraphs: Vec<Vec<Vec<Subgraph>>>,
+    ) -> CliResult<Zoo> {
         let task = |((variants, accuracy), subgraphs): ((&Variants, &Arc<dyn Accuracy>), _)| Task {
             name: variants.task.clone(),
             variants: variants.names.clone(),
@@ -274,9 +364,15 @@ impl StitchArgs {
             accuracy: Arc::clone(accuracy),
         };
         let tasks = known.variants.iter().zip(&known.accuracies).zip(subgraphs).map(task).collect();
-        let link = self.bandwidth.map(|bytes_per_s| Link { message_ns: self.hand_over, ..Link::of_bandwidth(bytes_per_s) });
-        let pairs = (0..names.len()).flat_map(|from| (0..names.len()).map(move |to| (from, to))).filter(|(from, to)| from != to);
-        let links: BTreeMap<(usize, usize), Link> = link.into_iter().flat_map(|link| pairs.clone().map(move |pair| (pair, link))).collect();
+        let link = self.bandwidth.map(|bytes_per_s| Link {
+            message_ns: self.hand_over,
+            ..Link::of_bandwidth(bytes_per_s)
+        });
+        let pairs = (0..names.len())
+            .flat_map(|from| (0..names.len()).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to);
+        let links: BTreeMap<(usize, usize), Link> =
+            link.into_iter().flat_map(|link| pairs.clone().map(move |pair| (pair, link))).collect();
         Ok(Zoo::new(names, links, tasks)?)
     }
 
@@ -285,20 +381,36 @@ impl StitchArgs {
         let found = if self.any_order {
             orders::any(processors, positions)?
         } else {
-            orders::each_once(processors, positions).map_err(|e| CliError::from(e).hint("--any-order lets a processor take several positions"))?
+            orders::each_once(processors, positions).map_err(|e| {
+                CliError::from(e).hint("--any-order lets a processor take several positions")
+            })?
         };
         if !self.engines.is_empty() && found.len() > MOST_LISTED {
-            return Err(CliError::user(format!("--live runs every order, there are {}", found.len())).hint("fewer processors, or without --any-order"));
+            return Err(CliError::user(format!(
+                "--live runs every order, there are {}",
+                found.len()
+            ))
+            .hint("fewer processors, or without --any-order"));
         }
         Ok(found)
     }
 
     /// The plan for what is asked, of all subgraphs or of those in memory.
-    fn best(&self, zoo: &Zoo, orders: &[Order], loaded: Option<&Loaded>, slos: &[Slo]) -> CliResult<Assignment> {
+    fn best(
+        &self,
+        zoo: &Zoo,
+        orders: &[Order],
+        loaded: Option<&Loaded>,
+        slos: &[Slo],
+    ) -> CliResult<Assignment> {
         let optimiser = Optimiser::new(zoo, orders)?;
         let optimiser = loaded.map_or(optimiser, |loaded| optimiser.among(loaded));
         let configurations = [slos.to_vec()];
-        let plans = if self.as_printed { optimiser.as_printed(&configurations, Reading::Algorithm)? } else { optimiser.best(&configurations)? };
+        let plans = if self.as_printed {
+            optimiser.as_printed(&configurations, Reading::Algorithm)?
+        } else {
+            optimiser.best(&configurations)?
+        };
         plans.into_iter().next().ok_or_else(|| CliError::ours("an optimiser gave no plan"))
     }
 }
@@ -309,8 +421,17 @@ mod tests {
 
     #[test]
     fn engines_have_the_numbers_of_their_processors() {
-        let engine = |name: &str| Engine { name: name.to_owned(), backend: "rten".to_owned(), cores: Vec::new() };
-        let order = |names: &[&str]| numbered_as(names, &["cpu", "gpu", "npu"].map(engine)).into_iter().map(|engine| engine.name).collect::<Vec<_>>();
+        let engine = |name: &str| Engine {
+            name: name.to_owned(),
+            backend: "rten".to_owned(),
+            cores: Vec::new(),
+        };
+        let order = |names: &[&str]| {
+            numbered_as(names, &["cpu", "gpu", "npu"].map(engine))
+                .into_iter()
+                .map(|engine| engine.name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(order(&["npu", "cpu"]), ["npu", "cpu", "gpu"]);
         assert_eq!(order(&[]), ["cpu", "gpu", "npu"]);
     }

@@ -1,7 +1,9 @@
-//! What to keep in memory within `--memory`: subgraphs that let the most objectives be kept when these change.
+//! What to keep in memory within `--memory`: subgraphs that let the most objectives be kept when
+//! these change.
 //!
-//! Objectives are those asked for, and the 25 of the paper's grid over the originals' ranges, which stand for what may be asked later. Those asked for come
-//! first: each counts as more than the whole grid.
+//! Objectives are those asked for, and the 25 of the paper's grid over the originals' ranges, which
+//! stand for what may be asked later. Those asked for come first: each counts as more than the
+//! whole grid.
 
 use super::super::super::{error::CliResult, quantity};
 use clap::ValueEnum;
@@ -21,9 +23,14 @@ pub enum Budget {
 
 /// `15%` or `64MB`.
 pub fn parse_budget(text: &str) -> Result<Budget, String> {
-    let Some(percent) = text.trim().strip_suffix('%') else { return quantity::bytes(text).map(Budget::Bytes) };
-    let percent = percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.map(|percent| Budget::Share(percent / 100.0)).ok_or_else(|| format!("`{text}` is no share between 0 and 100 %"))
+    let Some(percent) = text.trim().strip_suffix('%') else {
+        return quantity::bytes(text).map(Budget::Bytes);
+    };
+    let percent =
+        percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent
+        .map(|percent| Budget::Share(percent / 100.0))
+        .ok_or_else(|| format!("`{text}` is no share between 0 and 100 %"))
 }
 
 /// `--preload`.
@@ -51,19 +58,35 @@ pub struct Preloading {
 }
 
 /// Chooses what to keep in memory in an order.
-pub fn preload(zoo: &Zoo, order: &Order, asked: &[Slo], budget: Budget, way: Way) -> CliResult<Preloading> {
+pub fn preload(
+    zoo: &Zoo,
+    order: &Order,
+    asked: &[Slo],
+    budget: Budget,
+    way: Way,
+) -> CliResult<Preloading> {
     let full_bytes = Loaded::everything(zoo).memory_bytes();
     let budget_bytes = match budget {
         Budget::Share(share) => (full_bytes as f64 * share) as u64,
         Budget::Bytes(bytes) => bytes,
     };
     let tasks = 0..zoo.tasks().len();
-    let grids = tasks.clone().map(|task| Ok(Ranges::of_originals(zoo, task, order)?.grid())).collect::<CliResult<Vec<_>>>()?;
+    let grids = tasks
+        .clone()
+        .map(|task| Ok(Ranges::of_originals(zoo, task, order)?.grid()))
+        .collect::<CliResult<Vec<_>>>()?;
     let grid = shared(&grids);
     let first = std::iter::repeat_n(asked.to_vec(), grid.len() + 1);
     let configurations: Vec<Vec<Slo>> = first.chain(grid.iter().cloned()).collect();
-    let own = |task: usize| configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>();
-    let hotness = || tasks.clone().map(|task| Ok(hotness::hotness(zoo, task, order, &own(task))?)).collect::<CliResult<Vec<_>>>();
+    let own = |task: usize| {
+        configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
+    };
+    let hotness = || {
+        tasks
+            .clone()
+            .map(|task| Ok(hotness::hotness(zoo, task, order, &own(task))?))
+            .collect::<CliResult<Vec<_>>>()
+    };
     let (loaded, proven) = match way {
         Way::Exact => {
             let found = preload::exact(zoo, order, &configurations, budget_bytes)?;

@@ -1,5 +1,6 @@
-//! [`Record`]: what `--live` measured of a zoo, as a file from which everything can be computed again without engines: costs of all subgraphs, accuracies of all
-//! stitched variants, and stitched variants and orders that were run.
+//! [`Record`]: what `--live` measured of a zoo, as a file from which everything can be computed
+//! again without engines: costs of all subgraphs, accuracies of all stitched variants, and stitched
+//! variants and orders that were run.
 
 use super::{
     super::super::{
@@ -56,10 +57,18 @@ pub struct RecordedTask {
 
 impl Record {
     /// Of a zoo with measured costs.
-    pub fn of(zoo: &Zoo, reports: &[TaskReport], processors: Vec<(String, String)>, orders: &[Order], slos: &[Slo], rehearsal: &Rehearsal) -> CliResult<Self> {
+    pub fn of(
+        zoo: &Zoo,
+        reports: &[TaskReport],
+        processors: Vec<(String, String)>,
+        orders: &[Order],
+        slos: &[Slo],
+        rehearsal: &Rehearsal,
+    ) -> CliResult<Self> {
         let first = orders.first().ok_or_else(|| CliError::ours("a zoo without orders"))?;
         let mut tasks = Vec::new();
-        for (index, ((task, report), slo)) in zoo.tasks().iter().zip(reports).zip(slos).enumerate() {
+        for (index, ((task, report), slo)) in zoo.tasks().iter().zip(reports).zip(slos).enumerate()
+        {
             let mut accuracies_bp = Vec::new();
             each_variant(zoo, index, first, |_, _, bp| accuracies_bp.push(bp))?;
             tasks.push(RecordedTask {
@@ -83,24 +92,36 @@ impl Record {
 
     /// Reads a file.
     pub fn read(path: &Path) -> CliResult<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e).hint("`vitempo plan stitch --live ... --record` writes one"))?;
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            io_error("read", path, &e).hint("`vitempo plan stitch --live ... --record` writes one")
+        })?;
         serde_json::from_str(&text).map_err(|e| CliError::user(format!("{}: {e}", path.display())))
     }
 
     /// The zoo, with measured costs.
     pub fn zoo(&self) -> CliResult<Zoo> {
         let task = |recorded: &RecordedTask| -> CliResult<Task> {
-            let accuracy = Table::new(recorded.subgraphs.len(), recorded.variants.len(), recorded.accuracies_bp.clone())?;
-            let (name, variants, subgraphs) = (recorded.name.clone(), recorded.variants.clone(), recorded.subgraphs.clone());
+            let accuracy = Table::new(
+                recorded.subgraphs.len(),
+                recorded.variants.len(),
+                recorded.accuracies_bp.clone(),
+            )?;
+            let (name, variants, subgraphs) =
+                (recorded.name.clone(), recorded.variants.clone(), recorded.subgraphs.clone());
             Ok(Task { name, variants, subgraphs, accuracy: Arc::new(accuracy) })
         };
         let names = self.processors.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Zoo::new(names, BTreeMap::new(), self.tasks.iter().map(task).collect::<CliResult<_>>()?)?)
+        Ok(Zoo::new(
+            names,
+            BTreeMap::new(),
+            self.tasks.iter().map(task).collect::<CliResult<_>>()?,
+        )?)
     }
 }
 
 impl Rehearsal {
-    /// Mean absolute error and mean absolute percentage error of a prediction over the stitched variants that were run; `None` without any. ns, share.
+    /// Mean absolute error and mean absolute percentage error of a prediction over the stitched
+    /// variants that were run; `None` without any. ns, share.
     pub fn error(&self, predicted: impl Fn(&Tried) -> Option<u64>) -> Option<(f64, f64)> {
         let off: Vec<(f64, f64)> = self
             .tried
@@ -110,7 +131,8 @@ impl Rehearsal {
                 Some((ns, ns / tried.measured_ns.max(1) as f64))
             })
             .collect();
-        let mean = |of: &dyn Fn(&(f64, f64)) -> f64| off.iter().map(of).sum::<f64>() / off.len() as f64;
+        let mean =
+            |of: &dyn Fn(&(f64, f64)) -> f64| off.iter().map(of).sum::<f64>() / off.len() as f64;
         (!off.is_empty()).then(|| (mean(&|o| o.0), mean(&|o| o.1)))
     }
 
@@ -119,10 +141,16 @@ impl Rehearsal {
         self.orders.iter().min_by_key(|tried| (tried.predicted_misses, tried.predicted_ns))
     }
 
-    /// By how much the order chosen takes longer than the fastest of those that miss no more objectives, as measured; a share.
+    /// By how much the order chosen takes longer than the fastest of those that miss no more
+    /// objectives, as measured; a share.
     pub fn regret(&self) -> Option<f64> {
         let chosen = self.chosen()?;
-        let best = self.orders.iter().filter(|tried| tried.measured_misses <= chosen.measured_misses).map(|tried| tried.measured_ns).min()?;
+        let best = self
+            .orders
+            .iter()
+            .filter(|tried| tried.measured_misses <= chosen.measured_misses)
+            .map(|tried| tried.measured_ns)
+            .min()?;
         Some(chosen.measured_ns as f64 / best.max(1) as f64 - 1.0)
     }
 }
@@ -131,20 +159,47 @@ impl Rehearsal {
 mod tests {
     use super::*;
 
-    fn order(name: &str, predicted_ns: u64, measured_ns: u64, misses: (usize, usize)) -> TriedOrder {
-        TriedOrder { order: vec![name.to_owned()], predicted_ns, measured_ns, predicted_misses: misses.0, measured_misses: misses.1 }
+    fn order(
+        name: &str,
+        predicted_ns: u64,
+        measured_ns: u64,
+        misses: (usize, usize),
+    ) -> TriedOrder {
+        TriedOrder {
+            order: vec![name.to_owned()],
+            predicted_ns,
+            measured_ns,
+            predicted_misses: misses.0,
+            measured_misses: misses.1,
+        }
     }
 
     #[test]
     fn regret_is_against_the_best_order_measured() {
         let of = |orders| Rehearsal { tried: Vec::new(), orders };
-        let rehearsal = of(vec![order("a", 10, 22, (0, 0)), order("b", 11, 20, (0, 0)), order("c", 5, 5, (1, 1))]);
+        let rehearsal = of(vec![
+            order("a", 10, 22, (0, 0)),
+            order("b", 11, 20, (0, 0)),
+            order("c", 5, 5, (1, 1)),
+        ]);
         assert_eq!(rehearsal.chosen().map(|chosen| chosen.predicted_ns), Some(10));
         assert!(rehearsal.regret().is_some_and(|regret| (regret - 0.1).abs() < 1e-12));
         assert_eq!(of(Vec::new()).regret(), None);
-        let tried = |summed_ns, measured_ns| Tried { task: String::new(), order: Vec::new(), variants: Vec::new(), summed_ns, forecast_ns: None, measured_ns };
-        let rehearsal = Rehearsal { tried: vec![tried(90, 100), tried(240, 200)], orders: Vec::new() };
-        assert!(rehearsal.error(|t| Some(t.summed_ns)).is_some_and(|(ns, share)| (ns - 25.0).abs() < 1e-9 && (share - 0.15).abs() < 1e-9));
+        let tried = |summed_ns, measured_ns| Tried {
+            task: String::new(),
+            order: Vec::new(),
+            variants: Vec::new(),
+            summed_ns,
+            forecast_ns: None,
+            measured_ns,
+        };
+        let rehearsal =
+            Rehearsal { tried: vec![tried(90, 100), tried(240, 200)], orders: Vec::new() };
+        assert!(
+            rehearsal
+                .error(|t| Some(t.summed_ns))
+                .is_some_and(|(ns, share)| (ns - 25.0).abs() < 1e-9 && (share - 0.15).abs() < 1e-9)
+        );
         assert_eq!(rehearsal.error(|t| t.forecast_ns), None);
     }
 }

@@ -1,5 +1,5 @@
-//! `--systems`: stitching against systems that do not stitch, in the simulator: objectives missed on the grid over the originals' ranges, over all orders of
-//! arrival, and queries per second.
+//! `--systems`: stitching against systems that do not stitch, in the simulator: objectives missed
+//! on the grid over the originals' ranges, over all orders of arrival, and queries per second.
 
 use super::super::super::error::CliResult;
 use vitempo_planners::{
@@ -28,8 +28,14 @@ pub struct Judged {
     pub queries_per_s: f64,
 }
 
-/// The six baselines, stitching, and stitching with what is in memory in an order. Systems that do not choose an order take processors as they are listed.
-pub fn judge(zoo: &Zoo, orders: &[Order], asked: &[Slo], memory: Option<(&Order, &Loaded)>) -> CliResult<Vec<Judged>> {
+/// The six baselines, stitching, and stitching with what is in memory in an order. Systems that do
+/// not choose an order take processors as they are listed.
+pub fn judge(
+    zoo: &Zoo,
+    orders: &[Order],
+    asked: &[Slo],
+    memory: Option<(&Order, &Loaded)>,
+) -> CliResult<Vec<Judged>> {
     let fixed = fixed_order(zoo);
     let grid = objectives(zoo, &fixed, Ranges::grid)?;
     let fetching = Fetching::from(&Constants::default());
@@ -37,10 +43,24 @@ pub fn judge(zoo: &Zoo, orders: &[Order], asked: &[Slo], memory: Option<(&Order,
     let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
     let one = |system: System, name: String, setting: &Setting<'_>| -> CliResult<Judged> {
         let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
-        Ok(Judged { system: name, alone: missed(apart)?, at_once: missed(0)?, queries_per_s: setting.throughput(system, asked, QUERIES)? })
+        Ok(Judged {
+            system: name,
+            alone: missed(apart)?,
+            at_once: missed(0)?,
+            queries_per_s: setting.throughput(system, asked, QUERIES)?,
+        })
     };
-    let plain = System::BASELINES.into_iter().chain([System::STITCHED]).map(|system| one(system, system.to_string(), &setting));
-    let limited = memory.map(|loaded| one(System::STITCHED, "stitched, from memory".to_owned(), &Setting { loaded: Some(loaded), ..setting }));
+    let plain = System::BASELINES
+        .into_iter()
+        .chain([System::STITCHED])
+        .map(|system| one(system, system.to_string(), &setting));
+    let limited = memory.map(|loaded| {
+        one(
+            System::STITCHED,
+            "stitched, from memory".to_owned(),
+            &Setting { loaded: Some(loaded), ..setting },
+        )
+    });
     plain.chain(limited).collect()
 }
 
@@ -49,15 +69,29 @@ pub fn fixed_order(zoo: &Zoo) -> Order {
     Order::new((0..zoo.positions()).map(|position| position % zoo.processors().len()).collect())
 }
 
-/// Objectives over the ranges of each task's originals in the fixed order; tasks share the index of a configuration.
-pub fn objectives(zoo: &Zoo, fixed: &Order, of: impl Fn(Ranges) -> Vec<Slo>) -> CliResult<Vec<Vec<Slo>>> {
-    let own = (0..zoo.tasks().len()).map(|task| Ok(of(Ranges::of_originals(zoo, task, fixed)?))).collect::<CliResult<Vec<_>>>()?;
+/// Objectives over the ranges of each task's originals in the fixed order; tasks share the index of
+/// a configuration.
+pub fn objectives(
+    zoo: &Zoo,
+    fixed: &Order,
+    of: impl Fn(Ranges) -> Vec<Slo>,
+) -> CliResult<Vec<Vec<Slo>>> {
+    let own = (0..zoo.tasks().len())
+        .map(|task| Ok(of(Ranges::of_originals(zoo, task, fixed)?)))
+        .collect::<CliResult<Vec<_>>>()?;
     Ok(shared(&own))
 }
 
 /// No query takes longer, ns, even if everything it runs has to be fetched.
 pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
-    let slowest = |row: &Vec<Subgraph>| row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max();
-    let run: u64 = zoo.tasks().iter().flat_map(|task| &task.subgraphs).filter_map(slowest).fold(0, u64::saturating_add);
+    let slowest = |row: &Vec<Subgraph>| {
+        row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max()
+    };
+    let run: u64 = zoo
+        .tasks()
+        .iter()
+        .flat_map(|task| &task.subgraphs)
+        .filter_map(slowest)
+        .fold(0, u64::saturating_add);
     (run as f64 * (2.0 + fetching.compile + fetching.load)).ceil() as u64
 }

@@ -18,12 +18,16 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         OpKind::Mul => chain(site, c"aten::mul", c"Tensor"),
         OpKind::Div if !site.precision().is_float() => divided(site),
         OpKind::Div => tensors(c"aten::div"),
-        OpKind::Mod => tensors(if site.int("fmod", 0) == 1 { c"aten::fmod" } else { c"aten::remainder" }),
+        OpKind::Mod => {
+            tensors(if site.int("fmod", 0) == 1 { c"aten::fmod" } else { c"aten::remainder" })
+        }
         OpKind::Min => chain(site, c"aten::minimum", c""),
         OpKind::Max => chain(site, c"aten::maximum", c""),
         OpKind::Pow => power(site),
         OpKind::Relu => unary(c"aten::relu"),
-        OpKind::LeakyRelu => scalars(site, "leaky_relu", c"aten::leaky_relu", vec![site.float("alpha", 0.01)]),
+        OpKind::LeakyRelu => {
+            scalars(site, "leaky_relu", c"aten::leaky_relu", vec![site.float("alpha", 0.01)])
+        }
         OpKind::PRelu => prelu(site),
         OpKind::Elu => elu(site),
         OpKind::Clip => clip(site),
@@ -69,7 +73,11 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
     }
 }
 
-fn sum(site: Site<'_>, function: super::super::dispatch::AddFunction, operator: &'static CStr) -> Result<Call, String> {
+fn sum(
+    site: Site<'_>,
+    function: super::super::dispatch::AddFunction,
+    operator: &'static CStr,
+) -> Result<Call, String> {
     let torch = site.torch;
     one(operator, move |inputs| {
         let mut total = torch.sum(function, input(inputs, 0)?, input(inputs, 1)?)?;
@@ -88,7 +96,8 @@ fn chain(site: Site<'_>, operator: &'static CStr, overload: &'static CStr) -> Re
         let mut result: Option<Tensor> = None;
         for next in rest {
             let so_far = result.as_ref().unwrap_or(first);
-            result = Some(torch.one(operator, overload, &[Arg::Tensor(so_far), Arg::Tensor(next)])?);
+            result =
+                Some(torch.one(operator, overload, &[Arg::Tensor(so_far), Arg::Tensor(next)])?);
         }
         result.map_or_else(|| first.share(), Ok)
     })
@@ -98,7 +107,11 @@ fn chain(site: Site<'_>, operator: &'static CStr, overload: &'static CStr) -> Re
 fn divided(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     one(c"aten::div", move |inputs| {
-        let arguments = [Arg::Tensor(input(inputs, 0)?), Arg::Tensor(input(inputs, 1)?), Arg::Some(&Arg::Text("trunc"))];
+        let arguments = [
+            Arg::Tensor(input(inputs, 0)?),
+            Arg::Tensor(input(inputs, 1)?),
+            Arg::Some(&Arg::Text("trunc")),
+        ];
         torch.one(c"aten::div", c"Tensor_mode", &arguments)
     })
 }
@@ -109,10 +122,21 @@ fn power(site: Site<'_>) -> Result<Call, String> {
         return plain(site, c"aten::pow", c"Tensor_Tensor", 2);
     }
     let exponent = site.number(site.float("exponent", 1.0), site.precision())?;
-    one(c"aten::pow", move |inputs| torch.one(c"aten::pow", c"Tensor_Tensor", &[Arg::Tensor(input(inputs, 0)?), Arg::Tensor(&exponent)]))
+    one(c"aten::pow", move |inputs| {
+        torch.one(
+            c"aten::pow",
+            c"Tensor_Tensor",
+            &[Arg::Tensor(input(inputs, 0)?), Arg::Tensor(&exponent)],
+        )
+    })
 }
 
-fn scalars(site: Site<'_>, function: &str, operator: &'static CStr, values: Vec<f64>) -> Result<Call, String> {
+fn scalars(
+    site: Site<'_>,
+    function: &str,
+    operator: &'static CStr,
+    values: Vec<f64>,
+) -> Result<Call, String> {
     let torch = site.torch;
     let function = Scalars::find(torch, function, values.len())?;
     one(operator, move |inputs| function.call(torch, input(inputs, 0)?, &values))
@@ -130,13 +154,19 @@ fn clip(site: Site<'_>) -> Result<Call, String> {
 
 fn elu(site: Site<'_>) -> Result<Call, String> {
     match site.attributes().text("op") {
-        Some("Selu") => scalars(site, "elu", c"aten::elu", vec![site.float("alpha", 1.673_263_2), site.float("gamma", 1.050_701), 1.0]),
+        Some("Selu") => scalars(
+            site,
+            "elu",
+            c"aten::elu",
+            vec![site.float("alpha", 1.673_263_2), site.float("gamma", 1.050_701), 1.0],
+        ),
         Some("Celu") => scalars(site, "celu", c"aten::celu", vec![site.float("alpha", 1.0)]),
         _ => scalars(site, "elu", c"aten::elu", vec![site.float("alpha", 1.0), 1.0, 1.0]),
     }
 }
 
-/// Torch's slope is one number or one per channel, without the dimensions that ONNX broadcasts over.
+/// Torch's slope is one number or one per channel, without the dimensions that ONNX broadcasts
+/// over.
 fn prelu(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     let slopes: i64 = site.shape(1).iter().product();
@@ -156,23 +186,41 @@ fn hard_sigmoid(site: Site<'_>) -> Result<Call, String> {
     let (scale, shift) = (site.number(alpha, Precision::F32)?, site.number(beta, Precision::F32)?);
     let (add, clamp) = (site.add, Scalars::find(torch, "hardtanh", 2)?);
     one(c"aten::hardtanh", move |inputs| {
-        let scaled = torch.one(c"aten::mul", c"Tensor", &[Arg::Tensor(input(inputs, 0)?), Arg::Tensor(&scale)])?;
+        let scaled = torch.one(
+            c"aten::mul",
+            c"Tensor",
+            &[Arg::Tensor(input(inputs, 0)?), Arg::Tensor(&scale)],
+        )?;
         clamp.call(torch, &torch.sum(add, &scaled, &shift)?, &[0.0, 1.0])
     })
 }
 
 fn gelu(site: Site<'_>, approximation: &'static str) -> Result<Call, String> {
     let torch = site.torch;
-    one(c"aten::gelu", move |inputs| torch.one(c"aten::gelu", c"", &[Arg::Tensor(input(inputs, 0)?), Arg::Text(approximation)]))
+    one(c"aten::gelu", move |inputs| {
+        torch.one(c"aten::gelu", c"", &[Arg::Tensor(input(inputs, 0)?), Arg::Text(approximation)])
+    })
 }
 
 fn cast(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
-    let to = site.node.op.outputs.first().map(|t| torch.dtype(t.precision)).ok_or("its output's type is not known")?;
+    let to = site
+        .node
+        .op
+        .outputs
+        .first()
+        .map(|t| torch.dtype(t.precision))
+        .ok_or("its output's type is not known")?;
     Ok(Call {
         name: name(c"aten::to"),
         run: Box::new(move |inputs| {
-            let arguments = [Arg::Tensor(input(inputs, 0)?), Arg::Type(to), Arg::Bool(false), Arg::Bool(false), Arg::None];
+            let arguments = [
+                Arg::Tensor(input(inputs, 0)?),
+                Arg::Type(to),
+                Arg::Bool(false),
+                Arg::Bool(false),
+                Arg::None,
+            ];
             Ok(vec![torch.one(c"aten::to", c"dtype", &arguments)?])
         }),
     })

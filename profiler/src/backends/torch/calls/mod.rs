@@ -1,6 +1,7 @@
 //! Which ATen operator runs a node, with which arguments. One file per family.
 //!
-//! What can be decided beforehand is decided when a model is loaded; what is left is a closure from input tensors to output tensors.
+//! What can be decided beforehand is decided when a model is loaded; what is left is a closure from
+//! input tensors to output tensors.
 
 mod elementwise;
 mod movement;
@@ -50,17 +51,24 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
     use OpKind::*;
     match &site.node.op.kind {
         Unsupported(name) => {
-            let reason = site.attributes().text("reason").map(|r| format!(": {r}")).unwrap_or_default();
+            let reason =
+                site.attributes().text("reason").map(|r| format!(": {r}")).unwrap_or_default();
             Err(format!("operator {name} is not known{reason}"))
         }
-        Conv | ConvTranspose | MaxPool | AveragePool | GlobalAveragePool | GlobalMaxPool => window::compile(site),
-        Linear | MatMul | Einsum | Attention => product::compile(site),
-        LayerNorm | RmsNorm | BatchNorm | InstanceNorm | GroupNorm | LpNorm | Softmax => normalization::compile(site),
-        ReduceMean | ReduceSum | ReduceMax | ReduceMin | ReduceL2 | ReduceProd | ArgMax | TopK | CumSum => reduction::compile(site),
-        Transpose | Reshape | Concat | Split | Slice | Expand | Tile | Pad | Resize | GridSample | DepthToSpace | SpaceToDepth | Identity => {
-            movement::compile(site)
+        Conv | ConvTranspose | MaxPool | AveragePool | GlobalAveragePool | GlobalMaxPool => {
+            window::compile(site)
         }
-        Gather | GatherNd | GatherElements | ScatterNd | Where | Trilu | ConstantOfShape => selection::compile(site),
+        Linear | MatMul | Einsum | Attention => product::compile(site),
+        LayerNorm | RmsNorm | BatchNorm | InstanceNorm | GroupNorm | LpNorm | Softmax => {
+            normalization::compile(site)
+        }
+        ReduceMean | ReduceSum | ReduceMax | ReduceMin | ReduceL2 | ReduceProd | ArgMax | TopK
+        | CumSum => reduction::compile(site),
+        Transpose | Reshape | Concat | Split | Slice | Expand | Tile | Pad | Resize
+        | GridSample | DepthToSpace | SpaceToDepth | Identity => movement::compile(site),
+        Gather | GatherNd | GatherElements | ScatterNd | Where | Trilu | ConstantOfShape => {
+            selection::compile(site)
+        }
         _ => elementwise::compile(site),
     }
 }
@@ -103,14 +111,19 @@ impl Site<'_> {
         }
     }
 
-    /// A number as a tensor without dimensions: on the CPU, where torch reads it beside a tensor of any device.
+    /// A number as a tensor without dimensions: on the CPU, where torch reads it beside a tensor of
+    /// any device.
     fn number(&self, value: f64, precision: Precision) -> Result<Tensor, String> {
         let bytes = match precision {
             Precision::I64 => (value as i64).to_le_bytes().to_vec(),
             Precision::I32 => (value as i32).to_le_bytes().to_vec(),
             _ => (value as f32).to_le_bytes().to_vec(),
         };
-        let kept = if matches!(precision, Precision::I64 | Precision::I32) { precision } else { Precision::F32 };
+        let kept = if matches!(precision, Precision::I64 | Precision::I32) {
+            precision
+        } else {
+            Precision::F32
+        };
         Tensor::from_bytes(self.torch, &[], kept, &bytes)
     }
 }
@@ -125,7 +138,10 @@ fn name(operator: &'static CStr) -> &'static str {
 }
 
 /// A call of one operator, whose arguments `with` makes from the inputs.
-fn one(operator: &'static CStr, run: impl Fn(&[&Tensor]) -> Result<Tensor, String> + 'static) -> Result<Call, String> {
+fn one(
+    operator: &'static CStr,
+    run: impl Fn(&[&Tensor]) -> Result<Tensor, String> + 'static,
+) -> Result<Call, String> {
     Ok(Call { name: name(operator), run: Box::new(move |inputs| Ok(vec![run(inputs)?])) })
 }
 
@@ -135,7 +151,12 @@ fn input<'t>(inputs: &[&'t Tensor], index: usize) -> Result<&'t Tensor, String> 
 }
 
 /// A call whose arguments are the node's inputs.
-fn plain(site: Site<'_>, operator: &'static CStr, overload: &'static CStr, count: usize) -> Result<Call, String> {
+fn plain(
+    site: Site<'_>,
+    operator: &'static CStr,
+    overload: &'static CStr,
+    count: usize,
+) -> Result<Call, String> {
     let torch = site.torch;
     if site.node.inputs.len() < count {
         return Err(format!("it has {} inputs, {count} are needed", site.node.inputs.len()));

@@ -29,20 +29,34 @@ fn softmax(site: Site<'_>) -> Result<Call, String> {
     let operator = if site.int("log", 0) != 0 { c"aten::log_softmax" } else { c"aten::softmax" };
     let (shape, axis) = (site.shape(0), site.int("axis", -1));
     if site.int("coerce", 0) == 0 {
-        return one(operator, move |inputs| torch.one(operator, c"int", &[Arg::Tensor(input(inputs, 0)?), Arg::Int(axis), Arg::None]));
+        return one(operator, move |inputs| {
+            torch.one(
+                operator,
+                c"int",
+                &[Arg::Tensor(input(inputs, 0)?), Arg::Int(axis), Arg::None],
+            )
+        });
     }
-    let kept = usize::try_from(axis).ok().filter(|&a| a <= shape.len()).ok_or("its axis is wrong")?;
+    let kept =
+        usize::try_from(axis).ok().filter(|&a| a <= shape.len()).ok_or("its axis is wrong")?;
     let flat = vec![shape[..kept].iter().product(), shape[kept..].iter().product()];
     one(operator, move |inputs| {
         let flat = reshape(torch, input(inputs, 0)?, &flat)?;
-        reshape(torch, &torch.one(operator, c"int", &[Arg::Tensor(&flat), Arg::Int(1), Arg::None])?, &shape)
+        reshape(
+            torch,
+            &torch.one(operator, c"int", &[Arg::Tensor(&flat), Arg::Int(1), Arg::None])?,
+            &shape,
+        )
     })
 }
 
 /// The dimensions that are normalised together.
 fn normalised(site: Site<'_>) -> Result<Vec<i64>, String> {
     let shape = site.shape(0);
-    let axis = usize::try_from(site.int("axis", -1)).ok().filter(|&a| a < shape.len()).ok_or("its axis is wrong")?;
+    let axis = usize::try_from(site.int("axis", -1))
+        .ok()
+        .filter(|&a| a < shape.len())
+        .ok_or("its axis is wrong")?;
     Ok(shape[axis..].to_vec())
 }
 
@@ -55,7 +69,14 @@ fn layer_norm(site: Site<'_>) -> Result<Call, String> {
     }
     one(c"aten::layer_norm", move |inputs| {
         let (weight, bias) = (maybe(inputs, 1), maybe(inputs, 2));
-        let arguments = [Arg::Tensor(input(inputs, 0)?), Arg::Ints(&shape), optional(&weight), optional(&bias), Arg::Float(epsilon), Arg::Bool(true)];
+        let arguments = [
+            Arg::Tensor(input(inputs, 0)?),
+            Arg::Ints(&shape),
+            optional(&weight),
+            optional(&bias),
+            Arg::Float(epsilon),
+            Arg::Bool(true),
+        ];
         torch.one(c"aten::layer_norm", c"", &arguments)
     })
 }
@@ -65,7 +86,16 @@ fn rms_norm(site: Site<'_>) -> Result<Call, String> {
     let (shape, epsilon) = (normalised(site)?, site.float("epsilon", 1e-5));
     one(c"aten::rms_norm", move |inputs| {
         let weight = maybe(inputs, 1);
-        torch.one(c"aten::rms_norm", c"", &[Arg::Tensor(input(inputs, 0)?), Arg::Ints(&shape), optional(&weight), Arg::Some(&Arg::Float(epsilon))])
+        torch.one(
+            c"aten::rms_norm",
+            c"",
+            &[
+                Arg::Tensor(input(inputs, 0)?),
+                Arg::Ints(&shape),
+                optional(&weight),
+                Arg::Some(&Arg::Float(epsilon)),
+            ],
+        )
     })
 }
 
@@ -115,10 +145,18 @@ fn group_norm(site: Site<'_>) -> Result<Call, String> {
     let (groups, epsilon) = (site.int("groups", 1), site.float("epsilon", 1e-5));
     let channels = site.shape(0).get(1).copied().ok_or("it has no channels")?;
     one(c"aten::group_norm", move |inputs| {
-        let vector = |index: usize| inputs.get(index).map(|t| reshape(torch, t, &[channels])).transpose();
+        let vector =
+            |index: usize| inputs.get(index).map(|t| reshape(torch, t, &[channels])).transpose();
         let (scale, bias) = (vector(1)?, vector(2)?);
         let (scale, bias) = (scale.as_ref().map(Arg::Tensor), bias.as_ref().map(Arg::Tensor));
-        let arguments = [Arg::Tensor(input(inputs, 0)?), Arg::Int(groups), optional(&scale), optional(&bias), Arg::Float(epsilon), Arg::Bool(true)];
+        let arguments = [
+            Arg::Tensor(input(inputs, 0)?),
+            Arg::Int(groups),
+            optional(&scale),
+            optional(&bias),
+            Arg::Float(epsilon),
+            Arg::Bool(true),
+        ];
         torch.one(c"aten::group_norm", c"", &arguments)
     })
 }
@@ -131,9 +169,22 @@ fn lp_norm(site: Site<'_>) -> Result<Call, String> {
         let along = [axis];
         let norm = if p == 1 {
             let absolute = torch.one(c"aten::abs", c"", &[Arg::Tensor(x)])?;
-            torch.one(c"aten::sum", c"dim_IntList", &[Arg::Tensor(&absolute), Arg::Some(&Arg::Ints(&along)), Arg::Bool(true), Arg::None])?
+            torch.one(
+                c"aten::sum",
+                c"dim_IntList",
+                &[
+                    Arg::Tensor(&absolute),
+                    Arg::Some(&Arg::Ints(&along)),
+                    Arg::Bool(true),
+                    Arg::None,
+                ],
+            )?
         } else {
-            torch.one(c"aten::frobenius_norm", c"dim", &[Arg::Tensor(x), Arg::Ints(&along), Arg::Bool(true)])?
+            torch.one(
+                c"aten::frobenius_norm",
+                c"dim",
+                &[Arg::Tensor(x), Arg::Ints(&along), Arg::Bool(true)],
+            )?
         };
         torch.one(c"aten::div", c"Tensor", &[Arg::Tensor(x), Arg::Tensor(&norm)])
     })

@@ -1,6 +1,9 @@
 //! Matrix products.
 
-use super::{super::dispatch::Arg, super::library::Torch, super::tensor::Tensor, Call, Site, input, one, permute, reshape};
+use super::{
+    super::dispatch::Arg, super::library::Torch, super::tensor::Tensor, Call, Site, input, one,
+    permute, reshape,
+};
 use vitempo_graph::OpKind;
 
 pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
@@ -8,7 +11,9 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         OpKind::Linear => linear(site),
         OpKind::MatMul => matmul(site),
         OpKind::Einsum => einsum(site),
-        _ => Err("attention as one operator is not supported; export the model with attention spelled out".to_owned()),
+        _ => Err("attention as one operator is not supported; export the model with attention \
+            spelled out"
+            .to_owned()),
     }
 }
 
@@ -30,7 +35,8 @@ fn scaled(site: Site<'_>) -> bool {
     site.float("alpha", 1.0) != 1.0 || site.float("beta", 1.0) != 1.0
 }
 
-/// `linear` wants its weight as `[out, in]`, which [`wants_turned_weight`] sees to when the model is loaded.
+/// `linear` wants its weight as `[out, in]`, which [`wants_turned_weight`] sees to when the model
+/// is loaded.
 fn linear(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     if scaled(site) || is(site, "trans_a") || site.shape(0).len() < 2 {
@@ -44,7 +50,9 @@ fn linear(site: Site<'_>) -> Result<Call, String> {
     let reshaped = site.shape(2).len() > 1;
     one(c"aten::linear", move |inputs| {
         let (x, weight) = (Arg::Tensor(input(inputs, 0)?), Arg::Tensor(input(inputs, 1)?));
-        let Some(&bias) = inputs.get(2) else { return torch.one(c"aten::linear", c"", &[x, weight, Arg::None]) };
+        let Some(&bias) = inputs.get(2) else {
+            return torch.one(c"aten::linear", c"", &[x, weight, Arg::None]);
+        };
         if !reshaped {
             return torch.one(c"aten::linear", c"", &[x, weight, Arg::Some(&Arg::Tensor(bias))]);
         }
@@ -88,5 +96,7 @@ fn matmul(site: Site<'_>) -> Result<Call, String> {
 fn einsum(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     let equation = site.attributes().text("equation").ok_or("it has no equation")?.to_owned();
-    one(c"aten::einsum", move |inputs| torch.one(c"aten::einsum", c"", &[Arg::Text(&equation), Arg::Tensors(inputs), Arg::None]))
+    one(c"aten::einsum", move |inputs| {
+        torch.one(c"aten::einsum", c"", &[Arg::Text(&equation), Arg::Tensors(inputs), Arg::None])
+    })
 }

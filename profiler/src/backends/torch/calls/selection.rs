@@ -1,6 +1,9 @@
 //! Operators that pick elements, put them in, or make them up.
 
-use super::{super::dispatch::Arg, super::library::Torch, super::tensor::Tensor, Call, Site, input, one, plain};
+use super::{
+    super::dispatch::Arg, super::library::Torch, super::tensor::Tensor, Call, Site, input, one,
+    plain,
+};
 use vitempo_graph::{OpKind, Precision, lowering::torch::strides::Strided};
 
 pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
@@ -10,7 +13,16 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         OpKind::GatherElements => {
             let (torch, axis) = (site.torch, site.int("axis", 0));
             one(c"aten::gather", move |i| {
-                torch.one(c"aten::gather", c"", &[Arg::Tensor(input(i, 0)?), Arg::Int(axis), Arg::Tensor(input(i, 1)?), Arg::Bool(false)])
+                torch.one(
+                    c"aten::gather",
+                    c"",
+                    &[
+                        Arg::Tensor(input(i, 0)?),
+                        Arg::Int(axis),
+                        Arg::Tensor(input(i, 1)?),
+                        Arg::Bool(false),
+                    ],
+                )
             })
         }
         OpKind::ScatterNd => scatter_nd(site),
@@ -24,13 +36,23 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
 fn gather(site: Site<'_>) -> Result<Call, String> {
     let (torch, axis) = (site.torch, site.int("axis", 0));
     if let Some(index) = site.attributes().int("index") {
-        return one(c"aten::select", move |i| torch.one(c"aten::select", c"int", &[Arg::Tensor(input(i, 0)?), Arg::Int(axis), Arg::Int(index)]));
+        return one(c"aten::select", move |i| {
+            torch.one(
+                c"aten::select",
+                c"int",
+                &[Arg::Tensor(input(i, 0)?), Arg::Int(axis), Arg::Int(index)],
+            )
+        });
     }
     let before = usize::try_from(axis).map_err(|_| "its axis is wrong")?;
     one(c"aten::index", move |inputs| {
         let mut indices: Vec<Option<&Tensor>> = vec![None; before];
         indices.push(Some(input(inputs, 1)?));
-        torch.one(c"aten::index", c"Tensor", &[Arg::Tensor(input(inputs, 0)?), Arg::OptionalTensors(&indices)])
+        torch.one(
+            c"aten::index",
+            c"Tensor",
+            &[Arg::Tensor(input(inputs, 0)?), Arg::OptionalTensors(&indices)],
+        )
     })
 }
 
@@ -38,7 +60,15 @@ fn gather(site: Site<'_>) -> Result<Call, String> {
 fn columns(torch: &'static Torch, indices: &Tensor, shape: &[i64]) -> Result<Vec<Tensor>, String> {
     let last = shape.len() as i64 - 1;
     let count = shape.last().copied().unwrap_or(0);
-    (0..count).map(|column| torch.one(c"aten::select", c"int", &[Arg::Tensor(indices), Arg::Int(last), Arg::Int(column)])).collect()
+    (0..count)
+        .map(|column| {
+            torch.one(
+                c"aten::select",
+                c"int",
+                &[Arg::Tensor(indices), Arg::Int(last), Arg::Int(column)],
+            )
+        })
+        .collect()
 }
 
 fn gather_nd(site: Site<'_>) -> Result<Call, String> {
@@ -50,7 +80,11 @@ fn gather_nd(site: Site<'_>) -> Result<Call, String> {
     one(c"aten::index", move |inputs| {
         let columns = columns(torch, input(inputs, 1)?, &shape)?;
         let indices: Vec<Option<&Tensor>> = columns.iter().map(Some).collect();
-        torch.one(c"aten::index", c"Tensor", &[Arg::Tensor(input(inputs, 0)?), Arg::OptionalTensors(&indices)])
+        torch.one(
+            c"aten::index",
+            c"Tensor",
+            &[Arg::Tensor(input(inputs, 0)?), Arg::OptionalTensors(&indices)],
+        )
     })
 }
 
@@ -60,7 +94,12 @@ fn scatter_nd(site: Site<'_>) -> Result<Call, String> {
     one(c"aten::index_put", move |inputs| {
         let columns = columns(torch, input(inputs, 1)?, &shape)?;
         let indices: Vec<Option<&Tensor>> = columns.iter().map(Some).collect();
-        let arguments = [Arg::Tensor(input(inputs, 0)?), Arg::OptionalTensors(&indices), Arg::Tensor(input(inputs, 2)?), Arg::Bool(false)];
+        let arguments = [
+            Arg::Tensor(input(inputs, 0)?),
+            Arg::OptionalTensors(&indices),
+            Arg::Tensor(input(inputs, 2)?),
+            Arg::Bool(false),
+        ];
         torch.one(c"aten::index_put", c"", &arguments)
     })
 }
@@ -70,10 +109,14 @@ fn trilu(site: Site<'_>) -> Result<Call, String> {
     let operator = if site.int("upper", 1) != 0 { c"aten::triu" } else { c"aten::tril" };
     let diagonal = match site.constant(1) {
         Some(vitempo_graph::ConstantData::Ints(values)) => values.first().copied().unwrap_or(0),
-        _ if site.node.inputs.len() > 1 => return Err("its diagonal is not known beforehand".to_owned()),
+        _ if site.node.inputs.len() > 1 => {
+            return Err("its diagonal is not known beforehand".to_owned());
+        }
         _ => site.int("k", 0),
     };
-    one(operator, move |i| torch.one(operator, c"", &[Arg::Tensor(input(i, 0)?), Arg::Int(diagonal)]))
+    one(operator, move |i| {
+        torch.one(operator, c"", &[Arg::Tensor(input(i, 0)?), Arg::Int(diagonal)])
+    })
 }
 
 fn filled(site: Site<'_>) -> Result<Call, String> {

@@ -57,8 +57,22 @@ impl Live {
     }
 
     fn rows(&self) -> Table {
-        let mut table =
-            Table::new(&["System", "In time", "Late", "Dropped", "Median", "99 %", "Longest", "Cycles", "Asked", "Full frames", "Full frame age"], 1);
+        let mut table = Table::new(
+            &[
+                "System",
+                "In time",
+                "Late",
+                "Dropped",
+                "Median",
+                "99 %",
+                "Longest",
+                "Cycles",
+                "Asked",
+                "Full frames",
+                "Full frame age",
+            ],
+            1,
+        );
         for came in &self.came {
             let ms = |share: f64| format!("{:.1} ms", came.quantile(share) as f64 / 1e6);
             let in_time = came.in_time(self.target_ns);
@@ -85,7 +99,8 @@ impl Report for Live {
         let ms = |ns: f64| format!("{:.1} ms", ns / 1e6);
         let mut text = format!("{}\ntarget {}\n\n", self.engines, ms(self.target_ns));
         text += &format!(
-            "A cycle: forecast {}, measured {} alone and {} beside full frames\nCycles per frame: planned {}, really fit {}\nFull frames, lowest resolution first: {}\n\n",
+            "A cycle: forecast {}, measured {} alone and {} beside full frames\nCycles per frame: \
+            planned {}, really fit {}\nFull frames, lowest resolution first: {}\n\n",
             ms(self.forecast_cycle_ns),
             ms(self.cycle_ns[0] as f64),
             ms(self.cycle_ns[1] as f64),
@@ -107,8 +122,10 @@ impl Report for Live {
                 "latency_p50_ns": came.quantile(0.5), "latency_p99_ns": came.quantile(0.99), "latency_ns": came.latency_ns,
                 "cycles": came.cycles, "full_frames": came.full_frames})
         };
-        Ok(json!({"engines": self.engines, "target_ns": self.target_ns, "cycle_forecast_ns": self.forecast_cycle_ns, "cycle_alone_ns": self.cycle_ns[0],
+        Ok(
+            json!({"engines": self.engines, "target_ns": self.target_ns, "cycle_forecast_ns": self.forecast_cycle_ns, "cycle_alone_ns": self.cycle_ns[0],
             "cycle_beside_ns": self.cycle_ns[1], "full_frame_ns": self.full_ns, "planned_cycles": self.planned_cycles, "cycles_that_fit": self.really(),
-            "systems": self.came.iter().map(system).collect::<Vec<_>>(), "evidence": Evidence::Live}))
+            "systems": self.came.iter().map(system).collect::<Vec<_>>(), "evidence": Evidence::Live}),
+        )
     }
 }

@@ -45,13 +45,25 @@ impl<'a> Worker<'a> {
         runtime.full_frame(0, &show.video.pose(0), &mut features(&first, show.top, show.top)?.0)?;
         let upper = region.cycle.interval(stage.wishes.confidence)[1];
         let rest = stage.plan.usable().next_back().map_or(1.0, |level| level.rest_ns).max(1.0);
-        let full: Vec<u64> = stage.costs.levels.iter().take(show.levels).map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
+        let full: Vec<u64> = stage
+            .costs
+            .levels
+            .iter()
+            .take(show.levels)
+            .map(|level| level.full_frame.point_ns.max(1.0) as u64)
+            .collect();
         let settings = ResolutionSettings {
             interval_ns: (stage.wishes.frame_ns * stage.wishes.interval_frames as f64) as u64,
             ..ResolutionSettings::for_frames_of(stage.wishes.frame_ns as u64)
         };
         Ok(Self {
-            budget: CycleBudget::new(stage.wishes.target_ns as u64, &[rest as u64], upper as u64, setup.margin, Reaction::default())?,
+            budget: CycleBudget::new(
+                stage.wishes.target_ns as u64,
+                &[rest as u64],
+                upper as u64,
+                setup.margin,
+                Reaction::default(),
+            )?,
             ladder: ResolutionLadder::new(&full, Reaction::default(), settings)?,
             system: setup.system,
             show,
@@ -77,7 +89,13 @@ impl<'a> Worker<'a> {
             }
             match running.answer.take() {
                 Some((answer, there)) if there <= now => {
-                    let grid = self.show.stage.costs.levels.get(running.level).map_or(Ok(self.show.top), |level| Grid::new(level.rows, level.cols))?;
+                    let grid = self
+                        .show
+                        .stage
+                        .costs
+                        .levels
+                        .get(running.level)
+                        .map_or(Ok(self.show.top), |level| Grid::new(level.rows, level.cols))?;
                     if self.system == System::Aria {
                         self.runtime.full_frame(
                             running.frame,
@@ -94,9 +112,14 @@ impl<'a> Worker<'a> {
             }
         }
         if self.running.is_none() {
-            let level = if self.system == System::Aria { self.ladder.level() } else { self.show.levels - 1 };
+            let level = if self.system == System::Aria {
+                self.ladder.level()
+            } else {
+                self.show.levels - 1
+            };
             let ticket = self.show.level_ticket(level, FULL, frame as usize)?;
-            self.running = Some(Running { ticket, frame, level, since_ns: clock.now_ns(), answer: None });
+            self.running =
+                Some(Running { ticket, frame, level, since_ns: clock.now_ns(), answer: None });
         }
         came.full_age += frame - self.latest;
         Ok(())
@@ -104,7 +127,8 @@ impl<'a> Worker<'a> {
 
     /// A frame of ARIA: what moved is where now, and what fits is updated.
     pub fn aria(&mut self, frame: u64, clock: &FrameClock, came: &mut Came) -> CliResult {
-        let (before, pose) = (self.show.video.pose(frame as usize - 1), self.show.video.pose(frame as usize));
+        let (before, pose) =
+            (self.show.video.pose(frame as usize - 1), self.show.video.pose(frame as usize));
         let start = clock.time_of(frame);
         self.ladder.moved(&CameraMotion::between(&before, &pose));
         let plan = self.runtime.frame(frame, &pose, self.budget.cycles(0) as usize)?;
@@ -117,7 +141,11 @@ impl<'a> Worker<'a> {
             self.runtime.update(cycle, &features(&answer, part, part)?.0)?;
         }
         let (took, count) = (clock.now_ns().saturating_sub(start), plan.cycles.len() as u64);
-        self.budget.observe(0, took.saturating_sub(cycles_ns), (count > 0).then(|| cycles_ns / count.max(1)));
+        self.budget.observe(
+            0,
+            took.saturating_sub(cycles_ns),
+            (count > 0).then(|| cycles_ns / count.max(1)),
+        );
         came.cycles += count;
         came.regions += plan.asked as u64;
         Ok(())
@@ -126,14 +154,20 @@ impl<'a> Worker<'a> {
     /// A frame of ARIA-base: blocks that moved, as many as were planned, the largest first.
     pub fn matched_blocks(&mut self, setup: &Setup, frame: usize, came: &mut Came) -> CliResult {
         let video = self.show.video;
-        let moved = Blocks::default().identify(video.camera(), video.picture(frame - 1), video.picture(frame));
+        let moved = Blocks::default().identify(
+            video.camera(),
+            video.picture(frame - 1),
+            video.picture(frame),
+        );
         let groups = vitempo_aria::group(&moved, 1);
         let (rows, cols) = (self.show.stage.plan.region.rows, self.show.stage.plan.region.cols);
         came.regions += groups.len() as u64;
         for group in groups.iter().take(setup.cycles as usize) {
             let Some(at) = group.filled.window() else { continue };
-            let (row, col) = (at.row.min(self.show.top.rows() - rows), at.col.min(self.show.top.cols() - cols));
-            let _ = self.show.region_ticket(REGIONS, frame, Window { row, col, rows, cols })?.wait()?;
+            let (row, col) =
+                (at.row.min(self.show.top.rows() - rows), at.col.min(self.show.top.cols() - cols));
+            let _ =
+                self.show.region_ticket(REGIONS, frame, Window { row, col, rows, cols })?.wait()?;
             came.cycles += 1;
         }
         Ok(())
