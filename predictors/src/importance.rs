@@ -9,8 +9,8 @@
 use crate::{
     TrainingRow,
     features::{FeatureSchema, FeatureVector},
-    predictors::FEWEST_ROWS,
-    regressors::{FitData, Regressor, gbdt::Gbdt},
+    fitting::{FEWEST_ROWS, gbdt},
+    regressors::FitData,
 };
 
 /// How much each feature explains.
@@ -53,7 +53,7 @@ pub fn importance<'a>(
         weights: &weights,
         groups: &groups,
     };
-    let trees = Gbdt::fit(&data, seed)?.into_trees();
+    let trees = gbdt::fit(&data, seed)?;
     let decrease = trees.impurity_decrease(&data);
     let total: f64 = decrease.iter().sum();
     if total <= 0.0 {

@@ -17,6 +17,10 @@
 //! | which features matter? | [`importance()`] |
 //! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
 
+// Parts of calibration and error scales that only fitting calls stay beside what reads them.
+#![cfg_attr(not(feature = "train"), allow(dead_code))]
+
+#[cfg(feature = "train")]
 pub mod accuracy;
 pub mod adapt;
 mod batch;
@@ -29,8 +33,11 @@ mod envelope;
 mod error;
 mod evaluate;
 pub mod features;
+#[cfg(feature = "train")]
+pub mod fitting;
 mod forecast;
 pub mod forest;
+#[cfg(feature = "train")]
 mod importance;
 pub mod interval;
 mod location;
@@ -38,6 +45,7 @@ pub mod metrics;
 mod predictors;
 pub mod regressors;
 pub mod rows;
+#[cfg(feature = "train")]
 mod train;
 mod trust;
 
@@ -54,9 +62,11 @@ pub use evaluate::{
 pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey, Span};
 pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};
+#[cfg(feature = "train")]
 pub use importance::{Importance, importance};
 pub use interval::{Bounds, Interval};
 pub use predictors::{Estimate, KeyPredictor, Predictors};
-pub use regressors::{Method, Regressor};
+pub use regressors::Method;
 pub use rows::{MeasuredModel, Skipped, TrainingRow, TrainingRows};
+#[cfg(feature = "train")]
 pub use train::{Progress, TrainOptions, train};

@@ -12,11 +12,10 @@ use crate::{
     doubt,
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
     features::{FeatureSchema, Footprint},
+    fitting::{FitSettings, Model},
     forecast::Total,
     interval::HeldOut,
-    metrics,
-    predictors::{FitSettings, Model},
-    trust,
+    metrics, trust,
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, ModelProfile, OpSpec};

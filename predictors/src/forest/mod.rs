@@ -28,7 +28,9 @@ mod walk;
 pub use instructions::Instructions;
 pub use tree::{Missing, Rule, TreeNode};
 
+#[cfg(feature = "train")]
 pub(crate) use lightgbm::trees as lightgbm_trees;
+#[cfg(feature = "train")]
 pub(crate) use smartcore::trees as smartcore_trees;
 pub(crate) use tree::Resolved;
 

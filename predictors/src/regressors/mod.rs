@@ -6,9 +6,7 @@
 //! training rows the baseline carries on.
 
 pub mod baseline;
-pub mod gbdt;
 pub mod lasso;
-pub mod random_forest;
 pub mod trees;
 
 pub use baseline::Baseline;
@@ -50,21 +48,10 @@ impl FitData<'_> {
     }
 
     /// The natural logarithm of latency over baseline.
-    fn log_ratios(&self) -> Vec<f64> {
+    #[cfg(feature = "train")]
+    pub(crate) fn log_ratios(&self) -> Vec<f64> {
         self.y_ns.iter().zip(self.baseline_ns).map(|(y, b)| (y / b).ln()).collect()
     }
-}
-
-/// Something fitted to rows that turns features into nanoseconds.
-pub trait Regressor: Sized {
-    /// Fits to relative error; the same data and seed give the same regressor.
-    ///
-    /// # Errors
-    /// A sentence from the library underneath.
-    fn fit(data: &FitData<'_>, seed: u64) -> Result<Self, String>;
-
-    /// Latency in ns of one row, given its baseline latency; always positive.
-    fn predict(&self, x: &[f64], baseline_ns: f64) -> f64;
 }
 
 /// Which regressor to fit.
@@ -124,28 +111,7 @@ pub enum Fitted {
     },
 }
 
-/// Fewest rows for a law under the trees: from fewer it would go astray beyond them.
-const FEWEST_FOR_LAW: usize = 20;
-
 impl Fitted {
-    /// Fits `method`.
-    ///
-    /// # Errors
-    /// A sentence from the library underneath.
-    pub fn fit(method: Method, data: &FitData<'_>, seed: u64) -> Result<Self, String> {
-        if method == Method::Lasso {
-            return Ok(Self::Lasso(Lasso::fit(data, seed)?));
-        }
-        let law = if data.rows() >= FEWEST_FOR_LAW { Lasso::fit(data, seed).ok() } else { None };
-        let law_ns = base(law.as_ref(), data.x, data.columns, data.baseline_ns);
-        let data = FitData { baseline_ns: &law_ns, ..*data };
-        let trees = match method {
-            Method::RandomForest => random_forest::RandomForest::fit(&data, seed)?.into_trees(),
-            _ => gbdt::Gbdt::fit(&data, seed)?.into_trees(),
-        };
-        Ok(Self::Trees { law, trees })
-    }
-
     /// The linear law, where there is one.
     #[must_use]
     pub fn law(&self) -> Option<&Lasso> {
@@ -219,7 +185,12 @@ fn followed(law_ns: f64, tree_ns: f64, trust: f64) -> f64 {
 }
 
 /// What trees are relative to, ns by row: the law where there is one, else the baseline.
-fn base(law: Option<&Lasso>, x: &[f64], columns: usize, baseline_ns: &[f64]) -> Vec<f64> {
+pub(crate) fn base(
+    law: Option<&Lasso>,
+    x: &[f64],
+    columns: usize,
+    baseline_ns: &[f64],
+) -> Vec<f64> {
     let Some(law) = law else { return baseline_ns.to_vec() };
     x.chunks_exact(columns.max(1)).zip(baseline_ns).map(|(row, b)| law.predict(row, *b)).collect()
 }

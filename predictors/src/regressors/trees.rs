@@ -5,6 +5,7 @@
 //! larger than its parent's. A row goes left when its feature is at most the threshold. Output:
 //! latency in ns = baseline x exp(scale x sum of leaf values).
 
+#[cfg(feature = "train")]
 use super::FitData;
 use crate::forest::{CompiledForest, ForestError, MOST_NODES, Missing, Resolved, Rule, TreeNode};
 use std::sync::OnceLock;
@@ -50,7 +51,7 @@ impl Trees {
     ///
     /// # Errors
     /// A sentence when there are other splits, or something is no tree.
-    pub(super) fn new(trees: &[Vec<TreeNode>], columns: usize, scale: f64) -> Result<Self, String> {
+    pub(crate) fn new(trees: &[Vec<TreeNode>], columns: usize, scale: f64) -> Result<Self, String> {
         let (mut nodes, mut roots) = (Vec::new(), Vec::new());
         for tree in trees {
             roots.push(u32::try_from(nodes.len()).map_err(|e| e.to_string())?);
@@ -146,6 +147,7 @@ impl Trees {
 
     /// Of boosted trees, by column: how much its splits lower the weighted squared error of what
     /// the trees before each have left of the targets.
+    #[cfg(feature = "train")]
     pub(crate) fn impurity_decrease(&self, data: &FitData<'_>) -> Vec<f64> {
         let mut rest = data.log_ratios();
         let mut sums = vec![(0.0, 0.0); self.nodes.len()];
@@ -437,6 +439,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "train")]
     #[test]
     fn impurity_decreases_by_hand() {
         // Four rows with targets 0, 0, 2, 6 (as logarithms): splitting feature 1 at 3 separates {0,

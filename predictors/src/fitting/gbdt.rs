@@ -6,8 +6,10 @@
 //! which ignore columns that cannot split off 20 rows: small data is repeated until that no longer
 //! matters.
 
-use super::{FitData, Regressor, Trees};
-use crate::forest;
+use crate::{
+    forest,
+    regressors::{FitData, Trees},
+};
 use lightgbm::{Booster, Dataset};
 use serde_json::json;
 
@@ -18,18 +20,6 @@ const LEAVES: usize = 31;
 const LEARNING: f64 = 10.0;
 /// Rows are repeated until there are this many.
 const ENOUGH_ROWS: usize = 600;
-
-/// Fitted boosted trees.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gbdt(Trees);
-
-impl Gbdt {
-    /// The ensemble as plain trees.
-    #[must_use]
-    pub fn into_trees(self) -> Trees {
-        self.0
-    }
-}
 
 fn train(data: &FitData<'_>, seed: u64) -> Result<Booster, lightgbm::Error> {
     let rows = data.rows().max(1);
@@ -65,17 +55,15 @@ fn train(data: &FitData<'_>, seed: u64) -> Result<Booster, lightgbm::Error> {
     Booster::train(dataset, &parameters)
 }
 
-impl Regressor for Gbdt {
-    fn fit(data: &FitData<'_>, seed: u64) -> Result<Self, String> {
-        let booster = train(data, seed).map_err(|e| e.to_string())?;
-        let text = booster.save_string().map_err(|e| e.to_string())?;
-        let trees = forest::lightgbm_trees(&text).map_err(|e| e.to_string())?;
-        Ok(Self(Trees::new(&trees, data.columns, 1.0)?))
-    }
-
-    fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
-        self.0.predict(x, baseline_ns)
-    }
+/// Fits boosted trees to relative error; the same data and seed give the same trees.
+///
+/// # Errors
+/// A sentence from LightGBM.
+pub fn fit(data: &FitData<'_>, seed: u64) -> Result<Trees, String> {
+    let booster = train(data, seed).map_err(|e| e.to_string())?;
+    let text = booster.save_string().map_err(|e| e.to_string())?;
+    let trees = forest::lightgbm_trees(&text).map_err(|e| e.to_string())?;
+    Trees::new(&trees, data.columns, 1.0)
 }
 
 #[cfg(test)]
@@ -104,14 +92,14 @@ mod tests {
                 groups: &vec![0; n],
             };
             let booster = train(&data, 3).expect("trains");
-            let ours = Gbdt::fit(&data, 3).expect("fits");
+            let ours = fit(&data, 3).expect("fits");
             let theirs = booster.predict(&x, 3, true).expect("predicts");
             // Each leaf is rounded.
-            let rounding = ours.0.len() as f64 * 3e-8;
+            let rounding = ours.len() as f64 * 3e-8;
             for (row, expected) in x.chunks(3).zip(&theirs) {
-                assert!((ours.0.log_ratio(row) - expected).abs() < rounding);
+                assert!((ours.log_ratio(row) - expected).abs() < rounding);
             }
-            assert_eq!(Gbdt::fit(&data, 3), Ok(ours.clone()));
+            assert_eq!(fit(&data, 3), Ok(ours.clone()));
             let error: f64 = x
                 .chunks(3)
                 .zip(&y)

@@ -1,0 +1,46 @@
+//! Fits regressors to rows: [`Lasso`] by linfa, random forests by smartcore, boosted trees by
+//! LightGBM. A forest is read out as [`Trees`]: these libraries train and never forecast.
+//!
+//! In: [`FitData`], features and latencies in ns. Out: a [`Fitted`] regressor. Forecasting needs
+//! nothing of this folder, so it is compiled with the feature `train` alone.
+
+pub mod gbdt;
+mod lasso;
+mod predictors;
+pub mod random_forest;
+
+pub(crate) use predictors::{FEWEST_ROWS, FitSettings, Model};
+
+use crate::regressors::{FitData, Fitted, Lasso, Method, base};
+
+/// Something that can be fitted to rows.
+pub trait Fit: Sized {
+    /// Fits to relative error; the same data and seed give the same regressor.
+    ///
+    /// # Errors
+    /// A sentence from the library underneath.
+    fn fit(data: &FitData<'_>, seed: u64) -> Result<Self, String>;
+}
+
+/// Fewest rows for a law under the trees: from fewer it would go astray beyond them.
+const FEWEST_FOR_LAW: usize = 20;
+
+impl Fitted {
+    /// Fits `method`.
+    ///
+    /// # Errors
+    /// A sentence from the library underneath.
+    pub fn fit(method: Method, data: &FitData<'_>, seed: u64) -> Result<Self, String> {
+        if method == Method::Lasso {
+            return Ok(Self::Lasso(Lasso::fit(data, seed)?));
+        }
+        let law = if data.rows() >= FEWEST_FOR_LAW { Lasso::fit(data, seed).ok() } else { None };
+        let law_ns = base(law.as_ref(), data.x, data.columns, data.baseline_ns);
+        let data = FitData { baseline_ns: &law_ns, ..*data };
+        let trees = match method {
+            Method::RandomForest => random_forest::fit(&data, seed)?,
+            _ => gbdt::fit(&data, seed)?,
+        };
+        Ok(Self::Trees { law, trees })
+    }
+}

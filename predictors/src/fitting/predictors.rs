@@ -1,0 +1,276 @@
+//! Fits the regressors of one environment: a table of rows per [`PredictorKey`], a regressor per
+//! table, and the baselines that stand in where there is none.
+
+use crate::{
+    Doubt, Method, PredictorKey, Skipped,
+    doubt::Sizes,
+    features::{Family, FeatureSchema, TOTALS_WIDTH, kin},
+    metrics,
+    predictors::{Fallbacks, KeyPredictor, Predictors},
+    regressors::{Baseline, FitData, Fitted},
+    rows::TrainingRow,
+    trust,
+};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    sync::mpsc,
+};
+
+/// Fewest rows for a regressor; with fewer a key has its baseline only.
+pub(crate) const FEWEST_ROWS: usize = 8;
+/// A key with fewer rows shares the baseline of its kind.
+const ENOUGH_ROWS: usize = 500;
+/// How many rows of its own the law of its kind counts as.
+const PRIOR_ROWS: f64 = 10.0;
+/// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
+/// family.
+const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
+
+/// Where a row comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    /// Number of its architecture.
+    pub group: usize,
+    /// Whether it is a whole model, and what it runs tells what models run.
+    pub whole: bool,
+}
+
+/// Columns of the rows of one key or kind.
+#[derive(Default)]
+struct Table {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    weights: Vec<f64>,
+    groups: Vec<usize>,
+    sizes: Sizes,
+}
+
+impl Table {
+    fn push(&mut self, x: &[f64], row: &TrainingRow, from: &Model) {
+        self.x.extend_from_slice(x);
+        self.y.push(row.latency_ns);
+        self.weights.push(row.weight);
+        self.groups.push(from.group);
+        if from.whole {
+            self.sizes.insert(x);
+        }
+    }
+}
+
+/// How to fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FitSettings {
+    pub method: Method,
+    pub seed: u64,
+    pub threads: usize,
+}
+
+impl Predictors {
+    /// Fits one regressor per key; `models` are those that rows name. Keys whose regressor cannot
+    /// be fitted keep their baseline and are reported.
+    pub(crate) fn fit(
+        rows: &[&TrainingRow],
+        models: &[Model],
+        settings: FitSettings,
+        done: &mut dyn FnMut(usize, usize),
+    ) -> (Self, Vec<Skipped>) {
+        let mut tables: BTreeMap<PredictorKey, (Family, Table)> = BTreeMap::new();
+        let mut kinds: BTreeMap<String, (Family, Table)> = BTreeMap::new();
+        let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
+        let mut everything = Table::default();
+        for row in rows {
+            let features = FeatureSchema::extract_within(&row.op, row.footprint);
+            let key = PredictorKey::of(&row.op);
+            let model = &models[row.model];
+            everything.push(&features.values[..TOTALS_WIDTH], row, model);
+            let relatives = kindred
+                .entry(kin(&row.op.kind).to_owned())
+                .or_insert_with(|| (features.family, Table::default()));
+            relatives.1.push(&features.values, row, model);
+            kinds
+                .entry(key.kind.to_string())
+                .or_insert_with(|| (features.family, Table::default()))
+                .1
+                .push(&features.values, row, model);
+            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(
+                &features.values,
+                row,
+                model,
+            );
+        }
+        let fallbacks = fallbacks(&kinds, &kindred, &everything);
+        let jobs: Vec<Job<'_>> = tables
+            .iter()
+            .map(|(key, (family, table))| Job {
+                key,
+                family: *family,
+                table,
+                kind: kinds.get(&*key.kind).map(|k| &k.1),
+            })
+            .collect();
+        let (keys, skipped) = fit_all(&jobs, settings, done);
+        (Self { keys, fallbacks }, skipped)
+    }
+
+    /// How far each key's trees are followed at sizes that no whole model has.
+    pub(crate) fn set_trusts(&mut self, trusts: &BTreeMap<PredictorKey, f64>) {
+        for (key, predictor) in &mut self.keys {
+            predictor.trust = trusts.get(key).copied().unwrap_or(trust::USUAL);
+        }
+    }
+
+    /// How far off forecasts of each key are expected to be.
+    pub(crate) fn set_doubts(&mut self, doubts: &BTreeMap<PredictorKey, Doubt>) {
+        for (key, predictor) in &mut self.keys {
+            predictor.doubt = doubts.get(key).copied().unwrap_or_default();
+        }
+    }
+}
+
+fn fallbacks(
+    kinds: &BTreeMap<String, (Family, Table)>,
+    kindred: &BTreeMap<String, (Family, Table)>,
+    everything: &Table,
+) -> Fallbacks {
+    let fit = |(kind, (family, t)): (&String, &(Family, Table))| {
+        (
+            kind.clone(),
+            Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights),
+        )
+    };
+    let columns: Vec<usize> = ROOFLINE
+        .iter()
+        .filter_map(|name| Family::Movement.columns().position(|c| c == *name))
+        .collect();
+    let roofline =
+        Baseline::fit(&everything.x, TOTALS_WIDTH, &columns, &everything.y, &everything.weights);
+    let errors: Vec<f64> = everything
+        .x
+        .chunks_exact(TOTALS_WIDTH)
+        .zip(&everything.y)
+        .map(|(x, y)| (y / roofline.predict(x)).ln().abs())
+        .collect();
+    Fallbacks {
+        kinds: kinds.iter().map(fit).collect(),
+        kin: kindred.iter().map(fit).collect(),
+        roofline,
+        typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0),
+    }
+}
+
+/// One key to fit: its rows, and those of its kind, to which they belong.
+struct Job<'a> {
+    key: &'a PredictorKey,
+    family: Family,
+    table: &'a Table,
+    kind: Option<&'a Table>,
+}
+
+/// Fits every key on `threads` threads; the result does not depend on how many.
+fn fit_all(
+    jobs: &[Job<'_>],
+    settings: FitSettings,
+    done: &mut dyn FnMut(usize, usize),
+) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(jobs[i].table.y.len()));
+    let mut fits: Vec<Option<(KeyPredictor, Option<String>)>> = jobs.iter().map(|_| None).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..settings.threads.clamp(1, jobs.len().max(1)) {
+            let (send, next, order) = (send.clone(), &next, &order);
+            scope.spawn(move || {
+                while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if send.send((job, fit_key(&jobs[job], settings))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (finished, (job, fit)) in receive.iter().enumerate() {
+            fits[job] = Some(fit);
+            done(finished + 1, jobs.len());
+        }
+    });
+    let mut skipped = Vec::new();
+    let mut keys = BTreeMap::new();
+    for (Job { key, .. }, fit) in jobs.iter().zip(fits) {
+        let Some((predictor, reason)) = fit else { continue };
+        skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
+        keys.insert((*key).clone(), predictor);
+    }
+    (keys, skipped)
+}
+
+/// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its
+/// kind: its own rows outweigh that more the more there are.
+fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
+    let (columns, chosen) = (family.width(), family.baseline_columns());
+    let Some(kind) =
+        kind.filter(|kind| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len())
+    else {
+        return Baseline::fit(&table.x, columns, &chosen, &table.y, &table.weights);
+    };
+    let share = PRIOR_ROWS / kind.y.len() as f64;
+    let weights: Vec<f64> =
+        table.weights.iter().copied().chain(kind.weights.iter().map(|w| w * share)).collect();
+    Baseline::fit(
+        &[&table.x[..], &kind.x].concat(),
+        columns,
+        &chosen,
+        &[&table.y[..], &kind.y].concat(),
+        &weights,
+    )
+}
+
+fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String>) {
+    let &Job { family, table, .. } = job;
+    let columns = family.width();
+    let baseline = baseline(job);
+    let baseline_ns: Vec<f64> =
+        table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
+    let data = FitData {
+        columns,
+        x: &table.x,
+        y_ns: &table.y,
+        baseline_ns: &baseline_ns,
+        weights: &table.weights,
+        groups: &table.groups,
+    };
+    let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
+        (Fitted::BaselineOnly, None)
+    } else {
+        match Fitted::fit(settings.method, &data, settings.seed) {
+            Ok(fitted) => (fitted, None),
+            Err(reason) => {
+                (Fitted::BaselineOnly, Some(format!("{reason}; its baseline stands in")))
+            }
+        }
+    };
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
+    for row in table.x.chunks_exact(columns) {
+        row.iter().zip(&mut ranges).for_each(|(v, r)| *r = (r.0.min(*v), r.1.max(*v)));
+    }
+    let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
+    let log_bounds = (
+        ratios.iter().copied().fold(0.0, f64::min) - 0.2,
+        ratios.iter().copied().fold(0.0, f64::max) + 0.2,
+    );
+    (
+        KeyPredictor {
+            family,
+            rows: table.y.len(),
+            baseline,
+            fitted,
+            ranges,
+            log_bounds,
+            sizes: table.sizes.clone(),
+            trust: trust::USUAL,
+            doubt: Doubt::default(),
+        },
+        reason,
+    )
+}
