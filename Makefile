@@ -5,7 +5,7 @@ SHELL := /bin/sh
 env = . ./.tools/env;
 
 demo: setup
-	$(env) cargo run --release --locked -- demo
+	$(env) cargo run --release --locked --package vitempo-cli -- demo
 
 test: engines
 	$(env) cargo test --release --locked --workspace
@@ -14,8 +14,8 @@ test: engines
 bench: setup
 	$(env) cargo bench --locked -p vitempo-predictors --bench forest
 	$(env) cargo bench --locked -p vitempo-aria --bench aria
-	$(env) cargo bench --locked --bench queries
-	$(env) cargo bench --locked --bench serve
+	$(env) cargo bench --locked --bench queries --features train
+	$(env) cargo bench --locked -p vitempo-serve --bench serve
 
 lint: setup
 	$(env) cargo fmt --all --check

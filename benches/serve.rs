@@ -19,6 +19,7 @@ use vitempo::{
     search_space::Space,
     serve::{Limits, Log, Options, Server},
 };
+use vitempo_serve::{Limits, Log, Options, Server};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -30,7 +31,7 @@ const LONG: Duration = Duration::from_secs(5);
 fn main() -> Outcome<()> {
     let named = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let bundle = PathBuf::from(named.unwrap_or_else(|| {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/bundles/epyc-onnxruntime-f32-1t.vtb").to_owned()
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-onnxruntime-f32-1t.vtb").to_owned()
     }));
     let space = Space::named("hybrid-vit")?;
     let encodings: Vec<String> =

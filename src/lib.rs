@@ -15,13 +15,18 @@
 
 pub mod query;
 pub mod search;
-pub mod serve;
+#[cfg(feature = "dataset")]
 pub mod transfer;
 
+#[cfg(feature = "plan")]
+pub use vitempo_aria as aria;
+#[cfg(feature = "dataset")]
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;
+#[cfg(feature = "plan")]
 pub use vitempo_planners as planners;
 pub use vitempo_predictors as predictors;
+#[cfg(feature = "profile")]
 pub use vitempo_profiler as profiler;
 pub use vitempo_search_space as search_space;
 

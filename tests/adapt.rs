@@ -23,12 +23,13 @@ fn json(folder: &Path, args: &[&str]) -> Value {
 }
 
 fn models() -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").display().to_string()
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("tests/models").display().to_string()
 }
 
 /// Published latencies, which the project does not ship.
 fn published() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/realdevices");
+    let folder =
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("../shared/data/realdevices");
     if folder.exists() {
         return Some(folder);
     }

@@ -26,7 +26,10 @@ fn least(engine: &str) -> f64 {
 fn samples_and_real_models_run_as_forecast_on_every_engine_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").display().to_string();
+    let shipped = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .join("tests/models")
+        .display()
+        .to_string();
     vitempo(&[
         "sample",
         "--count",
@@ -85,7 +88,7 @@ fn samples_and_real_models_run_as_forecast_on_every_engine_found() {
 
 #[test]
 fn lowering_is_judged_by_the_time_it_forecast() {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"))
+    let shipped = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .join("tests/models/edgenext_xx_small.onnx")
         .display()
         .to_string();

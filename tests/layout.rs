@@ -23,33 +23,35 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
             "vitempo-planners",
             "vitempo-aria",
         ],
-        &["axum", "clap", "hyper"],
+        &[],
     ),
+    ("serve", &["vitempo"], &["axum", "hyper"]),
+    ("report", &["vitempo"], &["plotters"]),
+    ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
 ];
 
-/// Names under `[dependencies]` and `[dev-dependencies]` of a manifest.
-fn dependencies(folder: &str) -> BTreeSet<String> {
+/// A crate's manifest.
+fn manifest(folder: &str) -> toml::Table {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("Cargo.toml");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut names = BTreeSet::new();
-    let mut inside = false;
-    for line in text.lines() {
-        if line.starts_with('[') {
-            inside = matches!(line, "[dependencies]" | "[dev-dependencies]");
-        } else if inside && !line.starts_with('#') {
-            names.extend(
-                line.split(['.', ' ', '=']).next().filter(|n| !n.is_empty()).map(str::to_owned),
-            );
-        }
-    }
-    names
+    text.parse().unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Names under `[dependencies]` of a crate; `optional`: optional ones too.
+fn dependencies(folder: &str, optional: bool) -> BTreeSet<String> {
+    let manifest = manifest(folder);
+    let is_optional =
+        |value: &toml::Value| value.get("optional").and_then(toml::Value::as_bool) == Some(true);
+    let table = manifest.get("dependencies").and_then(toml::Value::as_table);
+    let named = table.into_iter().flatten().filter(|(_, value)| optional || !is_optional(value));
+    named.map(|(name, _)| name.clone()).collect()
 }
 
 #[test]
 fn crates_import_only_what_the_architecture_allows() {
     for (folder, allowed, _) in ROOMS {
         let ours: BTreeSet<String> =
-            dependencies(folder).into_iter().filter(|n| n.starts_with("vitempo-")).collect();
+            dependencies(folder, true).into_iter().filter(|n| n.starts_with("vitempo")).collect();
         let allowed: BTreeSet<String> = allowed.iter().map(|&n| n.to_owned()).collect();
         assert!(
             ours.is_subset(&allowed),
@@ -63,7 +65,7 @@ fn crates_import_only_what_the_architecture_allows() {
 fn heavy_dependencies_stay_in_one_room() {
     let heavy: BTreeSet<&str> = ROOMS.iter().flat_map(|r| r.2.iter().copied()).collect();
     for (folder, _, rooms_own) in ROOMS {
-        let here = dependencies(folder);
+        let here = dependencies(folder, true);
         for dependency in &heavy {
             let belongs = rooms_own.contains(dependency);
             assert!(belongs || !here.contains(*dependency), "{dependency} is used in {folder}");
@@ -74,13 +76,26 @@ fn heavy_dependencies_stay_in_one_room() {
     }
 }
 
+/// A program that only forecasts builds without engines, training libraries and dataframes.
+#[test]
+fn forecasting_needs_no_feature() {
+    let facade = dependencies(".", false);
+    for optional in ["vitempo-profiler", "vitempo-datasets", "vitempo-planners", "vitempo-aria"] {
+        assert!(!facade.contains(optional), "the facade always imports {optional}");
+    }
+    let predictors = dependencies("predictors", false);
+    for (_, _, heavy) in ROOMS.iter().filter(|room| room.0 == "predictors") {
+        for library in *heavy {
+            assert!(!predictors.contains(*library), "forecasting needs {library}");
+        }
+    }
+}
+
 #[test]
 fn every_workspace_member_has_a_room() {
-    let manifest =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
-            .expect("the workspace's manifest");
-    let members = manifest.lines().find(|l| l.starts_with("members")).expect("a members line");
-    for member in members.split('"').skip(1).step_by(2) {
+    let workspace = manifest(".");
+    let members = workspace["workspace"]["members"].as_array().expect("a list of members");
+    for member in members.iter().filter_map(toml::Value::as_str) {
         assert!(ROOMS.iter().any(|r| r.0 == member), "{member} is not in the table above");
     }
 }

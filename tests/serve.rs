@@ -36,7 +36,9 @@ fn json(text: impl AsRef<[u8]>) -> serde_json::Value {
 }
 
 fn shipped(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.onnx"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .join("tests/models")
+        .join(format!("{name}.onnx"))
 }
 
 /// A bundle trained on times of the harness alone, made once; and encodings of its search space.

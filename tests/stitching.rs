@@ -420,7 +420,7 @@ fn measured_accuracies_replace_estimates() {
 
 /// What ships for stitching: a small transformer that was trained, and images it never saw.
 fn trained(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .join("datasets/stitching")
         .join(name)
         .display()

@@ -9,7 +9,7 @@ use std::{
     alloc::{GlobalAlloc, Layout, System},
     sync::atomic::{AtomicU8, Ordering},
 };
-use vitempo_profiler::worker;
+use vitempo::profiler::worker;
 
 #[global_allocator]
 static GLOBAL: Allocator = Allocator;

@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 #[cfg(unix)]
 mod allocator;
-mod cli;
-mod report;
+mod verbs;
 
 fn main() -> ExitCode {
-    cli::main()
+    verbs::main()
 }

@@ -13,8 +13,8 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::BTreeSet;
-use vitempo_graph::Latency;
-use vitempo_predictors::{Evaluation, Method};
+use vitempo::graph::Latency;
+use vitempo::predictors::{Evaluation, Method};
 
 /// Kinds with less of the time are not listed.
 const LEAST_SHARE: f64 = 0.01;
@@ -454,7 +454,7 @@ fn worst_table(surveys: &[&Survey], caption: String) -> Table {
             real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
         models.sort_by(|a, b| b.1.ape.total_cmp(&a.1.ape));
         for (group, m) in models.into_iter().take(LISTED) {
-            let part = |c: &vitempo_predictors::Contribution| {
+            let part = |c: &vitempo::predictors::Contribution| {
                 format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)
             };
             table.rows.push(vec![

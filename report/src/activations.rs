@@ -10,8 +10,8 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::{BTreeMap, BTreeSet};
-use vitempo_graph::{OpFamily, OpKind};
-use vitempo_predictors::metrics::median;
+use vitempo::graph::{OpFamily, OpKind};
+use vitempo::predictors::metrics::median;
 
 /// Outputs with fewer elements are mostly overhead.
 const FEWEST_ELEMENTS: f64 = 10_000.0;

@@ -8,7 +8,7 @@ use super::{
     survey::{Group, Shares, Survey, family_index, mean_shares, shares},
     table::{Cell, Table},
 };
-use vitempo_graph::OpFamily;
+use vitempo::graph::OpFamily;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "No operator was timed in a whole model: profile models on an engine that \

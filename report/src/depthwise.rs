@@ -9,7 +9,7 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::BTreeMap;
-use vitempo_predictors::metrics::median;
+use vitempo::predictors::metrics::median;
 
 /// Fewest numbers of channels that make a curve.
 const FEWEST_POINTS: usize = 6;

@@ -325,7 +325,7 @@ fn stacked(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::chart::Axis;
+    use crate::chart::Axis;
 
     #[test]
     fn every_chart_becomes_well_formed_svg_with_one_mark_per_value() {

@@ -5,7 +5,7 @@ use super::{
     survey::{Group, Survey},
     table::{Cell, Table},
 };
-use vitempo_graph::MemoryFormat;
+use vitempo::graph::MemoryFormat;
 
 /// One row per environment.
 pub fn table(surveys: &[Survey]) -> Table {

@@ -3,8 +3,8 @@
 
 use super::survey::Group;
 use std::collections::{BTreeMap, HashMap};
-use vitempo_graph::{ModelProfile, OpFamily, OpSpec};
-use vitempo_predictors::{
+use vitempo::graph::{ModelProfile, OpFamily, OpSpec};
+use vitempo::predictors::{
     TrainingRows,
     metrics::{mape, within},
 };

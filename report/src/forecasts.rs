@@ -3,7 +3,7 @@
 
 use super::survey::Group;
 use std::collections::BTreeMap;
-use vitempo_predictors::{Evaluation, Method};
+use vitempo::predictors::{Evaluation, Method};
 
 /// One bundle, and how it did.
 #[derive(Clone, Debug, PartialEq)]

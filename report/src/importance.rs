@@ -147,7 +147,7 @@ fn columns_table(found: &[(&Survey, &FormatImportance)], caption: String) -> Tab
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_predictors::features::Family;
+    use vitempo::predictors::features::Family;
 
     #[test]
     fn groups_have_columns_and_columns_have_groups() {

@@ -2,8 +2,8 @@
 //! values.
 
 use std::collections::{BTreeMap, HashMap};
-use vitempo_graph::{ModelProfile, OpFamily, OpKind, OpSpec};
-use vitempo_predictors::{TrainingRow, TrainingRows};
+use vitempo::graph::{ModelProfile, OpFamily, OpKind, OpSpec};
+use vitempo::predictors::{TrainingRow, TrainingRows};
 
 /// One kind of operator with one distribution of input values, against the usual one.
 #[derive(Clone, Debug, PartialEq)]

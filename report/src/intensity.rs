@@ -11,7 +11,7 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::BTreeMap;
-use vitempo_graph::{OpFamily, OpKind};
+use vitempo::graph::{OpFamily, OpKind};
 
 /// Kinds with less of the time are left out of figures.
 const LEAST_SHARE: f64 = 0.003;

@@ -8,7 +8,7 @@ use super::{
     survey::{Group, Survey},
     table::{Cell, Table},
 };
-use vitempo_predictors::metrics::median;
+use vitempo::predictors::metrics::median;
 
 /// The study compares models below 5 GFLOPs as ptflops counts them, which is 5 GMACs.
 const MOST_MACS: u64 = 5_000_000_000;

@@ -30,12 +30,11 @@ pub mod survey;
 pub mod table;
 
 use chart::Chart;
-use clap::ValueEnum;
 use survey::Survey;
 use table::Table;
 
 /// A section of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     /// Latency against FLOPs
     Latency,
@@ -74,7 +73,49 @@ impl Topic {
         Self::Accuracy,
     ];
 
-    pub fn title(self) -> &'static str {
+    /// The name in flags and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Breakdown => "breakdown",
+            Self::Intensity => "intensity",
+            Self::Memory => "memory",
+            Self::MemoryFormat => "memory-format",
+            Self::Activations => "activations",
+            Self::Depthwise => "depthwise",
+            Self::Quantization => "quantization",
+            Self::Importance => "importance",
+            Self::Accuracy => "accuracy",
+        }
+    }
+
+    /// One line on what the section shows.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Latency => "Latency against FLOPs",
+            Self::Breakdown => "Time by operator family",
+            Self::Intensity => "FLOPs per byte against achieved FLOP/s",
+            Self::Memory => "Peak memory against model size and resolution",
+            Self::MemoryFormat => "Memory formats and convolutions",
+            Self::Activations => "Activations, and GELU by input values",
+            Self::Depthwise => "Depthwise convolution against channels",
+            Self::Quantization => "What int8 and bf16 gain, by operator",
+            Self::Importance => "Which features decide convolutions",
+            Self::Accuracy => "Forecasts against measurements",
+        }
+    }
+
+    /// The section of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+
+    /// The heading.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
         match self {
             Self::Latency => "Latency against FLOPs",
             Self::Breakdown => "Where the time goes",

@@ -11,8 +11,8 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::BTreeMap;
-use vitempo_graph::OpFamily;
-use vitempo_predictors::metrics::median;
+use vitempo::graph::OpFamily;
+use vitempo::predictors::metrics::median;
 
 const MB: f64 = 1e6;
 
@@ -220,7 +220,7 @@ fn operators_table(surveys: &[Survey]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_graph::Work;
+    use vitempo::graph::Work;
 
     #[test]
     fn what_a_model_needs() {

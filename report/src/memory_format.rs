@@ -11,7 +11,7 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use vitempo_graph::{MemoryFormat, OpFamily, OpKind};
+use vitempo::graph::{MemoryFormat, OpFamily, OpKind};
 
 /// Rows of a table that are no convolution class.
 const WITH_CONVERSIONS: &str = "all, with changes of format";

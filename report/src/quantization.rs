@@ -11,7 +11,7 @@ use super::{
     table::{Cell, Table},
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use vitempo_graph::{OpFamily, OpKind, Precision};
+use vitempo::graph::{OpFamily, OpKind, Precision};
 
 /// Families and kinds with less of a model's time in f32 are left out of its factors.
 const LEAST_SHARE: f64 = 0.005;

@@ -1,5 +1,5 @@
 //! Summaries of samples that tables and figures are made of. Medians are those of
-//! `vitempo_predictors::metrics`.
+//! `vitempo::predictors::metrics`.
 
 /// Geometric mean of the positive values; `None` without one.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {

@@ -14,11 +14,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
-use vitempo_graph::{
+use vitempo::graph::{
     Environment, Executed, Graph, MemoryFormat, ModelIdentity, ModelProfile, Node, OpFamily,
     OpKind, OpSpec, Origin, Precision, Work,
 };
-use vitempo_predictors::{
+use vitempo::predictors::{
     FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
     TrainingRow, TrainingRows, metrics::median,
 };

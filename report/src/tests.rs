@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use std::collections::BTreeMap;
-use vitempo_graph::{
+use vitempo::graph::{
     Environment, Graph, GraphBuilder, MemoryFormat, ModelIdentity, ModelProfile, OpKind, Origin,
     Precision, Processor, Protocol, Samples, Status, TensorSpec, ValueId,
 };
@@ -81,10 +81,10 @@ fn visit(
 ) -> ModelProfile {
     let samples =
         |total: f64| Samples { wall_ns: vec![total.round() as u64; 3], cpu_ns: Vec::new() };
-    let time = |op: &vitempo_graph::OpSpec| {
+    let time = |op: &vitempo::graph::OpSpec| {
         ns * op.outputs.iter().map(|t| t.elements() as f64).sum::<f64>()
     };
-    let measurement = |n: &vitempo_graph::Node| vitempo_graph::Measurement {
+    let measurement = |n: &vitempo::graph::Node| vitempo::graph::Measurement {
         op: n.op.clone().into(),
         node: n.name.clone(),
         kernel: "kernel".into(),
@@ -114,7 +114,7 @@ fn visit(
         e2e: samples(total),
         e2e_profiled: Samples::default(),
         reference: Samples::default(),
-        executed: vitempo_graph::Executed::of(&operators),
+        executed: vitempo::graph::Executed::of(&operators),
         operators,
         peak_memory_bytes: Some(5_000_000),
         energy_per_inference_uj: None,

@@ -11,7 +11,7 @@ use super::{
 use axum::http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
-use vitempo_search_space::Space;
+use vitempo::search_space::Space;
 
 /// Largest answer, in bytes.
 const LARGEST: usize = 256 << 20;

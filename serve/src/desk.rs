@@ -5,14 +5,14 @@
 //! milliseconds once they have learned. They pay from some thousand architectures on; before that,
 //! and with frameworks whose kernels do not fall apart by stages, graphs answer.
 
-use crate::query::{Amount, Latencies, Meter, QueryError, Tables};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
 };
-use vitempo_graph::{Graph, OpSpec, PredictionSource};
-use vitempo_predictors::{Estimate, Footprint, PredictorBundle, Span, Tally};
-use vitempo_search_space::{Architecture, Space};
+use vitempo::graph::{Graph, OpSpec, PredictionSource};
+use vitempo::predictors::{Estimate, Footprint, PredictorBundle, Span, Tally};
+use vitempo::query::{Amount, Latencies, Meter, QueryError, Tables};
+use vitempo::search_space::{Architecture, Space};
 
 /// Architectures from which on tables are made: making them takes about as long as so many graphs.
 const WORTHWHILE: usize = 1000;

@@ -5,7 +5,7 @@
 
 use super::problem::Problem;
 use std::ops::Range;
-use vitempo_graph::onnx::{
+use vitempo::graph::onnx::{
     proto,
     wire::{Field, FieldValue, Fields},
 };
@@ -149,7 +149,7 @@ mod tests {
     fn models_pass_and_so_does_what_is_none() {
         for name in ["mobilevit_xxs", "edgenext_xx_small"] {
             let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("tests/models")
+                .join("../tests/models")
                 .join(format!("{name}.onnx"));
             assert!(check(&std::fs::read(path).unwrap_or_else(|e| panic!("{e}"))).is_ok());
         }

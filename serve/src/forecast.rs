@@ -4,8 +4,8 @@ use super::{desk::Sum, problem::Problem, request::Question, shelf::Shelved};
 use axum::http::StatusCode;
 use serde::Serialize;
 use std::{borrow::Cow, sync::Arc};
-use vitempo_graph::{Graph, GraphPrediction, Latency, OperatorPrediction, Prediction};
-use vitempo_search_space::{Architecture, Space};
+use vitempo::graph::{Graph, GraphPrediction, Latency, OperatorPrediction, Prediction};
+use vitempo::search_space::{Architecture, Space};
 
 /// One model with one bundle. Latencies in ns.
 #[derive(Clone, Debug, Serialize)]

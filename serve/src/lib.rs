@@ -48,7 +48,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{net::TcpListener, time::timeout};
-use vitempo_search_space::Space;
+use vitempo::search_space::Space;
 
 /// What the server takes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Default for Limits {
         Self {
             body_bytes: 64 << 20,
             timeout: Duration::from_secs(30),
-            workers: crate::processors(),
+            workers: vitempo::processors(),
             queue: 64,
             connections: 512,
             forecasts: 100_000,

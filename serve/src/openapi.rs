@@ -2,7 +2,7 @@
 
 use super::Limits;
 use serde_json::{Value, json};
-use vitempo_search_space::Space;
+use vitempo::search_space::Space;
 
 /// The document for a server that knows these spaces, keeps these limits and asks for a token or
 /// not.

@@ -7,8 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use vitempo_graph::{GraphError, PredictionError, onnx::OnnxError};
-use vitempo_search_space::SpaceError;
+use vitempo::graph::{GraphError, PredictionError, onnx::OnnxError};
+use vitempo::search_space::SpaceError;
 
 /// Media type of a problem document.
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");

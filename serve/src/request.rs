@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use std::{borrow::Cow, collections::BTreeMap};
-use vitempo_graph::{
+use vitempo::graph::{
     Graph,
     onnx::{self, ReadOptions},
 };
-use vitempo_search_space::{Architecture, Space};
+use vitempo::search_space::{Architecture, Space};
 
 /// Longest text of an encoded architecture, in characters.
 pub const LONGEST_ENCODING: usize = 1024;

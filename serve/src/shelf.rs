@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::SystemTime,
 };
-use vitempo_predictors::{PredictorBundle, PredictorError};
+use vitempo::predictors::{PredictorBundle, PredictorError};
 
 /// What bundles end with.
 pub const EXTENSION: &str = "vtb";

@@ -107,7 +107,7 @@ impl Meter for Latencies<'_> {
 
 impl Latencies<'_> {
     /// As [`Meter::measure`], before anything is added up.
-    pub(crate) fn estimates(
+    pub fn estimates(
         &self,
         kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint)),
     ) -> Vec<Estimate> {

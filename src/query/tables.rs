@@ -141,8 +141,11 @@ impl<M: Meter> Tables<M> {
         self.sums_where(architectures, false)
     }
 
-    /// As [`Tables::sums`]; `inside`: all are known to be of the space.
-    pub(crate) fn sums_where(
+    /// As [`Tables::sums`]; `inside`: all are known to be of the space, and are not checked again.
+    ///
+    /// # Errors
+    /// As [`Tables::sums`].
+    pub fn sums_where(
         &mut self,
         architectures: &[Architecture],
         inside: bool,

@@ -43,7 +43,7 @@ pub fn refused(args: &[&str]) -> String {
 
 /// A model that lies beside the tests.
 pub fn shipped(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .join("tests/models")
         .join(format!("{name}.onnx"))
         .display()

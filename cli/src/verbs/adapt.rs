@@ -14,13 +14,13 @@ use clap::Subcommand;
 use serde_json::json;
 use sources::Models;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo::transfer::parallel;
-use vitempo_graph::{Environment, Latency, Origin, Precision};
-use vitempo_predictors::{
+use vitempo::graph::{Environment, Latency, Origin, Precision};
+use vitempo::predictors::{
     AdaptedBundle,
     adapt::{Adapted, Measured, Population, Provenance, Trait, UnitCost, Workload, adapt},
     metrics,
 };
+use vitempo::transfer::parallel;
 
 /// Adapts to a device of which a few models were timed end to end
 ///

@@ -12,7 +12,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use vitempo_profiler::remote::{
+use vitempo::profiler::remote::{
     self, Agent, AgentError, AgentOptions, Log, SECRET_VARIABLE, Secret, SecretError,
 };
 

@@ -14,8 +14,8 @@ use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Latency, LatencyModel};
-use vitempo_predictors::{AdaptedBundle, Evaluation, PredictorBundle, PredictorError};
+use vitempo::graph::{Latency, LatencyModel};
+use vitempo::predictors::{AdaptedBundle, Evaluation, PredictorBundle, PredictorError};
 
 /// Looks into trained bundles
 ///
@@ -81,7 +81,7 @@ fn folders() -> Vec<PathBuf> {
     let installed = env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.parent()?.join("share/vitempo/bundles")));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles");
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("bundles");
     let folders =
         [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten();
     folders.flat_map(|folder| [folder.clone(), folder.join(ADAPTED)]).collect()

@@ -7,11 +7,11 @@ use super::{
 };
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
-use vitempo_datasets::{
+use vitempo::datasets::{
     Dataset, ExportFormat, Family, FileFacts, Framework, Imported, Severity, Split, SplitSize,
     Summary, Tolerances, ValidationReport,
 };
-use vitempo_graph::Status;
+use vitempo::graph::Status;
 
 /// Looks into, checks, divides, joins, imports and exports datasets
 ///
@@ -156,20 +156,20 @@ pub struct SplitArgs {
 pub fn run(command: &DatasetCommand) -> CliResult {
     match command {
         DatasetCommand::Inspect { data, format } => {
-            output::print(&Inspected(vitempo_datasets::inspect(data)?), *format)
+            output::print(&Inspected(vitempo::datasets::inspect(data)?), *format)
         }
         DatasetCommand::Validate { data, format } => validate(data, *format),
         DatasetCommand::Split(args) => split(args),
         DatasetCommand::Import(ImportCommand::MobileMlBenchmark(args)) => import_phones(args),
         DatasetCommand::Import(ImportCommand::AiHub(args)) => {
-            imported(&vitempo_datasets::import_ai_hub(&args.folder, &args.out)?, &args.out)
+            imported(&vitempo::datasets::import_ai_hub(&args.folder, &args.out)?, &args.out)
         }
         DatasetCommand::Import(ImportCommand::Cells(args)) => {
-            imported(&vitempo_datasets::import_cells(&args.folder, &args.out)?, &args.out)
+            imported(&vitempo::datasets::import_cells(&args.folder, &args.out)?, &args.out)
         }
         DatasetCommand::Merge { data, out } => {
             let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
-            let merged = vitempo_datasets::merge(&folders, out)?;
+            let merged = vitempo::datasets::merge(&folders, out)?;
             output::write_stdout(&format!(
                 "{} visits, {} models in {}\n",
                 merged.profiles.len(),
@@ -181,7 +181,7 @@ pub fn run(command: &DatasetCommand) -> CliResult {
             let format =
                 if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
             let mut text = Vec::new();
-            vitempo_datasets::export(data, table, format, &mut text)?;
+            vitempo::datasets::export(data, table, format, &mut text)?;
             output::write_stdout(&String::from_utf8_lossy(&text))
         }
     }
@@ -198,7 +198,7 @@ fn import_phones(args: &PhonesArgs) -> CliResult {
     });
     let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     let facts = FileFacts { framework, family, synthetic: args.synthetic };
-    let found = vitempo_datasets::import_mobile_ml_benchmark(&files, &facts, &args.out)?;
+    let found = vitempo::datasets::import_mobile_ml_benchmark(&files, &facts, &args.out)?;
     for (what, rows) in &found.unsupported {
         progress::say(format!("warning: kept as an unsupported operator ({rows} x): {what}"));
     }
@@ -353,7 +353,7 @@ impl Report for Inspected {
 }
 
 fn validate(data: &Path, format: Format) -> CliResult {
-    let report = vitempo_datasets::validate(data, &Tolerances::default())?;
+    let report = vitempo::datasets::validate(data, &Tolerances::default())?;
     let valid = report.is_valid();
     let errors = report.of(Severity::Error).count();
     output::print(&Validated(report), format)?;
@@ -432,7 +432,7 @@ fn split(args: &SplitArgs) -> CliResult {
         (Some(train), Some(test)) => SplitSize::Counts { train, test },
         _ => SplitSize::TestFraction(args.test_fraction),
     };
-    let split = vitempo_datasets::split(&load(&args.data)?, size, args.seed)?;
+    let split = vitempo::datasets::split(&load(&args.data)?, size, args.seed)?;
     split.save(&args.out)?;
     output::print(&Divided(split), args.format)
 }

@@ -14,16 +14,16 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use vitempo_datasets::{Dataset, Split, SplitSize};
-use vitempo_graph::{GraphPrediction, Latency, LatencyModel, ModelIdentity, ModelProfile, onnx};
-use vitempo_predictors::{Method, PredictorBundle, TrainOptions};
-use vitempo_profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
+use vitempo::datasets::{Dataset, Split, SplitSize};
+use vitempo::graph::{GraphPrediction, Latency, LatencyModel, ModelIdentity, ModelProfile, onnx};
+use vitempo::predictors::{Method, PredictorBundle, TrainOptions};
+use vitempo::profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
 
 /// Real models that ship with vitempo: architectures of timm (Apache-2.0), without weights.
 const REAL: [(&str, &[u8]); 3] = [
-    ("vit_tiny_patch16_224", include_bytes!("../../tests/models/vit_tiny_patch16_224.onnx")),
-    ("mobilevit_xxs", include_bytes!("../../tests/models/mobilevit_xxs.onnx")),
-    ("edgenext_xx_small", include_bytes!("../../tests/models/edgenext_xx_small.onnx")),
+    ("vit_tiny_patch16_224", include_bytes!("../../../tests/models/vit_tiny_patch16_224.onnx")),
+    ("mobilevit_xxs", include_bytes!("../../../tests/models/mobilevit_xxs.onnx")),
+    ("edgenext_xx_small", include_bytes!("../../../tests/models/edgenext_xx_small.onnx")),
 ];
 
 /// Networks around single operators: kinds that real models have and the synthetic ones lack.
@@ -82,7 +82,7 @@ pub fn run(args: &DemoArgs) -> CliResult {
     let environment = measure(args, models, &data)?;
     let dataset = dataset::load_environment(&data, Some(&environment))?;
     let profiles = &dataset.profiles;
-    let split = vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?;
+    let split = vitempo::datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?;
     step(
         3,
         "train",

@@ -2,7 +2,7 @@
 //! `hint: ...`, an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
-use vitempo_profiler::SweepError;
+use vitempo::profiler::SweepError;
 
 /// Whose fault it is decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +111,10 @@ macro_rules! user_errors {
     };
 }
 user_errors!(
-    vitempo_graph::GraphError,
-    vitempo_graph::onnx::OnnxError,
-    vitempo_graph::PredictionError,
-    vitempo_search_space::SpaceError,
-    vitempo_datasets::DatasetError,
-    vitempo_predictors::PredictorError,
+    vitempo::graph::GraphError,
+    vitempo::graph::onnx::OnnxError,
+    vitempo::graph::PredictionError,
+    vitempo::search_space::SpaceError,
+    vitempo::datasets::DatasetError,
+    vitempo::predictors::PredictorError,
 );

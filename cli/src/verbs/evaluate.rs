@@ -7,9 +7,9 @@ use super::{
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf};
-use vitempo_datasets::Dataset;
-use vitempo_graph::{Latency, ModelProfile};
-use vitempo_predictors::{EndToEnd, Evaluation, KindMetrics, PredictorBundle};
+use vitempo::datasets::Dataset;
+use vitempo::graph::{Latency, ModelProfile};
+use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics, PredictorBundle};
 
 /// Judges bundles on measured models that they were not trained on
 ///
@@ -72,10 +72,10 @@ impl Judged {
             if profiles.is_empty() {
                 Ok(None)
             } else {
-                Ok(Some(vitempo_predictors::evaluate(bundle, profiles, &dataset.graphs)?))
+                Ok(Some(vitempo::predictors::evaluate(bundle, profiles, &dataset.graphs)?))
             }
         };
-        let all = vitempo_predictors::evaluate(bundle, &test, &dataset.graphs)?;
+        let all = vitempo::predictors::evaluate(bundle, &test, &dataset.graphs)?;
         Ok(Self { name, all, synthetic: judge(&synthetic)?, real: judge(&real)? })
     }
 

@@ -8,8 +8,8 @@ use super::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use vitempo_graph::{Environment, Graph, Precision, TensorSpec, Work, lowering, patterns};
-use vitempo_profiler::{Capabilities, RunOptions, environment};
+use vitempo::graph::{Environment, Graph, Precision, TensorSpec, Work, lowering, patterns};
+use vitempo::profiler::{Capabilities, RunOptions, environment};
 
 /// Shows operators, FLOPs, bytes and parameters of models
 ///
@@ -187,7 +187,7 @@ impl Inspected {
 
     fn json(&self) -> serde_json::Value {
         let graph = &self.model.graph;
-        let tensor = |id: &vitempo_graph::ValueId| {
+        let tensor = |id: &vitempo::graph::ValueId| {
             let value = graph.value(*id);
             json!({"name": value.name, "shape": value.tensor.as_ref().map(|t| &t.shape), "precision": value.tensor.as_ref().map(|t| t.precision)})
         };

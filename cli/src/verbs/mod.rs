@@ -119,6 +119,6 @@ fn run(command: &Command) -> CliResult {
             );
             Ok(())
         }
-        Command::Worker => vitempo_profiler::worker::main().map_err(CliError::ours),
+        Command::Worker => vitempo::profiler::worker::main().map_err(CliError::ours),
     }
 }

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{
+use vitempo::graph::{
     Graph, ModelIdentity,
     onnx::{self, ReadOptions},
 };

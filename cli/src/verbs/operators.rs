@@ -11,8 +11,8 @@ use super::{
     progress,
 };
 use std::collections::BTreeMap;
-use vitempo_graph::{Environment, ModelIdentity, ModelProfile, OpKind, Samples, lowering};
-use vitempo_profiler::{Source, SweepModel, single};
+use vitempo::graph::{Environment, ModelIdentity, ModelProfile, OpKind, Samples, lowering};
+use vitempo::profiler::{Source, SweepModel, single};
 
 /// Reads `--ops`.
 pub fn parse_kind(text: &str) -> Result<OpKind, String> {

@@ -8,7 +8,7 @@ use super::{
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo_graph::{
+use vitempo::graph::{
     Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec,
 };
 

@@ -19,9 +19,9 @@ use std::{
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use vitempo_datasets::Store;
-use vitempo_graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
-use vitempo_profiler::{
+use vitempo::datasets::Store;
+use vitempo::graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
+use vitempo::profiler::{
     Hooks, InputDistribution, Place, Progress, RunOptions, Source, Summary, Sweep, SweepModel,
     VisitProtocol, WorkerCommand,
     energy::Meter,
@@ -207,7 +207,7 @@ fn parse_address(text: &str) -> Result<Address, String> {
 }
 
 fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
-    text.parse().map_err(|e: vitempo_profiler::inputs::ParseDistributionError| e.to_string())
+    text.parse().map_err(|e: vitempo::profiler::inputs::ParseDistributionError| e.to_string())
 }
 
 /// `90s`, `30m`, `2h`; a plain number is seconds. At most a century or so: what is longer would not

@@ -10,11 +10,11 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{
+use vitempo::graph::{
     Graph, Work,
     onnx::{self, WeightFill, WriteOptions},
 };
-use vitempo_search_space::{Space, operators};
+use vitempo::search_space::{Space, operators};
 
 /// Most samples of one call: their graphs are in memory at the same time.
 const MOST: usize = 100_000;
@@ -90,7 +90,7 @@ pub fn open_space(space: &str) -> CliResult<Space> {
 pub fn sample(space: &Space, count: usize, seed: u64) -> CliResult<Vec<Sampled>> {
     let digits = count.saturating_sub(1).to_string().len().max(3);
     let build =
-        |(i, architecture): (usize, vitempo_search_space::Architecture)| -> CliResult<Sampled> {
+        |(i, architecture): (usize, vitempo::search_space::Architecture)| -> CliResult<Sampled> {
             let name = format!("{}-s{seed}-{i:0digits$}", space.name());
             let graph = architecture.to_graph()?.with_name(&name);
             Ok(Sampled {

@@ -15,8 +15,8 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use vitempo::serve::{self, Level, Limits, Log, Options, ServeError, Server, Shelved, Token};
-use vitempo_search_space::Space;
+use vitempo::search_space::Space;
+use vitempo_serve::{Level, Limits, Log, Options, ServeError, Server, Shelved, Token};
 
 /// Where the token is looked for, when no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
@@ -99,13 +99,14 @@ pub struct ServeArgs {
 pub fn run(args: &ServeArgs) -> CliResult {
     let options = args.options()?;
     if args.openapi {
-        let document = serve::openapi(&options.spaces, &options.limits, options.token.is_some());
+        let document =
+            vitempo_serve::openapi(&options.spaces, &options.limits, options.token.is_some());
         return output::write_stdout(
             &(serde_json::to_string_pretty(&document).map_err(CliError::ours)? + "\n"),
         );
     }
     if args.check {
-        let shelf = serve::shelve(options.bundles.clone()).map_err(explain)?;
+        let shelf = vitempo_serve::shelve(options.bundles.clone()).map_err(explain)?;
         return output::print(
             &Checked { options: &options, bundles: shelf.current().values().cloned().collect() },
             args.format,
@@ -130,7 +131,7 @@ async fn answer(options: Options, reload: Duration) -> CliResult {
     let log = options.log;
     let server = Server::bind(options).await.map_err(explain)?;
     let address = server.address().map_err(CliError::ours)?;
-    let stop = serve::watch(server.reloader(), reload, log).map_err(CliError::ours)?;
+    let stop = vitempo_serve::watch(server.reloader(), reload, log).map_err(CliError::ours)?;
     output::write_stdout(&format!("listening on http://{address}\n"))?;
     server.run(stop).await;
     Ok(())
@@ -200,7 +201,7 @@ fn token(file: Option<&Path>) -> CliResult<Option<Token>> {
             None => return Ok(None),
         },
     };
-    let wrong = |error: serve::TokenError| {
+    let wrong = |error: vitempo_serve::TokenError| {
         CliError::user(format!("{error} ({source})")).hint("`openssl rand -hex 32` makes one")
     };
     Token::new(&text).map(Some).map_err(wrong)

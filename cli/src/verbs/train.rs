@@ -7,9 +7,9 @@ use super::{
     progress,
 };
 use std::{collections::BTreeSet, path::PathBuf};
-use vitempo_datasets::{Dataset, Split, SplitSize};
-use vitempo_graph::ModelProfile;
-use vitempo_predictors::{Evaluation, Method, PredictorBundle, PredictorError, TrainOptions};
+use vitempo::datasets::{Dataset, Split, SplitSize};
+use vitempo::graph::ModelProfile;
+use vitempo::predictors::{Evaluation, Method, PredictorBundle, PredictorError, TrainOptions};
 
 /// Trains predictors on a dataset
 ///
@@ -65,7 +65,7 @@ pub fn train(
 ) -> CliResult<PredictorBundle> {
     let bar = progress::bar(0, "training");
     let mut bundle =
-        vitempo_predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
+        vitempo::predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
             bar.set_length((p.fits * p.regressors) as u64);
             bar.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
             bar.set_message(method.name());
@@ -82,7 +82,7 @@ fn on_real(bundle: &PredictorBundle, dataset: &Dataset) -> CliResult<Option<Eval
             && p.environment.id() == bundle.environment.id()
     };
     let profiles: Vec<ModelProfile> = dataset.profiles.iter().filter(real).cloned().collect();
-    match vitempo_predictors::evaluate(bundle, &profiles, &dataset.graphs) {
+    match vitempo::predictors::evaluate(bundle, &profiles, &dataset.graphs) {
         Ok(evaluation) => Ok(Some(evaluation)),
         Err(PredictorError::NoRows { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -93,7 +93,7 @@ pub fn run(args: &TrainArgs) -> CliResult {
     let dataset = dataset::load_environment(&args.data, args.environment.as_deref())?;
     let split = match &args.split {
         Some(file) => Split::load(file)?,
-        None => vitempo_datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?,
+        None => vitempo::datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?,
     };
     let training = training_side(&dataset.profiles, &split);
     if training.is_empty() {

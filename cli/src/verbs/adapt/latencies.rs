@@ -5,7 +5,7 @@ use super::super::{
     models::Model,
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo_predictors::metrics;
+use vitempo::predictors::metrics;
 
 /// Headings, and ns per unit.
 const UNITS: [(&str, f64); 4] =

@@ -6,8 +6,8 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Environment, Graph, ModelProfile, Status};
-use vitempo_predictors::{
+use vitempo::graph::{Environment, Graph, ModelProfile, Status};
+use vitempo::predictors::{
     adapt::{Source, Trait, Workload},
     metrics,
 };

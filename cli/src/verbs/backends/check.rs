@@ -2,7 +2,7 @@
 //! account for the whole?
 
 use super::{coverage, lowering};
-use crate::cli::{
+use crate::verbs::{
     error::{CliError, CliResult},
     models::ModelArgs,
     output::{self, Format, Report, Table},
@@ -11,7 +11,7 @@ use crate::cli::{
 };
 use serde_json::json;
 use std::sync::atomic::Ordering;
-use vitempo_profiler::{
+use vitempo::profiler::{
     backends,
     conformance::{Case, Suite},
 };

@@ -4,7 +4,7 @@
 //! The measurements are kept in a dataset; what is there already is not measured again. Settings
 //! take turns, round by round.
 
-use crate::cli::{
+use crate::verbs::{
     dataset,
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
@@ -14,8 +14,10 @@ use crate::cli::{
 };
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
-use vitempo_graph::{Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status};
-use vitempo_profiler::{
+use vitempo::graph::{
+    Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status,
+};
+use vitempo::profiler::{
     Availability, Backend, Capabilities, RunOptions, Sweep, VisitProtocol, backends,
 };
 

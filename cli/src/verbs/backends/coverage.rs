@@ -1,7 +1,7 @@
 //! `vitempo backends check --backend qnn MODELS`: per model, which operators the NPU takes, which
 //! are left and to whom, and whether the whole compiles.
 
-use crate::cli::{
+use crate::verbs::{
     error::{CliError, CliResult},
     models::ModelArgs,
     output::{self, Format, Report, Table},
@@ -9,8 +9,8 @@ use crate::cli::{
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
-use vitempo_graph::Precision;
-use vitempo_profiler::{
+use vitempo::graph::Precision;
+use vitempo::profiler::{
     RunOptions,
     coverage::{Assigned, Compiler, Coverage, counts},
 };

@@ -1,6 +1,6 @@
 //! `vitempo backends install`: puts an engine's library into vitempo's own folder.
 
-use crate::cli::{
+use crate::verbs::{
     error::{CliError, CliResult},
     output::{self, Format, Report, Table},
     progress,
@@ -8,7 +8,7 @@ use crate::cli::{
 use indicatif::{HumanBytes, ProgressBar};
 use serde_json::json;
 use std::{collections::BTreeSet, path::PathBuf};
-use vitempo_profiler::{
+use vitempo::profiler::{
     Availability, RunOptions,
     backends::{self, discovery},
     install::{self, InstallError, Installed, Source, Step, pip},

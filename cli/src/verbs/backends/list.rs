@@ -1,11 +1,11 @@
 //! `vitempo backends list`: every engine, found or not and why, and what it offers.
 
-use crate::cli::{
+use crate::verbs::{
     error::CliResult,
     output::{self, Format, Report, Table},
 };
 use serde_json::json;
-use vitempo_profiler::{
+use vitempo::profiler::{
     Availability, Backend, RunOptions,
     backends::{self, AbsentDevice},
 };

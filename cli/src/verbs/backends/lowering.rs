@@ -1,7 +1,7 @@
 //! `vitempo backends check --lowering`: which share of the executed time did lowering predict, per
 //! family of models, and what did it miss?
 
-use crate::cli::{
+use crate::verbs::{
     error::{CliError, CliResult},
     models::ModelArgs,
     output::{self, Format, Report, Table},
@@ -9,11 +9,11 @@ use crate::cli::{
 };
 use serde_json::{Value, json};
 use std::time::Duration;
-use vitempo_graph::{
+use vitempo::graph::{
     Latency, OpSpec, TensorSpec,
     lowering::compare::{Comparison, Mismatch, share},
 };
-use vitempo_profiler::{
+use vitempo::profiler::{
     RunOptions, Sweep, VisitProtocol,
     judge::{self, JudgeError, Judgement, Time},
 };
@@ -68,7 +68,7 @@ fn error(error: JudgeError) -> CliError {
         JudgeError::Sweep(error) => error.into(),
         JudgeError::NoRules(_) => CliError::user(format!("{error} (--backend)")).hint(format!(
             "engines with rules: {}",
-            vitempo_graph::lowering::FRAMEWORKS.join(", ")
+            vitempo::graph::lowering::FRAMEWORKS.join(", ")
         )),
     }
 }

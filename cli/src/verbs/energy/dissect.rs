@@ -6,7 +6,7 @@ use super::super::{
     quantity,
 };
 use std::path::{Path, PathBuf};
-use vitempo_planners::energy::{
+use vitempo::planners::energy::{
     EventLog, PowerTrace, TraceError,
     dissect::{Dissection, Settings, dissect},
 };

@@ -6,7 +6,7 @@ use super::super::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use vitempo_planners::papers::{Cell, Claim, PaperTable, Reproduced, ar_energy_study};
+use vitempo::planners::papers::{Cell, Claim, PaperTable, Reproduced, ar_energy_study};
 
 /// Prints tables I to VIII of the AR energy study, recomputed: cells that contradict others are
 /// marked
@@ -177,7 +177,7 @@ impl Report for Printed {
         };
         let model = |r: &Reproduced| json!({"what": r.what, "printed": r.printed, "modelled": r.modelled, "error": r.error()});
         Ok(json!({
-            "evidence": vitempo_planners::Evidence::PaperTable,
+            "evidence": vitempo::planners::Evidence::PaperTable,
             "tables": self.tables.iter().map(table).collect::<Vec<_>>(),
             "text": claims(&self.text),
             "models": self.models.iter().map(model).collect::<Vec<_>>(),

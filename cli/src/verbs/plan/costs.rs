@@ -6,8 +6,8 @@ use super::super::{
     models::{Model, ModelArgs},
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo_graph::{Graph, lowering};
-use vitempo_planners::cost::{
+use vitempo::graph::{Graph, lowering};
+use vitempo::planners::cost::{
     Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
 };
 
@@ -81,7 +81,7 @@ fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribut
     );
     let whole = prediction.latency;
     let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();
-    let share = |end: vitempo_graph::Latency| end.ns() / sum.max(f64::MIN_POSITIVE);
+    let share = |end: vitempo::graph::Latency| end.ns() / sum.max(f64::MIN_POSITIVE);
     let interval = |ns: f64| {
         let [point, lower, upper] =
             [whole.point, whole.lower, whole.upper].map(|end| (ns * share(end)).round() as u64);

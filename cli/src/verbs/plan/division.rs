@@ -6,8 +6,8 @@ use super::super::{
     models::{Model, ModelArgs},
 };
 use std::collections::HashMap;
-use vitempo_graph::{Graph, onnx};
-use vitempo_planners::parts;
+use vitempo::graph::{Graph, onnx};
+use vitempo::planners::parts;
 
 /// A model and its parts. Weights that the file lacks are seeded by name when a graph is written or
 /// loaded, so that they are the same in both.

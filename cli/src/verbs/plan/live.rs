@@ -12,8 +12,8 @@ use super::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use vitempo_planners::{Evidence, simulator::StreamOutcome};
-use vitempo_profiler::{
+use vitempo::planners::{Evidence, simulator::StreamOutcome};
+use vitempo::profiler::{
     OutputValues, RunOptions, conformance, inputs,
     live::{Arrivals, LiveError, LiveProcessor, Rig, Run, Stage, Task, Trial, named},
 };

@@ -17,8 +17,8 @@ use super::{
     placements::{Placed, Placements, Round},
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
-use vitempo_graph::Graph;
-use vitempo_planners::{
+use vitempo::graph::Graph;
+use vitempo::planners::{
     cost::{Interval, Link},
     pipeline::{
         Rehearsal, Tasks, TasksError,
@@ -26,8 +26,8 @@ use vitempo_planners::{
     },
     simulator::simulate,
 };
-use vitempo_predictors::metrics;
-use vitempo_profiler::{
+use vitempo::predictors::metrics;
+use vitempo::profiler::{
     OutputValues,
     live::{Stage, Task},
     statistics,
@@ -124,7 +124,7 @@ fn features_bytes(parts: &[Graph]) -> u64 {
     given
         .filter(|value| read.contains(value.name.as_str()))
         .filter_map(|value| value.tensor.as_ref())
-        .map(vitempo_graph::TensorSpec::size_bytes)
+        .map(vitempo::graph::TensorSpec::size_bytes)
         .sum()
 }
 

@@ -9,7 +9,7 @@ use super::super::{
 use clap::{ArgGroup, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use vitempo_planners::{
+use vitempo::planners::{
     Evidence,
     energy::offload::{
         Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,

@@ -17,14 +17,14 @@ use super::{
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::PathBuf};
-use vitempo_graph::Latency;
-use vitempo_planners::{
+use vitempo::graph::Latency;
+use vitempo::planners::{
     Evidence,
     cost::{Costs, Link, ProcessorCosts},
     picture,
     pipeline::{Pipeline, PipelineError, PipelineObjective, PipelinePlan, naive},
 };
-use vitempo_profiler::live::{Stage, Task};
+use vitempo::profiler::live::{Stage, Task};
 
 /// Frames that may wait before a stage when a pipeline runs for real.
 const QUEUE: usize = 1;
@@ -125,7 +125,7 @@ pub fn run(args: &PipelineArgs) -> CliResult {
         notes.extend(period.map(|period| {
             format!(
                 "as many operators on each processor, in their order: period {}",
-                vitempo_planners::duration(period)
+                vitempo::planners::duration(period)
             )
         }));
         if !args.live.engines.is_empty() {
@@ -196,7 +196,7 @@ impl PipelineArgs {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let stand =
             Stand::start(&self.live, divide(model, &self.models.args(), &part_of, &names)?)?;
-        let stage = |(part, planned): (usize, &vitempo_planners::Stage)| -> CliResult<Stage> {
+        let stage = |(part, planned): (usize, &vitempo::planners::Stage)| -> CliResult<Stage> {
             let task = Task { part, processor: self.live.index_of(&planned.processor)? };
             Ok(Stage { name: names[part].to_owned(), queue: QUEUE, steps: vec![vec![task]] })
         };

@@ -14,13 +14,13 @@ use super::{
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
-use vitempo_graph::Latency;
-use vitempo_planners::{
+use vitempo::graph::Latency;
+use vitempo::planners::{
     Evidence, duration,
     pipeline::multitask::{Execution, MultiTask, Part, Schedule, eta, percent_of_maximum},
     simulator::StreamOutcome,
 };
-use vitempo_predictors::metrics;
+use vitempo::predictors::metrics;
 
 /// One placement.
 pub struct Placed {

@@ -5,7 +5,7 @@ use super::super::{
     output::{Report, Table},
 };
 use std::fmt::Write;
-use vitempo_planners::{Plan, cost::End, duration, energy};
+use vitempo::planners::{Plan, cost::End, duration, energy};
 
 /// One plan, or a list of those worth considering.
 pub struct Plans {

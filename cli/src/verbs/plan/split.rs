@@ -18,8 +18,8 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Latency, onnx};
-use vitempo_planners::{
+use vitempo::graph::{Latency, onnx};
+use vitempo::planners::{
     cost::{Costs, Link, ProcessorCosts},
     picture,
     split::{Bound, Criterion, Objective, Split, SplitError, SplitPlan},
@@ -235,7 +235,7 @@ fn confined(costs: Costs, names: &[String]) -> CliResult<Costs> {
     if names.is_empty() {
         return Ok(costs);
     }
-    let mut file = vitempo_planners::cost::CostsFile::from(&costs);
+    let mut file = vitempo::planners::cost::CostsFile::from(&costs);
     for name in names {
         let tensor = file.tensors.iter_mut().find(|t| t.name == *name);
         let inputs = || {
@@ -317,7 +317,7 @@ mod tests {
     fn confining_an_unknown_tensor_names_the_inputs() {
         let file = r#"{"model": "m", "processors": [{"name": "a"}, {"name": "b"}], "nodes": [{"name": "n", "latency_ns": {"a": 5}}],
             "tensors": [{"name": "image", "size_bytes": 1, "consumers": ["n"]}]}"#;
-        let costs = serde_json::from_str::<vitempo_planners::cost::CostsFile>(file)
+        let costs = serde_json::from_str::<vitempo::planners::cost::CostsFile>(file)
             .expect("a costs file")
             .check()
             .expect("costs");

@@ -5,21 +5,19 @@
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again
 //! without the networks around single operators. The models judged are the same for all of them.
 
-use crate::{
-    cli::{
-        error::{CliResult, io_error},
-        progress, train,
-    },
-    report::{forecasts::Judged, survey::Group},
+use crate::verbs::{
+    error::{CliResult, io_error},
+    progress, train,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_datasets::{Dataset, Split, SplitSize};
-use vitempo_graph::ModelProfile;
-use vitempo_predictors::{Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows};
+use vitempo::datasets::{Dataset, Split, SplitSize};
+use vitempo::graph::ModelProfile;
+use vitempo::predictors::{Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows};
+use vitempo_report::{forecasts::Judged, survey::Group};
 
 /// Fewest synthetic models of an environment for training and judging.
 const FEWEST_MODELS: usize = 20;
@@ -78,12 +76,12 @@ impl Trainer {
         }
         let (test, wanted) = plan(synthetic.len());
         let any =
-            vitempo_datasets::split(dataset, SplitSize::Counts { train: 1, test }, self.seed)?;
+            vitempo::datasets::split(dataset, SplitSize::Counts { train: 1, test }, self.seed)?;
         let sets = sets(dataset, &any);
         let has_operators = dataset.profiles.iter().any(|p| p.model.is_operator());
         let mut judged = Vec::new();
         for want in wanted.into_iter().filter(|w| w.operators || has_operators) {
-            let split = vitempo_datasets::split(
+            let split = vitempo::datasets::split(
                 dataset,
                 SplitSize::Counts { train: want.models, test },
                 self.seed,
@@ -100,7 +98,7 @@ impl Trainer {
             let bundle = self.bundle(&training, dataset, want)?;
             let mut evaluated = BTreeMap::new();
             for (group, profiles) in &sets {
-                match vitempo_predictors::evaluate(&bundle, profiles, &dataset.graphs) {
+                match vitempo::predictors::evaluate(&bundle, profiles, &dataset.graphs) {
                     Ok(evaluation) => drop(evaluated.insert(*group, evaluation)),
                     Err(PredictorError::NoRows { .. }) => progress::say(format!(
                         "warning: left out {group} models: no usable operator rows"

@@ -13,19 +13,20 @@ use super::{
     output::{self, Format, Report, Table},
     progress,
 };
-use crate::report::{
-    Topic,
-    page::{self, Page},
-    survey::{FormatImportance, Survey, tell_apart},
-};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use judge::Trainer;
 use serde_json::json;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{MemoryFormat, OpKind};
-use vitempo_predictors::{PredictorError, TrainingRow, TrainingRows};
+use vitempo::graph::{MemoryFormat, OpKind};
+use vitempo::predictors::{PredictorError, TrainingRow, TrainingRows};
+use vitempo_report::{
+    Topic,
+    page::{self, Page},
+    survey::{FormatImportance, Survey, tell_apart},
+};
 
 /// Rebuilds every table and figure from datasets, as a page that works offline
 ///
@@ -50,7 +51,7 @@ pub struct ReportArgs {
     bundles: Option<PathBuf>,
 
     /// Only these sections
-    #[arg(long, value_delimiter = ',', value_name = "SECTIONS")]
+    #[arg(long, value_delimiter = ',', value_name = "SECTIONS", value_parser = topics())]
     only: Vec<Topic>,
 
     /// Seed of splits and training
@@ -59,6 +60,12 @@ pub struct ReportArgs {
 
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// Reads the name of a section; `--help` shows them all.
+fn topics() -> impl TypedValueParser<Value = Topic> {
+    PossibleValuesParser::new(Topic::ALL.map(|t| PossibleValue::new(t.name()).help(t.summary())))
+        .try_map(|name| Topic::named(&name).ok_or("the report has no such section"))
 }
 
 pub fn run(args: &ReportArgs) -> CliResult {
@@ -140,7 +147,7 @@ fn importances(rows: &TrainingRows, seed: u64) -> CliResult<Vec<FormatImportance
         if own.len() < FEWEST_CONVOLUTIONS {
             continue;
         }
-        let importance = vitempo_predictors::importance(own, seed).map_err(CliError::ours)?;
+        let importance = vitempo::predictors::importance(own, seed).map_err(CliError::ours)?;
         found.extend(importance.map(|importance| FormatImportance { format, importance }));
     }
     Ok(found)

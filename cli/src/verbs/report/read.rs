@@ -1,14 +1,14 @@
 //! Datasets, one environment at a time: a large one does not fit into memory whole.
 
-use crate::cli::{error::CliResult, progress};
-use crate::report::survey::Visited;
+use crate::verbs::{error::CliResult, progress};
 use std::{
     collections::BTreeMap,
     mem,
     path::{Path, PathBuf},
 };
-use vitempo_datasets::Dataset;
-use vitempo_graph::{ModelProfile, Status};
+use vitempo::datasets::Dataset;
+use vitempo::graph::{ModelProfile, Status};
+use vitempo_report::survey::Visited;
 
 /// The visits of one environment in one folder.
 pub struct Environment {

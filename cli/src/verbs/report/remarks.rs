@@ -1,12 +1,9 @@
 //! What those who measured say of it: `remarks.toml` in a dataset's folder, a text for each section
 //! that needs one.
 
-use crate::{
-    cli::error::{CliError, CliResult, io_error},
-    report::{Topic, page::Remarks},
-};
-use clap::ValueEnum;
+use crate::verbs::error::{CliError, CliResult, io_error};
 use std::{collections::BTreeMap, fs, path::PathBuf};
+use vitempo_report::{Topic, page::Remarks};
 
 const FILE: &str = "remarks.toml";
 
@@ -18,12 +15,8 @@ pub fn read(folders: &[PathBuf]) -> CliResult<Remarks> {
         let sections: BTreeMap<String, String> = toml::from_str(&text)
             .map_err(|e| CliError::user(format!("{}: {e}", file.display())))?;
         for (section, remark) in sections {
-            let topic = Topic::from_str(&section, false).map_err(|_| {
-                let known: Vec<String> = Topic::ALL
-                    .iter()
-                    .filter_map(ValueEnum::to_possible_value)
-                    .map(|v| v.get_name().to_owned())
-                    .collect();
+            let topic = Topic::named(&section).ok_or_else(|| {
+                let known = Topic::ALL.map(Topic::name);
                 CliError::user(format!("{}: the report has no section `{section}`", file.display()))
                     .hint(format!("its sections are {}", known.join(", ")))
             })?;

@@ -9,18 +9,18 @@ use super::{
     },
     verify::Verified,
 };
-use crate::report::{
-    chart::{Axis, Chart, Mark, Series},
-    draw,
-};
 use serde_json::json;
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
+use vitempo::graph::onnx::{self, WeightFill, WriteOptions};
 use vitempo::search::{Candidate, Device, Objective, Outcome};
-use vitempo_graph::onnx::{self, WeightFill, WriteOptions};
-use vitempo_search_space::Space;
+use vitempo::search_space::Space;
+use vitempo_report::{
+    chart::{Axis, Chart, Mark, Series},
+    draw,
+};
 
 /// Rows of the table; files hold all.
 const SHOWN: usize = 20;
@@ -205,7 +205,7 @@ impl Report for Front<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let device = |d: &Device<'_>| json!({"environment": d.bundle.environment.id(), "max_latency_ns": d.ceiling});
         let member = |(place, m): (usize, &Candidate)| {
-            let latency = |(d, l): (&Device<'_>, &vitempo_graph::Prediction)| json!({"environment": d.bundle.environment.id(), "latency_ns": {"point": l.point, "lower": l.lower, "upper": l.upper, "level": l.level}});
+            let latency = |(d, l): (&Device<'_>, &vitempo::graph::Prediction)| json!({"environment": d.bundle.environment.id(), "latency_ns": {"point": l.point, "lower": l.lower, "upper": l.upper, "level": l.level}});
             let latencies: Vec<_> = self.devices.iter().zip(&m.latencies).map(latency).collect();
             json!({"name": self.name(place), "encoding": m.architecture.encode(), "score": m.score, "latencies": latencies})
         };

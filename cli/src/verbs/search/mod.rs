@@ -15,13 +15,13 @@ use std::{
     sync::atomic::Ordering,
     time::Instant,
 };
+use vitempo::graph::Latency;
+use vitempo::predictors::PredictorBundle;
 use vitempo::search::{
     self, Device, Objective, ObjectiveError, Options, SearchError,
     objective::{Listed, Measure, Program, StandIn},
 };
-use vitempo_graph::Latency;
-use vitempo_predictors::PredictorBundle;
-use vitempo_search_space::Space;
+use vitempo::search_space::Space;
 
 /// Most architectures of one search.
 const MOST: u64 = 1_000_000_000;

@@ -12,9 +12,9 @@ use super::{
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use vitempo::graph::{Environment, Latency, ModelIdentity, Prediction};
+use vitempo::profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
 use vitempo::search::spearman;
-use vitempo_graph::{Environment, Latency, ModelIdentity, Prediction};
-use vitempo_profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
 
 /// Measured members of one environment.
 pub struct Verified {

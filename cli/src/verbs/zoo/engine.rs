@@ -2,8 +2,8 @@
 //! are.
 
 use super::super::error::{CliError, CliResult};
-use vitempo_graph::Graph;
-use vitempo_profiler::{Backend, OutputValues, RunOptions, Session, backends, inputs, source};
+use vitempo::graph::Graph;
+use vitempo::profiler::{Backend, OutputValues, RunOptions, Session, backends, inputs, source};
 
 /// One engine.
 pub struct Engine {

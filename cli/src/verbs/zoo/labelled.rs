@@ -6,7 +6,7 @@ use super::{
     variants::Variants,
 };
 use std::path::Path;
-use vitempo_profiler::OutputValues;
+use vitempo::profiler::OutputValues;
 
 /// Images and their classes.
 pub struct Labelled {
@@ -96,7 +96,7 @@ fn input(variants: &Variants) -> CliResult<(String, Vec<usize>)> {
             last.outputs().len()
         )));
     };
-    let shape = |tensor: &Option<vitempo_graph::TensorSpec>| {
+    let shape = |tensor: &Option<vitempo::graph::TensorSpec>| {
         tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default()
     };
     let (given, found) = (shape(&first.value(input).tensor), shape(&last.value(output).tensor));

@@ -16,11 +16,11 @@ use super::{
 };
 use serde_json::json;
 use std::{collections::BTreeSet, path::PathBuf};
-use vitempo_graph::{
+use vitempo::graph::{
     ConstantData, Graph, Precision, TensorSpec, Value, ValueId, ValueSource, Work,
     onnx::{self, ReadOptions},
 };
-use vitempo_planners::stitch::{CutError, cut};
+use vitempo::planners::stitch::{CutError, cut};
 
 /// Name of the tasks file in the folder of variants.
 const TASKS: &str = "tasks.toml";

@@ -24,7 +24,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use vitempo_profiler::{OutputValues, Session};
+use vitempo::profiler::{OutputValues, Session};
 
 /// Measures the accuracy of variants and stitched variants on labelled images
 ///

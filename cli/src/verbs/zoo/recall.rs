@@ -5,7 +5,7 @@ use super::{
     super::error::CliResult,
     sampling::{BEST, Codes, estimates, measured},
 };
-use vitempo_predictors::accuracy::top_recall;
+use vitempo::predictors::accuracy::top_recall;
 
 /// Stitched variants that are measured, beside the originals.
 pub const SAMPLES: usize = 100;
@@ -69,8 +69,8 @@ mod tests {
     /// images.
     #[test]
     fn the_best_of_what_was_really_computed_is_found() {
-        let path =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/stitching/stripes.csv");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../datasets/stitching/stripes.csv");
         let mut reader = csv::Reader::from_path(path).expect("the table that ships");
         let rows: Vec<csv::StringRecord> =
             reader.records().collect::<Result<_, _>>().expect("rows");

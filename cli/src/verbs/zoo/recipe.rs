@@ -3,7 +3,7 @@
 
 use super::super::error::{CliError, CliResult};
 use std::{fmt, str::FromStr};
-use vitempo_graph::{
+use vitempo::graph::{
     Graph,
     quantize::{self, Options, Values},
     sparsify::{self, SparsifyError},

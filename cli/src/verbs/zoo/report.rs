@@ -14,8 +14,8 @@ use super::{
     recall::{DRAWS, Recall, SAMPLES},
 };
 use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
-use vitempo_graph::Latency;
-use vitempo_planners::{
+use vitempo::graph::Latency;
+use vitempo::planners::{
     Evidence,
     simulator::constants::Constants,
     stitch::{
@@ -442,7 +442,7 @@ fn budgets(zoo: &Zoo, orders: &[Order], grid: &[Vec<Slo>]) -> CliResult<Vec<Budg
     let own =
         |task: usize| grid.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<Slo>>();
     let hotness = (0..zoo.tasks().len())
-        .map(|task| Ok(vitempo_planners::stitch::hotness::hotness(zoo, task, order, &own(task))?))
+        .map(|task| Ok(vitempo::planners::stitch::hotness::hotness(zoo, task, order, &own(task))?))
         .collect::<CliResult<Vec<_>>>()?;
     let asked = (grid.len() * zoo.tasks().len()).max(1);
     let missed = |loaded: &Loaded| -> CliResult<f64> {

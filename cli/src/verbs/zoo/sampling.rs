@@ -10,8 +10,8 @@ use super::{
 };
 use rand::{SeedableRng, rngs::StdRng, seq::index};
 use std::collections::BTreeMap;
-use vitempo_planners::stitch::MOST_ENUMERATED;
-use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
+use vitempo::planners::stitch::MOST_ENUMERATED;
+use vitempo::predictors::accuracy::{AccuracyEstimator, Sample};
 
 /// Share of stitched variants that counts as the best.
 pub const BEST: f64 = 0.1;

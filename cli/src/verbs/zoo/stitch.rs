@@ -18,11 +18,11 @@ use super::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::json;
 use std::{collections::BTreeSet, path::PathBuf};
-use vitempo_graph::{
+use vitempo::graph::{
     Graph,
     onnx::{self, WriteOptions},
 };
-use vitempo_profiler::conformance;
+use vitempo::profiler::conformance;
 
 /// Puts stitched variants together as models, and checks that they run
 ///

@@ -13,7 +13,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use vitempo_planners::stitch::MOST_POSITIONS;
+use vitempo::planners::stitch::MOST_POSITIONS;
 
 /// The whole file.
 #[derive(Clone, Debug, Serialize, Deserialize)]

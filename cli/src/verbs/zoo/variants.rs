@@ -7,12 +7,12 @@ use super::{
     },
     tasks::{TaskEntry, TasksFile, VariantEntry},
 };
-use vitempo_graph::{
+use vitempo::graph::{
     Graph,
     onnx::{self, ReadOptions},
     quantize,
 };
-use vitempo_planners::stitch::{AssemblyError, CutError, assemble, cut, fit};
+use vitempo::planners::stitch::{AssemblyError, CutError, assemble, cut, fit};
 
 /// Variants of one task, cut alike.
 pub struct Variants {

@@ -1,18 +1,18 @@
 //! Depth and labels of a stand-in model in rendered scenes, as the systems of a simulation would
 //! show them: in the place of figure 13 and of what figures 15 and 17 say of accuracy. The scenes'
-//! truth is known pixel by pixel; the model is none (`vitempo_aria::scene::Model`), and its own
+//! truth is known pixel by pixel; the model is none (`vitempo::aria::scene::Model`), and its own
 //! error against resolution stands beside.
 
 use super::simulated::Simulated;
-use crate::report::table::{Cell, Table};
-use vitempo_aria::{
+use vitempo::aria::{
     AriaError, Grid,
     scene::{Kind, Model, Scene, Score, Way, whole},
 };
-use vitempo_planners::{
+use vitempo::planners::{
     Evidence,
     aria::{AriaOutcome, System},
 };
+use vitempo_report::table::{Cell, Table};
 
 /// Of each scene: seed, camera frames, and pixels on a side of a patch.
 const SEED: u64 = 41;

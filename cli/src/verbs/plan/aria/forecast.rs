@@ -8,9 +8,9 @@ use super::super::super::{
     progress, quantity,
 };
 use std::path::PathBuf;
-use vitempo_graph::{Graph, LatencyModel, OpKind, ResizeError, resized};
-use vitempo_planners::aria::{AriaCosts, Baselines, Forecast, Level, RegionEncoder};
-use vitempo_predictors::PredictorBundle;
+use vitempo::graph::{Graph, LatencyModel, OpKind, ResizeError, resized};
+use vitempo::planners::aria::{AriaCosts, Baselines, Forecast, Level, RegionEncoder};
+use vitempo::predictors::PredictorBundle;
 
 /// Resolutions of figure 2 and of the baselines, px; for other patches rounded down to whole ones.
 const LEVELS: [(usize, usize); 4] = [(238, 322), (294, 350), (294, 490), (406, 658)];

@@ -25,10 +25,10 @@ use super::{
 };
 use std::sync::Arc;
 use told::{Came, Live};
-use vitempo_aria::{AriaError, Grid, Window, scene::Kind};
-use vitempo_graph::Latency;
-use vitempo_planners::aria::{Setup, System};
-use vitempo_profiler::{
+use vitempo::aria::{AriaError, Grid, Window, scene::Kind};
+use vitempo::graph::Latency;
+use vitempo::planners::aria::{Setup, System};
+use vitempo::profiler::{
     live::{Answer, FrameClock, Rig, Ticket},
     statistics,
 };

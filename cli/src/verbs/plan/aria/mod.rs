@@ -17,7 +17,7 @@ use super::super::{
 };
 use forecast::Models;
 use std::path::{Path, PathBuf};
-use vitempo_planners::aria::{
+use vitempo::planners::aria::{
     AriaCosts, AriaDevice, AriaPlanError, RehearsalError, TraceError, Wishes, plan,
 };
 

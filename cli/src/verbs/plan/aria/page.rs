@@ -2,14 +2,14 @@
 //! with its level of evidence.
 
 use super::simulated::{Simulated, planned_at, really};
-use crate::report::{
+use vitempo::planners::{
+    Evidence,
+    aria::{AriaOutcome, Moment, System},
+};
+use vitempo_report::{
     chart::{Axis, BarSeries, Chart, Mark, Series},
     draw,
     table::{Cell, Table},
-};
-use vitempo_planners::{
-    Evidence,
-    aria::{AriaOutcome, Moment, System},
 };
 
 /// What is written: tables and words as Markdown, plots as files beside it.

@@ -6,8 +6,8 @@ use super::super::super::{
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
-use vitempo_graph::Latency;
-use vitempo_planners::aria::{AriaCosts, AriaPlan, PlannedLevel, Tried};
+use vitempo::graph::Latency;
+use vitempo::planners::aria::{AriaCosts, AriaPlan, PlannedLevel, Tried};
 
 /// What is printed.
 pub struct Planned<'a> {

@@ -12,7 +12,7 @@ use super::{
 };
 use serde_json::{Value, json};
 use std::path::Path;
-use vitempo_planners::aria::{
+use vitempo::planners::aria::{
     AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, System, Trace, Truth, Wishes,
     estimates::{self, Shaken},
     plan,

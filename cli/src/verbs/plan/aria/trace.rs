@@ -7,11 +7,11 @@ use super::super::super::{
 };
 use clap::ValueEnum;
 use std::path::PathBuf;
-use vitempo_aria::{
+use vitempo::aria::{
     CameraMotion, Grid,
     scene::{Kind, Scene},
 };
-use vitempo_planners::aria::{Moving, Trace, TraceFrame};
+use vitempo::planners::aria::{Moving, Trace, TraceFrame};
 
 /// Frames per second of a scene.
 const FRAMES_PER_S: f64 = 30.0;
@@ -121,7 +121,7 @@ fn walk(args: &TraceArgs) -> CliResult<Trace> {
 
 fn seen(scene: &Scene, frame: u64, number: u64) -> TraceFrame {
     let motion = CameraMotion::between(&scene.pose(frame - 1), &scene.pose(frame));
-    let moving = |seen: vitempo_aria::scene::Seen| Moving {
+    let moving = |seen: vitempo::aria::scene::Seen| Moving {
         region: number * MOST_REGIONS + seen.ball as u64,
         window: seen.window,
         patches: seen.patches.min(seen.window.patches()),

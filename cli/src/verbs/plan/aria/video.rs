@@ -1,12 +1,12 @@
 //! A rendered video as engines take it, and what they put out as features of patches.
 
 use super::super::super::error::{CliError, CliResult};
-use vitempo_aria::{
+use vitempo::aria::{
     AriaError, Grid, Intrinsics, Pose, Window,
     scene::{Camera, Kind, Picture, Scene},
 };
-use vitempo_graph::Graph;
-use vitempo_profiler::{OutputValues, live::Answer};
+use vitempo::graph::Graph;
+use vitempo::profiler::{OutputValues, live::Answer};
 
 /// Tokens before the patches: class, registers.
 const MOST_EXTRA_TOKENS: usize = 8;

@@ -10,8 +10,8 @@ use super::super::super::{
     },
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use vitempo_planners::stitch::{Accuracy, Additive, Monotone, Table};
-use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
+use vitempo::planners::stitch::{Accuracy, Additive, Monotone, Table};
+use vitempo::predictors::accuracy::{AccuracyEstimator, Sample};
 
 /// Accuracies of a task's stitched variants, and how they are known.
 pub struct Known {

@@ -9,9 +9,9 @@ use super::super::super::{
     zoo::{variants::Variants, weights},
 };
 use std::path::PathBuf;
-use vitempo_graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
-use vitempo_planners::{cost::Interval, stitch::Subgraph};
-use vitempo_predictors::PredictorBundle;
+use vitempo::graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
+use vitempo::planners::{cost::Interval, stitch::Subgraph};
+use vitempo::predictors::PredictorBundle;
 
 /// A processor and what forecasts its latencies.
 pub struct Processor {

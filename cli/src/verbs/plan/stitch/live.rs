@@ -18,12 +18,12 @@ use super::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use vitempo_graph::Graph;
-use vitempo_planners::{
+use vitempo::graph::Graph;
+use vitempo::planners::{
     cost::Interval,
     stitch::{Order, Slo, Zoo},
 };
-use vitempo_profiler::{
+use vitempo::profiler::{
     OutputValues, RunOptions, inputs,
     live::{Arrivals, Rig, Stage, Task, Trial},
     statistics,
@@ -136,7 +136,7 @@ impl Live {
         variants: &[usize],
         processors: &[usize],
         frames: usize,
-    ) -> CliResult<vitempo_profiler::live::Run> {
+    ) -> CliResult<vitempo::profiler::live::Run> {
         let step = |(position, (&variant, &processor))| {
             vec![Task { part: self.part(task, position, variant), processor }]
         };

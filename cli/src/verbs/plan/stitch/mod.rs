@@ -32,8 +32,8 @@ use preloading::{Budget, Way};
 use record::{Record, Rehearsal};
 use report::{Stitching, TaskReport};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
-use vitempo_graph::Graph;
-use vitempo_planners::{
+use vitempo::graph::Graph;
+use vitempo::planners::{
     cost::{Interval, Link},
     stitch::{
         Accuracy, Assignment, Optimiser, Order, Reading, Slo, StitchError, Subgraph, Task, Zoo,

@@ -5,7 +5,7 @@ use super::super::super::{
     quantity,
     zoo::tasks::{TaskEntry, TasksFile, basis_points},
 };
-use vitempo_planners::stitch::Slo;
+use vitempo::planners::stitch::Slo;
 
 /// `--slo`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use super::super::super::{error::CliResult, quantity};
 use clap::ValueEnum;
-use vitempo_planners::stitch::{
+use vitempo::planners::stitch::{
     Order, Slo, Zoo, hotness,
     preload::{self, Loaded},
     slo::{Ranges, shared},

@@ -12,7 +12,7 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use vitempo_planners::stitch::{Order, Slo, Subgraph, Table, Task, Zoo, each_variant};
+use vitempo::planners::stitch::{Order, Slo, Subgraph, Table, Task, Zoo, each_variant};
 
 /// What engines said to a plan.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

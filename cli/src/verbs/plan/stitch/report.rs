@@ -12,8 +12,8 @@ use super::{
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
-use vitempo_graph::Latency;
-use vitempo_planners::{
+use vitempo::graph::Latency;
+use vitempo::planners::{
     Evidence,
     cost::End,
     duration,

@@ -2,7 +2,7 @@
 //! on the grid over the originals' ranges, over all orders of arrival, and queries per second.
 
 use super::super::super::error::CliResult;
-use vitempo_planners::{
+use vitempo::planners::{
     cost::End,
     simulator::constants::Constants,
     stitch::{

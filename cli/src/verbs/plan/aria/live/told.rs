@@ -8,8 +8,8 @@ use super::super::{
     planned,
 };
 use serde_json::{Value, json};
-use vitempo_aria::scheduler::cycles;
-use vitempo_planners::{Evidence, aria::System, simulator::nearest_rank};
+use vitempo::aria::scheduler::cycles;
+use vitempo::planners::{Evidence, aria::System, simulator::nearest_rank};
 
 /// What one system came to.
 pub struct Came {

@@ -5,13 +5,13 @@ use super::{
     FULL, REGIONS, Show,
     told::Came,
 };
-use vitempo_aria::{
+use vitempo::aria::{
     CameraFlow, CameraMotion, Grid, Runtime, Settings, Structure, Window,
     scene::Blocks,
     scheduler::{CycleBudget, Reaction, ResolutionLadder, ResolutionSettings},
 };
-use vitempo_planners::aria::{Setup, System};
-use vitempo_profiler::live::{Answer, FrameClock, Ticket};
+use vitempo::planners::aria::{Setup, System};
+use vitempo::profiler::live::{Answer, FrameClock, Ticket};
 
 /// What runs beside the frames, and what a frame needs to know.
 pub struct Worker<'a> {
@@ -159,7 +159,7 @@ impl<'a> Worker<'a> {
             video.picture(frame - 1),
             video.picture(frame),
         );
-        let groups = vitempo_aria::group(&moved, 1);
+        let groups = vitempo::aria::group(&moved, 1);
         let (rows, cols) = (self.show.stage.plan.region.rows, self.show.stage.plan.region.cols);
         came.regions += groups.len() as u64;
         for group in groups.iter().take(setup.cycles as usize) {
