@@ -14,7 +14,7 @@ test: engines
 bench: setup
 	$(env) cargo bench --locked -p vitempo-predictors --bench forest
 	$(env) cargo bench --locked -p vitempo-aria --bench aria
-	$(env) cargo bench --locked --bench queries --features train
+	$(env) cargo bench --locked -p vitempo-cli --bench queries
 	$(env) cargo bench --locked -p vitempo-serve --bench serve
 
 lint: setup

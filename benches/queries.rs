@@ -13,7 +13,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]
-#[path = "../src/allocator.rs"]
+#[path = "../cli/src/allocator.rs"]
 mod allocator;
 mod timing;
 
@@ -74,7 +74,7 @@ impl Figure {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 fn bundle() -> PredictorBundle {
