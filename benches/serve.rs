@@ -17,7 +17,6 @@ use vitempo::{
     predictors::PredictorBundle,
     query::Tables,
     search_space::Space,
-    serve::{Limits, Log, Options, Server},
 };
 use vitempo_serve::{Limits, Log, Options, Server};
 
