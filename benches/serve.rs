@@ -13,10 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 use vitempo::{
-    graph::LatencyModel,
-    predictors::PredictorBundle,
-    query::Tables,
-    search_space::Space,
+    graph::LatencyModel, predictors::PredictorBundle, query::Tables, search_space::Space,
 };
 use vitempo_serve::{Limits, Log, Options, Server};
 

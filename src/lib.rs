@@ -13,8 +13,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(all(feature = "dataset", feature = "profile"))]
+pub mod campaign;
+#[cfg(all(feature = "dataset", feature = "train"))]
+pub mod evaluation;
+pub mod files;
+pub mod models;
 pub mod query;
+pub mod sampling;
 pub mod search;
+#[cfg(all(feature = "dataset", feature = "train"))]
+pub mod training;
 #[cfg(feature = "dataset")]
 pub mod transfer;
 

@@ -10,10 +10,12 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// A linear axis.
     pub fn linear(label: &str) -> Self {
         Self { label: label.to_owned(), log: false }
     }
 
+    /// A logarithmic axis.
     pub fn log(label: &str) -> Self {
         Self { label: label.to_owned(), log: true }
     }
@@ -22,24 +24,33 @@ impl Axis {
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
+    /// A filled circle.
     Dot,
+    /// An empty circle.
     Ring,
+    /// A triangle.
     Triangle,
+    /// A cross.
     Cross,
+    /// Points joined by a line.
     Line,
 }
 
 /// Points of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
+    /// In the legend.
     pub name: String,
+    /// How its points are drawn.
     pub mark: Mark,
+    /// Pairs of x and y.
     pub points: Vec<(f64, f64)>,
     /// A word beside each point; none where there are fewer.
     pub labels: Vec<String>,
 }
 
 impl Series {
+    /// Points under a name.
     pub fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), mark, points, labels: Vec::new() }
     }
@@ -48,6 +59,7 @@ impl Series {
 /// Bars of one colour, one for each group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarSeries {
+    /// In the legend.
     pub name: String,
     /// `None`: no bar.
     pub values: Vec<Option<f64>>,
@@ -58,22 +70,31 @@ pub struct BarSeries {
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
+    /// Points over two axes.
     Points {
+        /// The horizontal axis.
         x: Axis,
+        /// The vertical axis.
         y: Axis,
+        /// What is drawn, in the order of the legend.
         series: Vec<Series>,
     },
     /// Horizontal bars in groups.
     Bars {
+        /// Label of the value axis, with its unit.
         value: String,
+        /// Names of the groups.
         groups: Vec<String>,
+        /// A bar per group and series.
         series: Vec<BarSeries>,
         /// A line across all bars, e.g. at 1 for factors.
         reference: Option<f64>,
     },
     /// Horizontal bars of parts that add up; one row each.
     Stacked {
+        /// Label of the value axis, with its unit.
         value: String,
+        /// Names of the rows.
         rows: Vec<String>,
         /// Name of the part, and its length in each row.
         parts: Vec<(String, Vec<f64>)>,

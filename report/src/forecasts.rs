@@ -8,6 +8,7 @@ use vitempo::predictors::{Evaluation, Method};
 /// One bundle, and how it did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
+    /// What was fitted.
     pub method: Method,
     /// Synthetic models it was trained on.
     pub models: usize,

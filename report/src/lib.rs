@@ -150,8 +150,11 @@ impl Topic {
 /// What a section is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
+    /// A paragraph.
     Text(String),
+    /// Rows under headings.
     Table(Table),
+    /// A chart.
     Figure(Figure),
     /// Why something is not there, and what to measure for it.
     Missing(String),
@@ -162,11 +165,14 @@ pub enum Block {
 pub struct Figure {
     /// Names the SVG file; unique in a report.
     pub name: String,
+    /// The words under the chart: what, how many, where and when.
     pub caption: String,
+    /// What is drawn.
     pub chart: Chart,
 }
 
 impl Block {
+    /// A paragraph.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 /// Files of a report: name and contents, in the order of the report.
 pub struct Page {
+    /// Name and content of each file.
     pub files: Vec<(String, String)>,
+    /// What each section holds.
     pub sections: Vec<SectionCount>,
 }
 
@@ -16,8 +18,11 @@ pub type Remarks = BTreeMap<Topic, Vec<String>>;
 
 /// What a section came to.
 pub struct SectionCount {
+    /// The section.
     pub topic: Topic,
+    /// Tables in it.
     pub tables: usize,
+    /// Figures in it.
     pub figures: usize,
     /// What is not there, and why.
     pub missing: Vec<String>,

@@ -38,6 +38,7 @@ pub enum Group {
 }
 
 impl Group {
+    /// Every group.
     pub const ALL: [Self; 4] =
         [Self::Synthetic, Self::Transformer, Self::Convolutional, Self::Real];
 
@@ -88,7 +89,9 @@ pub struct Visited<'a> {
 /// One model in one environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
+    /// The model's name.
     pub name: String,
+    /// Digest of its operators.
     pub architecture: String,
     /// `None` for a network around a single operator.
     pub group: Option<Group>,
@@ -96,24 +99,31 @@ pub struct Model {
     pub work: Option<Work>,
     /// Width of its input image, pixels.
     pub side: Option<usize>,
+    /// Median end-to-end latency, ns.
     pub latency_ns: Option<f64>,
+    /// Peak memory, bytes.
     pub peak_memory_bytes: Option<f64>,
 }
 
 /// A convolution's extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Window {
+    /// Output channels.
     pub channels: u32,
+    /// Kernel height.
     pub height: u32,
+    /// Kernel width.
     pub width: u32,
     /// Kernel height times width.
     pub kernel: u32,
+    /// Of both sides where they are equal.
     pub stride: u32,
 }
 
 /// One distinct operator in one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
+    /// Operator kind.
     pub kind: OpKind,
     /// Kernel class within the kind, without what it says about the output's memory format.
     pub class: Cow<'static, str>,
@@ -123,7 +133,9 @@ pub struct Row {
     pub count: usize,
     /// Of one of them.
     pub latency_ns: f64,
+    /// Floating-point operations.
     pub flops: f64,
+    /// Bytes read and written.
     pub bytes: f64,
     /// Elements of the first output.
     pub elements: f64,
@@ -141,7 +153,9 @@ impl Row {
 /// Feature importance for the convolutions of one memory format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormatImportance {
+    /// The format that it is about.
     pub format: MemoryFormat,
+    /// Which features matter.
     pub importance: Importance,
 }
 
@@ -153,22 +167,31 @@ pub type Shares = [f64; OpFamily::ALL.len()];
 pub struct Survey {
     /// Short name, unique in a report.
     pub label: String,
+    /// The dataset.
     pub folder: String,
+    /// Where it was measured.
     pub environment: Environment,
+    /// Measured, imported or simulated.
     pub origin: Origin,
     /// Of imported numbers: who published them.
     pub published: Option<String>,
     /// First and last day; `None` where the data does not tell.
     pub days: Option<(String, String)>,
+    /// Measurement sessions.
     pub sittings: usize,
+    /// Measurements that failed.
     pub failed: usize,
     /// In which most models spent the time of their convolutions.
     pub executed: Option<MemoryFormat>,
+    /// Whole models.
     pub models: Vec<Model>,
+    /// Their operators.
     pub rows: Vec<Row>,
     /// Who takes the memory that the engine reports by operator: the mean over models.
     pub memory_shares: BTreeMap<Group, Shares>,
+    /// What input values change.
     pub input_effects: Vec<InputEffect>,
+    /// How much repeats differ.
     pub floors: Floors,
     /// Filled where it was asked for.
     pub importances: Vec<FormatImportance>,

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 pub enum Cell {
     /// Not there: a dash, `null` in JSON.
     Blank,
+    /// Words.
     Text(String),
+    /// A whole number.
     Count(usize),
     /// Already in percent.
     Percent(f64),
@@ -20,6 +22,7 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// Words.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
@@ -29,14 +32,17 @@ impl Cell {
         share.into().map_or(Self::Blank, |s| Self::Percent(100.0 * s))
     }
 
+    /// A number in percent; blank where there is none.
     pub fn percent(percent: impl Into<Option<f64>>) -> Self {
         percent.into().map_or(Self::Blank, Self::Percent)
     }
 
+    /// A factor; blank where there is none.
     pub fn times(factor: impl Into<Option<f64>>) -> Self {
         factor.into().map_or(Self::Blank, Self::Times)
     }
 
+    /// A number; blank where there is none.
     pub fn number(number: impl Into<Option<f64>>) -> Self {
         number.into().map_or(Self::Blank, Self::Number)
     }
@@ -85,11 +91,14 @@ pub struct Table {
     pub name: String,
     /// What it shows, of what, from where.
     pub caption: String,
+    /// One per column.
     pub headings: Vec<String>,
+    /// Cells by row, as many as headings.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
+    /// An empty table.
     pub fn new<H: Into<String>>(
         name: &str,
         caption: impl Into<String>,
@@ -103,6 +112,7 @@ impl Table {
         }
     }
 
+    /// As HTML.
     pub fn html(&self) -> String {
         let mut text = format!(
             "<table id=\"{}\">\n<caption>{}</caption>\n<thead><tr>",
@@ -127,6 +137,7 @@ impl Table {
         text + "</tbody></table>\n"
     }
 
+    /// As Markdown.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let plain = |text: &str| text.replace('|', "\\|");
@@ -139,6 +150,7 @@ impl Table {
         text
     }
 
+    /// As JSON: a list of rows by heading.
     pub fn json(&self) -> Value {
         let row = |cells: &Vec<Cell>| -> Value {
             Value::Object(

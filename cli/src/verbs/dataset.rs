@@ -11,7 +11,7 @@ use vitempo::datasets::{
     Dataset, ExportFormat, Family, FileFacts, Framework, Imported, Severity, Split, SplitSize,
     Summary, Tolerances, ValidationReport,
 };
-use vitempo::graph::Status;
+use vitempo::training;
 
 /// Looks into, checks, divides, joins, imports and exports datasets
 ///
@@ -230,29 +230,10 @@ pub fn load(folder: &Path) -> CliResult<Dataset> {
     Ok(dataset)
 }
 
-/// Reads the successful visits of one environment: of the one asked for, or of the only one there
-/// is.
+/// Reads the measurements of one environment, and says what had to be left out.
 pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
-    let mut known = Dataset::environments(folder)?;
-    known.retain(|_, successful| *successful > 0);
-    let listed = || known.keys().cloned().collect::<Vec<_>>().join("\n  ");
-    let chosen = match environment {
-        Some(id) if known.contains_key(id) => id.to_owned(),
-        Some(id) => {
-            let message =
-                format!("no successful visit of environment `{id}` in {}", folder.display());
-            return Err(CliError::user(message).hint(format!("there are:\n  {}", listed())));
-        }
-        None if known.len() > 1 => {
-            let message = format!("{} holds {} environments", folder.display(), known.len());
-            return Err(CliError::user(message)
-                .hint(format!("choose one with --environment:\n  {}", listed())));
-        }
-        None => known.into_keys().next().unwrap_or_default(),
-    };
-    let mut dataset = Dataset::load_environment(folder, |id| id == chosen)?;
+    let dataset = training::load_environment(folder, environment)?;
     dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
-    dataset.profiles.retain(|profile| profile.status == Status::Ok);
     Ok(dataset)
 }
 

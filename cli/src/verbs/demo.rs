@@ -4,11 +4,11 @@
 use super::{
     dataset,
     error::{CliError, CliResult, io_error},
-    evaluate::{Judged, Judgement},
+    evaluate::Judgement,
     models::Model,
     output::{self, Format, Table},
-    profile::{self, KeptSweep},
-    progress, sample, train,
+    profile, progress,
+    train::Training,
 };
 use std::{
     path::{Path, PathBuf},
@@ -18,6 +18,13 @@ use vitempo::datasets::{Dataset, Split, SplitSize};
 use vitempo::graph::{GraphPrediction, Latency, LatencyModel, ModelIdentity, ModelProfile, onnx};
 use vitempo::predictors::{Method, PredictorBundle, TrainOptions};
 use vitempo::profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
+use vitempo::{
+    campaign::{self, Campaign},
+    evaluation::Evaluated,
+    sampling,
+    search_space::Space,
+    training,
+};
 
 /// Real models that ship with vitempo: architectures of timm (Apache-2.0), without weights.
 const REAL: [(&str, &[u8]); 3] = [
@@ -120,11 +127,11 @@ fn step(number: usize, verb: &str, what: &str) {
 fn models(args: &DemoArgs) -> CliResult<Vec<SweepModel>> {
     let folder = args.out.join("models");
     std::fs::create_dir_all(&folder).map_err(|e| io_error("make folder", &folder, &e))?;
-    let space = sample::open_space("hybrid-vit")?;
+    let space = Space::find("hybrid-vit")?;
     let mut models = Vec::new();
-    for s in sample::sample(&space, args.models, args.seed)?
+    for s in sampling::sample(&space, args.models, args.seed)?
         .into_iter()
-        .chain(sample::sample_operators(OPERATORS, args.seed)?)
+        .chain(sampling::sample_operators(OPERATORS, args.seed)?)
     {
         let path = folder.join(format!("{}.onnx", s.name));
         onnx::write_file(
@@ -156,7 +163,7 @@ fn real(folder: &Path, name: &str, bytes: &[u8]) -> CliResult<SweepModel> {
         space: None,
         encoding: None,
     };
-    Ok(profile::sweep_models(vec![Model { path, identity, graph }]).remove(0))
+    Ok(campaign::sweep_models(vec![Model { path, identity, graph }]).remove(0))
 }
 
 /// Measures, and gives the environment it was measured in.
@@ -174,9 +181,9 @@ fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<S
         budget: None,
         visit_timeout: Duration::from_secs(120),
         place: profile::worker()?.into(),
-        sitting: profile::sitting_name(),
+        sitting: campaign::session_name(),
     };
-    let outcome = KeptSweep { sweep, out: data, retry_failed: true, resume: true }.run()?;
+    let outcome = profile::keep(Campaign { sweep, out: data, retry_failed: true, resume: true })?;
     for (model, reason) in &outcome.summary.failed {
         progress::say(format!("warning: {model} was not measured: {reason}"));
     }
@@ -192,10 +199,13 @@ fn train_all(
     profiles: &[ModelProfile],
     split: &Split,
 ) -> CliResult<Vec<PredictorBundle>> {
-    let training = train::training_side(profiles, split);
+    let training = training::training_side(profiles, split);
     let options = TrainOptions { seed: args.seed, ..TrainOptions::default() };
+    let bar = Training::start();
     let one = |method: Method| -> CliResult<PredictorBundle> {
-        let bundle = train::train(&training, dataset, method, &options)?;
+        let bundle = training::train_on(&training, dataset, method, &options, &mut |p| {
+            bar.show(&p, method);
+        })?;
         bundle.save(&args.out.join(format!("{method}.vtb")))?;
         Ok(bundle)
     };
@@ -206,8 +216,9 @@ fn judge_all(
     bundles: &[PredictorBundle],
     profiles: &[ModelProfile],
     dataset: &Dataset,
-) -> CliResult<Vec<Judged>> {
-    bundles.iter().map(|b| Judged::new(b.method.to_string(), b, profiles, dataset)).collect()
+) -> CliResult<Vec<Evaluated>> {
+    let one = |b: &PredictorBundle| Ok(Evaluated::new(b.method.to_string(), b, profiles, dataset)?);
+    bundles.iter().map(one).collect()
 }
 
 /// Forecast against measured, for every real model and method.
@@ -216,7 +227,7 @@ struct Forecasts {
 }
 
 impl Forecasts {
-    fn new(bundles: &[PredictorBundle], judged: &[Judged]) -> CliResult<Self> {
+    fn new(bundles: &[PredictorBundle], judged: &[Evaluated]) -> CliResult<Self> {
         let mut rows = Vec::new();
         for (name, bytes) in REAL {
             let graph = onnx::read_bytes(name, bytes, &onnx::ReadOptions::default())?;

@@ -2,7 +2,10 @@
 //! `hint: ...`, an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
-use vitempo::profiler::SweepError;
+use vitempo::{
+    campaign::CampaignError, evaluation::EvaluationError, models::ModelError, profiler::SweepError,
+    sampling::SamplingError, training::TrainingError,
+};
 
 /// Whose fault it is decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,73 @@ impl From<SweepError> for CliError {
                     None => error,
                 }
             }
+            other => Self::user(other),
+        }
+    }
+}
+
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::EmptyFolder(_) | ModelError::NoMatch(_) => {
+                Self::user(error).hint("give ONNX files, folders that hold some, or a glob")
+            }
+            other => Self::user(other),
+        }
+    }
+}
+
+impl From<SamplingError> for CliError {
+    fn from(error: SamplingError) -> Self {
+        match &error {
+            SamplingError::Count(_) => Self::user(format!("{error} (--count)"))
+                .hint("more are possible in several folders, by other seeds"),
+            SamplingError::Index { .. } => {
+                Self::user(error).hint("remove the damaged index, or sample into another folder")
+            }
+            SamplingError::Io { path, source } => io_error("write", path, source),
+            _ => Self::user(error),
+        }
+    }
+}
+
+impl From<TrainingError> for CliError {
+    fn from(error: TrainingError) -> Self {
+        let hint = match &error {
+            TrainingError::UnknownEnvironment { known, .. } => {
+                format!("there are:\n  {}", known.join("\n  "))
+            }
+            TrainingError::SeveralEnvironments { known, .. } => {
+                format!("choose one with --environment:\n  {}", known.join("\n  "))
+            }
+            TrainingError::NothingToTrain(_) => {
+                "make the split from this dataset: vitempo dataset split".to_owned()
+            }
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
+    }
+}
+
+impl From<EvaluationError> for CliError {
+    fn from(error: EvaluationError) -> Self {
+        match &error {
+            EvaluationError::NothingHeldOut { .. } => {
+                Self::user(error).hint("train with a split that holds some out")
+            }
+            EvaluationError::AboveLimit { .. } => Self::user(format!("{error} (--max-mape)")),
+            _ => Self::user(error),
+        }
+    }
+}
+
+impl From<CampaignError> for CliError {
+    fn from(error: CampaignError) -> Self {
+        match error {
+            CampaignError::Sweep(error) => error.into(),
+            CampaignError::NoLowering(_) => Self::user(format!("{error} (--ops)")),
+            CampaignError::NoSuchOperator => Self::user(format!("{error} (--ops)"))
+                .hint("`vitempo inspect MODELS --framework NAME` shows the kinds"),
             other => Self::user(other),
         }
     }

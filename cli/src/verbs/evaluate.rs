@@ -6,10 +6,11 @@ use super::{
     output::{self, Format, Report, Table, percent},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, path::PathBuf};
+use std::path::PathBuf;
 use vitempo::datasets::Dataset;
-use vitempo::graph::{Latency, ModelProfile};
-use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics, PredictorBundle};
+use vitempo::evaluation::{Evaluated, check_mape};
+use vitempo::graph::Latency;
+use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics};
 
 /// Judges bundles on measured models that they were not trained on
 ///
@@ -36,56 +37,6 @@ pub struct EvaluateArgs {
     pub format: Format,
 }
 
-/// One bundle judged: on all test models, and on the synthetic and the real ones apart.
-pub struct Judged {
-    pub name: String,
-    pub all: Evaluation,
-    pub synthetic: Option<Evaluation>,
-    pub real: Option<Evaluation>,
-}
-
-impl Judged {
-    /// Judges a bundle on the profiles of its environment whose architectures it was not trained
-    /// on.
-    pub fn new(
-        name: String,
-        bundle: &PredictorBundle,
-        profiles: &[ModelProfile],
-        dataset: &Dataset,
-    ) -> CliResult<Self> {
-        let trained: BTreeSet<&str> =
-            bundle.provenance.trained_on.iter().map(String::as_str).collect();
-        let judged = |p: &&ModelProfile| {
-            !p.model.is_operator() && !trained.contains(p.model.architecture.as_str())
-        };
-        let test: Vec<ModelProfile> = profiles.iter().filter(judged).cloned().collect();
-        if test.is_empty() {
-            return Err(CliError::user(format!(
-                "{name} was trained on every model of {}",
-                dataset.path.display()
-            ))
-            .hint("train with a split that holds some out"));
-        }
-        let (real, synthetic): (Vec<_>, Vec<_>) =
-            test.iter().cloned().partition(|p| p.model.space.is_none());
-        let judge = |profiles: &[ModelProfile]| -> CliResult<Option<Evaluation>> {
-            if profiles.is_empty() {
-                Ok(None)
-            } else {
-                Ok(Some(vitempo::predictors::evaluate(bundle, profiles, &dataset.graphs)?))
-            }
-        };
-        let all = vitempo::predictors::evaluate(bundle, &test, &dataset.graphs)?;
-        Ok(Self { name, all, synthetic: judge(&synthetic)?, real: judge(&real)? })
-    }
-
-    fn sets(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
-        [("synthetic", &self.synthetic), ("real", &self.real)]
-            .into_iter()
-            .filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
-    }
-}
-
 pub fn run(args: &EvaluateArgs) -> CliResult {
     // What is wrong with the data is said before what is wrong with a bundle.
     Dataset::environments(&args.on)?;
@@ -104,38 +55,22 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
                 .hint("train a bundle on this dataset, or measure in the bundle's environment")
             })?,
         };
-        judged.push(Judged::new(path.display().to_string(), &bundle, &dataset.profiles, &dataset)?);
+        judged.push(Evaluated::new(
+            path.display().to_string(),
+            &bundle,
+            &dataset.profiles,
+            &dataset,
+        )?);
         read = Some((id, dataset));
     }
     let report = Judgement { judged: &judged, models: args.models };
     output::print(&report, args.format)?;
-    gate(&judged, args.max_mape)
-}
-
-fn gate(judged: &[Judged], max_mape: Option<f64>) -> CliResult {
-    let Some(limit) = max_mape else { return Ok(()) };
-    for j in judged {
-        for (set, evaluation) in j.sets() {
-            let mape = evaluation
-                .e2e
-                .as_ref()
-                .or(evaluation.e2e_executed.as_ref())
-                .map_or(f64::NAN, |e| e.mape);
-            if mape.is_nan() || limit.is_nan() || mape > limit {
-                return Err(CliError::user(format!(
-                    "{}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} % \
-                    (--max-mape)",
-                    j.name
-                )));
-            }
-        }
-    }
-    Ok(())
+    args.max_mape.map_or(Ok(()), |limit| Ok(check_mape(&judged, limit)?))
 }
 
 /// Several bundles judged on the same data.
 pub struct Judgement<'a> {
-    pub judged: &'a [Judged],
+    pub judged: &'a [Evaluated],
     pub models: bool,
 }
 
@@ -343,7 +278,7 @@ impl Report for Judgement<'_> {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let one = |j: &Judged| {
+        let one = |j: &Evaluated| {
             let mut out = evaluation_json(&j.all);
             out["bundle"] = json!(j.name);
             out["sets"] = j.sets().map(|(set, e)| (set.to_owned(), evaluation_json(e))).collect();

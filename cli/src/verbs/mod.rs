@@ -12,7 +12,6 @@ mod evaluate;
 mod files;
 mod inspect;
 mod models;
-mod operators;
 mod output;
 mod plan;
 mod predict;

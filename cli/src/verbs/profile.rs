@@ -3,27 +3,24 @@
 
 use super::{
     error::{CliError, CliResult},
-    models::{Model, ModelArgs},
-    operators,
+    models::ModelArgs,
     output::{self, Format, Report, Table},
     progress,
 };
 use clap::ValueEnum;
 use serde_json::json;
 use std::{
-    cell::RefCell,
     path::{Path, PathBuf},
     sync::{
         Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
-use vitempo::datasets::Store;
-use vitempo::graph::{Environment, MemoryFormat, OpKind, Precision, Processor, Status};
+use vitempo::campaign::{self, Campaign, Outcome};
+use vitempo::graph::{MemoryFormat, OpKind, Precision, Processor};
 use vitempo::profiler::{
-    Hooks, InputDistribution, Place, Progress, RunOptions, Source, Summary, Sweep, SweepModel,
-    VisitProtocol, WorkerCommand,
+    InputDistribution, Place, Progress, RunOptions, Sweep, VisitProtocol, WorkerCommand,
     energy::Meter,
     remote::{self, Address, Remote, Secret},
 };
@@ -51,7 +48,7 @@ pub struct ProfileArgs {
 
     /// Measure operators of these kinds on their own, instead of the models: each that an engine
     /// would run for them, e.g. gelu_tanh,einsum
-    #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = super::operators::parse_kind)]
+    #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = parse_kind)]
     pub ops: Vec<OpKind>,
 
     /// How often the sweep goes round all models; two rounds give the noise floor
@@ -195,6 +192,16 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
+/// Reads `--ops`.
+fn parse_kind(text: &str) -> Result<OpKind, String> {
+    match OpKind::from(text.to_owned()) {
+        OpKind::Unsupported(_) => Err(format!(
+            "`{text}` is no operator kind; `vitempo inspect MODEL` shows the kinds of a model"
+        )),
+        kind => Ok(kind),
+    }
+}
+
 pub fn parse_precision(text: &str) -> Result<Precision, String> {
     [Precision::F32, Precision::F16, Precision::Bf16, Precision::I8]
         .into_iter()
@@ -295,61 +302,13 @@ pub fn go_on() -> CliResult<()> {
     if interrupted().load(Ordering::Relaxed) { Err(CliError::user("interrupted")) } else { Ok(()) }
 }
 
-/// A sweep to be kept in a dataset.
-pub struct KeptSweep<'a> {
-    pub sweep: Sweep,
-    pub out: &'a Path,
-    pub retry_failed: bool,
-    /// Visits of earlier sittings count as done.
-    pub resume: bool,
-}
-
-/// What a sweep brought.
-pub struct Outcome {
-    pub environment: Environment,
-    pub summary: Summary,
-}
-
-impl KeptSweep<'_> {
-    /// Measures, saving every visit; the journal is folded into the tables at the end, however the
-    /// sweep ended.
-    pub fn run(self) -> CliResult<Outcome> {
-        let sweep = &self.sweep;
-        let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
-        let mut store = Store::open_or_create(self.out)?;
-        store.warnings().iter().for_each(|w| progress::say(format!("warning: {w}")));
-        for model in &sweep.models {
-            store.append_model(&model.identity, &model.graph)?;
-        }
-        let total = sweep.models.len() * sweep.protocol.protocol.rounds;
-        let bar = progress::bar(total as u64, "profiling");
-        let environment_id = environment.id();
-        let sitting = (!self.resume).then_some(sweep.sitting.as_str());
-        let store = RefCell::new(store);
-        let done = |model: &_, round| match store.borrow().status(
-            &environment_id,
-            model,
-            round,
-            sitting,
-        ) {
-            Some(Status::Failed(_)) => !self.retry_failed,
-            status => status.is_some(),
-        };
-        let result = sweep.run(Hooks {
-            done: &done,
-            sink: &mut |profile| {
-                store
-                    .borrow_mut()
-                    .append(&operators::without_e2e(profile))
-                    .map_err(|e| e.to_string())
-            },
-            progress: &mut |p| show(&bar, p),
-            interrupted: &interrupted(),
-        });
-        bar.finish_and_clear();
-        store.into_inner().compact()?;
-        Ok(Outcome { environment, summary: result? })
-    }
+/// Runs a campaign with a progress bar, until it is done or interrupted.
+pub fn keep(campaign: Campaign<'_>) -> CliResult<Outcome> {
+    let total = campaign.sweep.models.len() * campaign.sweep.protocol.protocol.rounds;
+    let bar = progress::bar(total as u64, "profiling");
+    let outcome = campaign.run(&mut |p| show(&bar, p), &interrupted());
+    bar.finish_and_clear();
+    Ok(outcome?)
 }
 
 fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
@@ -360,30 +319,8 @@ fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
     bar.set_message(format!("{failed}{}", progress.model.unwrap_or_default()));
 }
 
-/// A sitting's default name: when it began.
-pub fn sitting_name() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    format!("sitting-{seconds}")
-}
-
-/// Models to be visited, each once, however often and by whatever path it was named.
-pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
-    let mut seen = std::collections::BTreeSet::new();
-    let mut new =
-        |m: &Model| seen.insert((m.identity.architecture.clone(), m.identity.name.clone()));
-    let sweep_model = |m: Model| SweepModel {
-        identity: m.identity,
-        graph: m.graph,
-        source: Source::File(m.path),
-    };
-    models.into_iter().filter(|m| new(m)).map(sweep_model).collect()
-}
-
 pub fn run(args: &ProfileArgs) -> CliResult {
-    let (models, unreadable) = args.models.read_all()?;
-    for (path, error) in &unreadable {
-        progress::say(format!("warning: left out {}: {error}", path.display()));
-    }
+    let models = args.models.read_some()?;
     let mut protocol = VisitProtocol::default();
     let p = &mut protocol.protocol;
     p.rounds = args.rounds;
@@ -394,9 +331,13 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     let place = args.remote.place()?;
     let options = args.engine.run.options();
     let models = if args.ops.is_empty() {
-        sweep_models(models)
+        campaign::sweep_models(models)
     } else {
-        operators::models(&models, &args.ops, &place.probe(&args.engine.backend, &options)?)?
+        campaign::operator_models(
+            &models,
+            &args.ops,
+            &place.probe(&args.engine.backend, &options)?,
+        )?
     };
     let sweep = Sweep {
         models,
@@ -406,18 +347,18 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         budget: args.budget,
         visit_timeout: args.visit_timeout,
         place,
-        sitting: args.sitting.clone().unwrap_or_else(sitting_name),
+        sitting: args.sitting.clone().unwrap_or_else(campaign::session_name),
     };
     if let (Place::Here(_), Err(reason)) = (&sweep.place, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));
     }
-    let kept = KeptSweep {
+    let campaign = Campaign {
         sweep,
         out: &args.out,
         retry_failed: args.retry_failed,
         resume: args.sitting.is_none(),
     };
-    let outcome = kept.run()?;
+    let outcome = keep(campaign)?;
     let finished = outcome.summary.measured + outcome.summary.skipped > 0;
     output::print(&Profiled { outcome: &outcome, out: &args.out }, args.format)?;
     match (finished, outcome.summary.failed.first()) {

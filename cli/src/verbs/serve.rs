@@ -5,7 +5,6 @@ use super::{
     output::{self, Format, Report, Table},
     profile::{parse_duration, parse_positive},
     quantity,
-    sample::open_space,
 };
 use serde_json::json;
 use std::{
@@ -173,7 +172,11 @@ impl ServeArgs {
         Ok(Options {
             listen: self.listen,
             bundles: self.bundles.iter().map(place).collect::<CliResult<_>>()?,
-            spaces: self.spaces.iter().map(|space| open_space(space)).collect::<CliResult<_>>()?,
+            spaces: self
+                .spaces
+                .iter()
+                .map(|space| Ok(Space::find(space)?))
+                .collect::<CliResult<_>>()?,
             token: token(self.token_file.as_deref())?,
             limits,
             log: if self.no_request_log { Log::Server } else { Log::Requests },

@@ -1,15 +1,18 @@
 //! `vitempo train`: measurements in, a bundle of predictors out.
 
 use super::{
-    dataset,
-    error::{CliError, CliResult},
+    dataset::load_environment,
+    error::CliResult,
     output::{self, Format},
     progress,
 };
-use std::{collections::BTreeSet, path::PathBuf};
-use vitempo::datasets::{Dataset, Split, SplitSize};
-use vitempo::graph::ModelProfile;
-use vitempo::predictors::{Evaluation, Method, PredictorBundle, PredictorError, TrainOptions};
+use indicatif::ProgressBar;
+use std::path::PathBuf;
+use vitempo::{
+    datasets::{Split, SplitSize},
+    predictors::{Method, Progress, TrainOptions},
+    training,
+};
 
 /// Trains predictors on a dataset
 ///
@@ -49,62 +52,39 @@ pub struct TrainArgs {
     pub format: Format,
 }
 
-/// Profiles of the training side.
-pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfile> {
-    let train: BTreeSet<&str> = split.train.iter().map(String::as_str).collect();
-    profiles.iter().filter(|p| train.contains(p.model.architecture.as_str())).cloned().collect()
+/// Shows how far training is.
+pub struct Training(ProgressBar);
+
+impl Training {
+    pub fn start() -> Self {
+        Self(progress::bar(0, "training"))
+    }
+
+    pub fn show(&self, p: &Progress, method: Method) {
+        self.0.set_length((p.fits * p.regressors) as u64);
+        self.0.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
+        self.0.set_message(method.name());
+    }
 }
 
-/// Trains with a progress bar, and judges the bundle on the dataset's real models, which no
-/// training sees.
-pub fn train(
-    profiles: &[ModelProfile],
-    dataset: &Dataset,
-    method: Method,
-    options: &TrainOptions,
-) -> CliResult<PredictorBundle> {
-    let bar = progress::bar(0, "training");
-    let mut bundle =
-        vitempo::predictors::train(profiles, &dataset.graphs, method, options, &mut |p| {
-            bar.set_length((p.fits * p.regressors) as u64);
-            bar.set_position(((p.fit - 1) * p.regressors + p.done) as u64);
-            bar.set_message(method.name());
-        })?;
-    bar.finish_and_clear();
-    bundle.on_real = on_real(&bundle, dataset)?;
-    Ok(bundle)
-}
-
-fn on_real(bundle: &PredictorBundle, dataset: &Dataset) -> CliResult<Option<Evaluation>> {
-    let real = |p: &&ModelProfile| {
-        p.model.space.is_none()
-            && p.origin == bundle.origin
-            && p.environment.id() == bundle.environment.id()
-    };
-    let profiles: Vec<ModelProfile> = dataset.profiles.iter().filter(real).cloned().collect();
-    match vitempo::predictors::evaluate(bundle, &profiles, &dataset.graphs) {
-        Ok(evaluation) => Ok(Some(evaluation)),
-        Err(PredictorError::NoRows { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+impl Drop for Training {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 
 pub fn run(args: &TrainArgs) -> CliResult {
-    let dataset = dataset::load_environment(&args.data, args.environment.as_deref())?;
+    let dataset = load_environment(&args.data, args.environment.as_deref())?;
     let split = match &args.split {
         Some(file) => Split::load(file)?,
         None => vitempo::datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?,
     };
-    let training = training_side(&dataset.profiles, &split);
-    if training.is_empty() {
-        return Err(CliError::user(format!(
-            "no successful visit of the split's training architectures in {}",
-            args.data.display()
-        ))
-        .hint("make the split from this dataset: vitempo dataset split"));
-    }
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
-    let bundle = train(&training, &dataset, args.method, &options)?;
+    let bar = Training::start();
+    let bundle = training::train(&dataset, &split, args.method, &options, &mut |p| {
+        bar.show(&p, args.method)
+    })?;
+    drop(bar);
     bundle.save(&args.out)?;
     output::print(&super::bundle::BundleReport { bundle: &bundle, path: &args.out }, args.format)
 }

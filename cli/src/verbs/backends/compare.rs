@@ -9,11 +9,11 @@ use crate::verbs::{
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
     output::{self, Format, Report, Table, percent},
-    profile::{self, KeptSweep},
-    progress,
+    profile, progress,
 };
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use vitempo::campaign::{self, Campaign};
 use vitempo::graph::{
     Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status,
 };
@@ -86,10 +86,7 @@ struct Compared {
 }
 
 pub fn run(args: &CompareArgs) -> CliResult {
-    let (models, unreadable) = args.models.read_all()?;
-    for (path, error) in &unreadable {
-        progress::say(format!("warning: left out {}: {error}", path.display()));
-    }
+    let models = args.models.read_some()?;
     let mut settings = settings(&chosen(&args.backends)?);
     settings.retain(|s| args.precisions.is_empty() || args.precisions.contains(&s.precision));
     if settings.is_empty() {
@@ -179,7 +176,7 @@ fn measure(
     protocol.protocol.rounds = rounds;
     protocol.protocol.seed = args.seed;
     let sweep = Sweep {
-        models: profile::sweep_models(models.to_vec()),
+        models: campaign::sweep_models(models.to_vec()),
         backend: setting.backend.to_owned(),
         options,
         protocol,
@@ -188,7 +185,8 @@ fn measure(
         place: profile::worker()?.into(),
         sitting: "comparison".to_owned(),
     };
-    let outcome = KeptSweep { sweep, out: &args.out, retry_failed: false, resume: true }.run()?;
+    let outcome =
+        profile::keep(Campaign { sweep, out: &args.out, retry_failed: false, resume: true })?;
     if outcome.summary.interrupted {
         return Err(CliError::user("interrupted").hint("the same command goes on where it stopped"));
     }

@@ -14,16 +14,18 @@ use vitempo::profiler::{
     RunOptions,
     coverage::{Assigned, Compiler, Coverage, counts},
 };
+use vitempo::{campaign, models};
 
 /// Longest a model may take: emulators of NPUs compile slowly.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Compiles each model, prints what became of it, and fails where no model compiled.
 pub fn run(models: &ModelArgs, backend: &str, options: &RunOptions, format: Format) -> CliResult {
-    let (models, unreadable) = models.read_all()?;
+    let models::Models { read: models, unreadable } =
+        models::read_all(&models.models, &models.read_options())?;
     let (worker, interrupted) = (profile::worker()?, profile::interrupted());
     let compiler = Compiler::new(&worker, backend, options)?;
-    let models = profile::sweep_models(models);
+    let models = campaign::sweep_models(models);
     let bar = progress::bar((models.len() + unreadable.len()) as u64, "compiling");
     let mut rows: Vec<Row> = unreadable
         .into_iter()

@@ -9,6 +9,7 @@ use crate::verbs::{
 };
 use serde_json::{Value, json};
 use std::time::Duration;
+use vitempo::campaign;
 use vitempo::graph::{
     Latency, OpSpec, TensorSpec,
     lowering::compare::{Comparison, Mismatch, share},
@@ -33,10 +34,7 @@ pub struct Question<'a> {
 
 /// Judges, prints, and fails where less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
-    let (models, unreadable) = question.models.read_all()?;
-    for (path, error) in &unreadable {
-        progress::say(format!("warning: left out {}: {error}", path.display()));
-    }
+    let models = question.models.read_some()?;
     let mut protocol = VisitProtocol {
         profiled_repeats: question.repeats,
         reference_repeats: 0,
@@ -45,14 +43,14 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
     protocol.protocol.warmups = 1;
     (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
     let sweep = Sweep {
-        models: profile::sweep_models(models),
+        models: campaign::sweep_models(models),
         backend: question.backend.to_owned(),
         options: question.options,
         protocol,
         budget: None,
         visit_timeout: VISIT_TIMEOUT,
         place: profile::worker()?.into(),
-        sitting: profile::sitting_name(),
+        sitting: campaign::session_name(),
     };
     let bar = progress::bar(sweep.models.len() as u64, "judging");
     let judgement =

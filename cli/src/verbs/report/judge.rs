@@ -7,7 +7,8 @@
 
 use crate::verbs::{
     error::{CliResult, io_error},
-    progress, train,
+    progress,
+    train::Training,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,6 +18,7 @@ use std::{
 use vitempo::datasets::{Dataset, Split, SplitSize};
 use vitempo::graph::ModelProfile;
 use vitempo::predictors::{Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows};
+use vitempo::training;
 use vitempo_report::{forecasts::Judged, survey::Group};
 
 /// Fewest synthetic models of an environment for training and judging.
@@ -86,7 +88,7 @@ impl Trainer {
                 SplitSize::Counts { train: want.models, test },
                 self.seed,
             )?;
-            let mut training = train::training_side(&dataset.profiles, &split);
+            let mut training = training::training_side(&dataset.profiles, &split);
             if !want.operators {
                 training.retain(|p| !p.model.is_operator());
             }
@@ -135,7 +137,11 @@ impl Trainer {
             "  training {} on {} synthetic models{extra}",
             want.method, want.models
         ));
-        let bundle = train::train(training, dataset, want.method, &options)?;
+        let bar = Training::start();
+        let bundle = training::train_on(training, dataset, want.method, &options, &mut |p| {
+            bar.show(&p, want.method);
+        })?;
+        drop(bar);
         fs::create_dir_all(&self.folder).map_err(|e| io_error("make folder", &self.folder, &e))?;
         bundle.save(&path)?;
         Ok(bundle)

@@ -5,7 +5,6 @@ use super::{
         error::{CliError, CliResult},
         files,
         output::{Report, Table, si},
-        sample,
     },
     verify::Verified,
 };
@@ -15,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo::graph::onnx::{self, WeightFill, WriteOptions};
+use vitempo::sampling;
 use vitempo::search::{Candidate, Device, Objective, Outcome};
 use vitempo::search_space::Space;
 use vitempo_report::{
@@ -67,7 +67,7 @@ impl Front<'_> {
             index.row([name, self.space.name().to_owned(), member.architecture.encode()]);
             paths.push(path);
         }
-        files::write(&folder.join(sample::INDEX), index.to_csv()?.as_bytes())?;
+        files::write(&folder.join(sampling::INDEX), index.to_csv()?.as_bytes())?;
         Ok(paths)
     }
 

@@ -7,7 +7,7 @@ mod verify;
 use super::{
     error::{CliError, CliResult, io_error},
     output::{self, Format},
-    profile, progress, quantity, sample,
+    profile, progress, quantity,
 };
 use front::Front;
 use std::{
@@ -94,7 +94,7 @@ pub struct SearchArgs {
 }
 
 pub fn run(args: &SearchArgs) -> CliResult {
-    let space = sample::open_space(&args.space)?;
+    let space = Space::find(&args.space)?;
     let bundles = args
         .bundles
         .iter()

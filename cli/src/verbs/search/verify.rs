@@ -5,13 +5,13 @@ use super::{
         dataset,
         error::{CliError, CliResult},
         output::{Table, percent},
-        profile::{self, KeptSweep},
-        progress,
+        profile, progress,
     },
     front::{Front, spread},
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use vitempo::campaign::{self, Campaign};
 use vitempo::graph::{Environment, Latency, ModelIdentity, Prediction};
 use vitempo::profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
 use vitempo::search::spearman;
@@ -49,7 +49,7 @@ pub fn measured(
             Ok(SweepModel { identity, graph, source: Source::File(files[place].clone()) })
         };
         let models = places.iter().map(model).collect::<CliResult<Vec<_>>>()?;
-        let sitting = profile::sitting_name();
+        let sitting = campaign::session_name();
         let data = folder.join("measured");
         let here = sweep(models, wanted, library, &sitting, &data)?;
         if here.id() != wanted.id() {
@@ -99,7 +99,7 @@ fn sweep(
         place: profile::worker()?.into(),
         sitting: sitting.to_owned(),
     };
-    let outcome = KeptSweep { sweep, out: data, retry_failed: true, resume: false }.run()?;
+    let outcome = profile::keep(Campaign { sweep, out: data, retry_failed: true, resume: false })?;
     match outcome.summary.failed.first() {
         Some((model, reason)) => {
             Err(CliError::user(format!("`{model}` was not measured: {reason} (--verify)")))

@@ -1,0 +1,167 @@
+//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, keeps every measurement as
+//! soon as it is there, and goes on where an interrupted one stopped.
+
+use crate::models::Model;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use vitempo_datasets::{DatasetError, Store};
+use vitempo_graph::{Environment, ModelIdentity, ModelProfile, OpKind, Samples, Status, lowering};
+use vitempo_profiler::{Hooks, Progress, Source, Summary, Sweep, SweepError, SweepModel, single};
+
+/// A sweep to be kept in a dataset.
+pub struct Campaign<'a> {
+    /// What is measured, how and where.
+    pub sweep: Sweep,
+    /// The dataset; it is made where it is not there.
+    pub out: &'a Path,
+    /// Failed measurements are made again.
+    pub retry_failed: bool,
+    /// Measurements of earlier sessions count as done.
+    pub resume: bool,
+}
+
+/// What a campaign brought.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Where it was measured.
+    pub environment: Environment,
+    /// How much was measured, and what failed.
+    pub summary: Summary,
+}
+
+/// Why a campaign could not go on. What it measured before is kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CampaignError {
+    /// The engine or the machine.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// The dataset.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// No lowering rules: the kernels of models are not known without running them.
+    #[error("no lowering rules for {0}")]
+    NoLowering(String),
+    /// The models have no operator of these kinds.
+    #[error("no operator of these kinds in these models")]
+    NoSuchOperator,
+}
+
+impl Campaign<'_> {
+    /// Measures, saving every measurement; the journal is folded into the tables at the end,
+    /// however the sweep ended.
+    ///
+    /// # Errors
+    /// [`CampaignError`] when no measurement is possible, or one cannot be kept. A model that fails
+    /// is a row with its reason.
+    pub fn run(
+        self,
+        progress: &mut dyn FnMut(&Progress<'_>),
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Outcome, CampaignError> {
+        let sweep = &self.sweep;
+        let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
+        let mut store = Store::open_or_create(self.out)?;
+        store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+        for model in &sweep.models {
+            store.append_model(&model.identity, &model.graph)?;
+        }
+        let environment_id = environment.id();
+        let session = (!self.resume).then_some(sweep.sitting.as_str());
+        let store = RefCell::new(store);
+        let done = |model: &_, round| match store.borrow().status(
+            &environment_id,
+            model,
+            round,
+            session,
+        ) {
+            Some(Status::Failed(_)) => !self.retry_failed,
+            status => status.is_some(),
+        };
+        let result = sweep.run(Hooks {
+            done: &done,
+            sink: &mut |profile| {
+                store.borrow_mut().append(&without_e2e(profile)).map_err(|e| e.to_string())
+            },
+            progress,
+            interrupted,
+        });
+        store.into_inner().compact()?;
+        Ok(Outcome { environment, summary: result? })
+    }
+}
+
+/// A session's default name: when it began.
+#[must_use]
+pub fn session_name() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    format!("sitting-{seconds}")
+}
+
+/// Models to be measured, each once, however often and by whatever path it was named.
+#[must_use]
+pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
+    let mut seen = BTreeSet::new();
+    let mut is_new =
+        |m: &Model| seen.insert((m.identity.architecture.clone(), m.identity.name.clone()));
+    let sweep_model = |m: Model| SweepModel {
+        identity: m.identity,
+        graph: m.graph,
+        source: Source::File(m.path),
+    };
+    models.into_iter().filter(|m| is_new(m)).map(sweep_model).collect()
+}
+
+/// One small model per distinct kernel of these kinds that the engine would run for the models.
+/// Operator times of such models are kept; their end-to-end times are not, because nobody asks
+/// about them.
+///
+/// # Errors
+/// [`CampaignError`] where the models have none of these kinds.
+pub fn operator_models(
+    models: &[Model],
+    kinds: &[OpKind],
+    environment: &Environment,
+) -> Result<Vec<SweepModel>, CampaignError> {
+    let mut found = BTreeMap::new();
+    for model in models {
+        let kernels = lowering::lower(&model.graph, environment)
+            .ok_or_else(|| CampaignError::NoLowering(environment.framework.clone()))?;
+        for node in kernels.nodes().iter().filter(|n| kinds.contains(&n.op.kind)) {
+            found.entry(node.op.id()).or_insert_with(|| node.op.clone());
+        }
+    }
+    if found.is_empty() {
+        return Err(CampaignError::NoSuchOperator);
+    }
+    let mut singles = Vec::new();
+    for (id, op) in found {
+        match single::graph_of(&op) {
+            Ok(graph) => {
+                let identity = ModelIdentity {
+                    name: format!("{}-{id}", op.kind),
+                    architecture: graph.architecture(),
+                    space: Some(ModelIdentity::OPERATORS.to_owned()),
+                    encoding: None,
+                };
+                singles.push(SweepModel { identity, graph, source: Source::Graph });
+            }
+            Err(error) => tracing::warn!("left out {}: {error}", op.kind),
+        }
+    }
+    Ok(singles)
+}
+
+/// The measurement as it is kept.
+fn without_e2e(profile: &ModelProfile) -> ModelProfile {
+    let mut kept = profile.clone();
+    if kept.model.is_operator() {
+        kept.e2e = Samples::default();
+    }
+    kept
+}

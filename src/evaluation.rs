@@ -1,0 +1,110 @@
+//! How wrong a bundle's forecasts are on measured models that it was not trained on:
+//! [`Evaluated::new`], and the gate [`check_mape`].
+
+use std::{collections::BTreeSet, path::PathBuf};
+use vitempo_datasets::Dataset;
+use vitempo_graph::ModelProfile;
+use vitempo_predictors::{Evaluation, PredictorBundle, PredictorError};
+
+/// One bundle evaluated: on all test models, and on the synthetic and the real ones apart.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// The bundle's name.
+    pub name: String,
+    /// On every test model.
+    pub all: Evaluation,
+    /// On those sampled from a search space.
+    pub synthetic: Option<Evaluation>,
+    /// On the others.
+    pub real: Option<Evaluation>,
+}
+
+/// Why a bundle was not evaluated, or does not pass.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluationError {
+    /// No model is left to test on.
+    #[error("{bundle} was trained on every model of {}", .data.display())]
+    NothingHeldOut {
+        /// The bundle's name.
+        bundle: String,
+        /// The dataset.
+        data: PathBuf,
+    },
+    /// A measurement that cannot be compared.
+    #[error(transparent)]
+    Predictors(#[from] PredictorError),
+    /// The gate was missed.
+    #[error("{bundle}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} %")]
+    AboveLimit {
+        /// The bundle's name.
+        bundle: String,
+        /// `synthetic` or `real`.
+        set: &'static str,
+        /// In percent; not a number where no model could be forecast.
+        mape: f64,
+        /// In percent.
+        limit: f64,
+    },
+}
+
+impl Evaluated {
+    /// Evaluates a bundle on the measurements of its environment whose architectures it was not
+    /// trained on.
+    ///
+    /// # Errors
+    /// [`EvaluationError::NothingHeldOut`] where it was trained on all of them.
+    pub fn new(
+        name: String,
+        bundle: &PredictorBundle,
+        profiles: &[ModelProfile],
+        dataset: &Dataset,
+    ) -> Result<Self, EvaluationError> {
+        let trained: BTreeSet<&str> =
+            bundle.provenance.trained_on.iter().map(String::as_str).collect();
+        let held_out = |p: &&ModelProfile| {
+            !p.model.is_operator() && !trained.contains(p.model.architecture.as_str())
+        };
+        let test: Vec<ModelProfile> = profiles.iter().filter(held_out).cloned().collect();
+        if test.is_empty() {
+            return Err(EvaluationError::NothingHeldOut {
+                bundle: name,
+                data: dataset.path.clone(),
+            });
+        }
+        let (real, synthetic): (Vec<_>, Vec<_>) =
+            test.iter().cloned().partition(|p| p.model.space.is_none());
+        let evaluate = |profiles: &[ModelProfile]| {
+            vitempo_predictors::evaluate(bundle, profiles, &dataset.graphs)
+        };
+        let some = |profiles: &[ModelProfile]| {
+            (!profiles.is_empty()).then(|| evaluate(profiles)).transpose()
+        };
+        Ok(Self { all: evaluate(&test)?, synthetic: some(&synthetic)?, real: some(&real)?, name })
+    }
+
+    /// The sets that have models: synthetic first.
+    pub fn sets(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
+        [("synthetic", &self.synthetic), ("real", &self.real)]
+            .into_iter()
+            .filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
+    }
+}
+
+/// The gate of a build: every set's end-to-end MAPE is at most `limit` percent.
+///
+/// # Errors
+/// [`EvaluationError::AboveLimit`] names the first set that misses it.
+pub fn check_mape(evaluated: &[Evaluated], limit: f64) -> Result<(), EvaluationError> {
+    for one in evaluated {
+        for (set, evaluation) in one.sets() {
+            let end_to_end = evaluation.e2e.as_ref().or(evaluation.e2e_executed.as_ref());
+            let mape = end_to_end.map_or(f64::NAN, |e| e.mape);
+            if mape.is_nan() || limit.is_nan() || mape > limit {
+                let bundle = one.name.clone();
+                return Err(EvaluationError::AboveLimit { bundle, set, mape, limit });
+            }
+        }
+    }
+    Ok(())
+}

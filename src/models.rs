@@ -1,0 +1,165 @@
+//! Models by file, folder and glob: [`files`] finds them in a stable order, [`read`] reads one,
+//! [`read_all`] reads those that can be read.
+//!
+//! A model's [`ModelIdentity`] has the search space and encoding of the folder's `index.csv`, which
+//! [`sampling`](crate::sampling) writes, where it names the model.
+
+use crate::sampling::{self, Index};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{
+    Graph, ModelIdentity,
+    onnx::{self, OnnxError, ReadOptions},
+};
+
+/// A model that was read.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Its file.
+    pub path: PathBuf,
+    /// Name, architecture, and where it was sampled.
+    pub identity: ModelIdentity,
+    /// Its operators.
+    pub graph: Graph,
+}
+
+/// Why no model was read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A folder without models.
+    #[error("no .onnx file in folder {}", .0.display())]
+    EmptyFolder(PathBuf),
+    /// A glob that matches nothing.
+    #[error("no file matches {0}")]
+    NoMatch(String),
+    /// A pattern that is not a glob.
+    #[error("`{pattern}` is not a glob: {reason}")]
+    Glob {
+        /// As it was given.
+        pattern: String,
+        /// What the parser reports.
+        reason: String,
+    },
+    /// A folder that cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// A file that is not a model.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+}
+
+/// The models named, and those that cannot be read.
+#[derive(Debug, Default)]
+pub struct Models {
+    /// In the order of their names.
+    pub read: Vec<Model>,
+    /// Files that were left out, with the reason.
+    pub unreadable: Vec<(PathBuf, ModelError)>,
+}
+
+/// The files that these arguments name (files, folders, globs), each once; folders and globs
+/// sorted.
+///
+/// # Errors
+/// [`ModelError`] where a folder or glob holds none. Whether a file exists is seen when it is read.
+pub fn files<S: AsRef<str>>(arguments: &[S]) -> Result<Vec<PathBuf>, ModelError> {
+    let mut files = Vec::new();
+    for argument in arguments {
+        for file in expand(argument.as_ref())? {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Reads one model.
+///
+/// # Errors
+/// [`ModelError::Onnx`] names the file, and the node where one is at fault.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Model, ModelError> {
+    Reader::new(options).read(path.to_owned())
+}
+
+/// Reads the models that these arguments name; those that cannot be read come with the reason.
+///
+/// # Errors
+/// As [`files`].
+pub fn read_all<S: AsRef<str>>(
+    arguments: &[S],
+    options: &ReadOptions,
+) -> Result<Models, ModelError> {
+    let mut reader = Reader::new(options);
+    let mut models = Models::default();
+    for path in files(arguments)? {
+        match reader.read(path.clone()) {
+            Ok(model) => models.read.push(model),
+            Err(error) => models.unreadable.push((path, error)),
+        }
+    }
+    Ok(models)
+}
+
+fn expand(argument: &str) -> Result<Vec<PathBuf>, ModelError> {
+    let path = Path::new(argument);
+    if path.is_dir() {
+        let files = onnx_files(path)?;
+        let empty = || ModelError::EmptyFolder(path.to_owned());
+        return if files.is_empty() { Err(empty()) } else { Ok(files) };
+    }
+    if path.exists() || !argument.contains(['*', '?', '[']) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let paths = glob::glob(argument)
+        .map_err(|e| ModelError::Glob { pattern: argument.to_owned(), reason: e.to_string() })?;
+    let mut files: Vec<PathBuf> = paths.flatten().filter(|p| p.is_file()).collect();
+    files.sort();
+    if files.is_empty() { Err(ModelError::NoMatch(argument.to_owned())) } else { Ok(files) }
+}
+
+fn onnx_files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
+    let entries = std::fs::read_dir(folder)
+        .map_err(|source| ModelError::Folder { path: folder.to_owned(), source })?;
+    let is_model = |path: &PathBuf| path.extension().is_some_and(|e| e == "onnx");
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(is_model).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Reads models and, once each, the indexes of their folders.
+struct Reader<'a> {
+    options: &'a ReadOptions,
+    indexes: BTreeMap<PathBuf, Index>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(options: &'a ReadOptions) -> Self {
+        Self { options, indexes: BTreeMap::new() }
+    }
+
+    fn read(&mut self, path: PathBuf) -> Result<Model, ModelError> {
+        let graph = onnx::read_file(&path, self.options)?;
+        let name = path
+            .file_stem()
+            .map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let index = self
+            .indexes
+            .entry(folder)
+            .or_insert_with_key(|folder| sampling::read_index(folder).unwrap_or_default());
+        let (space, encoding) = index.get(&name).cloned().unzip();
+        let identity = ModelIdentity { name, architecture: graph.architecture(), space, encoding };
+        Ok(Model { path, identity, graph })
+    }
+}

@@ -1,0 +1,235 @@
+//! Samples of a search space as models: [`sample`] draws architectures and builds their graphs,
+//! [`write`] writes them as ONNX files with an index, [`read_index`] reads that index back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{
+    Graph, GraphError, Work,
+    onnx::{self, OnnxError, WeightFill, WriteOptions},
+};
+use vitempo_search_space::{
+    Space, SpaceError,
+    operators::{self, OperatorSample},
+};
+
+/// Name of the index inside a folder of samples.
+pub const INDEX: &str = "index.csv";
+/// Most samples of one call: their graphs are in memory at the same time.
+pub const MOST_SAMPLES: usize = 100_000;
+/// Columns of the index.
+pub const COLUMNS: [&str; 7] =
+    ["name", "space", "encoding", "architecture", "macs", "params", "operators"];
+
+/// Search space and encoding of models by name.
+pub type Index = BTreeMap<String, (String, String)>;
+
+/// One sampled model.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Space, seed and position.
+    pub name: String,
+    /// Name of the space.
+    pub space: String,
+    /// Encoding within the space.
+    pub encoding: String,
+    /// The model.
+    pub graph: Graph,
+}
+
+/// Why a space was not sampled, or its samples not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplingError {
+    /// None, or more than memory should hold.
+    #[error("cannot sample {0} architectures: between 1 and {MOST_SAMPLES} are possible")]
+    Count(usize),
+    /// The space cannot be read or has too few architectures.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// An architecture whose graph cannot be built.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A model that cannot be written.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+    /// A folder or an index that cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// An index that is there already and is not a table.
+    #[error("{}: {reason}", .path.display())]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
+/// `operator-blocks`, `operator-series`). The same seed gives the same samples.
+///
+/// # Errors
+/// [`SamplingError`] for an unknown space, and for a count that is not possible.
+pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>, SamplingError> {
+    if !(1..=MOST_SAMPLES).contains(&count) {
+        return Err(SamplingError::Count(count));
+    }
+    Ok(match space {
+        operators::NAME => sample_operators(count, seed)?,
+        operators::BLOCKS => {
+            named(&format!("{}-s{seed}", operators::BLOCKS), operators::blocks(count, seed)?)
+        }
+        operators::SERIES => named(operators::SERIES, operators::series()?),
+        space => sample(&Space::find(space)?, count, seed)?,
+    })
+}
+
+/// Samples distinct architectures of a space and builds their graphs.
+///
+/// # Errors
+/// [`SamplingError`] where the space has fewer architectures.
+pub fn sample(space: &Space, count: usize, seed: u64) -> Result<Vec<Sample>, SamplingError> {
+    let digits = count.saturating_sub(1).to_string().len().max(3);
+    let mut samples = Vec::with_capacity(count);
+    for (index, architecture) in space.sample_many(count, seed)?.into_iter().enumerate() {
+        let name = format!("{}-s{seed}-{index:0digits$}", space.name());
+        samples.push(Sample {
+            graph: architecture.to_graph()?.with_name(&name),
+            name,
+            space: space.name().to_owned(),
+            encoding: architecture.encode(),
+        });
+    }
+    Ok(samples)
+}
+
+/// Samples small networks around single operators, which a space may lack.
+///
+/// # Errors
+/// [`SamplingError`] where the inventory has fewer.
+pub fn sample_operators(count: usize, seed: u64) -> Result<Vec<Sample>, SamplingError> {
+    Ok(named(&format!("{}-s{seed}", operators::NAME), operators::sample(count, seed)?))
+}
+
+fn named(prefix: &str, samples: Vec<OperatorSample>) -> Vec<Sample> {
+    let sample = |s: OperatorSample| {
+        let name = format!("{prefix}-{}", s.encoding);
+        Sample {
+            graph: s.graph.with_name(&name),
+            name,
+            space: operators::NAME.to_owned(),
+            encoding: s.encoding,
+        }
+    };
+    samples.into_iter().map(sample).collect()
+}
+
+/// Writes samples as ONNX files into `folder`, and their index. Rows that an earlier index has of
+/// other models stay. `written` is called after each file.
+///
+/// # Errors
+/// [`SamplingError`] names the file; files written before it stay.
+pub fn write(
+    folder: &Path,
+    samples: &[Sample],
+    weights: WeightFill,
+    written: &mut dyn FnMut(),
+) -> Result<(), SamplingError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SamplingError::Io { path, source }
+    };
+    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    for sample in samples {
+        let file = folder.join(format!("{}.onnx", sample.name));
+        onnx::write_file(&file, &sample.graph, &WriteOptions { weights })?;
+        written();
+    }
+    let path = folder.join(INDEX);
+    crate::files::write(&path, &index(samples, &path)?).map_err(failed(&path))
+}
+
+/// The index of these samples as CSV, with the rows of other models that `path` has already.
+fn index(samples: &[Sample], path: &Path) -> Result<Vec<u8>, SamplingError> {
+    let damaged = |e: &dyn std::error::Error| SamplingError::Index {
+        path: path.to_owned(),
+        reason: e.to_string(),
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS).map_err(|e| damaged(&e))?;
+    for sample in samples {
+        writer.write_record(row(sample)).map_err(|e| damaged(&e))?;
+    }
+    if let Ok(mut reader) = csv::Reader::from_path(path) {
+        let names: BTreeSet<&str> = samples.iter().map(|s| s.name.as_str()).collect();
+        for record in reader.records() {
+            let record = record.map_err(|e| damaged(&e))?;
+            if record.get(0).is_some_and(|name| !names.contains(name)) {
+                writer.write_record(&record).map_err(|e| damaged(&e))?;
+            }
+        }
+    }
+    writer.into_inner().map_err(|e| damaged(&e))
+}
+
+/// A sample's row in the index, by [`COLUMNS`].
+#[must_use]
+pub fn row(sample: &Sample) -> [String; COLUMNS.len()] {
+    let work = Work::of_graph(&sample.graph);
+    [
+        sample.name.clone(),
+        sample.space.clone(),
+        sample.encoding.clone(),
+        sample.graph.architecture(),
+        work.macs.to_string(),
+        work.params.to_string(),
+        sample.graph.nodes().len().to_string(),
+    ]
+}
+
+/// Reads the index of a folder of samples; `None` where the folder has none.
+#[must_use]
+pub fn read_index(folder: &Path) -> Option<Index> {
+    let mut reader = csv::Reader::from_path(folder.join(INDEX)).ok()?;
+    if reader.headers().ok()?.iter().take(3).ne(COLUMNS[..3].iter().copied()) {
+        return None;
+    }
+    let row = |r: csv::StringRecord| {
+        Some((r.get(0)?.to_owned(), (r.get(1)?.to_owned(), r.get(2)?.to_owned())))
+    };
+    Some(reader.records().flatten().filter_map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_keeps_the_rows_of_other_models() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let space = Space::named("hybrid-vit").expect("a space");
+        for seed in [1, 2, 1] {
+            let samples = sample(&space, 2, seed).expect("samples");
+            write(folder.path(), &samples, WeightFill::Omitted, &mut || ()).expect("written");
+        }
+        let index = read_index(folder.path()).expect("an index");
+        assert_eq!(index.len(), 4, "{index:?}");
+        assert!(index.values().all(|(space, _)| space == "hybrid-vit"));
+    }
+
+    #[test]
+    fn impossible_counts_are_refused() {
+        for count in [0, MOST_SAMPLES + 1] {
+            let refused = sample_named("hybrid-vit", count, 0);
+            assert!(matches!(refused, Err(SamplingError::Count(c)) if c == count));
+        }
+    }
+}

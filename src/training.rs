@@ -1,0 +1,140 @@
+//! From measurements to a bundle: [`load_environment`] reads the measurements of one environment,
+//! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
+//! models of the dataset, which no training sees.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo_datasets::{Dataset, DatasetError, Split};
+use vitempo_graph::{ModelProfile, Status};
+use vitempo_predictors::{
+    Evaluation, Method, PredictorBundle, PredictorError, Progress, TrainOptions,
+};
+
+/// Why there is no bundle.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainingError {
+    /// The dataset cannot be read.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// The predictors cannot be fitted.
+    #[error(transparent)]
+    Predictors(#[from] PredictorError),
+    /// An environment without measurements.
+    #[error("no successful measurement of environment `{environment}` in {}", .folder.display())]
+    UnknownEnvironment {
+        /// As asked for.
+        environment: String,
+        /// The dataset.
+        folder: PathBuf,
+        /// Those that have measurements.
+        known: Vec<String>,
+    },
+    /// Several environments, and none was chosen.
+    #[error("{} holds {} environments", .folder.display(), .known.len())]
+    SeveralEnvironments {
+        /// The dataset.
+        folder: PathBuf,
+        /// Their identities.
+        known: Vec<String>,
+    },
+    /// The split is of another dataset.
+    #[error(
+        "no successful measurement of the split's training architectures in {}", .0.display()
+    )]
+    NothingToTrain(PathBuf),
+}
+
+/// Reads the successful measurements of one environment: of the one asked for, or of the only one.
+///
+/// # Errors
+/// [`TrainingError`] where the environment has no measurement, or must be chosen.
+pub fn load_environment(
+    folder: &Path,
+    environment: Option<&str>,
+) -> Result<Dataset, TrainingError> {
+    let mut known = Dataset::environments(folder)?;
+    known.retain(|_, successful| *successful > 0);
+    let chosen = match environment {
+        Some(id) if known.contains_key(id) => id.to_owned(),
+        Some(id) => {
+            return Err(TrainingError::UnknownEnvironment {
+                environment: id.to_owned(),
+                folder: folder.to_owned(),
+                known: known.into_keys().collect(),
+            });
+        }
+        None if known.len() > 1 => {
+            return Err(TrainingError::SeveralEnvironments {
+                folder: folder.to_owned(),
+                known: known.into_keys().collect(),
+            });
+        }
+        None => known.into_keys().next().unwrap_or_default(),
+    };
+    let mut dataset = Dataset::load_environment(folder, |id| id == chosen)?;
+    dataset.profiles.retain(|profile| profile.status == Status::Ok);
+    Ok(dataset)
+}
+
+/// Measurements of the split's training architectures.
+#[must_use]
+pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfile> {
+    let train: BTreeSet<&str> = split.train.iter().map(String::as_str).collect();
+    profiles.iter().filter(|p| train.contains(p.model.architecture.as_str())).cloned().collect()
+}
+
+/// Trains on the split's training side.
+///
+/// # Errors
+/// [`TrainingError`] where the dataset has none of it, or the predictors cannot be fitted.
+pub fn train(
+    dataset: &Dataset,
+    split: &Split,
+    method: Method,
+    options: &TrainOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PredictorBundle, TrainingError> {
+    let training = training_side(&dataset.profiles, split);
+    if training.is_empty() {
+        return Err(TrainingError::NothingToTrain(dataset.path.clone()));
+    }
+    Ok(train_on(&training, dataset, method, options, progress)?)
+}
+
+/// Trains on these measurements of the dataset, and evaluates the bundle on the dataset's real
+/// models.
+///
+/// # Errors
+/// [`PredictorError`] where the predictors cannot be fitted.
+pub fn train_on(
+    training: &[ModelProfile],
+    dataset: &Dataset,
+    method: Method,
+    options: &TrainOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PredictorBundle, PredictorError> {
+    let mut bundle =
+        vitempo_predictors::train(training, &dataset.graphs, method, options, progress)?;
+    bundle.on_real = on_real(&bundle, dataset)?;
+    Ok(bundle)
+}
+
+fn on_real(
+    bundle: &PredictorBundle,
+    dataset: &Dataset,
+) -> Result<Option<Evaluation>, PredictorError> {
+    let real = |p: &&ModelProfile| {
+        p.model.space.is_none()
+            && p.origin == bundle.origin
+            && p.environment.id() == bundle.environment.id()
+    };
+    let profiles: Vec<ModelProfile> = dataset.profiles.iter().filter(real).cloned().collect();
+    match vitempo_predictors::evaluate(bundle, &profiles, &dataset.graphs) {
+        Ok(evaluation) => Ok(Some(evaluation)),
+        Err(PredictorError::NoRows { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
