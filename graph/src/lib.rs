@@ -10,6 +10,7 @@
 //! | what does it look like in int8 or f16? | [`quantize`] |
 //! | what does it look like with less weights? | [`sparsify`] |
 //! | and for images of another size? | [`resized()`] |
+//! | how is a file written whole or not at all? | [`files`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
 //!
@@ -19,6 +20,7 @@ mod builder;
 mod channels_last;
 mod environment;
 mod exact_floats;
+pub mod files;
 mod graph;
 mod latency;
 mod latency_model;
