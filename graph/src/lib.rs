@@ -21,6 +21,7 @@ mod channels_last;
 mod environment;
 mod exact_floats;
 pub mod files;
+mod framework;
 mod graph;
 mod latency;
 mod latency_model;
@@ -42,6 +43,7 @@ mod work;
 pub use builder::GraphBuilder;
 pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};
+pub use framework::{Framework, UnknownFramework};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
 pub use latency::Latency;
 pub use latency_model::{
