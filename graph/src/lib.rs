@@ -18,6 +18,7 @@
 
 mod builder;
 mod channels_last;
+mod domains;
 mod environment;
 mod exact_floats;
 pub mod files;

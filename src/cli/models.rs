@@ -32,7 +32,10 @@ pub struct Dimensions {
 
 impl Dimensions {
     pub fn read_options(&self) -> ReadOptions {
-        ReadOptions { dimensions: self.dimensions.iter().cloned().collect() }
+        ReadOptions {
+            dimensions: self.dimensions.iter().cloned().collect(),
+            ..ReadOptions::default()
+        }
     }
 }
 
@@ -57,7 +60,10 @@ type Unreadable = (PathBuf, CliError);
 
 impl ModelArgs {
     pub fn read_options(&self) -> ReadOptions {
-        ReadOptions { dimensions: self.dimensions.iter().cloned().collect() }
+        ReadOptions {
+            dimensions: self.dimensions.iter().cloned().collect(),
+            ..ReadOptions::default()
+        }
     }
 
     /// The files named, each once, folders and globs sorted.
