@@ -17,7 +17,6 @@
 pub mod campaign;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
-pub mod files;
 pub mod models;
 pub mod query;
 pub mod sampling;

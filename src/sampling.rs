@@ -154,7 +154,7 @@ pub fn write(
         written();
     }
     let path = folder.join(INDEX);
-    crate::files::write(&path, &index(samples, &path)?).map_err(failed(&path))
+    vitempo_graph::files::write_whole(&path, &index(samples, &path)?).map_err(failed(&path))
 }
 
 /// The index of these samples as CSV, with the rows of other models that `path` has already.

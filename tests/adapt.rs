@@ -1,23 +1,14 @@
 //! A device from a few end-to-end latencies, on the command line; and, where published latencies
 //! lie beside the repository, how well that works.
 
-use serde_json::Value;
-use std::{
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+mod program;
 
-fn vitempo(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo"))
-        .args(args)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("vitempo starts")
-}
+use program::vitempo_in;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 fn json(folder: &Path, args: &[&str]) -> Value {
-    let output = vitempo(folder, args);
+    let output = vitempo_in(folder, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON on standard output")
 }
@@ -86,10 +77,10 @@ fn a_csv_becomes_a_bundle_that_forecasts() {
         (&inspected["method"], &inspected["origin"]),
         (&"adapted".into(), &"measured".into())
     );
-    let again = vitempo(folder.path(), &adapt);
+    let again = vitempo_in(folder.path(), &adapt);
     assert!(again.status.success());
     let refused =
-        vitempo(folder.path(), &["serve", "--bundle", "board.vtb", "--listen", "127.0.0.1:0"]);
+        vitempo_in(folder.path(), &["serve", "--bundle", "board.vtb", "--listen", "127.0.0.1:0"]);
     assert!(
         !refused.status.success()
             && String::from_utf8_lossy(&refused.stderr)
@@ -103,7 +94,7 @@ fn the_same_input_gives_the_same_bytes() {
     let csv = format!("{}/latencies.csv", models());
     for out in ["a.vtb", "b.vtb"] {
         assert!(
-            vitempo(
+            vitempo_in(
                 folder.path(),
                 &["adapt", "--measured", &csv, "--models", &models(), "--out", out]
             )
@@ -117,7 +108,7 @@ fn the_same_input_gives_the_same_bytes() {
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
     std::fs::write(folder.path().join("c.vtb"), damaged).expect("a file");
-    let refused = vitempo(folder.path(), &["predict", &models(), "--bundle", "c.vtb"]);
+    let refused = vitempo_in(folder.path(), &["predict", &models(), "--bundle", "c.vtb"]);
     assert!(
         !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("c.vtb")
     );
@@ -137,7 +128,7 @@ fn errors_name_file_line_and_what_to_do() {
     ];
     for (csv, expected) in cases {
         std::fs::write(folder.path().join("board.csv"), csv).expect("a file");
-        let output = vitempo(
+        let output = vitempo_in(
             folder.path(),
             &["adapt", "--measured", "board.csv", "--models", &models(), "--out", "board.vtb"],
         );
@@ -178,18 +169,18 @@ fn published_snapdragon_latencies_become_a_dataset() {
     let data = data.display().to_string();
     let folder = tempfile::tempdir().expect("a folder");
     assert!(
-        vitempo(folder.path(), &["dataset", "import", "ai-hub", &data, "--out", "snapdragon"])
+        vitempo_in(folder.path(), &["dataset", "import", "ai-hub", &data, "--out", "snapdragon"])
             .status
             .success()
     );
-    let report = vitempo(folder.path(), &["dataset", "validate", "snapdragon"]);
+    let report = vitempo_in(folder.path(), &["dataset", "validate", "snapdragon"]);
     assert!(
         report.status.success(),
         "{}{}",
         String::from_utf8_lossy(&report.stdout),
         String::from_utf8_lossy(&report.stderr)
     );
-    let rows = vitempo(
+    let rows = vitempo_in(
         folder.path(),
         &["dataset", "export", "snapdragon", "--table", "model_measurements", "--format", "json"],
     );

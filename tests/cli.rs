@@ -3,10 +3,10 @@
 
 mod program;
 
-use program::{Folder, json, ok, refused, shipped, text, vitempo};
+use program::{Folder, command, json, ok, refused, shipped, text, vitempo};
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
@@ -322,7 +322,7 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     let (models, data) = (folder.path("models"), folder.path("data"));
     ok(&["sample", "--count", "40", "--seed", "5", "--no-weights", "--out", &models]);
     let args = ["profile", &models, "--backend", "null", "--rounds", "3", "--out", &data];
-    let mut sweep = Command::new(env!("CARGO_BIN_EXE_vitempo"))
+    let mut sweep = command()
         .args(args)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -2,6 +2,8 @@
 //! folder with the shipped models under `real/` and what ships under `datasets/measured/`,
 //! `datasets/stitching/` and `tests/models/`.
 
+mod program;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -25,7 +27,7 @@ fn commands(markdown: &str) -> Vec<&str> {
 }
 
 fn run(command: &str, folder: &Path) -> Output {
-    let program = Path::new(env!("CARGO_BIN_EXE_vitempo"));
+    let program = Path::new(program::PROGRAM);
     // As a reader who has installed it: commands in commands find it too.
     let path = std::env::join_paths(
         program

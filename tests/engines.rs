@@ -1,7 +1,10 @@
 //! Samples and real models on the engines found here: everything loads and runs, and the kernels
 //! that run are those that lowering forecast.
 
-use std::{path::Path, process::Command};
+mod program;
+
+use program::{ok, vitempo};
+use std::path::Path;
 use vitempo::{
     datasets::Dataset,
     graph::{
@@ -10,12 +13,6 @@ use vitempo::{
     },
     profiler::{Availability, RunOptions, backends},
 };
-
-fn vitempo(args: &[&str]) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_vitempo")).args(args).output().expect("vitempo starts");
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
 
 /// Least share of a model's kernel time that must be forecast.
 fn least(engine: &str) -> f64 {
@@ -30,17 +27,8 @@ fn samples_and_real_models_run_as_forecast_on_every_engine_found() {
         .join("tests/models")
         .display()
         .to_string();
-    vitempo(&[
-        "sample",
-        "--count",
-        "5",
-        "--seed",
-        "17",
-        "--no-weights",
-        "--out",
-        &path("stripped"),
-    ]);
-    vitempo(&["sample", "--count", "2", "--seed", "18", "--out", &path("whole")]);
+    ok(&["sample", "--count", "5", "--seed", "17", "--no-weights", "--out", &path("stripped")]);
+    ok(&["sample", "--count", "2", "--seed", "18", "--out", &path("whole")]);
     let mut engines = 0;
     for backend in backends::all().iter().filter(|b| FRAMEWORKS.contains(&b.name())) {
         if let Availability::Unavailable { reason, .. } = backend.probe(&RunOptions::default()) {
@@ -51,22 +39,20 @@ fn samples_and_real_models_run_as_forecast_on_every_engine_found() {
         let data = path(backend.name());
         let models = [path("stripped"), path("whole"), shipped.clone()];
         let quick = ["--min-repeats", "2", "--max-repeats", "2", "--profiled-repeats", "3"];
-        vitempo(
+        ok(&[
             &[
-                &[
-                    "profile",
-                    &models[0],
-                    &models[1],
-                    &models[2],
-                    "--backend",
-                    backend.name(),
-                    "--out",
-                    &data,
-                ],
-                &quick[..],
-            ]
-            .concat(),
-        );
+                "profile",
+                &models[0],
+                &models[1],
+                &models[2],
+                "--backend",
+                backend.name(),
+                "--out",
+                &data,
+            ],
+            &quick[..],
+        ]
+        .concat());
         let dataset = Dataset::load(Path::new(&data)).expect("a dataset");
         assert_eq!(dataset.profiles.len(), 10);
         for profile in &dataset.profiles {
@@ -94,8 +80,7 @@ fn lowering_is_judged_by_the_time_it_forecast() {
         .to_string();
     let check =
         ["backends", "check", "--lowering", &shipped, "--backend", "rten", "--format", "json"];
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_vitempo")).args(check).output().expect("vitempo starts");
+    let output = vitempo(&check);
     let judgement: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(
         (&judgement["engine"], &judgement["models"]),
@@ -120,7 +105,7 @@ fn what_an_npu_takes_is_told_per_model_and_what_cannot_be_read_has_a_reason() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let broken = path("broken.onnx");
     std::fs::write(&broken, b"no model").expect("a file");
-    vitempo(&["sample", "--count", "1", "--seed", "3", "--no-weights", "--out", &path("models")]);
+    ok(&["sample", "--count", "1", "--seed", "3", "--no-weights", "--out", &path("models")]);
     let check = [
         "backends",
         "check",
@@ -133,8 +118,7 @@ fn what_an_npu_takes_is_told_per_model_and_what_cannot_be_read_has_a_reason() {
         "--format",
         "json",
     ];
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_vitempo")).args(check).output().expect("vitempo starts");
+    let output = vitempo(&check);
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let models = told["models"].as_array().expect("rows");
     assert_eq!((models.len(), &told["precision"]), (2, &serde_json::json!("i8")), "{told}");

@@ -1,24 +1,14 @@
 //! Published measurements of phones become a dataset, and the dataset a bundle that is judged: on
 //! files in the published layout with made-up latencies.
 
-use std::{
-    fmt::Write as _,
-    path::Path,
-    process::{Command, Output},
-};
+mod program;
 
-fn vitempo(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo"))
-        .args(args)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("vitempo starts")
-}
+use program::vitempo_in;
+use std::{fmt::Write as _, path::Path};
 
 /// Standard output and standard error of a run that must succeed.
 fn ok(folder: &Path, args: &[&str]) -> (String, String) {
-    let output = vitempo(folder, args);
+    let output = vitempo_in(folder, args);
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout).into_owned(),
         String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -138,7 +128,7 @@ fn published_files_become_a_bundle_for_a_phone() {
         (&report["valid"], &report["origins"]),
         (&true.into(), &serde_json::json!({"imported": 138}))
     );
-    let several = vitempo(folder, &["train", "phones/", "--out", "phone.vtb"]);
+    let several = vitempo_in(folder, &["train", "phones/", "--out", "phone.vtb"]);
     let stderr = String::from_utf8_lossy(&several.stderr).into_owned();
     assert!(!several.status.success() && stderr.contains("holds 3 environments"), "{stderr}");
     let id = stderr
@@ -159,6 +149,6 @@ fn published_files_become_a_bundle_for_a_phone() {
         assert!(e2e["models"].as_u64().is_some_and(|n| n >= 5), "{set}: {e2e}");
         assert!(e2e["mape"].as_f64().is_some_and(|mape| mape < 15.0), "{set}: {e2e}");
     }
-    let refused = vitempo(folder, &import);
+    let refused = vitempo_in(folder, &import);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("import into a new folder"));
 }

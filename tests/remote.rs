@@ -3,12 +3,12 @@
 
 mod program;
 
-use program::{Folder, json, ok, refused, shipped, text, vitempo};
+use program::{Folder, PROGRAM, command, json, ok, refused, shipped, text, vitempo};
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -37,7 +37,7 @@ impl Running {
     fn spawn(folder: &Folder, listen: &str, args: &[&str]) -> (Child, String) {
         let log =
             File::options().create(true).append(true).open(folder.path("log")).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vitempo"));
+        let mut command = command();
         command
             .args([
                 "agent",
@@ -337,7 +337,7 @@ fn an_agent_that_dies_in_a_visit_is_found_again_when_it_is_back() {
         &secret,
         &[&model, "--backend", "rten", "--rounds", "3", "--out", &data, "--format", "json"],
     );
-    let sweep = Command::new(env!("CARGO_BIN_EXE_vitempo"))
+    let sweep = command()
         .args(sweep)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -376,7 +376,7 @@ fn an_agent_that_stays_away_ends_the_sweep_and_the_same_command_goes_on() {
         "json",
     ];
     let args = agent.measure(&address, &secret, &rest);
-    let sweep = Command::new(env!("CARGO_BIN_EXE_vitempo"))
+    let sweep = command()
         .args(&args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -427,11 +427,7 @@ fn a_visit_that_cuts_the_line_every_time_has_failed_and_the_sweep_goes_on() {
 #[test]
 fn the_line_can_be_a_programs_stdin_and_stdout() {
     let folder = Folder::new();
-    let command = format!(
-        "{} agent --stdio --folder {}",
-        env!("CARGO_BIN_EXE_vitempo"),
-        folder.path("agent")
-    );
+    let command = format!("{} agent --stdio --folder {}", PROGRAM, folder.path("agent"));
     let args = [
         "profile",
         &shipped("edgenext_xx_small"),
@@ -562,7 +558,7 @@ fn one_measures_at_a_time_and_the_next_one_is_let_in_when_the_first_leaves() {
         &secret,
         &[&model, "--backend", "rten", "--rounds", "1000", "--out", &first],
     );
-    let mut sweep = Command::new(env!("CARGO_BIN_EXE_vitempo"))
+    let mut sweep = command()
         .args(long)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -574,11 +570,7 @@ fn one_measures_at_a_time_and_the_next_one_is_let_in_when_the_first_leaves() {
         &secret,
         &[&model, "--backend", "null", "--out", &second],
     ));
-    let stdio = format!(
-        "{} agent --stdio --folder {}",
-        env!("CARGO_BIN_EXE_vitempo"),
-        agent.folder.path("agent")
-    );
+    let stdio = format!("{} agent --stdio --folder {}", PROGRAM, agent.folder.path("agent"));
     let beside =
         refused(&["profile", &model, "--remote", &stdio, "--backend", "null", "--out", &second]);
     let _ = sweep.kill();
@@ -678,10 +670,7 @@ fn refused_after_rows(args: &[&str]) -> String {
 #[test]
 fn an_agent_says_what_it_lacks_before_it_begins() {
     let folder = Folder::new();
-    let error = Command::new(env!("CARGO_BIN_EXE_vitempo"))
-        .args(["agent", "--folder", &folder.path("a")])
-        .env_remove("VITEMPO_AGENT_SECRET")
-        .output();
+    let error = command().args(["agent", "--folder", &folder.path("a")]).output();
     let error = text(&error.expect("vitempo starts").stderr);
     assert!(error.contains("needs a secret") && error.contains("openssl rand -hex 32"), "{error}");
     let secret = folder.file("secret", "a-secret-that-nobody-asks-for");

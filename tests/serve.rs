@@ -1,12 +1,15 @@
 //! `vitempo serve` as clients see it: the real program on a free port, asked well and badly.
 //! Nothing here measures time.
 
+mod program;
+
+use program::{command, ok, vitempo};
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -14,21 +17,6 @@ use std::{
     thread::sleep,
     time::Duration,
 };
-
-fn vitempo(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo"))
-        .args(args)
-        .env("NO_COLOR", "1")
-        .env_remove("VITEMPO_TOKEN")
-        .output()
-        .expect("vitempo starts")
-}
-
-fn ok(args: &[&str]) -> String {
-    let output = vitempo(args);
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
-}
 
 fn json(text: impl AsRef<[u8]>) -> serde_json::Value {
     serde_json::from_slice(text.as_ref())
@@ -115,8 +103,8 @@ impl Running {
     fn start_with(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let log = File::create(folder.path().join("log")).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vitempo"));
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).env_remove("VITEMPO_TOKEN");
+        let mut command = command();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("vitempo starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output"))

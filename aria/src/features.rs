@@ -4,7 +4,7 @@
 use crate::{
     AriaError, Grid, Instructions, Window,
     aligned::Aligned,
-    lanes::{Lanes, dot, vectorised},
+    simd::{SimdVector, dot, vectorised},
 };
 
 /// One vector of features per patch, f32, and the length of each.
@@ -84,7 +84,7 @@ impl FeatureMap {
         }
     }
 
-    /// Whether all of it is finite, as the lengths tell.
+    /// Checks by the lengths that all of it is finite.
     pub(crate) fn finite(&self) -> Result<(), AriaError> {
         finite(&self.norms)
     }
@@ -226,9 +226,14 @@ pub(crate) fn cosine(product: f32, a: f32, b: f32) -> f32 {
 vectorised!(fn take(values: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) = take_rows);
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn take_rows<L: Lanes>(values: &[f32], width: usize, out: &mut [f32], norms: &mut [f32]) {
+unsafe fn take_rows<L: SimdVector>(
+    values: &[f32],
+    width: usize,
+    out: &mut [f32],
+    norms: &mut [f32],
+) {
     for ((row, out), norm) in values.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(norms)
     {
         out.copy_from_slice(row);
@@ -240,9 +245,9 @@ unsafe fn take_rows<L: Lanes>(values: &[f32], width: usize, out: &mut [f32], nor
 vectorised!(fn lengths(values: &[f32], width: usize, norms: &mut [f32]) = lengths_of_rows);
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn lengths_of_rows<L: Lanes>(values: &[f32], width: usize, norms: &mut [f32]) {
+unsafe fn lengths_of_rows<L: SimdVector>(values: &[f32], width: usize, norms: &mut [f32]) {
     for (row, norm) in values.chunks_exact(width).zip(norms) {
         // SAFETY: as for this function.
         *norm = unsafe { dot::<L>(row, row) }.sqrt();
@@ -254,9 +259,9 @@ vectorised!(pub(crate) fn product(a: &[f32], b: &[f32]) -> f32 = dot);
 vectorised!(fn products(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) = products_of_rows);
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn products_of_rows<L: Lanes>(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
+unsafe fn products_of_rows<L: SimdVector>(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
     for ((a, b), out) in a.chunks_exact(width).zip(b.chunks_exact(width)).zip(out) {
         // SAFETY: as for this function.
         *out = unsafe { dot::<L>(a, b) };

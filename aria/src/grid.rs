@@ -26,7 +26,7 @@ impl Grid {
         if fits(rows) && fits(cols) {
             Ok(Self { rows, cols })
         } else {
-            Err(AriaError::Grid { rows, cols })
+            Err(AriaError::Grid { rows, cols, most: Self::LONGEST })
         }
     }
 
@@ -123,11 +123,14 @@ impl std::fmt::Display for Grid {
 
 /// A rectangle of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub struct Window {
+    /// The uppermost row.
     pub row: usize,
+    /// The leftmost column.
     pub col: usize,
+    /// Number of rows.
     pub rows: usize,
+    /// Number of columns.
     pub cols: usize,
 }
 

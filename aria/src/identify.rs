@@ -1,7 +1,9 @@
 //! Which patches moved? Equation (1): those whose features are no longer similar to what the
 //! camera's motion alone would show there.
 
-use crate::{AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedWhole};
+use crate::{
+    AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedQuantized,
+};
 
 /// The paper's threshold on cosine similarity (figure 9).
 pub const THRESHOLD: f32 = 0.9;
@@ -38,7 +40,7 @@ pub fn identify(
 /// two: in one pass over the features.
 pub(crate) fn warp_and_identify(
     instructions: Instructions,
-    warped: &mut WarpedWhole,
+    warped: &mut WarpedQuantized,
     earlier: &FeatureMap,
     flow: &PatchFlow,
     current: &mut FeatureMap,

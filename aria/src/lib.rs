@@ -19,24 +19,27 @@
 //! Nothing here reads a clock, starts a thread or loads a model: times come in and plans go out.
 
 mod aligned;
+mod candidates;
 mod error;
 mod features;
 pub mod flow;
 mod grid;
 mod identify;
 mod instructions;
-mod lanes;
 mod matching;
 mod merged;
+mod patch_flow;
+mod quantized;
 mod random;
 mod regions;
 mod runtime;
 pub mod scene;
 pub mod scheduler;
+mod simd;
+mod sweep;
 mod tracking;
 mod votes;
 mod warp;
-mod whole;
 
 pub use error::AriaError;
 pub use features::FeatureMap;
@@ -44,9 +47,10 @@ pub use flow::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, P
 pub use grid::{Grid, PatchSet, Window};
 pub use identify::{Identified, THRESHOLD, identify};
 pub use instructions::{Instructions, TOLERANCE};
-pub use matching::{Match, Search, matches, matches_and_votes};
+pub use matching::{Match, matches, matches_and_votes};
 pub use regions::{Group, group};
 pub use runtime::{FramePlan, Runtime, Settings};
+pub use sweep::Search;
 pub use tracking::{FullFrames, Padding, Region, Tracker, Tracking, Velocity};
 pub use votes::Votes;
 pub use warp::Warped;

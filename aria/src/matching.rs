@@ -7,23 +7,16 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
+    candidates::{Candidates, Origin},
     features::{cosine, product},
-    lanes::{Lanes, ROWS, SOON, vectorised, whole_dots},
-    votes::{Peak, offset},
-    whole::{Candidates, Origin, Selection, Whole},
+    quantized::{Quantized, Selection},
+    simd::{ROWS, SOON, SimdVector, integer_dots, vectorised},
+    sweep::{AROUND, Search, Sweep, offset},
+    votes::Peak,
 };
 
 /// How far queries of a pair may lie apart: further, and they hardly share candidates.
 const NEAR: usize = 4;
-
-/// Which patches of the earlier frame are candidates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// All, as equation (2) is written.
-    Everywhere,
-    /// Those at most so many rows and columns away.
-    Within(usize),
-}
 
 /// A dynamic patch and where it came from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,14 +35,6 @@ impl Match {
     pub fn displacement(&self, grid: Grid) -> [f32; 2] {
         let (to, from) = (grid.centre(self.patch), grid.centre(self.source));
         [to[0] - from[0], to[1] - from[1]]
-    }
-}
-
-impl Search {
-    /// Most rows or columns between a patch and a candidate.
-    pub(crate) fn reach(self, grid: Grid) -> usize {
-        let longest = grid.rows().max(grid.cols()) - 1;
-        if let Self::Within(radius) = self { radius.min(longest) } else { longest }
     }
 }
 
@@ -83,7 +68,7 @@ pub fn matches_and_votes(
     if let Some(patch) = patches.iter().find(|patch| **patch >= grid.patches()) {
         return Err(AriaError::setting("a patch to match", patch, "one of the grid"));
     }
-    let mut whole = Whole::new(grid, current.width());
+    let mut quantized = Quantized::new(grid, current.width());
     let sought = Sought::new(instructions, grid, patches, |patch| {
         (current.row(patch), current.norms()[patch])
     });
@@ -91,7 +76,7 @@ pub fn matches_and_votes(
     let mut found: Vec<Match> = queries.iter().map(Query::unmatched).collect();
     let votes = looked_for(
         instructions,
-        &mut Candidates::new(&mut whole, Origin::Features(earlier)),
+        &mut Candidates::new(&mut quantized, Origin::Features(earlier)),
         &queries,
         search,
         &mut found,
@@ -148,9 +133,6 @@ pub(crate) fn shared_displacement(
 
 /// Peaks of the coarse sweep that are looked at closely.
 const PEAKS: usize = 2;
-
-/// Rows and columns of a displacement and its neighbours.
-const AROUND: usize = 3;
 
 /// A search for the displacement of all queries together.
 struct Shared<'a, 'b, 'c> {
@@ -211,88 +193,6 @@ impl Shared<'_, '_, '_> {
             self.around(close.best).map(|close| close.votes)
         }
     }
-}
-
-/// Displacements that are tried: from the first to the last down and across, every one, or every
-/// second, fourth, ...
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sweep {
-    pub rows: [isize; 2],
-    pub cols: [isize; 2],
-    /// How often the step from one to the next was doubled.
-    pub doublings: u32,
-}
-
-impl Sweep {
-    /// From one displacement of a coarse sweep to the next.
-    pub const COARSE: usize = 2;
-
-    /// All within reach.
-    pub fn all(reach: usize) -> Self {
-        let sides = [-(reach as isize), reach as isize];
-        Self { rows: sides, cols: sides, doublings: 0 }
-    }
-
-    /// Every second one within reach, none among them.
-    pub fn coarse(reach: usize) -> Self {
-        Self { doublings: Self::COARSE.ilog2(), ..Self::all(reach - reach % Self::COARSE) }
-    }
-
-    /// Whether it is no more than one displacement and its neighbours.
-    pub fn is_around(self) -> bool {
-        let few = |[least, most]: [isize; 2]| most - least < AROUND as isize;
-        self.doublings == 0 && few(self.rows) && few(self.cols)
-    }
-
-    /// One and its neighbours within reach.
-    pub fn around([rows, cols]: [isize; 2], reach: usize) -> Self {
-        let sides = |at: isize| [(at - 1).max(-(reach as isize)), (at + 1).min(reach as isize)];
-        Self { rows: sides(rows), cols: sides(cols), doublings: 0 }
-    }
-
-    /// From one displacement to the next.
-    pub fn step(self) -> usize {
-        1 << self.doublings
-    }
-
-    /// Rows down.
-    pub fn down(self) -> impl Iterator<Item = isize> {
-        (self.rows[0]..=self.rows[1]).step_by(self.step())
-    }
-
-    /// Columns across.
-    pub fn across(self) -> impl Iterator<Item = isize> {
-        (self.cols[0]..=self.cols[1]).step_by(self.step())
-    }
-
-    /// Whether it has a displacement between its first and last.
-    pub fn has(self, [rows, cols]: [isize; 2]) -> bool {
-        (self.rows[0]..=self.rows[1]).contains(&rows)
-            && (self.cols[0]..=self.cols[1]).contains(&cols)
-    }
-
-    /// The first and last row and the first and last column of the grid from which these
-    /// displacements lead to a place; `None` if there are none.
-    pub fn candidates(
-        self,
-        grid: Grid,
-        row: usize,
-        col: usize,
-    ) -> Option<([usize; 2], [usize; 2])> {
-        Some((
-            within(row, self.rows, self.step(), grid.rows())?,
-            within(col, self.cols, self.step(), grid.cols())?,
-        ))
-    }
-}
-
-/// The first and last place along a side of the grid whose displacement to `at` is one of a
-/// sweep's.
-fn within(at: usize, [least, most]: [isize; 2], step: usize, sides: usize) -> Option<[usize; 2]> {
-    let whole_steps = |outside: isize| (outside.max(0) as usize).next_multiple_of(step) as isize;
-    let (from, to) = (at as isize - most, at as isize - least);
-    let (from, to) = (from + whole_steps(-from), to - whole_steps(to + 1 - sides as isize));
-    (from <= to).then_some([from as usize, to as usize])
 }
 
 /// A patch that is looked for.
@@ -418,9 +318,13 @@ fn search_all(
 vectorised!(fn search_neighbours(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes) = search_around);
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn search_around<L: Lanes>(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes) {
+unsafe fn search_around<L: SimdVector>(
+    earlier: &mut Candidates,
+    queries: &[Query],
+    votes: &mut Votes,
+) {
     let (grid, sweep) = (earlier.grid(), votes.sweep());
     for query in queries {
         let Some(([top, bottom], [left, right])) = sweep.candidates(grid, query.row, query.col)
@@ -434,16 +338,16 @@ unsafe fn search_around<L: Lanes>(earlier: &mut Candidates, queries: &[Query], v
         // SAFETY: as for this function.
         let [products] = unsafe {
             places.iter().for_each(|place| earlier.make::<L>(*place));
-            whole_dots::<L, 1, { AROUND * AROUND }>(
+            integer_dots::<L, 1, { AROUND * AROUND }>(
                 [query.features],
-                places.map(|place| earlier.whole().row(place)),
+                places.map(|place| earlier.rows().row(place)),
             )
         };
         for (row, (products, places)) in
             (top..=bottom).zip(products.chunks(AROUND).zip(places.chunks(AROUND)))
         {
             let similarities: [f32; AROUND] = std::array::from_fn(|n| {
-                products[n] as f32 * (query.inverse * earlier.whole().inverse(places[n]))
+                products[n] as f32 * (query.inverse * earlier.rows().inverse(places[n]))
             });
             votes.add(
                 offset(query.row, row),
@@ -457,9 +361,9 @@ unsafe fn search_around<L: Lanes>(earlier: &mut Candidates, queries: &[Query], v
 vectorised!(fn search_pairs(earlier: &mut Candidates, queries: &[Query], votes: &mut Votes, best: &mut [Match]) = search_together);
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn search_together<L: Lanes>(
+unsafe fn search_together<L: SimdVector>(
     earlier: &mut Candidates,
     queries: &[Query],
     votes: &mut Votes,
@@ -486,7 +390,7 @@ unsafe fn search_together<L: Lanes>(
                 // SAFETY: as for this function.
                 unsafe {
                     search_row::<L>(
-                        earlier.whole(),
+                        earlier.rows(),
                         row,
                         &queries[pair.first..pair.first + pair.count],
                         pair,
@@ -502,10 +406,10 @@ unsafe fn search_together<L: Lanes>(
 /// Looks at the candidates of a pair in a row.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn search_row<L: Lanes>(
-    earlier: &Whole,
+unsafe fn search_row<L: SimdVector>(
+    earlier: &Quantized,
     row: usize,
     queries: &[Query],
     pair: &Pair,
@@ -523,9 +427,10 @@ unsafe fn search_row<L: Lanes>(
         // SAFETY: as for this function.
         match queries {
             [a, b] => {
-                products = unsafe { whole_dots::<L, 2, ROWS>([a.features, b.features], candidates) }
+                products =
+                    unsafe { integer_dots::<L, 2, ROWS>([a.features, b.features], candidates) }
             }
-            [a] => [products[0]] = unsafe { whole_dots::<L, 1, ROWS>([a.features], candidates) },
+            [a] => [products[0]] = unsafe { integer_dots::<L, 1, ROWS>([a.features], candidates) },
             _ => {}
         }
         for (number, (query, products)) in queries.iter().zip(products).enumerate() {
@@ -673,7 +578,7 @@ mod tests {
                     });
                     let mut queries = sought.queries();
                     queries.sort_by_key(Query::parity);
-                    let mut room = Whole::new(grid, before.width());
+                    let mut room = Quantized::new(grid, before.width());
                     let mut before = Candidates::new(&mut room, Origin::Features(&before));
                     let all = looked_for(instructions, &mut before, &queries, search, &mut [])
                         .displacement();

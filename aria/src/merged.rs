@@ -1,11 +1,12 @@
 //! [`Merged`]: the latest full frame warped to the current one and, on top of it, what was updated
-//! since. What lies below is kept as whole numbers, because later updates of the frame are compared
+//! since. What lies below is kept as integers, because later updates of the frame are compared
 //! with the full frame alone.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped,
+    candidates::{Candidates, Origin},
+    quantized::Quantized,
     warp::{Covered, Warp},
-    whole::{Candidates, Origin, Whole},
 };
 
 /// What goes to the decoder, and what lies below.
@@ -16,7 +17,7 @@ pub(crate) struct Merged {
     covered: PatchSet,
     /// Of the full frame, all that something was put on top of since, and what was searched among
     /// so far.
-    whole: Whole,
+    below: Quantized,
 }
 
 impl Merged {
@@ -25,7 +26,7 @@ impl Merged {
         Ok(Self {
             warped: Warped::new(grid, width)?,
             covered: PatchSet::new(grid),
-            whole: Whole::new(grid, width),
+            below: Quantized::new(grid, width),
         })
     }
 
@@ -51,9 +52,9 @@ impl Merged {
         covered: PatchSet,
         near: &PatchSet,
     ) {
-        self.whole.clear();
+        self.below.clear();
         self.covered = covered;
-        let covered = Covered { patches: &self.covered, made: near, whole: &mut self.whole };
+        let covered = Covered { patches: &self.covered, made: near, rows: &mut self.below };
         self.warped.blend(instructions, source, Some(covered));
     }
 
@@ -77,7 +78,7 @@ impl Merged {
     pub fn full_frame<'a>(&'a mut self, source: &'a FeatureMap) -> Candidates<'a> {
         let warp = Warp { source, samples: self.warped.samples() };
         Candidates::new(
-            &mut self.whole,
+            &mut self.below,
             Origin::Mixed { features: &self.warped.features, without: &self.covered, warp },
         )
     }

@@ -7,14 +7,15 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
+    candidates::Candidates,
     features::Part,
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
     identify::{Identified, THRESHOLD, warp_and_identify},
-    lanes::{SOON, prefetch_row},
     merged::Merged,
     scheduler::{Cycle, CyclePlanner, Priority, Request},
+    simd::{SOON, prefetch_row},
     tracking::{Arrival, Padding, Region, Tracker, Tracking},
-    warp::WarpedWhole,
+    warp::WarpedQuantized,
 };
 
 /// Sizes and choices.
@@ -93,7 +94,7 @@ pub struct Runtime<F> {
     estimator: F,
     latest: Option<Captured>,
     /// The full frame before the latest, warped into it.
-    earlier: WarpedWhole,
+    earlier: WarpedQuantized,
     /// The latest, warped into the current frame, and what was updated since.
     merged: Merged,
     flow: PatchFlow,
@@ -133,7 +134,7 @@ impl<F: FlowEstimator> Runtime<F> {
             estimator,
             latest: None,
             merged: Merged::new(grid, width)?,
-            earlier: WarpedWhole::new(grid, width),
+            earlier: WarpedQuantized::new(grid, width),
             flow: PatchFlow::still(grid),
             frame: 0,
             since: 0,
@@ -155,7 +156,7 @@ impl<F: FlowEstimator> Runtime<F> {
         self
     }
 
-    /// The estimator, to tell it what a decoder learned of the latest full frame.
+    /// The estimator, for what a decoder computes from the latest full frame.
     pub fn estimator_mut(&mut self) -> &mut F {
         &mut self.estimator
     }
@@ -219,7 +220,7 @@ impl<F: FlowEstimator> Runtime<F> {
             Arrival { frame, frames: frame - latest.frame, flow: &flow, current: &self.next };
         self.tracker.find_from(
             best,
-            &mut self.earlier.candidates(&latest.features),
+            &mut Candidates::among(&mut self.earlier, &latest.features),
             arrival,
             &found,
         );

@@ -13,10 +13,12 @@
 
 use crate::{
     AriaError, FeatureMap, Grid, Identified, Instructions, PatchFlow, PatchSet, Window,
+    candidates::{Candidates, Origin},
     features::Part,
-    matching::{self, Match, Query, Search, Sought, looked_for, shared_displacement},
+    matching::{self, Match, Query, Sought, looked_for, shared_displacement},
+    quantized::Quantized,
     regions::{Outline, group},
-    whole::{Candidates, Origin, Whole},
+    sweep::Search,
 };
 
 /// Patches that move together.
@@ -230,8 +232,8 @@ impl Tracker {
             return Err(AriaError::Order { frame, latest: frame });
         }
         warped.same_shape(current)?;
-        let mut whole = Whole::new(warped.grid(), warped.width());
-        let earlier = &mut Candidates::new(&mut whole, Origin::Features(warped));
+        let mut rows = Quantized::new(warped.grid(), warped.width());
+        let earlier = &mut Candidates::new(&mut rows, Origin::Features(warped));
         self.find_from(instructions, earlier, Arrival { frame, frames, flow, current }, found);
         Ok(())
     }

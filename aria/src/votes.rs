@@ -3,11 +3,15 @@
 //! similarities of all patches of a region, added up by displacement, have their peak where the
 //! region came from, and a parabola through the peak and its neighbours gives the fraction.
 
-use crate::{Grid, Search, lanes::ROWS, matching::Sweep};
+use crate::{
+    Grid,
+    simd::ROWS,
+    sweep::{Search, Sweep, offset},
+};
 
 /// What a displacement of one patch costs, in similarity of one patch; its square counts. So many
 /// patches overrule it easily, and a few do not go far by chance.
-const DOUBT: f32 = 0.1;
+const DISTANCE_PENALTY: f32 = 0.1;
 
 /// The most that two patches can be similar, with what rounding adds.
 const MOST: f32 = 1.001;
@@ -101,13 +105,13 @@ impl Votes {
         let count = self.counts[here];
         let far = (rows * rows + cols * cols) as f32;
         (count > 0.0 && 2.0 * count >= self.patches)
-            .then(|| (self.sums[here] - DOUBT * far) / count)
+            .then(|| (self.sums[here] - DISTANCE_PENALTY * far) / count)
     }
 
     /// How many rows or columns away displacements can be whose mean is higher than this: farther
     /// ones cost more than they can be similar.
     pub(crate) fn farthest(&self, mean: f32) -> usize {
-        ((MOST - mean).max(0.0) * self.patches / DOUBT).sqrt() as usize
+        ((MOST - mean).max(0.0) * self.patches / DISTANCE_PENALTY).sqrt() as usize
     }
 
     /// The displacements (down and across) with the highest means, the highest first, the nearest
@@ -146,12 +150,6 @@ impl Votes {
 
 /// A mean and its displacement, down and across.
 pub(crate) type Peak = (f32, [isize; 2]);
-
-/// From a candidate to a patch.
-#[inline(always)]
-pub(crate) fn offset(patch: usize, candidate: usize) -> isize {
-    patch as isize - candidate as isize
-}
 
 /// Where a parabola through three values at -1, 0 and 1 has its peak, if the middle one is the
 /// highest.

@@ -4,16 +4,17 @@
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
     features::cosine,
-    lanes::{Blend, Lanes, SOON, blend, blend_rounded, vectorised},
-    whole::{Candidates, Origin, Whole, inverse_of, scale},
+    quantized::{Quantized, inverse_of, scale},
+    simd::{Blend, SOON, SimdVector, blend, blend_rounded, vectorised},
 };
 
 /// Features moved along a flow, and the patches that the earlier frame did not show: they hold what
 /// was nearest to them.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Warped {
+    /// The features after the motion.
     pub features: FeatureMap,
+    /// Patches that the earlier frame did not show.
     pub unseen: PatchSet,
     samples: Samples,
 }
@@ -42,12 +43,12 @@ pub(crate) struct Warp<'a> {
     pub samples: &'a Samples,
 }
 
-/// Patches that something else will be put on, and those of them that are made nevertheless, as
-/// whole numbers.
+/// Patches that something else will be put on, and those of them that are made nevertheless,
+/// quantised.
 pub(crate) struct Covered<'a> {
     pub patches: &'a PatchSet,
     pub made: &'a PatchSet,
-    pub whole: &'a mut Whole,
+    pub rows: &'a mut Quantized,
 }
 
 impl Warped {
@@ -109,20 +110,20 @@ impl Warped {
     }
 }
 
-/// Features moved along a flow as whole numbers, and the patches that the earlier frame did not
+/// Features moved along a flow as integers, and the patches that the earlier frame did not
 /// show.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct WarpedWhole {
-    pub whole: Whole,
+pub(crate) struct WarpedQuantized {
+    pub rows: Quantized,
     pub unseen: PatchSet,
     samples: Samples,
 }
 
-impl WarpedWhole {
+impl WarpedQuantized {
     /// Room for features of a shape.
     pub fn new(grid: Grid, width: usize) -> Self {
         Self {
-            whole: Whole::new(grid, width),
+            rows: Quantized::new(grid, width),
             unseen: PatchSet::new(grid),
             samples: Samples::still(grid),
         }
@@ -145,8 +146,8 @@ impl WarpedWhole {
         self.samples.aim(instructions, flow, &mut self.unseen)?;
         similarities.clear();
         similarities.resize(current.grid().patches(), 0.0);
-        let stride = self.whole.stride();
-        let (out, inverses) = self.whole.parts_mut();
+        let stride = self.rows.stride();
+        let (out, inverses) = self.rows.parts_mut();
         let (others, norms) = current.parts_mut();
         let compared = Compared { others, norms, similarities };
         blend_rows_compared(
@@ -160,9 +161,12 @@ impl WarpedWhole {
         current.finite()
     }
 
-    /// Rows to search among, which are all there; they were made of `source`.
-    pub fn candidates<'a>(&'a mut self, source: &'a FeatureMap) -> Candidates<'a> {
-        Candidates::new(&mut self.whole, Origin::Warp(Warp { source, samples: &self.samples }))
+    /// The rows, and what they were made of.
+    pub fn rows_and_warp<'a>(
+        &'a mut self,
+        source: &'a FeatureMap,
+    ) -> (&'a mut Quantized, Warp<'a>) {
+        (&mut self.rows, Warp { source, samples: &self.samples })
     }
 }
 
@@ -225,9 +229,9 @@ impl Samples {
 vectorised!(fn take_apart(samples: &mut Samples, points: &[[f32; 2]]) = take_apart_each);
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn take_apart_each<L: Lanes>(
+unsafe fn take_apart_each<L: SimdVector>(
     Samples { grid, corners, across, down }: &mut Samples,
     points: &[[f32; 2]],
 ) {
@@ -249,15 +253,15 @@ impl<'a> Warp<'a> {
         self.samples.get(patch).map_or(&[], |sample| sample.rows(self.source)[3])
     }
 
-    /// Makes the row of a patch as whole numbers.
+    /// Makes the row of a patch as integers.
     ///
     /// # Safety
-    /// As [`Lanes`].
+    /// As [`SimdVector`].
     #[inline(always)]
-    pub unsafe fn make<L: Lanes>(&self, patch: usize, whole: &mut Whole) {
+    pub unsafe fn make<L: SimdVector>(&self, patch: usize, rows: &mut Quantized) {
         let Some(sample) = self.samples.get(patch) else { return };
         // SAFETY: as for this function.
-        whole.fill(patch, |out| unsafe { sample.round::<L>(self.source, &[], out, None)[0] });
+        rows.fill(patch, |out| unsafe { sample.round::<L>(self.source, &[], out, None)[0] });
     }
 }
 
@@ -322,13 +326,13 @@ impl Sample {
             .sum()
     }
 
-    /// What is made of them as whole numbers. Returns its length, its inner product with `other`,
+    /// What is made of them as integers. Returns its length, its inner product with `other`,
     /// and the squared length of that.
     ///
     /// # Safety
-    /// As [`Lanes`].
+    /// As [`SimdVector`].
     #[inline(always)]
-    unsafe fn round<L: Lanes>(
+    unsafe fn round<L: SimdVector>(
         &self,
         source: &FeatureMap,
         ahead: &[f32],
@@ -348,9 +352,9 @@ impl Sample {
 }
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn blend_each<L: Lanes>(
+unsafe fn blend_each<L: SimdVector>(
     warp: Warp,
     out: &mut [f32],
     norms: &mut [f32],
@@ -361,12 +365,12 @@ unsafe fn blend_each<L: Lanes>(
         let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else {
             break;
         };
-        if let Some(Covered { made, whole, .. }) =
+        if let Some(Covered { made, rows, .. }) =
             covered.as_mut().filter(|covered| covered.patches.contains(number))
         {
             if made.contains(number) {
                 // SAFETY: as for this function.
-                whole.fill(number, |out| unsafe { sample.round::<L>(source, ahead, out, None)[0] });
+                rows.fill(number, |out| unsafe { sample.round::<L>(source, ahead, out, None)[0] });
             }
             continue;
         }
@@ -377,9 +381,9 @@ unsafe fn blend_each<L: Lanes>(
 }
 
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn blend_each_compared<L: Lanes>(
+unsafe fn blend_each_compared<L: SimdVector>(
     warp: Warp,
     out: &mut [i16],
     stride: usize,
@@ -468,7 +472,7 @@ mod tests {
                 };
                 let (source, current) = (map(&before), map(&now));
                 let (mut alone, mut together) =
-                    (Warped::new(grid, width).expect("room"), WarpedWhole::new(grid, width));
+                    (Warped::new(grid, width).expect("room"), WarpedQuantized::new(grid, width));
                 let mut taken = FeatureMap::new(grid, width).expect("room");
                 taken.exchange(&mut now.clone()).expect("values");
                 let (mut similarities, mut expected) = (Vec::new(), Vec::new());
@@ -489,12 +493,12 @@ mod tests {
                 assert!(near(taken.norms(), current.norms()) && near(&similarities, &expected));
                 for patch in 0..grid.patches() {
                     let norm = alone.features.norms()[patch];
-                    let whole = together
-                        .whole
+                    let restored = together
+                        .rows
                         .row(patch)
                         .iter()
-                        .map(|value| f32::from(*value) * together.whole.inverse(patch) * norm);
-                    let off = whole
+                        .map(|value| f32::from(*value) * together.rows.inverse(patch) * norm);
+                    let off = restored
                         .zip(alone.features.row(patch))
                         .map(|(a, b)| (a - b).abs())
                         .fold(0.0, f32::max);
@@ -507,7 +511,7 @@ mod tests {
                 FeatureMap::from_values(Instructions::best(), grid, width, &before).expect("a map"),
             );
             let (mut warped, mut taken) =
-                (WarpedWhole::new(grid, width), FeatureMap::new(grid, width).expect("room"));
+                (WarpedQuantized::new(grid, width), FeatureMap::new(grid, width).expect("room"));
             assert!(matches!(
                 taken.exchange(&mut now[1..].to_vec()),
                 Err(AriaError::Values { .. })

@@ -9,22 +9,22 @@
 use vitempo_aria::{
     CameraFlow, FlowEstimator, Grid, Instructions, PatchFlow, Structure, THRESHOLD, Warped,
     flow::{Pair, Training},
-    scene::{Judgement, Kind, Model, Scene, Score, StandIn, Way, judge, whole},
+    scene::{Evaluation, Kind, Model, Scene, Score, StandIn, Way, end_to_end, evaluate},
 };
 
 const WIDTH: usize = 384;
 
-fn judged(kind: Kind) -> Vec<Judgement> {
+fn evaluated(kind: Kind) -> Vec<Evaluation> {
     let grid = Grid::of_image(238, 322, 14).expect("a grid");
     let encoder = StandIn::new(WIDTH, 1);
     let scenes = [31, 32].map(|seed| Scene::new(kind, seed, grid, 14).expect("a scene"));
-    let judgements: Vec<Judgement> = scenes
+    let evaluations: Vec<Evaluation> = scenes
         .iter()
-        .map(|scene| judge(scene, &encoder, 9, 4, THRESHOLD).expect("figures"))
+        .map(|scene| evaluate(scene, &encoder, 9, 4, THRESHOLD).expect("figures"))
         .collect();
-    for (judgement, seed) in judgements.iter().zip([31, 32]) {
-        let Judgement { dynamic, regions, blocks, tracking, tracking_by_means, warping } =
-            judgement;
+    for (evaluation, seed) in evaluations.iter().zip([31, 32]) {
+        let Evaluation { dynamic, regions, blocks, tracking, tracking_by_means, warping } =
+            evaluation;
         println!(
             "{:>12} {seed}: dynamic {:.2}/{:.2}, regions {:.2}/{:.2}, blocks {:.2}/{:.2} \
             (precision/recall, {} moved); tracking {:.2} (means {:.2}) of {:.2} patches \
@@ -47,12 +47,12 @@ fn judged(kind: Kind) -> Vec<Judgement> {
             warping.patches,
         );
     }
-    judgements
+    evaluations
 }
 
 /// What holds in every scene.
-fn hold(judgements: &[Judgement]) {
-    for Judgement { dynamic, regions, tracking, tracking_by_means, warping, .. } in judgements {
+fn hold(evaluations: &[Evaluation]) {
+    for Evaluation { dynamic, regions, tracking, tracking_by_means, warping, .. } in evaluations {
         assert!(dynamic.precision() > 0.5 && dynamic.recall() > 0.45, "equation (1)");
         assert!(regions.recall() > dynamic.recall() + 0.05 && regions.precision() > 0.4, "hulls");
         assert!(
@@ -69,40 +69,40 @@ fn hold(judgements: &[Judgement]) {
 
 #[test]
 fn slow() {
-    let judgements = judged(Kind::Slow);
-    hold(&judgements);
-    assert!(judgements.iter().all(|j| j.regions.f1() > 0.65 && j.regions.f1() > j.blocks.f1()));
+    let evaluations = evaluated(Kind::Slow);
+    hold(&evaluations);
+    assert!(evaluations.iter().all(|j| j.regions.f1() > 0.65 && j.regions.f1() > j.blocks.f1()));
 }
 
 #[test]
 fn fast() {
-    let judgements = judged(Kind::Fast);
-    hold(&judgements);
+    let evaluations = evaluated(Kind::Fast);
+    hold(&evaluations);
     assert!(
-        judgements
+        evaluations
             .iter()
             .all(|j| j.regions.recall() > 0.85 && j.regions.recall() > j.blocks.recall())
     );
-    assert!(judgements.iter().all(|j| j.warping.depth() < 0.95 * j.warping.distant()
+    assert!(evaluations.iter().all(|j| j.warping.depth() < 0.95 * j.warping.distant()
         && j.warping.distant() < 0.6 * j.warping.unwarped()));
 }
 
 /// Many things that move: block matching does about as well.
 #[test]
 fn crowded() {
-    let judgements = judged(Kind::Crowded);
-    hold(&judgements);
+    let evaluations = evaluated(Kind::Crowded);
+    hold(&evaluations);
     assert!(
-        judgements.iter().all(|j| j.regions.f1() > 0.7 && j.regions.f1() > j.blocks.f1() - 0.12)
+        evaluations.iter().all(|j| j.regions.f1() > 0.7 && j.regions.f1() > j.blocks.f1() - 0.12)
     );
 }
 
 #[test]
 fn abrupt_turns() {
-    let judgements = judged(Kind::AbruptTurns);
-    hold(&judgements);
-    assert!(judgements.iter().all(|j| j.regions.f1() > j.blocks.f1() + 0.15));
-    assert!(judgements.iter().all(|j| j.warping.distant() < 0.3 * j.warping.unwarped()));
+    let evaluations = evaluated(Kind::AbruptTurns);
+    hold(&evaluations);
+    assert!(evaluations.iter().all(|j| j.regions.f1() > j.blocks.f1() + 0.15));
+    assert!(evaluations.iter().all(|j| j.warping.distant() < 0.3 * j.warping.unwarped()));
 }
 
 /// Trained on scenes of a kind, tried on others of that kind: 1 - cosine similarity of warped
@@ -156,7 +156,7 @@ fn error(pairs: &[Pair], flow: Option<&dyn FlowEstimator>) -> f64 {
 /// one cycle in each. Sizes are to the frame as in the plans for the paper's phone: block matching
 /// leaves ARIA-base time for smaller regions.
 #[test]
-fn the_whole() {
+fn end_to_end_error() {
     let grid = Grid::new(17, 23).expect("a grid");
     let (interval, cycles, region) = (4, 1, [10, 11]);
     let resized = [[9, 12], [12, 16], [17, 23]].map(|[rows, cols]| Way::Resized { rows, cols });
@@ -172,7 +172,7 @@ fn the_whole() {
     for kind in Kind::ALL {
         let scene = Scene::new(kind, 41, grid, 6).expect("a scene");
         all.iter_mut()
-            .zip(whole(&scene, &model, 32, &ways).expect("scores"))
+            .zip(end_to_end(&scene, &model, 32, &ways).expect("scores"))
             .for_each(|(all, score)| all.add(&score));
     }
     ways.iter().zip(&all).for_each(|(way, score)| {

@@ -49,7 +49,8 @@ pub(crate) enum Cell<'a> {
 }
 
 impl Column {
-    fn empty(kind: ColumnType) -> Self {
+    /// No cells.
+    pub(crate) fn empty(kind: ColumnType) -> Self {
         match kind {
             ColumnType::Text => Self::Text(Texts::default()),
             ColumnType::OptionalText => Self::OptionalText(Texts::default()),
@@ -89,7 +90,8 @@ impl Column {
     }
 }
 
-/// One table. Columns stand in the order of the schema and are equally long.
+/// One table. Columns stand in the order of the schema and are equally long, but for those that
+/// were not read, which are empty.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) schema: &'static TableSchema,
@@ -120,7 +122,7 @@ impl Table {
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.columns.first().map_or(0, Column::len)
+        self.columns.iter().map(Column::len).max().unwrap_or(0)
     }
 
     /// Where a row stands in the file.

@@ -5,50 +5,160 @@ use std::{io, path::Path, path::PathBuf};
 
 /// Why a dataset cannot be read, written or divided.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum DatasetError {
+    /// A file cannot be read or written.
     #[error("cannot {action} {path}: {source}")]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The folder holds something else.
     #[error("{path} is not a dataset: {reason}")]
-    NotADataset { path: PathBuf, reason: String },
+    NotADataset {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another version of vitempo wrote it.
     #[error(
         "{path} has schema version {found}, this vitempo understands version {understood}: {advice}"
     )]
-    Version { path: PathBuf, found: u64, understood: u64, advice: &'static str },
+    Version {
+        /// The file or folder.
+        path: PathBuf,
+        /// The version that is there.
+        found: u64,
+        /// The version that this program writes.
+        understood: u64,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// A table is not there.
     #[error("{path} is missing; restore it, or measure again into another folder")]
-    MissingTable { path: PathBuf },
+    MissingTable {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// Another program wrote a table.
     #[error("{path} is not a table of a vitempo dataset: {reason}")]
-    Foreign { path: PathBuf, reason: String },
+    Foreign {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The bytes of a table have changed.
     #[error(
         "{path} is damaged: {reason}; restore it from a copy, or measure again into another folder"
     )]
-    Damaged { path: PathBuf, reason: String },
+    Damaged {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A row contradicts the schema or other rows.
     #[error("{path}, row {row}, column `{column}`: {reason}")]
-    Row { path: PathBuf, row: usize, column: String, reason: String },
+    Row {
+        /// The file or folder.
+        path: PathBuf,
+        /// Number of the row, from 0.
+        row: usize,
+        /// Name of the column.
+        column: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A line of the journal cannot be read.
     #[error(
         "{path}, line {line}: {reason}; this visit cannot be read, remove the line to go on \
         without it"
     )]
-    Journal { path: PathBuf, line: usize, reason: String },
+    Journal {
+        /// The file or folder.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another process writes the dataset.
     #[error("{path} is being written by process {pid}; wait for it, or choose another folder")]
-    Locked { path: PathBuf, pid: String },
+    Locked {
+        /// The file or folder.
+        path: PathBuf,
+        /// The process.
+        pid: String,
+    },
+    /// It is stored already with other values.
     #[error("{what} is in {path} already with other values; use another sitting or round")]
-    Conflict { path: PathBuf, what: String },
+    Conflict {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// The schema has no room for a value.
     #[error("{what} cannot be stored: {reason}")]
-    Unstorable { what: String, reason: String },
+    Unstorable {
+        /// What it is.
+        what: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Nothing was measured successfully.
     #[error(
         "{path} has no successful measurement ({failed} failed); run `vitempo profile` into it \
         first"
     )]
-    Empty { path: PathBuf, failed: usize },
+    Empty {
+        /// The file or folder.
+        path: PathBuf,
+        /// Number of failed visits.
+        failed: usize,
+    },
+    /// The dataset cannot be divided.
     #[error("cannot split {path}: {reason}")]
-    Split { path: PathBuf, reason: String },
+    Split {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A line of a published file cannot be imported.
     #[error("{path}, line {line}, column `{column}`: {reason}")]
-    Import { path: PathBuf, line: u64, column: String, reason: String },
+    Import {
+        /// The file or folder.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// Name of the column.
+        column: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A published file cannot be imported.
     #[error("{path} cannot be imported: {reason}")]
-    NotImportable { path: PathBuf, reason: String },
+    NotImportable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no table of this name.
     #[error("there is no table `{name}`; the tables are {known}")]
-    NoSuchTable { name: String, known: String },
+    NoSuchTable {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
 }
 
 impl DatasetError {

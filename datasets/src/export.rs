@@ -4,8 +4,8 @@
 use crate::{
     Dataset, DatasetError,
     column::{Column, Table},
-    schema::table_names,
     store::tables_of,
+    tables::table_names,
 };
 use serde_json::{Map, Value};
 use std::{

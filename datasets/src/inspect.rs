@@ -2,8 +2,8 @@
 
 use crate::{
     Dataset, DatasetError, Warning, journal,
-    schema::{Manifest, SCHEMA_FILE, TABLES},
-    tables::origin_name,
+    schema::{Manifest, SCHEMA_FILE},
+    tables::{TABLES, origin_name},
 };
 use serde::Serialize;
 use std::{

@@ -18,6 +18,12 @@ pub struct VisitKey {
     pub round: u64,
 }
 
+impl VisitKey {
+    /// The columns of a measurement table that hold it.
+    pub(crate) const COLUMNS: [&str; 5] =
+        ["environment_id", "architecture", "model", "sitting", "round"];
+}
+
 impl From<&ModelProfile> for VisitKey {
     fn from(profile: &ModelProfile) -> Self {
         Self {

@@ -29,6 +29,7 @@ mod import;
 mod inspect;
 mod journal;
 mod key;
+mod load;
 mod lock;
 mod merge;
 mod parquet;
@@ -39,11 +40,12 @@ mod store;
 mod tables;
 mod text;
 mod validate;
+mod warning;
 
 #[cfg(test)]
 mod simulated;
 
-pub use dataset::{Dataset, Warning};
+pub use dataset::Dataset;
 pub use error::DatasetError;
 pub use export::{ExportFormat, export};
 pub use import::mobile_ml_benchmark::{
@@ -53,7 +55,9 @@ pub use import::published::{import_ai_hub, import_cells};
 pub use inspect::{Summary, inspect};
 pub use key::VisitKey;
 pub use merge::merge;
-pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_VERSION, table_names};
+pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_VERSION};
 pub use split::{Split, SplitSize, split};
 pub use store::{Compaction, Store};
+pub use tables::table_names;
 pub use validate::{Finding, OperatorShare, Severity, Tolerances, ValidationReport, validate};
+pub use warning::Warning;

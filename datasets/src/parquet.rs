@@ -51,7 +51,16 @@ pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
 
 /// Reads a table of a dataset folder.
 pub(crate) fn read(schema: &'static TableSchema, folder: &Path) -> Result<Table, DatasetError> {
-    read_some(schema, folder, None)
+    read_some(schema, folder, &|_| true, None)
+}
+
+/// Reads some columns of a table; the others are empty.
+pub(crate) fn read_columns(
+    schema: &'static TableSchema,
+    folder: &Path,
+    columns: &[&str],
+) -> Result<Table, DatasetError> {
+    read_some(schema, folder, &|name| columns.contains(&name), None)
 }
 
 /// Reads some rows of a table.
@@ -60,12 +69,13 @@ pub(crate) fn read_where(
     folder: &Path,
     wanted: Wanted<'_>,
 ) -> Result<Table, DatasetError> {
-    read_some(schema, folder, Some(wanted))
+    read_some(schema, folder, &|_| true, Some(wanted))
 }
 
 fn read_some(
     schema: &'static TableSchema,
     folder: &Path,
+    asked: &dyn Fn(&str) -> bool,
     wanted: Option<Wanted<'_>>,
 ) -> Result<Table, DatasetError> {
     let path = folder.join(schema.file_name());
@@ -73,7 +83,7 @@ fn read_some(
         io::ErrorKind::NotFound => DatasetError::MissingTable { path: path.clone() },
         _ => DatasetError::Io { action: "read", path: path.clone(), source },
     })?;
-    decode(schema, folder, bytes, wanted)
+    decode(schema, folder, bytes, asked, wanted)
 }
 
 /// The bytes of a table's file.
@@ -160,11 +170,13 @@ fn decode(
     schema: &'static TableSchema,
     folder: &Path,
     mut bytes: Vec<u8>,
+    asked: &dyn Fn(&str) -> bool,
     wanted: Option<Wanted<'_>>,
 ) -> Result<Table, DatasetError> {
     let path = folder.join(schema.file_name());
     verify(&path, &mut bytes)?;
-    std::panic::catch_unwind(AssertUnwindSafe(|| decode_verified(schema, &path, &bytes, wanted)))
+    let decode = || decode_verified(schema, &path, &bytes, asked, wanted);
+    std::panic::catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(DatasetError::damaged(&path, "the Parquet reader gave up on it")))
 }
 
@@ -172,6 +184,7 @@ fn decode_verified(
     schema: &'static TableSchema,
     path: &Path,
     bytes: &[u8],
+    asked: &dyn Fn(&str) -> bool,
     wanted: Option<Wanted<'_>>,
 ) -> Result<Table, DatasetError> {
     let broken = |e: pl::PolarsError| DatasetError::damaged(path, e.to_string());
@@ -198,6 +211,9 @@ fn decode_verified(
     let rows = chosen.as_ref().map_or(metadata.num_rows, Vec::len);
     // One after the other: a column as polars has it takes far more memory than afterwards.
     let columns = schema.columns.iter().map(|(name, kind)| {
+        if !asked(name) {
+            return Ok(Column::empty(*kind));
+        }
         match (!schema.has(name, version)).then(|| Column::nulls(*kind, rows)).flatten() {
             Some(absent) => Ok(absent),
             None => {

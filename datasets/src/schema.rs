@@ -4,7 +4,7 @@
 //! [`OLDEST_VERSION`] on are read: what a table of an older version lacks is null in it. Only
 //! [`SCHEMA_VERSION`] is written.
 
-use crate::{DatasetError, files::write_whole, tables};
+use crate::{DatasetError, files::write_whole};
 use serde::{Deserialize, Serialize};
 use std::{fs, io, path::Path};
 
@@ -54,22 +54,6 @@ impl TableSchema {
     pub(crate) fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|(name, _)| *name == column)
     }
-}
-
-/// All tables, in the order in which they are written: a row is there before any row that points to
-/// it.
-pub(crate) const TABLES: [&TableSchema; 5] = [
-    &tables::environments::SCHEMA,
-    &tables::operators::SCHEMA,
-    &tables::models::SCHEMA,
-    &tables::operator_measurements::SCHEMA,
-    &tables::model_measurements::SCHEMA,
-];
-
-/// The names of all tables.
-#[must_use]
-pub fn table_names() -> Vec<&'static str> {
-    TABLES.iter().map(|table| table.name).collect()
 }
 
 /// What `schema.json` says.
@@ -202,51 +186,5 @@ mod tests {
         store.compact().unwrap();
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, mixed);
         assert_eq!(mixed, [before.profiles, profiles].concat());
-    }
-
-    #[test]
-    fn the_documentation_has_every_table_and_column() {
-        let text = fs::read_to_string(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataset-schema.md"),
-        )
-        .unwrap();
-        for table in TABLES {
-            let (_, section) = text
-                .split_once(&format!("## {}.parquet", table.name))
-                .unwrap_or_else(|| panic!("no section on {}", table.name));
-            let section = section.split("\n## ").next().unwrap();
-            for (column, kind) in table.columns {
-                let kind = match kind {
-                    ColumnType::Text => "text",
-                    ColumnType::OptionalText => "text or null",
-                    ColumnType::Integer => "u64",
-                    ColumnType::OptionalInteger => "u64 or null",
-                    ColumnType::IntegerList => "list of u64",
-                };
-                assert!(
-                    section.contains(&format!("| `{column}` | {kind} |")),
-                    "{}: `{column}` | {kind}",
-                    table.name
-                );
-                let line = section
-                    .lines()
-                    .find(|line| line.starts_with(&format!("| `{column}` |")))
-                    .unwrap();
-                let told = line
-                    .split_once("since version ")
-                    .map_or(1, |(_, version)| version.trim_end_matches(" |").parse().unwrap());
-                assert_eq!(told, table.since(column), "{}: `{column}`", table.name);
-            }
-            assert!(
-                table.added.iter().all(|(new, _)| table
-                    .columns
-                    .iter()
-                    .any(|(name, kind)| name == new
-                        && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
-                "{}",
-                table.name
-            );
-        }
-        assert!(text.contains(&format!("schema version {SCHEMA_VERSION}")));
     }
 }

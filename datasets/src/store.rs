@@ -12,9 +12,9 @@ use crate::{
     journal::{self, Entry, EntryRef, Writer},
     lock::{LOCK_FILE, Lock},
     parquet,
-    schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION, TABLES},
+    schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION},
     tables::{
-        model_measurements, models, operator_measurements,
+        TABLES, model_measurements, models, operator_measurements,
         visits::{TablesWriter, Visits},
     },
 };

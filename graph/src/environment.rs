@@ -8,10 +8,12 @@ use std::fmt;
 /// The kind of processor that ran the operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Processor {
+    /// Central processing unit.
     Cpu,
+    /// Graphics processing unit.
     Gpu,
+    /// Neural processing unit.
     Npu,
 }
 

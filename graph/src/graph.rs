@@ -11,9 +11,10 @@ pub struct ValueId(pub u32);
 
 /// Payload of a small constant: what shapes and pattern recognition need. Large weights have none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub enum ConstantData {
+    /// Integers and truth values.
     Ints(Vec<i64>),
+    /// Floating-point numbers.
     Floats(#[serde(with = "crate::exact_floats")] Vec<f64>),
 }
 
@@ -75,16 +76,36 @@ pub struct Node {
 
 /// Why something is not a graph.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum GraphError {
+    /// Nodes wait for each other.
     #[error("the graph has a cycle through node `{node}`")]
-    Cycle { node: String },
+    Cycle {
+        /// Name of the node.
+        node: String,
+    },
+    /// A node reads what nothing provides.
     #[error("node `{node}` reads `{value}`, which nothing provides")]
-    Dangling { node: String, value: String },
+    Dangling {
+        /// Name of the node.
+        node: String,
+        /// Name of the value.
+        value: String,
+    },
+    /// Two nodes provide one value.
     #[error("value `{value}` is provided twice")]
-    Duplicate { value: String },
+    Duplicate {
+        /// Name of the value.
+        value: String,
+    },
+    /// A node is wrong.
     #[error("node `{node}`: {reason}")]
-    Node { node: String, reason: String },
+    Node {
+        /// Name of the node.
+        node: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// An immutable graph of operators in topological order.

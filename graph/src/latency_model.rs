@@ -18,21 +18,27 @@ pub enum PredictionSource {
 
 /// A latency with an interval that covers the truth with probability `level`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Prediction {
+    /// The forecast itself.
     pub point: Latency,
+    /// Lower end of the interval.
     pub lower: Latency,
+    /// Upper end of the interval.
     pub upper: Latency,
+    /// Share of forecasts whose latency lies in the interval, 0 to 1.
     pub level: f64,
 }
 
 /// The forecast for one operator of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct OperatorPrediction {
+    /// Name of the node.
     pub name: String,
+    /// What it computes.
     pub kind: OpKind,
+    /// How long it takes.
     pub latency_ns: Latency,
+    /// What the forecast comes from.
     pub source: PredictionSource,
     /// Whether it lies outside the range of what was measured for its kind.
     pub extrapolating: bool,
@@ -64,12 +70,22 @@ impl GraphPrediction {
 
 /// Why there is no forecast.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum PredictionError {
+    /// An operator can be neither predicted nor estimated.
     #[error("no predictor and no fallback for operator `{kind}` (node `{node}`)")]
-    NoPredictor { kind: String, node: String },
+    NoPredictor {
+        /// Kind of the operator.
+        kind: String,
+        /// Name of the node.
+        node: String,
+    },
+    /// The kernels of a framework are not known.
     #[error("the framework `{framework}` has no lowering rules, so what it would run is not known")]
-    NoLowering { framework: String },
+    NoLowering {
+        /// Name of the framework.
+        framework: String,
+    },
 }
 
 /// Anything that forecasts latencies in one environment.

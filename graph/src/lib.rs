@@ -10,6 +10,7 @@
 //! | what does it look like in int8 or f16? | [`quantize`] |
 //! | what does it look like with less weights? | [`sparsify`] |
 //! | and for images of another size? | [`resized()`] |
+//! | how is a file written whole or not at all? | [`files`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
 //!
@@ -17,8 +18,11 @@
 
 mod builder;
 mod channels_last;
+mod domains;
 mod environment;
 mod exact_floats;
+pub mod files;
+mod framework;
 mod graph;
 mod latency;
 mod latency_model;
@@ -40,6 +44,7 @@ mod work;
 pub use builder::GraphBuilder;
 pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};
+pub use framework::{Framework, UnknownFramework};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
 pub use latency::Latency;
 pub use latency_model::{

@@ -244,12 +244,16 @@ pub type Ints = SmallVec<[i64; 4]>;
 /// Value of one attribute. Floats compare by their bits, so that an `OpSpec` can be a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "AttributeJson", try_from = "AttributeJson")]
-#[allow(missing_docs)]
 pub enum Attribute {
+    /// An integer or a truth value.
     Int(i64),
+    /// A floating-point number.
     Float(f64),
+    /// A word.
     Text(String),
+    /// A list of integers.
     Ints(Ints),
+    /// A list of floating-point numbers.
     Floats(Vec<f64>),
 }
 

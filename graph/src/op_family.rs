@@ -6,14 +6,16 @@ use std::fmt;
 
 /// A group of operator kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum OpFamily {
+    /// Convolutions, transposed ones too.
     Convolution,
     /// Linear layers, products of two computed tensors, fused attention.
     MatrixProduct,
+    /// Functions of one element.
     Activation,
     /// Softmax and normalisations.
     Normalization,
+    /// Arithmetic on several tensors, element by element.
     Elementwise,
     /// Pooling and reductions.
     Pooling,
@@ -21,6 +23,7 @@ pub enum OpFamily {
     Movement,
     /// What the engine adds to suit its kernels: changes of memory format and of element type.
     Conversion,
+    /// Everything else.
     Other,
 }
 

@@ -19,14 +19,43 @@ use extent::{Dimension, Extent, Known, Side};
 
 /// Why a model cannot have another size.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum ResizeError {
+    /// As many shapes are needed as there are inputs.
     #[error("{model}: {given} shapes for {inputs} inputs")]
-    Inputs { model: String, given: usize, inputs: usize },
+    Inputs {
+        /// Name of the model.
+        model: String,
+        /// How many there are.
+        given: usize,
+        /// How many inputs the model has.
+        inputs: usize,
+    },
+    /// An input cannot have this shape.
     #[error("{model}: input `{input}` is {old:?} and cannot become {new:?}")]
-    Input { model: String, input: String, old: Vec<usize>, new: Vec<usize> },
+    Input {
+        /// Name of the model.
+        model: String,
+        /// Name of the input.
+        input: String,
+        /// The shape it has.
+        old: Vec<usize>,
+        /// The shape that was asked for.
+        new: Vec<usize>,
+    },
+    /// A node does not work at the new size.
     #[error("{model}: node `{node}` ({kind}) does not work at the new size: {reason}")]
-    Node { model: String, node: String, kind: String, reason: String },
+    Node {
+        /// Name of the model.
+        model: String,
+        /// Name of the node.
+        node: String,
+        /// Kind of the operator.
+        kind: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The nodes make up no graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }

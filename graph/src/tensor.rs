@@ -7,17 +7,26 @@ use std::fmt;
 /// Element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Precision {
+    /// 64-bit floating point.
     F64,
+    /// 32-bit floating point.
     F32,
+    /// 16-bit floating point (IEEE 754 binary16).
     F16,
+    /// 16-bit floating point with the exponent of `F32` (bfloat16).
     Bf16,
+    /// 64-bit integer.
     I64,
+    /// 32-bit integer.
     I32,
+    /// 16-bit integer.
     I16,
+    /// 8-bit integer.
     I8,
+    /// 8-bit unsigned integer.
     U8,
+    /// Truth value, one byte.
     Bool,
 }
 

@@ -194,7 +194,10 @@ fn what_is_not_onnx_is_recognised() {
 #[test]
 fn dimensions_are_given_by_symbol_or_by_place() {
     let mut m = model(&[0, 3], vec![], vec![node("Relu", &["x"], &["y"])]);
-    let options = |key: &str| ReadOptions { dimensions: [(key.to_owned(), 4)].into() };
+    let options = |key: &str| ReadOptions {
+        dimensions: [(key.to_owned(), 4)].into(),
+        ..ReadOptions::default()
+    };
     let by_place = read_bytes("m", &m.encode_to_vec(), &options("x:0")).unwrap();
     let dims = &mut m.graph.as_mut().unwrap().input[0]
         .r#type

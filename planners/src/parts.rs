@@ -10,6 +10,7 @@ use vitempo_graph::{Graph, GraphError, Node, Value, ValueId, ValueSource};
 /// Why a graph has no such parts.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum PartsError {
     #[error("{given} places for the {nodes} nodes of model `{model}`")]
     Length { model: String, given: usize, nodes: usize },

@@ -34,16 +34,33 @@ pub struct Sample {
 
 /// Why there is no estimator.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum AccuracyError {
+    /// There are too few combinations.
     #[error(
         "{found} measured combinations; at least {FEWEST_SAMPLES} are needed to fit an estimator"
     )]
-    TooFew { found: usize },
+    TooFew {
+        /// Combinations there are.
+        found: usize,
+    },
+    /// A combination has another length.
     #[error("combination {index} has {found} subgraphs instead of {expected}")]
-    Positions { index: usize, found: usize, expected: usize },
+    Positions {
+        /// Which one, counted from 0.
+        index: usize,
+        /// Its subgraphs.
+        found: usize,
+        /// Subgraphs of the first.
+        expected: usize,
+    },
+    /// An accuracy is not finite.
     #[error("combination {index} has an accuracy that is no number")]
-    NotFinite { index: usize },
+    NotFinite {
+        /// Which one, counted from 0.
+        index: usize,
+    },
+    /// LightGBM failed.
     #[error("LightGBM: {0}")]
     Fit(String),
 }

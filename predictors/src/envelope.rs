@@ -3,10 +3,8 @@
 //! endian. Reading checks everything before anything is used.
 
 use crate::PredictorError;
-use std::{
-    io::{Read, Write},
-    path::Path,
-};
+use std::{io::Read, path::Path};
+use vitempo_graph::files::write_whole;
 
 const HEADER: usize = 8 + 4 + 8 + 8 + 32;
 /// No bundle unpacks to more.
@@ -90,17 +88,11 @@ impl Envelope {
 
 /// Writes a file whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PredictorError> {
-    let io = |source| PredictorError::Io { action: "write", path: path.to_owned(), source };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".vitempo-bundle-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).map_err(io)?;
-    file.write_all(bytes).map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(path).map_err(|e| io(e.error))?;
-    Ok(())
+    write_whole(path, bytes).map_err(|source| PredictorError::Io {
+        action: "write",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Reads a file, up to the size that any bundle has.

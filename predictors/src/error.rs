@@ -4,35 +4,94 @@ use std::path::PathBuf;
 
 /// What went wrong, and with which row, file or key.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum PredictorError {
+    /// There is nothing to fit to.
     #[error(
         "there are no usable operator rows: {profiles} profiles given, {skipped} rows \
         skipped{reasons}"
     )]
-    NoRows { profiles: usize, skipped: usize, reasons: String },
+    NoRows {
+        /// Profiles that were given.
+        profiles: usize,
+        /// Rows that were left out.
+        skipped: usize,
+        /// Why they were left out.
+        reasons: String,
+    },
+    /// There are too few architectures.
     #[error(
         "only {found} distinct architectures with usable rows; at least {needed} are needed: \
         profile more models"
     )]
-    TooFewModels { found: usize, needed: usize },
+    TooFewModels {
+        /// What was found.
+        found: usize,
+        /// The fewest that are needed.
+        needed: usize,
+    },
+    /// Environments differ.
     #[error(
         "profiles of different environments cannot train one bundle: {first} and {other} (model \
         `{model}`)"
     )]
-    MixedEnvironments { first: String, other: String, model: String },
+    MixedEnvironments {
+        /// One of the two.
+        first: String,
+        /// The other.
+        other: String,
+        /// Name of the model.
+        model: String,
+    },
+    /// Origins differ.
     #[error("measured, imported and simulated profiles cannot be mixed (model `{model}`)")]
-    MixedOrigins { model: String },
+    MixedOrigins {
+        /// Name of the model.
+        model: String,
+    },
+    /// The data is from another environment.
     #[error("the bundle is for environment {bundle}, the data comes from {data}")]
-    OtherEnvironment { bundle: String, data: String },
+    OtherEnvironment {
+        /// The bundle's environment.
+        bundle: String,
+        /// The data's environment.
+        data: String,
+    },
+    /// A regressor cannot be fitted.
     #[error("cannot fit {key}: {reason}")]
-    Fit { key: String, reason: String },
+    Fit {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An option is out of its range.
     #[error("option {option}: {reason}")]
-    Option { option: &'static str, reason: String },
+    Option {
+        /// Name of the option.
+        option: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file cannot be read or written.
     #[error("cannot {action} {path}: {source}")]
-    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file is no usable bundle.
     #[error("{path}: not a usable bundle: {reason}")]
-    Format { path: PathBuf, reason: String },
+    Format {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The bundle cannot be encoded.
     #[error("cannot encode the bundle: {0}")]
     Encode(String),
 }

@@ -52,10 +52,12 @@ pub struct Judgement {
 
 /// Why there is no judgement.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum JudgeError {
+    /// There are no rules for the engine.
     #[error("there are no lowering rules for engine `{0}`")]
     NoRules(String),
+    /// The models cannot be measured.
     #[error(transparent)]
     Sweep(#[from] SweepError),
 }
@@ -191,11 +193,14 @@ pub fn judge(
 
 /// Time over several models; nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
 pub struct Time {
+    /// How many models.
     pub models: usize,
+    /// Time of all kernels that ran.
     pub executed_ns: f64,
+    /// Of that, of kernels predicted in kind and shapes.
     pub matched_ns: f64,
+    /// Of that, of kernels predicted in everything.
     pub equal_ns: f64,
 }
 

@@ -13,6 +13,7 @@
 //! | how are engines of another machine measured? | [`place`], [`remote`] |
 //! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
+//! | how does a program show what went wrong underway? | [`events`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
 //! | how much memory does a run take, how much energy? | [`memory`], [`energy`] |
 //! | what goes into a model? | [`inputs`], [`source`] |
@@ -26,6 +27,7 @@ pub mod conformance;
 pub mod coverage;
 pub mod energy;
 pub mod environment;
+pub mod events;
 pub mod inputs;
 pub mod install;
 pub mod judge;

@@ -8,16 +8,40 @@ const MOST_THREADS_PER_PROCESSOR: usize = 8;
 
 /// Why a process could not be pinned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum PinningError {
+    /// A core is not in the affinity mask.
     #[error("core {core} is not there for this process; it may use {usable:?} (--cores)")]
-    NoSuchCore { core: usize, usable: Vec<usize> },
+    NoSuchCore {
+        /// Number of the core.
+        core: usize,
+        /// Cores in the process's affinity mask.
+        usable: Vec<usize>,
+    },
+    /// There are fewer cores than threads.
     #[error("{threads} threads do not fit onto cores {cores:?} (--threads, --cores)")]
-    TooFew { threads: usize, cores: Vec<usize> },
+    TooFew {
+        /// Threads that were asked for.
+        threads: usize,
+        /// Cores that were asked for.
+        cores: Vec<usize>,
+    },
+    /// There are far more threads than processors.
     #[error("{threads} threads on {processors} processors; at most {} make sense (--threads)", processors * MOST_THREADS_PER_PROCESSOR)]
-    TooMany { threads: usize, processors: usize },
+    TooMany {
+        /// Threads that were asked for.
+        threads: usize,
+        /// Processors of the machine.
+        processors: usize,
+    },
+    /// The system refused.
     #[error("the system refused to pin the process to cores {cores:?}: {reason}")]
-    Refused { cores: Vec<usize>, reason: String },
+    Refused {
+        /// Cores that were asked for.
+        cores: Vec<usize>,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// The cores to pin to: those asked for, or the last `threads` of the usable ones (the first ones

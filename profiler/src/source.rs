@@ -89,7 +89,7 @@ fn with_weights(path: &Path, graph: &Graph, seed: u64) -> Result<Graph, String> 
         let shape = value.tensor.iter().flat_map(|tensor| tensor.shape.iter().copied().enumerate());
         shape.map(|(index, extent)| (format!("{}:{index}", value.name), extent))
     });
-    let options = onnx::ReadOptions { dimensions: extents.collect() };
+    let options = onnx::ReadOptions { dimensions: extents.collect(), ..Default::default() };
     onnx::read_weights(graph.name(), &materialized(path, seed)?, &options)
         .map_err(|e| e.to_string())
 }

@@ -105,22 +105,46 @@ pub struct Summary {
 
 /// Why a sweep ended early.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum SweepError {
+    /// The backend is not here.
     #[error("backend `{backend}` is not available: {reason}; {hint}")]
-    Unavailable { backend: String, reason: String, hint: String },
+    Unavailable {
+        /// Name of the backend.
+        backend: String,
+        /// What is wrong.
+        reason: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The backend cannot be used.
     #[error("backend `{backend}`: {reason}")]
-    Backend { backend: String, reason: String },
+    Backend {
+        /// Name of the backend.
+        backend: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An option of the backend is wrong.
     #[error(transparent)]
     Option(#[from] BackendError),
+    /// The threads cannot be pinned.
     #[error(transparent)]
     Pinning(#[from] PinningError),
+    /// The worker process does not start.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// The agent measures nothing.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// A result could not be stored.
     #[error("the profile of `{model}` could not be kept: {reason}")]
-    Sink { model: String, reason: String },
+    Sink {
+        /// Name of the model.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Limit for starting an engine.

@@ -13,13 +13,18 @@ use vitempo_graph::{Measurement, Samples};
 
 /// What a visit brings; the fields are those of [`vitempo_graph::ModelProfile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Visit {
+    /// End-to-end runs.
     pub e2e: Samples,
+    /// End-to-end runs with operators timed.
     pub e2e_profiled: Samples,
+    /// Runs of the reference workload.
     pub reference: Samples,
+    /// Each operator, in execution order.
     pub operators: Vec<Measurement>,
+    /// Most memory that the process took.
     pub peak_memory_bytes: Option<u64>,
+    /// Energy of one inference, where the machine measures it.
     #[serde(default)]
     pub energy_per_inference_uj: Option<u64>,
     /// Where the protocol asks for them.

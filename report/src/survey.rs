@@ -9,6 +9,7 @@ use super::{
     forecasts::Judged,
     inputs::{self, InputEffect},
 };
+use jiff::Timestamp;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -441,31 +442,10 @@ fn memory_shares(
     by_group.into_iter().filter_map(|(group, all)| Some((group, mean_shares(&all)?))).collect()
 }
 
-/// `21 November 2026` in UTC, by the calendar that repeats every 400 years (146 097 days), each
-/// counted from 1 March.
+/// `21 November 2026` in UTC.
 fn day(unix_ms: u64) -> String {
-    const MONTHS: [&str; 12] = [
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-        "January",
-        "February",
-    ];
-    let days = unix_ms / 86_400_000 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year_of_era + u64::from(month >= 10);
-    format!("{day} {} {year}", MONTHS.get(month as usize).copied().unwrap_or_default())
+    let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.unwrap_or_default().strftime("%-d %B %Y").to_string()
 }
 
 #[cfg(test)]

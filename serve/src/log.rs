@@ -1,11 +1,9 @@
 //! Structured logs: one JSON object a line on standard error, with `time` (UTC), `level`, `event`
 //! and the event's own members.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
-use std::{
-    io::Write,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{io::Write, time::SystemTime};
 
 /// How much is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,50 +68,15 @@ fn line(time: SystemTime, level: Level, event: &str, fields: Value) -> String {
     Value::Object(members).to_string() + "\n"
 }
 
-/// `2026-11-21T18:03:28.123Z`
+/// `2026-11-21T18:03:28.123Z`; the beginning of 1970 for what lies outside of the calendar.
 fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = since.as_secs();
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-        since.subsec_millis()
-    )
-}
-
-/// Year, month and day in the Gregorian calendar of a day counted from 1970-01-01.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    // Whole cycles of 400 years first, so that no date takes long.
-    let (mut year, mut rest) = (1970 + days / 146_097 * 400, days % 146_097);
-    loop {
-        let length = if leap(year) { 366 } else { 365 };
-        if rest < length {
-            break;
-        }
-        rest -= length;
-        year += 1;
-    }
-    let february = if leap(year) { 29 } else { 28 };
-    for (month, length) in (1..).zip([31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]) {
-        if rest < length {
-            return (year, month, rest + 1);
-        }
-        rest -= length;
-    }
-    (year, 12, 31)
+    format!("{:.3}", Timestamp::try_from(time).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn dates_by_the_calendar() {

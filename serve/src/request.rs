@@ -227,7 +227,7 @@ impl Asked {
 
     /// How models are read.
     pub fn options(&self) -> ReadOptions {
-        ReadOptions { dimensions: self.settings.dimensions.clone() }
+        ReadOptions { dimensions: self.settings.dimensions.clone(), ..ReadOptions::default() }
     }
 }
 

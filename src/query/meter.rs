@@ -2,7 +2,7 @@
 //! bundle, or work.
 
 use super::QueryError;
-use vitempo_graph::{Graph, OpSpec, Work};
+use vitempo_graph::{Framework, Graph, OpSpec, Work};
 use vitempo_predictors::{Batch, Estimate, Footprint, PredictorBundle, Span, Tally};
 
 /// Relative difference by which sums in another order may differ.
@@ -10,7 +10,8 @@ const ROUNDING: f64 = 1e-12;
 
 /// Frameworks of which every compared answer agreed: 3500 of ONNX Runtime, 300 of LiteRT; `null`
 /// lowers nothing.
-const LOCAL: [&str; 4] = ["litert", "litert-builtin", "null", "onnxruntime"];
+const LOCAL: [Framework; 4] =
+    [Framework::LiteRt, Framework::LiteRtBuiltin, Framework::Null, Framework::OnnxRuntime];
 
 /// Something that adds up over kernels.
 pub trait Amount: Copy + Default + std::fmt::Debug {
@@ -86,7 +87,8 @@ impl Meter for Latencies<'_> {
     }
 
     fn is_local(&self) -> bool {
-        LOCAL.contains(&self.0.environment.framework.as_str())
+        Framework::named(&self.0.environment.framework)
+            .is_some_and(|framework| LOCAL.contains(&framework))
     }
 
     fn context(&self, span: &Span) -> Footprint {

@@ -14,7 +14,10 @@ pub use phones::PhoneTest;
 
 use crate::predictors::metrics;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use rayon::{
+    ThreadPoolBuilder,
+    iter::{IntoParallelIterator as _, ParallelIterator as _},
+};
 
 /// How every test is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,31 +119,17 @@ fn shuffled(mut items: Vec<usize>, seed: u64) -> Vec<usize> {
     items
 }
 
-/// `job` of every number below `count`, on several threads, in order.
-pub fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= count {
-                return done;
-            }
-            done.push((i, job(i)));
-        }
-    };
-    let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .collect()
-    });
-    all.sort_by_key(|(i, _)| *i);
-    all.into_iter().map(|(_, t)| t).collect()
+/// `job` of every number below `count`, on several threads, in order. Where the system refuses the
+/// threads, on this one.
+pub fn parallel<T: Send>(
+    count: usize,
+    threads: usize,
+    job: impl Fn(usize) -> T + Send + Sync,
+) -> Vec<T> {
+    match ThreadPoolBuilder::new().num_threads(threads.clamp(1, count.max(1))).build() {
+        Ok(pool) => pool.install(|| (0..count).into_par_iter().map(job).collect()),
+        Err(_) => (0..count).map(job).collect(),
+    }
 }
 
 #[cfg(test)]

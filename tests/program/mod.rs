@@ -1,18 +1,31 @@
 //! The `vitempo` program for tests: runs that must succeed, runs that must be refused, and a folder
-//! for their files.
+//! for their files. The only place that knows where the program is.
+// Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::{
     path::Path,
     process::{Command, Output},
 };
 
+/// The program's file.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_vitempo");
+
+/// The program without the secrets and colours of whoever runs the tests.
+pub fn command() -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.env("NO_COLOR", "1").env("COLUMNS", "120");
+    command.env_remove("VITEMPO_TOKEN").env_remove("VITEMPO_AGENT_SECRET");
+    command
+}
+
 pub fn vitempo(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo"))
-        .args(args)
-        .env("NO_COLOR", "1")
-        .env("COLUMNS", "120")
-        .output()
-        .expect("vitempo starts")
+    command().args(args).output().expect("vitempo starts")
+}
+
+/// The same in another folder.
+pub fn vitempo_in(folder: &Path, args: &[&str]) -> Output {
+    command().args(args).current_dir(folder).output().expect("vitempo starts")
 }
 
 pub fn text(bytes: &[u8]) -> String {

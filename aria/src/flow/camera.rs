@@ -13,9 +13,10 @@ const IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 /// Where a camera is and looks: a point `X` of the camera's axes is at `rotation X + position` in
 /// the world.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Pose {
+    /// From camera to world coordinates.
     pub rotation: Matrix,
+    /// In world coordinates, m.
     pub position: [f64; 3],
 }
 
@@ -54,9 +55,10 @@ impl Pose {
 /// What moved between two frames: a point at `X` in the axes of the source's camera is at `rotation
 /// X + translation` in those of the target's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct CameraMotion {
+    /// From the earlier camera's coordinates to the later one's.
     pub rotation: Matrix,
+    /// The same, m.
     pub translation: [f64; 3],
 }
 

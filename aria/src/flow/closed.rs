@@ -8,7 +8,7 @@
 use super::{CameraMotion, FlowEstimator, Intrinsics, PatchFlow, camera::dot};
 use crate::{
     AriaError, FeatureMap, Grid, Instructions,
-    lanes::{Lanes, vectorised},
+    simd::{SimdVector, vectorised},
 };
 
 /// Most steps of the iteration on depth; each shrinks the error by the relative change of depth
@@ -175,9 +175,9 @@ vectorised!(fn follow(scene: &Scene, down: usize, row: &mut Sources) = follow_ro
 /// Moves the sources of a row until their images lie where they should.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn follow_row<L: Lanes>(scene: &Scene, down: usize, row: &mut Sources) {
+unsafe fn follow_row<L: SimdVector>(scene: &Scene, down: usize, row: &mut Sources) {
     for _ in 0..STEPS {
         look_up(scene, row);
         if step(&scene.image, down, row) == 0 {

@@ -4,13 +4,13 @@
 //!
 //! Three choices of ours. The rotation is taken in closed form, and what is learned is the rest:
 //! the parallax. The second perceptron also sees where a patch is, which a transformer's features
-//! would tell by themselves. And as it begins with a sum over both inputs, the latent's part is
+//! would imply by themselves. And as it begins with a sum over both inputs, the latent's part is
 //! computed once for all patches, so the latent need not be as wide as the features.
 
 use super::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Structure};
 use crate::{
     AriaError, FeatureMap, Grid, Instructions,
-    lanes::{Lanes, ROWS, dots, vectorised},
+    simd::{ROWS, SimdVector, dots, vectorised},
 };
 
 /// Sizes of the perceptrons.
@@ -291,9 +291,9 @@ vectorised!(fn feature_products(source: &FeatureMap, looked: &[usize], weights: 
 /// Inner products of the features of each patch with each row of weights.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-unsafe fn products<L: Lanes>(
+unsafe fn products<L: SimdVector>(
     source: &FeatureMap,
     looked: &[usize],
     weights: &[f32],

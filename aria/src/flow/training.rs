@@ -14,10 +14,12 @@ use crate::{
 
 /// Two frames and how the camera moved between them.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Pair {
+    /// Features of the earlier frame.
     pub before: FeatureMap,
+    /// Features of the later frame.
     pub now: FeatureMap,
+    /// The camera's motion between the two.
     pub motion: CameraMotion,
 }
 

@@ -27,9 +27,10 @@ pub struct Model {
 
 /// Depth in metres and label of each patch.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Answer {
+    /// Depth of each patch, m.
     pub depths_m: Vec<f32>,
+    /// Label of each patch.
     pub labels: Vec<u16>,
 }
 

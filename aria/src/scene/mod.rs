@@ -1,30 +1,30 @@
 //! Scenes with known truth, rendered here, and how well the runtime does in them.
 //!
 //! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed.
-//! [`Scene::picture`] renders a frame with depth and thing per pixel, [`Scene::glance`] says what
-//! moves without rendering, [`StandIn`] gives pictures features, [`Truth`] says what moved, and
-//! [`judge`](judge()) scores identification (beside block matching), tracking and warping;
-//! [`whole`](whole()) what comes out in the end: depth and labels of a stand-in [`Model`]. None of
-//! these figures is one of the paper's: other scenes, another encoder.
+//! [`Scene::picture`] renders a frame with depth and thing per pixel, [`Scene::visible_objects`]
+//! lists what moves without rendering, [`StandIn`] computes features of pictures, [`Truth`] holds
+//! what moved, and [`evaluate`](evaluate()) scores identification (beside block matching), tracking
+//! and warping; [`end_to_end`](end_to_end()) scores the output: depth and labels of a stand-in
+//! [`Model`]. None of these figures is one of the paper's: other scenes, another encoder.
 
 mod answer;
 mod blocks;
 mod encoder;
-mod glance;
-mod judge;
+mod end_to_end;
+mod evaluate;
 mod picture;
 mod truth;
-mod whole;
+mod visible_objects;
 mod world;
 
 pub use answer::{Answer, Model, Score};
 pub use blocks::Blocks;
 pub use encoder::StandIn;
-pub use glance::Seen;
-pub use judge::{Detection, Judgement, TrackingError, WarpingError, judge};
+pub use end_to_end::{Way, end_to_end};
+pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate};
 pub use picture::{Camera, Picture};
 pub use truth::{LEAST, SHARE, Truth, way};
-pub use whole::{Way, whole};
+pub use visible_objects::VisibleObject;
 pub use world::{Ball, Hit, LABELS, WALLS, World};
 
 use crate::{

@@ -13,9 +13,10 @@ pub fn cycles(target_ns: u64, static_ns: u64, cycle_ns: u64) -> u64 {
 
 /// A range of latencies, ns; both ends may be excluded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Bounds {
+    /// The value is larger than this, ns.
     pub above_ns: f64,
+    /// The value is smaller than this, ns.
     pub below_ns: f64,
 }
 

@@ -12,9 +12,10 @@ use std::collections::VecDeque;
 
 /// What going and turning count; turning changes more of the picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct MotionWeights {
+    /// Per metre.
     pub translation: f64,
+    /// Per radian.
     pub rotation: f64,
 }
 

@@ -4,7 +4,7 @@ use super::{
     error::{CliError, CliResult},
     output::{self, Format, Report, Table},
     profile::{self, parse_duration},
-    quantity,
+    progress, quantity,
 };
 use serde_json::json;
 use std::{
@@ -59,7 +59,7 @@ pub struct AgentArgs {
 }
 
 pub fn run(args: &AgentArgs) -> CliResult {
-    let log = if args.stdio { Log::silent() } else { Log::stderr() };
+    let log = if args.stdio { Log::silent() } else { Log(|line| progress::say(line.to_string())) };
     let options = args.options(log)?;
     if args.check {
         return output::print(
@@ -84,10 +84,10 @@ const HOW_TO_MAKE: &str = "`openssl rand -hex 32` makes one";
 /// The secret in the file, or in the environment.
 pub fn secret(file: Option<&std::path::Path>) -> CliResult<Option<Secret>> {
     Secret::find(file).map_err(|error| match error {
-        SecretError::File { .. } => CliError::user(error),
         SecretError::Short(_) | SecretError::Characters(_) => {
             CliError::user(error).hint(HOW_TO_MAKE)
         }
+        _ => CliError::user(error),
     })
 }
 
@@ -96,6 +96,7 @@ fn explain(error: AgentError) -> CliError {
         AgentError::Listen { .. } => "choose another address, or port 0 for a free one (--listen)",
         AgentError::Folder { .. } => "choose a folder you may write to (--folder)",
         AgentError::Patience(_) => "30s suits most lines (--patience)",
+        _ => return CliError::user(error),
     };
     CliError::user(error).hint(hint)
 }

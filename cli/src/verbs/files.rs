@@ -5,5 +5,5 @@ use std::path::Path;
 
 /// Writes a file; nothing is left behind where that fails.
 pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
-    vitempo::files::write(path, bytes).map_err(|error| io_error("write", path, &error))
+    vitempo::graph::files::write_whole(path, bytes).map_err(|error| io_error("write", path, &error))
 }

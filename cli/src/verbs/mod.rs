@@ -28,6 +28,7 @@ mod zoo;
 use clap::{CommandFactory, Parser, Subcommand};
 use error::{CliError, CliResult};
 use std::process::ExitCode;
+use vitempo::profiler::events::Lines;
 
 /// How long will this vision model take on that device, and how sure are we?
 #[derive(Parser, Debug)]
@@ -76,6 +77,7 @@ enum Command {
 
 /// Runs the verb asked for.
 pub fn main() -> ExitCode {
+    Lines::install(|line| progress::say(line));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

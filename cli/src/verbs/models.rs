@@ -26,7 +26,10 @@ pub struct Dimensions {
 
 impl Dimensions {
     pub fn read_options(&self) -> ReadOptions {
-        ReadOptions { dimensions: self.dimensions.iter().cloned().collect() }
+        ReadOptions {
+            dimensions: self.dimensions.iter().cloned().collect(),
+            ..ReadOptions::default()
+        }
     }
 }
 
@@ -40,7 +43,10 @@ pub fn parse_dimension(text: &str) -> Result<(String, usize), String> {
 
 impl ModelArgs {
     pub fn read_options(&self) -> ReadOptions {
-        ReadOptions { dimensions: self.dimensions.iter().cloned().collect() }
+        ReadOptions {
+            dimensions: self.dimensions.iter().cloned().collect(),
+            ..ReadOptions::default()
+        }
     }
 
     /// Reads all of them, or says which one cannot be read.

@@ -5,7 +5,7 @@ use super::{
     error::{CliError, CliResult},
     models::ModelArgs,
     output::{self, Format, Report, Table},
-    progress,
+    progress, quantity,
 };
 use clap::ValueEnum;
 use serde_json::json;
@@ -217,24 +217,17 @@ fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
     text.parse().map_err(|e: vitempo::profiler::inputs::ParseDistributionError| e.to_string())
 }
 
-/// `90s`, `30m`, `2h`; a plain number is seconds. At most a century or so: what is longer would not
-/// fit behind the present moment.
+/// `90s`, `30m`, `1.5h`, `1h30m`; a plain number is seconds. At most a century or so: what is longer
+/// would not fit behind the present moment.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let scale = match &text[number_end..] {
-        "" | "s" => 1.0,
-        "ms" => 1e-3,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is no unit of time; write e.g. 90s, 30m or 2h")),
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let time = if plain {
+        let seconds: f64 = text.parse().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())?;
+        Duration::try_from_secs_f64(seconds).map_err(|_| "too long".to_owned())?
+    } else {
+        quantity::duration(text, "90s, 30m or 2h")?
     };
-    let seconds =
-        text[..number_end].parse::<f64>().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())?
-            * scale;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|time| time.as_secs() <= u64::from(u32::MAX))
-        .ok_or_else(|| "too long".to_owned())
+    if time.as_secs() > u64::from(u32::MAX) { Err("too long".to_owned()) } else { Ok(time) }
 }
 
 impl RunArgs {
@@ -431,9 +424,18 @@ mod tests {
 
     #[test]
     fn durations_are_read_with_units() {
-        for (text, seconds) in
-            [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5", 1.5), ("250ms", 0.25)]
-        {
+        for (text, seconds) in [
+            ("90s", 90.0),
+            ("30m", 1800.0),
+            ("30min", 1800.0),
+            ("2h", 7200.0),
+            ("1.5h", 5400.0),
+            ("1h30m", 5400.0),
+            ("1.5", 1.5),
+            ("0.1s", 0.1),
+            ("250ms", 0.25),
+            ("2.5ms", 0.0025),
+        ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
         }
         for text in ["", "h", "3 parsecs", "1e999h", "-3s", "9999999999999999999s"] {

@@ -1,8 +1,23 @@
 //! Quantities with units on the command line, in the units planners take.
 
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// A time with its unit: `90s`, `33.3ms`, `1h30m`.
+pub fn duration(text: &str, example: &str) -> Result<Duration, String> {
+    text.parse::<SignedDuration>()
+        .ok()
+        .and_then(|time| Duration::try_from(time).ok())
+        .ok_or_else(|| format!("`{text}` is no time with a unit; write e.g. {example}"))
+}
+
 /// Nanoseconds: `33.3ms`, `500us`, `2s`.
 pub fn time_ns(text: &str) -> Result<u64, String> {
-    quantity(text, &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], "33.3ms")
+    let time = duration(text, "33.3ms")?;
+    u64::try_from(time.as_nanos())
+        .ok()
+        .filter(|ns| *ns < LARGEST)
+        .ok_or_else(|| format!("`{text}` is too large"))
 }
 
 /// Nanojoules: `120mJ`, `2J`.
@@ -41,7 +56,7 @@ pub fn bandwidth(text: &str) -> Result<u64, String> {
 
 /// Seconds: `100ms`, `10s`, `2min`.
 pub fn seconds(text: &str) -> Result<f64, String> {
-    scaled(text, &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)], "10s")
+    duration(text, "10s").map(|time| time.as_secs_f64())
 }
 
 /// Joules: `5J`, `800mJ`.
@@ -63,9 +78,12 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number above 0".to_owned())
 }
 
+/// Quantities are smaller: a float holds all of them exactly.
+const LARGEST: u64 = 9_000_000_000_000_000;
+
 fn quantity(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
     let value = scaled(text, units, example)?.round();
-    if value < 9e15 { Ok(value as u64) } else { Err(format!("`{text}` is too large")) }
+    if value < LARGEST as f64 { Ok(value as u64) } else { Err(format!("`{text}` is too large")) }
 }
 
 fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
@@ -93,12 +111,13 @@ mod tests {
 
     #[test]
     fn units_scale_and_unknown_ones_are_refused() {
-        assert_eq!(time_ns("33.3ms"), Ok(33_300_000));
+        assert_eq!((time_ns("33.3ms"), time_ns("0us")), (Ok(33_300_000), Ok(0)));
+        assert!(time_ns("5").is_err() && time_ns("-5ms").is_err());
         assert_eq!(bandwidth("20Mbit/s"), Ok(2_500_000));
         assert_eq!((bytes("64MiB"), bytes("12")), (Ok(67_108_864), Ok(12)));
         assert_eq!((energy_nj("1.5J"), power_w("800mW")), (Ok(1_500_000_000), Ok(0.8)));
         assert_eq!((seconds("0.5min"), joules("250mJ")), (Ok(30.0), Ok(0.25)));
-        assert!(time_ns("3 weeks").is_err_and(|e| e.contains("no unit") && e.contains("33.3ms")));
+        assert!(time_ns("3 weeks").is_err_and(|e| e.contains("no time") && e.contains("33.3ms")));
         assert!(bytes("many").is_err_and(|e| e.contains("number")));
         assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));
     }

@@ -2,11 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::{
-    Dataset,
-    schema::{ColumnType, TABLES},
-    simulated::stored,
-};
+use crate::{Dataset, schema::ColumnType, simulated::stored, tables::TABLES};
 
 /// Small and reproducible: xorshift.
 fn next(state: &mut u64) -> usize {
@@ -35,11 +31,11 @@ fn no_changed_byte_goes_unnoticed() {
     let mut state = 1;
     for schema in TABLES {
         let whole = fs::read(folder.path().join(schema.file_name())).unwrap();
-        decode(schema, folder.path(), whole.clone(), None).unwrap();
+        decode(schema, folder.path(), whole.clone(), &|_| true, None).unwrap();
         for _ in 0..400 {
             let mutated = mutate(&whole, &mut state);
             if mutated != whole {
-                let error = decode(schema, folder.path(), mutated, None).unwrap_err();
+                let error = decode(schema, folder.path(), mutated, &|_| true, None).unwrap_err();
                 assert!(error.to_string().contains(&schema.file_name()), "{error}");
             }
         }
@@ -68,6 +64,21 @@ fn malformed_tables_with_a_right_digest_do_not_panic() {
     }
     assert_eq!(refused + read, 600);
     assert!(refused > 300, "{refused} refused, {read} read");
+}
+
+#[test]
+fn columns_that_nobody_asks_for_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 3);
+    let schema = &crate::tables::model_measurements::SCHEMA;
+    let whole = read(schema, folder.path()).unwrap();
+    let some = read_columns(schema, folder.path(), &["model", "round"]).unwrap();
+    assert!(whole.rows() > 0 && some.rows() == whole.rows());
+    for row in 0..whole.rows() {
+        assert_eq!(some.text("model", row), whole.text("model", row));
+        assert_eq!(some.integer("round", row), whole.integer("round", row));
+        assert_eq!((some.text("status", row), some.list("e2e_wall_ns", row).len()), ("", 0));
+    }
 }
 
 #[test]

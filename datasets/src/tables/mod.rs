@@ -7,9 +7,25 @@ pub(crate) mod operator_measurements;
 pub(crate) mod operators;
 pub(crate) mod visits;
 
-use crate::{DatasetError, VisitKey, column::Table};
+use crate::{DatasetError, VisitKey, column::Table, schema::TableSchema};
 use serde::Serialize;
 use vitempo_graph::{Origin, Samples, Status};
+
+/// All tables, in the order in which they are written: a row is there before any row that points to
+/// it.
+pub(crate) const TABLES: [&TableSchema; 5] = [
+    &environments::SCHEMA,
+    &operators::SCHEMA,
+    &models::SCHEMA,
+    &operator_measurements::SCHEMA,
+    &model_measurements::SCHEMA,
+];
+
+/// The names of all tables.
+#[must_use]
+pub fn table_names() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.name).collect()
+}
 
 /// The text of an origin, as in JSON.
 pub(crate) const fn origin_name(origin: Origin) -> &'static str {
@@ -28,7 +44,8 @@ pub(crate) fn status_cells(status: &Status) -> (&'static str, Option<&str>) {
     }
 }
 
-fn status_of(table: &Table, row: usize) -> Result<Status, DatasetError> {
+/// The status in a row.
+pub(crate) fn status_of(table: &Table, row: usize) -> Result<Status, DatasetError> {
     match (table.text("status", row), table.optional_text("reason", row)) {
         ("ok", None) => Ok(Status::Ok),
         ("failed", Some(reason)) => Ok(Status::Failed(reason.to_owned())),
@@ -42,7 +59,8 @@ fn status_of(table: &Table, row: usize) -> Result<Status, DatasetError> {
     }
 }
 
-fn key_of(table: &Table, row: usize) -> VisitKey {
+/// The visit that a row belongs to.
+pub(crate) fn key_of(table: &Table, row: usize) -> VisitKey {
     VisitKey {
         environment_id: table.text("environment_id", row).to_owned(),
         architecture: table.text("architecture", row).to_owned(),
@@ -68,4 +86,58 @@ fn samples_of(table: &Table, row: usize, wall: &str, cpu: &str) -> Samples {
 pub(crate) fn to_json<T: Serialize>(what: &str, value: &T) -> Result<String, DatasetError> {
     serde_json::to_string(value)
         .map_err(|e| DatasetError::Unstorable { what: what.to_owned(), reason: e.to_string() })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::schema::{ColumnType, SCHEMA_VERSION};
+    use std::{fs, path::Path};
+
+    #[test]
+    fn the_documentation_has_every_table_and_column() {
+        let text = fs::read_to_string(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataset-schema.md"),
+        )
+        .unwrap();
+        for table in TABLES {
+            let (_, section) = text
+                .split_once(&format!("## {}.parquet", table.name))
+                .unwrap_or_else(|| panic!("no section on {}", table.name));
+            let section = section.split("\n## ").next().unwrap();
+            for (column, kind) in table.columns {
+                let kind = match kind {
+                    ColumnType::Text => "text",
+                    ColumnType::OptionalText => "text or null",
+                    ColumnType::Integer => "u64",
+                    ColumnType::OptionalInteger => "u64 or null",
+                    ColumnType::IntegerList => "list of u64",
+                };
+                assert!(
+                    section.contains(&format!("| `{column}` | {kind} |")),
+                    "{}: `{column}` | {kind}",
+                    table.name
+                );
+                let line = section
+                    .lines()
+                    .find(|line| line.starts_with(&format!("| `{column}` |")))
+                    .unwrap();
+                let told = line
+                    .split_once("since version ")
+                    .map_or(1, |(_, version)| version.trim_end_matches(" |").parse().unwrap());
+                assert_eq!(told, table.since(column), "{}: `{column}`", table.name);
+            }
+            assert!(
+                table.added.iter().all(|(new, _)| table
+                    .columns
+                    .iter()
+                    .any(|(name, kind)| name == new
+                        && matches!(kind, ColumnType::OptionalText | ColumnType::OptionalInteger))),
+                "{}",
+                table.name
+            );
+        }
+        assert!(text.contains(&format!("schema version {SCHEMA_VERSION}")));
+    }
 }

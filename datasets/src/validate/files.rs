@@ -6,7 +6,8 @@ use crate::{
     files::UNFINISHED,
     journal::{ENDING, FOLDER, Journal},
     lock::LOCK_FILE,
-    schema::{SCHEMA_FILE, TABLES},
+    schema::SCHEMA_FILE,
+    tables::TABLES,
 };
 use std::{fs, path::Path};
 

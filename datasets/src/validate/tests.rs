@@ -5,8 +5,8 @@ use super::*;
 use crate::{
     Dataset, Store,
     column::{Column, Table},
-    schema::TABLES,
     simulated::{append_all, stored},
+    tables::TABLES,
 };
 use std::fs;
 use vitempo_graph::{Origin, Status};

@@ -23,6 +23,7 @@ mod pattern;
 mod plan;
 mod product;
 mod program;
+mod rewrite;
 #[cfg(test)]
 mod tests;
 mod transpose;

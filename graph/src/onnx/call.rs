@@ -1,7 +1,7 @@
 //! One node of a file as the operator maps see it: its attributes, and its inputs with the values
 //! of those that steer it.
 
-use super::onnxruntime_domain::Mapped;
+use super::domain::Mapped;
 use super::payload::Limits;
 use super::view::NodeView;
 use crate::{Attribute, Attributes, ConstantData, OpKind, TensorSpec, Value, ValueSource};

@@ -2,16 +2,16 @@
 //!
 //! Reading: [`read_file`] looks at the file's messages (`view`), takes shapes and small values of
 //! initializers (`payload`) and of inputs (`dimensions`), maps each node to an [`crate::OpKind`]
-//! (`operators`, `onnxruntime_domain`), infers its outputs ([`crate::shape`]), folds what is known
+//! (`operators`; [`Domain`] for what frameworks add), infers its outputs ([`crate::shape`]), folds what is known
 //! beforehand (`fold`), and drops what nothing needs (`prune`). An operator that is not known stays
 //! as `Unsupported`, by name.
 
 mod call;
 mod constants;
 mod dimensions;
+pub(crate) mod domain;
 mod fold;
 mod foreign;
-mod onnxruntime_domain;
 mod operators;
 mod order;
 mod payload;
@@ -19,12 +19,13 @@ pub mod proto;
 mod prune;
 pub(crate) mod quantized;
 mod reader;
-mod view;
+pub(crate) mod view;
 mod weights;
 pub mod wire;
 mod writer;
 
 pub use constants::Constants;
+pub use domain::Domain;
 pub(crate) use payload::tensor_values;
 pub use weights::{materialize, self_contained, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
@@ -35,40 +36,105 @@ use std::path::{Path, PathBuf};
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum OnnxError {
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
-    Io { path: PathBuf, source: std::io::Error },
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The file cannot be written.
     #[error("cannot write {path}: {source}")]
-    Write { path: PathBuf, source: std::io::Error },
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// ONNX has no form for the graph.
     #[error("model `{model}` cannot be written as ONNX: {reason}")]
-    Unwritable { model: String, reason: String },
+    Unwritable {
+        /// Name of the model.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file contradicts itself.
     #[error("{path}: {reason}")]
-    Format { path: PathBuf, reason: String },
+    Format {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file holds something else.
     #[error("{path}: not an ONNX model: {reason}")]
-    NotOnnx { path: PathBuf, reason: String },
+    NotOnnx {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A node is wrong.
     #[error("{path}: node `{node}`: {reason}")]
-    Node { path: PathBuf, node: String, reason: String },
+    Node {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name of the node.
+        node: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An extent of an input is not known.
     #[error(
         "{path}: dimension {index} of input `{input}` is dynamic; give it a value, e.g. --dim \
         {symbol}=1"
     )]
-    Dynamic { path: PathBuf, input: String, index: usize, symbol: String },
+    Dynamic {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name of the input.
+        input: String,
+        /// Which dimension, counted from 0.
+        index: usize,
+        /// Name of the dimension.
+        symbol: String,
+    },
+    /// A shape depends on values that are elsewhere.
     #[error(
         "{path}: node `{node}`: a shape depends on the values of `{initializer}`, which are not \
         in the file; export small tensors inside the model"
     )]
-    AbsentValues { path: PathBuf, node: String, initializer: String },
+    AbsentValues {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name of the node.
+        node: String,
+        /// Name of the initializer.
+        initializer: String,
+    },
+    /// The nodes make up no graph.
     #[error("{path}: {source}")]
-    Graph { path: PathBuf, source: GraphError },
+    Graph {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: GraphError,
+    },
 }
 
-/// How to read a model.
-#[derive(Clone, Debug, Default)]
+/// How to read a model. By default, with the domains of all frameworks that
+/// [`lowering`](crate::lowering) has rules for.
+#[derive(Clone, Debug)]
 pub struct ReadOptions {
     /// Values for symbolic dimensions by name (`batch` = 1), and for unnamed ones by input:
     /// `input:0`.
     pub dimensions: std::collections::BTreeMap<String, usize>,
+    /// What operators beside ONNX's own mean.
+    pub domains: &'static [Domain],
 }
 
 /// Reads a model; weights may be absent. The graph is named like the file.

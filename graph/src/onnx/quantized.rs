@@ -1,11 +1,11 @@
 //! Operators on quantised tensors that carry their scales with them: ONNX's QLinearConv and
-//! QLinearMatMul, and those of ONNX Runtime's own domain that its optimiser makes of Q/DQ pairs.
+//! QLinearMatMul, and [`Call`] for those that frameworks add.
 //!
 //! They become the operator they compute, with tensors of the types they read and write; scales and
 //! zero points are no operands. Convolutions and pooling that work channels last are said to: their
 //! tensors are written N, C, H, W with that memory format, as everywhere.
 
-use super::onnxruntime_domain::Mapped;
+use super::domain::Mapped;
 use super::view::NodeView;
 use crate::{
     Attribute, Attributes, MemoryFormat, OpKind, OpSpec, Operand, Precision, TensorSpec, Value,
@@ -15,8 +15,8 @@ use crate::{
 /// Marks a mapped operator whose first input and output have their channels last.
 pub(crate) const LAST: &str = "channels_last";
 
-/// Maps one node; inputs as for [`super::onnxruntime_domain::map`]. `None`: not one of these.
-pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapped> {
+/// Maps one node; inputs as for [`super::domain::DomainNode`]. `None`: not one of these.
+pub(crate) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapped> {
     let call = Call { node, inputs };
     let none = Attributes::new;
     match node.op_type {
@@ -25,58 +25,6 @@ pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapp
         }
         "QLinearMatMul" => {
             call.mapped(call.product(3)?, none(), &[0, 3], call.precision(7)?, false)
-        }
-        "MatMulIntegerToFloat" => {
-            call.mapped(call.product(1)?, none(), &[0, 1, 6], call.precision(2)?, false)
-        }
-        "DynamicQuantizeMatMul" => {
-            call.mapped(call.product(1)?, none(), &[0, 1, 4], call.precision(0)?, false)
-        }
-        "QGemm" => {
-            let precision = call.precision(8).or_else(|| call.precision(1))?;
-            call.mapped(call.product(3)?, call.gemm(), &[0, 3, 6], precision, false)
-        }
-        "QLinearAdd" => call.mapped(OpKind::Add, none(), &[0, 3], call.precision(0)?, false),
-        "QLinearMul" => call.mapped(OpKind::Mul, none(), &[0, 3], call.precision(0)?, false),
-        "QLinearSigmoid" => call.mapped(OpKind::Sigmoid, none(), &[0], call.precision(0)?, false),
-        "QLinearLeakyRelu" => {
-            let alpha = call.node.float("alpha").unwrap_or(0.01);
-            call.mapped(
-                OpKind::LeakyRelu,
-                none().with("alpha", Attribute::Float(alpha)),
-                &[0],
-                call.precision(0)?,
-                false,
-            )
-        }
-        "QLinearSoftmax" => call.mapped(
-            OpKind::Softmax,
-            none().with_int("axis", call.node.int("axis").unwrap_or(-1)),
-            &[0],
-            call.precision(0)?,
-            false,
-        ),
-        "QLinearGlobalAveragePool" => {
-            call.mapped(OpKind::GlobalAveragePool, none(), &[0], call.precision(0)?, call.is_last())
-        }
-        "QLinearAveragePool" => {
-            let counted = call
-                .window()
-                .with_int("count_include_pad", call.node.int("count_include_pad").unwrap_or(0));
-            call.mapped(OpKind::AveragePool, counted, &[0], call.precision(0)?, call.is_last())
-        }
-        "NhwcMaxPool" => {
-            call.mapped(OpKind::MaxPool, call.window(), &[0], call.precision(0)?, true)
-        }
-        "QLinearConcat" => {
-            let parts: Vec<usize> = (2..inputs.len()).step_by(3).collect();
-            call.mapped(
-                OpKind::Concat,
-                none().with_int("axis", call.node.int("axis")?),
-                &parts,
-                call.precision(2)?,
-                false,
-            )
         }
         _ => None,
     }
@@ -108,13 +56,15 @@ fn channels_last(tensor: &TensorSpec) -> TensorSpec {
     TensorSpec { shape, ..tensor.clone() }
 }
 
-struct Call<'a> {
-    node: &'a NodeView<'a>,
-    inputs: &'a [Option<&'a Value>],
+/// A node and what it reads.
+pub(crate) struct Call<'a> {
+    pub node: &'a NodeView<'a>,
+    pub inputs: &'a [Option<&'a Value>],
 }
 
 impl Call<'_> {
-    fn is_last(&self) -> bool {
+    /// Whether it works channels last.
+    pub fn is_last(&self) -> bool {
         self.node.int(LAST) == Some(1)
     }
 
@@ -123,7 +73,7 @@ impl Call<'_> {
     }
 
     /// The element type of an input.
-    fn precision(&self, index: usize) -> Option<Precision> {
+    pub fn precision(&self, index: usize) -> Option<Precision> {
         self.value(index)?.tensor.as_ref().map(|t| t.precision)
     }
 
@@ -136,7 +86,7 @@ impl Call<'_> {
     }
 
     /// A product with a constant matrix as its right side, input `right`, is `linear`.
-    fn product(&self, right: usize) -> Option<OpKind> {
+    pub fn product(&self, right: usize) -> Option<OpKind> {
         let right = self.operand(right)?;
         Some(if right.constant && right.tensor.rank() == 2 {
             OpKind::Linear
@@ -145,16 +95,8 @@ impl Call<'_> {
         })
     }
 
-    fn gemm(&self) -> Attributes {
-        let alpha = self.node.float("alpha").unwrap_or(1.0);
-        let set = |name: &str| i64::from(self.node.int(name) == Some(1));
-        Attributes::new()
-            .with("alpha", Attribute::Float(alpha))
-            .with_int("trans_a", set("transA"))
-            .with_int("trans_b", set("transB"))
-    }
-
-    fn window(&self) -> Attributes {
+    /// The attributes of a convolution or pooling.
+    pub fn window(&self) -> Attributes {
         let mut attributes = Attributes::new();
         for name in ["kernel_shape", "strides", "pads", "dilations"] {
             if let Some(list) = self.node.attribute(name).filter(|a| !a.ints.is_empty()) {
@@ -174,7 +116,7 @@ impl Call<'_> {
     }
 
     /// The operator with those of `operands` that are there; its output has this element type.
-    fn mapped(
+    pub fn mapped(
         &self,
         kind: OpKind,
         attributes: Attributes,

@@ -2,8 +2,8 @@
 //! that is known beforehand folded away.
 
 use super::call::{Call, Mapping, Outcome, Refusal};
+use super::domain::{DomainNode, Mapped};
 use super::fold::{self, Known};
-use super::onnxruntime_domain::{self, Mapped};
 use super::payload::Limits;
 use super::view::{self, GraphView, ModelView, NodeView, ValueInfoView};
 use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune, quantized};
@@ -270,7 +270,9 @@ impl<'a> Reader<'a> {
                 limits: self.limits,
             })
         } else {
-            Ok(onnxruntime_domain::map(node, &inputs).map(Mapping::Operator))
+            let node = DomainNode { node, inputs: &inputs, graph: self.graph };
+            let known = self.options.domains.iter().find_map(|domain| (domain.map)(&node));
+            Ok(known.map(Mapping::Operator))
         }
     }
 

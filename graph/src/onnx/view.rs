@@ -8,19 +8,19 @@ use std::borrow::Cow;
 
 /// A file.
 #[derive(Debug, Default)]
-pub(super) struct ModelView<'a> {
+pub(crate) struct ModelView<'a> {
     pub graph: Option<GraphView<'a>>,
     pub opset_import: Vec<OperatorSetView<'a>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct OperatorSetView<'a> {
+pub(crate) struct OperatorSetView<'a> {
     pub domain: &'a str,
     pub version: i64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct GraphView<'a> {
+pub(crate) struct GraphView<'a> {
     pub node: Vec<NodeView<'a>>,
     pub initializer: Vec<TensorView<'a>>,
     pub input: Vec<ValueInfoView<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct GraphView<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct NodeView<'a> {
+pub(crate) struct NodeView<'a> {
     pub input: Vec<&'a str>,
     pub output: Vec<&'a str>,
     pub name: &'a str,
@@ -41,7 +41,7 @@ pub(super) struct NodeView<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct AttributeView<'a> {
+pub(crate) struct AttributeView<'a> {
     pub name: &'a str,
     pub f: f32,
     pub i: i64,
@@ -52,7 +52,7 @@ pub(super) struct AttributeView<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct TensorView<'a> {
+pub(crate) struct TensorView<'a> {
     pub dims: SmallVec<[i64; 4]>,
     pub data_type: i32,
     pub name: &'a str,
@@ -67,29 +67,29 @@ pub(super) struct TensorView<'a> {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct ValueInfoView<'a> {
+pub(crate) struct ValueInfoView<'a> {
     pub name: &'a str,
     pub r#type: Option<TypeView<'a>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct TypeView<'a> {
+pub(crate) struct TypeView<'a> {
     pub tensor_type: Option<TensorTypeView<'a>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct TensorTypeView<'a> {
+pub(crate) struct TensorTypeView<'a> {
     pub elem_type: i32,
     pub shape: Option<ShapeView<'a>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct ShapeView<'a> {
+pub(crate) struct ShapeView<'a> {
     pub dim: Vec<DimensionView<'a>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct DimensionView<'a> {
+pub(crate) struct DimensionView<'a> {
     pub dim_value: Option<i64>,
     pub dim_param: Option<&'a str>,
 }
@@ -147,7 +147,7 @@ fn merge<'a, M: Message<'a>>(message: &mut M, found: Found<'a>) -> Result<(), St
 }
 
 /// What a field holds.
-pub(super) struct Found<'a> {
+pub(crate) struct Found<'a> {
     file: &'a [u8],
     value: FieldValue,
 }

@@ -16,10 +16,9 @@ use super::proto::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
 };
 use super::weights::{self, fill::Distribution};
-use crate::{Graph, MemoryFormat, Node, ValueId, ValueSource};
+use crate::{Graph, MemoryFormat, Node, ValueId, ValueSource, files::write_whole};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::Path;
 
 const OPSET: i64 = 20;
@@ -76,23 +75,7 @@ pub fn to_bytes(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>, OnnxEr
 /// As [`to_bytes`], and [`OnnxError::Write`].
 pub fn write_file(path: &Path, graph: &Graph, options: &WriteOptions) -> Result<(), OnnxError> {
     let bytes = to_bytes(graph, options)?;
-    replace(path, &bytes).map_err(|source| OnnxError::Write { path: path.to_owned(), source })
-}
-
-/// Writes a file beside its place, then moves it there.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidFilename)?;
-    let beside =
-        path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
-    let write = || {
-        let mut file = std::fs::File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)
-    };
-    write().inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside);
-    })
+    write_whole(path, &bytes).map_err(|source| OnnxError::Write { path: path.to_owned(), source })
 }
 
 fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {

@@ -22,16 +22,39 @@ use std::collections::BTreeSet;
 
 /// Why there is no such variant.
 #[derive(Debug, thiserror::Error, PartialEq)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum SparsifyError {
+    /// The share is out of its range.
     #[error("a share of {share} cannot be taken out; it lies above 0 and below 1")]
-    Share { share: f64 },
+    Share {
+        /// The share that was asked for.
+        share: f64,
+    },
+    /// The values of a weight are not there.
     #[error("model `{model}`: weight `{weight}` has no values to go by")]
-    NoValues { model: String, weight: String },
+    NoValues {
+        /// Name of the model.
+        model: String,
+        /// Name of the weight.
+        weight: String,
+    },
+    /// There is nothing to take out.
     #[error("model `{model}`: {reason}")]
-    Nothing { model: String, reason: &'static str },
+    Nothing {
+        /// Name of the model.
+        model: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// There is no tensor of this name.
     #[error("model `{model}`: there is no tensor `{tensor}` whose shape could be kept")]
-    NoTensor { model: String, tensor: String },
+    NoTensor {
+        /// Name of the model.
+        model: String,
+        /// Name of the tensor.
+        tensor: String,
+    },
+    /// The nodes make up no graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }

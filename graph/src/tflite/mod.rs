@@ -26,16 +26,31 @@ use program::Program;
 
 /// Why a graph has no TensorFlow Lite form.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum TfliteError {
+    /// TensorFlow Lite has no form for a node.
     #[error("node `{node}` cannot be written for TensorFlow Lite: {reason}")]
-    Node { node: String, reason: String },
+    Node {
+        /// Name of the node.
+        node: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A shape is not known.
     #[error("the shape of `{value}` is not known, and TensorFlow Lite needs it")]
-    Unknown { value: String },
+    Unknown {
+        /// Name of the value.
+        value: String,
+    },
+    /// The operators make up no graph.
     #[error("its operators are no graph: {0}")]
     Graph(#[from] GraphError),
+    /// The weights cannot be written.
     #[error("its weights cannot be written for TensorFlow Lite: {reason}")]
-    Weights { reason: String },
+    Weights {
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// A model as a .tflite file.

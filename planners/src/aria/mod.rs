@@ -44,6 +44,7 @@ pub use trace::{Moving, Trace, TraceError, TraceFrame};
 /// Why no plan can be looked for.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum AriaPlanError {
     #[error("there is no resolution to choose from")]
     NoLevel,

@@ -11,6 +11,7 @@ use crate::simulator::{
 /// Why nothing can be rehearsed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum RehearsalError {
     #[error(transparent)]
     Plan(#[from] AriaPlanError),

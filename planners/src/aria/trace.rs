@@ -23,6 +23,7 @@ use vitempo_aria::{Grid, Window};
 /// Why a file is no trace.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum TraceError {
     #[error("{path}: cannot be read: {source}")]
     Read { path: PathBuf, source: std::io::Error },

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why something is not a set of costs.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum CostError {
     #[error("{path}: {reason}")]
     File { path: std::path::PathBuf, reason: String },

@@ -63,6 +63,7 @@ pub struct Bounds {
 /// Why there are no choices.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum OffloadError {
     #[error("{path}: {reason}")]
     File { path: PathBuf, reason: String },

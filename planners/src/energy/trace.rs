@@ -13,6 +13,7 @@ use std::{
 /// Why a file is no trace or log.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum TraceError {
     #[error("{path}: cannot be read: {source}")]
     Csv { path: PathBuf, source: csv::Error },

@@ -85,6 +85,7 @@ pub struct Tables {
 /// Why the paper's rows cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum PaperError {
     #[error("the shipped table of the paper is damaged: {0}")]
     Table(#[from] toml::de::Error),

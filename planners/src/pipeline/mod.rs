@@ -37,6 +37,7 @@ pub const MOST_PROCESSORS: usize = 10;
 /// Why there is no pipeline.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum PipelineError {
     #[error(transparent)]
     Cost(#[from] CostError),

@@ -15,6 +15,7 @@ pub struct Tasks {
 /// Why a model has no encoder and decoders.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum TasksError {
     #[error(
         "model `{model}` has one output: say where its encoder ends, by the beginning of its \

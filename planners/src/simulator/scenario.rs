@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum ScenarioError {
     #[error(
         "stream `{stream}`, stage `{stage}`: there is no processor {processor}; there are {count}"

@@ -36,6 +36,7 @@ const CONSTRAINTS: &str = "what is confined and what cannot run";
 /// Why there is no split.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum SplitError {
     #[error(transparent)]
     Cost(#[from] CostError),

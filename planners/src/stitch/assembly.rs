@@ -11,6 +11,7 @@ use vitempo_graph::{Graph, GraphError, Node, TensorSpec, Value, ValueId};
 /// Why subgraphs do not make a model.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum AssemblyError {
     #[error("there is no subgraph to put together")]
     Empty,

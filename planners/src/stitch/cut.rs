@@ -14,6 +14,7 @@ use vitempo_graph::{Graph, TensorSpec, ValueId, ValueSource, Work};
 /// Why variants cannot be cut. Models are named as their graphs are.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum CutError {
     #[error("`{model}` has no tensor `{tensor}`")]
     NoTensor { model: String, tensor: String },

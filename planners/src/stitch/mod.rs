@@ -53,6 +53,7 @@ use crate::simulator::ScenarioError;
 /// Why nothing can be stitched.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum StitchError {
     #[error("task `{task}`: {reason}")]
     Task { task: String, reason: String },

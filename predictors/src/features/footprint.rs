@@ -11,14 +11,14 @@
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
-use vitempo_graph::{OpSpec, TensorSpec};
+use vitempo_graph::{Framework, OpSpec, TensorSpec};
 
 /// Exponent of what fits no cache.
 const MOST: u8 = 25;
 /// Engines that look up code and plan of a kernel by its shape whenever it runs. What of these is
 /// still in the caches depends on what ran since an equal kernel did; other engines have made all
 /// of it for every kernel before the first run.
-const BY_SHAPE: [&str; 1] = ["torch"];
+const BY_SHAPE: [Framework; 1] = [Framework::Torch];
 
 /// Powers of two of bytes, cut where they fill no more caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl Surroundings {
             span.plus(&Span::of(op), i64::try_from(count).unwrap_or(i64::MAX))
         };
         let span = kernels.into_iter().fold(Span::default(), plus);
-        Self { span, by_shape: BY_SHAPE.contains(&framework) }
+        Self { span, by_shape: Framework::named(framework).is_some_and(|f| BY_SHAPE.contains(&f)) }
     }
 
     /// The footprint that a kernel notices of which the model runs so many.

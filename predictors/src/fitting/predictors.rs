@@ -11,11 +11,8 @@ use crate::{
     rows::TrainingRow,
     trust,
 };
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicUsize, Ordering},
-    sync::mpsc,
-};
+use rayon::ThreadPoolBuilder;
+use std::{collections::BTreeMap, sync::mpsc};
 
 /// Fewest rows for a regressor; with fewer a key has its baseline only.
 pub(crate) const FEWEST_ROWS: usize = 8;
@@ -167,34 +164,37 @@ struct Job<'a> {
     kind: Option<&'a Table>,
 }
 
-/// Fits every key on `threads` threads; the result does not depend on how many.
+/// Fits every key on `threads` threads, the largest first; the result does not depend on how many.
 fn fit_all(
     jobs: &[Job<'_>],
     settings: FitSettings,
     done: &mut dyn FnMut(usize, usize),
 ) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
-    let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(jobs[i].table.y.len()));
     let mut fits: Vec<Option<(KeyPredictor, Option<String>)>> = jobs.iter().map(|_| None).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..settings.threads.clamp(1, jobs.len().max(1)) {
-            let (send, next, order) = (send.clone(), &next, &order);
-            scope.spawn(move || {
-                while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if send.send((job, fit_key(&jobs[job], settings))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(send);
-        for (finished, (job, fit)) in receive.iter().enumerate() {
-            fits[job] = Some(fit);
-            done(finished + 1, jobs.len());
-        }
-    });
+    let mut collect = |(job, fit): (usize, _), finished: usize| {
+        fits[job] = Some(fit);
+        done(finished, jobs.len());
+    };
+    let threads = settings.threads.clamp(1, jobs.len().max(1));
+    match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.in_place_scope_fifo(|scope| {
+            for job in order {
+                let send = send.clone();
+                scope.spawn_fifo(move |_| drop(send.send((job, fit_key(&jobs[job], settings)))));
+            }
+            drop(send);
+            receive.iter().zip(1..).for_each(|(fit, finished)| collect(fit, finished));
+        }),
+        // The system refuses the threads.
+        Err(_) => order
+            .into_iter()
+            .map(|job| (job, fit_key(&jobs[job], settings)))
+            .zip(1..)
+            .for_each(|(fit, finished)| collect(fit, finished)),
+    }
     let mut skipped = Vec::new();
     let mut keys = BTreeMap::new();
     for (Job { key, .. }, fit) in jobs.iter().zip(fits) {

@@ -46,6 +46,7 @@ pub(crate) const MOST_NODES: usize = 1 << 30;
 /// Why trees cannot be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum ForestError {
     #[error("a tree has a node that is missing or has two parents")]
     NotATree,

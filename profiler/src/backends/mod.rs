@@ -242,28 +242,75 @@ pub struct Capabilities {
 
 /// Why an engine did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum BackendError {
+    /// There is no backend of this name.
     #[error("no backend is called `{name}`; there are: {known}")]
-    Unknown { name: String, known: String },
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Its library is not here.
     #[error("backend `{backend}` is not available: {reason}; {hint}")]
-    Unavailable { backend: &'static str, reason: String, hint: String },
+    Unavailable {
+        /// Name of the backend.
+        backend: &'static str,
+        /// What is wrong.
+        reason: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// It does not offer what was asked for.
     #[error("backend `{backend}` does not offer {asked}; it offers {offered}")]
-    Option { backend: &'static str, asked: String, offered: String },
+    Option {
+        /// Name of the backend.
+        backend: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        offered: String,
+    },
+    /// It does not take a model.
     #[error("backend `{backend}` does not take model `{model}`: {reason}")]
-    Load { backend: &'static str, model: String, reason: String },
+    Load {
+        /// Name of the backend.
+        backend: &'static str,
+        /// Name of the model.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It failed while running.
     #[error("backend `{backend}` failed while running model `{model}`: {reason}")]
-    Run { backend: &'static str, model: String, reason: String },
+    Run {
+        /// Name of the backend.
+        backend: &'static str,
+        /// Name of the model.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It takes no values from outside.
     #[error(
         "this backend cannot be handed values from outside, so it runs no part of a divided \
         model; rten and onnxruntime can"
     )]
     NotFed,
+    /// The operators' times cannot be read.
     #[error(
         "backend `{backend}` timed the operators of model `{model}` in a way that cannot be read: \
         {reason}"
     )]
-    Profile { backend: &'static str, model: String, reason: String },
+    Profile {
+        /// Name of the backend.
+        backend: &'static str,
+        /// Name of the model.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Every backend compiled in; the default first.

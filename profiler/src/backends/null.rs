@@ -19,7 +19,7 @@ struct NullSession {
 
 impl Backend for Null {
     fn name(&self) -> &'static str {
-        "null"
+        vitempo_graph::Framework::Null.name()
     }
 
     fn description(&self) -> &'static str {

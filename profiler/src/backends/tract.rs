@@ -25,7 +25,7 @@ use vitempo_graph::{
     Processor, Samples, Status, TensorSpec,
 };
 
-const NAME: &str = "tract";
+const NAME: &str = vitempo_graph::Framework::Tract.name();
 /// The version of the crate this is compiled with; the workspace's manifest pins it.
 const VERSION: &str = "0.23.9";
 

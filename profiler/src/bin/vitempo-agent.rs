@@ -9,6 +9,7 @@ use std::{
 };
 use vitempo_profiler::{
     WorkerCommand,
+    events::Lines,
     remote::{self, Agent, AgentOptions, DEFAULT_PORT, Log, SECRET_VARIABLE, Secret},
     worker,
 };
@@ -38,6 +39,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    Lines::install(|line| eprintln!("{line}"));
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["worker"] => worker::main().map_err(|e| e.to_string()),
@@ -106,7 +108,7 @@ fn serve(arguments: Arguments) -> Result<(), String> {
         .or_else(AgentOptions::folder)
         .ok_or("neither VITEMPO_HOME nor HOME tells a folder: name one (--folder)")?;
     let worker = WorkerCommand::this_program(["worker"]).map_err(|e| text(&e))?;
-    let log = if arguments.stdio { Log::silent() } else { Log::stderr() };
+    let log = if arguments.stdio { Log::silent() } else { Log(|line| eprintln!("{line}")) };
     let mut options = AgentOptions::new(folder, worker, log);
     options.cache_bytes =
         arguments.cache_mib.map_or(options.cache_bytes, |mib| mib.saturating_mul(1 << 20));

@@ -49,12 +49,14 @@ pub fn tolerance(precision: Precision) -> f64 {
 
 /// One graph on one engine in one precision and memory format.
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Case {
+    /// Name of the backend.
     pub backend: String,
+    /// Precision asked for.
     pub precision: Precision,
     /// Asked for; `None`: the engine's own choice.
     pub memory_format: Option<MemoryFormat>,
+    /// Name of the graph.
     pub graph: String,
     /// What really ran, where operators were timed.
     pub executed: Option<Executed>,
@@ -69,6 +71,7 @@ pub struct Case {
     /// Operator times did not add up in any run, and something else had the processor in all of
     /// them: not judged.
     pub disturbed: bool,
+    /// Kernels that ran.
     pub kernels: usize,
     /// Kernels whose operator is not known.
     pub unlabelled: usize,

@@ -21,6 +21,7 @@ mod wheel;
 pub use pins::{ENGINES, Engine, Platform, Wheel};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use vitempo_graph::files::write_whole;
 pub use wheel::Unpacked;
 
 /// Where the wheels come from.
@@ -65,35 +66,114 @@ pub struct Installed {
 
 /// Why an engine was not installed. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum InstallError {
+    /// There is no engine of this name.
     #[error("no engine called `{name}` can be installed; there are: {known}")]
-    Unknown { name: String, known: String },
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// There is no wheel for this machine.
     #[error(
         "there is no wheel of {engine} {version} for {os} on {arch}; there are wheels for: \
         {offered}"
     )]
-    Platform { engine: String, version: String, os: String, arch: String, offered: String },
+    Platform {
+        /// Name of the engine.
+        engine: String,
+        /// Its version.
+        version: String,
+        /// Operating system.
+        os: String,
+        /// Architecture of the processor.
+        arch: String,
+        /// What there is.
+        offered: String,
+    },
+    /// There is no folder to install into.
     #[error("no folder to install into: neither VITEMPO_HOME nor XDG_DATA_HOME nor HOME is set")]
     NoFolder,
+    /// There is no Python with pip.
     #[error("no Python with pip was found to fetch wheels with (tried {tried})")]
-    NoPip { tried: String },
+    NoPip {
+        /// What was tried.
+        tried: String,
+    },
+    /// A wheel cannot be fetched.
     #[error("{file} could not be fetched: {reason}")]
-    Fetch { file: String, reason: String },
+    Fetch {
+        /// Name of the file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A wheel has another size.
     #[error("{path} has {found} bytes, but the pinned wheel has {expected}", path = path.display())]
-    Size { path: PathBuf, found: u64, expected: u64 },
+    Size {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was found.
+        found: u64,
+        /// What was expected.
+        expected: u64,
+    },
+    /// A wheel has another digest.
     #[error("{path} is not the pinned wheel: its SHA-256 is {found}, not {expected}", path = path.display())]
-    Digest { path: PathBuf, found: String, expected: String },
+    Digest {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A file is none of the wheels.
     #[error("{path} is none of the wheels of {engine}; wanted: {wanted}", path = path.display())]
-    Foreign { path: PathBuf, engine: String, wanted: String },
+    Foreign {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name of the engine.
+        engine: String,
+        /// What is wanted instead.
+        wanted: String,
+    },
+    /// A wheel is missing.
     #[error("{engine} needs {missing} too")]
-    WheelMissing { engine: String, missing: String },
+    WheelMissing {
+        /// Name of the engine.
+        engine: String,
+        /// What is missing.
+        missing: String,
+    },
+    /// A wheel cannot be unpacked.
     #[error("{path} cannot be unpacked: {reason}", path = path.display())]
-    Wheel { path: PathBuf, reason: String },
+    Wheel {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The wheels lack a library.
     #[error("the wheels of {engine} {version} lack {library}")]
-    NoLibrary { engine: String, version: String, library: String },
+    NoLibrary {
+        /// Name of the engine.
+        engine: String,
+        /// Its version.
+        version: String,
+        /// Name of the library.
+        library: String,
+    },
+    /// A file cannot be read or written.
     #[error("{path}: {source}", path = path.display())]
-    Io { path: PathBuf, source: std::io::Error },
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
 }
 
 impl InstallError {
@@ -328,11 +408,8 @@ fn remove_partial(engines: &Path) {
 
 fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), InstallError> {
     let path = folder.join(MANIFEST);
-    let write = || {
-        let mut file = std::fs::File::create(&path)?;
-        serde_json::to_writer_pretty(&mut file, manifest)?;
-        file.sync_all()
-    };
+    let write =
+        || -> std::io::Result<()> { write_whole(&path, &serde_json::to_vec_pretty(manifest)?) };
     write().map_err(InstallError::io(&path))
 }
 

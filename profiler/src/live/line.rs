@@ -16,9 +16,10 @@ use std::{
 
 /// A part of the model on a processor, both by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Task {
+    /// Index of the part.
     pub part: usize,
+    /// Index of the processor.
     pub processor: usize,
 }
 

@@ -45,28 +45,69 @@ pub struct LiveProcessor {
 
 /// Why something did not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum LiveError {
+    /// The threads cannot be pinned.
     #[error(transparent)]
     Pinning(#[from] PinningError),
+    /// Two processors want one core.
     #[error(
         "processors `{first}` and `{second}` both want core {core}; each runs on cores of its own"
     )]
-    SharedCore { first: String, second: String, core: usize },
+    SharedCore {
+        /// One of the two.
+        first: String,
+        /// The other.
+        second: String,
+        /// Number of the core.
+        core: usize,
+    },
+    /// All cores are taken.
     #[error(
         "processor `{processor}` finds no core that no other has: {usable:?} are all there are"
     )]
-    NoCore { processor: String, usable: Vec<usize> },
+    NoCore {
+        /// Name of the processor.
+        processor: String,
+        /// Cores in the process's affinity mask.
+        usable: Vec<usize>,
+    },
+    /// A processor does not start.
     #[error("processor `{processor}`: {reason}")]
-    Processor { processor: String, reason: String },
+    Processor {
+        /// Name of the processor.
+        processor: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A part failed.
     #[error("part `{part}` on processor `{processor}`: {reason}")]
-    Task { part: String, processor: String, reason: String },
+    Task {
+        /// Name of the part.
+        part: String,
+        /// Name of the processor.
+        processor: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A stage names what is not there.
     #[error("stage `{stage}` names {what} {index}; there are {count}")]
-    Unknown { stage: String, what: &'static str, index: usize, count: usize },
+    Unknown {
+        /// Name of the stage.
+        stage: String,
+        /// Which part.
+        what: &'static str,
+        /// Which one, counted from 0.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// There is nothing to run.
     #[error(
         "there is nothing to run: a line needs a stage, every stage a task, and a trial a frame"
     )]
     Empty,
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }

@@ -14,9 +14,10 @@ use std::{
 
 /// What a part computed, and how long that took with feeding it, ns.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Answer {
+    /// What the part puts out.
     pub values: Vec<OutputValues>,
+    /// How long the processor was busy with it.
     pub busy_ns: u64,
 }
 

@@ -69,12 +69,6 @@ impl AgentOptions {
 pub struct Log(pub fn(fmt::Arguments<'_>));
 
 impl Log {
-    /// A line on standard error.
-    #[must_use]
-    pub fn stderr() -> Self {
-        Self(|line| eprintln!("{line}"))
-    }
-
     /// Nothing.
     #[must_use]
     pub fn silent() -> Self {
@@ -88,12 +82,25 @@ impl Log {
 
 /// Why an agent cannot begin.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum AgentError {
+    /// The port cannot be opened.
     #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
+    Listen {
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The folder cannot be used.
     #[error("cannot use the folder {folder}: {source}")]
-    Folder { folder: PathBuf, source: io::Error },
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The time limit is too short.
     #[error("patience of {0:?} is too short to tell a slow line from a broken one")]
     Patience(Duration),
 }

@@ -5,30 +5,94 @@ use std::io;
 
 /// Why an agent measures nothing.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum RemoteError {
+    /// Nothing answers at the address.
     #[error("no agent at {address}: {source}")]
-    Unreachable { address: Address, source: io::Error },
+    Unreachable {
+        /// Address of the agent.
+        address: Address,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The connection is open and silent.
     #[error("what is at {address} said nothing")]
-    Mute { address: Address },
+    Mute {
+        /// Address of the agent.
+        address: Address,
+    },
+    /// Something else answers.
     #[error("what is at {address} is no vitempo agent: it said {said:?}")]
-    Foreign { address: Address, said: String },
+    Foreign {
+        /// Address of the agent.
+        address: Address,
+        /// What it answered.
+        said: String,
+    },
+    /// The agent is of another version.
     #[error("the agent at {address} is {theirs}, and this is {}", message::ours())]
-    Version { address: Address, theirs: String },
+    Version {
+        /// Address of the agent.
+        address: Address,
+        /// The agent's version.
+        theirs: String,
+    },
+    /// The secrets differ.
     #[error("the agent at {address} has another secret")]
-    Secret { address: Address },
+    Secret {
+        /// Address of the agent.
+        address: Address,
+    },
+    /// The agent has another client.
     #[error("the agent at {address} is measuring for another client")]
-    Busy { address: Address },
+    Busy {
+        /// Address of the agent.
+        address: Address,
+    },
+    /// The agent refused a request.
     #[error("the agent at {address} refused: {reason}")]
-    Refused { address: Address, reason: String },
+    Refused {
+        /// Address of the agent.
+        address: Address,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The connection broke.
     #[error("the line to {address} was cut: {reason}")]
-    Cut { address: Address, reason: String },
+    Cut {
+        /// Address of the agent.
+        address: Address,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The agent could not be reached again.
     #[error("gave up after {tries} tries to reach the agent again: {last}")]
-    GaveUp { tries: usize, last: Box<RemoteError> },
+    GaveUp {
+        /// How often it was tried.
+        tries: usize,
+        /// The last error.
+        last: Box<RemoteError>,
+    },
+    /// The backend is not on the agent's machine.
     #[error("the agent at {address}: {reason}")]
-    NotThere { address: Address, reason: String, hint: Option<String> },
+    NotThere {
+        /// Address of the agent.
+        address: Address,
+        /// What is wrong.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The environment is another one now.
     #[error("what is at {address} is another environment now: {is}; the sweep began in {was}")]
-    Changed { address: Address, was: String, is: String },
+    Changed {
+        /// Address of the agent.
+        address: Address,
+        /// The environment before.
+        was: String,
+        /// The environment now.
+        is: String,
+    },
 }
 
 impl RemoteError {

@@ -23,14 +23,22 @@ pub struct Secret(Key);
 
 /// Why there is no secret where one was looked for.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum SecretError {
+    /// It can be guessed.
     #[error("a secret needs at least {SHORTEST} characters ({0})")]
     Short(String),
+    /// It has characters that are mistyped easily.
     #[error("a secret has visible ASCII characters only ({0})")]
     Characters(String),
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
-    File { path: String, source: io::Error },
+    File {
+        /// The file or folder.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 impl Secret {

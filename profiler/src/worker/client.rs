@@ -43,17 +43,32 @@ impl WorkerCommand {
 
 /// Why a worker gave no answer.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum WorkerError {
+    /// The program does not start.
     #[error("cannot start the worker {program}: {source}")]
-    Start { program: PathBuf, source: io::Error },
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The process ended.
     #[error("the worker ended ({status}){}", tail(.stderr))]
-    Died { status: String, stderr: String },
+    Died {
+        /// How the process ended.
+        status: String,
+        /// Its standard error.
+        stderr: String,
+    },
+    /// The time limit has passed.
     #[error("no answer within {} s, the worker was ended; a longer limit may help \
         (--visit-timeout)", .0.as_secs_f64())]
     TimedOut(Duration),
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
+    /// The answer cannot be read.
     #[error("the worker answered something unreadable: {0}")]
     Garbled(String),
 }

@@ -165,8 +165,7 @@ impl Server<'_> {
                 .map_err(|e| e.to_string())
         };
         let session = self.backend(backend).and_then(load);
-        let session =
-            session.inspect_err(|e| eprintln!("warning: no reference workload: {e}")).ok();
+        let session = session.inspect_err(|e| tracing::warn!("no reference workload: {e}")).ok();
         self.reference =
             Some(Reference { backend: backend.to_owned(), options: options.clone(), session });
         Ok(())

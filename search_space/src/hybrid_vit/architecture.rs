@@ -66,18 +66,20 @@ pub enum TokenMixer {
 /// Kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Norm {
+    /// Batch normalisation.
     BatchNorm,
+    /// Layer normalisation.
     LayerNorm,
 }
 
 /// Kind of activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Activation {
+    /// Gaussian error linear unit.
     Gelu,
+    /// Sigmoid linear unit.
     Silu,
 }
 

@@ -64,10 +64,10 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
 fn error(error: JudgeError) -> CliError {
     match error {
         JudgeError::Sweep(error) => error.into(),
-        JudgeError::NoRules(_) => CliError::user(format!("{error} (--backend)")).hint(format!(
-            "engines with rules: {}",
-            vitempo::graph::lowering::FRAMEWORKS.join(", ")
-        )),
+        error @ JudgeError::NoRules(_) => CliError::user(format!("{error} (--backend)")).hint(
+            format!("engines with rules: {}", vitempo::graph::lowering::FRAMEWORKS.join(", ")),
+        ),
+        error => CliError::user(error),
     }
 }
 

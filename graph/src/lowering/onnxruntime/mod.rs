@@ -10,6 +10,7 @@ mod activation;
 mod attention;
 mod blocked;
 mod convolution;
+mod domain;
 mod elimination;
 mod int8;
 mod normalization;
@@ -20,6 +21,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod transpose;
+
+pub(crate) use domain::DOMAIN;
 
 use crate::{
     Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec, Precision,
@@ -42,16 +45,6 @@ pub fn block(environment: &Environment) -> usize {
     } else {
         1
     }
-}
-
-/// Elements of a block of channels on this machine.
-#[must_use]
-pub fn host_block() -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if !std::arch::is_x86_feature_detected!("avx512f") {
-        return 8;
-    }
-    16
 }
 
 /// Channels padded to whole blocks.

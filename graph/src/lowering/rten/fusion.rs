@@ -2,12 +2,12 @@
 
 use super::{
     normalization,
-    pattern::{Match, Pattern, binary, number, unary},
+    pattern::{Match, Pattern, binary, number, unary, with_number},
     product,
     program::{Fusion, Op, Program, Rule},
     transpose,
 };
-use crate::{Attribute, Attributes, OpKind, Precision, ValueId};
+use crate::{Attributes, OpKind, Precision, ValueId};
 
 /// Builds the kernel for a match at an operator.
 type Build = fn(&Match, &Program, &Op) -> Option<Fusion>;
@@ -172,13 +172,4 @@ fn masked_softmax(found: &Match, program: &Program, op: &Op) -> Option<Fusion> {
         attributes,
         vec![found.value("qk")?, found.value("mask")?],
     ))
-}
-
-/// Adds a number, unless its value is not known.
-pub(super) fn with_number(attributes: Attributes, name: &str, value: f32) -> Attributes {
-    if value.is_finite() {
-        attributes.with(name, Attribute::Float(f64::from(value)))
-    } else {
-        attributes
-    }
 }

@@ -2,8 +2,7 @@
 //! them with.
 
 use super::{
-    fusion::with_number,
-    pattern::{Match, Pattern, binary, number, unary},
+    pattern::{Match, Pattern, binary, number, unary, with_number},
     program::{Fusion, Op, Program},
 };
 use crate::{Attributes, OpKind, TensorSpec};

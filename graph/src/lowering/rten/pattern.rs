@@ -2,7 +2,7 @@
 //! and bracketing, constants within 1e-4.
 
 use super::program::{Op, Program};
-use crate::{OpKind, ValueId};
+use crate::{Attribute, Attributes, OpKind, ValueId};
 
 /// rten's absolute tolerance for constants.
 const TOLERANCE: f32 = 1e-4;
@@ -263,5 +263,14 @@ pub(super) fn engine_name(op: &Op) -> &str {
         OpKind::Identity => "Identity",
         OpKind::Unsupported(name) => name,
         _ => "",
+    }
+}
+
+/// Adds a number, unless its value is not known.
+pub(super) fn with_number(attributes: Attributes, name: &str, value: f32) -> Attributes {
+    if value.is_finite() {
+        attributes.with(name, Attribute::Float(f64::from(value)))
+    } else {
+        attributes
     }
 }

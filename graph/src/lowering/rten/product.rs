@@ -1,9 +1,8 @@
 //! Biases, scales and batch normalisations that move into matrix products and convolutions.
 
 use super::{
-    fusion::with_number,
     normalization::channel_count,
-    pattern::{Match, Pattern, binary, engine_name, unary},
+    pattern::{Match, Pattern, binary, engine_name, unary, with_number},
     program::{Fusion, Op, Program},
 };
 use crate::{Attributes, OpKind, TensorSpec, ValueId};

@@ -34,7 +34,7 @@ use model::{CompiledModel, Stored};
 use runtime::Runtime;
 use std::sync::Arc;
 use vitempo_graph::{
-    MemoryFormat, Precision, Processor, Samples,
+    Framework, MemoryFormat, Precision, Processor, Samples,
     tflite::{self, Written},
 };
 
@@ -46,10 +46,10 @@ pub struct LiteRt {
 }
 
 /// See the module: `litert`.
-pub const XNNPACK: LiteRt = LiteRt { name: "litert", xnnpack: true };
+pub const XNNPACK: LiteRt = LiteRt { name: Framework::LiteRt.name(), xnnpack: true };
 
 /// See the module: `litert-builtin`.
-pub const BUILTIN: LiteRt = LiteRt { name: "litert-builtin", xnnpack: false };
+pub const BUILTIN: LiteRt = LiteRt { name: Framework::LiteRtBuiltin.name(), xnnpack: false };
 
 struct LiteRtSession {
     backend: &'static str,

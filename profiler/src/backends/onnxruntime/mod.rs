@@ -33,7 +33,7 @@ use runtime::{Runtime, runtime};
 use session::OrtSession;
 use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
-const NAME: &str = "onnxruntime";
+const NAME: &str = vitempo_graph::Framework::OnnxRuntime.name();
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,7 @@ use ort::session::builder::SessionBuilder;
 use std::{path::Path, sync::OnceLock};
 use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
-const NAME: &str = "qnn";
+const NAME: &str = vitempo_graph::Framework::Qnn.name();
 const PROVIDER: &str = "QNNExecutionProvider";
 /// What the emulator stands for: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK)
 /// with a Hexagon v75, in half precision. Left alone it is a v68, which has none: floats are

@@ -160,10 +160,10 @@ impl OrtSession {
         let _ = std::fs::remove_file(path);
         graph
             .inspect_err(|e| {
-                eprintln!(
-                    "warning: {}: kernels are described by their names only: {e}",
+                tracing::warn!(
+                    "{}: kernels are described by their names only: {e}",
                     self.model.name
-                )
+                );
             })
             .ok()
     }

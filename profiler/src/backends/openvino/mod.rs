@@ -28,7 +28,7 @@ use super::{
 };
 use vitempo_graph::{MemoryFormat, Precision, quantize::Conversion};
 
-const NAME: &str = "openvino";
+const NAME: &str = vitempo_graph::Framework::OpenVino.name();
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

@@ -178,10 +178,10 @@ impl OvSession {
         };
         read()
             .inspect_err(|e| {
-                eprintln!(
-                    "warning: {}: kernels are described by their names only: {e}",
+                tracing::warn!(
+                    "{}: kernels are described by their names only: {e}",
                     self.model.name
-                )
+                );
             })
             .ok()
     }

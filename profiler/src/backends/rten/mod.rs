@@ -28,7 +28,7 @@ use rten_tensor::prelude::*;
 use std::sync::Arc;
 use vitempo_graph::{Graph, MemoryFormat, Precision, Processor, Samples, quantize::Conversion};
 
-const NAME: &str = "rten";
+const NAME: &str = vitempo_graph::Framework::Rten.name();
 /// The version of the crate this is compiled with; the workspace's manifest pins it.
 const VERSION: &str = "0.27.0";
 

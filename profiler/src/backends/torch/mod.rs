@@ -32,7 +32,7 @@ use vitempo_graph::{
     Measurement, MemoryFormat, Precision, Processor, Samples, Status, lowering, onnx::Constants,
 };
 
-const NAME: &str = "torch";
+const NAME: &str = vitempo_graph::Framework::Torch.name();
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@
 use super::simulated::Simulated;
 use vitempo::aria::{
     AriaError, Grid,
-    scene::{Kind, Model, Scene, Score, Way, whole},
+    scene::{Kind, Model, Scene, Score, Way, end_to_end},
 };
 use vitempo::planners::{
     Evidence,
@@ -73,7 +73,7 @@ fn scored(s: &Simulated, ways: &[Way]) -> Result<Vec<Score>, AriaError> {
     for kind in Kind::ALL {
         let scene = Scene::new(kind, SEED, grid, PIXELS)?;
         all.iter_mut()
-            .zip(whole(&scene, &model, FRAMES, ways)?)
+            .zip(end_to_end(&scene, &model, FRAMES, ways)?)
             .for_each(|(all, score)| all.add(&score));
     }
     Ok(all)

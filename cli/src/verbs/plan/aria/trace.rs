@@ -121,12 +121,12 @@ fn walk(args: &TraceArgs) -> CliResult<Trace> {
 
 fn seen(scene: &Scene, frame: u64, number: u64) -> TraceFrame {
     let motion = CameraMotion::between(&scene.pose(frame - 1), &scene.pose(frame));
-    let moving = |seen: vitempo::aria::scene::Seen| Moving {
+    let moving = |seen: vitempo::aria::scene::VisibleObject| Moving {
         region: number * MOST_REGIONS + seen.ball as u64,
         window: seen.window,
         patches: seen.patches.min(seen.window.patches()),
         velocity: seen.velocity,
     };
-    let moving = scene.glance(frame).into_iter().map(moving).collect();
+    let moving = scene.visible_objects(frame).into_iter().map(moving).collect();
     TraceFrame { translation_m: motion.distance_m(), rotation_rad: motion.angle_rad(), moving }
 }

@@ -9,7 +9,7 @@ const RAYS: usize = 2;
 
 /// A thing that moves and can be seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct VisibleObject {
     /// Its number in the world.
     pub ball: usize,
     /// The patches around it.
@@ -23,7 +23,7 @@ pub struct Seen {
 impl Scene {
     /// The moving things that a camera frame shows, what hides them left out.
     #[must_use]
-    pub fn glance(&self, frame: u64) -> Vec<Seen> {
+    pub fn visible_objects(&self, frame: u64) -> Vec<VisibleObject> {
         let (camera, pose) = (self.camera(), self.pose(frame));
         let grid = camera.grid;
         let balls = self.world().balls();
@@ -59,7 +59,12 @@ impl Scene {
             let window =
                 Window { row: top, col: left, rows: bottom - top + 1, cols: right - left + 1 };
             let velocity = way(self.world(), camera, &pose, ball, frame, frame + 1)?;
-            balls[ball].moves().then_some(Seen { ball, window, patches: patches.len(), velocity })
+            balls[ball].moves().then_some(VisibleObject {
+                ball,
+                window,
+                patches: patches.len(),
+                velocity,
+            })
         };
         shown.iter().enumerate().filter_map(seen).collect()
     }
@@ -71,11 +76,11 @@ mod tests {
     use crate::{Grid, scene::Kind};
 
     #[test]
-    fn a_glance_sees_what_a_picture_shows() {
+    fn visible_objects_are_those_that_a_picture_shows() {
         let scene =
             Scene::new(Kind::Crowded, 3, Grid::new(29, 47).expect("a grid"), 4).expect("a scene");
         for frame in [5, 60] {
-            let (picture, seen) = (scene.picture(frame), scene.glance(frame));
+            let (picture, seen) = (scene.picture(frame), scene.visible_objects(frame));
             assert!(!seen.is_empty());
             for s in &seen {
                 let thing = WALLS + s.ball as u16;

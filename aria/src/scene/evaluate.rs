@@ -1,4 +1,4 @@
-//! [`judge`]: identification, tracking and warping in a scene, against what really happened and
+//! [`evaluate`](evaluate()): identification, tracking and warping in a scene, against what really happened and
 //! against what one would do without them.
 
 use super::{Blocks, Picture, Scene, StandIn, Truth, truth::way, world::WALLS};
@@ -9,10 +9,12 @@ use crate::{
 
 /// Patches found against patches that moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Detection {
+    /// Patches that were found and moved.
     pub found_and_moved: usize,
+    /// Patches that were found.
     pub found: usize,
+    /// Patches that moved.
     pub moved: usize,
 }
 
@@ -99,9 +101,9 @@ impl WarpingError {
     }
 }
 
-/// What came out in a scene.
+/// The figures of a scene.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub struct Evaluation {
     /// Equation (1) alone.
     pub dynamic: Detection,
     /// Regions: with hulls filled.
@@ -122,18 +124,18 @@ struct Full {
     features: FeatureMap,
 }
 
-/// Judges `full_frames` full frames that lie `interval` frames apart, with flow from the camera's
+/// Evaluates `full_frames` full frames that lie `interval` frames apart, with flow from the camera's
 /// motion and the true depth.
 ///
 /// # Errors
 /// When a setting is out of its range.
-pub fn judge(
+pub fn evaluate(
     scene: &Scene,
     encoder: &StandIn,
     full_frames: u64,
     interval: u64,
     threshold: f32,
-) -> Result<Judgement, AriaError> {
+) -> Result<Evaluation, AriaError> {
     let (best, camera) = (Instructions::best(), scene.camera());
     let see = |frame: u64| -> Result<Full, AriaError> {
         let picture = scene.picture(frame);
@@ -145,7 +147,7 @@ pub fn judge(
         )?;
         Ok(Full { picture, features })
     };
-    let mut judgement = Judgement::default();
+    let mut evaluation = Evaluation::default();
     let mut tracker = Tracker::new(Tracking::default())?;
     let mut by_means = Tracker::new(Tracking { velocity: Velocity::Mean, ..Tracking::default() })?;
     let mut warped = Warped::new(camera.grid, encoder.width())?;
@@ -157,9 +159,9 @@ pub fn judge(
         let flows = flows(scene, &before, &motion)?;
         for (flow, sum) in flows.iter().zip(0..) {
             warped.warp(best, &before.features, flow)?;
-            judgement.warping.count(best, &warped, &now, &truth, sum)?;
+            evaluation.warping.count(best, &warped, &now, &truth, sum)?;
         }
-        // The last of the flows knows the depth, and is what is in `warped`.
+        // The last of the flows is by depth, and is what is in `warped`.
         let found = identify(best, &warped, &now.features, threshold)?;
         let full = FullFrames {
             warped: &warped.features,
@@ -169,18 +171,18 @@ pub fn judge(
         };
         tracker.find(best, now.picture.frame, full, &found)?;
         by_means.find(best, now.picture.frame, full, &found)?;
-        judgement.dynamic.count(&found.dynamic, &truth);
+        evaluation.dynamic.count(&found.dynamic, &truth);
         let mut regions = PatchSet::new(camera.grid);
         tracker.regions().iter().for_each(|region| regions.extend(&region.patches));
-        judgement.regions.count(&regions, &truth);
-        judgement
+        evaluation.regions.count(&regions, &truth);
+        evaluation
             .blocks
             .count(&Blocks::default().identify(camera, &before.picture, &now.picture), &truth);
-        judgement.tracking.count(scene, &tracker, &now.picture, interval);
-        judgement.tracking_by_means.count(scene, &by_means, &now.picture, interval);
+        evaluation.tracking.count(scene, &tracker, &now.picture, interval);
+        evaluation.tracking_by_means.count(scene, &by_means, &now.picture, interval);
         before = now;
     }
-    Ok(judgement)
+    Ok(evaluation)
 }
 
 /// None, by rotation, and by depth.

@@ -1,4 +1,4 @@
-//! Sums over features: the loops that take time, written once over [`Lanes`] and compiled for each
+//! Sums over features: the loops that take time, written once over [`SimdVector`] and compiled for each
 //! set of [`Instructions`](crate::Instructions).
 
 #[cfg(target_arch = "x86_64")]
@@ -34,7 +34,7 @@ pub(crate) fn prefetch_row(row: &[f32]) {
 /// # Safety
 /// All functions: only where the processor has the instructions of the register, and pointers to at
 /// least `COUNT` numbers.
-pub(crate) trait Lanes: Copy {
+pub(crate) trait SimdVector: Copy {
     const COUNT: usize;
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
@@ -43,22 +43,22 @@ pub(crate) trait Lanes: Copy {
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self;
     /// Sums over the numbers of four registers.
     unsafe fn totals(four: &[Self; 4]) -> [f32; 4];
-    /// A register of twice as many whole numbers of 16 bits.
-    type Whole: Copy;
+    /// A register of twice as many integers of 16 bits.
+    type Integers: Copy;
     /// A register of `COUNT` sums of products of those.
     type Sums: Copy;
-    /// Two registers, rounded to whole numbers side by side.
+    /// Two registers, rounded to integers side by side.
     unsafe fn store_rounded(two: [Self; 2], to: *mut i16);
-    unsafe fn load_whole(from: *const i16) -> Self::Whole;
+    unsafe fn load_integers(from: *const i16) -> Self::Integers;
     unsafe fn no_sums() -> Self::Sums;
     /// The products of two registers added up in pairs, and `plus`.
-    unsafe fn products(a: Self::Whole, b: Self::Whole, plus: Self::Sums) -> Self::Sums;
+    unsafe fn products(a: Self::Integers, b: Self::Integers, plus: Self::Sums) -> Self::Sums;
     /// Sums over the sums of four registers.
-    unsafe fn whole_totals(four: &[Self::Sums; 4]) -> [i32; 4];
+    unsafe fn integer_totals(four: &[Self::Sums; 4]) -> [i32; 4];
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Lanes for __m512 {
+impl SimdVector for __m512 {
     const COUNT: usize = 16;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -87,7 +87,7 @@ impl Lanes for __m512 {
             __m256::totals(&halves)
         }
     }
-    type Whole = __m512i;
+    type Integers = __m512i;
     type Sums = __m512i;
     #[inline(always)]
     unsafe fn store_rounded(two: [Self; 2], to: *mut i16) {
@@ -101,7 +101,7 @@ impl Lanes for __m512 {
         }
     }
     #[inline(always)]
-    unsafe fn load_whole(from: *const i16) -> __m512i {
+    unsafe fn load_integers(from: *const i16) -> __m512i {
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
     #[inline(always)]
@@ -113,7 +113,7 @@ impl Lanes for __m512 {
         unsafe { _mm512_add_epi32(_mm512_madd_epi16(a, b), plus) }
     }
     #[inline(always)]
-    unsafe fn whole_totals(four: &[__m512i; 4]) -> [i32; 4] {
+    unsafe fn integer_totals(four: &[__m512i; 4]) -> [i32; 4] {
         unsafe {
             let mut halves = [_mm256_setzero_si256(); 4];
             for (half, whole) in halves.iter_mut().zip(four) {
@@ -122,13 +122,13 @@ impl Lanes for __m512 {
                     _mm512_extracti64x4_epi64::<1>(*whole),
                 );
             }
-            __m256::whole_totals(&halves)
+            __m256::integer_totals(&halves)
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Lanes for __m256 {
+impl SimdVector for __m256 {
     const COUNT: usize = 8;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -158,7 +158,7 @@ impl Lanes for __m256 {
             out
         }
     }
-    type Whole = __m256i;
+    type Integers = __m256i;
     type Sums = __m256i;
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
@@ -168,7 +168,7 @@ impl Lanes for __m256 {
         }
     }
     #[inline(always)]
-    unsafe fn load_whole(from: *const i16) -> __m256i {
+    unsafe fn load_integers(from: *const i16) -> __m256i {
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
     #[inline(always)]
@@ -180,7 +180,7 @@ impl Lanes for __m256 {
         unsafe { _mm256_add_epi32(_mm256_madd_epi16(a, b), plus) }
     }
     #[inline(always)]
-    unsafe fn whole_totals(four: &[__m256i; 4]) -> [i32; 4] {
+    unsafe fn integer_totals(four: &[__m256i; 4]) -> [i32; 4] {
         unsafe {
             let pairs = [_mm256_hadd_epi32(four[0], four[1]), _mm256_hadd_epi32(four[2], four[3])];
             let halves = _mm256_hadd_epi32(pairs[0], pairs[1]);
@@ -198,7 +198,7 @@ impl Lanes for __m256 {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Lanes for __m128 {
+impl SimdVector for __m128 {
     const COUNT: usize = 4;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -226,7 +226,7 @@ impl Lanes for __m128 {
             out
         }
     }
-    type Whole = __m128i;
+    type Integers = __m128i;
     type Sums = __m128i;
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
@@ -238,7 +238,7 @@ impl Lanes for __m128 {
         }
     }
     #[inline(always)]
-    unsafe fn load_whole(from: *const i16) -> __m128i {
+    unsafe fn load_integers(from: *const i16) -> __m128i {
         unsafe { _mm_loadu_si128(from.cast()) }
     }
     #[inline(always)]
@@ -250,7 +250,7 @@ impl Lanes for __m128 {
         unsafe { _mm_add_epi32(_mm_madd_epi16(a, b), plus) }
     }
     #[inline(always)]
-    unsafe fn whole_totals(four: &[__m128i; 4]) -> [i32; 4] {
+    unsafe fn integer_totals(four: &[__m128i; 4]) -> [i32; 4] {
         unsafe {
             let [mut a, mut b, mut c, mut d] = four.map(|sums| _mm_castsi128_ps(sums));
             _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
@@ -278,7 +278,7 @@ pub(crate) type Portable = Four;
 pub(crate) struct Four([f32; 4]);
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-impl Lanes for Four {
+impl SimdVector for Four {
     const COUNT: usize = 4;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -311,7 +311,7 @@ impl Lanes for Four {
         }
         out
     }
-    type Whole = [i16; 8];
+    type Integers = [i16; 8];
     type Sums = [i32; 4];
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
@@ -321,7 +321,7 @@ impl Lanes for Four {
         }
     }
     #[inline(always)]
-    unsafe fn load_whole(from: *const i16) -> [i16; 8] {
+    unsafe fn load_integers(from: *const i16) -> [i16; 8] {
         unsafe { from.cast::<[i16; 8]>().read_unaligned() }
     }
     #[inline(always)]
@@ -334,12 +334,12 @@ impl Lanes for Four {
         std::array::from_fn(|i| plus[i] + product(i) + product(i + 4))
     }
     #[inline(always)]
-    unsafe fn whole_totals(four: &[[i32; 4]; 4]) -> [i32; 4] {
+    unsafe fn integer_totals(four: &[[i32; 4]; 4]) -> [i32; 4] {
         four.map(|sums| sums.iter().sum())
     }
 }
 
-/// `fn name(instructions, arguments...)`: runs `body::<Lanes>(arguments...)`, compiled for the
+/// `fn name(instructions, arguments...)`: runs `body::<SimdVector>(arguments...)`, compiled for the
 /// instructions.
 macro_rules! vectorised {
     ($visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident) => {
@@ -363,8 +363,8 @@ macro_rules! vectorised {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::instructions::Set::Avx2 => unsafe { avx2($($argument),*) },
-                // SAFETY: these lanes need no instructions beyond the target's.
-                $crate::instructions::Set::Portable => unsafe { $body::<$crate::lanes::Portable>($($argument),*) },
+                // SAFETY: these vectors need no instructions beyond the target's.
+                $crate::instructions::Set::Portable => unsafe { $body::<$crate::simd::Portable>($($argument),*) },
             }
         }
     };
@@ -374,9 +374,9 @@ pub(crate) use vectorised;
 /// Inner product of two rows, as far as the shorter goes.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn dot<L: Lanes>(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) unsafe fn dot<L: SimdVector>(a: &[f32], b: &[f32]) -> f32 {
     let length = a.len().min(b.len());
     let whole = length - length % L::COUNT;
     // SAFETY: every load begins at least a register's length before the end of both rows.
@@ -409,9 +409,9 @@ pub(crate) unsafe fn dot<L: Lanes>(a: &[f32], b: &[f32]) -> f32 {
 /// loaded serves several products.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(
+pub(crate) unsafe fn dots<L: SimdVector, const Q: usize>(
     queries: [&[f32]; Q],
     rows: [&[f32]; ROWS],
 ) -> [[f32; ROWS]; Q] {
@@ -455,30 +455,30 @@ pub(crate) unsafe fn dots<L: Lanes, const Q: usize>(
     products
 }
 
-/// Rows of whole numbers end with zeros, so that their length is a multiple of this and of what a
+/// Rows of integers end with zeros, so that their length is a multiple of this and of what a
 /// register holds.
-pub(crate) const WHOLE: usize = 32;
+pub(crate) const ROW_MULTIPLE: usize = 32;
 
-/// Inner products of `Q` queries with `R` rows, all of whole numbers and of one length. What lies
-/// beyond a multiple of [`WHOLE`] does not count.
+/// Inner products of `Q` queries with `R` rows, all of integers and of one length. What lies
+/// beyond a multiple of [`ROW_MULTIPLE`] does not count.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(
+pub(crate) unsafe fn integer_dots<L: SimdVector, const Q: usize, const R: usize>(
     queries: [&[i16]; Q],
     rows: [&[i16]; R],
 ) -> [[i32; R]; Q] {
     let length = queries.iter().chain(&rows).map(|row| row.len()).min().unwrap_or(0);
-    let whole = length - length % WHOLE;
+    let whole = length - length % ROW_MULTIPLE;
     // SAFETY: every load begins at least a register's length before the end of all rows.
     unsafe {
         let mut sums = [[L::no_sums(); R]; Q];
         let mut at = 0;
         while at < whole {
-            let loaded = rows.map(|row| L::load_whole(row.as_ptr().add(at)));
+            let loaded = rows.map(|row| L::load_integers(row.as_ptr().add(at)));
             for (sums, query) in sums.iter_mut().zip(&queries) {
-                let query = L::load_whole(query.as_ptr().add(at));
+                let query = L::load_integers(query.as_ptr().add(at));
                 for (sum, row) in sums.iter_mut().zip(&loaded) {
                     *sum = L::products(query, *row, *sum);
                 }
@@ -491,44 +491,44 @@ pub(crate) unsafe fn whole_dots<L: Lanes, const Q: usize, const R: usize>(
         {
             let mut four = [L::no_sums(); 4];
             four[..sums.len()].copy_from_slice(sums);
-            products.copy_from_slice(&L::whole_totals(&four)[..sums.len()]);
+            products.copy_from_slice(&L::integer_totals(&four)[..sums.len()]);
         }
         products
     }
 }
 
-/// Inner product of two rows of whole numbers and of one length. What lies beyond a multiple of
-/// [`WHOLE`] does not count.
+/// Inner product of two rows of integers and of one length. What lies beyond a multiple of
+/// [`ROW_MULTIPLE`] does not count.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn whole_dot<L: Lanes>(a: &[i16], b: &[i16]) -> i32 {
+pub(crate) unsafe fn integer_dot<L: SimdVector>(a: &[i16], b: &[i16]) -> i32 {
     let length = a.len().min(b.len());
     let mut sums = [unsafe { L::no_sums() }; 4];
-    for at in (0..length - length % WHOLE).step_by(WHOLE) {
-        for (k, from) in (at..at + WHOLE).step_by(2 * L::COUNT).enumerate() {
+    for at in (0..length - length % ROW_MULTIPLE).step_by(ROW_MULTIPLE) {
+        for (k, from) in (at..at + ROW_MULTIPLE).step_by(2 * L::COUNT).enumerate() {
             // SAFETY: every load begins at least a register's length before the end of both rows; a
-            // row of `WHOLE` has four registers at most.
+            // row of `ROW_MULTIPLE` has four registers at most.
             unsafe {
                 sums[k] = L::products(
-                    L::load_whole(a.as_ptr().add(from)),
-                    L::load_whole(b.as_ptr().add(from)),
+                    L::load_integers(a.as_ptr().add(from)),
+                    L::load_integers(b.as_ptr().add(from)),
                     sums[k],
                 )
             };
         }
     }
     // SAFETY: as for this function.
-    unsafe { L::whole_totals(&sums) }.iter().sum()
+    unsafe { L::integer_totals(&sums) }.iter().sum()
 }
 
 /// `out` becomes `row` times `by`, rounded, as far as the shorter goes.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn round<L: Lanes>(row: &[f32], by: f32, out: &mut [i16]) {
+pub(crate) unsafe fn round<L: SimdVector>(row: &[f32], by: f32, out: &mut [i16]) {
     let length = row.len().min(out.len());
     let whole = length - length % (2 * L::COUNT);
     // SAFETY: every load and store begins at least two registers' length before the end of both
@@ -569,17 +569,17 @@ impl Blend<'_> {
     }
 
     /// # Safety
-    /// As [`Lanes`].
+    /// As [`SimdVector`].
     #[inline(always)]
-    unsafe fn spread<L: Lanes>(&self) -> [L; 4] {
+    unsafe fn spread<L: SimdVector>(&self) -> [L; 4] {
         // SAFETY: as for this function.
         self.weights.map(|weight| unsafe { L::splat(weight) })
     }
 
     /// # Safety
-    /// As [`Lanes`]; all rows go on for a register's length after `at`.
+    /// As [`SimdVector`]; all rows go on for a register's length after `at`.
     #[inline(always)]
-    unsafe fn load<L: Lanes>(&self, weights: &[L; 4], at: usize) -> L {
+    unsafe fn load<L: SimdVector>(&self, weights: &[L; 4], at: usize) -> L {
         // SAFETY: as for this function.
         unsafe {
             let mut mixed = L::splat(0.0);
@@ -595,9 +595,9 @@ impl Blend<'_> {
 /// length.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
+pub(crate) unsafe fn blend<L: SimdVector>(blend: Blend, out: &mut [f32]) -> f32 {
     let length = blend.length().min(out.len());
     let whole = length - length % L::COUNT;
     // SAFETY: every load and store begins at least a register's length before the end of all rows.
@@ -635,9 +635,9 @@ pub(crate) unsafe fn blend<L: Lanes>(blend: Blend, out: &mut [f32]) -> f32 {
 /// was computed is used while it is in registers.
 ///
 /// # Safety
-/// As [`Lanes`].
+/// As [`SimdVector`].
 #[inline(always)]
-pub(crate) unsafe fn blend_rounded<L: Lanes>(
+pub(crate) unsafe fn blend_rounded<L: SimdVector>(
     blend: Blend,
     out: &mut [i16],
     other: Option<&[f32]>,
@@ -694,16 +694,16 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// The lanes of targets without registers of ours; the others are tested where they are used.
+    /// The vectors of targets without registers of ours; the others are tested where they are used.
     #[test]
-    fn plain_lanes_add_up() {
+    fn plain_vectors_add_up() {
         let mut random = Random::new(1);
         for length in [0, 3, 4, 16, 21, 70] {
             let rows: Vec<Vec<f32>> =
                 (0..5).map(|_| (0..length).map(|_| random.normal() as f32).collect()).collect();
             let expected = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
             let four = [&rows[1][..], &rows[2], &rows[3], &rows[4]];
-            // SAFETY: plain lanes need nothing of the processor.
+            // SAFETY: plain vectors need nothing of the processor.
             let (alone, products) =
                 unsafe { (dot::<Four>(&rows[0], &rows[1]), dots::<Four, 1>([&rows[0]], four)) };
             assert!((alone - expected(&rows[0], &rows[1])).abs() < 1e-4);
@@ -754,15 +754,15 @@ mod tests {
     }
 
     #[test]
-    fn plain_lanes_multiply_whole_numbers() {
+    fn plain_vectors_multiply_integers() {
         let mut random = Random::new(2);
-        for length in [0, WHOLE, 5 * WHOLE] {
+        for length in [0, ROW_MULTIPLE, 5 * ROW_MULTIPLE] {
             let rows: Vec<Vec<i16>> = (0..5)
                 .map(|_| (0..length).map(|_| random.between(-3000.0, 3000.0) as i16).collect())
                 .collect();
-            // SAFETY: plain lanes need nothing of the processor.
+            // SAFETY: plain vectors need nothing of the processor.
             let [products] = unsafe {
-                whole_dots::<Four, 1, 4>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]])
+                integer_dots::<Four, 1, 4>([&rows[0]], [&rows[1], &rows[2], &rows[3], &rows[4]])
             };
             for (product, row) in products.iter().zip(&rows[1..]) {
                 assert_eq!(

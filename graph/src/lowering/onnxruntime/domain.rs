@@ -1,38 +1,30 @@
 //! Operators of the domains `com.microsoft` and `com.microsoft.nchwc`: what ONNX Runtime's
 //! optimizer leaves in a saved model.
 //!
-//! They become the operators that [`crate::lowering::onnxruntime`] forecasts for the same kernels,
-//! attribute by attribute. Shapes of blocked tensors have their channels padded to the block of
-//! this machine; such a model is to be read on the kind of machine that saved it.
+//! They become the operators that [`lower`](super::lower) forecasts for the same kernels, attribute
+//! by attribute. Shapes of blocked tensors have their channels padded to the block of the machine
+//! that saved the model.
 
-use super::quantized;
-use super::view::NodeView;
+mod quantized;
+
+use super::{padded, upsample_attributes};
 use crate::{
     Attribute, Attributes, MemoryFormat, OpKind, Operand, TensorSpec, Value, ValueSource,
-    lowering::onnxruntime, shape,
+    onnx::{
+        Domain,
+        domain::{DomainNode, Mapped},
+        view::{GraphView, NodeView},
+    },
+    shape,
 };
+use std::collections::HashSet;
 
-/// What a node of a foreign domain is in vitempo's terms.
-#[derive(Clone, Debug)]
-pub(super) struct Mapped {
-    /// What it computes.
-    pub kind: OpKind,
-    /// Its attributes; the reader fills in defaults by [`crate::shape::canonical`] when `outputs`
-    /// is `None`.
-    pub attributes: Attributes,
-    /// Positions in `node.input` of the real operands, in the order [`OpKind`] wants; inputs that
-    /// only steer are left out.
-    pub operands: Vec<usize>,
-    /// The outputs, where [`crate::shape::infer`] cannot find them (blocked formats, packed
-    /// weights); `None`: infer them.
-    pub outputs: Option<Vec<TensorSpec>>,
-}
+/// The operators of ONNX Runtime's optimizer.
+pub(crate) const DOMAIN: Domain = Domain { map };
 
-/// Maps one node. `inputs` are parallel to `node.input`, `None` for an omitted optional input; the
-/// payload of a small constant is in its [`crate::ValueSource`]. All inputs that are there have a
-/// known tensor. `None`: not known here; the node is then unsupported, by name.
-pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapped> {
-    let call = Call { node, inputs };
+fn map(found: &DomainNode<'_>) -> Option<Mapped> {
+    let &DomainNode { node, inputs, graph } = found;
+    let call = Call { node, inputs, graph };
     match (node.domain, node.op_type) {
         ("com.microsoft.nchwc", op) => call.blocked(op),
         ("com.microsoft", op) => call.fused(op).or_else(|| quantized::map(node, inputs)),
@@ -40,9 +32,29 @@ pub(super) fn map(node: &NodeView<'_>, inputs: &[Option<&Value>]) -> Option<Mapp
     }
 }
 
+/// Elements of a block of channels on the machine that saved a model: 16, or 8 where channels of
+/// its convolutions are padded to 8 only.
+fn block(graph: &GraphView<'_>) -> usize {
+    let narrow = |dims: &[i64]| match dims {
+        [outputs, inputs, ..] => outputs % WIDE != 0 || (*inputs > WIDE && inputs % WIDE != 0),
+        _ => false,
+    };
+    let blocked = graph
+        .node
+        .iter()
+        .filter(|node| (node.domain, node.op_type) == ("com.microsoft.nchwc", "Conv"));
+    let weights: HashSet<&str> = blocked.filter_map(|node| node.input.get(1).copied()).collect();
+    let mut tensors = graph.initializer.iter().filter(|tensor| weights.contains(tensor.name));
+    if tensors.any(|tensor| narrow(&tensor.dims)) { 8 } else { WIDE as usize }
+}
+
+/// The block of machines with AVX-512, and of all that are not x86.
+const WIDE: i64 = 16;
+
 struct Call<'a> {
     node: &'a NodeView<'a>,
     inputs: &'a [Option<&'a Value>],
+    graph: &'a GraphView<'a>,
 }
 
 impl Call<'_> {
@@ -109,7 +121,7 @@ impl Call<'_> {
                 let mode = self.node.text("mode").unwrap_or("nearest");
                 let coordinates =
                     self.node.text("coordinate_transformation_mode").unwrap_or("asymmetric");
-                let attributes = onnxruntime::upsample_attributes(mode, coordinates, scales);
+                let attributes = upsample_attributes(mode, coordinates, scales);
                 self.with_blocked_output(self.operator(OpKind::Resize, attributes, vec![0]))
             }
             "ReorderInput" | "ReorderOutput" => self.reorder(op == "ReorderInput"),
@@ -131,7 +143,7 @@ impl Call<'_> {
                 dims.insert(1.min(dims.len()), channels);
             }
             let channels = dims.get_mut(1)?;
-            *channels = onnxruntime::padded(*channels, onnxruntime::host_block());
+            *channels = padded(*channels, block(self.graph));
             TensorSpec::new(dims, x.precision).with_format(MemoryFormat::Blocked)
         } else {
             *dims.get_mut(1)? = usize::try_from(self.node.int("channels")?).ok()?;
@@ -246,5 +258,66 @@ impl Call<'_> {
             )),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::{
+        OpKind, Precision, TensorSpec,
+        onnx::{ReadOptions, proto, read_bytes},
+    };
+    use prost::Message as _;
+
+    fn node(op: &str, domain: &str, inputs: &[&str], output: &str) -> proto::NodeProto {
+        proto::NodeProto {
+            op_type: op.to_owned(),
+            domain: domain.to_owned(),
+            input: inputs.iter().map(|&name| name.to_owned()).collect(),
+            output: vec![output.to_owned()],
+            ..proto::NodeProto::default()
+        }
+    }
+
+    /// A saved model: 24 channels reordered, then a convolution with blocked weights.
+    fn saved(channels: usize) -> Vec<u8> {
+        let mut builder = crate::GraphBuilder::new("saved");
+        let x = builder.input("x", TensorSpec::new([1, 24, 8, 8], Precision::F32));
+        let y = builder.unary("relu", OpKind::Relu, x).unwrap();
+        let graph = builder.finish(vec![y]).unwrap();
+        let bytes = crate::onnx::to_bytes(&graph, &crate::onnx::WriteOptions::seeded(1)).unwrap();
+        let mut model = proto::ModelProto::decode(&*bytes).unwrap();
+        let file = model.graph.as_mut().unwrap();
+        let (x, y) = (file.input[0].name.clone(), file.output[0].name.clone());
+        file.node = vec![
+            node("ReorderInput", "com.microsoft.nchwc", &[&x], "blocked"),
+            node("Conv", "com.microsoft.nchwc", &["blocked", "w"], &y),
+        ];
+        file.initializer.push(proto::TensorProto {
+            name: "w".to_owned(),
+            dims: vec![channels as i64, channels as i64, 1, 1],
+            data_type: 1,
+            raw_data: vec![0; 4 * channels * channels],
+            ..proto::TensorProto::default()
+        });
+        model.encode_to_vec()
+    }
+
+    #[test]
+    fn blocks_are_those_of_the_machine_that_saved_the_file() {
+        for channels in [24, 32] {
+            let graph = read_bytes("saved", &saved(channels), &ReadOptions::default()).unwrap();
+            let reorder = graph.nodes().iter().find(|n| n.op.kind == OpKind::Reorder).unwrap();
+            assert_eq!(reorder.op.outputs[0].shape.as_slice(), [1, channels, 8, 8]);
+        }
+    }
+
+    #[test]
+    fn a_reader_without_domains_knows_no_operator_of_theirs() {
+        let options = ReadOptions { domains: &[], ..ReadOptions::default() };
+        let graph = read_bytes("saved", &saved(32), &options).unwrap();
+        let unknown = |kind: &OpKind| matches!(kind, OpKind::Unsupported(_));
+        assert!(graph.nodes().iter().all(|node| unknown(&node.op.kind)));
     }
 }

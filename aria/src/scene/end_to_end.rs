@@ -1,12 +1,12 @@
-//! [`whole`](whole()): what goes to the decoder, frame after frame, and how far what it says is
-//! from the truth: depth and labels of a stand-in model.
+//! [`end_to_end`](end_to_end()): the error of the decoder's output, frame after frame: depth and
+//! labels of a stand-in model against the truth.
 //!
 //! | way | what is shown |
 //! |---|---|
 //! | [`Way::Resized`] | every frame, at a lower resolution: what one processor alone can do in time |
 //! | [`Way::Stale`] | the latest full frame as it is |
 //! | [`Way::Base`] | that turned with the camera, and windows at blocks that moved, as many as there are cycles, the largest first |
-//! | [`Way::Aria`] | the runtime: that warped by the depth that the model itself said, and regions by waiting and speed |
+//! | [`Way::Aria`] | the runtime: that warped by the depth that the model itself estimates, and regions by waiting and speed |
 
 use super::{Blocks, Model, Picture, Scene, Score};
 use crate::{
@@ -16,25 +16,35 @@ use crate::{
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Way {
+    /// Every frame at a lower resolution.
     Resized {
-        /// Patches.
+        /// Rows of patches.
         rows: usize,
+        /// Columns of patches.
         cols: usize,
     },
     /// Full frames every so many camera frames; each arrives when the next begins.
     Stale {
+        /// Camera frames from one full frame to the next.
         interval: u64,
     },
+    /// Full frames turned with the camera, and windows at blocks that moved.
     Base {
+        /// Camera frames from one full frame to the next.
         interval: u64,
+        /// Most windows that are updated in a frame.
         cycles: usize,
+        /// Rows and columns of patches of a window.
         region: [usize; 2],
     },
+    /// The runtime.
     Aria {
+        /// Camera frames from one full frame to the next.
         interval: u64,
+        /// Most windows that are updated in a frame.
         cycles: usize,
+        /// Rows and columns of patches of a window.
         region: [usize; 2],
     },
 }
@@ -50,7 +60,7 @@ struct Seen {
 ///
 /// # Errors
 /// When a size is out of its range.
-pub fn whole(
+pub fn end_to_end(
     scene: &Scene,
     model: &Model,
     frames: u64,

@@ -1,0 +1,122 @@
+//! Reads a dataset folder, tables and journal, into a [`Dataset`].
+//!
+//! The journal is read first and the tables in the reverse of the order in which they are written:
+//! so a dataset that is being written, or whose compaction was cut short, reads as one whole.
+
+use crate::{
+    Dataset, DatasetError, VisitKey,
+    assembly::{Assembly, Known, Shared, Tables},
+    journal::{self, Entry, Journal},
+    parquet,
+    schema::Manifest,
+    tables::{key_of, model_measurements, status_of},
+};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
+use vitempo_graph::Status;
+
+impl Dataset {
+    /// Reads a dataset folder, with what its journal holds beyond the tables.
+    ///
+    /// # Errors
+    /// [`DatasetError`] naming the file, and the row or line where there is one: not a dataset,
+    /// another schema version, a missing, foreign, truncated or damaged file, a row that points to
+    /// nothing.
+    pub fn load(folder: &Path) -> Result<Self, DatasetError> {
+        Self::read(folder, None)
+    }
+
+    /// Reads the visits of the environments whose identifier is `wanted`, and their models; nothing
+    /// else is kept or decoded.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], but for rows that were not read.
+    pub fn load_environment(
+        folder: &Path,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Self, DatasetError> {
+        Self::read(folder, Some(&wanted))
+    }
+
+    /// Every environment with its number of successful visits.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], of what it reads: keys and status of the visits.
+    /// [`DatasetError::Empty`] when none was successful.
+    pub fn environments(folder: &Path) -> Result<BTreeMap<String, usize>, DatasetError> {
+        Manifest::read(folder)?;
+        let journal = journal::read(folder)?;
+        let columns = [&VisitKey::COLUMNS[..], &["status", "reason"]].concat();
+        let table = parquet::read_columns(&model_measurements::SCHEMA, folder, &columns)?;
+        let mut visits: BTreeMap<VisitKey, bool> = (0..table.rows())
+            .map(|row| Ok((key_of(&table, row), status_of(&table, row)? == Status::Ok)))
+            .collect::<Result<_, DatasetError>>()?;
+        visits.extend(
+            journal.visits().map(|profile| (VisitKey::from(profile), profile.status == Status::Ok)),
+        );
+        if !visits.values().any(|ok| *ok) {
+            return Err(DatasetError::Empty { path: folder.to_owned(), failed: visits.len() });
+        }
+        let mut environments = BTreeMap::new();
+        for (key, ok) in visits {
+            *environments.entry(key.environment_id).or_default() += usize::from(ok);
+        }
+        Ok(environments)
+    }
+
+    fn read(folder: &Path, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<Self, DatasetError> {
+        Manifest::read(folder)?;
+        let mut journal = journal::read(folder)?;
+        let Some(wanted) = wanted else {
+            return Self::assemble(folder, Tables::read(folder)?, journal);
+        };
+        journal.entries.retain(|entry| match entry {
+            Entry::Visit(profile) => wanted(&profile.environment.id()),
+            Entry::Model(_) => true,
+        });
+        let in_journal: HashSet<&str> =
+            journal.visits().map(|profile| profile.model.architecture.as_str()).collect();
+        let tables = Tables::read_environment(folder, wanted, &in_journal)?;
+        let tabled = tables.models.iter().map(|row| row.identity.architecture.as_str());
+        let visited: HashSet<String> = tabled.chain(in_journal).map(str::to_owned).collect();
+        journal.entries.retain(|entry| match entry {
+            Entry::Visit(_) => true,
+            Entry::Model(model) => visited.contains(&model.identity.architecture),
+        });
+        Self::assemble(folder, tables, journal)
+    }
+
+    fn assemble(folder: &Path, tables: Tables, journal: Journal) -> Result<Self, DatasetError> {
+        let mut dataset =
+            Self { path: folder.to_owned(), warnings: journal.warnings, ..Self::default() };
+        let mut known = Known::new(folder);
+        let (visits, models, mut assembly) = Assembly::new(folder, tables)?;
+        for row in models {
+            known.add_model(&mut dataset, row.identity, row.graph)?;
+        }
+        for row in visits {
+            let profile = assembly.profile(row, &known)?;
+            known.add_visit(&mut dataset, profile)?;
+        }
+        dataset.add_journal(&mut known, journal.entries)?;
+        assembly.report_orphans(&mut dataset, &known);
+        Ok(dataset)
+    }
+
+    fn add_journal(&mut self, known: &mut Known, entries: Vec<Entry>) -> Result<(), DatasetError> {
+        let mut shared = Shared::default();
+        for entry in entries {
+            match entry {
+                Entry::Model(model) => known.add_model(self, model.identity, Some(model.graph))?,
+                Entry::Visit(mut profile) => {
+                    shared.share(&mut profile);
+                    known.add_model(self, profile.model.clone(), None)?;
+                    known.add_visit(self, *profile)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

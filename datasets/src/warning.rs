@@ -1,0 +1,50 @@
+//! [`Warning`]: what was left out of a dataset while it was read.
+
+use std::{fmt, path::PathBuf};
+
+/// Something that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The last line of a journal segment was not written to its end.
+    TornLine {
+        /// The segment.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+        /// How much of it is there.
+        bytes: usize,
+    },
+    /// Operators of a visit that has no row of its own.
+    Orphans {
+        /// The table.
+        path: PathBuf,
+        /// Number of the first row, from 0.
+        row: usize,
+        /// How many there are.
+        rows: usize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TornLine { path, line, bytes } => {
+                write!(
+                    f,
+                    "{}, line {line}: left out, only its first {bytes} bytes were written; that \
+                    visit will be measured again",
+                    path.display()
+                )
+            }
+            Self::Orphans { path, row, rows } => {
+                write!(
+                    f,
+                    "{}, row {row}: {rows} rows left out, their visit is not in \
+                    model_measurements.parquet",
+                    path.display()
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Which domains of operators are read by default: here the reader, which knows no framework, meets
+//! the frameworks.
+
+use crate::{
+    lowering::onnxruntime,
+    onnx::{Domain, ReadOptions},
+};
+use std::collections::BTreeMap;
+
+const DOMAINS: &[Domain] = &[onnxruntime::DOMAIN];
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { dimensions: BTreeMap::new(), domains: DOMAINS }
+    }
+}

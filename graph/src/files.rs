@@ -1,0 +1,78 @@
+//! [`write_whole`]: files that are there whole or not at all.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+/// Ending of the name of a file that was being written when the process ended.
+pub const UNFINISHED: &str = "unfinished";
+
+/// Replaces `path` by a file with these bytes: written beside its place, flushed to the disk, then
+/// renamed. A crash leaves the old file or the new one.
+///
+/// # Errors
+/// The path has no file name, or the folder cannot be written; nothing is left behind then.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    let (prefix, suffix) = (format!(".{}.", name.to_string_lossy()), format!(".{UNFINISHED}"));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(&suffix);
+    // As other new files: what the process's umask allows.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder_of(path))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    sync_folder(path)
+}
+
+/// Makes renames and removals in the folder of `path` survive a power loss.
+///
+/// # Errors
+/// The folder cannot be opened or flushed.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        std::fs::File::open(folder_of(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_where_that_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for bytes in [b"one", b"two"] {
+            write_whole(&path, bytes).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        }
+        let taken = folder.path().join("folder");
+        std::fs::create_dir_all(taken.join("inside")).unwrap();
+        assert!(write_whole(&taken, b"three").is_err());
+        assert!(write_whole(&folder.path().join("none/file"), b"four").is_err());
+        assert!(write_whole(&folder.path().join(".."), b"five").is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn others_may_read_a_file_as_any_other_new_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, usual) = (folder.path().join("whole"), folder.path().join("usual"));
+        write_whole(&whole, b"").unwrap();
+        std::fs::write(&usual, b"").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&whole), mode(&usual));
+    }
+}
