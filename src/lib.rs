@@ -5,19 +5,21 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use vitempo::{graph::{LatencyModel, onnx}, predictors::PredictorBundle};
+//! use vitempo::{Bundle, graph::{LatencyModel, onnx}};
 //!
 //! let model = onnx::read_file(Path::new("vit.onnx"), &onnx::ReadOptions::default())?;
-//! let bundle = PredictorBundle::load(Path::new("demo.vtb"))?;
+//! let bundle = Bundle::open("demo.vtb")?;
 //! println!("{}", bundle.predict(&model)?.latency.point);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod bundle;
 pub mod query;
 pub mod search;
 pub mod serve;
 pub mod transfer;
 
+pub use bundle::{Bundle, BundleError};
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;
 pub use vitempo_planners as planners;

@@ -82,6 +82,15 @@ impl ModelArgs {
 
     /// Reads those that can be read; the others come with the reason. An error when none can.
     pub fn read_all(&self) -> CliResult<(Vec<Model>, Vec<Unreadable>)> {
+        let (models, mut unreadable) = self.read_each()?;
+        if models.is_empty() && !unreadable.is_empty() {
+            return Err(unreadable.swap_remove(0).1);
+        }
+        Ok((models, unreadable))
+    }
+
+    /// Reads those that can be read, which may be none; the others come with the reason.
+    pub fn read_each(&self) -> CliResult<(Vec<Model>, Vec<Unreadable>)> {
         let options = self.read_options();
         let mut indexes = BTreeMap::new();
         let (mut models, mut unreadable) = (Vec::new(), Vec::new());
@@ -90,9 +99,6 @@ impl ModelArgs {
                 Ok(model) => models.push(model),
                 Err(error) => unreadable.push((path, error)),
             }
-        }
-        if models.is_empty() && !unreadable.is_empty() {
-            return Err(unreadable.swap_remove(0).1);
         }
         Ok((models, unreadable))
     }

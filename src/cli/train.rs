@@ -106,5 +106,8 @@ pub fn run(args: &TrainArgs) -> CliResult {
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
     let bundle = train(&training, &dataset, args.method, &options)?;
     bundle.save(&args.out)?;
-    output::print(&super::bundle::BundleReport { bundle: &bundle, path: &args.out }, args.format)
+    output::print(
+        &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },
+        args.format,
+    )
 }

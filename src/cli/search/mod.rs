@@ -15,12 +15,14 @@ use std::{
     sync::atomic::Ordering,
     time::Instant,
 };
-use vitempo::search::{
-    self, Device, Objective, ObjectiveError, Options, SearchError,
-    objective::{Listed, Measure, Program, StandIn},
+use vitempo::{
+    Bundle,
+    search::{
+        self, Device, Objective, ObjectiveError, Options, SearchError,
+        objective::{Listed, Measure, Program, StandIn},
+    },
 };
 use vitempo_graph::Latency;
-use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::Space;
 
 /// Most architectures of one search.
@@ -39,8 +41,8 @@ pub struct SearchArgs {
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
-    /// Trained predictors: a file, or a name that `vitempo bundle list` shows; may be repeated, for
-    /// several devices at once
+    /// Bundle of either kind: a file, or a name that `vitempo bundle list` shows; may be repeated,
+    /// for several devices at once
     #[arg(long = "bundle", required = true, value_name = "NAME")]
     pub bundles: Vec<PathBuf>,
 
@@ -127,7 +129,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
     output::print(&front, args.format)
 }
 
-fn devices<'b>(bundles: &'b [PredictorBundle], ceilings: &[u64]) -> CliResult<Vec<Device<'b>>> {
+fn devices<'b>(bundles: &'b [Bundle], ceilings: &[u64]) -> CliResult<Vec<Device<'b>>> {
     if !ceilings.is_empty() && ceilings.len() != bundles.len() {
         return Err(CliError::user(format!(
             "{} bundles, but {} ceilings (--max-latency)",
