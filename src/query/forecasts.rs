@@ -27,7 +27,7 @@ impl SpaceModel for PredictorBundle {
 
 impl SpaceModel for AdaptedBundle {
     fn over<'m>(&'m self, space: &Space) -> Forecasts<'m> {
-        Forecasts(Way::Graphs { space: space.clone(), model: self })
+        Forecasts(Way::Graphs { space: Box::new(space.clone()), model: self })
     }
 }
 
@@ -45,7 +45,7 @@ pub struct Forecasts<'m>(Way<'m>);
 
 enum Way<'m> {
     Tables(Box<Tables<Latencies<'m>>>),
-    Graphs { space: Space, model: &'m dyn LatencyModel },
+    Graphs { space: Box<Space>, model: &'m dyn LatencyModel },
 }
 
 impl fmt::Debug for Forecasts<'_> {
