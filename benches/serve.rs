@@ -100,7 +100,7 @@ fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
     let (tell, told) = mpsc::channel();
     let options = Options {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        bundles: vec![bundle],
+        bundles: vec![bundle.into()],
         spaces: vec![space],
         token: None,
         limits: Limits::default(),

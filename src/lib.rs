@@ -5,14 +5,15 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use vitempo::{graph::{LatencyModel, onnx}, predictors::PredictorBundle};
+//! use vitempo::{Bundle, graph::{LatencyModel, onnx}};
 //!
 //! let model = onnx::read_file(Path::new("vit.onnx"), &onnx::ReadOptions::default())?;
-//! let bundle = PredictorBundle::load(Path::new("demo.vtb"))?;
+//! let bundle = Bundle::open("demo.vtb")?;
 //! println!("{}", bundle.predict(&model)?.latency.point);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod bundle;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod campaign;
 #[cfg(all(feature = "dataset", feature = "train"))]
@@ -26,6 +27,7 @@ pub mod training;
 #[cfg(feature = "dataset")]
 pub mod transfer;
 
+pub use bundle::{Bundle, BundleError};
 #[cfg(feature = "plan")]
 pub use vitempo_aria as aria;
 #[cfg(feature = "dataset")]

@@ -376,6 +376,23 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
     assert_eq!(again["plan"]["levels"], plan["plan"]["levels"]);
     let tight = ok(&["plan", "aria", "--costs", &costs, "--target", "5ms"]);
     assert!(tight.contains("Nothing fits") && tight.contains("a target of"), "{tight}");
+    let phone = ok(&[
+        "plan",
+        "aria",
+        "--encoder",
+        &encoder,
+        "--gpu",
+        "pixel4-tflite-gpu-f32",
+        "--npu",
+        "samsung-galaxy-s24-tflite-npu-f16",
+        "--level",
+        "240x320",
+        "--region",
+        "160x160",
+        "--target",
+        "100ms",
+    ]);
+    assert!(!phone.is_empty(), "adapted bundles plan as trained ones do");
     let error = refused(&[&base[..], &["--level", "8x8"]].concat());
     assert!(error.contains("holds no patch of 16 pixels"), "{error}");
     let error = refused(&[

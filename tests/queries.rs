@@ -7,9 +7,10 @@ mod simulated;
 
 use std::time::Duration;
 use vitempo::{
+    Bundle,
     graph::{Latency, LatencyModel, Prediction},
     predictors::{Method, PredictorBundle},
-    query::{QueryError, Tables},
+    query::{QueryError, SpaceModel, Tables},
     search::{
         Device, Options, SearchError,
         objective::{Listed, Measure, Objective, StandIn},
@@ -120,6 +121,37 @@ fn architectures_outside_of_the_space_and_deep_ones_are_right_too() {
         &expected[..40],
         &architectures,
     );
+}
+
+#[test]
+fn adapted_bundles_answer_by_graphs_and_are_searched() {
+    let bundle = Bundle::open("bundles/adapted/samsung-galaxy-s24-tflite-npu-f16.vtb")
+        .expect("an adapted bundle");
+    let architectures = space().sample_many(60, 99).expect("architectures");
+    let expected: Vec<Prediction> = architectures
+        .iter()
+        .map(|a| bundle.predict(&a.to_graph().expect("a graph")).expect("a forecast").latency)
+        .collect();
+    let mut forecasts = bundle.over(&space());
+    assert_eq!(forecasts.predict_batch(&architectures).expect("forecasts"), expected);
+    let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
+    assert_eq!(forecasts.predict_encodings(&encodings).expect("forecasts"), expected);
+    assert!(forecasts.statistics().is_none());
+    assert!(matches!(forecasts.predict_encodings(&["hv1-what"]), Err(QueryError::Space(_))));
+
+    let trained =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
+    let devices =
+        [&bundle as &dyn SpaceModel, &trained].map(|bundle| Device { bundle, ceiling: None });
+    let space = space();
+    let mut objective = StandIn::new(&space, Measure::Flops);
+    let found =
+        search(&space, &devices, &mut objective, options(120), &mut |_| true).expect("a front");
+    assert!(!found.front.is_empty());
+    for member in &found.front {
+        let graph = member.architecture.to_graph().expect("a graph");
+        assert_eq!(member.latencies[0], bundle.predict(&graph).expect("a forecast").latency);
+    }
 }
 
 fn options(candidates: u64) -> Options {

@@ -267,6 +267,26 @@ fn every_endpoint_answers() {
 }
 
 #[test]
+fn adapted_bundles_answer_as_predict_does() {
+    let name = "samsung-galaxy-s24-tflite-npu-f16";
+    let server = Running::start_with(&["--bundle", name]);
+    let listed = &server.get("/bundles").json()["bundles"][0];
+    assert_eq!(
+        (&listed["name"], &listed["method"], &listed["held_out"]),
+        (&name.into(), &"adapted".into(), &serde_json::Value::Null)
+    );
+    let trained = Trained::get();
+    let answered = server.predict(&serde_json::json!({"encodings": trained.encodings})).json();
+    let models = trained.folder.path().join("models").display().to_string();
+    let expected = json(ok(&["predict", &models, "--bundle", name, "--format", "json"]));
+    let latencies = |rows: &serde_json::Value| -> Vec<serde_json::Value> {
+        let rows = rows.as_array().expect("rows");
+        rows.iter().map(|row| row["latency_ns"].clone()).collect()
+    };
+    assert_eq!(latencies(&answered["results"]), latencies(&expected), "bit for bit");
+}
+
+#[test]
 fn uploads_are_forecast_as_files_are() {
     let server = Running::start(&[]);
     let model = shipped("mobilevit_xxs");

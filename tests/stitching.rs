@@ -225,6 +225,20 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
         )
     };
 
+    let phone = json(&[
+        "plan",
+        "stitch",
+        "--tasks",
+        &tasks,
+        "--processor",
+        "npu=samsung-galaxy-s24-tflite-npu-f16",
+        "--processor",
+        "cpu=pixel4-tflite-cpu-f32",
+        "--slo",
+        "10%,100s",
+    ]);
+    assert_eq!(phone["violations"], 0, "adapted bundles plan as trained ones do");
+
     let easy = plan(&["--slo", "10%,100s"]);
     assert_eq!((&easy["violations"], &easy["evidence"]), (&0.into(), &"cost_model".into()));
     assert_eq!(list(&easy["order"]).len(), 2);

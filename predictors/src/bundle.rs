@@ -208,9 +208,10 @@ impl PredictorBundle {
     /// A sentence saying what does not fit.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         if AdaptedBundle::is_on(bytes) {
-            return Err("it was adapted from end-to-end latencies and has no regressors; \
-                `predict`, `plan` and `adapt --from` read it"
-                .to_owned());
+            return Err(
+                "it was adapted from end-to-end latencies and has no regressors of operators"
+                    .to_owned(),
+            );
         }
         let plain = ENVELOPE.open(bytes)?;
         let (length, rest) = plain.split_first_chunk::<8>().ok_or("the body ends too early")?;

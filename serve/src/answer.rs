@@ -178,7 +178,7 @@ fn write(
             Outcome::Refusal { problem }
         }
     };
-    let row = Row { model, bundle: &forecaster.shelved.name, outcome };
+    let row = Row { model, bundle: forecaster.shelved.bundle.name(), outcome };
     serde_json::to_writer(&mut *json, &row)
         .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     json.push(b',');

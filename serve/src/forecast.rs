@@ -4,7 +4,10 @@ use super::{desk::Sum, problem::Problem, request::Question, shelf::Shelved};
 use axum::http::StatusCode;
 use serde::Serialize;
 use std::{borrow::Cow, sync::Arc};
-use vitempo::graph::{Graph, GraphPrediction, Latency, OperatorPrediction, Prediction};
+use vitempo::graph::{
+    Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction,
+};
+use vitempo::predictors::PredictorBundle;
 use vitempo::search_space::{Architecture, Space};
 
 /// One model with one bundle. Latencies in ns.
@@ -75,7 +78,7 @@ pub struct Forecaster {
 impl Forecaster {
     /// With or without a row per operator.
     pub fn new(shelved: Arc<Shelved>, breakdown: bool) -> Self {
-        Self { environment: shelved.bundle.environment.id(), shelved, breakdown }
+        Self { environment: shelved.bundle.environment().id(), shelved, breakdown }
     }
 
     /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures
@@ -87,8 +90,7 @@ impl Forecaster {
     ) -> Vec<Result<Forecast, Problem>> {
         let architectures: Vec<Architecture> =
             questions.iter().flatten().filter_map(Question::architecture).collect();
-        let mut sums =
-            self.shelved.desk.sums(&self.shelved.bundle, space, &architectures).map(Vec::into_iter);
+        let mut sums = self.sums(space, &architectures).map(Vec::into_iter);
         let looked_up = sums.is_some();
         let graphs: Vec<Result<Cow<'_, Graph>, Problem>> =
             questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
@@ -101,7 +103,7 @@ impl Forecaster {
         let mut forecast = |question: &Result<Question, Problem>| match question {
             Err(problem) => Err(problem.clone()),
             Ok(Question::Architecture(_)) if looked_up => {
-                self.of_sum(&sums.as_mut().and_then(Iterator::next).ok_or_else(missing)?)
+                sums.as_mut().and_then(Iterator::next).ok_or_else(missing)?
             }
             Ok(_) => {
                 let graph = graphs.next().ok_or_else(missing)?.as_ref().map_err(Problem::clone)?;
@@ -111,24 +113,16 @@ impl Forecaster {
         questions.iter().map(&mut forecast).collect()
     }
 
-    fn of_sum(&self, sum: &Sum) -> Result<Forecast, Problem> {
-        let latency = self.shelved.bundle.end_to_end(&sum.tally);
-        let [operators, fallback, extrapolating] =
-            [sum.tally.kernels, sum.fallback, sum.extrapolating]
-                .map(|count| usize::try_from(count).unwrap_or(0));
-        finite(Forecast {
-            latency_ns: latency,
-            overhead_ns: Latency::from_ns(latency.point.ns() - sum.tally.sum_ns),
-            extrapolating: extrapolating > 0,
-            coverage: Coverage {
-                operators,
-                trained: operators.saturating_sub(fallback),
-                fallback,
-                extrapolating,
-                unsupported: Vec::new(),
-            },
-            operators: None,
-        })
+    /// Forecasts by tables; `None` where graphs have to answer, as for adapted bundles, whose
+    /// forecasts are no sums over kernels.
+    fn sums(
+        &self,
+        space: &Space,
+        architectures: &[Architecture],
+    ) -> Option<Vec<Result<Forecast, Problem>>> {
+        let bundle = self.shelved.bundle.trained()?;
+        let sums = self.shelved.desk.sums(bundle, space, architectures)?;
+        Some(sums.iter().map(|sum| of_sum(bundle, sum)).collect())
     }
 
     fn of_graph(&self, graph: &Graph, prediction: GraphPrediction) -> Result<Forecast, Problem> {
@@ -141,6 +135,25 @@ impl Forecaster {
             operators: self.breakdown.then_some(prediction.operators),
         })
     }
+}
+
+fn of_sum(bundle: &PredictorBundle, sum: &Sum) -> Result<Forecast, Problem> {
+    let latency = bundle.end_to_end(&sum.tally);
+    let [operators, fallback, extrapolating] = [sum.tally.kernels, sum.fallback, sum.extrapolating]
+        .map(|count| usize::try_from(count).unwrap_or(0));
+    finite(Forecast {
+        latency_ns: latency,
+        overhead_ns: Latency::from_ns(latency.point.ns() - sum.tally.sum_ns),
+        extrapolating: extrapolating > 0,
+        coverage: Coverage {
+            operators,
+            trained: operators.saturating_sub(fallback),
+            fallback,
+            extrapolating,
+            unsupported: Vec::new(),
+        },
+        operators: None,
+    })
 }
 
 /// One problem for every model that has none of its own.

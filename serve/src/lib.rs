@@ -31,7 +31,7 @@ mod token;
 
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
-pub use shelf::{EXTENSION, Refreshed, Shelf, Shelved};
+pub use shelf::{Refreshed, Shelf, Shelved};
 pub use signals::watch;
 pub use token::{Token, TokenError};
 
@@ -40,7 +40,6 @@ use serde_json::json;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -48,6 +47,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{net::TcpListener, time::timeout};
+use vitempo::bundle::Location;
 use vitempo::search_space::Space;
 
 /// What the server takes on.
@@ -92,8 +92,8 @@ const BODIES: usize = 8;
 pub struct Options {
     /// Address and port; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Bundle files, or folders of them.
-    pub bundles: Vec<PathBuf>,
+    /// Bundles of either kind, or folders of them.
+    pub bundles: Vec<Location>,
     /// Spaces whose encodings are understood; the first is meant where a request names none.
     pub spaces: Vec<Space>,
     /// What clients have to show; needed beyond loopback.
@@ -226,7 +226,7 @@ impl Server {
 ///
 /// # Errors
 /// [`ServeError`] for two of one name, the first that cannot be read, or none at all.
-pub fn shelve(places: Vec<PathBuf>) -> Result<Shelf, ServeError> {
+pub fn shelve(places: Vec<Location>) -> Result<Shelf, ServeError> {
     let shelf = Shelf::new(places);
     if let Some(name) = shelf.ambiguous() {
         return Err(ServeError::Ambiguous(name));
@@ -254,11 +254,11 @@ impl Reloader {
                 json!({"loaded": changes.loaded, "dropped": changes.dropped}),
             );
         }
-        for (path, reason) in &changes.failed {
+        for (location, reason) in &changes.failed {
             self.0.log.event(
                 Level::Error,
                 "bundle_refused",
-                json!({"path": path, "reason": reason}),
+                json!({"path": location, "reason": reason}),
             );
         }
         changes

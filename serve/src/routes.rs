@@ -16,12 +16,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::time::Instant;
+use vitempo::bundle::{Bundle, Contents};
+use vitempo::graph::LatencyModel;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROMETHEUS: HeaderValue =
@@ -161,21 +163,40 @@ async fn predict(
     };
     let answer = service.pool.run(job).await?;
     for (shelved, tally) in &answer.tallies {
-        service.metrics.forecast(&shelved.name, *tally);
+        service.metrics.forecast(shelved.bundle.name(), *tally);
     }
     Ok(typed(JSON, answer.json))
 }
 
 async fn bundles(State(service): State<Arc<Service>>) -> Response {
-    let describe = |shelved: &Arc<super::shelf::Shelved>| {
-        let b = &shelved.bundle;
-        json!({"name": shelved.name, "digest": shelved.digest, "environment": b.environment.id(), "description": b.environment.describe(),
-            "method": b.method, "origin": b.origin, "level": b.interval.level, "models": b.provenance.models, "rows": b.provenance.rows,
-            "data_digest": b.provenance.data_digest, "created_by": b.provenance.created_by, "held_out": b.held_out.e2e,
-            "on_real": b.on_real.as_ref().and_then(|e| e.e2e.as_ref())})
-    };
-    let bundles: Vec<_> = service.shelf.current().values().map(describe).collect();
+    let shelf = service.shelf.current();
+    let bundles: Vec<Value> = shelf.values().map(|shelved| describe(&shelved.bundle)).collect();
     typed(JSON, json!({"bundles": bundles}).to_string())
+}
+
+fn describe(bundle: &Bundle) -> Value {
+    let environment = bundle.environment();
+    let (models, created_by) = match bundle.contents() {
+        Contents::Trained(b) => (b.provenance.models, &b.provenance.created_by),
+        Contents::Adapted(b) => (b.measured.len(), &b.created_by),
+    };
+    let trained = bundle.trained();
+    let provenance = trained.map(|b| &b.provenance);
+    json!({
+        "name": bundle.name(),
+        "digest": bundle.digest(),
+        "environment": environment.id(),
+        "description": environment.describe(),
+        "method": bundle.method(),
+        "origin": bundle.origin(),
+        "level": bundle.level(),
+        "models": models,
+        "rows": provenance.map(|p| p.rows),
+        "data_digest": provenance.map(|p| &p.data_digest),
+        "created_by": created_by,
+        "held_out": trained.and_then(|b| b.held_out.e2e.as_ref()),
+        "on_real": trained.and_then(|b| b.on_real.as_ref()?.e2e.as_ref()),
+    })
 }
 
 async fn metrics(State(service): State<Arc<Service>>) -> Response {

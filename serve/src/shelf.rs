@@ -9,26 +9,17 @@ use super::desk::Desk;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::SystemTime,
 };
-use vitempo::predictors::{PredictorBundle, PredictorError};
-
-/// What bundles end with.
-pub const EXTENSION: &str = "vtb";
-/// No bundle's file is larger.
-const LARGEST: u64 = 1 << 29;
+use vitempo::bundle::{self, Bundle, Location};
 
 /// One bundle under the name that clients use.
 #[derive(Debug)]
 pub struct Shelved {
-    /// Its file's name without the extension.
-    pub name: String,
-    /// Digest of its file.
-    pub digest: String,
     /// What forecasts.
-    pub bundle: Arc<PredictorBundle>,
+    pub bundle: Bundle,
     /// What it has looked up.
     pub(super) desk: Desk,
 }
@@ -46,8 +37,8 @@ pub struct Refreshed {
     pub loaded: Vec<String>,
     /// Names of bundles whose file is gone from its folder.
     pub dropped: Vec<String>,
-    /// Files that cannot be used, and why.
-    pub failed: Vec<(PathBuf, String)>,
+    /// What cannot be used, and why.
+    pub failed: Vec<(Location, String)>,
 }
 
 impl Refreshed {
@@ -61,7 +52,7 @@ impl Refreshed {
 /// Where bundles are.
 #[derive(Clone, Debug)]
 enum Place {
-    File(PathBuf),
+    One(Location),
     /// All bundles in a folder, whichever they are at the time.
     Folder(PathBuf),
 }
@@ -72,15 +63,18 @@ pub struct Shelf {
     places: Vec<Place>,
     current: RwLock<Arc<Bundles>>,
     /// What each file was like when it was last read, whether or not that went well.
-    seen: Mutex<BTreeMap<PathBuf, Stamp>>,
+    seen: Mutex<BTreeMap<Location, Stamp>>,
 }
 
 impl Shelf {
-    /// Bundles in `places`: files, or folders whose `.vtb` files all count. Nothing is read yet.
+    /// Bundles in `places`: files, folders whose `.vtb` files all count, or embedded ones. Nothing
+    /// is read yet.
     #[must_use]
-    pub fn new(places: Vec<PathBuf>) -> Self {
-        let place =
-            |path: PathBuf| if path.is_dir() { Place::Folder(path) } else { Place::File(path) };
+    pub fn new(places: Vec<Location>) -> Self {
+        let place = |location| match location {
+            Location::File(path) if path.is_dir() => Place::Folder(path),
+            location => Place::One(location),
+        };
         Self {
             places: places.into_iter().map(place).collect(),
             current: RwLock::default(),
@@ -88,14 +82,14 @@ impl Shelf {
         }
     }
 
-    /// A name that two of the files share: only the first would answer.
+    /// A name that two of the bundles share: only the first would answer.
     #[must_use]
     pub fn ambiguous(&self) -> Option<String> {
         let mut names = BTreeSet::new();
-        let mut files = self.places.iter().filter_map(|place| {
-            if let Place::File(path) = place { Some(name_of(path)) } else { None }
+        let mut own = self.places.iter().filter_map(|place| {
+            if let Place::One(location) = place { Some(location.name()) } else { None }
         });
-        files.find(|name| !names.insert(name.clone()))
+        own.find(|name| !names.insert(name.clone()))
     }
 
     /// What answers now; stays as it is however long it is held.
@@ -117,94 +111,68 @@ impl Shelf {
             }
         };
         let mut next = Bundles::new();
-        for (name, path) in &files {
+        for (name, location) in &files {
             let old = before.get(name);
-            let stamp = stamp(path);
-            if !all && stamp.is_some() && stamp.as_ref() == seen.get(path) {
+            let stamp = stamp(location);
+            if !all && stamp.is_some() && stamp.as_ref() == seen.get(location) {
                 next.extend(old.map(|old| (name.clone(), old.clone())));
                 continue;
             }
-            match read(name, path) {
-                Ok(new) => {
+            match Bundle::load(location.clone()) {
+                Ok(bundle) => {
                     changes.loaded.push(name.clone());
-                    next.insert(name.clone(), Arc::new(new));
+                    next.insert(name.clone(), Arc::new(Shelved { bundle, desk: Desk::default() }));
                 }
-                Err(reason) => {
+                Err(error) => {
                     // A file that is not there is spoken of once.
-                    if stamp.is_some() || seen.contains_key(path) || before.is_empty() {
-                        changes.failed.push((path.clone(), reason));
+                    if stamp.is_some() || seen.contains_key(location) || before.is_empty() {
+                        changes.failed.push((location.clone(), error.to_string()));
                     }
                     next.extend(old.map(|old| (name.clone(), old.clone())));
                 }
             }
             match stamp {
-                Some(stamp) => seen.insert(path.clone(), stamp),
-                None => seen.remove(path),
+                Some(stamp) => seen.insert(location.clone(), stamp),
+                None => seen.remove(location),
             };
         }
         changes.dropped =
             before.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
-        let known: BTreeSet<&PathBuf> = files.values().collect();
-        seen.retain(|path, _| known.contains(path));
+        let known: BTreeSet<&Location> = files.values().collect();
+        seen.retain(|location, _| known.contains(location));
         if !changes.loaded.is_empty() || !changes.dropped.is_empty() {
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         }
         changes
     }
 
-    /// Name and file of each bundle; of several with one name, the first.
-    fn files(&self) -> Result<BTreeMap<String, PathBuf>, (PathBuf, String)> {
+    /// Name and location of each bundle; of several with one name, the first.
+    fn files(&self) -> Result<BTreeMap<String, Location>, (Location, String)> {
         let mut files = BTreeMap::new();
         for place in &self.places {
             let found = match place {
-                Place::File(path) => vec![path.clone()],
-                Place::Folder(folder) => bundles_in(folder).map_err(|e| {
-                    (folder.clone(), format!("cannot read folder {}: {e}", folder.display()))
+                Place::One(location) => vec![location.clone()],
+                Place::Folder(folder) => bundle::files_in(folder).map_err(|e| {
+                    let reason = format!("cannot read folder {}: {e}", folder.display());
+                    (folder.clone().into(), reason)
                 })?,
             };
-            for path in found {
-                files.entry(name_of(&path)).or_insert(path);
+            for location in found {
+                files.entry(location.name()).or_insert(location);
             }
         }
         Ok(files)
     }
 }
 
-/// The name a bundle's file gives it.
-#[must_use]
-pub fn name_of(path: &Path) -> String {
-    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-fn bundles_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let hidden =
-        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|e| e == EXTENSION) && !hidden(&path) {
-            found.push(path);
+/// An embedded bundle stays as it is.
+fn stamp(location: &Location) -> Option<Stamp> {
+    match location {
+        Location::File(path) => {
+            fs::metadata(path).ok().map(|data| (data.len(), data.modified().ok()))
         }
+        Location::Embedded(_) => Some((0, None)),
     }
-    found.sort();
-    Ok(found)
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    fs::metadata(path).ok().map(|data| (data.len(), data.modified().ok()))
-}
-
-fn read(name: &str, path: &Path) -> Result<Shelved, String> {
-    let io =
-        |source| PredictorError::Io { action: "read", path: path.to_owned(), source }.to_string();
-    if fs::metadata(path).map_err(io)?.len() > LARGEST {
-        return Err(format!("{}: no bundle has more than {LARGEST} bytes", path.display()));
-    }
-    let bytes = fs::read(path).map_err(io)?;
-    let format = |reason| PredictorError::Format { path: path.to_owned(), reason }.to_string();
-    let bundle = PredictorBundle::from_bytes(&bytes).map_err(format)?;
-    let digest = blake3::hash(&bytes).to_hex().to_string();
-    Ok(Shelved { name: name.to_owned(), digest, bundle: Arc::new(bundle), desk: Desk::default() })
 }
 
 #[cfg(test)]
@@ -220,18 +188,19 @@ mod tests {
         write("broken.vtb", "no bundle");
         write(".hidden.vtb", "not finished");
         write("notes.txt", "nothing");
-        let shelf = Shelf::new(vec![folder.path().to_owned(), folder.path().join("absent.vtb")]);
+        let places = [folder.path().to_owned(), folder.path().join("absent.vtb")];
+        let shelf = Shelf::new(places.map(Location::File).into());
         let first = shelf.refresh(false);
         assert!(
             first
                 .failed
                 .iter()
-                .any(|(path, reason)| path.ends_with("broken.vtb") && reason.contains("too short")),
+                .any(|(at, reason)| at.name() == "broken" && reason.contains("too short")),
             "{first:?}"
         );
         assert_eq!((first.failed.len(), first.loaded.len(), shelf.current().len()), (2, 0, 0));
         write("broken.vtb", "no bundle either");
-        assert!(shelf.refresh(false).failed.iter().any(|(path, _)| path.ends_with("broken.vtb")));
+        assert!(shelf.refresh(false).failed.iter().any(|(at, _)| at.name() == "broken"));
         drop(folder);
         assert!(
             shelf
@@ -244,7 +213,8 @@ mod tests {
 
     #[test]
     fn two_files_of_one_name_are_noticed() {
-        let shelf = |paths: &[&str]| Shelf::new(paths.iter().map(PathBuf::from).collect());
+        let file = |path: &&str| Location::File(path.into());
+        let shelf = |paths: &[&str]| Shelf::new(paths.iter().map(file).collect());
         assert_eq!(shelf(&["a/x.vtb", "b/x.vtb"]).ambiguous().as_deref(), Some("x"));
         assert_eq!(shelf(&["a/x.vtb", "b/y.vtb"]).ambiguous(), None);
     }

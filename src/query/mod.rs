@@ -32,10 +32,12 @@
 //! | how is that found again quickly? | `table` |
 //! | how is an architecture looked up? | `lookup` |
 //! | how are questions answered, and who checks that? | `tables` |
+//! | what answers where latencies do not add up over kernels? | `forecasts` |
 //!
-//! Answers are those of `PredictorBundle::predict` but for the order of the sum: they differ by
-//! less than 1e-12 of the latency.
+//! Answers of tables are those of `PredictorBundle::predict` but for the order of the sum: they
+//! differ by less than 1e-12 of the latency. [`SpaceModel`] takes bundles of either kind.
 
+mod forecasts;
 mod formula;
 mod link;
 mod lookup;
@@ -48,6 +50,7 @@ mod table;
 mod tables;
 mod template;
 
+pub use forecasts::{Forecasts, SpaceModel};
 pub use meter::{Amount, Latencies, Meter, Size, Sizes};
 pub use tables::{Statistics, Tables};
 

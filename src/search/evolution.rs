@@ -4,11 +4,10 @@ use super::{
     Objective, SearchError,
     dominance::{crowding, fronts},
 };
-use crate::query::{Latencies, Tables};
+use crate::query::{Forecasts, SpaceModel};
 use foldhash::fast::FixedState;
 use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Latency, Prediction};
-use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::{Architecture, Generator, Space, Stages};
 
 /// Tries to breed an architecture that was not there before; a space that gives none is exhausted.
@@ -22,7 +21,7 @@ const FRESH: f64 = 0.02;
 #[derive(Clone, Copy, Debug)]
 pub struct Device<'b> {
     /// Forecasts for it.
-    pub bundle: &'b PredictorBundle,
+    pub bundle: &'b dyn SpaceModel,
     /// The most time a run may take.
     pub ceiling: Option<Latency>,
 }
@@ -95,8 +94,8 @@ pub fn search(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SearchError> {
     check(devices, options)?;
-    let tables = devices.iter().map(|device| Tables::of(space, device.bundle)).collect();
-    let mut search = Search { space, devices, tables, objective, options, candidates: 0 };
+    let forecasts = devices.iter().map(|device| device.bundle.over(space)).collect();
+    let mut search = Search { space, devices, forecasts, objective, options, candidates: 0 };
     match search.objective.candidates().map(<[Architecture]>::to_vec) {
         Some(listed) => search.all_of(&listed, progress),
         None => search.evolve(progress),
@@ -122,7 +121,7 @@ fn check(devices: &[Device<'_>], options: Options) -> Result<(), SearchError> {
 struct Search<'s> {
     space: &'s Space,
     devices: &'s [Device<'s>],
-    tables: Vec<Tables<Latencies<'s>>>,
+    forecasts: Vec<Forecasts<'s>>,
     objective: &'s mut dyn Objective,
     options: Options,
     candidates: u64,
@@ -197,9 +196,9 @@ impl Search<'_> {
         inside: bool,
     ) -> Result<Vec<Candidate>, SearchError> {
         let forecasts = self
-            .tables
+            .forecasts
             .iter_mut()
-            .map(|tables| tables.predict_where(architectures, inside))
+            .map(|of_device| of_device.predict_where(architectures, inside))
             .collect::<Result<Vec<_>, _>>()?;
         let of_one = |index: usize| {
             forecasts.iter().filter_map(|f| f.get(index).copied()).collect::<Vec<Prediction>>()

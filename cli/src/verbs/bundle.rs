@@ -1,4 +1,4 @@
-//! `vitempo bundle`: which bundles are there by name, what is inside one, and how good is it?
+//! `vitempo bundle`: which bundles have names, what is inside one, and how good is it?
 
 use super::{
     error::{CliError, CliResult},
@@ -9,21 +9,27 @@ use super::{
 use clap::Subcommand;
 use serde_json::json;
 use std::{
-    collections::BTreeMap,
-    env,
     fmt::Write,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use vitempo::graph::{Latency, LatencyModel};
-use vitempo::predictors::{AdaptedBundle, Evaluation, PredictorBundle, PredictorError};
+use vitempo::predictors::{AdaptedBundle, Evaluation, PredictorBundle};
+use vitempo::{
+    Bundle, BundleError,
+    bundle::{Contents, Location},
+};
 
-/// Looks into trained bundles
+/// Lists and inspects bundles, trained or adapted
 ///
 /// Example: vitempo bundle inspect demo.vtb
 #[derive(Subcommand, Debug)]
 pub enum BundleCommand {
-    /// Shows the bundles that `--bundle NAME` finds: those that ship with vitempo and those of your
-    /// own folder
+    /// Lists the bundles that `--bundle NAME` finds
+    ///
+    /// The first place that has a name counts: the folders of the variable VITEMPO_BUNDLES (a path
+    /// list like PATH), `bundles` in vitempo's own folder (VITEMPO_HOME), `share/vitempo/bundles`
+    /// beside the program, and the program itself, in which those that ship are embedded.
     ///
     /// Example: vitempo bundle list
     List {
@@ -56,114 +62,62 @@ pub fn run(command: &BundleCommand) -> CliResult {
     match command {
         BundleCommand::List { format } => output::print(&Listed::read(), *format),
         BundleCommand::Inspect { bundle, format } => {
-            let path = find(bundle)?;
-            match load(&path)? {
-                Opened::Adapted(bundle) => {
-                    output::print(&AdaptedReport { bundle: &bundle, path: &path }, *format)
+            let opened = open(bundle)?;
+            let location = opened.location();
+            match opened.contents() {
+                Contents::Adapted(bundle) => {
+                    output::print(&AdaptedReport { bundle, location }, *format)
                 }
-                Opened::Trained(bundle) => {
-                    output::print(&BundleReport { bundle: &bundle, path: &path }, *format)
+                Contents::Trained(bundle) => {
+                    output::print(&BundleReport { bundle, location }, *format)
                 }
             }
         }
     }
 }
 
-/// What bundles end with.
-const EXTENSION: &str = "vtb";
-/// Within a folder of bundles, those adapted from what others published: a service, which forecasts
-/// by regressors, is given the folder without them.
-const ADAPTED: &str = "adapted";
-
-/// Where bundles are looked for by name, in this order.
-fn folders() -> Vec<PathBuf> {
-    let home = env::var_os("VITEMPO_HOME").map(|home| PathBuf::from(home).join("bundles"));
-    let installed = env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.parent()?.join("share/vitempo/bundles")));
-    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("bundles");
-    let folders =
-        [Some(PathBuf::from("bundles")), home, installed, Some(source)].into_iter().flatten();
-    folders.flat_map(|folder| [folder.clone(), folder.join(ADAPTED)]).collect()
-}
-
-/// The bundles found by name; where a name is in several folders, the first counts.
-fn by_name() -> BTreeMap<String, PathBuf> {
-    let mut found = BTreeMap::new();
-    for entry in
-        folders().iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten()
-    {
-        let path = entry.path();
-        if let (Some(name), true) = (
-            path.file_stem().and_then(|s| s.to_str()),
-            path.extension().is_some_and(|e| e == EXTENSION),
-        ) {
-            found.entry(name.to_owned()).or_insert(path);
-        }
-    }
-    found
-}
-
-/// The file that `--bundle` means: a path, or the name of a bundle that ships with vitempo or lies
-/// in a folder of yours.
-pub fn find(bundle: &Path) -> CliResult<PathBuf> {
-    let is_name =
-        bundle.components().count() == 1 && bundle.extension().is_none_or(|e| e != EXTENSION);
-    if bundle.exists() || !is_name {
-        return Ok(bundle.to_owned());
-    }
-    let known = by_name();
-    bundle.to_str().and_then(|name| known.get(name)).cloned().ok_or_else(|| {
-        let names: Vec<&str> = known.keys().map(String::as_str).collect();
-        let names = if names.is_empty() { "none is here".to_owned() } else { names.join(", ") };
-        CliError::user(format!("there is no bundle `{}`", bundle.display()))
-            .hint(format!("name a .vtb file, or one of: {names}"))
-    })
-}
-
-/// Opens what `--bundle` means.
-pub fn open(bundle: &Path) -> CliResult<PredictorBundle> {
-    Ok(PredictorBundle::load(&find(bundle)?)?)
-}
-
-/// A bundle of either kind.
-pub enum Opened {
-    Trained(Box<PredictorBundle>),
-    Adapted(Box<AdaptedBundle>),
-}
-
-impl Opened {
-    pub fn model(&self) -> &dyn LatencyModel {
-        match self {
-            Self::Trained(bundle) => &**bundle,
-            Self::Adapted(bundle) => &**bundle,
+impl From<BundleError> for CliError {
+    fn from(error: BundleError) -> Self {
+        let unknown = matches!(error, BundleError::Unknown { .. });
+        let error = Self::user(error);
+        if unknown {
+            error.hint("name a .vtb file, or one that `vitempo bundle list` shows")
+        } else {
+            error
         }
     }
 }
 
 /// Opens what `--bundle` means, trained on operators or adapted from end-to-end latencies.
-pub fn open_any(bundle: &Path) -> CliResult<Opened> {
-    Ok(load(&find(bundle)?)?)
+pub fn open(bundle: &Path) -> CliResult<Bundle> {
+    Ok(Bundle::open(bundle)?)
 }
 
-fn load(path: &Path) -> Result<Opened, PredictorError> {
-    Ok(match AdaptedBundle::load(path)? {
-        Some(adapted) => Opened::Adapted(Box::new(adapted)),
-        None => Opened::Trained(Box::new(PredictorBundle::load(path)?)),
-    })
+/// Opens what `--bundle` means, where only predictors of kernels will do.
+pub fn open_trained(bundle: &Path) -> CliResult<Arc<PredictorBundle>> {
+    let opened = open(bundle)?;
+    let refused = || {
+        CliError::user(format!(
+            "{}: it was adapted from end-to-end latencies and has no predictors of kernels, which \
+            are what is evaluated",
+            opened.location()
+        ))
+        .hint("`vitempo predict` forecasts models with it")
+    };
+    opened.trained().cloned().ok_or_else(refused)
 }
 
 struct Listed {
-    bundles: Vec<(String, PathBuf, Opened)>,
+    bundles: Vec<Bundle>,
 }
 
 impl Listed {
     fn read() -> Self {
         let mut bundles = Vec::new();
-        for (name, path) in by_name() {
-            match load(&path) {
-                Ok(bundle) => bundles.push((name, path, bundle)),
-                Err(e) => progress::say(format!("warning: left out {}: {e}", path.display())),
+        for bundle in Bundle::all() {
+            match bundle {
+                Ok(bundle) => bundles.push(bundle),
+                Err(e) => progress::say(format!("warning: left out {e}")),
             }
         }
         Self { bundles }
@@ -174,34 +128,40 @@ impl Listed {
             &["Bundle", "Environment", "Method", "Models", "Synthetic", "Real", "Where"],
             4,
         );
-        for (name, path, opened) in &self.bundles {
+        for bundle in &self.bundles {
             let error = |e: Option<&Evaluation>| {
                 e.and_then(|e| e.e2e.as_ref())
                     .map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape))
             };
-            let environment = opened.model().environment().describe();
-            let folder = path.parent().map(|p| p.display().to_string()).unwrap_or_default();
-            let [method, models, synthetic, real] = match opened {
-                Opened::Trained(b) => [
-                    b.method.to_string(),
-                    whole_models(b).to_string(),
-                    error(Some(&b.held_out)),
-                    error(b.on_real.as_ref()),
-                ],
-                Opened::Adapted(b) => {
-                    ["adapted".to_owned(), b.measured.len().to_string(), error(None), error(None)]
-                }
+            let models = match bundle.contents() {
+                Contents::Trained(b) => whole_models(b),
+                Contents::Adapted(b) => b.measured.len(),
             };
-            table.row([name.clone(), environment, method, models, synthetic, real, folder]);
+            let trained = bundle.trained();
+            table.row([
+                bundle.name().to_owned(),
+                bundle.environment().describe(),
+                bundle.method().to_owned(),
+                models.to_string(),
+                error(trained.map(|b| &b.held_out)),
+                error(trained.and_then(|b| b.on_real.as_ref())),
+                folder(bundle.location()),
+            ]);
         }
         table
     }
 }
 
+/// The folder of a bundle's file, or `embedded`.
+fn folder(location: &Location) -> String {
+    let Some(path) = location.path() else { return "embedded".to_owned() };
+    path.parent().map(|p| p.display().to_string()).unwrap_or_default()
+}
+
 impl Report for Listed {
     fn table(&self) -> String {
         if self.bundles.is_empty() {
-            return "no bundle is here; `vitempo train` makes one\n".to_owned();
+            return "there is no bundle; `vitempo train` makes one\n".to_owned();
         }
         self.rows().to_text()
             + "mean end-to-end errors: of held-out synthetic models, cross-validated, and of real \
@@ -213,18 +173,22 @@ impl Report for Listed {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |(name, path, opened): &(String, PathBuf, Opened)| match opened {
-            Opened::Adapted(b) => {
-                json!({"name": name, "path": path, "environment": b.environment.id(), "method": "adapted", "models": b.measured.len(), "origin": b.origin})
+        let row = |bundle: &Bundle| {
+            let mut row = json!({"name": bundle.name(), "location": bundle.location(), "kind": bundle.kind(), "environment": bundle.environment().id(),
+                "method": bundle.method(), "origin": bundle.origin(), "digest": bundle.digest()});
+            match bundle.contents() {
+                Contents::Adapted(b) => row["models"] = b.measured.len().into(),
+                Contents::Trained(b) => {
+                    row["models"] = b.provenance.models.into();
+                    row["held_out"] = super::evaluate::evaluation_json(&b.held_out);
+                }
             }
-            Opened::Trained(b) => {
-                json!({"name": name, "path": path, "environment": b.environment.id(), "method": b.method, "models": b.provenance.models,
-                "held_out": super::evaluate::evaluation_json(&b.held_out)})
-            }
+            row
         };
         Ok(self.bundles.iter().map(row).collect())
     }
 }
+
 /// Models trained on, without the networks around single operators.
 fn whole_models(bundle: &PredictorBundle) -> usize {
     bundle.held_out.e2e.as_ref().or(bundle.held_out.e2e_executed.as_ref()).map_or(0, |e| e.models)
@@ -233,7 +197,7 @@ fn whole_models(bundle: &PredictorBundle) -> usize {
 /// A bundle, described.
 pub struct BundleReport<'a> {
     pub bundle: &'a PredictorBundle,
-    pub path: &'a Path,
+    pub location: &'a Location,
 }
 
 impl Report for BundleReport<'_> {
@@ -241,13 +205,7 @@ impl Report for BundleReport<'_> {
         let b = self.bundle;
         let p = &b.provenance;
         let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "{}   {}   {}\n",
-            self.path.display(),
-            b.method,
-            b.environment.describe()
-        );
+        let _ = writeln!(text, "{}   {}   {}\n", self.location, b.method, b.environment.describe());
         let _ = writeln!(text, "Environment  {}", b.environment.id());
         let whole = whole_models(b);
         let _ = writeln!(
@@ -280,7 +238,7 @@ impl Report for BundleReport<'_> {
         let b = self.bundle;
         let p = &b.provenance;
         Ok(
-            json!({"bundle": self.path, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
+            json!({"bundle": self.location, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
             "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
                 "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
             "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}),
@@ -291,7 +249,7 @@ impl Report for BundleReport<'_> {
 /// A bundle adapted from end-to-end latencies, described.
 struct AdaptedReport<'a> {
     bundle: &'a AdaptedBundle,
-    path: &'a Path,
+    location: &'a Location,
 }
 
 impl AdaptedReport<'_> {
@@ -313,7 +271,7 @@ impl Report for AdaptedReport<'_> {
         let b = self.bundle;
         let mut text = format!(
             "{}   adapted   {}\n\nEnvironment  {}\n",
-            self.path.display(),
+            self.location,
             b.environment.describe(),
             b.environment.id()
         );
@@ -338,7 +296,7 @@ impl Report for AdaptedReport<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
         Ok(
-            json!({"bundle": self.path, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
+            json!({"bundle": self.location, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
             "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}),
         )
     }

@@ -17,7 +17,7 @@ use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics};
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
 #[derive(clap::Args, Debug)]
 pub struct EvaluateArgs {
-    /// Bundles of one environment: files, or names that `vitempo bundle list` shows
+    /// Trained bundles of one environment: files, or names that `vitempo bundle list` shows
     #[arg(required = true, value_name = "NAMES")]
     pub bundles: Vec<PathBuf>,
 
@@ -43,7 +43,7 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
     let mut judged = Vec::new();
     let mut read: Option<(String, Dataset)> = None;
     for path in &args.bundles {
-        let bundle = super::bundle::open(path)?;
+        let bundle = super::bundle::open_trained(path)?;
         let id = bundle.environment.id();
         let dataset = match read.take().filter(|(read, _)| *read == id) {
             Some((_, dataset)) => dataset,

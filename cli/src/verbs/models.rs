@@ -2,7 +2,10 @@
 
 use super::{error::CliResult, progress};
 pub use vitempo::models::Model;
-use vitempo::{graph::onnx::ReadOptions, models};
+use vitempo::{
+    graph::onnx::ReadOptions,
+    models::{self, Models},
+};
 
 /// Arguments that name models.
 #[derive(clap::Args, Clone, Debug)]
@@ -58,9 +61,14 @@ impl ModelArgs {
         }
     }
 
+    /// Reads those that can be read, which may be none; the others come with the reason.
+    pub fn read_each(&self) -> CliResult<Models> {
+        Ok(models::read_all(&self.models, &self.read_options())?)
+    }
+
     /// Reads those that can be read, and warns of the others. An error when none can.
     pub fn read_some(&self) -> CliResult<Vec<Model>> {
-        let mut models = models::read_all(&self.models, &self.read_options())?;
+        let mut models = self.read_each()?;
         if models.read.is_empty() && !models.unreadable.is_empty() {
             return Err(models.unreadable.swap_remove(0).1.into());
         }

@@ -2,17 +2,22 @@
 //! and what takes the time?
 
 use super::{
-    error::CliResult,
+    error::{CliError, CliResult},
     models::{Model, ModelArgs},
     output::{self, Format, Report, Table, percent},
+    progress,
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 use vitempo::graph::{
-    Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec,
+    Environment, GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionSource,
+    TensorSpec,
 };
+use vitempo::{Bundle, models::Models};
 
 /// Forecasts the latency of models
+///
+/// A model that cannot be read or forecast is left out, with a warning; the exit code is 1 then.
 ///
 /// Example: vitempo predict tests/models/vit_tiny_patch16_224.onnx --bundle demo.vtb --breakdown
 #[derive(clap::Args, Debug)]
@@ -20,7 +25,7 @@ pub struct PredictArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// Trained predictors: a file, or a name that `vitempo bundle list` shows
+    /// Bundle of either kind: a file, or a name that `vitempo bundle list` shows
     #[arg(long, value_name = "NAME")]
     pub bundle: PathBuf,
 
@@ -33,19 +38,34 @@ pub struct PredictArgs {
 }
 
 pub fn run(args: &PredictArgs) -> CliResult {
-    let opened = super::bundle::open_any(&args.bundle)?;
-    let bundle = opened.model();
-    let forecast = |model: Model| -> CliResult<Forecast> {
-        Ok(Forecast { prediction: bundle.predict(&model.graph)?, model })
-    };
-    let forecasts: CliResult<Vec<Forecast>> =
-        args.models.read()?.into_iter().map(forecast).collect();
-    let report = Forecasts {
-        environment: bundle.environment(),
-        forecasts: forecasts?,
-        breakdown: args.breakdown,
-    };
-    output::print(&report, args.format)
+    let bundle = super::bundle::open(&args.bundle)?;
+    let Models { read, unreadable } = args.models.read_each()?;
+    let mut left_out: Vec<(PathBuf, CliError)> =
+        unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
+    let mut forecasts = Vec::new();
+    for model in read {
+        match bundle.predict(&model.graph) {
+            Ok(prediction) => forecasts.push(Forecast { model, prediction }),
+            Err(error) => left_out.push((model.path, error.into())),
+        }
+    }
+    let asked = forecasts.len() + left_out.len();
+    if asked == 1
+        && let Some((_, error)) = left_out.pop()
+    {
+        return Err(error);
+    }
+    for (path, error) in &left_out {
+        progress::say(format!("warning: {} left out: {error}", path.display()));
+    }
+    if !forecasts.is_empty() {
+        let report = Forecasts { bundle: &bundle, forecasts, breakdown: args.breakdown };
+        output::print(&report, args.format)?;
+    }
+    match left_out.len() {
+        0 => Ok(()),
+        count => Err(CliError::user(format!("{count} of {asked} models left out"))),
+    }
 }
 
 struct Forecast {
@@ -54,15 +74,16 @@ struct Forecast {
 }
 
 struct Forecasts<'a> {
-    environment: &'a Environment,
+    bundle: &'a Bundle,
     forecasts: Vec<Forecast>,
     breakdown: bool,
 }
 
 impl Report for Forecasts<'_> {
     fn table(&self) -> String {
+        let environment = self.bundle.environment();
         let texts: Vec<String> =
-            self.forecasts.iter().map(|f| f.table(self.environment, self.breakdown)).collect();
+            self.forecasts.iter().map(|f| f.table(environment, self.breakdown)).collect();
         texts.join("\n")
     }
 
@@ -70,6 +91,7 @@ impl Report for Forecasts<'_> {
         let mut table = Table::new(
             &[
                 "model",
+                "bundle",
                 "environment",
                 "latency_ns",
                 "lower_ns",
@@ -79,7 +101,7 @@ impl Report for Forecasts<'_> {
                 "fallback",
                 "extrapolating",
             ],
-            2,
+            3,
         );
         for f in &self.forecasts {
             let p = f.prediction.latency;
@@ -90,18 +112,18 @@ impl Report for Forecasts<'_> {
                 f.prediction.fallbacks().count().to_string(),
                 f.prediction.extrapolating().count().to_string(),
             ];
-            table.row(
-                [f.model.identity.name.clone(), self.environment.id()]
-                    .into_iter()
-                    .chain(numbers)
-                    .chain(counts),
-            );
+            let words = [
+                f.model.identity.name.clone(),
+                self.bundle.name().to_owned(),
+                self.bundle.environment().id(),
+            ];
+            table.row(words.into_iter().chain(numbers).chain(counts));
         }
         table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        Ok(self.forecasts.iter().map(|f| f.json(self.environment, self.breakdown)).collect())
+        Ok(self.forecasts.iter().map(|f| f.json(self.bundle, self.breakdown)).collect())
     }
 }
 
@@ -226,13 +248,14 @@ impl Forecast {
         table.to_text()
     }
 
-    fn json(&self, environment: &Environment, breakdown: bool) -> serde_json::Value {
+    fn json(&self, bundle: &Bundle, breakdown: bool) -> serde_json::Value {
         let p = self.prediction.latency;
         let operators = &self.prediction.operators;
         let fallback = self.prediction.fallbacks().count();
         let mut out = json!({
             "model": self.model.identity.name,
-            "environment": environment.id(),
+            "bundle": bundle.name(),
+            "environment": bundle.environment().id(),
             "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
             "overhead_ns": self.prediction.overhead,
             "coverage": {"operators": operators.len(), "trained": operators.len() - fallback, "fallback": fallback,

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use vitempo::search_space::Space;
+use vitempo::{bundle::Location, graph::LatencyModel, search_space::Space};
 use vitempo_serve::{Level, Limits, Log, Options, ServeError, Server, Shelved, Token};
 
 /// Where the token is looked for, when no file is named.
@@ -27,7 +27,7 @@ const STACK: usize = 8 << 20;
 /// Example: vitempo serve --bundle demo.vtb --listen 127.0.0.1:8080
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
-    /// Trained predictors: a file, a name that `vitempo bundle list` shows, or a folder whose
+    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder whose
     /// bundles all count, whichever come and go; may be repeated
     #[arg(long = "bundle", value_name = "NAME", required = true)]
     pub bundles: Vec<PathBuf>,
@@ -159,7 +159,6 @@ fn explain(error: ServeError) -> CliError {
 
 impl ServeArgs {
     fn options(&self) -> CliResult<Options> {
-        let place = |bundle: &PathBuf| super::bundle::find(bundle);
         let limits = Limits {
             body_bytes: usize::try_from(self.max_body).map_err(CliError::user)?,
             timeout: positive(self.timeout, "--timeout")?,
@@ -171,7 +170,7 @@ impl ServeArgs {
         };
         Ok(Options {
             listen: self.listen,
-            bundles: self.bundles.iter().map(place).collect::<CliResult<_>>()?,
+            bundles: self.bundles.iter().map(Location::find).collect::<Result<_, _>>()?,
             spaces: self
                 .spaces
                 .iter()
@@ -222,10 +221,10 @@ impl Checked<'_> {
         for shelved in &self.bundles {
             let b = &shelved.bundle;
             table.row([
-                shelved.name.clone(),
-                b.environment.describe(),
-                b.method.to_string(),
-                output::percent(b.interval.level),
+                b.name().to_owned(),
+                b.environment().describe(),
+                b.method().to_owned(),
+                output::percent(b.level()),
             ]);
         }
         table
@@ -256,7 +255,10 @@ impl Report for Checked<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let limits = &self.options.limits;
-        let bundle = |shelved: &Arc<Shelved>| json!({"name": shelved.name, "digest": shelved.digest, "environment": shelved.bundle.environment.id()});
+        let bundle = |shelved: &Arc<Shelved>| {
+            let b = &shelved.bundle;
+            json!({"name": b.name(), "digest": b.digest(), "environment": b.environment().id()})
+        };
         Ok(
             json!({"listen": self.options.listen, "token": self.options.token.is_some(), "spaces": self.spaces(),
             "bundles": self.bundles.iter().map(bundle).collect::<Vec<_>>(),

@@ -86,5 +86,8 @@ pub fn run(args: &TrainArgs) -> CliResult {
     })?;
     drop(bar);
     bundle.save(&args.out)?;
-    output::print(&super::bundle::BundleReport { bundle: &bundle, path: &args.out }, args.format)
+    output::print(
+        &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },
+        args.format,
+    )
 }

@@ -145,6 +145,12 @@ impl AdaptedBundle {
             .map_err(|reason| PredictorError::Format { path: path.to_owned(), reason })
     }
 
+    /// Level of its intervals, between 0 and 1.
+    #[must_use]
+    pub fn level(&self) -> f64 {
+        LEVEL
+    }
+
     fn forecast(&self, graph: &Graph) -> Forecast {
         self.adapted
             .forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())

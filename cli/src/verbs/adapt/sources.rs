@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo::graph::{Environment, Graph, ModelProfile, Status};
+use vitempo::graph::{Environment, Graph, LatencyModel, ModelProfile, Status};
 use vitempo::predictors::{
     adapt::{Source, Trait, Workload},
     metrics,
@@ -64,8 +64,7 @@ pub fn read(
 }
 
 fn of_bundle(path: &Path, files: &[Model], indices: &[usize], sources: &mut Sources) -> CliResult {
-    let opened = bundle::open_any(path)?;
-    let model = opened.model();
+    let model = bundle::open(path)?;
     let mut latencies_ns = BTreeMap::new();
     for (file, index) in files.iter().zip(indices) {
         latencies_ns.insert(*index, model.predict(&file.graph)?.latency.point.ns());

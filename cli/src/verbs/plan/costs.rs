@@ -1,12 +1,12 @@
 //! Costs for plans: from a file, or from bundles for a model.
 
 use super::super::{
-    bundle::{self, Opened},
+    bundle,
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo::graph::{Graph, lowering};
+use vitempo::graph::{Graph, LatencyModel};
 use vitempo::planners::cost::{
     Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
 };
@@ -60,20 +60,9 @@ pub fn of_bundles(
 }
 
 fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribution> {
-    let opened = bundle::open_any(path)?;
-    let bundle = opened.model();
-    let prediction = bundle.predict(graph)?;
-    let kernels = match &opened {
-        // Forecasts operators as the model's file has them.
-        Opened::Adapted(_) => graph.clone(),
-        Opened::Trained(_) => lowering::lower(graph, bundle.environment()).ok_or_else(|| {
-            let framework = &bundle.environment().framework;
-            CliError::user(format!(
-                "{}: no rules tell which operators a kernel of {framework} covers",
-                path.display()
-            ))
-        })?,
-    };
+    let opened = bundle::open(path)?;
+    let prediction = opened.predict(graph)?;
+    let kernels = opened.kernels(graph)?;
     bundle::warn_of_estimates(
         processor,
         prediction.fallbacks().count(),

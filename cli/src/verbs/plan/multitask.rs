@@ -17,7 +17,7 @@ use super::{
     placements::{Placed, Placements, Round},
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
-use vitempo::graph::Graph;
+use vitempo::graph::{Graph, LatencyModel};
 use vitempo::planners::{
     cost::{Interval, Link},
     pipeline::{
@@ -51,8 +51,9 @@ pub struct MultitaskArgs {
     #[arg(long, value_name = "PREFIX")]
     pub encoder: Option<String>,
 
-    /// A processor and its predictors; may be repeated
-    #[arg(long = "processor", value_name = "NAME=BUNDLE.vtb", value_parser = parse_processor, required_unless_present = "engines")]
+    /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows); may be
+    /// repeated
+    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present = "engines")]
     pub processors: Vec<(String, PathBuf)>,
 
     /// Between any two processors, e.g. 8GB/s
@@ -182,8 +183,7 @@ impl Planning<'_> {
             link.transfer_ns(self.model.features_bytes)
         });
         for (name, path) in &self.args.processors {
-            let opened = bundle::open_any(path)?;
-            let bundle = opened.model();
+            let bundle = bundle::open(path)?;
             let latency = |part: &Graph| -> CliResult<Option<Interval>> {
                 Ok(Some(Interval::from(&bundle.predict(part)?.latency)))
             };

@@ -43,8 +43,9 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "processors", "bandwidth"])]
     pub costs: Option<PathBuf>,
 
-    /// A processor and its predictors; may be repeated. Inputs arrive at the first
-    #[arg(long = "processor", value_name = "NAME=BUNDLE.vtb", value_parser = parse_processor, required_unless_present = "costs")]
+    /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows); may be
+    /// repeated. Inputs arrive at the first
+    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present = "costs")]
     pub processors: Vec<(String, PathBuf)>,
 
     /// Between any two processors, e.g. 8GB/s

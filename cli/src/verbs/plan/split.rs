@@ -39,12 +39,12 @@ pub struct SplitArgs {
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "device_bundle", "server_bundle", "bandwidth"])]
     pub costs: Option<PathBuf>,
 
-    /// Predictors for the device
-    #[arg(long, value_name = "NAME.vtb", required_unless_present = "costs")]
+    /// Bundle for the device: a file, or a name that `vitempo bundle list` shows
+    #[arg(long, value_name = "NAME", required_unless_present = "costs")]
     pub device_bundle: Option<PathBuf>,
 
-    /// Predictors for the server
-    #[arg(long, value_name = "NAME.vtb", required_unless_present = "costs")]
+    /// Bundle for the server: a file, or a name that `vitempo bundle list` shows
+    #[arg(long, value_name = "NAME", required_unless_present = "costs")]
     pub server_bundle: Option<PathBuf>,
 
     /// Of the link, both ways, e.g. 20Mbit/s

@@ -112,8 +112,10 @@ impl Front<'_> {
             ));
         }
         series.retain(|s| !s.points.is_empty());
-        let environment =
-            self.devices.get(device).map_or_else(String::new, |d| d.bundle.environment.describe());
+        let environment = self
+            .devices
+            .get(device)
+            .map_or_else(String::new, |d| d.bundle.environment().describe());
         Chart::Points {
             x: Axis::linear(&format!("forecast latency, ms ({environment})")),
             y: Axis::linear(self.objective.name()),
@@ -139,7 +141,7 @@ impl Report for Front<'_> {
             let ceiling =
                 device.ceiling.map_or_else(|| "no ceiling".to_owned(), |c| format!("at most {c}"));
             let _ =
-                writeln!(text, "Latency    {ceiling}   {}", device.bundle.environment.describe());
+                writeln!(text, "Latency    {ceiling}   {}", device.bundle.environment().describe());
         }
         let stand_in = self
             .objective
@@ -194,7 +196,7 @@ impl Report for Front<'_> {
                     member.architecture.encode(),
                     self.objective.name().to_owned(),
                     member.score.to_string(),
-                    device.bundle.environment.id(),
+                    device.bundle.environment().id(),
                 ];
                 table.row(words.into_iter().chain(numbers).chain([latency.level.to_string()]));
             }
@@ -203,9 +205,9 @@ impl Report for Front<'_> {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let device = |d: &Device<'_>| json!({"environment": d.bundle.environment.id(), "max_latency_ns": d.ceiling});
+        let device = |d: &Device<'_>| json!({"environment": d.bundle.environment().id(), "max_latency_ns": d.ceiling});
         let member = |(place, m): (usize, &Candidate)| {
-            let latency = |(d, l): (&Device<'_>, &vitempo::graph::Prediction)| json!({"environment": d.bundle.environment.id(), "latency_ns": {"point": l.point, "lower": l.lower, "upper": l.upper, "level": l.level}});
+            let latency = |(d, l): (&Device<'_>, &vitempo::graph::Prediction)| json!({"environment": d.bundle.environment().id(), "latency_ns": {"point": l.point, "lower": l.lower, "upper": l.upper, "level": l.level}});
             let latencies: Vec<_> = self.devices.iter().zip(&m.latencies).map(latency).collect();
             json!({"name": self.name(place), "encoding": m.architecture.encode(), "score": m.score, "latencies": latencies})
         };

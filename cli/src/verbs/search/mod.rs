@@ -16,12 +16,14 @@ use std::{
     time::Instant,
 };
 use vitempo::graph::Latency;
-use vitempo::predictors::PredictorBundle;
-use vitempo::search::{
-    self, Device, Objective, ObjectiveError, Options, SearchError,
-    objective::{Listed, Measure, Program, StandIn},
-};
 use vitempo::search_space::Space;
+use vitempo::{
+    Bundle,
+    search::{
+        self, Device, Objective, ObjectiveError, Options, SearchError,
+        objective::{Listed, Measure, Program, StandIn},
+    },
+};
 
 /// Most architectures of one search.
 const MOST: u64 = 1_000_000_000;
@@ -39,8 +41,8 @@ pub struct SearchArgs {
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
-    /// Trained predictors: a file, or a name that `vitempo bundle list` shows; may be repeated, for
-    /// several devices at once
+    /// Bundle of either kind: a file, or a name that `vitempo bundle list` shows; may be repeated,
+    /// for several devices at once
     #[arg(long = "bundle", required = true, value_name = "NAME")]
     pub bundles: Vec<PathBuf>,
 
@@ -127,7 +129,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
     output::print(&front, args.format)
 }
 
-fn devices<'b>(bundles: &'b [PredictorBundle], ceilings: &[u64]) -> CliResult<Vec<Device<'b>>> {
+fn devices<'b>(bundles: &'b [Bundle], ceilings: &[u64]) -> CliResult<Vec<Device<'b>>> {
     if !ceilings.is_empty() && ceilings.len() != bundles.len() {
         return Err(CliError::user(format!(
             "{} bundles, but {} ceilings (--max-latency)",

@@ -34,7 +34,7 @@ pub fn measured(
     let places = spread(files.len(), count);
     let mut verified = Vec::new();
     for (number, device) in front.devices.iter().enumerate() {
-        let wanted = &device.bundle.environment;
+        let wanted = device.bundle.environment();
         let model = |&place: &usize| -> CliResult<SweepModel> {
             let graph =
                 front.outcome.front[place].architecture.to_graph()?.with_name(front.name(place));

@@ -8,9 +8,9 @@ use super::super::super::{
     progress, quantity,
 };
 use std::path::PathBuf;
+use vitempo::Bundle;
 use vitempo::graph::{Graph, LatencyModel, OpKind, ResizeError, resized};
 use vitempo::planners::aria::{AriaCosts, Baselines, Forecast, Level, RegionEncoder};
-use vitempo::predictors::PredictorBundle;
 
 /// Resolutions of figure 2 and of the baselines, px; for other patches rounded down to whole ones.
 const LEVELS: [(usize, usize); 4] = [(238, 322), (294, 350), (294, 490), (406, 658)];
@@ -35,12 +35,12 @@ pub struct Models {
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
     pub dimensions: Vec<(String, usize)>,
 
-    /// Predictors for the processor of full frames
-    #[arg(long, value_name = "NAME.vtb", requires = "encoder")]
+    /// Bundle for the processor of full frames: a file, or a name that `vitempo bundle list` shows
+    #[arg(long, value_name = "NAME", requires = "encoder")]
     pub gpu: Option<PathBuf>,
 
-    /// Predictors for the processor of regions and of the decoder
-    #[arg(long, value_name = "NAME.vtb", requires = "encoder")]
+    /// Bundle for the processor of regions and of the decoder, likewise
+    #[arg(long, value_name = "NAME", requires = "encoder")]
     pub npu: Option<PathBuf>,
 
     /// A resolution of full frames, e.g. 406x658; may be repeated. Default: those of the paper
@@ -82,8 +82,8 @@ fn parse_size(text: &str) -> Result<(usize, usize), String> {
 struct Sources {
     encoder: Graph,
     decoder: Option<Graph>,
-    gpu: PredictorBundle,
-    npu: PredictorBundle,
+    gpu: Bundle,
+    npu: Bundle,
     patch: usize,
     /// Patches of the encoder as exported.
     exported: [usize; 2],
@@ -119,7 +119,7 @@ impl Models {
             .map(|size| sources.region(size))
             .collect::<CliResult<Vec<_>>>()?;
         let exact = |ns: u64| Forecast::exact(ns.max(1) as f64);
-        let described = |bundle: &PredictorBundle| bundle.environment().describe();
+        let described = |bundle: &Bundle| bundle.environment().describe();
         Ok(AriaCosts {
             sources: vec![
                 format!(
@@ -352,7 +352,7 @@ fn patch_of(graph: &Graph) -> Option<usize> {
     }
 }
 
-fn forecast(predictors: &PredictorBundle, graph: &Graph, what: &str) -> CliResult<Forecast> {
+fn forecast(predictors: &Bundle, graph: &Graph, what: &str) -> CliResult<Forecast> {
     let prediction = predictors.predict(graph)?;
     let environment = predictors.environment().describe();
     let (all, estimated, outside) = (

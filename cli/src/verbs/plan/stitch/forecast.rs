@@ -9,14 +9,14 @@ use super::super::super::{
     zoo::{variants::Variants, weights},
 };
 use std::path::PathBuf;
+use vitempo::Bundle;
 use vitempo::graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
 use vitempo::planners::{cost::Interval, stitch::Subgraph};
-use vitempo::predictors::PredictorBundle;
 
 /// A processor and what forecasts its latencies.
 pub struct Processor {
     pub name: String,
-    bundles: Vec<PredictorBundle>,
+    bundles: Vec<Bundle>,
 }
 
 impl Processor {
@@ -27,8 +27,8 @@ impl Processor {
             let opened = bundle::open(path)?;
             match processors.iter_mut().find(|processor| processor.name == *name) {
                 Some(processor) => {
-                    let precision = opened.environment.precision;
-                    if processor.bundles.iter().any(|b| b.environment.precision == precision) {
+                    let precision = opened.environment().precision;
+                    if processor.bundles.iter().any(|b| b.environment().precision == precision) {
                         return Err(CliError::user(format!(
                             "processor `{name}` has two bundles for {precision}"
                         ))
@@ -44,11 +44,11 @@ impl Processor {
 
     /// Where its first bundle was measured.
     pub fn environment(&self) -> Option<&Environment> {
-        self.bundles.first().map(|bundle| &bundle.environment)
+        self.bundles.first().map(LatencyModel::environment)
     }
 
-    fn bundle(&self, quantized: bool) -> CliResult<&PredictorBundle> {
-        let int8 = |bundle: &&PredictorBundle| bundle.environment.precision == Precision::I8;
+    fn bundle(&self, quantized: bool) -> CliResult<&Bundle> {
+        let int8 = |bundle: &&Bundle| bundle.environment().precision == Precision::I8;
         let found = if quantized {
             self.bundles.iter().find(int8).or(self.bundles.first())
         } else {
@@ -62,7 +62,7 @@ impl Processor {
         };
         found.ok_or_else(|| {
             CliError::user(reason())
-                .hint(format!("add --processor {}=BUNDLE.vtb with one for f32", self.name))
+                .hint(format!("add --processor {}=BUNDLE with one for f32", self.name))
         })
     }
 }

@@ -64,9 +64,9 @@ pub struct StitchArgs {
     #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
     pub slos: Vec<Objective>,
 
-    /// A processor and its predictors, instead of the file's; may be repeated. The same name again
-    /// adds predictors for another precision
-    #[arg(long = "processor", value_name = "NAME=BUNDLE.vtb", value_parser = parse_processor)]
+    /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows), instead of
+    /// the file's; may be repeated. The same name again adds a bundle for another precision
+    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor)]
     pub processors: Vec<(String, PathBuf)>,
 
     /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
@@ -269,7 +269,7 @@ impl StitchArgs {
             let refused =
                 CliError::user(format!("{} names no processor with bundles", file.path.display()));
             return Err(refused.hint(
-                "--processor NAME=BUNDLE.vtb, once per processor; or --live \
+                "--processor NAME=BUNDLE, once per processor; or --live \
                 NAME=BACKEND, to measure",
             ));
         }

@@ -1,0 +1,289 @@
+//! [`Bundle`]: what forecasts latencies in one environment, opened by name or by path. Bundles that
+//! were trained on operators and bundles that were adapted from end-to-end latencies are opened and
+//! asked in the same way.
+//!
+//! ```
+//! use vitempo::{Bundle, graph::{LatencyModel, onnx}};
+//!
+//! let bundle = Bundle::open("bundles/adapted/samsung-galaxy-s24-tflite-npu-f16.vtb")?;
+//! let options = onnx::ReadOptions::default();
+//! let model = onnx::read_file("tests/models/mobilevit_xxs.onnx".as_ref(), &options)?;
+//! let latency = bundle.predict(&model)?.latency;
+//! println!("{}: {} [{} .. {}]", bundle.name(), latency.point, latency.lower, latency.upper);
+//! # assert!(latency.lower.ns() < latency.upper.ns());
+//! # assert_eq!(bundle.kind(), vitempo::bundle::Kind::Adapted);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A name is looked for in these places. The first that has it counts:
+//!
+//! 1. the folders of the variable `VITEMPO_BUNDLES`, a path list like `PATH`;
+//! 2. `bundles` in vitempo's own folder: `$VITEMPO_HOME`, else `$XDG_DATA_HOME/vitempo`, else
+//!    `~/.local/share/vitempo`;
+//! 3. `share/vitempo/bundles`, in the folder of the program and in the one above it;
+//! 4. the program itself, with the feature `embedded-bundles`.
+//!
+//! A folder's subfolder `adapted` counts as well. The working directory does not: a name means the
+//! same wherever the program is started.
+//!
+//! | question | where |
+//! |---|---|
+//! | where is a bundle, and in which order are places searched? | `bundle/location.rs` |
+//! | which names are similar to one that does not exist? | `bundle/near.rs` |
+//! | why can a bundle not be opened? | `bundle/error.rs` |
+
+mod error;
+mod location;
+mod near;
+
+pub use error::BundleError;
+pub use location::files_in;
+pub use location::{EXTENSION, Location, VARIABLE};
+
+use serde::Serialize;
+use std::{fmt, path::Path, sync::Arc};
+use vitempo_graph::{
+    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin, PredictionError,
+    PredictionSource, lowering,
+};
+use vitempo_predictors::{AdaptedBundle, PredictorBundle};
+
+/// How a bundle came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Trained on measured operators: it forecasts the kernels that an engine runs.
+    Trained,
+    /// Adapted from end-to-end latencies: it forecasts operators as a model's file has them.
+    Adapted,
+}
+
+impl Kind {
+    /// `trained` or `adapted`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trained => "trained",
+            Self::Adapted => "adapted",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a bundle consists of, by its kind.
+#[derive(Clone, Debug)]
+pub enum Contents {
+    /// See [`Kind::Trained`].
+    Trained(Arc<PredictorBundle>),
+    /// See [`Kind::Adapted`].
+    Adapted(Arc<AdaptedBundle>),
+}
+
+/// A bundle of either kind, with its name. A copy shares what it forecasts with.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    name: String,
+    location: Location,
+    digest: String,
+    contents: Contents,
+}
+
+/// A bundle that a name finds.
+#[derive(Clone, Debug, Serialize)]
+pub struct BundleRow {
+    /// What [`Bundle::open`] takes.
+    pub name: String,
+    /// Where it is.
+    pub location: Location,
+    /// How it came about.
+    pub kind: Kind,
+    /// Where its forecasts hold.
+    pub environment: Environment,
+}
+
+impl Bundle {
+    /// Opens a bundle by its name, or by the path of its file.
+    ///
+    /// # Errors
+    /// [`BundleError::Unknown`] with similar names, or as [`Bundle::load`].
+    pub fn open(bundle: impl AsRef<Path>) -> Result<Self, BundleError> {
+        Self::load(Location::find(bundle)?)
+    }
+
+    /// Reads and checks the bundle that is there.
+    ///
+    /// # Errors
+    /// [`BundleError::Read`] for a file that cannot be read, [`BundleError::Format`] for one that
+    /// is not a usable bundle.
+    pub fn load(location: Location) -> Result<Self, BundleError> {
+        let bytes = location.read()?;
+        let contents = if AdaptedBundle::is_on(&bytes) {
+            AdaptedBundle::from_bytes(&bytes).map(|bundle| Contents::Adapted(Arc::new(bundle)))
+        } else {
+            PredictorBundle::from_bytes(&bytes).map(|bundle| Contents::Trained(Arc::new(bundle)))
+        };
+        match contents {
+            Ok(contents) => Ok(Self {
+                name: location.name(),
+                digest: blake3::hash(&bytes).to_hex().to_string(),
+                location,
+                contents,
+            }),
+            Err(reason) => Err(BundleError::Format { location, reason }),
+        }
+    }
+
+    /// Opens every bundle that a name finds, one after the other in the order of names.
+    pub fn all() -> impl Iterator<Item = Result<Self, BundleError>> {
+        Location::by_name().into_values().map(Self::load)
+    }
+
+    /// The bundles that names find, in the order of names; an error for each that cannot be
+    /// opened.
+    #[must_use]
+    pub fn list() -> Vec<Result<BundleRow, BundleError>> {
+        Self::all().map(|bundle| bundle.map(|bundle| bundle.row())).collect()
+    }
+
+    fn row(self) -> BundleRow {
+        let (kind, environment) = (self.kind(), self.environment().clone());
+        BundleRow { name: self.name, location: self.location, kind, environment }
+    }
+
+    /// Its name: that of its file without `.vtb`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it was read.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// BLAKE3 of its file, in hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What it consists of.
+    #[must_use]
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// How it came about.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.contents {
+            Contents::Trained(_) => Kind::Trained,
+            Contents::Adapted(_) => Kind::Adapted,
+        }
+    }
+
+    /// The bundle as one that was trained; `None` for one that was adapted.
+    #[must_use]
+    pub fn trained(&self) -> Option<&Arc<PredictorBundle>> {
+        match &self.contents {
+            Contents::Trained(bundle) => Some(bundle),
+            Contents::Adapted(_) => None,
+        }
+    }
+
+    /// The bundle as one that was adapted; `None` for one that was trained.
+    #[must_use]
+    pub fn adapted(&self) -> Option<&Arc<AdaptedBundle>> {
+        match &self.contents {
+            Contents::Trained(_) => None,
+            Contents::Adapted(bundle) => Some(bundle),
+        }
+    }
+
+    /// What was fitted: the regressors of a trained bundle, or `adapted`.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match &self.contents {
+            Contents::Trained(bundle) => bundle.method.name(),
+            Contents::Adapted(_) => Kind::Adapted.name(),
+        }
+    }
+
+    /// Where the latencies come from that its forecasts rest on.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        match &self.contents {
+            Contents::Trained(bundle) => bundle.origin,
+            Contents::Adapted(bundle) => bundle.origin,
+        }
+    }
+
+    /// Level of its intervals, between 0 and 1.
+    #[must_use]
+    pub fn level(&self) -> f64 {
+        match &self.contents {
+            Contents::Trained(bundle) => bundle.interval.level,
+            Contents::Adapted(bundle) => bundle.level(),
+        }
+    }
+
+    /// The graph whose operators [`LatencyModel::predict`] lists, in the same order: the kernels
+    /// that the engine runs for `graph`, or `graph` itself for an adapted bundle.
+    ///
+    /// # Errors
+    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
+    pub fn kernels(&self, graph: &Graph) -> Result<Graph, PredictionError> {
+        match &self.contents {
+            Contents::Trained(bundle) => {
+                lowering::lower(graph, &bundle.environment).ok_or_else(|| {
+                    PredictionError::NoLowering { framework: bundle.environment.framework.clone() }
+                })
+            }
+            Contents::Adapted(_) => Ok(graph.clone()),
+        }
+    }
+
+    /// Forecasts of several models, in their order; equal to those of [`LatencyModel::predict`].
+    ///
+    /// # Errors
+    /// As [`LatencyModel::predict`], for the first model that has no forecast.
+    pub fn predict_each<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+        match &self.contents {
+            Contents::Trained(bundle) => bundle.predict_each(graphs),
+            Contents::Adapted(bundle) => graphs.into_iter().map(|g| bundle.predict(g)).collect(),
+        }
+    }
+
+    fn model(&self) -> &dyn LatencyModel {
+        match &self.contents {
+            Contents::Trained(bundle) => &**bundle,
+            Contents::Adapted(bundle) => &**bundle,
+        }
+    }
+}
+
+impl LatencyModel for Bundle {
+    fn environment(&self) -> &Environment {
+        self.model().environment()
+    }
+
+    fn predict_operator(
+        &self,
+        op: &OpSpec,
+    ) -> Result<(Latency, PredictionSource), PredictionError> {
+        self.model().predict_operator(op)
+    }
+
+    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
+        self.model().predict(graph)
+    }
+}
