@@ -1,13 +1,16 @@
 //! `MODELS...`: files, folders and globs of ONNX, in a stable order.
 
-use super::error::{CliError, CliResult, io_error};
+use super::{
+    error::{CliError, CliResult, io_error},
+    progress,
+};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 use vitempo_graph::{
     Graph, ModelIdentity,
-    onnx::{self, ReadOptions},
+    onnx::{self, ReadModel, ReadNote, ReadOptions},
 };
 
 /// Arguments that name models.
@@ -132,10 +135,21 @@ fn non_empty(files: Vec<PathBuf>, message: impl Fn() -> String) -> CliResult<Vec
     }
 }
 
+fn warn(path: &Path, note: &ReadNote) {
+    let hint = match note {
+        ReadNote::WeightsAsInputs { .. } => {
+            "export the model with its weights (`torch.onnx.export(..., export_params=True)`) to \
+            have inputs and weights told apart by the file"
+        }
+    };
+    progress::say(format!("warning: {}: {note}\nhint: {hint}", path.display()));
+}
+
 type Indexes = BTreeMap<PathBuf, BTreeMap<String, (String, String)>>;
 
 fn read_model(path: PathBuf, options: &ReadOptions, indexes: &mut Indexes) -> CliResult<Model> {
-    let graph = onnx::read_file(&path, options)?;
+    let ReadModel { graph, notes } = onnx::read_file_with_notes(&path, options)?;
+    notes.iter().for_each(|note| warn(&path, note));
     let name =
         path.file_stem().map_or_else(|| "model".to_owned(), |s| s.to_string_lossy().into_owned());
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
