@@ -90,7 +90,8 @@ fn note_uses<'a>(graph: &GraphView<'a>, candidates: &mut [Candidate<'a>]) {
                 continue;
             }
             let candidate = &mut candidates[index];
-            let is_mask = node.output.iter().any(|output| masked.contains(output))
+            let is_mask = matches!(node.op_type, "Add" | "Sub" | "Where")
+                && node.output.iter().any(|output| masked.contains(output))
                 && !is_parameter_name(candidate.name);
             let read_as = if is_mask {
                 Use::Data
