@@ -1,7 +1,9 @@
 //! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it,
 //! planners consume it, tests use a table.
 
-use crate::{Environment, Graph, Latency, OpKind, OpSpec};
+use crate::{
+    Environment, Graph, Latency, OpKind, OpSpec, lowering::precision::UnsupportedPrecision,
+};
 use serde::{Deserialize, Serialize};
 
 /// Where a forecast comes from.
@@ -70,6 +72,8 @@ pub enum PredictionError {
     NoPredictor { kind: String, node: String },
     #[error("the framework `{framework}` has no lowering rules, so what it would run is not known")]
     NoLowering { framework: String },
+    #[error(transparent)]
+    UnsupportedPrecision(#[from] UnsupportedPrecision),
 }
 
 /// Anything that forecasts latencies in one environment.

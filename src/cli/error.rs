@@ -2,6 +2,7 @@
 //! `hint: ...`, an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
+use vitempo_graph::PredictionError;
 use vitempo_profiler::SweepError;
 
 /// Whose fault it is decides the exit code.
@@ -113,8 +114,19 @@ macro_rules! user_errors {
 user_errors!(
     vitempo_graph::GraphError,
     vitempo_graph::onnx::OnnxError,
-    vitempo_graph::PredictionError,
     vitempo_search_space::SpaceError,
     vitempo_datasets::DatasetError,
     vitempo_predictors::PredictorError,
 );
+
+impl From<PredictionError> for CliError {
+    fn from(error: PredictionError) -> Self {
+        let is_precision = matches!(error, PredictionError::UnsupportedPrecision(_));
+        let error = Self::user(error);
+        if is_precision {
+            error.hint("export the model in f32, or give a bundle of an engine that runs it")
+        } else {
+            error
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything
 //! that is known beforehand folded away.
 
+mod attention;
+
 use super::call::{Call, Mapping, Outcome, Refusal};
 use super::fold::{self, Known};
 use super::onnxruntime_domain::{self, Mapped};
@@ -264,6 +266,10 @@ impl<'a> Reader<'a> {
         if let Some(value) = unknown {
             let reason = format!("the shape of its input `{}` is not known", value.name);
             return self.unsupported(index, ids, Some(reason));
+        }
+        let node = &self.graph.node[index];
+        if node.op_type == "Attention" && is_onnx(node.domain) {
+            return self.attention(index, ids);
         }
         match self.mapping(index, ids) {
             Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, ids),
