@@ -1,5 +1,6 @@
 //! Why there is no predictor, no bundle or no evaluation.
 
+use crate::metrics::MetricError;
 use std::path::PathBuf;
 
 /// What went wrong, and with which row, file or key.
@@ -33,6 +34,8 @@ pub enum PredictorError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{path}: not a usable bundle: {reason}")]
     Format { path: PathBuf, reason: String },
+    #[error("{what}: {source}")]
+    Metric { what: String, source: MetricError },
     #[error("cannot encode the bundle: {0}")]
     Encode(String),
 }

@@ -117,6 +117,7 @@ user_errors!(
     vitempo_search_space::SpaceError,
     vitempo_datasets::DatasetError,
     vitempo_predictors::PredictorError,
+    vitempo::transfer::Unjudged,
 );
 
 impl From<PredictionError> for CliError {

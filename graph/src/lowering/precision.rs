@@ -11,7 +11,7 @@
 //! one model per operator and type with version 1.32. OpenVINO and torch take every floating-point
 //! type.
 
-use crate::{Environment, Graph, Node, OpKind, OpSpec, Precision, Processor};
+use crate::{Environment, Graph, OpKind, OpSpec, Precision, Processor};
 
 /// A node that the engine has no kernel for in this element type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,22 +35,23 @@ pub struct UnsupportedPrecision {
 /// The first node without a kernel.
 pub fn check(graph: &Graph, environment: &Environment) -> Result<(), UnsupportedPrecision> {
     let Some(refuses) = rules(environment) else { return Ok(()) };
-    let refusal = |node: &Node| {
+    let refused = |op: &OpSpec| {
         [Precision::Bf16, Precision::F64]
             .into_iter()
-            .find(|&precision| touches(&node.op, precision) && refuses(&node.op, precision))
-            .map(|precision| (node, precision))
+            .find(|&precision| touches(op, precision) && refuses(op, precision))
     };
-    match graph.nodes().iter().find_map(refusal) {
-        None => Ok(()),
-        Some((node, precision)) => Err(UnsupportedPrecision {
-            node: node.name.clone(),
-            kind: node.op.kind.clone(),
-            precision,
-            framework: environment.framework.clone(),
-            processor: environment.processor,
-        }),
+    for node in graph.nodes() {
+        if let Some(precision) = refused(&node.op) {
+            return Err(UnsupportedPrecision {
+                node: node.name.clone(),
+                kind: node.op.kind.clone(),
+                precision,
+                framework: environment.framework.clone(),
+                processor: environment.processor,
+            });
+        }
     }
+    Ok(())
 }
 
 /// Whether an operator in an element type is refused.
@@ -124,7 +125,7 @@ fn onnxruntime(op: &OpSpec, precision: Precision) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attributes, TensorSpec, Value, ValueId, ValueSource};
+    use crate::{Attributes, Node, TensorSpec, Value, ValueId, ValueSource};
 
     fn model(kind: OpKind, from: Precision, to: Precision) -> Graph {
         let value = |name: &str, precision, source| Value {
