@@ -57,11 +57,11 @@ fn operators_without_a_predictor_are_estimated_the_same_way() {
     let (_, graphs) = simulated::data(3, 50, 0.0);
     let mut ops: Vec<OpSpec> =
         graphs.values().flat_map(|g| g.nodes().iter().map(|n| n.op.clone())).collect();
-    ops.iter_mut().step_by(3).for_each(|op| op.kind = vitempo_graph::OpKind::GridSample);
+    ops.iter_mut().step_by(3).for_each(|op| op.kind = OpKind::GridSample);
     ops.iter_mut()
         .skip(1)
         .step_by(5)
-        .for_each(|op| op.kind = vitempo_graph::OpKind::Unsupported("Foo".to_owned()));
+        .for_each(|op| op.kind = OpKind::Unsupported("Foo".to_owned()));
     let ops: Vec<&OpSpec> = ops.iter().collect();
     let footprint = bundle.footprints(ops.iter().copied())[0];
     let batch = fresh(&bundle).estimate_batch(&ops, footprint);

@@ -63,7 +63,8 @@ impl PhoneTest<'_> {
                 .iter()
                 .zip(scores.chunks(seeds))
                 .filter_map(|(target, of)| {
-                    let by_seed = of.iter().map(|score| score.as_ref().map(which)).collect();
+                    let by_seed: Option<Vec<f64>> =
+                        of.iter().map(|score| score.as_ref().map(which)).collect();
                     Some(Scores { target: name(target), by_seed: by_seed? })
                 })
                 .collect(),
