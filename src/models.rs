@@ -12,7 +12,7 @@ use std::{
 };
 use vitempo_graph::{
     Graph, ModelIdentity,
-    onnx::{self, OnnxError, ReadOptions},
+    onnx::{self, OnnxError, ReadModel, ReadNote, ReadOptions},
 };
 
 /// A model that was read.
@@ -24,6 +24,8 @@ pub struct Model {
     pub identity: ModelIdentity,
     /// Its operators.
     pub graph: Graph,
+    /// Where the graph is not what the file says literally.
+    pub notes: Vec<ReadNote>,
 }
 
 /// Why no model was read.
@@ -149,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self, path: PathBuf) -> Result<Model, ModelError> {
-        let graph = onnx::read_file(&path, self.options)?;
+        let ReadModel { graph, notes } = onnx::read_file_with_notes(&path, self.options)?;
         let name = path
             .file_stem()
             .map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
@@ -160,6 +162,6 @@ impl<'a> Reader<'a> {
             .or_insert_with_key(|folder| sampling::read_index(folder).unwrap_or_default());
         let (space, encoding) = index.get(&name).cloned().unzip();
         let identity = ModelIdentity { name, architecture: graph.architecture(), space, encoding };
-        Ok(Model { path, identity, graph })
+        Ok(Model { path, identity, graph, notes })
     }
 }

@@ -1,7 +1,9 @@
 //! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it,
 //! planners consume it, tests use a table.
 
-use crate::{Environment, Graph, Latency, OpKind, OpSpec};
+use crate::{
+    Environment, Graph, Latency, OpKind, OpSpec, lowering::precision::UnsupportedPrecision,
+};
 use serde::{Deserialize, Serialize};
 
 /// Where a forecast comes from.
@@ -86,6 +88,9 @@ pub enum PredictionError {
         /// Name of the framework.
         framework: String,
     },
+    /// The engine has no kernel for an operator in its precision.
+    #[error(transparent)]
+    UnsupportedPrecision(#[from] UnsupportedPrecision),
 }
 
 /// Anything that forecasts latencies in one environment.

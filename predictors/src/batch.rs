@@ -58,11 +58,12 @@ impl<'p> Batch<'p> {
     pub fn push(&mut self, op: &OpSpec, footprint: Footprint) {
         let index = self.rows_of(PredictorKey::of(op));
         let Some(rows) = self.rows.get_mut(index) else { return };
-        FeatureSchema::append(op, footprint, &mut rows.x);
-        if rows.predictor.is_some() {
+        if let Some(predictor) = rows.predictor {
+            FeatureSchema::append(&predictor.as_trained(op), footprint, &mut rows.x);
             rows.places.push(self.estimates.len());
             self.estimates.push(NOTHING);
         } else {
+            FeatureSchema::append(op, footprint, &mut rows.x);
             self.estimates.push(self.predictors.fallback(op, &rows.key, &rows.x));
             rows.x.clear();
         }

@@ -1,5 +1,6 @@
 //! Why there is no predictor, no bundle or no evaluation.
 
+use crate::metrics::MetricError;
 use std::path::PathBuf;
 
 /// What went wrong, and with which row, file or key.
@@ -90,6 +91,14 @@ pub enum PredictorError {
         path: PathBuf,
         /// What is wrong.
         reason: String,
+    },
+    /// Forecasts that cannot be compared with measurements.
+    #[error("{what}: {source}")]
+    Metric {
+        /// What was compared.
+        what: String,
+        /// Why it cannot be.
+        source: MetricError,
     },
     /// The bundle cannot be encoded.
     #[error("cannot encode the bundle: {0}")]

@@ -7,14 +7,15 @@
 //! `interval_coverage` between 0 and 1, latencies in ns.
 
 use crate::{
-    Calibration, Interval, Method, PredictorBundle, PredictorError, Skipped, TrainingRows,
+    Calibration, Interval, Method, PredictorBundle, PredictorError, PredictorKey, Skipped,
+    TrainingRows,
     features::{Footprint, Surroundings},
     forecast::Total,
-    metrics::{mape, p90_ape, weighted_ape, within},
+    metrics::{self, MetricError, mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
 use vitempo_graph::{
     Environment, Graph, ModelProfile, OpKind, OpSpec, Origin, PredictionSource, lowering,
 };
@@ -89,8 +90,8 @@ pub struct ModelRow {
     pub upper_ns: f64,
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
     pub doubt: f64,
-    /// Absolute percentage error.
-    pub ape: f64,
+    /// Absolute percentage error; `None` where nothing but 0 was measured.
+    pub ape: Option<f64>,
     /// Forecast from the executed kernels.
     pub predicted_executed_ns: f64,
     /// Sum of the measured kernels.
@@ -105,6 +106,15 @@ pub struct ModelRow {
     pub extrapolating_share: f64,
     /// The kinds that contribute most to the error, largest first.
     pub contributions: Vec<Contribution>,
+}
+
+impl ModelRow {
+    /// By percentage error, smallest first; models without one come before all others.
+    #[must_use]
+    pub fn by_error(&self, other: &Self) -> Ordering {
+        let ape = |row: &Self| row.ape.unwrap_or(f64::NEG_INFINITY);
+        ape(self).total_cmp(&ape(other))
+    }
 }
 
 /// Everything `evaluate` finds.
@@ -224,7 +234,8 @@ pub(crate) struct EndToEndModel<'a> {
 ///
 /// # Errors
 /// [`PredictorError::OtherEnvironment`] when the profiles come from another environment than the
-/// bundle; as [`TrainingRows::from_profiles`].
+/// bundle; [`PredictorError::Metric`] naming the model whose forecast is not a finite number; as
+/// [`TrainingRows::from_profiles`].
 pub fn evaluate(
     bundle: &PredictorBundle,
     profiles: &[ModelProfile],
@@ -239,7 +250,7 @@ pub fn evaluate(
     let forecasts =
         Forecasts::new(&rows, &lowered, &|_, op, footprint| bundle.estimate(op, footprint));
     let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
-    Ok(judge(&rows, &forecasts, model, bundle.method, id))
+    judge(&rows, &forecasts, model, bundle.method, id)
 }
 
 /// Six decimals: metrics read well and survive JSON unchanged.
@@ -253,7 +264,7 @@ pub(crate) fn judge(
     model: EndToEndModel<'_>,
     method: Method,
     environment: String,
-) -> Evaluation {
+) -> Result<Evaluation, PredictorError> {
     let mut kinds: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (i, row) in rows.rows.iter().enumerate() {
@@ -263,30 +274,57 @@ pub(crate) fn judge(
         }
     }
     let metrics = |by: BTreeMap<String, Vec<usize>>| {
-        by.into_iter().map(|(k, members)| (k, kind_metrics(rows, forecasts, &members))).collect()
+        by.into_iter()
+            .map(|(kind, members)| {
+                let found = kind_metrics(rows, forecasts, &members);
+                let found =
+                    found.map_err(|source| named(source, &kind, |i| row_name(rows, members[i])))?;
+                Ok((kind, found))
+            })
+            .collect::<Result<BTreeMap<String, KindMetrics>, PredictorError>>()
     };
     let measured: Vec<usize> =
         (0..rows.models.len()).filter(|&m| rows.models[m].e2e_ns.is_some()).collect();
-    let models: Vec<ModelRow> =
-        measured.iter().map(|&m| model_row(rows, forecasts, model, m)).collect();
+    let models: Vec<ModelRow> = measured
+        .iter()
+        .map(|&m| model_row(rows, forecasts, model, m))
+        .collect::<Result<_, PredictorError>>()?;
     let with_graph: Vec<&ModelRow> =
         models.iter().filter(|m| m.kernels_lowered.is_some()).collect();
-    Evaluation {
+    Ok(Evaluation {
         method,
         environment,
         origin: rows.origin,
-        operators: metrics(kinds),
-        groups: metrics(groups),
-        e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval),
+        operators: metrics(kinds)?,
+        groups: metrics(groups)?,
+        e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval)?,
         e2e_executed: end_to_end(
             &models.iter().collect::<Vec<_>>(),
             |m| m.predicted_executed_ns,
             model.interval,
-        ),
-        noise_floor: noise_floor(rows),
+        )?,
+        noise_floor: noise_floor(rows)?,
         skipped: skipped(rows, forecasts),
         models,
-    }
+    })
+}
+
+/// The error with the name of the pair it is about, or of `all` pairs.
+fn named(source: MetricError, all: &str, pair: impl Fn(usize) -> String) -> PredictorError {
+    let what = match source {
+        MetricError::NotFinite { index, .. } => pair(index),
+        MetricError::NoPairs | MetricError::Unpaired { .. } => all.to_owned(),
+    };
+    PredictorError::Metric { what, source }
+}
+
+fn row_name(rows: &TrainingRows, row: usize) -> String {
+    let row = &rows.rows[row];
+    format!("model `{}`, operator {}", rows.models[row.model].name, PredictorKey::of(&row.op))
+}
+
+fn model_name(name: &str) -> String {
+    format!("model `{name}`")
 }
 
 fn skipped(rows: &TrainingRows, forecasts: &Forecasts) -> Vec<(String, String)> {
@@ -335,7 +373,11 @@ fn group(kind: &OpKind) -> Option<&'static str> {
     })
 }
 
-fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -> KindMetrics {
+fn kind_metrics(
+    rows: &TrainingRows,
+    forecasts: &Forecasts,
+    members: &[usize],
+) -> Result<KindMetrics, MetricError> {
     let actual: Vec<f64> = members.iter().map(|&i| rows.rows[i].latency_ns).collect();
     let predicted: Vec<f64> = members.iter().map(|&i| forecasts.rows[i].latency_ns).collect();
     let times_count = |ns: &[f64]| -> Vec<f64> {
@@ -344,18 +386,18 @@ fn kind_metrics(rows: &TrainingRows, forecasts: &Forecasts, members: &[usize]) -
     let all: f64 = rows.rows.iter().map(|r| r.latency_ns * r.count as f64).sum();
     let own: f64 =
         members.iter().map(|&i| rows.rows[i].latency_ns * rows.rows[i].count as f64).sum();
-    KindMetrics {
+    Ok(KindMetrics {
         rows: members.len(),
-        mape: rounded(mape(&actual, &predicted)),
-        p90_ape: rounded(p90_ape(&actual, &predicted)),
-        within_10pct: rounded(within(&actual, &predicted, 10.0)),
-        weighted_ape: rounded(weighted_ape(&times_count(&actual), &times_count(&predicted))),
+        mape: rounded(mape(&actual, &predicted)?),
+        p90_ape: rounded(p90_ape(&actual, &predicted)?),
+        within_10pct: rounded(within(&actual, &predicted, 10.0)?),
+        weighted_ape: rounded(weighted_ape(&times_count(&actual), &times_count(&predicted))?),
         time_share: rounded(if all > 0.0 { own / all } else { 0.0 }),
         fallback_rows: members
             .iter()
             .filter(|&&i| forecasts.rows[i].source == PredictionSource::Fallback)
             .count(),
-    }
+    })
 }
 
 fn model_row(
@@ -363,7 +405,7 @@ fn model_row(
     forecasts: &Forecasts,
     model: EndToEndModel<'_>,
     index: usize,
-) -> ModelRow {
+) -> Result<ModelRow, PredictorError> {
     let measured = &rows.models[index];
     let executed = &forecasts.executed[index];
     let total = forecasts.lowered[index].as_ref().unwrap_or(executed);
@@ -387,14 +429,16 @@ fn model_row(
     let actual = measured.e2e_ns.unwrap_or(0.0);
     let share =
         |ns: f64| rounded(if total.tally.sum_ns > 0.0 { ns / total.tally.sum_ns } else { 0.0 });
-    ModelRow {
+    let ape = metrics::where_paired(mape(&[actual], &[prediction.point.ns()]))
+        .map_err(|source| PredictorError::Metric { what: model_name(&measured.name), source })?;
+    Ok(ModelRow {
         name: measured.name.clone(),
         actual_ns: rounded(actual),
         predicted_ns: rounded(prediction.point.ns()),
         lower_ns: rounded(prediction.lower.ns()),
         upper_ns: rounded(prediction.upper.ns()),
         doubt: rounded(total.tally.doubt()),
-        ape: rounded(mape(&[actual], &[prediction.point.ns()])),
+        ape: ape.map(rounded),
         predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
         kernels: measured.kernels,
@@ -402,16 +446,16 @@ fn model_row(
         fallback_share: share(total.fallback_ns),
         extrapolating_share: share(total.extrapolating_ns),
         contributions,
-    }
+    })
 }
 
 /// The interval is the same relative to either forecast: doubts are those of the kernels according
-/// to lowering.
+/// to lowering. `None` without a model that took time.
 fn end_to_end(
     models: &[&ModelRow],
     predicted: impl Fn(&ModelRow) -> f64,
     interval: &Interval,
-) -> Option<EndToEnd> {
+) -> Result<Option<EndToEnd>, PredictorError> {
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
     let bounds: Vec<(f64, f64)> =
@@ -425,30 +469,39 @@ fn end_to_end(
         bounds.iter().zip(&predicted).map(|((low, high), p)| (high - low) / p).sum::<f64>()
             / models.len() as f64
     };
-    (!models.is_empty()).then(|| EndToEnd {
-        models: models.len(),
-        mape: rounded(mape(&actual, &predicted)),
-        p90_ape: rounded(p90_ape(&actual, &predicted)),
-        within_5pct: rounded(within(&actual, &predicted, 5.0)),
-        within_10pct: rounded(within(&actual, &predicted, 10.0)),
-        interval_level: rounded(interval.level),
-        interval_coverage: rounded(covered(&bounds)),
-        interval_width: rounded(width(&bounds)),
-        plain_coverage: rounded(covered(&plain)),
-        plain_width: rounded(width(&plain)),
-    })
+    let found = || -> Result<EndToEnd, MetricError> {
+        Ok(EndToEnd {
+            models: models.len(),
+            mape: rounded(mape(&actual, &predicted)?),
+            p90_ape: rounded(p90_ape(&actual, &predicted)?),
+            within_5pct: rounded(within(&actual, &predicted, 5.0)?),
+            within_10pct: rounded(within(&actual, &predicted, 10.0)?),
+            interval_level: rounded(interval.level),
+            interval_coverage: rounded(covered(&bounds)),
+            interval_width: rounded(width(&bounds)),
+            plain_coverage: rounded(covered(&plain)),
+            plain_width: rounded(width(&plain)),
+        })
+    };
+    metrics::where_paired(found())
+        .map_err(|source| named(source, "end to end", |i| model_name(&models[i].name)))
 }
 
-fn noise_floor(rows: &TrainingRows) -> Option<NoiseFloor> {
+/// `None` where no model was visited twice.
+fn noise_floor(rows: &TrainingRows) -> Result<Option<NoiseFloor>, PredictorError> {
     let again: Vec<_> = rows.models.iter().filter(|m| m.visits.len() > 1).collect();
-    let pairs: Vec<_> = again.iter().flat_map(|m| m.visits.windows(2)).collect();
+    let pairs: Vec<_> = again
+        .iter()
+        .flat_map(|model| model.visits.windows(2).map(|pair| (model.name.as_str(), pair)))
+        .collect();
     let side = |i: usize, corrected: bool| {
-        pairs.iter().map(|p| if corrected { p[i].1 } else { p[i].0 }).collect::<Vec<f64>>()
+        let of = |visit: (f64, f64)| if corrected { visit.1 } else { visit.0 };
+        pairs.iter().map(|(_, pair)| of(pair[i])).collect::<Vec<f64>>()
     };
-    let between = |corrected| rounded(mape(&side(0, corrected), &side(1, corrected)));
-    (!again.is_empty()).then(|| NoiseFloor {
-        models: again.len(),
-        mape: between(true),
-        mape_raw: between(false),
-    })
+    let between = |corrected| mape(&side(0, corrected), &side(1, corrected)).map(rounded);
+    let found = || -> Result<NoiseFloor, MetricError> {
+        Ok(NoiseFloor { models: again.len(), mape: between(true)?, mape_raw: between(false)? })
+    };
+    metrics::where_paired(found())
+        .map_err(|source| named(source, "repeated measurements", |i| model_name(pairs[i].0)))
 }

@@ -179,6 +179,7 @@ impl PredictorBundle {
     }
 
     pub(crate) fn lower(&self, graph: &Graph) -> Result<Graph, PredictionError> {
+        lowering::precision::check(graph, &self.environment)?;
         lowering::lower(graph, &self.environment).ok_or_else(|| PredictionError::NoLowering {
             framework: self.environment.framework.clone(),
         })
@@ -187,7 +188,8 @@ impl PredictorBundle {
     /// What a forecast of `graph` rests on.
     ///
     /// # Errors
-    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
+    /// [`PredictionError::NoLowering`] when the framework has no lowering rules,
+    /// [`PredictionError::UnsupportedPrecision`] when it refuses the model.
     pub fn coverage(&self, graph: &Graph) -> Result<Coverage, PredictionError> {
         let lowered = self.lower(graph)?;
         let mut coverage = Coverage { operators: lowered.nodes().len(), ..Coverage::default() };

@@ -24,6 +24,7 @@
 pub mod accuracy;
 pub mod adapt;
 mod batch;
+mod bias;
 mod bits;
 mod bundle;
 mod calibration;

@@ -9,7 +9,7 @@
 use crate::{
     Doubt, PredictorKey,
     doubt::Sizes,
-    features::{Family, FeatureSchema, Footprint},
+    features::{CONSTANT_INPUTS, Family, FeatureSchema, Footprint},
     forest::ForestError,
     regressors::{Baseline, Fitted},
 };
@@ -84,12 +84,12 @@ impl Predictors {
     /// positive.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
-        let features = FeatureSchema::extract_within(op, footprint);
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
-            return predictor.estimate(&features.values);
+            let op = predictor.as_trained(op);
+            return predictor.estimate(&FeatureSchema::extract_within(&op, footprint).values);
         }
-        self.fallback(op, &key, &features.values)
+        self.fallback(op, &key, &FeatureSchema::extract_within(op, footprint).values)
     }
 
     /// Latencies of one operator by the law alone and by trees alone, ns; `None` where it has no
@@ -189,6 +189,11 @@ impl KeyPredictor {
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {
         baseline_ns
             * (latency_ns / baseline_ns).ln().clamp(self.log_bounds.0, self.log_bounds.1).exp()
+    }
+
+    /// Fewest constant operands of a training row.
+    pub(crate) fn fewest_constants(&self) -> Option<f64> {
+        self.ranges.get(CONSTANT_INPUTS).map(|range| range.0)
     }
 
     /// Whether a column lies outside the training rows.

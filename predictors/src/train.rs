@@ -156,7 +156,7 @@ pub fn train(
     let (held, forecasts, calibration) = judged(&held_out);
     let interval = Interval::fit(&held.models, options.level);
     let model = EndToEndModel { calibration: &calibration, interval: &interval };
-    let mut evaluation = judge(&rows, &forecasts, model, method, environment.id());
+    let mut evaluation = judge(&rows, &forecasts, model, method, environment.id())?;
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
     let provenance = Provenance {
         created_by: format!("vitempo-predictors {}", env!("CARGO_PKG_VERSION")),

@@ -5,8 +5,11 @@
 
 mod simulated;
 
-use vitempo_graph::{Graph, LatencyModel, OpSpec, PredictionSource};
-use vitempo_predictors::{Method, PredictorBundle, Tally, TrainOptions, train};
+use std::collections::BTreeMap;
+use vitempo_graph::{Graph, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec};
+use vitempo_predictors::{
+    FeatureSchema, Footprint, Method, PredictorBundle, PredictorKey, Tally, TrainOptions, train,
+};
 
 fn bundle(method: Method) -> PredictorBundle {
     let (profiles, graphs) = simulated::data(12, 1, 0.02);
@@ -54,11 +57,11 @@ fn operators_without_a_predictor_are_estimated_the_same_way() {
     let (_, graphs) = simulated::data(3, 50, 0.0);
     let mut ops: Vec<OpSpec> =
         graphs.values().flat_map(|g| g.nodes().iter().map(|n| n.op.clone())).collect();
-    ops.iter_mut().step_by(3).for_each(|op| op.kind = vitempo_graph::OpKind::GridSample);
+    ops.iter_mut().step_by(3).for_each(|op| op.kind = OpKind::GridSample);
     ops.iter_mut()
         .skip(1)
         .step_by(5)
-        .for_each(|op| op.kind = vitempo_graph::OpKind::Unsupported("Foo".to_owned()));
+        .for_each(|op| op.kind = OpKind::Unsupported("Foo".to_owned()));
     let ops: Vec<&OpSpec> = ops.iter().collect();
     let footprint = bundle.footprints(ops.iter().copied())[0];
     let batch = fresh(&bundle).estimate_batch(&ops, footprint);
@@ -91,4 +94,40 @@ fn tallies_add_up_and_take_away() {
 #[test]
 fn no_graphs_no_forecasts() {
     assert_eq!(bundle(Method::Lasso).predict_batch([]).unwrap(), []);
+}
+
+/// The same operator with a bias, where it is a convolution.
+fn biased(op: &OpSpec) -> OpSpec {
+    let mut biased = op.clone();
+    if op.kind == OpKind::Conv {
+        let tensor = TensorSpec::f32([op.outputs[0].shape[1]]);
+        biased.inputs.push(Operand { tensor, constant: true });
+    }
+    biased
+}
+
+#[test]
+fn a_convolution_without_a_bias_is_forecast_as_with_one_where_all_rows_have_one() {
+    let (mut profiles, _) = simulated::data(12, 1, 0.02);
+    for measurement in profiles.iter_mut().flat_map(|profile| &mut profile.operators) {
+        measurement.op = biased(&measurement.op).into();
+    }
+    let options = TrainOptions { folds: 2, ..TrainOptions::default() };
+    let bundle = train(&profiles, &BTreeMap::new(), Method::Gbdt, &options, &mut |_| {}).unwrap();
+    let (_, graphs) = simulated::data(3, 50, 0.0);
+    let ops: Vec<&OpSpec> = graphs.values().flat_map(Graph::nodes).map(|node| &node.op).collect();
+    let convolutions: Vec<&OpSpec> =
+        ops.iter().copied().filter(|op| op.kind == OpKind::Conv).collect();
+    assert!(!convolutions.is_empty());
+    let expected: Vec<_> =
+        convolutions.iter().map(|op| bundle.estimate(&biased(op), Footprint::LARGE)).collect();
+    let single: Vec<_> =
+        convolutions.iter().map(|op| bundle.estimate(op, Footprint::LARGE)).collect();
+    assert_eq!(single, expected);
+    assert_eq!(fresh(&bundle).estimate_batch(&convolutions, Footprint::LARGE), expected);
+    // The other operators' rows have no constant that these lack.
+    let linear = ops.into_iter().find(|op| op.kind == OpKind::Linear).unwrap();
+    let key = &bundle.predictors.keys[&PredictorKey::of(linear)];
+    let features = FeatureSchema::extract(linear);
+    assert_eq!(bundle.estimate(linear, Footprint::LARGE).latency_ns, key.predict(&features.values));
 }

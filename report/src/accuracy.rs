@@ -452,7 +452,7 @@ fn worst_table(surveys: &[&Survey], caption: String) -> Table {
         let real = judged.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
         let mut models: Vec<_> =
             real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
-        models.sort_by(|a, b| b.1.ape.total_cmp(&a.1.ape));
+        models.sort_by(|a, b| b.1.by_error(a.1));
         for (group, m) in models.into_iter().take(LISTED) {
             let part = |c: &vitempo::predictors::Contribution| {
                 format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use vitempo::graph::{ModelProfile, OpFamily, OpSpec};
 use vitempo::predictors::{
     TrainingRows,
-    metrics::{mape, within},
+    metrics::{MetricError, mape, where_paired, within},
 };
 
 /// Under this name all activations together have a floor of their own.
@@ -43,18 +43,35 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn floor(&self) -> Floor {
-        Floor {
-            repeated: self.repeated,
-            mape: mape(&self.first, &self.second),
-            within_10pct: within(&self.first, &self.second, 10.0),
-        }
+    /// `None` where nothing took time.
+    fn floor(&self) -> Result<Option<Floor>, MetricError> {
+        let found = || {
+            Ok(Floor {
+                repeated: self.repeated,
+                mape: mape(&self.first, &self.second)?,
+                within_10pct: within(&self.first, &self.second, 10.0)?,
+            })
+        };
+        where_paired(found())
     }
+}
+
+/// The floors of those that have one.
+fn floors<K: Ord>(pairs: BTreeMap<K, Pairs>) -> Result<BTreeMap<K, Floor>, MetricError> {
+    let floor = |(key, pairs): (K, Pairs)| Ok(pairs.floor()?.map(|floor| (key, floor)));
+    pairs.into_iter().map(floor).filter_map(Result::transpose).collect()
 }
 
 impl Floors {
     /// From rows of the same profiles; `groups` has an entry for each model of the rows.
-    pub fn of(rows: &TrainingRows, groups: &[Option<Group>], profiles: &[ModelProfile]) -> Self {
+    ///
+    /// # Errors
+    /// [`MetricError`] for a latency that is not a finite number.
+    pub fn of(
+        rows: &TrainingRows,
+        groups: &[Option<Group>],
+        profiles: &[ModelProfile],
+    ) -> Result<Self, MetricError> {
         let mut models: BTreeMap<Group, Pairs> = BTreeMap::new();
         for (model, group) in rows.models.iter().zip(groups) {
             if let (Some(group), true) = (group, model.visits.len() > 1) {
@@ -64,11 +81,7 @@ impl Floors {
                 pairs.second.extend(model.visits.iter().skip(1).map(|v| v.1));
             }
         }
-        let kinds = operator_pairs(rows, profiles);
-        Self {
-            models: models.into_iter().map(|(g, p)| (g, p.floor())).collect(),
-            kinds: kinds.into_iter().map(|(k, p)| (k, p.floor())).collect(),
-        }
+        Ok(Self { models: floors(models)?, kinds: floors(operator_pairs(rows, profiles))? })
     }
 }
 

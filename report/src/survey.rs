@@ -200,6 +200,15 @@ pub struct Survey {
     pub judged: Vec<Judged>,
 }
 
+fn floors(
+    rows: &TrainingRows,
+    groups: &[Option<Group>],
+    visited: &Visited<'_>,
+) -> Result<Floors, PredictorError> {
+    Floors::of(rows, groups, visited.profiles)
+        .map_err(|source| PredictorError::Metric { what: visited.folder.clone(), source })
+}
+
 impl Survey {
     /// Sums up an environment's visits; also the rows they come from.
     ///
@@ -237,7 +246,7 @@ impl Survey {
             executed: executed(visited.profiles),
             memory_shares: memory_shares(visited.profiles, visited.graphs),
             input_effects: inputs::effects(&rows, visited.other_inputs),
-            floors: Floors::of(&rows, &groups, visited.profiles),
+            floors: floors(&rows, &groups, visited)?,
             rows: rows.rows.iter().map(row).collect(),
             models,
             importances: Vec::new(),

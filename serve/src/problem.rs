@@ -125,12 +125,15 @@ fn node(error: &OnnxError) -> Option<&str> {
 
 impl From<PredictionError> for Problem {
     fn from(error: PredictionError) -> Self {
-        let node = if let PredictionError::NoPredictor { node, .. } = &error {
-            Some(node.as_str().into())
-        } else {
-            None
+        let node = match &error {
+            PredictionError::NoPredictor { node, .. } => Some(node),
+            PredictionError::UnsupportedPrecision(refusal) => Some(&refusal.node),
+            _ => None,
         };
-        Self { node, ..Self::unprocessable(error.to_string()) }
+        Self {
+            node: node.map(|node| node.as_str().into()),
+            ..Self::unprocessable(error.to_string())
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub use cells::CellTest;
 pub use npu::NpuTest;
 pub use phones::PhoneTest;
 
-use crate::predictors::metrics;
+use crate::predictors::metrics::{self, MetricError};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use rayon::{
     ThreadPoolBuilder,
@@ -59,6 +59,15 @@ impl Scores {
     pub fn mean(&self) -> f64 {
         mean(&self.by_seed)
     }
+}
+
+/// A target whose forecasts cannot be judged.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{target}: {source}")]
+#[allow(missing_docs)]
+pub struct Unjudged {
+    pub target: String,
+    pub source: MetricError,
 }
 
 /// One row of the table of targets.

@@ -1,7 +1,7 @@
 //! Neural processors of Snapdragon chips: a device of which ten models are measured, from the other
 //! devices; models that no device has, and models that the others have.
 
-use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
+use super::{Measure, Outcome, Protocol, Scores, Unjudged, parallel, shuffled};
 use crate::{
     datasets::published::{AiHub, Row},
     predictors::{
@@ -60,10 +60,16 @@ struct Sum {
     models: f64,
 }
 
+/// By case and target.
+type Sums = BTreeMap<(usize, String), Sum>;
+
 impl NpuTest<'_> {
-    /// Errors and coverage of models that no device has, then of models that other devices have.
-    #[must_use]
-    pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
+    /// Errors and coverage of models that no device has, then of models that other devices have; of
+    /// targets without a model to ask for none.
+    ///
+    /// # Errors
+    /// [`Unjudged`] for a forecast that is not a finite number.
+    pub fn run(&self, protocol: &Protocol) -> Result<Vec<Outcome>, Unjudged> {
         let names: Vec<&String> = self.hub.graphs.keys().collect();
         let workloads: Vec<Workload> = self.hub.graphs.values().map(Workload::of).collect();
         let settings = self.settings(&names);
@@ -81,6 +87,7 @@ impl NpuTest<'_> {
             let (device, seed) = (devices[job / seeds], (job % seeds) as u64);
             self.judge(device, &settings, &targets, &workloads, protocol, seed)
         });
+        let results: Vec<Sums> = results.into_iter().collect::<Result<_, _>>()?;
         let mut outcomes = Vec::new();
         for (case, test) in
             ["models seen nowhere", "models of other devices"].into_iter().enumerate()
@@ -89,20 +96,22 @@ impl NpuTest<'_> {
                 let of = |target: &&Setting| {
                     let at = devices.iter().position(|d| *d == target.device).unwrap_or(0);
                     let score = |seed: usize| {
-                        let sum = results[at * seeds + seed]
-                            .get(&(case, target.name()))
-                            .copied()
-                            .unwrap_or_default();
-                        (if measure == Measure::Mape { sum.error } else { 100.0 * sum.inside })
-                            / sum.models.max(1.0)
+                        let sum = results[at * seeds + seed].get(&(case, target.name()))?;
+                        let total = match measure {
+                            Measure::Mape => sum.error,
+                            _ => 100.0 * sum.inside,
+                        };
+                        (sum.models > 0.0).then_some(total / sum.models)
                     };
-                    Scores { target: target.name(), by_seed: (0..seeds).map(score).collect() }
+                    let by_seed: Option<Vec<f64>> = (0..seeds).map(score).collect();
+                    Some(Scores { target: target.name(), by_seed: by_seed? })
                 };
                 let test = format!("NPU, {}, {test}", self.precision);
-                outcomes.push(Outcome { test, measure, scores: targets.iter().map(of).collect() });
+                let scores = targets.iter().filter_map(of).collect();
+                outcomes.push(Outcome { test, measure, scores });
             }
         }
-        outcomes
+        Ok(outcomes)
     }
 
     /// The newest rows of NPUs in this precision with enough models; rows with a flag on their
@@ -138,7 +147,7 @@ impl NpuTest<'_> {
         workloads: &[Workload],
         protocol: &Protocol,
         seed: u64,
-    ) -> BTreeMap<(usize, String), Sum> {
+    ) -> Result<Sums, Unjudged> {
         let order = shuffled((0..workloads.len()).collect(), seed);
         let others: Vec<&Setting> = settings
             .iter()
@@ -150,7 +159,7 @@ impl NpuTest<'_> {
                 &others.iter().map(|s| s.source(hidden)).collect::<Vec<_>>(),
             )
         };
-        let mut sums: BTreeMap<(usize, String), Sum> = BTreeMap::new();
+        let mut sums = Sums::new();
         let spare = protocol.samples + protocol.samples / 3;
         for part in 0..=PARTS {
             let hidden: BTreeSet<usize> = if part < PARTS {
@@ -179,12 +188,13 @@ impl NpuTest<'_> {
                 {
                     let (point, low, high) =
                         adapted.forecast(&workloads[model], Some(model)).latency_ns();
-                    sum.error += metrics::mape(&[truth], &[point]);
+                    sum.error += metrics::mape(&[truth], &[point])
+                        .map_err(|source| Unjudged { target: target.name(), source })?;
                     sum.inside += f64::from(u8::from(low <= truth && truth <= high));
                     sum.models += 1.0;
                 }
             }
         }
-        sums
+        Ok(sums)
     }
 }

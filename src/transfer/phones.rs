@@ -1,7 +1,7 @@
 //! 102 CNNs on phones: every setting of one phone from ten of its models and all settings of the
 //! other phones.
 
-use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
+use super::{Measure, Outcome, Protocol, Scores, Unjudged, parallel, shuffled};
 use crate::{
     datasets::published::{Phone, Phones},
     predictors::{
@@ -18,9 +18,12 @@ pub struct PhoneTest<'a> {
 }
 
 impl PhoneTest<'_> {
-    /// Errors of all settings and coverage of the intervals.
-    #[must_use]
-    pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
+    /// Errors of all settings and coverage of the intervals; of settings without a model to ask for
+    /// none.
+    ///
+    /// # Errors
+    /// [`Unjudged`] for a forecast that is not a finite number.
+    pub fn run(&self, protocol: &Protocol) -> Result<Vec<Outcome>, Unjudged> {
         let workloads: Vec<Workload> = self
             .phones
             .macs
@@ -52,16 +55,21 @@ impl PhoneTest<'_> {
                 (job % seeds) as u64,
             )
         });
+        let scores: Vec<Option<(f64, f64)>> = scores.into_iter().collect::<Result<_, _>>()?;
         let outcome = |measure, which: fn(&(f64, f64)) -> f64| Outcome {
             test: "102 CNNs on phones".to_owned(),
             measure,
             scores: targets
                 .iter()
                 .zip(scores.chunks(seeds))
-                .map(|(t, of)| Scores { target: name(t), by_seed: of.iter().map(which).collect() })
+                .filter_map(|(target, of)| {
+                    let by_seed: Option<Vec<f64>> =
+                        of.iter().map(|score| score.as_ref().map(which)).collect();
+                    Some(Scores { target: name(target), by_seed: by_seed? })
+                })
                 .collect(),
         };
-        vec![outcome(Measure::Mape, |s| s.0), outcome(Measure::Coverage, |s| s.1)]
+        Ok(vec![outcome(Measure::Mape, |s| s.0), outcome(Measure::Coverage, |s| s.1)])
     }
 
     fn sources(&self, without: &str, protocol: &Protocol) -> Vec<Source> {
@@ -88,13 +96,14 @@ fn kind(setting: &Phone) -> Trait {
     Trait(format!("{} {}", if setting.cores == "gpu" { "gpu" } else { "cpu" }, setting.precision))
 }
 
+/// Error and coverage in percent; `None` where no model is left to ask for.
 fn score(
     target: &Phone,
     population: &Population,
     workloads: &[Workload],
     samples: usize,
     seed: u64,
-) -> (f64, f64) {
+) -> Result<Option<(f64, f64)>, Unjudged> {
     let models = shuffled((0..target.ns.len()).filter(|&i| target.ns[i].is_some()).collect(), seed);
     let (given, asked) = models.split_at(samples.min(models.len()));
     let measured: Vec<Measured> =
@@ -106,5 +115,7 @@ fn score(
     let points: Vec<f64> = forecasts.iter().map(|f| f.0).collect();
     let inside =
         truth.iter().zip(&forecasts).filter(|(t, (_, low, high))| low <= *t && *t <= high).count();
-    (metrics::mape(&truth, &points), 100.0 * inside as f64 / truth.len().max(1) as f64)
+    let error = metrics::where_paired(metrics::mape(&truth, &points))
+        .map_err(|source| Unjudged { target: name(target), source })?;
+    Ok(error.map(|error| (error, 100.0 * inside as f64 / truth.len() as f64)))
 }

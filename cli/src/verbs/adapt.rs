@@ -18,7 +18,7 @@ use vitempo::graph::{Environment, Latency, Origin, Precision};
 use vitempo::predictors::{
     AdaptedBundle,
     adapt::{Adapted, Measured, Population, Provenance, Trait, UnitCost, Workload, adapt},
-    metrics,
+    metrics::{self, MetricError},
 };
 use vitempo::transfer::parallel;
 
@@ -122,12 +122,14 @@ fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -
         environment,
         origin,
         source: args.source.clone(),
-        measured: named,
+        measured: named.clone(),
         sources: sources.names,
     };
+    let left_out = left_out(&population, &models.workloads, &measured, &kind);
     let report = Adaptation {
         out: out.to_owned(),
-        left_out: left_out(&population, &models.workloads, &measured, &kind),
+        left_out_mape: left_out_mape(&left_out, &named)?,
+        left_out,
         unconstrained: adapted.unconstrained(
             &indices.iter().filter_map(|&i| models.workloads.get(i)).collect::<Vec<_>>(),
         ),
@@ -195,6 +197,19 @@ fn left_out(
     forecasts.into_iter().map(|(_, latencies)| latencies).collect()
 }
 
+/// Mean error of models that were left out, percent; `None` where none was. `named`: their names
+/// and latencies.
+fn left_out_mape(left_out: &[[f64; 4]], named: &[(String, f64)]) -> CliResult<Option<f64>> {
+    let (truth, points): (Vec<f64>, Vec<f64>) = left_out.iter().map(|[t, p, ..]| (*t, *p)).unzip();
+    metrics::where_paired(metrics::mape(&truth, &points)).map_err(|error| {
+        let model = match error {
+            MetricError::NotFinite { index, .. } => named.get(index).map(|(name, _)| name.as_str()),
+            MetricError::NoPairs | MetricError::Unpaired { .. } => None,
+        };
+        CliError::user(error).about(model.unwrap_or("the measured models"))
+    })
+}
+
 /// Names of files worth measuring next; `indices`: their workloads.
 fn suggested(
     count: usize,
@@ -218,20 +233,15 @@ struct Adaptation {
     out: PathBuf,
     bundle: AdaptedBundle,
     left_out: Vec<[f64; 4]>,
+    left_out_mape: Option<f64>,
     unconstrained: Vec<(UnitCost, f64)>,
     suggested: Vec<String>,
 }
 
 impl Adaptation {
-    /// Mean error in percent, and how many truths lie within the interval, each model forecast from
-    /// the others.
-    fn judged(&self) -> (f64, usize) {
-        let (truth, points): (Vec<f64>, Vec<f64>) =
-            self.left_out.iter().map(|[t, p, ..]| (*t, *p)).unzip();
-        (
-            metrics::mape(&truth, &points),
-            self.left_out.iter().filter(|[t, _, low, high]| low <= t && t <= high).count(),
-        )
+    /// How many truths lie within the interval, each model forecast from the others.
+    fn inside(&self) -> usize {
+        self.left_out.iter().filter(|[t, _, low, high]| low <= t && t <= high).count()
     }
 
     fn rows(&self) -> Table {
@@ -250,8 +260,8 @@ impl Adaptation {
 
 impl Report for Adaptation {
     fn table(&self) -> String {
-        let (error, inside) = self.judged();
-        let n = self.left_out.len();
+        let error = self.left_out_mape.map_or_else(|| "-".to_owned(), |e| format!("{e:.1} %"));
+        let (inside, n) = (self.inside(), self.left_out.len());
         let sources = if self.bundle.sources.is_empty() {
             "no other device".to_owned()
         } else {
@@ -265,7 +275,7 @@ impl Report for Adaptation {
         text += &self.rows().to_text();
         let _ = writeln!(
             text,
-            "\nEach model forecast from the others: {error:.1} % mean error, {inside} of {n} \
+            "\nEach model forecast from the others: {error} mean error, {inside} of {n} \
             within the 90 % interval"
         );
         for (cost, share) in &self.unconstrained {
@@ -291,7 +301,7 @@ impl Report for Adaptation {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let (error, inside) = self.judged();
+        let (error, inside) = (self.left_out_mape, self.inside());
         let unconstrained: BTreeMap<&str, f64> =
             self.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
         let row = |((name, _), [ns, point, lower, upper]): (&(String, f64), &[f64; 4])| json!({"model": name, "latency_ns": ns, "from_others_ns": {"point": point, "lower": lower, "upper": upper}});

@@ -163,7 +163,7 @@ fn real(folder: &Path, name: &str, bytes: &[u8]) -> CliResult<SweepModel> {
         space: None,
         encoding: None,
     };
-    Ok(campaign::sweep_models(vec![Model { path, identity, graph }]).remove(0))
+    Ok(campaign::sweep_models(vec![Model { path, identity, graph, notes: Vec::new() }]).remove(0))
 }
 
 /// Measures, and gives the environment it was measured in.

@@ -3,8 +3,8 @@
 
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{
-    campaign::CampaignError, evaluation::EvaluationError, models::ModelError, profiler::SweepError,
-    sampling::SamplingError, training::TrainingError,
+    campaign::CampaignError, evaluation::EvaluationError, graph::PredictionError,
+    models::ModelError, profiler::SweepError, sampling::SamplingError, training::TrainingError,
 };
 
 /// Whose fault it is decides the exit code.
@@ -183,8 +183,20 @@ macro_rules! user_errors {
 user_errors!(
     vitempo::graph::GraphError,
     vitempo::graph::onnx::OnnxError,
-    vitempo::graph::PredictionError,
     vitempo::search_space::SpaceError,
     vitempo::datasets::DatasetError,
     vitempo::predictors::PredictorError,
+    vitempo::transfer::Unjudged,
 );
+
+impl From<PredictionError> for CliError {
+    fn from(error: PredictionError) -> Self {
+        let is_precision = matches!(error, PredictionError::UnsupportedPrecision(_));
+        let error = Self::user(error);
+        if is_precision {
+            error.hint("export the model in f32, or give a bundle of an engine that runs it")
+        } else {
+            error
+        }
+    }
+}

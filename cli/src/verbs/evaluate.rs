@@ -220,7 +220,7 @@ impl Judgement<'_> {
         );
         for j in self.judged {
             let mut rows: Vec<_> = j.all.models.iter().collect();
-            rows.sort_by(|a, b| b.ape.total_cmp(&a.ape));
+            rows.sort_by(|a, b| b.by_error(a));
             for m in rows {
                 let differences: Vec<String> = m
                     .contributions

@@ -3,7 +3,7 @@
 use super::{error::CliResult, progress};
 pub use vitempo::models::Model;
 use vitempo::{
-    graph::onnx::ReadOptions,
+    graph::onnx::{ReadNote, ReadOptions},
     models::{self, Models},
 };
 
@@ -54,7 +54,7 @@ impl ModelArgs {
 
     /// Reads all of them, or says which one cannot be read.
     pub fn read(&self) -> CliResult<Vec<Model>> {
-        let mut models = models::read_all(&self.models, &self.read_options())?;
+        let mut models = self.read_each()?;
         match models.unreadable.is_empty() {
             true => Ok(models.read),
             false => Err(models.unreadable.swap_remove(0).1.into()),
@@ -63,7 +63,9 @@ impl ModelArgs {
 
     /// Reads those that can be read, which may be none; the others come with the reason.
     pub fn read_each(&self) -> CliResult<Models> {
-        Ok(models::read_all(&self.models, &self.read_options())?)
+        let models = models::read_all(&self.models, &self.read_options())?;
+        models.read.iter().for_each(warn);
+        Ok(models)
     }
 
     /// Reads those that can be read, and warns of the others. An error when none can.
@@ -76,5 +78,18 @@ impl ModelArgs {
             progress::say(format!("warning: left out {}: {error}", path.display()));
         }
         Ok(models.read)
+    }
+}
+
+/// Warns of what the graph has otherwise than the file.
+fn warn(model: &Model) {
+    for note in &model.notes {
+        let hint = match note {
+            ReadNote::WeightsAsInputs { .. } => {
+                "export the model with its weights (`torch.onnx.export(..., export_params=True)`) \
+                to have inputs and weights told apart by the file"
+            }
+        };
+        progress::say(format!("warning: {}: {note}\nhint: {hint}", model.path.display()));
     }
 }

@@ -6,6 +6,7 @@ mod elimination;
 pub mod litert;
 pub mod onnxruntime;
 pub mod openvino;
+pub mod precision;
 pub mod rten;
 pub mod torch;
 

@@ -109,7 +109,7 @@ impl Constants {
             &ReadOptions::default(),
             payload::Limits::COMPUTED,
         )?;
-        only_inputs_that_are_read(read)
+        only_inputs_that_are_read(read.graph)
             .map_err(|source| OnnxError::Graph { path: name.into(), source })
     }
 

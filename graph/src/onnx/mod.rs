@@ -20,6 +20,7 @@ mod prune;
 pub(crate) mod quantized;
 mod reader;
 pub(crate) mod view;
+mod weight_inputs;
 mod weights;
 pub mod wire;
 mod writer;
@@ -137,11 +138,39 @@ pub struct ReadOptions {
     pub domains: &'static [Domain],
 }
 
+/// A model as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadModel {
+    /// Its operators.
+    pub graph: Graph,
+    /// Where the graph is not what the file says literally.
+    pub notes: Vec<ReadNote>,
+}
+
+/// How a graph differs from what its file says literally.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ReadNote {
+    #[error(
+        "{count} of its inputs are weights without values (the first is `{first}`); they are read \
+        as weights, and {inputs} as the model's inputs"
+    )]
+    WeightsAsInputs { count: usize, first: String, inputs: String },
+}
+
 /// Reads a model; weights may be absent. The graph is named like the file.
 ///
 /// # Errors
 /// [`OnnxError`] naming the file and, where there is one, the node.
 pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError> {
+    read_file_with_notes(path, options).map(|model| model.graph)
+}
+
+/// The same, with what there is to say about the file.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_file_with_notes(path: &Path, options: &ReadOptions) -> Result<ReadModel, OnnxError> {
     let bytes =
         std::fs::read(path).map_err(|source| OnnxError::Io { path: path.to_owned(), source })?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
@@ -153,6 +182,18 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError>
 /// # Errors
 /// As [`read_file`].
 pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
+    read_bytes_with_notes(name, bytes, options).map(|model| model.graph)
+}
+
+/// The same, with what there is to say about the model.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_bytes_with_notes(
+    name: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<ReadModel, OnnxError> {
     read(Path::new(name), name, bytes, options, Limits::SHAPES)
 }
 
@@ -162,7 +203,7 @@ pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Gra
 /// # Errors
 /// As [`read_file`].
 pub fn read_weights(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
-    read(Path::new(name), name, bytes, options, Limits::WEIGHTS)
+    read(Path::new(name), name, bytes, options, Limits::WEIGHTS).map(|model| model.graph)
 }
 
 /// The values a seeded file has for a floating-point weight of a product: what [`to_bytes`] writes
@@ -178,7 +219,7 @@ fn read(
     bytes: &[u8],
     options: &ReadOptions,
     limits: Limits,
-) -> Result<Graph, OnnxError> {
+) -> Result<ReadModel, OnnxError> {
     let foreign = |reason: String| OnnxError::NotOnnx { path: path.to_owned(), reason };
     let model: view::ModelView<'_> =
         view::decode(bytes).map_err(|error| match foreign::looks_like(bytes) {

@@ -16,18 +16,35 @@ pub(super) struct Limits {
     pub folded: usize,
     /// Float payloads up to this length stay in the graph; integers always do.
     pub kept_floats: usize,
+    /// Whether weights are sought among the inputs.
+    pub weight_inputs: bool,
 }
 
 impl Limits {
     /// What shapes and pattern recognition need.
-    pub const SHAPES: Self =
-        Self { elements: 4096, work: 1 << 20, folded: 1 << 22, kept_floats: 64 };
+    pub const SHAPES: Self = Self {
+        elements: 4096,
+        work: 1 << 20,
+        folded: 1 << 22,
+        kept_floats: 64,
+        weight_inputs: true,
+    };
     /// Constants that are computed from integers that steer operators.
-    pub const COMPUTED: Self =
-        Self { elements: 1 << 26, work: 1 << 28, folded: 1 << 27, kept_floats: usize::MAX };
+    pub const COMPUTED: Self = Self {
+        elements: 1 << 26,
+        work: 1 << 28,
+        folded: 1 << 27,
+        kept_floats: usize::MAX,
+        weight_inputs: false,
+    };
     /// All weights.
-    pub const WEIGHTS: Self =
-        Self { elements: 1 << 31, work: 1 << 31, folded: 1 << 30, kept_floats: usize::MAX };
+    pub const WEIGHTS: Self = Self {
+        elements: 1 << 31,
+        work: 1 << 31,
+        folded: 1 << 30,
+        kept_floats: usize::MAX,
+        weight_inputs: true,
+    };
 }
 
 /// The element type with ONNX's number `data_type`. Unsigned 16, 32 and 64 bit integers are taken

@@ -1,12 +1,17 @@
 //! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything
 //! that is known beforehand folded away.
 
+mod attention;
+
 use super::call::{Call, Mapping, Outcome, Refusal};
 use super::domain::{DomainNode, Mapped};
 use super::fold::{self, Known};
 use super::payload::Limits;
 use super::view::{self, GraphView, ModelView, NodeView, ValueInfoView};
-use super::{OnnxError, ReadOptions, dimensions, operators, order, payload, prune, quantized};
+use super::{
+    OnnxError, ReadModel, ReadNote, ReadOptions, dimensions, operators, order, payload, prune,
+    quantized, weight_inputs,
+};
 use crate::{
     Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, Operand,
     TensorSpec, Value, ValueId, ValueSource, Written, shape,
@@ -26,7 +31,7 @@ pub(super) fn read(
     model: &ModelView<'_>,
     options: &ReadOptions,
     limits: Limits,
-) -> Result<Graph, OnnxError> {
+) -> Result<ReadModel, OnnxError> {
     let format = |reason: String| OnnxError::Format { path: path.to_owned(), reason };
     let graph = model.graph.as_ref().ok_or_else(|| format("the model has no graph".to_owned()))?;
     let opset = model
@@ -43,12 +48,13 @@ pub(super) fn read(
     }
     let mut reader = Reader::new(path, graph, opset, options, limits);
     reader.initializers()?;
-    reader.inputs()?;
+    let notes = reader.inputs()?.into_iter().collect();
     reader.nodes()?;
     let outputs = reader.outputs()?;
     let pruned =
         prune::prune(reader.values, reader.nodes, reader.inputs, outputs, limits.kept_floats);
     Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs)
+        .map(|graph| ReadModel { graph, notes })
         .map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
 }
 
@@ -66,6 +72,8 @@ struct Reader<'a> {
     values: Vec<Value>,
     nodes: Vec<Node>,
     inputs: Vec<ValueId>,
+    /// Values that no node provides: those before all others.
+    given: usize,
     /// Node names of the file, and whether each is there once.
     names: HashMap<&'a str, bool>,
     generated: HashSet<String>,
@@ -102,6 +110,7 @@ impl<'a> Reader<'a> {
             values,
             nodes,
             inputs: Vec::new(),
+            given: 0,
             names,
             generated: HashSet::new(),
             folded: 0,
@@ -150,18 +159,37 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Inputs that are initializers too (old files) are constants.
-    fn inputs(&mut self) -> Result<(), OnnxError> {
+    /// Inputs that are initializers too (old files) are constants, and so are weights listed as
+    /// inputs, which are noted.
+    fn inputs(&mut self) -> Result<Option<ReadNote>, OnnxError> {
         let initializers = self.ids.len();
-        for info in &self.graph.input {
+        let graph = self.graph;
+        let weights =
+            if self.limits.weight_inputs { weight_inputs::find(graph) } else { HashMap::new() };
+        for info in &graph.input {
             if self.ids.get(info.name).is_some_and(|id| (id.0 as usize) < initializers) {
                 continue;
             }
             let tensor = dimensions::input(self.path, info, self.options)?;
-            let id = self.add(info.name, Some(tensor), ValueSource::Input)?;
-            self.inputs.push(id);
+            if weights.contains_key(info.name) {
+                self.add(info.name, Some(tensor), ValueSource::Constant(None))?;
+            } else {
+                let id = self.add(info.name, Some(tensor), ValueSource::Input)?;
+                self.inputs.push(id);
+            }
         }
-        Ok(())
+        self.given = self.values.len();
+        let first = graph.input.iter().find(|info| weights.contains_key(info.name));
+        Ok(first.map(|first| ReadNote::WeightsAsInputs {
+            count: weights.len(),
+            first: first.name.to_owned(),
+            inputs: self.input_names(),
+        }))
+    }
+
+    fn input_names(&self) -> String {
+        let quoted = |id: &ValueId| format!("`{}`", self.values[id.0 as usize].name);
+        self.inputs.iter().map(quoted).collect::<Vec<_>>().join(", ")
     }
 
     fn outputs(&self) -> Result<Vec<ValueId>, OnnxError> {
@@ -190,7 +218,7 @@ impl<'a> Reader<'a> {
     fn sorted_nodes(&mut self) -> Result<(), OnnxError> {
         let order = order::topological(self.graph)
             .map_err(|i| self.graph_error(GraphError::Cycle { node: self.label(i) }))?;
-        let given = self.graph.initializer.len() + self.inputs.len();
+        let given = self.given;
         self.values.truncate(given);
         self.ids.retain(|_, id| (id.0 as usize) < given);
         self.nodes.clear();
@@ -238,6 +266,10 @@ impl<'a> Reader<'a> {
         if let Some(value) = unknown {
             let reason = format!("the shape of its input `{}` is not known", value.name);
             return self.unsupported(index, ids, Some(reason));
+        }
+        let node = &self.graph.node[index];
+        if node.op_type == "Attention" && is_onnx(node.domain) {
+            return self.attention(index, ids);
         }
         match self.mapping(index, ids) {
             Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, ids),

@@ -10,6 +10,8 @@
 //! | scale of a normalisation | normal, mean 1, standard deviation 0.02 |
 //! | variance; divisor; what Sqrt, Log, Reciprocal, Pow are applied to | uniform in 0.5 to 1.5 |
 //! | integers and booleans | 0: a valid index and mask everywhere |
+//!
+//! A weight that the file lists as an input becomes an initializer.
 
 pub(super) mod fill;
 mod tensors;
@@ -98,6 +100,9 @@ struct Plan {
 impl Plan {
     fn of(folder: Option<&Path>, file: &[u8]) -> Result<Self, String> {
         let mut reader = Reader::new(file, folder);
+        if folder.is_some() {
+            reader.weight_inputs();
+        }
         reader.consumers(Message::Model, 0..file.len(), 0)?;
         reader.rewrite(Message::Model, 0..file.len(), 0)
     }

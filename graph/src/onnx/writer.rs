@@ -11,6 +11,8 @@ mod operators;
 mod recipe;
 mod tensors;
 
+pub(super) use tensors::data_type;
+
 use super::OnnxError;
 use super::proto::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,

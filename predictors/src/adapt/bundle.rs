@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{
     Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin,
-    Prediction, PredictionError, PredictionSource,
+    Prediction, PredictionError, PredictionSource, lowering::precision,
 };
 
 /// Version of the file format.
@@ -180,6 +180,7 @@ impl LatencyModel for AdaptedBundle {
     }
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
+        precision::check(graph, &self.environment)?;
         let (point, lower, upper) = self.forecast(graph).latency_ns();
         let operator = |(node, merged): (&vitempo_graph::Node, bool)| OperatorPrediction {
             name: node.name.clone(),

@@ -27,7 +27,7 @@ use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 /// Raised whenever the meaning of a column changes; a bundle of another version is refused.
 pub const SCHEMA_VERSION: u32 = 4;
 
-pub(crate) use totals::SIZES;
+pub(crate) use totals::{CONSTANT_INPUTS, SIZES};
 
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();

@@ -36,6 +36,9 @@ pub(super) const COLUMNS: &[&str] = &[
 /// Columns of FLOPs and of bytes of input, weights and output.
 pub(crate) const SIZES: [usize; 4] = [0, 3, 4, 5];
 
+/// Column of the number of constant operands.
+pub(crate) const CONSTANT_INPUTS: usize = 14;
+
 /// Sizes beyond which data no longer fits: L1 32 KiB, L2 1 MiB, L3 share 16 MiB.
 const L1: f64 = 32.0 * 1024.0;
 const L2: f64 = 1024.0 * 1024.0;

@@ -105,12 +105,12 @@ fn outcomes(args: &PublishedArgs, protocol: &Protocol) -> CliResult<Vec<Outcome>
     }
     if wanted(PHONES) && there("cnn_phones_e2e_us.csv") {
         progress::say(format!("{PHONES} ..."));
-        all.extend(PhoneTest { phones: &Phones::read(folder)? }.run(protocol));
+        all.extend(PhoneTest { phones: &Phones::read(folder)? }.run(protocol)?);
     }
     if wanted(NPU) && there("aihub_latency.csv") {
         progress::say(format!("{NPU} ..."));
         all.extend(
-            NpuTest { hub: &AiHub::read(folder)?, precision: "float".to_owned() }.run(protocol),
+            NpuTest { hub: &AiHub::read(folder)?, precision: "float".to_owned() }.run(protocol)?,
         );
     }
     all.retain(|o| !o.scores.is_empty());

@@ -2,14 +2,22 @@
 
 use super::fill::Distribution;
 use super::{Piece, Plan, too_large};
-use crate::Precision;
+use crate::onnx::proto::TensorProto;
+use crate::onnx::view::{self, ModelView};
 use crate::onnx::wire::{self, Field, FieldValue};
-use std::collections::HashMap;
+use crate::onnx::{weight_inputs, writer};
+use crate::{Precision, TensorSpec};
+use prost::Message as _;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 /// Graphs within attributes within graphs: deeper than this is no real model.
 const DEEPEST: usize = 32;
+
+/// Field numbers of a graph.
+const INITIALIZER: u64 = 5;
+const INPUT: u64 = 11;
 
 /// Messages that lead to tensors.
 #[derive(Clone, Copy)]
@@ -45,12 +53,27 @@ pub(super) struct Reader<'a> {
     distributions: HashMap<String, Distribution>,
     /// Size of each file of external data; `None` where there is no such file.
     sizes: HashMap<PathBuf, Option<u64>>,
+    /// Inputs that become initializers, in the order of their names.
+    weight_inputs: BTreeMap<String, TensorSpec>,
 }
 
 impl<'a> Reader<'a> {
     /// A walk through `file`, whose external data may lie in `folder`.
     pub(super) fn new(file: &'a [u8], folder: Option<&'a Path>) -> Self {
-        Self { file, folder, distributions: HashMap::new(), sizes: HashMap::new() }
+        Self {
+            file,
+            folder,
+            distributions: HashMap::new(),
+            sizes: HashMap::new(),
+            weight_inputs: BTreeMap::new(),
+        }
+    }
+
+    /// Seeks weights among the inputs. A file that cannot be decoded has none: the walk says why.
+    pub(super) fn weight_inputs(&mut self) {
+        let Ok(ModelView { graph: Some(graph), .. }) = view::decode(self.file) else { return };
+        let found = weight_inputs::find(&graph).into_iter();
+        self.weight_inputs = found.map(|(name, tensor)| (name.to_owned(), tensor)).collect();
     }
 
     /// Notes which operators read which weights.
@@ -89,7 +112,11 @@ impl<'a> Reader<'a> {
         depth: usize,
     ) -> Result<Plan, String> {
         let mut plan = Plan { pieces: Vec::new(), length: 0 };
+        let is_main_graph = matches!(message, Message::Graph) && depth == 1;
         for field in self.fields(range, depth)? {
+            if is_main_graph && self.is_weight_input(&field)? {
+                continue;
+            }
             match (message.child(field.number), &field.value) {
                 (Some(child), FieldValue::Bytes(inner)) => {
                     let inner = match child {
@@ -108,6 +135,43 @@ impl<'a> Reader<'a> {
                 _ => plan.copy(field.whole),
             }
         }
+        if is_main_graph {
+            for (name, tensor) in std::mem::take(&mut self.weight_inputs) {
+                plan.nest(INITIALIZER, self.initializer(&name, &tensor)?);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Whether a field of the graph is an input that becomes an initializer.
+    fn is_weight_input(&self, field: &Field) -> Result<bool, String> {
+        let (INPUT, FieldValue::Bytes(range)) = (field.number, &field.value) else {
+            return Ok(false);
+        };
+        let info = wire::fields(self.file, range.clone())?;
+        let name = info.iter().find(|f| f.number == 1).map_or(String::new(), |f| self.text(f));
+        Ok(self.weight_inputs.contains_key(&name))
+    }
+
+    /// A weight with random values.
+    fn initializer(&self, name: &str, tensor: &TensorSpec) -> Result<Plan, String> {
+        let described = TensorProto {
+            name: name.to_owned(),
+            dims: tensor.shape.iter().map(|&extent| extent as i64).collect(),
+            data_type: writer::data_type(tensor.precision),
+            ..TensorProto::default()
+        };
+        let mut plan = Plan { pieces: Vec::new(), length: 0 };
+        plan.own(described.encode_to_vec());
+        plan.own(wire::header(9, tensor.size_bytes()));
+        let piece = Piece::Random {
+            name: name.to_owned(),
+            elements: usize::try_from(tensor.elements())
+                .map_err(|_| too_large(tensor.size_bytes()))?,
+            precision: tensor.precision,
+            distribution: self.distributions.get(name).copied().unwrap_or(Distribution::Small),
+        };
+        plan.push(piece, tensor.size_bytes());
         Ok(plan)
     }
 

@@ -13,7 +13,7 @@ pub(super) const SMALL_ELEMENTS: u64 = 64;
 const WEIGHTS_FILE: &str = "weights.bin";
 
 /// Number of an element type in `TensorProto.DataType`.
-pub(super) const fn data_type(precision: Precision) -> i32 {
+pub(in crate::onnx) const fn data_type(precision: Precision) -> i32 {
     match precision {
         Precision::F32 => 1,
         Precision::U8 => 2,
