@@ -18,6 +18,7 @@ pub mod search;
 pub mod serve;
 pub mod transfer;
 
+pub use vitempo_aria as aria;
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;
 pub use vitempo_planners as planners;
