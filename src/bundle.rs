@@ -276,10 +276,7 @@ impl LatencyModel for Bundle {
         self.model().environment()
     }
 
-    fn predict_operator(
-        &self,
-        op: &OpSpec,
-    ) -> Result<(Latency, PredictionSource), PredictionError> {
+    fn predict_operator(&self, op: &OpSpec) -> (Latency, PredictionSource) {
         self.model().predict_operator(op)
     }
 

@@ -355,6 +355,23 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     );
 }
 
+/// A front of the isotropic family: its encodings and its files have the same forecasts.
+fn assert_isotropic_fronts_are_forecast_as_files(folder: &Folder, search: &[&str]) {
+    let out = folder.path("isotropic");
+    let args = ["--space", "isotropic-vit", "--candidates", "60", "--out", &out, "--no-weights"];
+    let found = json(&[&search[..search.len() - 4], &args, &search[search.len() - 2..]].concat());
+    let front = found["front"].as_array().expect("a front");
+    assert!(!front.is_empty() && found["space"] == "isotropic-vit");
+    let predicted = json(&["predict", &out, "--bundle", search[2]]);
+    assert_eq!(predicted.as_array().map(Vec::len), Some(front.len()));
+    for (member, file) in front.iter().zip(predicted.as_array().into_iter().flatten()) {
+        assert!(member["encoding"].as_str().is_some_and(|text| text.starts_with("iv1-")));
+        let point = |latency: &serde_json::Value| latency["point"].as_f64().expect("a number");
+        let (a, b) = (point(&file["latency_ns"]), point(&member["latencies"][0]["latency_ns"]));
+        assert!((a - b).abs() <= 1e-12 * a, "{a} and {b}");
+    }
+}
+
 #[test]
 fn a_search_keeps_its_front_and_measures_some_of_it() {
     let folder = Folder::new();
@@ -406,6 +423,7 @@ fn a_search_keeps_its_front_and_measures_some_of_it() {
     let point = |latency: &serde_json::Value| latency["point"].as_f64().expect("a number");
     let (a, b) = (point(predicted), point(&front[0]["latencies"][0]["latency_ns"]));
     assert!((a - b).abs() <= 1e-12 * a, "{a} and {b}");
+    assert_isotropic_fronts_are_forecast_as_files(&folder, &search);
     let table = ok(&[&search[..], &["--max-latency", "10s", "--objective", "parameters"]].concat());
     assert!(
         table.contains("at most 10.0 s") && table.contains("a stand-in: parameters"),

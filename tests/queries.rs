@@ -1,5 +1,5 @@
 //! Tables over a search space: every answer is the graph's, whatever the engine, and nearly all
-//! come without a graph. And the search that asks them.
+//! come without a graph, for every family. And the search that asks them.
 
 #![allow(clippy::result_large_err)]
 
@@ -22,7 +22,11 @@ use vitempo::{
 const SUMS_DIFFER_BY: f64 = 1e-12;
 
 fn space() -> Space {
-    Space::named("hybrid-vit").expect("a space")
+    named("hybrid-vit")
+}
+
+fn named(space: &str) -> Space {
+    Space::named(space).expect("a space")
 }
 
 fn one_by_one(bundle: &PredictorBundle, architectures: &[Architecture]) -> Vec<Prediction> {
@@ -51,14 +55,18 @@ fn assert_same(tables: &[Prediction], graphs: &[Prediction], architectures: &[Ar
 /// right.
 fn share_by_tables(framework: &str, isa: &str, method: Method, count: usize) -> f64 {
     let bundle = simulated::bundle(&simulated::environment(framework, isa), method, 12);
-    let architectures = space().sample_many(count, 99).expect("architectures");
-    let space = space();
-    let mut tables = Tables::of(&space, &bundle);
+    share_of(&space(), &bundle, isa, count)
+}
+
+/// The same of any space.
+fn share_of(space: &Space, bundle: &PredictorBundle, isa: &str, count: usize) -> f64 {
+    let architectures = space.sample_many(count, 99).expect("architectures");
+    let mut tables = Tables::of(space, bundle);
     let answers = tables.predict_batch(&architectures).expect("forecasts");
-    assert_same(&answers, &one_by_one(&bundle, &architectures), &architectures);
+    assert_same(&answers, &one_by_one(bundle, &architectures), &architectures);
     assert_eq!(tables.predict_batch(&architectures).expect("forecasts"), answers, "the same again");
     let s = tables.statistics();
-    eprintln!("{framework} {isa}: {s:?}");
+    eprintln!("{} {} {isa}: {s:?}", space.name(), bundle.environment.framework);
     assert_eq!(s.by_tables + s.by_graphs, 2 * count as u64);
     s.by_tables as f64 / (s.by_tables + s.by_graphs) as f64
 }
@@ -74,6 +82,53 @@ fn answers_are_right_with_every_engine() {
     for framework in vitempo::graph::lowering::FRAMEWORKS {
         share_by_tables(framework, "avx512f", Method::Lasso, 300);
     }
+}
+
+#[test]
+fn the_isotropic_family_gets_its_graphs_forecast_with_every_engine() {
+    let isotropic = named("isotropic-vit");
+    for framework in vitempo::graph::lowering::FRAMEWORKS {
+        for isa in ["avx512f", "avx2"] {
+            let bundle =
+                simulated::bundle(&simulated::environment(framework, isa), Method::Lasso, 6);
+            let share = share_of(&isotropic, &bundle, isa, 100);
+            assert!(framework != &"onnxruntime" || share > 0.95, "{framework} {isa}: {share}");
+        }
+    }
+    let bundle =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Gbdt, 12);
+    assert!(share_of(&isotropic, &bundle, "avx512f", 1500) > 0.97);
+}
+
+#[test]
+fn the_isotropic_family_is_searched_for_the_front_of_all_of_a_small_space() {
+    let bundle =
+        simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
+    let toml = Space::toml("isotropic-vit")
+        .expect("a text")
+        .replace("channels = { min = 128, max = 768, step = 32 }", "channels = [128, 192]")
+        .replace("{ min = 4, max = 16 }", "[1, 2, 4, 9]")
+        .replace("[160, 192, 224, 256, 288, 320, 384]", "[160, 224]")
+        .replace("{ max = 16, min_channels = 32 }", "{ max = 4, min_channels = 32 }");
+    let small = Space::parse("small", &toml).expect("a space");
+    let all = small
+        .sample_many(usize::try_from(small.size()).expect("a small space"), 1)
+        .expect("architectures");
+    let devices = [Device { bundle: &bundle, ceiling: None }];
+    let mut objective = StandIn::new(&small, Measure::Parameters);
+    let mut options = options(all.len() as u64);
+    options.population = 400;
+    let outcome =
+        search(&small, &devices, &mut objective, options, &mut |_| true).expect("a front");
+    let latencies = one_by_one(&bundle, &all);
+    let scores = objective.scores(&all).expect("scores");
+    let best = (0..all.len()).max_by(|&a, &b| {
+        scores[a]
+            .total_cmp(&scores[b])
+            .then(latencies[b].point.ns().total_cmp(&latencies[a].point.ns()))
+    });
+    assert_eq!(Some(outcome.front[0].architecture), best.map(|index| all[index]));
+    assert!(outcome.front.iter().all(|m| small.includes(&m.architecture)));
 }
 
 #[test]

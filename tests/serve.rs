@@ -17,6 +17,7 @@ use std::{
     thread::sleep,
     time::Duration,
 };
+use vitempo::search_space::{Architecture, Space};
 
 fn json(text: impl AsRef<[u8]>) -> serde_json::Value {
     serde_json::from_slice(text.as_ref())
@@ -412,8 +413,18 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
 
 #[test]
 fn many_encodings_are_answered_as_each_alone_is() {
-    let server = Running::start(&[]);
-    let encodings = &Trained::get().encodings;
+    let isotropic = Space::named("isotropic-vit").expect("a space");
+    let sampled = isotropic.sample_many(3, 5).expect("architectures");
+    answered_as_each_alone(&[], &Trained::get().encodings);
+    answered_as_each_alone(
+        &["--space", "isotropic-vit"],
+        &sampled.iter().map(Architecture::encode).collect::<Vec<_>>(),
+    );
+}
+
+/// Of a server started with these arguments.
+fn answered_as_each_alone(args: &[&str], encodings: &[String]) {
+    let server = Running::start(args);
     let ask = |encodings: &[&String]| {
         server.predict(&serde_json::json!({"encodings": encodings})).json()["results"].clone()
     };

@@ -1,5 +1,5 @@
-//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it,
-//! planners consume it, tests use a table.
+//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Bundles of trained predictors and
+//! of adapted devices implement it. Planners take the costs that the caller reads from forecasts.
 
 use crate::{
     Environment, Graph, Latency, OpKind, OpSpec, lowering::precision::UnsupportedPrecision,
@@ -12,8 +12,6 @@ use serde::{Deserialize, Serialize};
 pub enum PredictionSource {
     /// A predictor trained on operators of this kind.
     Model,
-    /// A measured value, looked up.
-    Table,
     /// No predictor for this kind: an estimate from its work alone.
     Fallback,
 }
@@ -74,14 +72,6 @@ impl GraphPrediction {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionError {
-    /// An operator can be neither predicted nor estimated.
-    #[error("no predictor and no fallback for operator `{kind}` (node `{node}`)")]
-    NoPredictor {
-        /// Kind of the operator.
-        kind: String,
-        /// Name of the node.
-        node: String,
-    },
     /// The kernels of a framework are not known.
     #[error("the framework `{framework}` has no lowering rules, so what it would run is not known")]
     NoLowering {
@@ -98,16 +88,13 @@ pub trait LatencyModel {
     /// The environment its forecasts hold for.
     fn environment(&self) -> &Environment;
 
-    /// One operator as the framework runs it (after lowering).
-    ///
-    /// # Errors
-    /// [`PredictionError::NoPredictor`] when the operator can be neither predicted nor estimated.
-    fn predict_operator(&self, op: &OpSpec)
-    -> Result<(Latency, PredictionSource), PredictionError>;
+    /// One operator as the framework runs it (after lowering). An operator without a predictor is
+    /// estimated from its work and marked as a fallback.
+    fn predict_operator(&self, op: &OpSpec) -> (Latency, PredictionSource);
 
     /// A whole model as its file has it; lowering to the framework's kernels happens inside.
     ///
     /// # Errors
-    /// As [`LatencyModel::predict_operator`], with the node's name.
+    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError>;
 }

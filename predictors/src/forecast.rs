@@ -196,7 +196,7 @@ impl PredictorBundle {
         for estimate in self.estimates(&lowered) {
             match estimate.source {
                 PredictionSource::Fallback => coverage.fallback += 1,
-                PredictionSource::Model | PredictionSource::Table => {
+                PredictionSource::Model => {
                     coverage.trained += 1;
                     coverage.extrapolating += usize::from(estimate.extrapolating);
                 }
@@ -214,12 +214,9 @@ impl LatencyModel for PredictorBundle {
         &self.environment
     }
 
-    fn predict_operator(
-        &self,
-        op: &OpSpec,
-    ) -> Result<(Latency, PredictionSource), PredictionError> {
+    fn predict_operator(&self, op: &OpSpec) -> (Latency, PredictionSource) {
         let estimate = self.estimate(op, Footprint::LARGE);
-        Ok((Latency::from_ns(estimate.latency_ns), estimate.source))
+        (Latency::from_ns(estimate.latency_ns), estimate.source)
     }
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {

@@ -55,6 +55,12 @@ impl Generator {
     }
 }
 
+/// One of the values, each as likely as the others; of a list that a checked space holds, so never
+/// an empty one.
+pub(crate) fn one_of<T: Copy>(from: &[T], generator: &mut Generator) -> T {
+    from[generator.below(from.len() as u64) as usize]
+}
+
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

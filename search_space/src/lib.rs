@@ -5,25 +5,34 @@
 //! |---|---|
 //! | which architectures are there? | [`Space`], from `spaces/*.toml` or a file of the user's |
 //! | one of them, or a thousand? | [`Space::sample`], [`Space::sample_many`], [`Space::draw`] |
-//! | one like this one? | [`Space::mutate`] |
-//! | what is one architecture? | [`Architecture`], a small `Copy` value |
+//! | one like this one, or like these two? | [`Space::mutate`], [`Space::cross`] |
+//! | what is one architecture? | [`Architecture`], a small `Copy` value of one of the families |
 //! | how is it written down? | [`Architecture::encode`], [`Space::decode`] |
 //! | which operators does it run? | [`Architecture::to_graph`] |
+//! | which families are there? | [`hybrid_vit`], [`isotropic_vit`] |
 //! | which operators do vision models run that a space may lack? | [`operators::sample`] |
 //!
 //! Sampling is a function of the space and the seed alone: the generator is [`Generator`], whose
 //! numbers are part of this crate's contract.
 
+mod checker;
 mod choices;
 mod encoding;
 mod error;
+mod family;
+mod features;
 mod generator;
 pub mod hybrid_vit;
+pub mod isotropic_vit;
 pub mod operators;
 mod sample;
 mod space;
+mod transformer;
+mod values;
+mod verdict;
 
 pub use error::SpaceError;
+pub use family::Architecture;
 pub use generator::Generator;
-pub use hybrid_vit::{Activation, Architecture, Norm, Stage, Stages, TokenMixer};
 pub use space::Space;
+pub use transformer::{Activation, Norm};

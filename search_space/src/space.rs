@@ -1,16 +1,28 @@
 //! [`Space`]: a search space by name or from a user's file.
 
-use crate::hybrid_vit::{Fault, HybridVit};
+use crate::checker::Checker;
+use crate::family::AnyFamily;
+use crate::verdict::{Fault, Outside};
 use crate::{Architecture, Generator, SpaceError};
+use serde::Deserialize;
 use std::path::Path;
 
 /// The spaces that come with the crate: name and TOML.
-const BUILT_IN: [(&str, &str); 1] = [("hybrid-vit", include_str!("../spaces/hybrid-vit.toml"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("hybrid-vit", include_str!("../spaces/hybrid-vit.toml")),
+    ("isotropic-vit", include_str!("../spaces/isotropic-vit.toml")),
+];
+
+/// What every family's TOML has.
+#[derive(Deserialize)]
+struct Preamble {
+    family: String,
+}
 
 /// A set of architectures, described by ranges.
 #[derive(Clone, Debug)]
 pub struct Space {
-    pub(crate) family: HybridVit,
+    family: AnyFamily,
 }
 
 impl Space {
@@ -68,18 +80,34 @@ impl Space {
         }
     }
 
-    /// A space from the text of a TOML file; errors call it `file`.
+    /// A space from the text of a TOML file, whose key `family` says what else it may say; errors
+    /// call it `file`.
     ///
     /// # Errors
     /// [`SpaceError`] naming key and what is allowed.
     pub fn parse(file: &str, text: &str) -> Result<Self, SpaceError> {
-        Ok(Self { family: HybridVit::parse(file, text)? })
+        let check = Checker::new(file);
+        let Preamble { family } = check.definition(text)?;
+        match AnyFamily::parse(&family, file, text) {
+            Some(parsed) => Ok(Self { family: parsed? }),
+            None => check.refuse(
+                "family",
+                format!("is `{family}`"),
+                AnyFamily::NAMES.iter().map(|f| format!("`{f}`")).collect::<Vec<_>>().join(", "),
+            ),
+        }
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.family.name
+        self.family.name()
+    }
+
+    /// The name of the family that its architectures are of.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        self.family.family()
     }
 
     /// How many architectures it holds; saturates.
@@ -94,8 +122,8 @@ impl Space {
     }
 
     /// An architecture of this space that differs from `parent` in one respect where that is
-    /// possible (another stage's channels may be in the way, then in more); `parent` again only
-    /// where the space has no other.
+    /// possible (what else depends on it may be in the way, then in more); `parent` again only where
+    /// the space has no other.
     ///
     /// # Errors
     /// [`SpaceError::Outside`] when `parent` is not in this space.
@@ -106,6 +134,33 @@ impl Space {
     ) -> Result<Architecture, SpaceError> {
         self.contains(parent)?;
         Ok(self.family.mutate(parent, generator))
+    }
+
+    /// An architecture of this space with parts of either parent; the first one again where parts of
+    /// both give no member.
+    pub fn cross(
+        &self,
+        one: &Architecture,
+        other: &Architecture,
+        generator: &mut Generator,
+    ) -> Architecture {
+        let child = AnyFamily::cross(one, other, generator);
+        if self.includes(&child) { child } else { *one }
+    }
+
+    /// The architecture of this space that `text` stands for.
+    ///
+    /// # Errors
+    /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when
+    /// it reads but is not in this space.
+    pub fn decode(&self, text: &str) -> Result<Architecture, SpaceError> {
+        let architecture = self.family.decode(text)?;
+        // Whether is asked by the million, why only of what is outside.
+        if self.includes(&architecture) {
+            Ok(architecture)
+        } else {
+            self.contains(&architecture).map(|()| architecture)
+        }
     }
 
     /// Whether an architecture is in this space.
@@ -127,6 +182,6 @@ impl Space {
     /// The same without the reason, and faster where there is one.
     #[must_use]
     pub fn includes(&self, architecture: &Architecture) -> bool {
-        self.family.includes(architecture)
+        self.family.fault::<Outside>(architecture).is_none()
     }
 }

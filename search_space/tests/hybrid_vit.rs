@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use vitempo_graph::onnx::{ReadOptions, WriteOptions, read_file, to_bytes};
 use vitempo_graph::{Graph, OpKind, TensorSpec, Work};
-use vitempo_search_space::{Architecture, Generator, Norm, Space, TokenMixer};
+use vitempo_search_space::hybrid_vit::{Architecture, TokenMixer};
+use vitempo_search_space::{Architecture as AnyArchitecture, Generator, Norm, Space};
 
 /// Of one stage: channels, MLP ratios, largest expansion, reductions.
 type Ranges = ([u16; 2], [u8; 2], u8, &'static [u8]);
@@ -23,6 +24,21 @@ const PAPER: [Ranges; 6] = [
 
 fn space() -> Space {
     Space::named("hybrid-vit").unwrap()
+}
+
+fn of_the_family(architecture: AnyArchitecture) -> Architecture {
+    match architecture {
+        AnyArchitecture::HybridVit(architecture) => architecture,
+        other => panic!("{other} is of the family {}", other.family()),
+    }
+}
+
+fn sample(seed: u64) -> Architecture {
+    of_the_family(space().sample(seed))
+}
+
+fn sample_many(count: usize, seed: u64) -> Vec<Architecture> {
+    space().sample_many(count, seed).unwrap().into_iter().map(of_the_family).collect()
 }
 
 fn assert_as_in_the_paper(a: &Architecture) {
@@ -117,13 +133,14 @@ proptest! {
     #[test]
     fn samples_are_what_the_space_promises(seed: u64) {
         let space = space();
-        let a = space.sample(seed);
+        let a = sample(seed);
         assert_as_in_the_paper(&a);
         assert_graph_as_promised(&a);
-        prop_assert!(space.contains(&a).is_ok());
-        prop_assert_eq!(space.decode(&a.encode()).unwrap(), a);
-        let json = serde_json::to_string(&a).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Architecture>(&json).unwrap(), a);
+        prop_assert!(space.contains(&a.into()).is_ok());
+        prop_assert_eq!(of_the_family(space.decode(&a.encode()).unwrap()), a);
+        prop_assert_eq!(AnyArchitecture::family_of(&a.encode()), Some("hybrid-vit"));
+        let json = serde_json::to_string(&AnyArchitecture::from(a)).unwrap();
+        prop_assert_eq!(serde_json::from_str::<AnyArchitecture>(&json).unwrap(), a.into());
         prop_assert_eq!(a.to_graph().unwrap(), a.to_graph().unwrap());
     }
 
@@ -134,7 +151,7 @@ proptest! {
         let mut parent = space.draw(&mut generator);
         for _ in 0..50 {
             let child = space.mutate(&parent, &mut generator).unwrap();
-            assert_as_in_the_paper(&child);
+            assert_as_in_the_paper(&of_the_family(child));
             prop_assert!(space.contains(&child).is_ok());
             prop_assert_ne!(child, parent);
             parent = child;
@@ -154,7 +171,7 @@ proptest! {
         text.replace_range(at..=at, &with);
         if let Ok(architecture) = space.decode(&text) {
             prop_assert_eq!(architecture.encode(), text);
-            assert_as_in_the_paper(&architecture);
+            assert_as_in_the_paper(&of_the_family(architecture));
         }
     }
 }
@@ -178,19 +195,18 @@ fn written_and_read_back_it_is_the_same_architecture() {
 
 #[test]
 fn a_thousand_samples_are_distinct_in_range_and_the_same_again() {
-    let space = space();
-    let samples = space.sample_many(1000, 7).unwrap();
+    let samples = sample_many(1000, 7);
     samples.iter().for_each(assert_as_in_the_paper);
     assert_eq!(samples.iter().collect::<HashSet<_>>().len(), 1000);
     assert_eq!(samples.iter().map(Architecture::encode).collect::<HashSet<_>>().len(), 1000);
-    assert_eq!(space.sample_many(10, 7).unwrap(), samples[..10]);
-    assert_eq!(space.sample(7), samples[0]);
-    assert_ne!(space.sample_many(10, 8).unwrap(), samples[..10]);
+    assert_eq!(sample_many(10, 7), samples[..10]);
+    assert_eq!(sample(7), samples[0]);
+    assert_ne!(sample_many(10, 8), samples[..10]);
 }
 
 #[test]
 fn every_value_of_the_paper_is_sampled() {
-    let samples = space().sample_many(4000, 1).unwrap();
+    let samples = sample_many(4000, 1);
     let seen = |what: fn(&Architecture) -> Vec<String>| {
         samples.iter().flat_map(what).collect::<HashSet<_>>().len()
     };
@@ -228,7 +244,7 @@ fn stage_number(a: &Architecture, i: usize) -> usize {
 
 #[test]
 fn halves_of_choices_are_even() {
-    let samples = space().sample_many(2000, 5).unwrap();
+    let samples = sample_many(2000, 5);
     let stages: Vec<_> = samples.iter().flat_map(|a| a.stages.to_vec()).collect();
     let share = |n: usize| n as f64 / stages.len() as f64;
     let attention = share(
@@ -243,7 +259,7 @@ fn halves_of_choices_are_even() {
 
 #[test]
 fn the_same_seed_gives_the_same_architectures_for_ever() {
-    let samples = space().sample_many(3, 7).unwrap();
+    let samples = sample_many(3, 7);
     let texts: Vec<String> = samples.iter().map(Architecture::encode).collect();
     let pinned = [
         "hv1-384x384-k4-s368k1e6m2ls-a448h1r1m3lg-s544k7e2m2bg",

@@ -42,7 +42,7 @@ fn mistakes_are_named_with_what_is_allowed() {
     let cases = [
         (
             changed("family = \"hybrid-vit\"", "family = \"cnn\""),
-            &["`family` is `cnn`", "`hybrid-vit`"][..],
+            &["`family` is `cnn`", "`hybrid-vit`, `isotropic-vit`"][..],
         ),
         (changed("name = \"hybrid-vit\"", "name = \"a b/c\""), &["`name` is `a b/c`", "letters"]),
         (changed("classes = 1000", "classes = 0"), &["`classes` is 0", "1 to 1000000"]),
@@ -124,7 +124,7 @@ fn mistakes_are_named_with_what_is_allowed() {
 
 #[test]
 fn spaces_are_found_by_name_or_path() {
-    assert_eq!(Space::names().collect::<Vec<_>>(), ["hybrid-vit"]);
+    assert_eq!(Space::names().collect::<Vec<_>>(), ["hybrid-vit", "isotropic-vit"]);
     for name in Space::names() {
         assert_eq!(Space::find(name).unwrap().name(), name);
     }
@@ -135,7 +135,7 @@ fn spaces_are_found_by_name_or_path() {
     assert_eq!(Space::load(&path).unwrap().name(), "tiny");
     let unknown = Space::find("hybrid-vitt").unwrap_err().to_string();
     assert!(
-        unknown.contains("hybrid-vitt") && unknown.contains("there are: hybrid-vit"),
+        unknown.contains("hybrid-vitt") && unknown.contains("there are: hybrid-vit, isotropic-vit"),
         "{unknown}"
     );
     assert!(matches!(Space::find("absent.toml"), Err(SpaceError::Io { .. })));
@@ -152,6 +152,7 @@ fn a_small_space_is_sampled_to_the_last_and_no_further() {
     let message = tiny.sample_many(9, 3).unwrap_err().to_string();
     assert!(message.contains("`tiny` holds 8") && message.contains("9 asked for"), "{message}");
     for architecture in &all {
+        assert_eq!(architecture.family(), tiny.family());
         let graph = architecture.to_graph().unwrap();
         assert_eq!(graph.kinds()["conv"], 1 + 2 * 5);
         assert_eq!(tiny.decode(&architecture.encode()).unwrap(), *architecture);
@@ -183,6 +184,7 @@ fn what_is_not_in_the_space_is_named() {
     let cases = [
         ("", "must begin with `hv1-`"),
         ("hv2-288x224-k4", "must begin with `hv1-`"),
+        ("iv1-224p16-c192h3m4lgx12-t", "this one is of the family isotropic-vit"),
         ("hv1", "HEIGHTxWIDTH is missing"),
         ("hv1-288-k4", "`x` and a number are missing"),
         ("hv1-288x224", "kNUMBER is missing"),
@@ -234,4 +236,115 @@ fn what_is_not_in_the_space_is_named() {
         tiny.mutate(&architecture, &mut Generator::new(0)),
         Err(SpaceError::Outside { .. })
     ));
+}
+
+/// Pairs of image and patch sizes (8, 4), (8, 8), (12, 4) x channels and heads (4, 1), (6, 1), (6, 3)
+/// x 2 depths: 18 architectures.
+const TINY_ISOTROPIC: &str = r#"
+family = "isotropic-vit"
+name = "tiny-isotropic"
+classes = 10
+channels = [4, 6]
+heads = { max = 3, min_channels = 2 }
+depths = [1, 5]
+mlp_ratios = [2]
+norms = ["layer_norm"]
+activations = ["gelu"]
+poolings = ["average"]
+[input]
+channels = 1
+sizes = [8, 12]
+patch_sizes = [4, 8]
+"#;
+
+#[test]
+fn mistakes_in_an_isotropic_space_are_named_with_what_is_allowed() {
+    let cases = [
+        ("classes = 10", "clases = 10", "unknown field `clases`"),
+        ("classes = 10", "classes = 0", "`classes` is 0; allowed: 1 to 1000000"),
+        ("channels = [4, 6]", "channels = [0]", "`channels` has 0; allowed: 1 to 16384"),
+        ("max = 3", "max = 0", "`heads` has 0"),
+        ("depths = [1, 5]", "depths = [65]", "`depths` has 65; allowed: 1 to 64"),
+        ("mlp_ratios = [2]", "mlp_ratios = []", "list of values is empty"),
+        ("[\"layer_norm\"]", "[\"rms_norm\"]", "unknown variant `rms_norm`"),
+        ("[\"gelu\"]", "[]", "`activations` is empty"),
+        ("[\"average\"]", "[\"average\", \"average\"]", "`poolings` lists a value twice"),
+        ("sizes = [8, 12]", "sizes = [8, 12, 9]", "`input.sizes` has 9; allowed: multiples of"),
+        ("patch_sizes = [4, 8]", "patch_sizes = [4, 5]", "`input.patch_sizes` has 5; allowed"),
+        ("name = \"tiny-isotropic\"", "", "missing field `name`"),
+        ("family = \"isotropic-vit\"", "", "missing field `family`"),
+        ("family = \"isotropic-vit\"", "family = \"hybrid-vit\"", "unknown field `channels`"),
+    ];
+    for (from, to, part) in cases {
+        assert!(TINY_ISOTROPIC.contains(from), "{from}");
+        let message = Space::parse("mine.toml", &TINY_ISOTROPIC.replacen(from, to, 1))
+            .map_or_else(|e| e.to_string(), |_| "accepted".to_owned());
+        assert!(message.contains(part) && message.contains("mine.toml"), "{to}: {message}");
+    }
+}
+
+#[test]
+fn a_small_isotropic_space_is_sampled_to_the_last_and_its_mutants_reach_all_of_it() {
+    let tiny = Space::parse("tiny.toml", TINY_ISOTROPIC).unwrap();
+    assert_eq!((tiny.size(), tiny.family()), (18, "isotropic-vit"));
+    let all: HashSet<_> = tiny.sample_many(18, 3).unwrap().into_iter().collect();
+    assert_eq!(all.len(), 18);
+    assert!(tiny.sample_many(19, 3).is_err());
+    let mut generator = Generator::new(1);
+    let (mut reached, mut parent) = (HashSet::new(), tiny.sample(0));
+    for _ in 0..2000 {
+        let child = tiny.mutate(&parent, &mut generator).unwrap();
+        assert!(child != parent && all.contains(&child), "{child} from {parent}");
+        reached.insert(child);
+        parent = child;
+    }
+    assert_eq!(reached, all);
+}
+
+#[test]
+fn families_do_not_mix() {
+    let [hybrid, isotropic] = ["hybrid-vit", "isotropic-vit"].map(|n| Space::named(n).unwrap());
+    let (one, other) = (hybrid.sample(1), isotropic.sample(1));
+    let mut generator = Generator::new(1);
+    for (space, stranger) in [(&hybrid, &other), (&isotropic, &one)] {
+        assert!(!space.includes(stranger));
+        let message = space.contains(stranger).unwrap_err().to_string();
+        let says = format!("family is {}; allowed: {}", stranger.family(), space.family());
+        assert!(message.contains(&says), "{message}");
+        assert!(space.mutate(stranger, &mut generator).is_err());
+        assert!(space.decode(&stranger.encode()).is_err());
+    }
+    assert_eq!(hybrid.cross(&one, &other, &mut generator), one);
+    assert_eq!(isotropic.cross(&other, &one, &mut generator), other);
+}
+
+#[test]
+fn what_is_not_in_an_isotropic_space_is_named() {
+    let space = Space::named("isotropic-vit").unwrap();
+    let good = "iv1-224p16-c192h3m4lgx12-t";
+    assert_eq!(space.decode(good).unwrap().encode(), good);
+    let cases = [
+        ("iv2-224p16", "must begin with `iv1-`"),
+        ("iv1", "SIZEpPATCH is missing"),
+        ("iv1-224", "`p` and a number are missing"),
+        ("iv1-224p16", "cCHANNELShHEADS... is missing"),
+        ("iv1-224p16-c192", "`h` and a number are missing"),
+        ("iv1-224p16-c192h3m4lgx12", "`t` (class_token) or `a` (average) is missing"),
+        ("iv1-224p16-c192h3m4lgx12-c", "at `c`: here comes `t`"),
+        ("iv1-224p16-c192h3m4lgx12-tt", "`t` is too much"),
+        ("iv1-224p16-c192h3m4lgx12-t-a", "at `a`: `a` is too much"),
+        ("iv1-224p16-c192h3m4lgx012-t", "write `iv1-224p16-c192h3m4lgx12-t`"),
+        ("iv1-224p999-c192h3m4lgx12-t", "`p999` is no number that fits"),
+        ("iv1-225p16-c192h3m4lgx12-t", "image_size is 225; allowed: 160, 192"),
+        ("iv1-224p15-c192h3m4lgx12-t", "patch_size is 15; allowed: 14, 16, 32"),
+        ("iv1-256p14-c192h3m4lgx12-t", "patch_size is 14; allowed: divisors of the image's 256"),
+        ("iv1-224p16-c200h4m4lgx12-t", "channels is 200; allowed: 128, 160"),
+        ("iv1-224p16-c192h5m4lgx12-t", "heads is 5; allowed: 1, 2, 3, 4, 6"),
+        ("iv1-224p16-c192h3m4lgx3-t", "depth is 3; allowed: 4, 5"),
+        ("iv1-224p16-c192h3m9lgx12-t", "mlp_ratio is 9; allowed: 1, 2, 3, 4"),
+    ];
+    for (text, part) in cases {
+        let message = space.decode(text).map_or_else(|e| e.to_string(), |_| "accepted".to_owned());
+        assert!(message.contains(part), "{text}: {message}");
+    }
 }

@@ -126,7 +126,6 @@ fn node(error: &OnnxError) -> Option<&str> {
 impl From<PredictionError> for Problem {
     fn from(error: PredictionError) -> Self {
         let node = match &error {
-            PredictionError::NoPredictor { node, .. } => Some(node),
             PredictionError::UnsupportedPrecision(refusal) => Some(&refusal.node),
             _ => None,
         };

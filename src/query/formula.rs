@@ -51,8 +51,8 @@ pub(super) struct Examples {
 }
 
 impl Examples {
-    pub(super) fn new(examples: &[Numbers], attention: bool) -> Self {
-        let quantities = Quantity::of_stage(attention);
+    /// Of examples that have these quantities, the plainest first.
+    pub(super) fn new(examples: &[Numbers], quantities: Vec<Quantity>) -> Self {
         let values =
             quantities.iter().map(|q| examples.iter().map(|n| q.of(*n)).collect()).collect();
         Self { quantities, values }
@@ -128,7 +128,8 @@ mod tests {
         ];
         for law in laws {
             let wanted: Vec<i64> = known.iter().map(|n| of(law, *n)).collect();
-            let formula = Examples::new(&known, true).whole(&wanted).expect("a formula");
+            let formula =
+                Examples::new(&known, Quantity::of_attention()).whole(&wanted).expect("a formula");
             assert_eq!(formula.whole(elsewhere), of(law, elsewhere), "{formula:?}");
             assert_eq!(
                 formula.whole(Numbers(elsewhere.0 & formula.mask())),
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_follows_no_law_has_no_formula() {
-        let known = Examples::new(&examples(), true);
+        let known = Examples::new(&examples(), Quantity::of_attention());
         assert_eq!(known.whole(&[5, 17, 3, 11]), None);
         assert_eq!(known.real(&[0.5, 0.25, 0.1, 0.2]), None);
         let scales: Vec<f64> =

@@ -1,7 +1,7 @@
 //! From architectures to their rows and to their sums: several architectures at a time, one step
 //! after the other over all of them.
 //!
-//! Which rows there are follows from the classes and numbers of stages; what rows come to, from the
+//! Which rows there are follows from the classes and numbers of parts; what rows come to, from the
 //! footprint that all of them make. Rows that have no amount in a footprint yet are computed
 //! together, after all that could be looked up was.
 

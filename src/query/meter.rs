@@ -37,7 +37,7 @@ pub trait Meter {
     /// [`QueryError::Prediction`] where what an engine runs is not known.
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError>;
 
-    /// Whether what a stage adds depends on no more than the stage before it. Otherwise every
+    /// Whether what a part adds depends on no more than what it follows. Otherwise every
     /// answer comes from a graph.
     fn is_local(&self) -> bool {
         true

@@ -25,9 +25,9 @@
 //! | question | where |
 //! |---|---|
 //! | what adds up over the kernels of a model? | `meter` |
-//! | which kernels does one stage add, and what of its neighbours matters? | `link` |
+//! | which parts does an architecture have, and which kernels does each add? | `link` |
 //! | how do the numbers of an encoding become those of a kernel? | `numbers`, `formula`, `pattern` |
-//! | which parts of stages are the same, so that they are computed once? | `template`, `pool` |
+//! | which kernels of parts are the same, so that they are computed once? | `template`, `pool` |
 //! | what do they come to? | `rows` |
 //! | how is that found again quickly? | `table` |
 //! | how is an architecture looked up? | `lookup` |

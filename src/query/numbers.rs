@@ -1,8 +1,8 @@
-//! [`Numbers`]: what the kernels of one stage depend on, out of the encoding, in 128 bits; and
+//! [`Numbers`]: what the kernels of one part depend on, out of the encoding, in 128 bits; and
 //! [`Quantity`], what kernels' shapes are made of.
 
-/// One number of a stage or of what it reads. `First` and `Second` are expansion and kernel, or
-/// heads and reduction.
+/// One number of a part or of what it reads. `First` and `Second` are expansion and kernel,
+/// heads and reduction, or heads and patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atom {
     ChannelsBefore,
@@ -40,13 +40,13 @@ impl Atom {
     }
 }
 
-/// All atoms of one stage; those that do not matter may be zero.
+/// All atoms of one part; those that do not matter may be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Numbers(pub u128);
 
 impl Numbers {
-    /// From the features read (channels, height, width), the stage's own, and its mixer's two
-    /// numbers and MLP ratio.
+    /// From the features read (channels, height, width), the part's own, and two numbers of
+    /// its mixer or patches and the MLP ratio.
     pub(super) fn new(before: [u16; 3], own: [u16; 3], choices: [u8; 3]) -> Self {
         let wide = before.into_iter().chain(own).map(u128::from);
         let values = wide.chain(choices.into_iter().map(u128::from));
@@ -85,6 +85,8 @@ pub(super) enum Quantity {
     HeightReduced,
     WidthReduced,
     TokensReduced,
+    /// Pixels and a class token.
+    TokensAndOne,
     /// Channels up to a whole block of 16 or 8.
     ChannelsBy16,
     ChannelsBeforeBy16,
@@ -127,12 +129,23 @@ const OF_CONVOLUTION: [Quantity; 7] = [
 ];
 const OF_ATTENTION: [Quantity; 6] =
     [Q::Heads, Q::HeadChannels, Q::Reduction, Q::HeightReduced, Q::WidthReduced, Q::TokensReduced];
+/// Of an isotropic vision transformer: `Kernel` is the patch.
+const OF_ISOTROPIC: [Quantity; 4] = [Q::Heads, Q::HeadChannels, Q::TokensAndOne, Q::Kernel];
 
 impl Quantity {
-    /// Those that a stage of attention or of separable convolution has, the plainest first.
-    pub(super) fn of_stage(attention: bool) -> Vec<Self> {
-        let own: &[Self] = if attention { &OF_ATTENTION } else { &OF_CONVOLUTION };
-        SHARED.iter().chain(own).copied().collect()
+    /// Those that a stage of attention has, the plainest first.
+    pub(super) fn of_attention() -> Vec<Self> {
+        [&SHARED[..], &OF_ATTENTION].concat()
+    }
+
+    /// Those that a stage of separable convolution has, the plainest first.
+    pub(super) fn of_convolution() -> Vec<Self> {
+        [&SHARED[..], &OF_CONVOLUTION].concat()
+    }
+
+    /// Those that an isotropic vision transformer has, the plainest first.
+    pub(super) fn of_isotropic() -> Vec<Self> {
+        [&SHARED[..], &OF_ISOTROPIC].concat()
     }
 
     /// Its value; 0 where the numbers it comes from are not there.
@@ -162,6 +175,7 @@ impl Quantity {
             Q::HeightReduced => over(Atom::Height, Atom::Second),
             Q::WidthReduced => over(Atom::Width, Atom::Second),
             Q::TokensReduced => Q::HeightReduced.of(numbers) * Q::WidthReduced.of(numbers),
+            Q::TokensAndOne => Q::Tokens.of(numbers) + 1,
             Q::ChannelsBy16 => up_to(get(Atom::Channels), 16),
             Q::ChannelsBeforeBy16 => up_to(get(Atom::ChannelsBefore), 16),
             Q::MlpChannelsBy16 => up_to(Q::MlpChannels.of(numbers), 16),
@@ -185,7 +199,7 @@ impl Quantity {
             Q::Width => &[Atom::Width],
             Q::HeightBefore => &[Atom::HeightBefore],
             Q::WidthBefore => &[Atom::WidthBefore],
-            Q::Tokens => &[Atom::Height, Atom::Width],
+            Q::Tokens | Q::TokensAndOne => &[Atom::Height, Atom::Width],
             Q::TokensBefore => &[Atom::HeightBefore, Atom::WidthBefore],
             Q::MlpChannels | Q::MlpChannelsBy16 | Q::MlpChannelsBy8 => {
                 &[Atom::Channels, Atom::MlpRatio]
@@ -221,7 +235,9 @@ mod tests {
 
     #[test]
     fn quantities_need_the_atoms_they_name_and_no_others() {
-        for quantity in Quantity::of_stage(false).into_iter().chain(Quantity::of_stage(true)) {
+        let every =
+            [Quantity::of_convolution(), Quantity::of_attention(), Quantity::of_isotropic()];
+        for quantity in every.concat() {
             let all = quantity.of(numbers());
             assert_eq!(quantity.of(Numbers(numbers().0 & quantity.mask())), all, "{quantity:?}");
             for atom in ATOMS.into_iter().filter(|a| a.mask() & quantity.mask() != 0) {

@@ -178,6 +178,7 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
+    use super::super::numbers::Quantity;
     use super::*;
     use vitempo_graph::{Attributes, OpKind};
 
@@ -210,9 +211,11 @@ mod tests {
         ];
         let kernels =
             [product(896, 48, 3), product(168, 96, 4), product(63, 64, 2), product(252, 120, 5)];
-        let pattern =
-            Pattern::fit(&kernels.iter().collect::<Vec<_>>(), &Examples::new(&known, true))
-                .expect("a pattern");
+        let pattern = Pattern::fit(
+            &kernels.iter().collect::<Vec<_>>(),
+            &Examples::new(&known, Quantity::of_attention()),
+        )
+        .expect("a pattern");
         assert_eq!(pattern.at(numbers(144, 16, 24, 9, 3)), product(384, 144, 9));
         let needed = Numbers(numbers(144, 16, 24, 9, 3).0 & pattern.mask());
         assert_eq!(pattern.at(needed), product(384, 144, 9));
@@ -232,7 +235,8 @@ mod tests {
     #[test]
     fn a_number_without_a_law_makes_no_pattern() {
         let numbers = |c| Numbers::new([16, 28, 28], [c, 14, 14], [1, 1, 1]);
-        let known = Examples::new(&[numbers(48), numbers(96), numbers(64)], true);
+        let known =
+            Examples::new(&[numbers(48), numbers(96), numbers(64)], Quantity::of_attention());
         let kernels = [product(17, 48, 1), product(91, 96, 1), product(5, 64, 1)];
         assert_eq!(Pattern::fit(&kernels.iter().collect::<Vec<_>>(), &known), None);
     }

@@ -1,4 +1,4 @@
-//! [`Pool`]: stages of a space by class, to make templates of.
+//! [`Pool`]: parts of a space's architectures by class, to make templates of.
 
 use super::{
     link::{BLOCK, CLASSES, Class, Link, coarse, links},
@@ -7,9 +7,9 @@ use super::{
 use std::collections::BTreeSet;
 use vitempo_search_space::{Architecture, Generator, Space};
 
-/// Architectures drawn: enough that classes of one in ten thousand stages have examples.
+/// Architectures drawn: enough that classes of one in ten thousand parts have examples.
 const DRAWN: usize = 1 << 16;
-/// Stages kept of each class.
+/// Parts kept of each class.
 const KEPT: usize = 48;
 /// Examples of a template.
 const EXAMPLES: usize = 8;
@@ -21,7 +21,7 @@ const SEED: u64 = 0x7ab1e;
 const PADDED: [Quantity; 4] =
     [Quantity::Channels, Quantity::ChannelsBefore, Quantity::MlpChannels, Quantity::MixerChannels];
 
-/// Stages by class, and one architecture they are from.
+/// Parts by class, and one architecture they are from.
 pub(super) struct Pool {
     links: Vec<Vec<Link>>,
     like: Option<Architecture>,
@@ -45,7 +45,7 @@ impl Pool {
         pool
     }
 
-    /// Stages of a class, or of all in a coarse one, that differ from each other in as much as
+    /// Parts of a class, or of all in a coarse one, that differ from each other in as much as
     /// possible, then some to check with; and an architecture with the space's channels and
     /// classes.
     pub(super) fn examples(&self, class: Class) -> (Vec<Link>, Option<Architecture>) {

@@ -1,4 +1,4 @@
-//! [`Rows`]: what parts of stages come to, by the numbers they depend on. Each is computed when it
+//! [`Rows`]: what kernels of parts come to, by the numbers they depend on. Each is computed when it
 //! is first needed, many together, and kept.
 //!
 //! A row belongs to a group of patterns and adds up their kernels. Each pattern has rows of its

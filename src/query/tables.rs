@@ -1,9 +1,9 @@
 //! [`Tables`]: a whole search space asked without making graphs. Rows are computed when they are
 //! first needed and kept.
 //!
-//! A stage's class tells which kernels it adds, as patterns learned from lowering small graphs of
-//! that class for real; its numbers tell how large they are; equal parts of different stages share
-//! a row. Whatever has no template, because its class is rare or its kernels follow no formula, is
+//! An architecture is a sum of parts ([`super::link`]). A part's class says which kernels it adds, as
+//! patterns learned from lowering small graphs of that class for real; its numbers say how large
+//! they are; what different parts have in common shares a row. Whatever has no template, because its class is rare or its kernels follow no formula, is
 //! answered by making its graph, lowering it and adding up its kernels. So is a sample of what
 //! tables answer, to compare: the first architecture of every class, and then one in many. A class
 //! that disagrees is answered by graphs from then on.
@@ -46,7 +46,7 @@ pub struct Statistics {
     pub disagreed: u64,
     /// Rows kept.
     pub rows: u64,
-    /// Classes of stages that have templates.
+    /// Classes of parts that have templates.
     pub templates: u64,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// The rows of a stage with these numbers.
+    /// The rows of a part with these numbers.
     pub(super) fn keys(&self, Numbers(bits): Numbers) -> impl Iterator<Item = Key> {
         self.groups.iter().map(move |&(group, mask)| Key { group, numbers: Numbers(bits & mask) })
     }
@@ -300,10 +300,11 @@ impl<M: Meter> Tables<M> {
             }
             examples.push(example);
         }
-        Ok(Template::fit(examples, CHECKS, links.first().is_some_and(Link::attention)))
+        let quantities = links.first().map(Link::quantities).unwrap_or_default();
+        Ok(Template::fit(examples, CHECKS, quantities))
     }
 
-    /// The kernels that a stage adds, by lowering.
+    /// The kernels that a part adds, by lowering.
     fn example(&self, link: &Link, like: &Architecture) -> Result<Option<Example>, QueryError> {
         let Some(window) = link.window(like) else { return Ok(None) };
         let counted =
@@ -363,7 +364,7 @@ impl<M: Meter> Tables<M> {
     }
 }
 
-/// The classes of an architecture's stages.
+/// The classes of an architecture's parts.
 fn classes_of(architecture: &Architecture) -> BTreeSet<Class> {
     links(architecture).map(|(link, _)| link.class()).collect()
 }

@@ -1,10 +1,10 @@
-//! [`Template`]: the kernels that a class of stages adds, as patterns in groups that depend on the
+//! [`Template`]: the kernels that a class of parts adds, as patterns in groups that depend on the
 //! same numbers. A group is a row of a table: its value is kept by the numbers it depends on, so
-//! that equal parts of different stages are computed once.
+//! that what different parts have in common is computed once.
 
 use super::{
     formula::Examples,
-    numbers::{ATOMS, Atom, Numbers},
+    numbers::{ATOMS, Atom, Numbers, Quantity},
     pattern::{Pattern, same_form},
 };
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use vitempo_graph::OpSpec;
 /// Fewest examples that a template is made of.
 pub(super) const FEWEST: usize = 5;
 
-/// What a stage adds, found by lowering: its numbers, and kernels with +1 or -1.
+/// What a part adds, found by lowering: its numbers, and kernels with +1 or -1.
 pub(super) struct Example {
     pub numbers: Numbers,
     pub kernels: Vec<(OpSpec, i64)>,
@@ -22,10 +22,10 @@ pub(super) struct Example {
 /// Patterns and how often each counts.
 pub(super) type Counted = Vec<(Pattern, i64)>;
 
-/// The kernels of a class of stages.
+/// The kernels of a class of parts.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// Numbers that were the same in all examples: bits and values. It says nothing of stages where
+    /// Numbers that were the same in all examples: bits and values. It says nothing of parts where
     /// they differ.
     pub fixed: (u128, u128),
     /// Groups of patterns, each with the bits it depends on.
@@ -38,7 +38,7 @@ impl Template {
     pub(super) fn fit(
         mut examples: Vec<Example>,
         held_out: usize,
-        attention: bool,
+        quantities: Vec<Quantity>,
     ) -> Option<Self> {
         let checks = examples
             .split_off(examples.len().saturating_sub(held_out).max(FEWEST).min(examples.len()));
@@ -48,7 +48,7 @@ impl Template {
             return None;
         }
         let numbers: Vec<Numbers> = examples.iter().map(|e| e.numbers).collect();
-        let known = Examples::new(&numbers, attention);
+        let known = Examples::new(&numbers, quantities);
         let mut counts: Counted = Vec::new();
         let mut place: HashMap<Pattern, usize> = HashMap::new();
         for (position, (_, times)) in examples.first()?.kernels.iter().enumerate() {
@@ -77,13 +77,13 @@ impl Template {
         Some(Self { fixed: fixed(&numbers), groups: grouped(counts) })
     }
 
-    /// Whether it speaks of a stage with these numbers.
+    /// Whether it speaks of a part with these numbers.
     pub(super) fn covers(&self, numbers: Numbers) -> bool {
         numbers.0 & self.fixed.0 == self.fixed.1
     }
 }
 
-/// Whether two stages add kernels of the same forms, in the same order.
+/// Whether two parts add kernels of the same forms, in the same order.
 pub(super) fn alike(one: &Example, other: &Example) -> bool {
     let same = |((a, times), (b, other)): (&(OpSpec, i64), &(OpSpec, i64))| {
         times == other && same_form(a, b)
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn kernels_that_cancel_go_and_the_rest_is_grouped_by_what_it_depends_on() {
-        let template = Template::fit(examples(), 0, false).expect("a template");
+        let template =
+            Template::fit(examples(), 0, Quantity::of_convolution()).expect("a template");
         assert_eq!(template.groups.len(), 2, "{template:?}");
         let numbers = example(56, 18, 24, 6).numbers;
         assert!(
@@ -194,7 +195,11 @@ mod tests {
     fn examples_that_differ_or_disagree_or_are_too_few_make_no_template() {
         let with = |kernels, held_out| {
             let odd = Example { kernels, ..example(48, 7, 8, 2) };
-            Template::fit(examples().into_iter().chain([odd]).collect(), held_out, false)
+            Template::fit(
+                examples().into_iter().chain([odd]).collect(),
+                held_out,
+                Quantity::of_convolution(),
+            )
         };
         assert!(with(example(48, 7, 8, 2).kernels, 1).is_some());
         assert!(with(example(48, 7, 8, 3).kernels, 1).is_none(), "the check disagrees");
@@ -204,7 +209,12 @@ mod tests {
             "another form"
         );
         assert!(
-            Template::fit(examples().into_iter().take(FEWEST - 1).collect(), 0, false).is_none()
+            Template::fit(
+                examples().into_iter().take(FEWEST - 1).collect(),
+                0,
+                Quantity::of_convolution()
+            )
+            .is_none()
         );
     }
 }

@@ -8,7 +8,7 @@ use crate::query::{Forecasts, SpaceModel};
 use foldhash::fast::FixedState;
 use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Latency, Prediction};
-use vitempo_search_space::{Architecture, Generator, Space, Stages};
+use vitempo_search_space::{Architecture, Generator, Space};
 
 /// Tries to breed an architecture that was not there before; a space that gives none is exhausted.
 const TRIES: usize = 20;
@@ -310,7 +310,7 @@ impl Population {
             return space.draw(generator);
         }
         let crossed =
-            if generator.unit() < CROSSED { crossed(one, other, space, generator) } else { *one };
+            if generator.unit() < CROSSED { space.cross(one, other, generator) } else { *one };
         space.mutate(&crossed, generator).unwrap_or(crossed)
     }
 
@@ -322,31 +322,6 @@ impl Population {
         let better = rank_a.0.cmp(&rank_b.0).then(rank_b.1.total_cmp(&rank_a.1));
         self.members.get(if better.is_le() { a } else { b }).map(|m| &m.architecture)
     }
-}
-
-/// Image size and stages from either parent, where that gives a member of the space; stages are
-/// those of the first parent by number.
-fn crossed(
-    one: &Architecture,
-    other: &Architecture,
-    space: &Space,
-    generator: &mut Generator,
-) -> Architecture {
-    let mut child = *one;
-    let mut take = || generator.below(2) == 0;
-    (child.height, child.width) = (
-        if take() { one.height } else { other.height },
-        if take() { one.width } else { other.width },
-    );
-    let mut stages = Stages::new();
-    for (position, stage) in one.stages.iter().enumerate() {
-        let twin = (position + usize::from(one.merged_stages))
-            .checked_sub(other.merged_stages.into())
-            .and_then(|i| other.stages.get(i));
-        stages.push(if take() { *stage } else { *twin.unwrap_or(stage) });
-    }
-    child.stages = stages;
-    if space.includes(&child) { child } else { *one }
 }
 
 /// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common

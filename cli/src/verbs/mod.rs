@@ -123,3 +123,66 @@ fn run(command: &Command) -> CliResult {
         Command::Worker => vitempo::profiler::worker::main().map_err(CliError::ours),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vitempo::search_space::Space;
+
+    /// Calls `see` with every command below this one, and how it is called.
+    fn each(command: &clap::Command, name: &str, see: &mut dyn FnMut(&clap::Command, &str)) {
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            let name = format!("{name} {}", below.get_name());
+            see(below, &name);
+            each(below, &name, see);
+        }
+    }
+
+    /// The words of a command line as a shell takes them, up to where its output goes.
+    fn words(line: &str) -> Vec<String> {
+        let mut quoted = false;
+        let divided = line.split(|c| {
+            quoted ^= c == '\'';
+            c == ' ' && !quoted
+        });
+        let plain = divided.map(|word| word.replace('\'', "")).filter(|word| !word.is_empty());
+        plain.take_while(|word| word != ">").collect()
+    }
+
+    #[test]
+    fn the_example_of_every_verb_is_a_command_line_of_it() {
+        let mut verbs = 0;
+        each(&Cli::command(), "vitempo", &mut |command, name| {
+            let about = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+            let example =
+                about.split("Example: ").nth(1).and_then(|rest| rest.split("\n\n").next());
+            let Some(example) = example else {
+                assert!(command.has_subcommands(), "`{name} --help` gives no example");
+                return;
+            };
+            assert!(example.starts_with(name), "the example of `{name}` is `{example}`");
+            if let Err(error) = Cli::try_parse_from(words(&example.replace('\n', " "))) {
+                panic!("the example of `{name}`: {error}");
+            }
+            verbs += 1;
+        });
+        assert!(verbs > 30, "{verbs} verbs");
+    }
+
+    #[test]
+    fn help_names_every_space_that_ships() {
+        for (verb, flag) in [("sample", "space"), ("search", "space"), ("serve", "spaces")] {
+            let mut cli = Cli::command();
+            let verb = cli.find_subcommand_mut(verb).expect("a verb");
+            let help = verb
+                .get_arguments()
+                .find(|argument| argument.get_id() == flag)
+                .and_then(|argument| argument.get_help())
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            for space in Space::names() {
+                assert!(help.contains(space), "{} --help: {help}", verb.get_name());
+            }
+        }
+    }
+}

@@ -273,10 +273,10 @@ impl Forecast {
 }
 
 fn source_name(operator: &OperatorPrediction) -> String {
-    let name = match operator.source {
+    match operator.source {
+        PredictionSource::Model if operator.extrapolating => "model, extrapolating",
         PredictionSource::Model => "model",
-        PredictionSource::Table => "table",
-        PredictionSource::Fallback => return "fallback".to_owned(),
-    };
-    if operator.extrapolating { format!("{name}, extrapolating") } else { name.to_owned() }
+        PredictionSource::Fallback => "fallback",
+    }
+    .to_owned()
 }

@@ -16,9 +16,9 @@ use vitempo::{
 /// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
-    /// Name of a space that ships with vitempo, a TOML file, `operators`: small networks around
-    /// single operators, `operator-blocks`: blocks of several, or `operator-series`: all of those
-    /// that differ in one thing alone
+    /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit), a TOML file,
+    /// `operators`: small networks around single operators, `operator-blocks`: blocks of several,
+    /// or `operator-series`: all of those that differ in one thing alone
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 

@@ -41,7 +41,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Search spaces whose encodings are understood: names or TOML files; may be repeated
+    /// Search spaces whose encodings are understood: names (hybrid-vit, isotropic-vit) or TOML
+    /// files; may be repeated. A request that names none means the first
     #[arg(long = "space", value_name = "SPACE", default_value = "hybrid-vit")]
     pub spaces: Vec<String>,
 

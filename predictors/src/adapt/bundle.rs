@@ -172,11 +172,8 @@ impl LatencyModel for AdaptedBundle {
         &self.environment
     }
 
-    fn predict_operator(
-        &self,
-        op: &OpSpec,
-    ) -> Result<(Latency, PredictionSource), PredictionError> {
-        Ok((Latency::from_ns(self.operator_ns(op)), PredictionSource::Model))
+    fn predict_operator(&self, op: &OpSpec) -> (Latency, PredictionSource) {
+        (Latency::from_ns(self.operator_ns(op)), PredictionSource::Model)
     }
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {

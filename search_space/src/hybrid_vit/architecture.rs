@@ -1,11 +1,11 @@
 //! [`Architecture`]: one hybrid vision transformer, as a small value without allocations.
 
 use super::Stages;
-use crate::SpaceError;
+use crate::{Activation, Norm, SpaceError};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
-/// One hybrid vision transformer. `Display` and [`Architecture::encode`] write it as compact text.
+/// One hybrid vision transformer. [`Architecture::encode`] writes it as compact text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
@@ -61,26 +61,6 @@ pub enum TokenMixer {
         /// no reduction.
         reduction: u8,
     },
-}
-
-/// Kind of normalisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Norm {
-    /// Batch normalisation.
-    BatchNorm,
-    /// Layer normalisation.
-    LayerNorm,
-}
-
-/// Kind of activation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Activation {
-    /// Gaussian error linear unit.
-    Gelu,
-    /// Sigmoid linear unit.
-    Silu,
 }
 
 impl Architecture {
@@ -197,11 +177,6 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn small_and_in_place() {
-        assert!(size_of::<Architecture>() <= 100, "{}", size_of::<Architecture>());
-    }
 
     #[test]
     fn impossible_architectures_are_named() {

@@ -1,14 +1,13 @@
 //! [`HybridVit`]: what the TOML of a hybrid space says, checked, in the shape that sampling reads.
 
+use super::MAX_STAGES;
 use super::rising::{Rising, sizes};
-use super::values::Values;
-use super::{Activation, MAX_STAGES, Norm};
-use crate::SpaceError;
+use crate::checker::{Checker, Heads};
 use crate::choices::Choices;
+use crate::values::Values;
+use crate::{Activation, Norm, SpaceError};
 use serde::Deserialize;
-
-/// The family's name in TOML.
-pub(crate) const FAMILY: &str = "hybrid-vit";
+use serde::de::IgnoredAny;
 
 /// A checked space: no list is empty, and channels can rise from every stage an architecture may
 /// begin with.
@@ -51,7 +50,8 @@ pub(crate) enum MixerKind {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Definition {
-    family: String,
+    #[serde(rename = "family")]
+    _family: IgnoredAny,
     name: String,
     classes: u32,
     merged_stages: Choices,
@@ -82,113 +82,42 @@ struct StageDefinition {
     reductions: Choices,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Heads {
-    max: u8,
-    #[serde(default = "one")]
-    min_channels: u16,
-}
-
-fn one() -> u16 {
-    1
-}
-
-/// Checks values and remembers which file they are from.
-struct Checker<'a> {
-    file: &'a str,
-}
-
-impl Checker<'_> {
-    fn refuse<T>(
+impl StageDefinition {
+    /// What the stage with this number may be, where images have so many pixels left on their
+    /// shorter side.
+    fn checked(
         &self,
-        key: &str,
-        problem: String,
-        allowed: impl Into<String>,
-    ) -> Result<T, SpaceError> {
-        Err(SpaceError::Invalid {
-            file: self.file.to_owned(),
-            key: key.to_owned(),
-            problem,
-            allowed: allowed.into(),
-        })
-    }
-
-    /// The values as a smaller type, when all lie in `min..=max`.
-    fn numbers<T: TryFrom<u32> + Copy + Into<usize>>(
-        &self,
-        key: &str,
-        choices: &Choices,
-        min: u32,
-        max: u32,
-    ) -> Result<Values<T>, SpaceError> {
-        let number = |&value: &u32| match T::try_from(value) {
-            Ok(small) if (min..=max).contains(&value) => Ok(small),
-            _ => self.refuse(key, format!("has {value}"), format!("{min} to {max}")),
-        };
-        choices.values().iter().map(number).collect::<Result<_, _>>().map(Values::new)
-    }
-
-    fn words<T: PartialEq + Copy>(
-        &self,
-        key: &str,
-        words: &[T],
-        known: &str,
-    ) -> Result<Vec<T>, SpaceError> {
-        let repeated = words.iter().enumerate().any(|(i, word)| words[..i].contains(word));
-        match words {
-            [] => self.refuse(key, "is empty".to_owned(), format!("one or more of {known}")),
-            _ if repeated => self.refuse(
-                key,
-                "lists a value twice".to_owned(),
-                format!("each of {known} at most once"),
-            ),
-            _ => Ok(words.to_vec()),
-        }
-    }
-
-    fn stage(
-        &self,
+        check: &Checker<'_>,
         number: usize,
-        definition: &StageDefinition,
         shorter_side: u32,
     ) -> Result<StageRange, SpaceError> {
         let key = |name: &str| format!("{name}` of [[stages]] number `{number}");
-        let channels: Values<u16> =
-            self.numbers(&key("channels"), &definition.channels, 1, 16_384)?;
-        let kernels: Values<u8> = self.numbers(&key("kernels"), &definition.kernels, 1, 31)?;
+        let channels: Values<u16> = check.numbers(&key("channels"), &self.channels, 1, 16_384)?;
+        let kernels: Values<u8> = check.numbers(&key("kernels"), &self.kernels, 1, 31)?;
         if let Some(even) = kernels.iter().find(|k| *k % 2 == 0) {
-            return self.refuse(
+            return check.refuse(
                 &key("kernels"),
                 format!("has {even}"),
                 "odd numbers, so that padding keeps height and width",
             );
         }
-        let heads = &definition.heads;
-        if heads.max == 0 || heads.min_channels == 0 {
-            return self.refuse(
-                &key("heads"),
-                "has 0".to_owned(),
-                "max and min_channels of 1 or more",
-            );
-        }
         Ok(StageRange {
-            heads: channels.iter().map(|&c| heads.of(c)).collect(),
+            heads: check.heads(&key("heads"), &self.heads, &channels)?,
             channels,
-            depths: self.numbers(&key("depths"), &definition.depths, 1, 64)?,
-            token_mixers: self.words(
+            depths: check.numbers(&key("depths"), &self.depths, 1, 64)?,
+            token_mixers: check.words(
                 &key("token_mixers"),
-                &definition.token_mixers,
+                &self.token_mixers,
                 "sep_conv, attention",
             )?,
-            norms: self.words(&key("norms"), &definition.norms, "batch_norm, layer_norm")?,
-            activations: self.words(&key("activations"), &definition.activations, "gelu, silu")?,
-            mlp_ratios: self.numbers(&key("mlp_ratios"), &definition.mlp_ratios, 1, 64)?,
+            norms: check.words(&key("norms"), &self.norms, "batch_norm, layer_norm")?,
+            activations: check.words(&key("activations"), &self.activations, "gelu, silu")?,
+            mlp_ratios: check.numbers(&key("mlp_ratios"), &self.mlp_ratios, 1, 64)?,
             kernels,
-            expansions: self.numbers(&key("expansions"), &definition.expansions, 1, 64)?,
-            reductions: self.numbers(
+            expansions: check.numbers(&key("expansions"), &self.expansions, 1, 64)?,
+            reductions: check.numbers(
                 &key("reductions"),
-                &definition.reductions,
+                &self.reductions,
                 1,
                 shorter_side.min(255),
             )?,
@@ -196,51 +125,12 @@ impl Checker<'_> {
     }
 }
 
-impl Heads {
-    /// The divisors of `channels` up to `max` that leave `min_channels` to each head; 1 in any
-    /// case.
-    fn of(&self, channels: u16) -> Values<u8> {
-        let fits = |&h: &u8| {
-            h == 1
-                || (channels.is_multiple_of(u16::from(h))
-                    && channels / u16::from(h) >= self.min_channels)
-        };
-        Values::new((1..=self.max).filter(fits).collect())
-    }
-}
-
 impl HybridVit {
     /// Reads and checks a definition; `file` is what errors call it.
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, SpaceError> {
-        let toml = |e: toml::de::Error| SpaceError::Toml {
-            file: file.to_owned(),
-            reason: e.to_string().trim_end().to_owned(),
-        };
-        let definition: Definition = toml::from_str(text).map_err(toml)?;
-        Self::checked(file, &definition)
-    }
-
-    fn checked(file: &str, definition: &Definition) -> Result<Self, SpaceError> {
-        let check = Checker { file };
-        if definition.family != FAMILY {
-            return check.refuse(
-                "family",
-                format!("is `{}`", definition.family),
-                format!("`{FAMILY}`"),
-            );
-        }
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if definition.name.is_empty() || !definition.name.chars().all(plain) {
-            return check.refuse(
-                "name",
-                format!("is `{}`", definition.name),
-                "letters, digits, `-`, `_` and `.`, at least one",
-            );
-        }
-        let number = |key, value, max| match value {
-            1.. if value <= max => Ok(value),
-            _ => check.refuse(key, format!("is {value}"), format!("1 to {max}")),
-        };
+    pub(super) fn checked(file: &str, text: &str) -> Result<Self, SpaceError> {
+        let check = Checker::new(file);
+        let definition: Definition = check.definition(text)?;
+        let name = check.name(&definition.name)?;
         let count = definition.stages.len();
         if !(1..=MAX_STAGES).contains(&count) {
             return check.refuse(
@@ -256,13 +146,13 @@ impl HybridVit {
             check.numbers("input.widths", &definition.input.widths, smallest, 16_384)?;
         let side = heights.iter().chain(widths.iter()).copied().min().map_or(0, u32::from);
         let stage =
-            |(i, stage): (usize, &StageDefinition)| check.stage(i + 1, stage, side >> (i + 1));
+            |(i, stage): (usize, &StageDefinition)| stage.checked(&check, i + 1, side >> (i + 1));
         let stages =
             definition.stages.iter().enumerate().map(stage).collect::<Result<Vec<_>, _>>()?;
         let space = Self {
-            name: definition.name.clone(),
-            classes: number("classes", definition.classes, 1_000_000)?,
-            input_channels: number("input.channels", definition.input.channels, 1_024)? as u16,
+            name,
+            classes: check.number("classes", definition.classes, 1_000_000)?,
+            input_channels: check.number("input.channels", definition.input.channels, 1_024)?,
             heights,
             widths,
             merged_stages: check.numbers(
@@ -285,7 +175,7 @@ impl HybridVit {
     }
 
     /// Number of architectures; saturates.
-    pub(crate) fn size(&self) -> u128 {
+    pub(super) fn count(&self) -> u128 {
         let blocks = |stage: usize, channel: usize| self.stages[stage].choices(channel);
         let channels: Vec<Vec<u16>> = self.stages.iter().map(|s| s.channels.to_vec()).collect();
         let tails = sizes(&channels, blocks);

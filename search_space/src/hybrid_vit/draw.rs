@@ -7,13 +7,11 @@
 use super::definition::{HybridVit, MixerKind, StageRange};
 use super::{Architecture, Stage, Stages, TokenMixer};
 use crate::Generator;
-
-/// Tries before a mutation that keeps running into a wall gives up and draws afresh.
-const TRIES: usize = 64;
+use crate::generator::one_of;
 
 impl HybridVit {
     /// One member at random.
-    pub(crate) fn draw(&self, generator: &mut Generator) -> Architecture {
+    pub(super) fn draw_any(&self, generator: &mut Generator) -> Architecture {
         let merged_stages = one_of(&self.merged_stages, generator);
         self.draw_merged(merged_stages, generator)
     }
@@ -37,21 +35,9 @@ impl HybridVit {
         }
     }
 
-    /// A member that differs from `parent`, a member too, in one respect where that is possible;
-    /// `parent` itself when there is no other.
-    pub(crate) fn mutate(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
-        for _ in 0..TRIES {
-            let child = self.change(parent, generator);
-            if child != *parent && self.includes(&child) {
-                return child;
-            }
-        }
-        (0..TRIES).map(|_| self.draw(generator)).find(|fresh| fresh != parent).unwrap_or(*parent)
-    }
-
     /// `parent` with one respect drawn anew; the result may equal the parent, and its channels may
     /// fail to rise.
-    fn change(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
+    pub(super) fn changed(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         let mut child = *parent;
         match generator.below(3 + parent.stages.len() as u64) {
             0 => child.height = one_of(&self.heights, generator),
@@ -77,6 +63,23 @@ impl HybridVit {
             stages.push(inherited.and_then(|i| parent.stages.get(i)).copied().unwrap_or(*stage));
         }
         Architecture { merged_stages, stages, ..*parent }
+    }
+}
+
+impl Architecture {
+    /// Image size and stages from either parent; stages are those of the first parent by number.
+    pub(super) fn crossed(&self, other: &Self, generator: &mut Generator) -> Self {
+        let mut take = || generator.below(2) == 0;
+        let height = if take() { self.height } else { other.height };
+        let width = if take() { self.width } else { other.width };
+        let mut stages = Stages::new();
+        for (position, stage) in self.stages.iter().enumerate() {
+            let twin = (position + usize::from(self.merged_stages))
+                .checked_sub(other.merged_stages.into())
+                .and_then(|i| other.stages.get(i));
+            stages.push(if take() { *stage } else { *twin.unwrap_or(stage) });
+        }
+        Self { height, width, stages, ..*self }
     }
 }
 
@@ -127,9 +130,4 @@ impl StageRange {
             }
         }
     }
-}
-
-/// One of the values; a checked space has no empty list.
-fn one_of<T: Copy>(from: &[T], generator: &mut Generator) -> T {
-    from[generator.below(from.len() as u64) as usize]
 }

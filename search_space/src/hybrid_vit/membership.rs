@@ -1,56 +1,12 @@
 //! Whether an architecture lies in a hybrid space, and if not, in which respect.
 
 use super::definition::{HybridVit, MixerKind, StageRange};
-use super::values::Values;
-use super::{Activation, Architecture, Norm, Stage, TokenMixer};
-use std::fmt::Display;
-
-/// What is kept of the respect in which an architecture is outside a space.
-pub(crate) trait Verdict: Sized {
-    fn outside(what: &str, value: &dyn Display, allowed: &dyn Fn() -> String) -> Self;
-
-    /// The same, of a stage.
-    fn of_stage(self, stage: usize) -> Self;
-}
-
-/// Nothing: a search asks millions of times, and only whether.
-struct Outside;
-
-impl Verdict for Outside {
-    fn outside(_: &str, _: &dyn Display, _: &dyn Fn() -> String) -> Self {
-        Self
-    }
-
-    fn of_stage(self, _: usize) -> Self {
-        self
-    }
-}
-
-/// In which respect, in words.
-pub(crate) struct Fault {
-    pub what: String,
-    pub value: String,
-    pub allowed: String,
-}
-
-impl Verdict for Fault {
-    fn outside(what: &str, value: &dyn Display, allowed: &dyn Fn() -> String) -> Self {
-        Self { what: what.to_owned(), value: value.to_string(), allowed: allowed() }
-    }
-
-    fn of_stage(self, stage: usize) -> Self {
-        Self { what: format!("{} of stage {stage}", self.what), ..self }
-    }
-}
+use super::{Architecture, Stage, TokenMixer};
+use crate::verdict::{Verdict, instead, other, other_activation, other_norm, outside};
 
 impl HybridVit {
-    /// Whether `architecture` is inside.
-    pub(crate) fn includes(&self, architecture: &Architecture) -> bool {
-        self.fault::<Outside>(architecture).is_none()
-    }
-
     /// The first respect in which `architecture` is outside, if there is one.
-    pub(crate) fn fault<V: Verdict>(&self, architecture: &Architecture) -> Option<V> {
+    pub(super) fn first_fault<V: Verdict>(&self, architecture: &Architecture) -> Option<V> {
         let whole = outside("height", architecture.height, &self.heights)
             .or_else(|| outside("width", architecture.width, &self.widths))
             .or_else(|| other("input_channels", architecture.input_channels, self.input_channels))
@@ -92,34 +48,9 @@ impl StageRange {
         mixer
             .or_else(|| outside("depth", stage.depth, &self.depths))
             .or_else(|| outside("mlp_ratio", stage.mlp_ratio, &self.mlp_ratios))
-            .or_else(|| match stage.norm {
-                norm if self.norms.contains(&norm) => None,
-                Norm::BatchNorm => Some(instead("norm", "batch_norm", "layer_norm")),
-                Norm::LayerNorm => Some(instead("norm", "layer_norm", "batch_norm")),
-            })
-            .or_else(|| match stage.activation {
-                activation if self.activations.contains(&activation) => None,
-                Activation::Gelu => Some(instead("activation", "gelu", "silu")),
-                Activation::Silu => Some(instead("activation", "silu", "gelu")),
-            })
+            .or_else(|| other_norm(stage.norm, &self.norms))
+            .or_else(|| other_activation(stage.activation, &self.activations))
     }
-}
-
-fn instead<V: Verdict>(what: &str, value: &str, allowed: &str) -> V {
-    V::outside(what, &value, &|| allowed.to_owned())
-}
-
-fn outside<V: Verdict, T: Copy + Into<usize> + Display>(
-    what: &str,
-    value: T,
-    allowed: &Values<T>,
-) -> Option<V> {
-    let list = || allowed.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
-    if allowed.include(value) { None } else { Some(V::outside(what, &value, &list)) }
-}
-
-fn other<V: Verdict, T: PartialEq + Display>(what: &str, value: T, allowed: T) -> Option<V> {
-    if value == allowed { None } else { Some(V::outside(what, &value, &|| allowed.to_string())) }
 }
 
 fn not_rising<V: Verdict>(stages: &[Stage], first: usize) -> Option<V> {

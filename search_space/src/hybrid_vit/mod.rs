@@ -7,6 +7,7 @@
 //! | file | answers |
 //! |---|---|
 //! | `architecture`, `stages` | what one member of the space is |
+//! | `encoding` | how it is written down |
 //! | `definition` | what the TOML of a space may say |
 //! | `rising` | channels that rise from stage to stage, each such sequence as likely as any other |
 //! | `draw` | one random member, and one like another |
@@ -17,13 +18,56 @@ mod architecture;
 mod blocks;
 mod definition;
 mod draw;
+mod encoding;
 mod graph;
 mod membership;
 mod rising;
 mod stages;
-mod values;
 
-pub use architecture::{Activation, Architecture, Norm, Stage, TokenMixer};
+use crate::encoding::{Cursor, Wrong};
+use crate::family::Family;
+use crate::verdict::Verdict;
+use crate::{Generator, SpaceError};
+
+pub use architecture::{Architecture, Stage, TokenMixer};
 pub(crate) use definition::HybridVit;
-pub(crate) use membership::Fault;
 pub use stages::{MAX_STAGES, Stages};
+
+impl Family for HybridVit {
+    type Architecture = Architecture;
+
+    const NAME: &'static str = "hybrid-vit";
+    const PREFIX: &'static str = encoding::PREFIX;
+
+    fn parse(file: &str, text: &str) -> Result<Self, SpaceError> {
+        Self::checked(file, text)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u128 {
+        self.count()
+    }
+
+    fn draw(&self, generator: &mut Generator) -> Architecture {
+        self.draw_any(generator)
+    }
+
+    fn change(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
+        self.changed(parent, generator)
+    }
+
+    fn cross(one: &Architecture, other: &Architecture, generator: &mut Generator) -> Architecture {
+        one.crossed(other, generator)
+    }
+
+    fn read(&self, cursor: &mut Cursor<'_>) -> Result<Architecture, Wrong> {
+        Architecture::read(cursor, self.input_channels, self.classes)
+    }
+
+    fn fault<V: Verdict>(&self, architecture: &Architecture) -> Option<V> {
+        self.first_fault(architecture)
+    }
+}

@@ -1,6 +1,7 @@
 //! [`Stages`]: the stages of an architecture, in place, so that an architecture is `Copy`.
 
-use super::{Activation, Norm, Stage, TokenMixer};
+use super::{Stage, TokenMixer};
+use crate::{Activation, Norm};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};

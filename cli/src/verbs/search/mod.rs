@@ -37,7 +37,7 @@ const MOST: u64 = 1_000_000_000;
 /// alone.
 #[derive(clap::Args, Debug)]
 pub struct SearchArgs {
-    /// Name of a space that ships with vitempo, or a TOML file
+    /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit), or a TOML file
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
@@ -46,8 +46,8 @@ pub struct SearchArgs {
     #[arg(long = "bundle", required = true, value_name = "NAME")]
     pub bundles: Vec<PathBuf>,
 
-    /// Ceiling in the environment of the bundle before it, e.g. 20ms; once for each bundle, or not
-    /// at all
+    /// Ceiling in the environment of a bundle, e.g. 20ms; once for each bundle, in their order, or
+    /// not at all
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Vec<u64>,
 
@@ -74,7 +74,7 @@ pub struct SearchArgs {
     pub seed: u64,
 
     /// Folder for the front: ONNX files with their index, front.csv, front.json and a plot for each
-    /// bundle
+    /// bundle (front.svg, front-2.svg, ...)
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 

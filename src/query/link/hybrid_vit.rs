@@ -1,6 +1,4 @@
-//! [`Link`]: one stage of an architecture and what it follows: the unit whose kernels are looked
-//! up. And its [`Window`]: the small architectures whose kernels, lowered for real, say what the
-//! stage adds.
+//! The parts of a hybrid vision transformer: each stage and what it follows.
 //!
 //! Engines fuse operators across the border between two stages, so what a stage adds depends on the
 //! stage before it: on its channels, its kind of mixer and its norm. With K(...) the kernels of an
@@ -10,13 +8,12 @@
 //! the end of the one before it is taken off and put on again. Adding up over the stages gives all
 //! kernels, as long as a fusion reaches no further than the next stage.
 
-use super::numbers::{Atom, Numbers};
-use vitempo_search_space::{Activation, Architecture, Norm, Stage, Stages, TokenMixer};
-
-/// Channels beyond which an engine pads or not: what is no multiple of it is a class of its own.
-pub(super) const BLOCK: u16 = 16;
-/// Blocks of a stage that are told apart; every further one adds what the third does.
-const DEPTH: u8 = 3;
+use super::{BLOCK, Class, Form, Link, Window, depths};
+use crate::query::numbers::{Atom, Numbers, Quantity};
+use vitempo_search_space::{
+    Activation, Norm,
+    hybrid_vit::{Architecture, Stage, Stages, TokenMixer},
+};
 
 /// What a stage reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,58 +24,20 @@ pub(super) enum Before {
     Stage(Stage),
 }
 
-/// A stage in its place. Its depth is at most three.
+/// A stage and what it follows. Its depth is at most three.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct Part {
     before: Before,
     stage: Stage,
-    /// Its numbers.
-    pub numbers: Numbers,
 }
 
-/// Stages whose kernels have the same forms in the same order, as far as can be told beforehand.
-pub(super) type Class = u16;
-
-/// Number of classes, coarse ones included.
-pub(super) const CLASSES: usize = 1 << 14;
-
-/// Marks a coarse class.
-const COARSE: Class = 1 << 13;
-/// Bits of a class that most kernels do not mind: one head, channels that are no whole blocks.
-const DETAILS: Class = 1 << 3 | 1 << 4;
-/// The same of the stage before, where there is one.
-const DETAILS_BEFORE: Class = 1 << 8;
-const AFTER_STAGE: Class = 1 << 12;
-
-/// The class without details: what has one form over all of it needs no finer ones.
-pub(super) fn coarse(class: Class) -> Class {
-    let before = if class & AFTER_STAGE != 0 { DETAILS_BEFORE } else { 0 };
-    class & !(DETAILS | before) | COARSE
-}
-
-/// Whether a class is a coarse one.
-pub(super) fn is_coarse(class: Class) -> bool {
-    class & COARSE != 0
-}
-
-impl Link {
-    /// Which templates it may use.
+impl Part {
     pub(super) fn class(&self) -> Class {
         let s = &self.stage;
         let (attention, one_head, reduced) = match s.token_mixer {
             TokenMixer::SepConv { .. } => (false, false, false),
             TokenMixer::Attention { heads, reduction } => (true, heads == 1, reduction != 1),
         };
-        let flags = [
-            attention,
-            s.norm == Norm::LayerNorm,
-            s.activation == Activation::Silu,
-            !s.channels.is_multiple_of(BLOCK),
-            one_head,
-            reduced,
-        ];
-        let own = flags.iter().fold(0, |bits, &flag| bits << 1 | u16::from(flag)) << 2
-            | u16::from(s.depth & 3);
         let before = match self.before {
             Before::Image { merged } => u16::from(merged & 15),
             Before::Stage(b) => {
@@ -90,18 +49,29 @@ impl Link {
                 16 | flags.iter().fold(0, |bits, &flag| bits << 1 | u16::from(flag))
             }
         };
-        before << 8 | own
+        Form {
+            attention,
+            layer_norm: s.norm == Norm::LayerNorm,
+            silu: s.activation == Activation::Silu,
+            channels: s.channels,
+            one_head,
+            other_tokens: reduced,
+            depth: s.depth,
+            before,
+        }
+        .class()
     }
 
-    /// Whether its mixer is attention.
-    pub(super) fn attention(&self) -> bool {
-        is_attention(&self.stage)
+    pub(super) fn quantities(&self) -> Vec<Quantity> {
+        if is_attention(&self.stage) {
+            Quantity::of_attention()
+        } else {
+            Quantity::of_convolution()
+        }
     }
 
-    /// The architectures whose kernels say what this stage adds: all of the first, less those of
-    /// the second. `None` where an image would be too large.
-    pub(super) fn window(&self, like: &Architecture) -> Option<Window> {
-        let side = |atom, factor: i64| u16::try_from(self.numbers.get(atom) * factor).ok();
+    pub(super) fn window(&self, numbers: Numbers, like: &Architecture) -> Option<Window> {
+        let side = |atom, factor: i64| u16::try_from(numbers.get(atom) * factor).ok();
         let with = |factor, merged_stages, stages: &[Stage]| {
             let (height, width) =
                 (side(Atom::HeightBefore, factor)?, side(Atom::WidthBefore, factor)?);
@@ -115,23 +85,17 @@ impl Link {
         };
         match self.before {
             Before::Image { merged } => {
-                Some(Window { plus: with(1, merged, &[self.stage])?, minus: None })
+                Some(Window { plus: with(1, merged, &[self.stage])?.into(), minus: None })
             }
             Before::Stage(b) => {
                 let before = reduced(&b);
                 Some(Window {
-                    plus: with(2, 1, &[before, self.stage])?,
-                    minus: Some(with(2, 1, &[before])?),
+                    plus: with(2, 1, &[before, self.stage])?.into(),
+                    minus: Some(with(2, 1, &[before])?.into()),
                 })
             }
         }
     }
-}
-
-/// Two small architectures.
-pub(super) struct Window {
-    pub plus: Architecture,
-    pub minus: Option<Architecture>,
 }
 
 fn is_attention(stage: &Stage) -> bool {
@@ -167,11 +131,10 @@ pub(super) fn links(architecture: &Architecture) -> impl Iterator<Item = (Link, 
             pixels(stage.channels, architecture.resolution(position)),
             choices,
         );
-        let link = move |depth| Link { before, stage: Stage { depth, ..*stage }, numbers };
-        depths(stage.depth)
-            .into_iter()
-            .filter(|(_, times)| *times != 0)
-            .map(move |(depth, times)| (link(depth), times))
+        depths(stage.depth).map(move |(depth, times)| {
+            let part = super::Part::HybridVit(Part { before, stage: Stage { depth, ..*stage } });
+            (Link { numbers, part }, times)
+        })
     })
 }
 
@@ -180,31 +143,31 @@ fn pixels(channels: u16, (height, width): (usize, usize)) -> [u16; 3] {
     [channels, side(height), side(width)]
 }
 
-/// A depth as a sum of depths that are told apart: the blocks of a stage are all alike, and those
-/// inside see the same neighbours.
-fn depths(depth: u8) -> [(u8, i64); 2] {
-    match depth.checked_sub(DEPTH) {
-        None | Some(0) => [(depth, 1), (DEPTH, 0)],
-        Some(more) => [(DEPTH, 1 + i64::from(more)), (DEPTH - 1, -i64::from(more))],
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use vitempo_search_space::Space;
+    use super::super::{CLASSES, links};
+    use vitempo_search_space::{Architecture, Space};
+
+    fn of_the_family(architecture: Architecture) -> super::Architecture {
+        match architecture {
+            Architecture::HybridVit(architecture) => architecture,
+            other => panic!("{other} is of the family {}", other.family()),
+        }
+    }
 
     #[test]
     fn every_stage_is_a_link_and_windows_show_it_at_its_own_size() {
         let space = Space::named("hybrid-vit").expect("a space");
         for architecture in space.sample_many(300, 3).expect("architectures") {
             let links: Vec<_> = links(&architecture).collect();
-            assert_eq!(links.len(), architecture.stages.len());
+            let whole = of_the_family(architecture);
+            assert_eq!(links.len(), whole.stages.len());
             for (position, (link, times)) in links.iter().enumerate() {
                 let window = link.window(&architecture).expect("a window");
-                let last = window.plus.stages.len() - 1;
-                assert_eq!((window.plus.stages[last], *times), (architecture.stages[position], 1));
-                assert_eq!(window.plus.resolution(last), architecture.resolution(position));
+                let plus = of_the_family(window.plus);
+                let last = plus.stages.len() - 1;
+                assert_eq!((plus.stages[last], *times), (whole.stages[position], 1));
+                assert_eq!(plus.resolution(last), whole.resolution(position));
                 assert_eq!(window.minus.is_some(), position > 0);
                 assert!(
                     window.plus.check().is_ok() && window.minus.is_none_or(|m| m.check().is_ok()),
@@ -212,18 +175,6 @@ mod tests {
                 );
                 assert!(usize::from(link.class()) < CLASSES);
             }
-        }
-    }
-
-    #[test]
-    fn deep_stages_are_sums_of_shallow_ones() {
-        for (depth, terms) in
-            [(1, vec![(1, 1)]), (2, vec![(2, 1)]), (3, vec![(3, 1)]), (5, vec![(3, 3), (2, -2)])]
-        {
-            let found: Vec<_> =
-                depths(depth).into_iter().filter(|(_, times)| *times != 0).collect();
-            assert_eq!(found, terms);
-            assert_eq!(found.iter().map(|(d, t)| i64::from(*d) * t).sum::<i64>(), i64::from(depth));
         }
     }
 }

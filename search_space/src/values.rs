@@ -19,7 +19,7 @@ struct Word {
 
 impl<T: Copy + Into<usize>> Values<T> {
     /// Of values in rising order.
-    pub(super) fn new(list: Vec<T>) -> Self {
+    pub(crate) fn new(list: Vec<T>) -> Self {
         let mut words = vec![Word::default(); list.last().map_or(0, |&last| last.into() / 64 + 1)];
         for (position, &value) in list.iter().enumerate().rev() {
             let (word, bit) = place(value);
@@ -29,12 +29,12 @@ impl<T: Copy + Into<usize>> Values<T> {
     }
 
     /// Whether `value` is one of them.
-    pub(super) fn include(&self, value: T) -> bool {
+    pub(crate) fn include(&self, value: T) -> bool {
         self.position(value).is_some()
     }
 
     /// Which of them `value` is.
-    pub(super) fn position(&self, value: T) -> Option<usize> {
+    pub(crate) fn position(&self, value: T) -> Option<usize> {
         let (word, bit) = place(value);
         let word = self.words.get(word).filter(|word| word.bits & bit != 0)?;
         Some(word.before + (word.bits & (bit - 1)).count_ones() as usize)

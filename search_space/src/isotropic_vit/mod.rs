@@ -1,0 +1,64 @@
+//! Isotropic vision transformers, as ViT (Dosovitskiy et al.: "An Image is Worth 16x16 Words", ICLR
+//! 2021) and DeiT (Touvron et al., ICML 2021) have them: patches of one size, then blocks that are
+//! all alike.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `architecture` | what one member of the space is |
+//! | `encoding` | how it is written down |
+//! | `definition` | what the TOML of a space may say, and whether an architecture is in it |
+//! | `draw` | one random member, and one like another |
+//! | `graph` | which operators an architecture runs |
+
+mod architecture;
+mod definition;
+mod draw;
+mod encoding;
+mod graph;
+
+use crate::encoding::{Cursor, Wrong};
+use crate::family::Family;
+use crate::verdict::Verdict;
+use crate::{Generator, SpaceError};
+
+pub use architecture::{Architecture, Pooling};
+pub(crate) use definition::IsotropicVit;
+
+impl Family for IsotropicVit {
+    type Architecture = Architecture;
+
+    const NAME: &'static str = "isotropic-vit";
+    const PREFIX: &'static str = encoding::PREFIX;
+
+    fn parse(file: &str, text: &str) -> Result<Self, SpaceError> {
+        Self::checked(file, text)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u128 {
+        self.count()
+    }
+
+    fn draw(&self, generator: &mut Generator) -> Architecture {
+        self.draw_any(generator)
+    }
+
+    fn change(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
+        self.changed(parent, generator)
+    }
+
+    fn cross(one: &Architecture, other: &Architecture, generator: &mut Generator) -> Architecture {
+        one.crossed(other, generator)
+    }
+
+    fn read(&self, cursor: &mut Cursor<'_>) -> Result<Architecture, Wrong> {
+        Architecture::read(cursor, self.input_channels, self.classes)
+    }
+
+    fn fault<V: Verdict>(&self, architecture: &Architecture) -> Option<V> {
+        self.first_fault(architecture)
+    }
+}

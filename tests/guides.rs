@@ -1,0 +1,157 @@
+//! What ARCHITECTURE.md, CONTRIBUTING.md, README.md and the guides name is there: files and folders,
+//! cargo's packages and targets, make's targets, search spaces, and encodings of architectures.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo::search_space::{Architecture, Space, operators};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The guides in `docs/`, and the documents of the root.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut files: Vec<PathBuf> =
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"].map(PathBuf::from).to_vec();
+    let guides = std::fs::read_dir(root().join("docs")).expect("docs/").flatten();
+    files.extend(guides.map(|entry| Path::new("docs").join(entry.file_name())));
+    files.retain(|file| file.extension().is_some_and(|e| e == "md"));
+    files.into_iter().map(|file| (file.clone(), read(file))).collect()
+}
+
+/// What stands between backquotes in a line.
+fn code(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Whether a piece of code is a path without a placeholder.
+fn is_path(code: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let named = code.contains('/') || code.ends_with(".rs") || code.ends_with(".toml");
+    named && code.chars().all(plain) && !code.starts_with('/')
+}
+
+#[test]
+fn files_and_folders_that_are_named_exist() {
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let mut found = 0;
+        for line in read(document).lines() {
+            // A row of a table names its folder first; other cells are about that.
+            let folder = code(line).next().filter(|_| line.starts_with('|')).unwrap_or_default();
+            for path in code(line).filter(|code| is_path(code)) {
+                let there = [root().join(path), root().join(folder).join(path)];
+                assert!(there.iter().any(|p| p.exists()), "{document} names `{path}`: {line}");
+                found += 1;
+            }
+        }
+        assert!(found > 10, "only {found} paths found in {document}");
+    }
+}
+
+/// Name of the package in a folder, and its targets: `test` or `bench` and a name.
+fn package(folder: &Path) -> Option<(String, BTreeSet<(String, String)>)> {
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+    let name = manifest.split("[package]").nth(1)?.split("name = \"").nth(1)?.split('"').next()?;
+    let mut targets = BTreeSet::new();
+    for (kind, folder) in [("test", folder.join("tests")), ("bench", folder.join("benches"))] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let program =
+                path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").exists();
+            if let Some(name) = path.file_stem().filter(|_| program) {
+                targets.insert((kind.to_owned(), name.to_string_lossy().into_owned()));
+            }
+        }
+    }
+    Some((name.to_owned(), targets))
+}
+
+#[test]
+fn commands_name_packages_and_targets_that_exist() {
+    let folders = std::fs::read_dir(root()).expect("the root").flatten().map(|entry| entry.path());
+    let packages: Vec<_> =
+        folders.chain([root().to_owned()]).filter_map(|folder| package(&folder)).collect();
+    let makefile = read("Makefile");
+    let mut found = 0;
+    for (file, text) in documents() {
+        let file = file.display();
+        for command in text.lines().flat_map(code).chain(text.lines()) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let after = |flag: &str| {
+                words.iter().position(|w| *w == flag).and_then(|i| words.get(i + 1)).copied()
+            };
+            if let (Some(&"make"), Some(target), None) = (words.first(), words.get(1), words.get(2))
+            {
+                let rule = format!("\n{target}:");
+                assert!(makefile.contains(&rule), "{file}: no `make {target}`");
+                found += 1;
+            }
+            if words.first() != Some(&"cargo") {
+                continue;
+            }
+            let named = after("-p");
+            let (_, targets) = packages
+                .iter()
+                .find(|(name, _)| name == named.unwrap_or("vitempo"))
+                .unwrap_or_else(|| panic!("{file}: no package {named:?}: {command}"));
+            for kind in ["test", "bench"] {
+                if let Some(name) = after(&format!("--{kind}")) {
+                    let target = (kind.to_owned(), name.to_owned());
+                    assert!(targets.contains(&target), "{file}: no {kind} `{name}`: {command}");
+                }
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 5, "only {found} commands found");
+}
+
+#[test]
+fn spaces_that_are_named_ship_with_vitempo() {
+    let mut known: BTreeSet<&str> = Space::names().collect();
+    known.extend([operators::NAME, operators::BLOCKS, operators::SERIES]);
+    let mut named = BTreeSet::new();
+    for (file, text) in documents() {
+        for text in [text.replace("Space::named(\"", "--space "), text] {
+            for after in text.split("--space ").skip(1) {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+                let space: String = after.chars().take_while(|c| plain(*c)).collect();
+                let ships = known.contains(space.as_str()) || space.ends_with(".toml");
+                assert!(ships, "{}: no space `{space}`", file.display());
+                named.insert(space);
+            }
+        }
+    }
+    for space in Space::names() {
+        assert!(named.contains(space), "no guide samples `{space}`");
+        assert!(read("docs/search-space.md").contains(&format!("`{space}`")), "{space}");
+    }
+}
+
+#[test]
+fn encodings_in_the_guides_are_in_their_spaces() {
+    let mut families = BTreeSet::new();
+    for (file, text) in documents() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        for word in text.split(|c| !plain(c)) {
+            let Some(family) = Architecture::family_of(word) else { continue };
+            // `hv1` alone is the name of an encoding, and `hv1-...` stands for any.
+            if word.len() < 8 {
+                continue;
+            }
+            let space = Space::named(family).expect("a space named as its family");
+            if let Err(error) = space.decode(word) {
+                panic!("{}: {error}", file.display());
+            }
+            families.insert(family);
+        }
+    }
+    assert_eq!(families.len(), Space::names().count(), "{families:?}");
+}
