@@ -128,3 +128,160 @@ fn every_adapted_bundle_that_ships_is_in_the_guide() {
     names.retain(|name| !guide.contains(&format!("| `{name}` |")));
     assert!(names.is_empty(), "not in docs/adapting.md: {names:?}");
 }
+
+/// Lines of prose: neither code nor tables nor headings.
+fn prose(markdown: &str) -> Vec<(usize, &str)> {
+    let mut inside = false;
+    let lines = markdown.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let prose = |(_, line): &(usize, &str)| {
+        let fence = line.starts_with("```");
+        inside ^= fence;
+        !inside && !fence && !["|", "#", "    ", "!["].iter().any(|s| line.starts_with(s))
+    };
+    lines.filter(prose).collect()
+}
+
+/// Guides whose prose is wrapped.
+const WRAPPED: [&str; 9] = [
+    "README.md",
+    "docs/backends.md",
+    "docs/dataset-schema.md",
+    "docs/datasets.md",
+    "docs/engines.md",
+    "docs/getting-started.md",
+    "docs/profiling.md",
+    "docs/report.md",
+    "docs/training.md",
+];
+
+#[test]
+fn the_readme_is_short_and_prose_is_wrapped() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("a guide");
+    assert!(read("README.md").lines().count() <= 120, "README.md has more than 120 lines");
+    for name in WRAPPED {
+        let text = read(name);
+        let wide: Vec<usize> = prose(&text)
+            .into_iter()
+            .filter(|(_, line)| line.chars().count() > 100)
+            .map(|(number, _)| number)
+            .collect();
+        assert!(wide.is_empty(), "{name}: lines {wide:?} have more than 100 characters");
+    }
+}
+
+/// Every page of the documentation.
+fn pages() -> Vec<PathBuf> {
+    let folders = ["", "docs", "docs/aria", "docs/decisions", "docs/report", "datasets/measured"];
+    let entries = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder");
+    let mut pages: Vec<PathBuf> =
+        folders.into_iter().flat_map(entries).flatten().map(|e| e.path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|e| e == "md"));
+    pages.sort();
+    pages
+}
+
+/// Targets of a page's links and images, without those on the web.
+fn links(markdown: &str) -> impl Iterator<Item = &str> {
+    markdown
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
+        .filter(|target| !target.contains("://"))
+}
+
+/// The anchors of a page's headings.
+fn anchors(markdown: &str) -> Vec<String> {
+    let anchor = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        kept.chars()
+            .filter(|c| c.is_alphanumeric() || *c == '-' || *c == ' ')
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
+    };
+    markdown.lines().filter(|line| line.starts_with('#')).map(anchor).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut checked = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for link in links(&text) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                page.parent().expect("a folder").join(file)
+            };
+            assert!(target.exists(), "{}: there is no {link}", page.display());
+            let there = anchor.is_empty()
+                || anchors(&std::fs::read_to_string(&target).expect("a page"))
+                    .contains(&anchor.to_owned());
+            assert!(there, "{}: there is no heading {link}", page.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 60, "only {checked} links found");
+}
+
+/// Commands in indented blocks do not run here, as they need engines, hours or a network; their
+/// verbs and flags exist.
+#[test]
+fn commands_that_are_only_shown_exist() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut checked = 0;
+    for guide in guides() {
+        let text = std::fs::read_to_string(&guide).expect("a guide");
+        let lines = text.lines().filter(|line| line.starts_with("    vitempo "));
+        for command in lines.flat_map(|line| line.trim().split(" && ")) {
+            let command = format!("{command} --help");
+            let output = run(&command, folder.path());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: `{command}`:\n{stderr}", guide.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "only {checked} commands found");
+}
+
+#[test]
+fn the_readme_lists_the_bundles_that_ship() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let mut listed: Vec<&str> = readme
+        .lines()
+        .filter_map(|line| line.strip_suffix("` |")?.rsplit_once('`').map(|(_, name)| name))
+        .collect();
+    let ships = std::fs::read_dir(root().join("bundles")).expect("bundles").flatten();
+    let files: Vec<PathBuf> = ships.map(|entry| entry.path()).collect();
+    let mut names: Vec<&str> = files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "vtb"))
+        .filter_map(|file| file.file_stem()?.to_str())
+        .collect();
+    listed.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(listed, names);
+}
+
+#[test]
+fn the_report_shows_no_peak_memory_that_cannot_be_one() {
+    let text = std::fs::read_to_string(root().join("docs/report/tables.json")).expect("tables");
+    let tables: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let mut checked = 0;
+    for table in tables["tables"].as_array().expect("tables") {
+        let name = table["name"].as_str().expect("a name");
+        if !["memory", "memory-resolution"].contains(&name) {
+            continue;
+        }
+        for row in table["rows"].as_array().expect("rows") {
+            for (column, cell) in row.as_object().expect("cells") {
+                if let Some(value) = cell.as_f64().filter(|_| !column.starts_with("Without")) {
+                    let least = if column.starts_with("Peak") { 1e-6 } else { 0.0 };
+                    assert!(value >= least, "{name}: {column} in {row}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 100, "only {checked} values found");
+}

@@ -135,8 +135,10 @@ impl Known {
     pub(crate) fn add_visit(
         &mut self,
         dataset: &mut Dataset,
-        profile: ModelProfile,
+        mut profile: ModelProfile,
     ) -> Result<(), DatasetError> {
+        // Early versions wrote 0 where a worker reused memory: not a measurement.
+        profile.peak_memory_bytes = profile.peak_memory_bytes.filter(|&bytes| bytes > 0);
         match self.visits.entry(VisitKey::from(&profile)) {
             hash_map::Entry::Occupied(known) => match dataset.profiles.get(*known.get()) {
                 Some(same) if *same == profile => Ok(()),

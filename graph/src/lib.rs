@@ -32,6 +32,7 @@ pub mod onnx;
 pub mod op;
 mod op_family;
 pub mod patterns;
+mod peak_memory;
 pub mod quantize;
 mod resampling;
 mod resized;
@@ -56,6 +57,7 @@ pub use measurement::{
 };
 pub use op::{Attribute, Attributes, Ints, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;
+pub use peak_memory::PeakFault;
 pub use resized::{ResizeError, resized};
 pub use tensor::{MemoryFormat, Precision, Shape, TensorSpec};
 pub use work::Work;

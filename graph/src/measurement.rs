@@ -142,7 +142,8 @@ pub struct ModelProfile {
     #[serde(default)]
     pub executed: Option<Executed>,
     /// Most memory the worker had resident during the visit beyond what it had before loading the
-    /// model, bytes; `None` where the system does not tell.
+    /// model, bytes; `None` where the system does not report it, or where it has a
+    /// [`PeakFault`](crate::PeakFault).
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
     /// Energy of one end-to-end sample, their mean, uJ; of the whole processor package or GPU

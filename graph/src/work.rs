@@ -8,7 +8,7 @@
 mod elementwise;
 mod macs;
 
-use crate::{Graph, OpKind, OpSpec, TensorSpec, Value, ValueSource};
+use crate::{Graph, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId, ValueSource};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -61,19 +61,34 @@ impl Work {
     #[must_use]
     pub fn of_graph(graph: &Graph) -> Self {
         let sum: Self = graph.nodes().iter().map(|node| Self::of_operator(&node.op)).sum();
-        let mut weights = BTreeMap::new();
-        for node in graph.nodes() {
-            for (index, id) in node.inputs.iter().enumerate() {
-                if let Value { tensor: Some(tensor), source: ValueSource::Constant(_), .. } =
-                    graph.value(*id)
-                    && is_parameter(&node.op.kind, index, tensor)
-                {
-                    weights.insert(id, tensor.elements());
-                }
+        Self { params: total(weights(graph).into_values().map(TensorSpec::elements)), ..sum }
+    }
+}
+
+/// The least that a graph's weights take in memory when a framework computes in `precision`, bytes:
+/// each weight in that precision or in its own, whichever is narrower.
+pub(crate) fn weights_bytes(graph: &Graph, precision: Precision) -> u64 {
+    let widest = precision.size_bytes();
+    let size = |weight: &TensorSpec| {
+        weight.elements().saturating_mul(weight.precision.size_bytes().min(widest) as u64)
+    };
+    total(weights(graph).into_values().map(size))
+}
+
+/// The weights of a graph, each once.
+fn weights(graph: &Graph) -> BTreeMap<&ValueId, &TensorSpec> {
+    let mut weights = BTreeMap::new();
+    for node in graph.nodes() {
+        for (index, id) in node.inputs.iter().enumerate() {
+            if let Value { tensor: Some(tensor), source: ValueSource::Constant(_), .. } =
+                graph.value(*id)
+                && is_parameter(&node.op.kind, index, tensor)
+            {
+                weights.insert(id, tensor);
             }
         }
-        Self { params: total(weights.into_values()), ..sum }
     }
+    weights
 }
 
 impl Sum for Work {
@@ -122,7 +137,7 @@ fn total(numbers: impl Iterator<Item = u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attributes, GraphBuilder, Operand, Precision};
+    use crate::{Attributes, GraphBuilder, Operand};
 
     fn op(kind: OpKind, inputs: &[(&[usize], bool)], output: &[usize]) -> OpSpec {
         let inputs = inputs

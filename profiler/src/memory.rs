@@ -3,10 +3,26 @@
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
 //! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed
-//! or there is no such file, nothing is told. The C library keeps what was freed, and would give it
-//! to the next model as if that took nothing: so it is told to hand it back before a watch begins.
+//! or there is no such file, there is no peak, and [`NoPeak`] says why. The C library keeps what
+//! was freed, and would give it to the next model as if that took nothing: [`Watch::start`] makes
+//! it return this memory to the system first.
 
 use std::fs;
+use vitempo_graph::PeakFault;
+
+/// Why there is no peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPeak {
+    /// There is no file to read it from, or it may not be set back.
+    #[error("this system does not report the resident memory of a process")]
+    Unreported,
+    /// The model ran in memory that was resident before.
+    #[error("the model added nothing to the memory that was resident before it was loaded")]
+    NothingAdded,
+    /// There is one, but it cannot be right.
+    #[error("{0}")]
+    Fault(PeakFault),
+}
 
 /// Watches the process's resident memory from a moment on.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +41,19 @@ impl Watch {
     }
 
     /// The most that was resident since the start, beyond what was resident then.
-    #[must_use]
-    pub fn peak_bytes(&self) -> Option<u64> {
-        Some(status("VmHWM")?.saturating_sub(self.start_bytes?))
+    ///
+    /// # Errors
+    /// [`NoPeak::Unreported`] and [`NoPeak::NothingAdded`].
+    pub fn peak_bytes(&self) -> Result<u64, NoPeak> {
+        let start_bytes = self.start_bytes.ok_or(NoPeak::Unreported)?;
+        let most_bytes = status("VmHWM").ok_or(NoPeak::Unreported)?;
+        beyond(most_bytes, start_bytes).ok_or(NoPeak::NothingAdded)
     }
+}
+
+/// What was added to `start_bytes`; `None`: nothing.
+fn beyond(most_bytes: u64, start_bytes: u64) -> Option<u64> {
+    most_bytes.checked_sub(start_bytes).filter(|&added| added > 0)
 }
 
 /// Returns memory that was freed to the system.
@@ -68,6 +93,25 @@ fn status(field: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// 0 where nothing was added so far; `None` where the system does not report it.
+    fn peak(watch: &Watch) -> Option<u64> {
+        match watch.peak_bytes() {
+            Err(NoPeak::Unreported) => None,
+            peak => Some(peak.unwrap_or_default()),
+        }
+    }
+
+    #[test]
+    fn a_peak_at_or_below_the_start_is_none() {
+        for (most, start, added) in [(5, 3, Some(2)), (3, 3, None), (2, 3, None)] {
+            assert_eq!(beyond(most, start), added, "{most} {start}");
+        }
+        let unwatched = Watch { start_bytes: None };
+        assert_eq!(unwatched.peak_bytes(), Err(NoPeak::Unreported));
+        let above_all = Watch { start_bytes: Some(u64::MAX) };
+        assert_eq!(above_all.peak_bytes(), Err(NoPeak::NothingAdded));
+    }
+
     #[test]
     #[cfg(target_env = "gnu")]
     fn what_is_kept_needs_no_pages_again() {
@@ -92,11 +136,11 @@ mod tests {
     #[test]
     fn what_was_touched_is_seen_even_after_it_was_freed() {
         let watch = Watch::start();
-        let Some(before) = watch.peak_bytes() else { return };
+        let Some(before) = peak(&watch) else { return };
         let touched = std::hint::black_box(vec![1u8; 64 << 20]);
         drop(touched);
-        let peak = watch.peak_bytes().unwrap_or_default();
-        assert!(peak >= before + (60 << 20), "{before} {peak}");
+        let most = peak(&watch).unwrap_or_default();
+        assert!(most >= before + (60 << 20), "{before} {most}");
     }
 
     #[cfg(target_env = "gnu")]
@@ -109,10 +153,10 @@ mod tests {
         let last = earlier.pop();
         drop(earlier);
         let watch = Watch::start();
-        let Some(before) = watch.peak_bytes() else { return };
+        let Some(before) = peak(&watch) else { return };
         let later = blocks(2048);
-        let peak = watch.peak_bytes().unwrap_or_default();
-        assert!(peak >= before + (30 << 20), "{before} {peak}");
+        let most = peak(&watch).unwrap_or_default();
+        assert!(most >= before + (30 << 20), "{before} {most}");
         drop((later, last));
     }
 }

@@ -20,6 +20,7 @@ use crate::{
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use std::{
+    collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -93,6 +94,8 @@ pub struct Summary {
     pub measured: usize,
     /// Model and reason of visits that did not.
     pub failed: Vec<(String, String)>,
+    /// How many of the visits that brought samples have no peak memory, by reason.
+    pub without_peak_memory: BTreeMap<String, usize>,
     /// Visits that were there already.
     pub skipped: usize,
     /// Visits not made: the budget was spent, or someone interrupted.
@@ -322,7 +325,12 @@ impl Run<'_, '_> {
         (self.hooks.sink)(&profile)
             .map_err(|reason| SweepError::Sink { model: model.identity.name.clone(), reason })?;
         match profile.status {
-            Status::Ok => self.summary.measured += 1,
+            Status::Ok => {
+                self.summary.measured += 1;
+                if let Some(reason) = visit.no_peak_memory {
+                    *self.summary.without_peak_memory.entry(reason).or_default() += 1;
+                }
+            }
             Status::Failed(reason) => {
                 self.summary.failed.push((model.identity.name.clone(), reason))
             }

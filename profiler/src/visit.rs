@@ -4,12 +4,12 @@
 use crate::{
     backends::{Backend, BackendError, Model, OutputValues, RunOptions, Session},
     energy::Meter,
-    memory,
+    memory::{self, NoPeak},
     protocol::VisitProtocol,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use vitempo_graph::{Measurement, Samples};
+use vitempo_graph::{Measurement, PeakFault, Samples};
 
 /// What a visit brings; the fields are those of [`vitempo_graph::ModelProfile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Visit {
     pub operators: Vec<Measurement>,
     /// Most memory that the process took.
     pub peak_memory_bytes: Option<u64>,
+    /// Why there is no peak memory.
+    #[serde(default)]
+    pub no_peak_memory: Option<String>,
     /// Energy of one inference, where the machine measures it.
     #[serde(default)]
     pub energy_per_inference_uj: Option<u64>,
@@ -53,7 +56,10 @@ pub fn visit(
         (visit.e2e, visit.energy_per_inference_uj) =
             sample(session.as_mut(), protocol, meter.as_ref())?;
     }
-    visit.peak_memory_bytes = memory.peak_bytes();
+    match peak(memory, model, options) {
+        Ok(bytes) => visit.peak_memory_bytes = Some(bytes),
+        Err(reason) => visit.no_peak_memory = Some(reason.to_string()),
+    }
     if protocol.outputs {
         visit.outputs = finite(session.outputs()?, backend.name(), &model.name)?;
     }
@@ -66,6 +72,13 @@ pub fn visit(
     drop(session);
     run_reference(reference, protocol.reference_repeats, &mut visit.reference)?;
     Ok(visit)
+}
+
+/// The peak of a visit, where it can be one.
+fn peak(watch: memory::Watch, model: &Model, options: &RunOptions) -> Result<u64, NoPeak> {
+    let bytes = watch.peak_bytes()?;
+    let fault = PeakFault::of(bytes, Some(&model.graph), options.precision);
+    fault.map_or(Ok(bytes), |fault| Err(NoPeak::Fault(fault)))
 }
 
 /// Refuses outputs that are no numbers.

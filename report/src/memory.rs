@@ -15,6 +15,8 @@ use vitempo::graph::OpFamily;
 use vitempo::predictors::metrics::median;
 
 const MB: f64 = 1e6;
+/// Models with more weights are left out of the table by groups, as in the study.
+const LARGEST_MB: f64 = 65.0;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "No visit recorded peak memory: measure with this version (`vitempo profile \
@@ -55,9 +57,11 @@ pub struct Need {
 }
 
 impl Need {
+    /// `None` where there is no peak, or one that the weights alone exceed.
     fn of(model: &Model, bytes_per_weight: usize) -> Option<Self> {
-        let weights_mb = model.work?.params as f64 * bytes_per_weight as f64 / MB;
-        Some(Self { side: model.side, weights_mb, peak_mb: model.peak_memory_bytes? / MB })
+        let weights_mb = weights_mb(model, bytes_per_weight)?;
+        let need = Self { side: model.side, weights_mb, peak_mb: model.peak_memory_bytes? / MB };
+        Some(need).filter(|need| need.beyond_weights_mb() >= 0.0)
     }
 
     fn beyond_weights_mb(&self) -> f64 {
@@ -68,6 +72,18 @@ impl Need {
 fn needs(survey: &Survey, group: Group) -> Vec<Need> {
     let bytes = survey.environment.precision.size_bytes();
     survey.group(group).filter_map(|(_, m)| Need::of(m, bytes)).collect()
+}
+
+/// How many measured models of a group have no more weights than the study's.
+fn small(survey: &Survey, group: Group) -> usize {
+    let bytes = survey.environment.precision.size_bytes();
+    let small = |m: &&Model| weights_mb(m, bytes).is_some_and(|mb| mb <= LARGEST_MB);
+    survey.group(group).map(|(_, m)| m).filter(small).count()
+}
+
+/// Weights in the environment's precision.
+fn weights_mb(model: &Model, bytes_per_weight: usize) -> Option<f64> {
+    Some(model.work?.params as f64 * bytes_per_weight as f64 / MB)
 }
 
 fn figure(survey: &Survey) -> Chart {
@@ -128,32 +144,39 @@ fn by_resolution(survey: &Survey) -> Chart {
 fn groups_table(surveys: &[Survey]) -> Table {
     let caption = source(
         "Peak memory of models with at most 65 MB of weights, as in the study; beyond the \
-        weights: peak less weights",
+        weights: peak less weights. A peak of 0, or below the weights, is not a measurement; \
+        models without another are counted apart",
         &surveys.iter().collect::<Vec<_>>(),
     );
     let headings = [
         "Environment",
         "Models of",
         "Count",
+        "Without a peak",
         "Weights, MB, median",
         "Peak, MB, median",
         "Beyond the weights, MB, median",
         "90th percentile",
     ];
     let mut table = Table::new("memory", caption, headings);
-    for survey in surveys {
+    for survey in surveys.iter().filter(|s| s.models.iter().any(|m| m.peak_memory_bytes.is_some()))
+    {
         for group in Group::ALL {
+            let small = small(survey, group);
+            if small == 0 {
+                continue;
+            }
             let needs: Vec<Need> =
-                needs(survey, group).into_iter().filter(|n| n.weights_mb <= 65.0).collect();
+                needs(survey, group).into_iter().filter(|n| n.weights_mb <= LARGEST_MB).collect();
             let all = |of: fn(&Need) -> f64| needs.iter().map(of).collect::<Vec<f64>>();
-            let Some(peak) = median(&all(|n| n.peak_mb)) else { continue };
             let beyond = all(Need::beyond_weights_mb);
             table.rows.push(vec![
                 Cell::text(&survey.label),
                 Cell::text(group.to_string()),
                 Cell::Count(needs.len()),
+                Cell::Count(small - needs.len()),
                 Cell::number(median(&all(|n| n.weights_mb))),
-                Cell::Number(peak),
+                Cell::number(median(&all(|n| n.peak_mb))),
                 Cell::number(median(&beyond)),
                 Cell::number(quantile(&beyond, 0.9)),
             ]);
@@ -236,6 +259,9 @@ mod tests {
         };
         let need = Need::of(&model, 4).expect("size and peak");
         assert_eq!((need.weights_mb, need.beyond_weights_mb()), (8.0, 22.0));
-        assert_eq!(Need::of(&Model { peak_memory_bytes: None, ..model }, 4), None);
+        for peak_memory_bytes in [None, Some(0.0), Some(7.9e6)] {
+            let model = Model { peak_memory_bytes, ..model.clone() };
+            assert_eq!(Need::of(&model, 4), None, "{peak_memory_bytes:?}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use std::{
 };
 use vitempo::graph::{
     Environment, Executed, Graph, MemoryFormat, ModelIdentity, ModelProfile, Node, OpFamily,
-    OpKind, OpSpec, Origin, Precision, Work,
+    OpKind, OpSpec, Origin, PeakFault, Precision, Work,
 };
 use vitempo::predictors::{
     FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
@@ -102,7 +102,7 @@ pub struct Model {
     pub side: Option<usize>,
     /// Median end-to-end latency, ns.
     pub latency_ns: Option<f64>,
-    /// Peak memory, bytes.
+    /// Median peak memory over the measurements whose peak can be one, bytes.
     pub peak_memory_bytes: Option<f64>,
 }
 
@@ -334,8 +334,7 @@ fn model(
         .get(&(measured.name.as_str(), measured.architecture.as_str()))
         .map_or(&[][..], Vec::as_slice);
     let graph = graphs.get(&measured.architecture);
-    let peaks: Vec<f64> =
-        own.iter().filter_map(|p| p.peak_memory_bytes).map(|b| b as f64).collect();
+    let peaks: Vec<f64> = own.iter().filter_map(|p| peak(p, graph)).map(|b| b as f64).collect();
     Model {
         name: measured.name.clone(),
         architecture: measured.architecture.clone(),
@@ -345,6 +344,12 @@ fn model(
         latency_ns: measured.e2e_ns,
         peak_memory_bytes: median(&peaks),
     }
+}
+
+/// A visit's peak memory, where it can be one.
+fn peak(visit: &ModelProfile, graph: Option<&Graph>) -> Option<u64> {
+    let faulty = |bytes| PeakFault::of(bytes, graph, visit.environment.precision).is_some();
+    visit.peak_memory_bytes.filter(|&bytes| !faulty(bytes))
 }
 
 /// Width of the first input that is an image of few channels, whichever end they stand at.

@@ -2,6 +2,7 @@
 //! page needs nothing from outside.
 
 use super::{
+    forecasts::Judged,
     page,
     survey::{Group, Survey, Visited, tell_apart},
     *,
@@ -9,8 +10,9 @@ use super::{
 use std::collections::BTreeMap;
 use vitempo::graph::{
     Environment, Graph, GraphBuilder, MemoryFormat, ModelIdentity, ModelProfile, OpKind, Origin,
-    Precision, Processor, Protocol, Samples, Status, TensorSpec, ValueId,
+    Precision, Processor, Protocol, Samples, Status, TensorSpec, ValueId, Work,
 };
+use vitempo::predictors::{EndToEnd, Evaluation, Method};
 
 fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Environment {
     Environment {
@@ -254,6 +256,40 @@ fn sections_find_the_factors_that_were_put_in() {
 }
 
 #[test]
+fn a_peak_that_cannot_be_one_is_left_out() {
+    let environment = environment(Precision::F32, None);
+    let world = world();
+    let weights = world.models.iter().map(|(_, graph)| Work::of_graph(graph).params * 4).max();
+    let below = weights.map(|bytes| bytes / 1000).unwrap_or_default();
+    for (peaks, expected) in [
+        ([Some(0), Some(0)], None),
+        ([Some(below), None], None),
+        ([Some(0), Some(9_000_000)], Some(9.0)),
+    ] {
+        let mut profiles: Vec<ModelProfile> = Vec::new();
+        for (round, peak_memory_bytes) in peaks.into_iter().enumerate() {
+            let visits = world.models.iter().map(|m| visit(m, &environment, round, 4.0, "zeros"));
+            profiles.extend(visits.map(|p| ModelProfile { peak_memory_bytes, ..p }));
+        }
+        // One model has a peak: the table is there.
+        profiles[0].peak_memory_bytes = Some(9_000_000);
+        let visited = Visited {
+            folder: "made-up".to_owned(),
+            profiles: &profiles,
+            other_inputs: &[],
+            graphs: &world.graphs,
+            failed: 0,
+        };
+        let survey = Survey::of(&visited).unwrap_or_else(|e| panic!("{e}")).0;
+        let blocks = Topic::Memory.blocks(&[survey]);
+        let of = |heading| cell(table(&blocks, "memory"), &["engine f32", "real ViT"], heading);
+        assert_eq!(*of("Peak, MB, median"), table::Cell::number(expected), "{peaks:?}");
+        assert_eq!(*of("Count"), table::Cell::Count(usize::from(expected.is_some())));
+        assert_eq!(*of("Without a peak"), table::Cell::Count(usize::from(expected.is_none())));
+    }
+}
+
+#[test]
 fn what_is_missing_says_what_to_measure() {
     let alone = &surveys()[..1];
     for topic in [Topic::MemoryFormat, Topic::Quantization, Topic::Importance, Topic::Accuracy] {
@@ -309,4 +345,38 @@ fn equal_labels_are_told_apart() {
         surveys.iter().map(|s| s.label.as_str()).collect();
     assert_eq!(labels.len(), 6, "{labels:?}");
     assert!(labels.contains("engine f32 channels first (another)"));
+}
+
+#[test]
+fn the_comparison_with_the_study_says_what_its_own_protocol_gives() {
+    let judged = |operators, mape| {
+        let e2e = EndToEnd { mape, ..EndToEnd::default() };
+        let evaluation = Evaluation {
+            method: Method::Gbdt,
+            environment: String::new(),
+            origin: Origin::Simulated,
+            operators: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            e2e: Some(e2e),
+            e2e_executed: None,
+            noise_floor: None,
+            models: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let sets = BTreeMap::from([(Group::Transformer, evaluation)]);
+        Judged { method: Method::Gbdt, models: 900, operators, sets }
+    };
+    let intro = |judged: Vec<Judged>| {
+        let mut surveys = surveys();
+        surveys[0].judged = judged;
+        match &Topic::Accuracy.blocks(&surveys)[0] {
+            Block::Text(text) => text.clone(),
+            other => panic!("{other:?} is not text"),
+        }
+    };
+    let both = intro(vec![judged(0, 7.75), judged(3808, 4.7)]);
+    assert!(both.ends_with("real ViTs: 7.8 % (engine f32 channels first)."), "{both}");
+    for alone in [vec![judged(0, 7.75)], vec![judged(3808, 4.7)], Vec::new()] {
+        assert!(intro(alone).ends_with("other devices."));
+    }
 }

@@ -385,6 +385,9 @@ impl Report for Profiled<'_> {
         for (model, reason) in &s.failed {
             text += &format!("failed: {model}: {reason}\n");
         }
+        for (reason, n) in &s.without_peak_memory {
+            text += &format!("no peak memory ({n} x): {reason}\n");
+        }
         if s.left > 0 {
             text += "hint: the same command goes on with what is left\n";
         }
@@ -413,7 +416,7 @@ impl Report for Profiled<'_> {
             .collect();
         Ok(
             json!({"environment": self.outcome.environment.id(), "dataset": self.out, "measured": s.measured, "skipped": s.skipped,
-            "failed": failed, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}),
+            "failed": failed, "without_peak_memory": s.without_peak_memory, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}),
         )
     }
 }

@@ -2,8 +2,34 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::column::Column;
 use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
 use std::collections::BTreeMap;
+
+#[test]
+fn a_peak_memory_of_0_is_read_as_null() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut profiles, graphs) = sweep(2, 6, 5);
+    profiles.iter_mut().for_each(|p| p.peak_memory_bytes = Some(0));
+    profiles[1].peak_memory_bytes = Some(1 << 20);
+    append_all(&mut Store::open_or_create(folder.path()).unwrap(), &profiles, &graphs);
+    let peaks = || {
+        let read = Dataset::load(folder.path()).unwrap();
+        read.profiles.iter().map(|p| p.peak_memory_bytes).collect::<Vec<_>>()
+    };
+    let expected = vec![None, Some(1 << 20), None, None];
+    assert_eq!(peaks(), expected, "of the journal");
+    let mut table = tables_of(folder.path(), &Dataset::load(folder.path()).unwrap())
+        .unwrap()
+        .into_iter()
+        .find(|t| t.schema.name == "model_measurements")
+        .unwrap();
+    Store::open_or_create(folder.path()).unwrap().compact().unwrap();
+    let column = table.schema.position("peak_memory_bytes").unwrap();
+    table.columns[column] = Column::OptionalInteger(vec![Some(0), Some(1 << 20), Some(0), Some(0)]);
+    parquet::write(&table).unwrap();
+    assert_eq!(peaks(), expected, "of the table");
+}
 
 #[test]
 fn what_goes_in_comes_out_before_and_after_compaction() {

@@ -4,27 +4,30 @@
 //! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys;
 //! references that point to nothing; identifiers that do not match what they stand for; samples
 //! that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit);
-//! failed rows, by reason; sums over operators against end-to-end times; precisions that were not
+//! failed rows, by reason; peak memory that is 0 or below the weights; sums over operators against end-to-end times; precisions that were not
 //! those asked for; origins that mix.
 
 mod executed;
 mod files;
+mod memory;
 mod references;
 mod samples;
 
 use crate::{
     DatasetError,
     column::Table,
-    journal, parquet,
+    journal::{self, Entry},
+    parquet,
     schema::{Manifest, TableSchema},
     tables::{environments, model_measurements, models, operator_measurements, operators},
 };
 use serde::Serialize;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     path::{Path, PathBuf},
 };
+use vitempo_graph::Graph;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -233,6 +236,20 @@ impl Inspection<'_> {
     }
 }
 
+/// Graphs by architecture, of tables and journal.
+fn graphs(readable: &Readable) -> HashMap<&str, &Graph> {
+    let stored = readable
+        .models
+        .iter()
+        .flatten()
+        .filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
+    let journal = readable.journal.entries.iter().filter_map(|entry| match entry {
+        Entry::Model(model) => Some((model.identity.architecture.as_str(), &model.graph)),
+        Entry::Visit(_) => None,
+    });
+    stored.chain(journal).collect()
+}
+
 /// Checks a dataset folder.
 ///
 /// # Errors
@@ -247,6 +264,7 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     inspection.check_identifiers(&readable);
     inspection.check_references(&readable);
     inspection.check_samples(&readable);
+    inspection.check_peaks(&readable);
     inspection.check_executed(&readable);
     inspection.check_origins();
     let mut report = inspection.report;

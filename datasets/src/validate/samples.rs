@@ -1,13 +1,13 @@
 //! Are the numbers believable? Times in ns.
 
-use super::{Inspection, OperatorShare, Readable, Severity};
+use super::{Inspection, OperatorShare, Readable, Severity, graphs};
 use crate::{
     VisitKey,
     journal::Entry,
     tables::{model_measurements, operator_measurements, origin_name},
 };
 use std::collections::{HashMap, HashSet};
-use vitempo_graph::{Environment, Graph, Origin, Processor, Samples, Status, Work};
+use vitempo_graph::{Environment, Origin, Processor, Samples, Status, Work};
 
 /// What there is to know about one row with samples.
 struct Row<'a> {
@@ -311,17 +311,6 @@ fn limit_of(limits: &HashMap<&str, f64>, key: &VisitKey) -> f64 {
 }
 
 fn flops_of_models(readable: &Readable) -> HashMap<&str, u64> {
-    let stored = readable
-        .models
-        .iter()
-        .flatten()
-        .filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
-    let journal = readable.journal.entries.iter().filter_map(|entry| match entry {
-        Entry::Model(model) => Some((model.identity.architecture.as_str(), &model.graph)),
-        Entry::Visit(_) => None,
-    });
-    stored
-        .chain(journal)
-        .map(|(architecture, graph): (&str, &Graph)| (architecture, Work::of_graph(graph).flops))
-        .collect()
+    let flops = |(architecture, graph)| (architecture, Work::of_graph(graph).flops);
+    graphs(readable).into_iter().map(flops).collect()
 }

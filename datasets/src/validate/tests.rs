@@ -44,6 +44,13 @@ fn set_integer(table: &mut Table, name: &str, row: usize, value: u64) {
     values[row] = value;
 }
 
+fn set_optional(table: &mut Table, name: &str, row: usize, value: u64) {
+    let Column::OptionalInteger(values) = column(table, name) else {
+        panic!("{name} is always set")
+    };
+    values[row] = Some(value);
+}
+
 fn set_sample(table: &mut Table, name: &str, sample: usize, value: u64) {
     let Column::IntegerList(lists) = column(table, name) else { panic!("{name} is no list") };
     lists.values[sample] = value;
@@ -91,7 +98,7 @@ fn a_sound_dataset_has_no_findings() {
 #[test]
 fn faults_in_rows_are_found_where_they_are() {
     type Fault = (&'static str, fn(&mut Table), &'static str, usize);
-    let faults: [Fault; 15] = [
+    let faults: [Fault; 17] = [
         ("operators", |t| set_text(t, "op_id", 1, "feedfeedfeedfeed"), "wrong-identifier", 1),
         ("operators", |t| set_text(t, "spec_json", 2, "{\"kind\": 3}"), "unreadable-row", 2),
         (
@@ -120,6 +127,8 @@ fn faults_in_rows_are_found_where_they_are() {
             "unreadable-row",
             0,
         ),
+        ("model_measurements", |t| set_optional(t, "peak_memory_bytes", 2, 0), "peak-memory", 2),
+        ("model_measurements", |t| set_optional(t, "peak_memory_bytes", 1, 1), "peak-memory", 1),
         ("models", |t| set_text(t, "architecture", 1, "feedfeedfeedfeed"), "wrong-identifier", 1),
         ("environments", |t| set_text(t, "device", 0, "Other"), "wrong-identifier", 0),
     ];

@@ -1,5 +1,6 @@
-//! The engines that are here. One that is not is skipped, with a notice.
+//! The engines that are here. One that is not is skipped, with one notice per test program.
 
+use std::{collections::BTreeSet, io::Write, sync::Mutex};
 use vitempo_profiler::{Availability, Backend, Capabilities, RunOptions};
 
 /// What an engine offers with these options; `None`, and a notice, where it is not here.
@@ -7,7 +8,7 @@ pub fn offered(backend: &dyn Backend, options: &RunOptions) -> Option<Capabiliti
     match backend.probe(options) {
         Availability::Available(capabilities) => Some(capabilities),
         Availability::Unavailable { reason, hint } => {
-            eprintln!("skipped: {} is not available: {reason}; {hint}", backend.name());
+            notice(&format!("skipped: {} is not available: {reason}; {hint}", backend.name()));
             assert!(
                 !reason.is_empty() && !hint.is_empty(),
                 "{} does not say why, or what to do",
@@ -15,5 +16,15 @@ pub fn offered(backend: &dyn Backend, options: &RunOptions) -> Option<Capabiliti
             );
             None
         }
+    }
+}
+
+/// Prints a notice once, also where the test passes: what `eprintln!` prints is shown of failed
+/// tests alone.
+pub fn notice(text: &str) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let new = PRINTED.lock().is_ok_and(|mut printed| printed.insert(text.to_owned()));
+    if new {
+        let _ = writeln!(std::io::stderr(), "{text}");
     }
 }

@@ -82,11 +82,7 @@ pub fn measured(
         FEW.. => samples.div_ceil(2),
         _ => samples,
     };
-    let drawn = index::sample(&mut StdRng::seed_from_u64(seed), all, at_random);
-    let mut first: Vec<usize> =
-        (0..codes.variants).map(|variant| codes.original(variant)).chain(drawn).collect();
-    first.sort_unstable();
-    first.dedup();
+    let first = drawn(codes, at_random, seed);
     let mut known: BTreeMap<usize, f64> = first.iter().copied().zip(measure(&first)?).collect();
     let mut left = samples.saturating_sub(at_random);
     while left > 0 && known.len() < all {
@@ -97,8 +93,30 @@ pub fn measured(
     Ok(known)
 }
 
+/// The originals, and so many stitched variants at random; each once, rising.
+pub fn drawn(codes: Codes, samples: usize, seed: u64) -> Vec<usize> {
+    let all = codes.all();
+    let random = index::sample(&mut StdRng::seed_from_u64(seed), all, samples.min(all));
+    let originals = (0..codes.variants).map(|variant| codes.original(variant));
+    let mut drawn: Vec<usize> = originals.chain(random).collect();
+    drawn.sort_unstable();
+    drawn.dedup();
+    drawn
+}
+
 /// Accuracies of all stitched variants in percent: as measured, else estimated.
 pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
+    let mut accuracies = all_estimated(codes, known, seed)?;
+    for (&code, &accuracy) in known {
+        if let Some(estimate) = accuracies.get_mut(code) {
+            *estimate = accuracy;
+        }
+    }
+    Ok(accuracies)
+}
+
+/// Accuracies of all stitched variants in percent, estimated from those known; the known ones too.
+pub fn all_estimated(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
     let originals: Vec<f64> = (0..codes.variants)
         .map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0))
         .collect();
@@ -111,11 +129,7 @@ pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliRe
         .collect();
     let estimator =
         AccuracyEstimator::fit(codes.positions, &samples, seed).map_err(CliError::user)?;
-    Ok((0..codes.all())
-        .map(|code| {
-            known.get(&code).copied().unwrap_or_else(|| estimator.estimate(&subgraphs(code)))
-        })
-        .collect())
+    Ok((0..codes.all()).map(|code| estimator.estimate(&subgraphs(code))).collect())
 }
 
 /// Of what was not measured, the nearest to the border of the best, by rank.
