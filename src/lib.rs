@@ -13,6 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod plan;
 pub mod query;
 pub mod search;
 pub mod serve;

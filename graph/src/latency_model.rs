@@ -1,7 +1,7 @@
 //! [`LatencyModel`]: what a forecast looks like, whoever makes it. Predictors implement it,
 //! planners consume it, tests use a table.
 
-use crate::{Environment, Graph, Latency, OpKind, OpSpec};
+use crate::{Environment, Graph, Latency, OpKind, OpSpec, lowering::LoweringError};
 use serde::{Deserialize, Serialize};
 
 /// Where a forecast comes from.
@@ -68,8 +68,19 @@ impl GraphPrediction {
 pub enum PredictionError {
     #[error("no predictor and no fallback for operator `{kind}` (node `{node}`)")]
     NoPredictor { kind: String, node: String },
-    #[error("the framework `{framework}` has no lowering rules, so what it would run is not known")]
-    NoLowering { framework: String },
+    #[error(transparent)]
+    Lowering(#[from] LoweringError),
+}
+
+impl PredictionError {
+    /// The node that there is no forecast for, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::NoPredictor { node, .. } => Some(node),
+            Self::Lowering(error) => error.node(),
+        }
+    }
 }
 
 /// Anything that forecasts latencies in one environment.
@@ -89,4 +100,11 @@ pub trait LatencyModel {
     /// # Errors
     /// As [`LatencyModel::predict_operator`], with the node's name.
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError>;
+
+    /// The graph whose nodes [`LatencyModel::predict`] lists as operators, in its order: the
+    /// kernels that the framework runs for a model as its file has it.
+    ///
+    /// # Errors
+    /// [`PredictionError::Lowering`] when the kernels are not known.
+    fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError>;
 }

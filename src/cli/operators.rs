@@ -32,9 +32,8 @@ pub fn models(
 ) -> CliResult<Vec<SweepModel>> {
     let mut found = BTreeMap::new();
     for model in models {
-        let kernels = lowering::lower(&model.graph, environment).ok_or_else(|| {
-            CliError::user(format!("no lowering rules for {} (--ops)", environment.framework))
-        })?;
+        let kernels = lowering::lower(&model.graph, environment)
+            .map_err(|error| CliError::user(error).about("--ops"))?;
         for node in kernels.nodes().iter().filter(|n| kinds.contains(&n.op.kind)) {
             found.entry(node.op.id()).or_insert_with(|| node.op.clone());
         }

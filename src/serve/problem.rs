@@ -125,11 +125,7 @@ fn node(error: &OnnxError) -> Option<&str> {
 
 impl From<PredictionError> for Problem {
     fn from(error: PredictionError) -> Self {
-        let node = if let PredictionError::NoPredictor { node, .. } = &error {
-            Some(node.as_str().into())
-        } else {
-            None
-        };
+        let node = error.node().map(Box::from);
         Self { node, ..Self::unprocessable(error.to_string()) }
     }
 }

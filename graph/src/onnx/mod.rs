@@ -9,6 +9,7 @@
 mod call;
 mod constants;
 mod dimensions;
+mod divide;
 mod fold;
 mod foreign;
 mod onnxruntime_domain;
@@ -25,6 +26,7 @@ pub mod wire;
 mod writer;
 
 pub use constants::Constants;
+pub use divide::divide;
 pub(crate) use payload::tensor_values;
 pub use weights::{materialize, self_contained, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};

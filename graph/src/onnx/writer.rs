@@ -9,7 +9,7 @@
 
 mod operators;
 mod recipe;
-mod tensors;
+pub(super) mod tensors;
 
 use super::OnnxError;
 use super::proto::{

@@ -1,15 +1,14 @@
 //! Costs for plans: from a file, or from bundles for a model.
 
 use super::super::{
-    bundle::{self, Opened},
+    bundle,
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo_graph::{Graph, lowering};
-use vitempo_planners::cost::{
-    Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
-};
+use vitempo::plan;
+use vitempo_graph::Graph;
+use vitempo_planners::cost::{Attribution, CostError, Costs, CostsFile, Link, ProcessorCosts};
 
 impl From<CostError> for CliError {
     fn from(error: CostError) -> Self {
@@ -61,33 +60,12 @@ pub fn of_bundles(
 
 fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribution> {
     let opened = bundle::open_any(path)?;
-    let bundle = opened.model();
-    let prediction = bundle.predict(graph)?;
-    let kernels = match &opened {
-        // Forecasts operators as the model's file has them.
-        Opened::Adapted(_) => graph.clone(),
-        Opened::Trained(_) => lowering::lower(graph, bundle.environment()).ok_or_else(|| {
-            let framework = &bundle.environment().framework;
-            CliError::user(format!(
-                "{}: no rules tell which operators a kernel of {framework} covers",
-                path.display()
-            ))
-        })?,
-    };
+    let costs = plan::costs::of_operators(graph, opened.model())
+        .map_err(|error| CliError::from(error).about(processor))?;
     bundle::warn_of_estimates(
         processor,
-        prediction.fallbacks().count(),
-        prediction.operators.len(),
+        costs.prediction.fallbacks().count(),
+        costs.prediction.operators.len(),
     );
-    let whole = prediction.latency;
-    let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();
-    let share = |end: vitempo_graph::Latency| end.ns() / sum.max(f64::MIN_POSITIVE);
-    let interval = |ns: f64| {
-        let [point, lower, upper] =
-            [whole.point, whole.lower, whole.upper].map(|end| (ns * share(end)).round() as u64);
-        Interval::new(point, lower.min(point), upper.max(point)).unwrap_or(Interval::exact(point))
-    };
-    let latencies: Vec<Interval> =
-        prediction.operators.iter().map(|o| interval(o.latency_ns.ns())).collect();
-    Ok(Attribution::of(graph, &kernels, &latencies))
+    Ok(costs.attribution)
 }

@@ -45,12 +45,25 @@ pub(super) struct Reader<'a> {
     distributions: HashMap<String, Distribution>,
     /// Size of each file of external data; `None` where there is no such file.
     sizes: HashMap<PathBuf, Option<u64>>,
+    /// Whether tensors without data stay as they are.
+    keeps_absent: bool,
 }
 
 impl<'a> Reader<'a> {
     /// A walk through `file`, whose external data may lie in `folder`.
     pub(super) fn new(file: &'a [u8], folder: Option<&'a Path>) -> Self {
-        Self { file, folder, distributions: HashMap::new(), sizes: HashMap::new() }
+        Self {
+            file,
+            folder,
+            distributions: HashMap::new(),
+            sizes: HashMap::new(),
+            keeps_absent: false,
+        }
+    }
+
+    /// The same; tensors whose data is absent stay as they are.
+    pub(super) fn keeping_absent(file: &'a [u8], folder: &'a Path) -> Self {
+        Self { keeps_absent: true, ..Self::new(file, Some(folder)) }
     }
 
     /// Notes which operators read which weights.
@@ -136,6 +149,9 @@ impl<'a> Reader<'a> {
         let name = fields.iter().find(|f| f.number == 8).map_or(String::new(), |f| self.text(f));
         let (piece, bytes) =
             self.payload(&name, &fields).map_err(|reason| format!("weight `{name}`: {reason}"))?;
+        if self.keeps_absent && matches!(piece, Piece::Random { .. }) {
+            return Ok(None);
+        }
         let mut plan = Plan { pieces: Vec::new(), length: 0 };
         for field in fields.into_iter().filter(|f| !matches!(f.number, 9 | 13 | 14)) {
             plan.copy(field.whole);
