@@ -292,7 +292,7 @@ fn integer_kernels_keep_the_names_of_the_values_they_provide() {
     let mut b = GraphBuilder::new("m");
     let scale = b.weight("scale", TensorSpec::f32([]));
     let zero = b.weight("zero", TensorSpec::new([], Precision::U8));
-    let mut pair = |b: &mut GraphBuilder, name: &str, x| {
+    let pair = |b: &mut GraphBuilder, name: &str, x| {
         let to = Attributes::new().with("to", Attribute::Text("u8".to_owned()));
         let q = b.op(&format!("{name}/q"), OpKind::Quantize, to, &[x, scale, zero]).unwrap();
         b.op(&format!("{name}/dq"), OpKind::Dequantize, Attributes::new(), &[q, scale, zero])
@@ -319,5 +319,6 @@ fn integer_kernels_keep_the_names_of_the_values_they_provide() {
         .filter(|n| n.op.kind == OpKind::Conv)
         .map(|n| kernels.value(n.outputs[0]).name.as_str())
         .collect();
-    assert_eq!(provided, ["first/q_out", "second/q_out"]);
+    // A transpose behind the last one provides the integers.
+    assert_eq!(provided, ["first/q_out", "second_out"]);
 }
