@@ -44,7 +44,7 @@ use serde::Serialize;
 use std::{fmt, path::Path, sync::Arc};
 use vitempo_graph::{
     Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin, PredictionError,
-    PredictionSource, lowering,
+    PredictionSource,
 };
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 
@@ -233,22 +233,6 @@ impl Bundle {
         }
     }
 
-    /// The graph whose operators [`LatencyModel::predict`] lists, in the same order: the kernels
-    /// that the engine runs for `graph`, or `graph` itself for an adapted bundle.
-    ///
-    /// # Errors
-    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
-    pub fn kernels(&self, graph: &Graph) -> Result<Graph, PredictionError> {
-        match &self.contents {
-            Contents::Trained(bundle) => {
-                lowering::lower(graph, &bundle.environment).ok_or_else(|| {
-                    PredictionError::NoLowering { framework: bundle.environment.framework.clone() }
-                })
-            }
-            Contents::Adapted(_) => Ok(graph.clone()),
-        }
-    }
-
     /// Forecasts of several models, in their order; equal to those of [`LatencyModel::predict`].
     ///
     /// # Errors
@@ -282,5 +266,9 @@ impl LatencyModel for Bundle {
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         self.model().predict(graph)
+    }
+
+    fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {
+        self.model().lowered(graph)
     }
 }

@@ -10,7 +10,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use vitempo_datasets::{DatasetError, Store};
-use vitempo_graph::{Environment, ModelIdentity, ModelProfile, OpKind, Samples, Status, lowering};
+use vitempo_graph::{
+    Environment, ModelIdentity, ModelProfile, OpKind, Samples, Status,
+    lowering::{self, LoweringError},
+};
 use vitempo_profiler::{Hooks, Progress, Source, Summary, Sweep, SweepError, SweepModel, single};
 
 /// A sweep to be kept in a dataset.
@@ -44,9 +47,9 @@ pub enum CampaignError {
     /// The dataset.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
-    /// No lowering rules: the kernels of models are not known without running them.
-    #[error("no lowering rules for {0}")]
-    NoLowering(String),
+    /// The kernels of a model are not known.
+    #[error(transparent)]
+    Lowering(#[from] LoweringError),
     /// The models have no operator of these kinds.
     #[error("no operator of these kinds in these models")]
     NoSuchOperator,
@@ -130,8 +133,7 @@ pub fn operator_models(
 ) -> Result<Vec<SweepModel>, CampaignError> {
     let mut found = BTreeMap::new();
     for model in models {
-        let kernels = lowering::lower(&model.graph, environment)
-            .ok_or_else(|| CampaignError::NoLowering(environment.framework.clone()))?;
+        let kernels = lowering::lower(&model.graph, environment)?;
         for node in kernels.nodes().iter().filter(|n| kinds.contains(&n.op.kind)) {
             found.entry(node.op.id()).or_insert_with(|| node.op.clone());
         }

@@ -19,6 +19,8 @@ pub mod campaign;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
 pub mod models;
+#[cfg(feature = "plan")]
+pub mod plan;
 pub mod query;
 pub mod sampling;
 pub mod search;

@@ -99,3 +99,26 @@ fn every_workspace_member_has_a_room() {
         assert!(ROOMS.iter().any(|r| r.0 == member), "{member} is not in the table above");
     }
 }
+
+/// Tests and benchmarks are listed by hand, because those of the binary lie here too.
+#[test]
+fn every_test_and_benchmark_is_a_target() {
+    for (folder, kind) in [("tests", "test"), ("benches", "bench")] {
+        let targets: BTreeSet<String> = [".", "cli", "serve"]
+            .iter()
+            .flat_map(|of| {
+                let manifest = manifest(of);
+                let listed = manifest.get(kind).and_then(toml::Value::as_array).cloned();
+                listed.unwrap_or_default()
+            })
+            .filter_map(|target| target["name"].as_str().map(str::to_owned))
+            .collect();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        for entry in std::fs::read_dir(path).expect("a folder").flatten() {
+            let file = entry.path();
+            let name = file.file_stem().and_then(|s| s.to_str()).expect("a name");
+            let is_source = file.extension().is_some_and(|e| e == "rs");
+            assert!(!is_source || targets.contains(name), "{} is never built", file.display());
+        }
+    }
+}

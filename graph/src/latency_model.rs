@@ -1,9 +1,7 @@
 //! [`LatencyModel`]: what a forecast looks like, whoever makes it. Bundles of trained predictors and
 //! of adapted devices implement it. Planners take the costs that the caller reads from forecasts.
 
-use crate::{
-    Environment, Graph, Latency, OpKind, OpSpec, lowering::precision::UnsupportedPrecision,
-};
+use crate::{Environment, Graph, Latency, OpKind, OpSpec, lowering::LoweringError};
 use serde::{Deserialize, Serialize};
 
 /// Where a forecast comes from.
@@ -72,15 +70,19 @@ impl GraphPrediction {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionError {
-    /// The kernels of a framework are not known.
-    #[error("the framework `{framework}` has no lowering rules, so what it would run is not known")]
-    NoLowering {
-        /// Name of the framework.
-        framework: String,
-    },
-    /// The engine has no kernel for an operator in its precision.
+    /// The kernels that the framework runs are not known, or it refuses the model.
     #[error(transparent)]
-    UnsupportedPrecision(#[from] UnsupportedPrecision),
+    Lowering(#[from] LoweringError),
+}
+
+impl PredictionError {
+    /// The node that there is no forecast for, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Lowering(error) => error.node(),
+        }
+    }
 }
 
 /// Anything that forecasts latencies in one environment.
@@ -95,6 +97,13 @@ pub trait LatencyModel {
     /// A whole model as its file has it; lowering to the framework's kernels happens inside.
     ///
     /// # Errors
-    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
+    /// [`PredictionError::Lowering`] when the kernels are not known.
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError>;
+
+    /// The graph whose nodes [`LatencyModel::predict`] lists as operators, in its order: the
+    /// kernels that the framework runs for a model as its file has it.
+    ///
+    /// # Errors
+    /// [`PredictionError::Lowering`] when the kernels are not known.
+    fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError>;
 }

@@ -158,7 +158,7 @@ impl PredictorBundle {
     /// `predict`.
     ///
     /// # Errors
-    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
+    /// [`PredictionError::Lowering`] when the kernels that the framework runs are not known.
     pub fn predict_batch<'g>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
@@ -241,7 +241,7 @@ impl PredictorBundle {
     /// The kernels that the bundle's framework runs for a model as its file has it, in their order.
     ///
     /// # Errors
-    /// [`PredictionError::NoLowering`] when the framework has no lowering rules.
+    /// [`PredictionError::Lowering`] when the kernels that the framework runs are not known.
     pub fn kernels(&self, graph: &Graph) -> Result<Vec<OpSpec>, PredictionError> {
         Ok(self.lower(graph)?.into_nodes().into_iter().map(|node| node.op).collect())
     }

@@ -7,8 +7,8 @@
 //! `interval_coverage` between 0 and 1, latencies in ns.
 
 use crate::{
-    Calibration, Interval, Method, PredictorBundle, PredictorError, PredictorKey, Skipped,
-    TrainingRows,
+    Calibration, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, PredictorKey,
+    Skipped, TrainingRows,
     features::{Footprint, Surroundings},
     forecast::Total,
     metrics::{self, MetricError, mape, p90_ape, weighted_ape, within},
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, collections::BTreeMap};
 use vitempo_graph::{
     Environment, Graph, ModelProfile, OpKind, OpSpec, Origin, PredictionSource, lowering,
+    lowering::LoweringError,
 };
 
 /// Errors on one operator kind or group of kinds; one row is one distinct operator in one model.
@@ -98,7 +99,7 @@ pub struct ModelRow {
     pub measured_sum_ns: f64,
     /// Kernels executed.
     pub kernels: usize,
-    /// Kernels according to lowering; `None` without a graph or without rules.
+    /// Kernels according to lowering; `None` where they are not known.
     pub kernels_lowered: Option<usize>,
     /// Share of the forecast that comes from fallbacks.
     pub fallback_share: f64,
@@ -156,20 +157,21 @@ pub(crate) struct Kernel {
 /// Kernels of a graph in order of first appearance.
 pub(crate) type Kernels = Vec<Kernel>;
 
-/// The kernels of each model, where its graph is there (by name, else by architecture) and the
-/// framework has rules.
+/// The kernels of each model, whose graph is found by name, else by architecture; or why they are
+/// not known.
 pub(crate) fn lowered(
     rows: &TrainingRows,
     graphs: &BTreeMap<String, Graph>,
     environment: &Environment,
-) -> Vec<Option<Kernels>> {
-    rows.models
-        .iter()
-        .map(|m| kernels(graphs.get(&m.name).or_else(|| graphs.get(&m.architecture))?, environment))
-        .collect()
+) -> Vec<Result<Kernels, String>> {
+    let graph = |m: &MeasuredModel| {
+        let found = graphs.get(&m.name).or_else(|| graphs.get(&m.architecture));
+        found.ok_or_else(|| "no graph".to_owned())
+    };
+    rows.models.iter().map(|m| kernels(graph(m)?, environment).map_err(|e| e.to_string())).collect()
 }
 
-fn kernels(graph: &Graph, environment: &Environment) -> Option<Kernels> {
+fn kernels(graph: &Graph, environment: &Environment) -> Result<Kernels, LoweringError> {
     let lowered = lowering::lower(graph, environment)?;
     let mut place = std::collections::HashMap::new();
     let mut found: Vec<(&OpSpec, usize)> = Vec::new();
@@ -181,25 +183,24 @@ fn kernels(graph: &Graph, environment: &Environment) -> Option<Kernels> {
         }
     }
     let around = Surroundings::of(found.iter().copied(), &environment.framework);
-    Some(
-        found
-            .into_iter()
-            .map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) })
-            .collect(),
-    )
+    Ok(found
+        .into_iter()
+        .map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) })
+        .collect())
 }
 
 /// Forecasts for every row and every model, by whichever predictor `estimate` chooses for a model.
 pub(crate) struct Forecasts {
     pub rows: Vec<Estimate>,
     pub executed: Vec<Total>,
-    pub lowered: Vec<Option<Total>>,
+    /// By model; or why its kernels are not known.
+    pub lowered: Vec<Result<Total, String>>,
 }
 
 impl Forecasts {
     pub(crate) fn new(
         rows: &TrainingRows,
-        lowered: &[Option<Kernels>],
+        lowered: &[Result<Kernels, String>],
         estimate: &dyn Fn(usize, &OpSpec, Footprint) -> Estimate,
     ) -> Self {
         let estimates: Vec<Estimate> =
@@ -208,16 +209,16 @@ impl Forecasts {
         for (row, e) in rows.rows.iter().zip(&estimates) {
             executed[row.model].add(&row.op.kind, *e, row.count);
         }
-        let total = |(model, kernels): (usize, &Option<Kernels>)| {
+        let total = |(model, kernels): (usize, &Result<Kernels, String>)| {
             let mut total = Total::default();
-            kernels.as_ref()?.iter().for_each(|kernel| {
+            kernels.as_ref().map_err(Clone::clone)?.iter().for_each(|kernel| {
                 total.add(
                     &kernel.op.kind,
                     estimate(model, &kernel.op, kernel.footprint),
                     kernel.count,
                 )
             });
-            Some(total)
+            Ok(total)
         };
         Self { rows: estimates, executed, lowered: lowered.iter().enumerate().map(total).collect() }
     }
@@ -334,11 +335,8 @@ fn skipped(rows: &TrainingRows, forecasts: &Forecasts) -> Vec<(String, String)> 
         .map(|Skipped { what, reason }| (what.clone(), reason.clone()))
         .collect();
     for (model, lowered) in rows.models.iter().zip(&forecasts.lowered) {
-        if lowered.is_none() {
-            all.push((
-                model.name.clone(),
-                "no graph, or no lowering rules: not part of e2e".to_owned(),
-            ));
+        if let Err(reason) = lowered {
+            all.push((model.name.clone(), format!("{reason}: not part of e2e")));
         }
         if model.e2e_ns.is_none() {
             all.push((model.name.clone(), "no end-to-end samples".to_owned()));
@@ -442,7 +440,7 @@ fn model_row(
         predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
         kernels: measured.kernels,
-        kernels_lowered: forecasts.lowered[index].as_ref().map(|t| t.tally.kernels()),
+        kernels_lowered: forecasts.lowered[index].as_ref().ok().map(|t| t.tally.kernels()),
         fallback_share: share(total.fallback_ns),
         extrapolating_share: share(total.extrapolating_ns),
         contributions,

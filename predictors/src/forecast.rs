@@ -179,17 +179,13 @@ impl PredictorBundle {
     }
 
     pub(crate) fn lower(&self, graph: &Graph) -> Result<Graph, PredictionError> {
-        lowering::precision::check(graph, &self.environment)?;
-        lowering::lower(graph, &self.environment).ok_or_else(|| PredictionError::NoLowering {
-            framework: self.environment.framework.clone(),
-        })
+        Ok(lowering::lower(graph, &self.environment)?)
     }
 
     /// What a forecast of `graph` rests on.
     ///
     /// # Errors
-    /// [`PredictionError::NoLowering`] when the framework has no lowering rules,
-    /// [`PredictionError::UnsupportedPrecision`] when it refuses the model.
+    /// [`PredictionError::Lowering`] when the kernels that the framework runs are not known.
     pub fn coverage(&self, graph: &Graph) -> Result<Coverage, PredictionError> {
         let lowered = self.lower(graph)?;
         let mut coverage = Coverage { operators: lowered.nodes().len(), ..Coverage::default() };
@@ -222,5 +218,9 @@ impl LatencyModel for PredictorBundle {
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         let lowered = self.lower(graph)?;
         Ok(self.explained(&lowered, &self.estimates(&lowered)))
+    }
+
+    fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {
+        self.lower(graph)
     }
 }

@@ -75,7 +75,7 @@ fn compare(
         profile.operators.len(),
         sum / 1e6
     );
-    if let Some((time, missed)) = forecast {
+    if let Ok((time, missed)) = forecast {
         line += &format!(", forecast {:.2} % of time", 100.0 * time);
         if std::env::var_os("VERBOSE").is_some() {
             missed.iter().for_each(|row| {

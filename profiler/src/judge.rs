@@ -11,6 +11,7 @@ use std::{collections::HashMap, fmt, sync::atomic::AtomicBool};
 use vitempo_graph::{
     Environment, Graph, ModelIdentity, OpKind, Status,
     lowering::{
+        LoweringError,
         compare::{Comparison, compare, share},
         lower,
     },
@@ -161,9 +162,9 @@ pub fn judge(
                 Status::Failed(reason) => Err(reason.clone()),
                 Status::Ok => lower(&model.graph, &profile.environment)
                     .map(|kernels| compare(&kernels, &profile.operators))
-                    .ok_or_else(|| {
-                        rules = false;
-                        "no lowering rules".to_owned()
+                    .map_err(|error| {
+                        rules &= !matches!(error, LoweringError::NoRules { .. });
+                        error.to_string()
                     }),
             };
             outcomes.insert(key(&profile.model), outcome);

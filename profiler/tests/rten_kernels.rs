@@ -30,6 +30,7 @@ fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
     let graph = onnx::read_file(path, &onnx::ReadOptions::default()).unwrap();
     let bytes = onnx::materialize(path, 0).unwrap();
     let foretold = lowering::rten::lower(&graph)
+        .unwrap()
         .nodes()
         .iter()
         .map(|node| (node.name.clone(), node.op.clone()))

@@ -125,14 +125,8 @@ fn node(error: &OnnxError) -> Option<&str> {
 
 impl From<PredictionError> for Problem {
     fn from(error: PredictionError) -> Self {
-        let node = match &error {
-            PredictionError::UnsupportedPrecision(refusal) => Some(&refusal.node),
-            _ => None,
-        };
-        Self {
-            node: node.map(|node| node.as_str().into()),
-            ..Self::unprocessable(error.to_string())
-        }
+        let node = error.node().map(Box::from);
+        Self { node, ..Self::unprocessable(error.to_string()) }
     }
 }
 

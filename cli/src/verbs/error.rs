@@ -3,8 +3,13 @@
 
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{
-    campaign::CampaignError, evaluation::EvaluationError, graph::PredictionError,
-    models::ModelError, profiler::SweepError, sampling::SamplingError, training::TrainingError,
+    campaign::CampaignError,
+    evaluation::EvaluationError,
+    graph::{PredictionError, lowering::LoweringError},
+    models::ModelError,
+    profiler::SweepError,
+    sampling::SamplingError,
+    training::TrainingError,
 };
 
 /// Whose fault it is decides the exit code.
@@ -162,7 +167,7 @@ impl From<CampaignError> for CliError {
     fn from(error: CampaignError) -> Self {
         match error {
             CampaignError::Sweep(error) => error.into(),
-            CampaignError::NoLowering(_) => Self::user(format!("{error} (--ops)")),
+            CampaignError::Lowering(_) => Self::user(format!("{error} (--ops)")),
             CampaignError::NoSuchOperator => Self::user(format!("{error} (--ops)"))
                 .hint("`vitempo inspect MODELS --framework NAME` shows the kinds"),
             other => Self::user(other),
@@ -191,7 +196,7 @@ user_errors!(
 
 impl From<PredictionError> for CliError {
     fn from(error: PredictionError) -> Self {
-        let is_precision = matches!(error, PredictionError::UnsupportedPrecision(_));
+        let is_precision = matches!(error, PredictionError::Lowering(LoweringError::Precision(_)));
         let error = Self::user(error);
         if is_precision {
             error.hint("export the model in f32, or give a bundle of an engine that runs it")

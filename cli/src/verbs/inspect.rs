@@ -8,7 +8,9 @@ use super::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use vitempo::graph::{Environment, Graph, Precision, TensorSpec, Work, lowering, patterns};
+use vitempo::graph::{
+    Environment, Graph, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
+};
 use vitempo::profiler::{Capabilities, RunOptions, environment};
 
 /// Shows operators, FLOPs, bytes and parameters of models
@@ -75,9 +77,12 @@ fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph>
         ..RunOptions::default()
     };
     let environment = this_machine(framework, &options)?;
-    lowering::lower(graph, &environment).ok_or_else(|| {
-        CliError::user(format!("no lowering rules for {} (--framework)", environment.describe()))
-            .hint(format!("frameworks with rules: {}", lowering::FRAMEWORKS.join(", ")))
+    lowering::lower(graph, &environment).map_err(|error| match error {
+        LoweringError::NoRules { framework } => {
+            CliError::user(format!("no lowering rules for {framework} (--framework)"))
+                .hint(format!("frameworks with rules: {}", lowering::FRAMEWORKS.join(", ")))
+        }
+        other => CliError::user(other).about("--framework"),
     })
 }
 

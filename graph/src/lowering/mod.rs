@@ -10,7 +10,8 @@ pub mod precision;
 pub mod rten;
 pub mod torch;
 
-use crate::{Environment, Framework, Graph, Precision, quantize};
+use crate::{Environment, Framework, Graph, GraphError, tflite::TfliteError};
+use precision::UnsupportedPrecision;
 
 /// Frameworks there are rules for.
 pub const FRAMEWORKS: &[&str] = &[
@@ -22,28 +23,150 @@ pub const FRAMEWORKS: &[&str] = &[
     Framework::Torch.name(),
 ];
 
-/// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels;
-/// `None` when there are no rules for it.
-#[must_use]
-pub fn lower(graph: &Graph, environment: &Environment) -> Option<Graph> {
-    match Framework::named(&environment.framework)? {
-        Framework::LiteRt => litert::lower(graph, true, environment.precision).ok(),
-        Framework::LiteRtBuiltin => litert::lower(graph, false, environment.precision).ok(),
-        Framework::OnnxRuntime => onnxruntime::lower_for(graph, environment).ok(),
-        Framework::OpenVino => match environment.precision {
-            Precision::I8 => quantize::qdq(graph, &quantize::Options::default())
-                .and_then(|graph| openvino::lower(&graph, openvino::Settings::of(environment)))
-                .ok(),
-            _ => openvino::lower(graph, openvino::Settings::of(environment)).ok(),
-        },
-        Framework::Rten => match environment.precision {
-            Precision::I8 => quantize::integer(graph, &quantize::Options::default())
-                .ok()
-                .map(|graph| rten::lower(&graph)),
-            _ => Some(rten::lower(graph)),
-        },
-        Framework::Torch => Some(torch::lower(graph, environment)),
-        Framework::Null => Some(graph.clone()),
-        Framework::Qnn | Framework::Tract => None,
+/// Why the kernels of a model are not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoweringError {
+    /// Nobody wrote rules for the framework.
+    #[error(
+        "the framework `{framework}` has no lowering rules, so the kernels that it runs are not \
+        known (there are rules for {})",
+        FRAMEWORKS.join(", ")
+    )]
+    NoRules {
+        /// Name of the framework.
+        framework: String,
+    },
+    /// The framework has no kernel for an operator in its element type.
+    #[error(transparent)]
+    Precision(#[from] UnsupportedPrecision),
+    /// The framework cannot express an operator.
+    #[error("model `{model}` cannot run in {framework}: {source}")]
+    Inexpressible {
+        /// Name of the framework.
+        framework: String,
+        /// Name of the model.
+        model: String,
+        /// The node and the reason.
+        source: TfliteError,
+    },
+    /// The rewritten graph is not sound.
+    #[error("the lowering of model `{model}` for {framework} fails: {source}")]
+    Graph {
+        /// Name of the framework.
+        framework: String,
+        /// Name of the model.
+        model: String,
+        /// The node and the reason.
+        source: GraphError,
+    },
+}
+
+impl LoweringError {
+    /// The node that the framework cannot run, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Inexpressible { source: TfliteError::Node { node, .. }, .. }
+            | Self::Graph {
+                source:
+                    GraphError::Cycle { node }
+                    | GraphError::Dangling { node, .. }
+                    | GraphError::Node { node, .. },
+                ..
+            } => Some(node),
+            Self::Precision(refusal) => Some(&refusal.node),
+            _ => None,
+        }
+    }
+}
+
+/// The kernels the environment's framework runs for `graph`, as a graph whose nodes are kernels.
+///
+/// # Errors
+/// [`LoweringError`]: there are no rules for the framework, or it cannot express the model; with
+/// the node and the reason.
+pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, LoweringError> {
+    let (framework, model) = (|| environment.framework.clone(), || graph.name().to_owned());
+    let litert = |xnnpack| {
+        litert::lower(graph, xnnpack, environment.precision).map_err(|source| {
+            LoweringError::Inexpressible { framework: framework(), model: model(), source }
+        })
+    };
+    let Some(known) = Framework::named(&environment.framework) else {
+        return Err(LoweringError::NoRules { framework: framework() });
+    };
+    precision::check(graph, environment)?;
+    let kernels = match known {
+        Framework::LiteRt => return litert(true),
+        Framework::LiteRtBuiltin => return litert(false),
+        Framework::OnnxRuntime => onnxruntime::lower_for(graph, environment),
+        Framework::OpenVino => openvino::lower_for(graph, environment),
+        Framework::Rten => rten::lower_for(graph, environment),
+        Framework::Torch => torch::lower(graph, environment),
+        Framework::Null => Ok(graph.clone()),
+        Framework::Qnn | Framework::Tract => {
+            return Err(LoweringError::NoRules { framework: framework() });
+        }
+    };
+    kernels.map_err(|source| LoweringError::Graph {
+        framework: framework(),
+        model: model(),
+        source,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        Attributes, Node, OpKind, Precision, Processor, TensorSpec, Value, ValueId, ValueSource,
+    };
+
+    fn environment(framework: &str) -> Environment {
+        Environment {
+            device: "test".to_owned(),
+            processor: Processor::Cpu,
+            cores_available: 1,
+            cores: vec![],
+            framework: framework.to_owned(),
+            framework_version: "1".to_owned(),
+            threads: 1,
+            precision: Precision::F32,
+            memory_format: None,
+            power_mode: None,
+            isa: String::new(),
+            os: String::new(),
+        }
+    }
+
+    /// A model of one operator that nobody knows.
+    fn strange() -> Graph {
+        let value = |name: &str, source| {
+            let tensor = Some(TensorSpec::f32([1, 4]));
+            Value { name: name.to_owned(), tensor, source }
+        };
+        let values = vec![value("x", ValueSource::Input), value("y", ValueSource::Node(0))];
+        let (x, y) = (vec![ValueId(0)], vec![ValueId(1)]);
+        let kind = OpKind::Unsupported("Strange".to_owned());
+        let node = Node::new("odd", kind, Attributes::new(), &values, x.clone(), y.clone());
+        Graph::new("m", values, vec![node], x, y).unwrap()
+    }
+
+    #[test]
+    fn a_model_that_the_framework_cannot_express_is_told_from_a_framework_without_rules() {
+        let message =
+            |framework| lower(&strange(), &environment(framework)).unwrap_err().to_string();
+        let inexpressible = message("litert");
+        assert!(
+            inexpressible.starts_with("model `m` cannot run in litert: node `odd` cannot be"),
+            "{inexpressible}"
+        );
+        assert!(inexpressible.contains("Strange"), "{inexpressible}");
+        let error = lower(&strange(), &environment("litert")).unwrap_err();
+        assert_eq!(error.node(), Some("odd"));
+        let none = message("abacus");
+        assert!(none.contains("`abacus` has no lowering rules"), "{none}");
     }
 }

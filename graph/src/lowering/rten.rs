@@ -28,16 +28,29 @@ mod rewrite;
 mod tests;
 mod transpose;
 
-use crate::Graph;
+use crate::{Environment, Graph, GraphError, Precision, quantize};
 use fusion::Rules;
 use program::Program;
 
 /// Rounds of fusions rten makes at most.
 const MAX_ROUNDS: usize = 3;
 
+/// The kernels rten runs for `graph` at the environment's precision.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+    match environment.precision {
+        Precision::I8 => lower(&quantize::integer(graph, &quantize::Options::default())?),
+        _ => lower(graph),
+    }
+}
+
 /// The kernels rten runs for `graph`.
-#[must_use]
-pub fn lower(graph: &Graph) -> Graph {
+///
+/// # Errors
+/// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
+pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
     let mut program = Program::from_graph(graph);
     program.pass(&[&fusion::cast, &fusion::identity]);
     program.fold_constants();
@@ -47,5 +60,5 @@ pub fn lower(graph: &Graph) -> Graph {
             break;
         }
     }
-    program.into_graph().unwrap_or_else(|_| graph.clone())
+    program.into_graph()
 }

@@ -9,6 +9,7 @@
 mod call;
 mod constants;
 mod dimensions;
+mod divide;
 pub(crate) mod domain;
 mod fold;
 mod foreign;
@@ -26,6 +27,7 @@ pub mod wire;
 mod writer;
 
 pub use constants::Constants;
+pub use divide::divide;
 pub use domain::Domain;
 pub(crate) use payload::tensor_values;
 pub use weights::{materialize, self_contained, weights_present};

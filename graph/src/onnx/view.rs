@@ -115,6 +115,16 @@ impl<'a> NodeView<'a> {
         self.attribute(name).map_or(&[], |a| &a.ints)
     }
 
+    /// Of a Shape node: which dimensions of a tensor of that rank it gives.
+    pub fn shape_range(&self, rank: usize) -> std::ops::Range<usize> {
+        let rank = rank as i64;
+        let bound = |name: &str, default: i64| {
+            let v = self.int(name).unwrap_or(default);
+            (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize
+        };
+        bound("start", 0)..bound("end", rank)
+    }
+
     /// The text of that name, when it is text.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.attribute(name).and_then(|a| std::str::from_utf8(a.s).ok())

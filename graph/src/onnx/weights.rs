@@ -63,6 +63,16 @@ pub fn self_contained(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
     }
 }
 
+/// A model, in memory but as if at `path`, with the external data inside that lies beside it;
+/// references to absent data stay. `None` where there is nothing to put inside.
+pub(super) fn with_stored(path: &Path, model: &[u8]) -> Result<Option<Vec<u8>>, OnnxError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let plan = Plan::keeping_absent(folder, model)
+        .map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })?;
+    let stored = plan.pieces.iter().any(|piece| matches!(piece, Piece::Stored { .. }));
+    stored.then(|| plan.run(path, model, 0)).transpose()
+}
+
 /// Fills all external tensors of a model in memory with random values; nothing is read from the
 /// disk.
 pub(super) fn fill_in(model: &[u8], seed: u64) -> Result<Vec<u8>, String> {
@@ -105,6 +115,11 @@ impl Plan {
         }
         reader.consumers(Message::Model, 0..file.len(), 0)?;
         reader.rewrite(Message::Model, 0..file.len(), 0)
+    }
+
+    /// A plan that leaves absent data absent.
+    fn keeping_absent(folder: &Path, file: &[u8]) -> Result<Self, String> {
+        Reader::keeping_absent(file, folder).rewrite(Message::Model, 0..file.len(), 0)
     }
 
     fn run(&self, path: &Path, file: &[u8], seed: u64) -> Result<Vec<u8>, OnnxError> {

@@ -9,7 +9,7 @@
 
 mod operators;
 mod recipe;
-mod tensors;
+pub(super) mod tensors;
 
 pub(super) use tensors::data_type;
 

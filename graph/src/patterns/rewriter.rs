@@ -5,6 +5,10 @@
 //! keep their index until the end; a removed node leaves a hole. What tensors look like is told by
 //! the values; operators' specs have none until [`Rewriter::finish`], which drops what nobody reads
 //! any more and puts them together.
+//!
+//! Names of values say where a kernel stands in the model. A new value that takes the place of an
+//! old one (in another memory format or element type) gets the old one's name in the end, if the
+//! old one is gone by then.
 
 use crate::{
     Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, TensorSpec, Value, ValueId,
@@ -26,9 +30,16 @@ pub(crate) struct Rewriter {
     outputs: Vec<ValueId>,
     producer: Vec<Option<NodeIndex>>,
     consumers: Vec<SmallVec<[NodeIndex; 2]>>,
+    /// For each value, the first one whose place it took.
+    predecessor: Vec<Option<ValueId>>,
+    /// How many values the graph had to begin with.
+    given: usize,
     /// What [`Rewriter::order`] last said, until something changes who reads what.
     order: RefCell<Option<Vec<NodeIndex>>>,
 }
+
+/// How far back the values that one took the place of are followed.
+const MOST_PREDECESSORS: usize = 16;
 
 impl Rewriter {
     /// A copy of `graph`, open for changes.
@@ -42,6 +53,8 @@ impl Rewriter {
             name: graph.name().to_owned(),
             producer: vec![None; count],
             consumers: vec![SmallVec::new(); count],
+            predecessor: vec![None; count],
+            given: count,
             values,
             nodes: Vec::with_capacity(room(graph.nodes().len())),
             inputs: graph.inputs().to_vec(),
@@ -257,6 +270,7 @@ impl Rewriter {
         self.values.push(Value { name: [name, "#", &id.0.to_string()].concat(), tensor, source });
         self.producer.push(None);
         self.consumers.push(SmallVec::new());
+        self.predecessor.push(None);
         id
     }
 
@@ -360,6 +374,7 @@ impl Rewriter {
         let Some(slot) = node.outputs.get_mut(position) else { return };
         let old = std::mem::replace(slot, value);
         self.order.take();
+        self.predecessor[value.0 as usize].get_or_insert(old);
         if self.producer[old.0 as usize] == Some(index) {
             self.producer[old.0 as usize] = None;
         }
@@ -383,6 +398,7 @@ impl Rewriter {
     /// Lets every reader of `old`, and the caller, get `new`.
     pub(crate) fn replace_value(&mut self, old: ValueId, new: ValueId) {
         self.order.take();
+        self.predecessor[new.0 as usize].get_or_insert(old);
         for index in std::mem::take(&mut self.consumers[old.0 as usize]) {
             if let Some(node) = self.nodes[index].as_mut() {
                 let slot = node.inputs.iter_mut().find(|v| **v == old);
@@ -438,6 +454,7 @@ impl Rewriter {
         for id in wanted {
             used[id.0 as usize] = true;
         }
+        self.inherit_names(&order, &used);
         let mut number = vec![ValueId(0); self.values.len()];
         let mut values = Vec::with_capacity(self.values.len());
         for (index, value) in self.values.into_iter().enumerate() {
@@ -461,6 +478,26 @@ impl Rewriter {
         renumber(&mut self.inputs);
         renumber(&mut self.outputs);
         Graph::new(self.name, values, nodes, self.inputs, self.outputs)
+    }
+
+    /// Gives new results of nodes the names of the values they took the place of: of those that
+    /// are gone, the latest.
+    fn inherit_names(&mut self, order: &[NodeIndex], used: &[bool]) {
+        let mut free: Vec<bool> = used[..self.given].iter().map(|used| !used).collect();
+        for node in order.iter().filter_map(|&index| self.nodes[index].as_ref()) {
+            for &output in node.outputs.iter().filter(|v| v.0 as usize >= self.given) {
+                let before = |value: &ValueId| self.predecessor[value.0 as usize];
+                let name_of = std::iter::successors(before(&output), before)
+                    .take(MOST_PREDECESSORS)
+                    .map(|value| value.0 as usize)
+                    .find(|&value| free.get(value).is_some_and(|&free| free));
+                if let Some(gone) = name_of {
+                    free[gone] = false;
+                    let name = std::mem::take(&mut self.values[gone].name);
+                    self.values[output.0 as usize].name = name;
+                }
+            }
+        }
     }
 
     fn sweep(&mut self) {

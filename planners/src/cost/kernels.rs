@@ -1,15 +1,23 @@
 //! From kernels back to operators: a framework runs kernels, each for one or several operators of
 //! the file; a plan places operators.
 //!
-//! A kernel covers the operators between what it reads and what it provides, found by the names of
-//! values, which lowering keeps. Its latency counts for the last of them; all of them must stay
-//! together. A kernel that lowering put in (a reorder of a layout) counts for the operator whose
-//! result it reads, or where it reads an input, for the first operator that has no kernel of its
-//! own before it. Operators without a kernel cost nothing.
+//! Each kernel counts for one operator, so that the sum over operators is the sum over kernels. In
+//! this order it is found by
+//!
+//! 1. the values that the kernel provides, which keep their names: the kernel covers the operators
+//!    between what kernels before it provide and what it provides, all of them stay together, and
+//!    the kernel counts for the last of them;
+//! 2. the operator of the kernel's name, where the kernel is of its kind, or where kernels are a
+//!    list without connections;
+//! 3. what the kernel reads: a kernel that lowering put in (a reorder of a layout) counts for the
+//!    operator whose result it reads, or that reads the same input of the model;
+//! 4. the kernel that runs before it.
+//!
+//! Operators without a kernel cost nothing.
 
 use super::Interval;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use vitempo_graph::{Graph, ValueId, ValueSource};
+use vitempo_graph::{Graph, Node, ValueId, ValueSource};
 
 /// Latencies of a graph's operators, from those of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +51,12 @@ struct Cover<'a> {
     kernels: &'a Graph,
     /// Values of the graph by name.
     by_name: HashMap<&'a str, ValueId>,
+    /// Operators of the graph by name.
+    operators: HashMap<&'a str, usize>,
+    /// For each value of the graph, the operators that read it.
+    consumers: Vec<Vec<usize>>,
+    /// Whether kernels read what others provide.
+    connected: bool,
     /// Values that some kernel provides or reads: where one kernel ends and another begins.
     boundary: BTreeSet<ValueId>,
     /// For each operator, the kernel that covers it.
@@ -64,10 +78,16 @@ impl<'a> Cover<'a> {
         let boundary = touched
             .filter_map(|&id| by_name.get(kernels.value(id).name.as_str()).copied())
             .collect();
+        let operators =
+            graph.nodes().iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+        let mut read = kernels.nodes().iter().flat_map(|k| &k.inputs);
         Self {
             graph,
             kernels,
             by_name,
+            operators,
+            consumers: graph.consumers(),
+            connected: read.any(|&id| kernels.producer(id).is_some()),
             boundary,
             owner: vec![None; graph.nodes().len()],
             last: Vec::new(),
@@ -78,23 +98,34 @@ impl<'a> Cover<'a> {
     /// Finds the operators of one kernel; kernels must come in order. Returns the operator it
     /// counts for.
     fn cover(&mut self, kernel: usize) -> usize {
-        let outputs = &self.kernels.nodes()[kernel].outputs;
-        let provided = outputs
-            .iter()
-            .filter_map(|&id| self.by_name.get(self.kernels.value(id).name.as_str()).copied());
-        let producers: Vec<usize> = provided
-            .filter_map(|id| self.producer(id))
-            .filter(|&operator| self.owner[operator].is_none())
-            .collect();
-        let operator = match producers.iter().max() {
-            Some(&last) => {
-                self.claim(kernel, producers);
-                last
-            }
-            None => self.beside(kernel),
-        };
+        let mut ends = self.provided(kernel);
+        if ends.is_empty() {
+            ends.extend(self.namesake(kernel));
+        }
+        let operator = ends.iter().max().copied().unwrap_or_else(|| self.beside(kernel));
+        self.claim(kernel, ends);
         self.last.push(operator);
         operator
+    }
+
+    /// The operators whose results the kernel provides.
+    fn provided(&self, kernel: usize) -> Vec<usize> {
+        let outputs = self.kernels.nodes()[kernel].outputs.iter();
+        outputs.filter_map(|&id| self.producer(self.of_the_graph(id)?)).collect()
+    }
+
+    /// The operator of the kernel's name. Lowering names what it puts in as it likes, but such a
+    /// kernel is connected, and seldom of the operator's kind.
+    fn namesake(&self, kernel: usize) -> Option<usize> {
+        let kernel = &self.kernels.nodes()[kernel];
+        let operator = *self.operators.get(kernel.name.as_str())?;
+        let same_kind = self.graph.nodes()[operator].op.kind == kernel.op.kind;
+        (same_kind || !self.connected).then_some(operator)
+    }
+
+    /// The graph's value of the name that a value has among the kernels.
+    fn of_the_graph(&self, id: ValueId) -> Option<ValueId> {
+        self.by_name.get(self.kernels.value(id).name.as_str()).copied()
     }
 
     fn producer(&self, id: ValueId) -> Option<usize> {
@@ -107,9 +138,10 @@ impl<'a> Cover<'a> {
     /// Takes these operators, and those before them up to what other kernels provide.
     fn claim(&mut self, kernel: usize, mut open: Vec<usize>) {
         while let Some(operator) = open.pop() {
-            if self.owner[operator].replace(kernel).is_some() {
+            if self.owner[operator].is_some() {
                 continue;
             }
+            self.owner[operator] = Some(kernel);
             self.members.entry(kernel).or_default().push(operator);
             let graph = self.graph;
             for &input in &graph.nodes()[operator].inputs {
@@ -121,19 +153,28 @@ impl<'a> Cover<'a> {
         }
     }
 
-    /// The operator for a kernel that provides nothing the graph knows: the one whose result it
-    /// reads.
+    /// The operator for a kernel that covers none: the one whose result it reads, else one that
+    /// reads the same value, else that of the kernel before.
     fn beside(&self, kernel: usize) -> usize {
-        let read = |id: &ValueId| match self.kernels.value(*id).source {
+        let Node { name, inputs, .. } = &self.kernels.nodes()[kernel];
+        let before = |id: &ValueId| match self.kernels.value(*id).source {
             ValueSource::Node(before) => self.last.get(before as usize).copied(),
-            _ => self
-                .by_name
-                .get(self.kernels.value(*id).name.as_str())
-                .and_then(|&id| self.producer(id)),
+            _ => self.of_the_graph(*id).and_then(|id| self.producer(id)),
         };
-        let inputs = &self.kernels.nodes()[kernel].inputs;
-        let first_free = || self.owner.iter().position(Option::is_none);
-        inputs.iter().filter_map(read).max().or_else(first_free).unwrap_or(0)
+        let reader = |id: ValueId| self.consumers[id.0 as usize].first().copied();
+        let beside_value = |id| self.producer(id).or_else(|| reader(id));
+        let same_input = || inputs.iter().filter_map(|&id| reader(self.of_the_graph(id)?)).min();
+        // A conversion in a list of kernels has the name of the value that it converts.
+        let converted = || self.by_name.get(name.as_str()).and_then(|&id| beside_value(id));
+        let previous = || self.last.last().copied();
+        inputs
+            .iter()
+            .filter_map(before)
+            .max()
+            .or_else(same_input)
+            .or_else(converted)
+            .or_else(previous)
+            .unwrap_or(0)
     }
 }
 

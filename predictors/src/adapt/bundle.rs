@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{
     Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin,
-    Prediction, PredictionError, PredictionSource, lowering::precision,
+    Prediction, PredictionError, PredictionSource,
+    lowering::{LoweringError, precision},
 };
 
 /// Version of the file format.
@@ -177,7 +178,7 @@ impl LatencyModel for AdaptedBundle {
     }
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
-        precision::check(graph, &self.environment)?;
+        precision::check(graph, &self.environment).map_err(LoweringError::from)?;
         let (point, lower, upper) = self.forecast(graph).latency_ns();
         let operator = |(node, merged): (&vitempo_graph::Node, bool)| OperatorPrediction {
             name: node.name.clone(),
@@ -195,6 +196,11 @@ impl LatencyModel for AdaptedBundle {
             operators,
             overhead: Latency::from_ns(point - sum),
         })
+    }
+
+    /// Operators are forecast as the model's file has them.
+    fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {
+        Ok(graph.clone())
     }
 }
 

@@ -6,10 +6,9 @@ use super::super::{
     models::{Model, ModelArgs},
 };
 use std::{collections::BTreeMap, path::Path};
-use vitempo::graph::{Graph, LatencyModel};
-use vitempo::planners::cost::{
-    Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
-};
+use vitempo::graph::Graph;
+use vitempo::plan;
+use vitempo::planners::cost::{Attribution, CostError, Costs, CostsFile, Link, ProcessorCosts};
 
 impl From<CostError> for CliError {
     fn from(error: CostError) -> Self {
@@ -61,22 +60,12 @@ pub fn of_bundles(
 
 fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribution> {
     let opened = bundle::open(path)?;
-    let prediction = opened.predict(graph)?;
-    let kernels = opened.kernels(graph)?;
+    let costs = plan::costs::of_operators(graph, &opened)
+        .map_err(|error| CliError::from(error).about(processor))?;
     bundle::warn_of_estimates(
         processor,
-        prediction.fallbacks().count(),
-        prediction.operators.len(),
+        costs.prediction.fallbacks().count(),
+        costs.prediction.operators.len(),
     );
-    let whole = prediction.latency;
-    let sum: f64 = prediction.operators.iter().map(|o| o.latency_ns.ns()).sum();
-    let share = |end: vitempo::graph::Latency| end.ns() / sum.max(f64::MIN_POSITIVE);
-    let interval = |ns: f64| {
-        let [point, lower, upper] =
-            [whole.point, whole.lower, whole.upper].map(|end| (ns * share(end)).round() as u64);
-        Interval::new(point, lower.min(point), upper.max(point)).unwrap_or(Interval::exact(point))
-    };
-    let latencies: Vec<Interval> =
-        prediction.operators.iter().map(|o| interval(o.latency_ns.ns())).collect();
-    Ok(Attribution::of(graph, &kernels, &latencies))
+    Ok(costs.attribution)
 }

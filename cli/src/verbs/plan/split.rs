@@ -2,14 +2,13 @@
 
 use super::{
     super::{
-        error::{CliError, CliResult, io_error},
+        error::{CliError, CliResult},
         files,
         models::{Model, ModelArgs},
         output::{self, Format},
         quantity,
     },
     costs::{self, Forecast},
-    division::divide,
     report::Plans,
 };
 use clap::ValueEnum;
@@ -18,7 +17,8 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
-use vitempo::graph::{Latency, onnx};
+use vitempo::graph::Latency;
+use vitempo::plan;
 use vitempo::planners::{
     cost::{Costs, Link, ProcessorCosts},
     picture,
@@ -129,6 +129,12 @@ pub enum Minimise {
     Bytes,
 }
 
+impl From<plan::parts::WritePartsError> for CliError {
+    fn from(error: plan::parts::WritePartsError) -> Self {
+        Self::user(error)
+    }
+}
+
 impl From<SplitError> for CliError {
     fn from(error: SplitError) -> Self {
         Self::user(error)
@@ -160,7 +166,7 @@ pub fn run(args: &SplitArgs) -> CliResult {
             files::write(path, picture::graph(&costs, &processors).as_bytes())?;
         }
         if let (Some(folder), Some(model)) = (&args.out, &model) {
-            notes.extend(write_halves(folder, model, &args.models.args(), best)?);
+            notes.extend(write_halves(folder, model, best)?);
         }
     }
     output::print(
@@ -288,25 +294,14 @@ fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliR
 }
 
 /// Writes both halves; with the model's own weights where they are there.
-fn write_halves(
-    folder: &Path,
-    model: &Model,
-    args: &ModelArgs,
-    best: &SplitPlan,
-) -> CliResult<Vec<String>> {
+fn write_halves(folder: &Path, model: &Model, best: &SplitPlan) -> CliResult<Vec<String>> {
     if best.on_device.iter().all(|&here| here == best.on_device[0]) {
         return Ok(vec!["nothing to write: the whole model runs on one side".to_owned()]);
     }
     let sides: Vec<usize> = best.on_device.iter().map(|&here| usize::from(!here)).collect();
-    let halves = divide(model, args, &sides, &["device", "server"])?.parts;
-    std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
-    let mut notes = Vec::new();
-    for half in halves {
-        let path = folder.join(format!("{}.onnx", half.name()));
-        onnx::write_file(&path, &half, &onnx::WriteOptions::default())?;
-        notes.push(format!("wrote {}", path.display()));
-    }
-    Ok(notes)
+    let names = ["device", "server"];
+    let written = plan::parts::write(&model.path, &model.graph, &sides, &names, folder)?;
+    Ok(written.iter().map(|path| format!("wrote {}", path.display())).collect())
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 
 use super::lower;
 use crate::{
-    Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind, TensorSpec,
-    ValueId,
+    Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind, Precision,
+    TensorSpec, ValueId,
 };
 
 fn lowered(shape: &[usize], build: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> Graph {
@@ -284,4 +284,41 @@ fn scales_paddings_and_factors_are_folded_as_the_engine_does() {
             .collect::<Vec<_>>(),
         [(OpKind::MatMul, attributes)]
     );
+}
+
+/// Two convolutions as ONNX Runtime's quantiser leaves them: every value between Q and DQ.
+#[test]
+fn integer_kernels_keep_the_names_of_the_values_they_provide() {
+    let mut b = GraphBuilder::new("m");
+    let scale = b.weight("scale", TensorSpec::f32([]));
+    let zero = b.weight("zero", TensorSpec::new([], Precision::U8));
+    let pair = |b: &mut GraphBuilder, name: &str, x| {
+        let to = Attributes::new().with("to", Attribute::Text("u8".to_owned()));
+        let q = b.op(&format!("{name}/q"), OpKind::Quantize, to, &[x, scale, zero]).unwrap();
+        b.op(&format!("{name}/dq"), OpKind::Dequantize, Attributes::new(), &[q, scale, zero])
+            .unwrap()
+    };
+    let x = b.input("x", TensorSpec::f32([1, 16, 8, 8]));
+    let mut y = pair(&mut b, "x", x);
+    for name in ["first", "second"] {
+        let integers = TensorSpec::new([16, 16, 3, 3], Precision::I8);
+        let weight = b.weight(&format!("{name}/w"), integers);
+        let zero = b.weight(&format!("{name}/zero"), TensorSpec::new([], Precision::I8));
+        let dq = Attributes::new();
+        let weight =
+            b.op(&format!("{name}/w/dq"), OpKind::Dequantize, dq, &[weight, scale, zero]).unwrap();
+        let window = Attributes::new().with_ints("kernel_shape", [3, 3]).with_ints("pads", [1; 4]);
+        y = b.op(name, OpKind::Conv, window, &[y, weight]).unwrap();
+        y = b.op(&format!("{name}/relu"), OpKind::Relu, Attributes::new(), &[y]).unwrap();
+        y = pair(&mut b, name, y);
+    }
+    let kernels = lower(&b.finish(vec![y]).unwrap(), 16).unwrap();
+    let provided: Vec<&str> = kernels
+        .nodes()
+        .iter()
+        .filter(|n| n.op.kind == OpKind::Conv)
+        .map(|n| kernels.value(n.outputs[0]).name.as_str())
+        .collect();
+    // A transpose behind the last one provides the integers.
+    assert_eq!(provided, ["first/q_out", "second_out"]);
 }

@@ -48,7 +48,7 @@ mod tests;
 
 use crate::{
     Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns,
-    patterns::rewriter::Rewriter,
+    patterns::rewriter::Rewriter, quantize,
 };
 
 /// What the kernels depend on beside the graph.
@@ -68,6 +68,19 @@ impl Settings {
             channels_last: environment.memory_format == Some(MemoryFormat::ChannelsLast),
             bf16: matches!(environment.precision, Precision::Bf16 | Precision::F16),
         }
+    }
+}
+
+/// The kernels OpenVINO's CPU plugin runs for `graph` at the environment's precision and memory
+/// format.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+    let settings = Settings::of(environment);
+    match environment.precision {
+        Precision::I8 => lower(&quantize::qdq(graph, &quantize::Options::default())?, settings),
+        _ => lower(graph, settings),
     }
 }
 

@@ -26,12 +26,12 @@ mod tests;
 use crate::{Environment, Graph, GraphError, MemoryFormat, Precision};
 pub use propagation::describe;
 
-/// The calls torch makes for `graph` in this environment; the graph itself where it cannot be
-/// rewritten.
-#[must_use]
-pub fn lower(graph: &Graph, environment: &Environment) -> Graph {
-    let format = environment.memory_format.unwrap_or_default();
-    program(graph, environment.precision, format).unwrap_or_else(|_| graph.clone())
+/// The calls torch makes for `graph` in this environment.
+///
+/// # Errors
+/// As [`program`].
+pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+    program(graph, environment.precision, environment.memory_format.unwrap_or_default())
 }
 
 /// The calls torch makes for `graph`, with floating-point tensors in `precision` and images in

@@ -56,14 +56,8 @@ type Known = (TensorSpec, Option<ConstantData>);
 
 fn shape_of(call: &Call<'_>) -> Result<Known, Refusal> {
     let shape = &call.tensor(0)?.shape;
-    let rank = shape.len() as i64;
-    let bound = |name: &str, default: i64| {
-        let v = call.node.int(name).unwrap_or(default);
-        (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize
-    };
-    let (start, end) = (bound("start", 0), bound("end", rank));
-    let dims: Vec<i64> =
-        shape.get(start..end).unwrap_or_default().iter().map(|&d| d as i64).collect();
+    let range = call.node.shape_range(shape.len());
+    let dims: Vec<i64> = shape.get(range).unwrap_or_default().iter().map(|&d| d as i64).collect();
     Ok((TensorSpec::new([dims.len()], Precision::I64), Some(ConstantData::Ints(dims))))
 }
 

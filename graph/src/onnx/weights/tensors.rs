@@ -55,6 +55,8 @@ pub(super) struct Reader<'a> {
     sizes: HashMap<PathBuf, Option<u64>>,
     /// Inputs that become initializers, in the order of their names.
     weight_inputs: BTreeMap<String, TensorSpec>,
+    /// Whether tensors without data stay as they are.
+    keeps_absent: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -66,7 +68,13 @@ impl<'a> Reader<'a> {
             distributions: HashMap::new(),
             sizes: HashMap::new(),
             weight_inputs: BTreeMap::new(),
+            keeps_absent: false,
         }
+    }
+
+    /// The same; tensors whose data is absent stay as they are.
+    pub(super) fn keeping_absent(file: &'a [u8], folder: &'a Path) -> Self {
+        Self { keeps_absent: true, ..Self::new(file, Some(folder)) }
     }
 
     /// Seeks weights among the inputs. A file that cannot be decoded has none: the walk says why.
@@ -200,6 +208,9 @@ impl<'a> Reader<'a> {
         let name = fields.iter().find(|f| f.number == 8).map_or(String::new(), |f| self.text(f));
         let (piece, bytes) =
             self.payload(&name, &fields).map_err(|reason| format!("weight `{name}`: {reason}"))?;
+        if self.keeps_absent && matches!(piece, Piece::Random { .. }) {
+            return Ok(None);
+        }
         let mut plan = Plan { pieces: Vec::new(), length: 0 };
         for field in fields.into_iter().filter(|f| !matches!(f.number, 9 | 13 | 14)) {
             plan.copy(field.whole);

@@ -29,7 +29,7 @@ pub(in crate::onnx) const fn data_type(precision: Precision) -> i32 {
 }
 
 /// Name, type and shape of a value; the name alone where the tensor is unknown.
-pub(super) fn info(value: &Value) -> ValueInfoProto {
+pub(in crate::onnx) fn info(value: &Value) -> ValueInfoProto {
     let dimension = |&d: &usize| DimensionProto {
         dim_value: Some(i64::try_from(d).unwrap_or(i64::MAX)),
         dim_param: None,

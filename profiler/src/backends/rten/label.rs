@@ -17,8 +17,9 @@ pub(super) struct Labels {
 impl Labels {
     /// Of a graph as read from ONNX.
     pub fn of(graph: &Graph) -> Self {
-        let lowered = lowering::rten::lower(graph);
         let mut labels = Self { by_output: HashMap::new(), by_name: HashMap::new() };
+        // Without forecast kernels, operators are as printed.
+        let Ok(lowered) = lowering::rten::lower(graph) else { return labels };
         for node in lowered.nodes() {
             if let Some(&output) = node.outputs.first() {
                 labels.by_output.insert(lowered.value(output).name.clone(), node.op.clone());
