@@ -69,7 +69,7 @@ impl<'a> Candidates<'a> {
             match self.origin.of(patch) {
                 Origin::Warp(warp) => warp.make::<L>(patch, self.rows),
                 Origin::Features(features) | Origin::Mixed { features, .. } => {
-                    self.rows.put::<L>(patch, features.row(patch), features.norms()[patch])
+                    self.rows.put::<L>(patch, features.row(patch), features.norms()[patch]);
                 }
             }
         }

@@ -271,7 +271,7 @@ impl PatchSet {
     /// Takes in all patches.
     pub(crate) fn fill(&mut self) {
         (0..self.grid.patches()).step_by(BITS).zip(&mut self.words).for_each(|(first, word)| {
-            *word = u64::MAX >> (first + BITS).saturating_sub(self.grid.patches())
+            *word = u64::MAX >> (first + BITS).saturating_sub(self.grid.patches());
         });
     }
 

@@ -396,7 +396,7 @@ unsafe fn search_together<L: SimdVector>(
                         pair,
                         votes,
                         best,
-                    )
+                    );
                 };
             }
         }

@@ -234,7 +234,7 @@ impl SimdVector for __m128 {
             _mm_storeu_si128(
                 to.cast(),
                 _mm_packs_epi32(_mm_cvtps_epi32(first), _mm_cvtps_epi32(second)),
-            )
+            );
         }
     }
     #[inline(always)]
@@ -317,7 +317,7 @@ impl SimdVector for Four {
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
         let whole = |number: f32| number.round_ties_even() as i16;
         unsafe {
-            to.cast::<[[i16; 4]; 2]>().write_unaligned([first.0.map(whole), second.0.map(whole)])
+            to.cast::<[[i16; 4]; 2]>().write_unaligned([first.0.map(whole), second.0.map(whole)]);
         }
     }
     #[inline(always)]
@@ -515,7 +515,7 @@ pub(crate) unsafe fn integer_dot<L: SimdVector>(a: &[i16], b: &[i16]) -> i32 {
                     L::load_integers(a.as_ptr().add(from)),
                     L::load_integers(b.as_ptr().add(from)),
                     sums[k],
-                )
+                );
             };
         }
     }

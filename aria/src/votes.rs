@@ -200,7 +200,7 @@ mod tests {
             let grid = Grid::new(19, 19).expect("a grid");
             let mut votes = Votes::new(grid, Search::Within(8));
             (0..patches).for_each(|_| {
-                vote(&mut votes, grid, |rows, cols| if (rows, cols) == (0, 6) { 0.9 } else { 0.7 })
+                vote(&mut votes, grid, |rows, cols| if (rows, cols) == (0, 6) { 0.9 } else { 0.7 });
             });
             votes.displacement()
         };

@@ -180,7 +180,7 @@ fn end_to_end_error() {
             "{way:?}: depth RMSE {:.3} m, label mIoU {:.3}",
             score.depth_rmse_m(),
             score.label_miou()
-        )
+        );
     });
     let [low, middle, fresh, stale, base, aria, more] = all[..] else {
         panic!("{} scores", all.len())

@@ -234,7 +234,7 @@ fn main() {
     );
     println!("\nBest instructions, by call, us");
     STEPS.iter().enumerate().for_each(|(step, name)| {
-        println!("{name:>40} {:>10.0}", contenders[1].quantile(&[step], 0.5))
+        println!("{name:>40} {:>10.0}", contenders[1].quantile(&[step], 0.5));
     });
     parts(&video);
 }

@@ -71,7 +71,7 @@ impl Model {
             let pixels = (camera.patch * camera.patch) as f32;
             camera.pixels_of(patch).for_each(|pixel| {
                 shares[usize::from(world.label(picture.things[pixel])).min(LABELS - 1)] +=
-                    1.0 / pixels
+                    1.0 / pixels;
             });
             values.extend_from_slice(looks);
             values.push(SMALL * depths[patch]);

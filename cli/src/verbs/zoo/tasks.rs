@@ -230,7 +230,7 @@ mod tests {
             ),
             (
                 task(&format!("slo = {{ accuracy = 70, latency = \"soon\" }}\n{variant}")),
-                "task `a`, slo: `soon` does not begin with a number",
+                "task `a`, slo: `soon` is no time with a unit",
             ),
             (
                 task(&format!("cuts = [\"x\", \"y\"]\n{variant}")),

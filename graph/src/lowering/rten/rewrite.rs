@@ -116,7 +116,7 @@ impl Program {
                         outputs: vec![output],
                         fused: None,
                         permuted: Vec::new(),
-                    }))
+                    }));
                 }
                 Fusion::Identity { input, output } => {
                     for read in self

@@ -77,7 +77,7 @@ mod tests {
             ("75%", "ACCURACY,LATENCY"),
             ("high,30ms", "ACCURACY,LATENCY"),
             ("750%,30ms", "between 0 and 100"),
-            ("75%,soon", "begin with a number"),
+            ("75%,soon", "no time with a unit"),
         ] {
             assert!(parse(text).is_err_and(|e| e.contains(expected)), "{text}");
         }
