@@ -26,9 +26,9 @@ pub enum LoweringError {
     )]
     NoRules { framework: String },
     #[error("model `{model}` cannot run in {framework}: {source}")]
-    Inexpressible { framework: String, model: String, source: TfliteError },
+    Inexpressible { framework: String, model: String, source: Box<TfliteError> },
     #[error("the lowering of model `{model}` for {framework} fails: {source}")]
-    Graph { framework: String, model: String, source: GraphError },
+    Graph { framework: String, model: String, source: Box<GraphError> },
 }
 
 impl LoweringError {
@@ -36,15 +36,9 @@ impl LoweringError {
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self {
-            Self::Inexpressible { source: TfliteError::Node { node, .. }, .. }
-            | Self::Graph {
-                source:
-                    GraphError::Cycle { node }
-                    | GraphError::Dangling { node, .. }
-                    | GraphError::Node { node, .. },
-                ..
-            } => Some(node),
-            _ => None,
+            Self::NoRules { .. } => None,
+            Self::Inexpressible { source, .. } => source.node(),
+            Self::Graph { source, .. } => source.node(),
         }
     }
 }
@@ -58,6 +52,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, Lowering
     let (framework, model) = (|| environment.framework.clone(), || graph.name().to_owned());
     let litert = |xnnpack| {
         litert::lower(graph, xnnpack, environment.precision).map_err(|source| {
+            let source = Box::new(source);
             LoweringError::Inexpressible { framework: framework(), model: model(), source }
         })
     };
@@ -74,7 +69,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, Lowering
     kernels.map_err(|source| LoweringError::Graph {
         framework: framework(),
         model: model(),
-        source,
+        source: Box::new(source),
     })
 }
 
