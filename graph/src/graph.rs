@@ -108,6 +108,19 @@ pub enum GraphError {
     },
 }
 
+impl GraphError {
+    /// The node that it speaks of, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Cycle { node } | Self::Dangling { node, .. } | Self::Node { node, .. } => {
+                Some(node)
+            }
+            Self::Duplicate { .. } => None,
+        }
+    }
+}
+
 /// An immutable graph of operators in topological order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Graph {

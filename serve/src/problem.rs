@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use vitempo::graph::{GraphError, PredictionError, onnx::OnnxError};
+use vitempo::graph::{PredictionError, onnx::OnnxError};
 use vitempo::search_space::SpaceError;
 
 /// Media type of a problem document.
@@ -112,13 +112,7 @@ impl From<OnnxError> for Problem {
 fn node(error: &OnnxError) -> Option<&str> {
     match error {
         OnnxError::Node { node, .. } | OnnxError::AbsentValues { node, .. } => Some(node),
-        OnnxError::Graph {
-            source:
-                GraphError::Cycle { node }
-                | GraphError::Dangling { node, .. }
-                | GraphError::Node { node, .. },
-            ..
-        } => Some(node),
+        OnnxError::Graph { source, .. } => source.node(),
         _ => None,
     }
 }

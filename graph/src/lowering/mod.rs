@@ -48,7 +48,7 @@ pub enum LoweringError {
         /// Name of the model.
         model: String,
         /// The node and the reason.
-        source: TfliteError,
+        source: Box<TfliteError>,
     },
     /// The rewritten graph is not sound.
     #[error("the lowering of model `{model}` for {framework} fails: {source}")]
@@ -58,7 +58,7 @@ pub enum LoweringError {
         /// Name of the model.
         model: String,
         /// The node and the reason.
-        source: GraphError,
+        source: Box<GraphError>,
     },
 }
 
@@ -67,16 +67,10 @@ impl LoweringError {
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self {
-            Self::Inexpressible { source: TfliteError::Node { node, .. }, .. }
-            | Self::Graph {
-                source:
-                    GraphError::Cycle { node }
-                    | GraphError::Dangling { node, .. }
-                    | GraphError::Node { node, .. },
-                ..
-            } => Some(node),
+            Self::NoRules { .. } => None,
             Self::Precision(refusal) => Some(&refusal.node),
-            _ => None,
+            Self::Inexpressible { source, .. } => source.node(),
+            Self::Graph { source, .. } => source.node(),
         }
     }
 }
@@ -90,6 +84,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, Lowering
     let (framework, model) = (|| environment.framework.clone(), || graph.name().to_owned());
     let litert = |xnnpack| {
         litert::lower(graph, xnnpack, environment.precision).map_err(|source| {
+            let source = Box::new(source);
             LoweringError::Inexpressible { framework: framework(), model: model(), source }
         })
     };
@@ -112,7 +107,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, Lowering
     kernels.map_err(|source| LoweringError::Graph {
         framework: framework(),
         model: model(),
-        source,
+        source: Box::new(source),
     })
 }
 

@@ -53,6 +53,18 @@ pub enum TfliteError {
     },
 }
 
+impl TfliteError {
+    /// The node that cannot be expressed, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Node { node, .. } => Some(node),
+            Self::Graph(error) => error.node(),
+            Self::Unknown { .. } | Self::Weights { .. } => None,
+        }
+    }
+}
+
 /// A model as a .tflite file.
 #[derive(Clone, Debug)]
 pub struct Written {

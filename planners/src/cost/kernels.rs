@@ -233,4 +233,56 @@ mod tests {
             .collect();
         assert_eq!(groups, [vec![0, 1], vec![2, 3]]);
     }
+
+    fn points(found: &Attribution) -> Vec<u64> {
+        found.latency_ns.iter().map(|ns| ns.point()).collect()
+    }
+
+    #[test]
+    fn kernels_in_a_list_are_found_by_the_names_of_operators_and_values() {
+        // As a delegate lists what it runs: nothing is connected, values have no names of the
+        // graph; a conversion has the name of the value that it converts.
+        let mut builder = GraphBuilder::new("kernels");
+        let names = ["x", "a", "c", "nobody", "d", "d_out"];
+        let run = |name| {
+            let x = builder.input(format!("{name}/in"), TensorSpec::f32([2, 8]));
+            builder.op(name, OpKind::Softmax, Attributes::new(), &[x]).expect("a kernel")
+        };
+        let outputs = names.map(run).to_vec();
+        let kernels = builder.finish(outputs).expect("kernels");
+        let ns = [1, 10, 100, 1_000, 10_000, 100_000].map(Interval::exact);
+        let found = Attribution::of(&graph(), &kernels, &ns);
+        assert_eq!(points(&found), [11, 0, 1_100, 110_000]);
+        assert_eq!(found.together, [vec![2, 1]]);
+    }
+
+    #[test]
+    fn kernels_without_any_known_name_count_where_they_run() {
+        // A reorder of the input, then kernels that provide values under new names: an operator of
+        // the graph under its own name, and one that nothing is known of.
+        let mut builder = GraphBuilder::new("kernels");
+        let x = builder.input("x", TensorSpec::f32([2, 8]));
+        let w = builder.weight("w", TensorSpec::f32([8, 8]));
+        let mut op = |name, kind, inputs: &[ValueId]| {
+            builder.op(name, kind, Attributes::new(), inputs).expect("a kernel")
+        };
+        let r = op("reorder", OpKind::Identity, &[x]);
+        let p = op("product", OpKind::Linear, &[r, w]);
+        let s = op("c", OpKind::Sigmoid, &[p]);
+        let t = op("b", OpKind::Identity, &[s]);
+        let kernels = builder.finish(vec![t]).expect("kernels");
+        let mut renamed = kernels.values().to_vec();
+        renamed.iter_mut().for_each(|v| v.name = format!("{}#", v.name));
+        renamed[x.0 as usize].name = "x".to_owned();
+        let kernels = Graph::new(
+            "kernels",
+            renamed,
+            kernels.nodes().to_vec(),
+            kernels.inputs().to_vec(),
+            kernels.outputs().to_vec(),
+        );
+        let ns = [1, 10, 100, 1_000].map(Interval::exact);
+        let found = Attribution::of(&graph(), &kernels.expect("kernels"), &ns);
+        assert_eq!(points(&found), [11, 0, 1_100, 0]);
+    }
 }

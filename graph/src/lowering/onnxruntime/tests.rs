@@ -302,8 +302,8 @@ fn integer_kernels_keep_the_names_of_the_values_they_provide() {
     let mut y = pair(&mut b, "x", x);
     for name in ["first", "second"] {
         let integers = TensorSpec::new([16, 16, 3, 3], Precision::I8);
-        let weight = b.weight(&format!("{name}/w"), integers);
-        let zero = b.weight(&format!("{name}/zero"), TensorSpec::new([], Precision::I8));
+        let weight = b.weight(format!("{name}/w"), integers);
+        let zero = b.weight(format!("{name}/zero"), TensorSpec::new([], Precision::I8));
         let dq = Attributes::new();
         let weight =
             b.op(&format!("{name}/w/dq"), OpKind::Dequantize, dq, &[weight, scale, zero]).unwrap();

@@ -237,7 +237,7 @@ fn kernels_are_those_of_rten() {
         ),
     ];
     for (shape, make, expected) in cases {
-        assert_eq!(kernels(&lower(&graph(shape, make)).unwrap()), expected);
+        assert_eq!(kernels(&lower(&graph(shape, make)).expect("kernels")), expected);
     }
 }
 
@@ -252,7 +252,7 @@ fn casts_between_types_held_alike_vanish() {
         let y =
             b.op("cast", OpKind::Cast, to(name), &[x]).and_then(|y| b.reshape("shape", y, &[2, 2]));
         let graph = y.and_then(|y| b.finish(vec![y])).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(lower(&graph).unwrap().nodes().len(), kernels, "{from} to {name}");
+        assert_eq!(lower(&graph).expect("kernels").nodes().len(), kernels, "{from} to {name}");
     }
 }
 
@@ -263,8 +263,8 @@ fn lowering_is_stable_and_keeps_inputs_and_outputs() {
         let y = b.linear("l", y, 16, true)?;
         b.gelu_erf("gelu", y)
     });
-    let lowered = lower(&graph).unwrap();
-    assert_eq!(lowered, lower(&graph).unwrap());
+    let lowered = lower(&graph).expect("kernels");
+    assert_eq!(lowered, lower(&graph).expect("kernels"));
     assert_eq!((lowered.inputs(), lowered.outputs()), (graph.inputs(), graph.outputs()));
     assert_eq!(
         kernels(&lowered),
