@@ -69,6 +69,34 @@ fn inspect_counts_what_a_real_model_is_made_of() {
 }
 
 #[test]
+fn weights_that_are_listed_as_inputs_are_read_as_weights_with_a_warning() {
+    let output = vitempo(&["inspect", &shipped("read/weights_as_inputs"), "--format", "json"]);
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("warning: ")
+            && stderr.contains("1 of its inputs are weights without values")
+            && stderr.contains("hint: export the model with its weights"),
+        "{stderr}"
+    );
+    let models: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(models[0]["params"], 16 * 3 * 3 * 3);
+    assert_eq!(models[0]["inputs"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_precision_without_kernels_is_refused_with_what_to_do() {
+    let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles/epyc-onnxruntime-f32-1t.vtb");
+    let stderr =
+        refused(&["predict", &shipped("read/bf16"), "--bundle", &bundle.display().to_string()]);
+    assert!(
+        stderr.contains("node `conv`: onnxruntime has no cpu kernel for `conv` in bf16")
+            && stderr.contains("hint: export the model in f32"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn inspect_shows_kernels_of_a_framework() {
     let model = &json(&["inspect", &shipped("vit_tiny_patch16_224"), "--framework", "rten"])[0];
     let kernels = model["kernels"].as_array().expect("kernels");

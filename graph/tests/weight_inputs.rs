@@ -26,8 +26,11 @@ fn info(name: &str, dims: &[i64]) -> ValueInfoProto {
     ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
 }
 
+/// Name and shape.
+type Input = (&'static str, &'static [i64]);
+
 /// Inputs and nodes; the last node's output is the model's.
-fn model(inputs: &[(&str, &[i64])], node: Vec<NodeProto>) -> ModelProto {
+fn model(inputs: &[Input], node: Vec<NodeProto>) -> ModelProto {
     let output = node.last().unwrap().output.iter().map(|name| info(name, &[])).collect();
     let graph = GraphProto {
         name: "g".to_owned(),
@@ -90,11 +93,11 @@ fn a_model_without_parameters_is_read_as_with_them() {
 #[test]
 fn what_is_a_weight_and_what_is_an_input() {
     let conv = || node("Conv", &["x", "w"], "a");
-    let image: (&str, &[i64]) = ("x", &[1, 3, 8, 8]);
-    let filter: (&str, &[i64]) = ("w", &[4, 3, 3, 3]);
-    let rows: (&str, &[i64]) = ("x", &[1, 5, 8]);
+    let image: Input = ("x", &[1, 3, 8, 8]);
+    let filter: Input = ("w", &[4, 3, 3, 3]);
+    let rows: Input = ("x", &[1, 5, 8]);
     // (inputs, nodes, names of those that stay inputs)
-    let cases: Vec<(Vec<(&str, &[i64])>, Vec<NodeProto>, Vec<&str>)> = vec![
+    let cases: Vec<(Vec<Input>, Vec<NodeProto>, Vec<&str>)> = vec![
         (vec![image, filter], vec![conv()], vec!["x"]),
         (
             vec![image, filter, ("s", &[4, 1, 1])],

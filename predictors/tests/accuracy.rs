@@ -9,7 +9,7 @@ use vitempo_graph::{
     Attributes, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec,
 };
 use vitempo_predictors::{
-    Drift, Method, PredictorBundle, TrainOptions, TrainingRows, evaluate, train,
+    Drift, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train,
 };
 
 fn trained(method: Method) -> PredictorBundle {
@@ -112,4 +112,15 @@ fn models_without_a_graph_count_by_their_executed_kernels_only() {
     assert!(found.e2e.is_none());
     assert_eq!(found.e2e_executed.map(|e| e.models), Some(5));
     assert_eq!(found.skipped.len(), 5);
+}
+
+#[test]
+fn a_forecast_that_is_no_finite_number_is_an_error_that_names_the_model() {
+    let (profiles, graphs) = simulated::data(3, 1000, 0.02);
+    let mut bundle = trained(Method::Lasso);
+    bundle.calibration.scale = f64::INFINITY;
+    let error = evaluate(&bundle, &profiles, &graphs).unwrap_err();
+    assert!(matches!(error, PredictorError::Metric { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("model `m1000`: ") && text.contains("finite number"), "{text}");
 }

@@ -60,7 +60,7 @@ fn error(adapted: &Adapted, models: &[Workload], costs: &[f64], from: usize) -> 
     let truth: Vec<f64> = models[from..].iter().map(|w| latency(w, costs)).collect();
     let points: Vec<f64> =
         models[from..].iter().map(|w| adapted.forecast(w, None).latency_ns().0).collect();
-    metrics::mape(&truth, &points).unwrap()
+    metrics::mape(&truth, &points).expect("pairs")
 }
 
 fn measured(models: &[Workload], costs: &[f64], count: usize) -> Vec<Measured> {
@@ -158,7 +158,7 @@ fn long_models_may_be_longer_still() {
     let truth: Vec<f64> = (40..60).map(actual).collect();
     let points: Vec<f64> =
         (40..60).map(|i| adapted.forecast(&models[i], None).latency_ns().0).collect();
-    let error = metrics::mape(&truth, &points).unwrap();
+    let error = metrics::mape(&truth, &points).expect("pairs");
     assert!(error < 4.0, "{error} %");
 }
 

@@ -134,7 +134,7 @@ impl Spelling<'_, '_> {
             };
         };
         let heads = usize::try_from(self.int(attribute, 0)).unwrap_or(0);
-        if heads == 0 || width % heads != 0 {
+        if heads == 0 || !width.is_multiple_of(heads) {
             return Err(format!("{attribute} = {heads} does not divide {width}"));
         }
         let split =
@@ -156,7 +156,7 @@ impl Spelling<'_, '_> {
         if own == heads {
             return Ok(id);
         }
-        if own == 0 || heads % own != 0 {
+        if own == 0 || !heads.is_multiple_of(own) {
             return Err(format!("{heads} heads of queries do not share {own} heads of keys"));
         }
         let grouped = self.reshape(&format!("{what}_groups"), id, &[batch, own, 1, rows, width])?;
