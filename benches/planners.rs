@@ -101,7 +101,7 @@ fn split(costs: &Costs) {
     );
     let cut = median_us(51, || drop(black_box(problem.cut(Criterion::Latency))));
     let plan = median_us(51, || {
-        drop(black_box(Split::new(costs, 0, 1).expect("a problem").best(&objective)))
+        drop(black_box(Split::new(costs, 0, 1).expect("a problem").best(&objective)));
     });
     let peer = median_us(11, || drop(black_box(dinics(&network.0, network.1, network.2))));
     println!(
@@ -155,12 +155,12 @@ fn pipeline(costs: &Costs) {
     let bound =
         (best.plan.predicted.latency_ns.point() + shortest.plan.predicted.latency_ns.point()) / 2;
     let unbounded = median_us(11, || {
-        drop(black_box(problem.cuts(PipelineObjective::Throughput { latency_at_most: None })))
+        drop(black_box(problem.cuts(PipelineObjective::Throughput { latency_at_most: None })));
     });
     let bounded = median_us(5, || {
         drop(black_box(
             problem.cuts(PipelineObjective::Throughput { latency_at_most: Some(bound) }),
-        ))
+        ));
     });
     println!(
         "{:>10} {:>12} {unbounded:>9.0} us {bounded:>13.0} us",

@@ -261,7 +261,7 @@ fn searches(bundle: &PredictorBundle) -> Vec<Figure> {
         let time = seconds(|| {
             drop(black_box(
                 search(&space, &devices, &mut objective, options, &mut |_| true).unwrap(),
-            ))
+            ));
         });
         let rate = CANDIDATES as f64 / time;
         println!("generations of {population:<5} {rate:>10.0} candidates a second");

@@ -152,7 +152,7 @@ fn as_printed() {
     let orders = each_once(3, 3).expect("orders");
     let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
     let us = median_us(11, || {
-        drop(black_box(optimiser.as_printed(&configurations, Reading::Algorithm)))
+        drop(black_box(optimiser.as_printed(&configurations, Reading::Algorithm)));
     });
     println!("{:<34} {:>8} {us:>9.0} us", "10^3, algorithm 1 as printed", orders.len());
 }

@@ -160,7 +160,7 @@ impl Proxy {
                 let both = |limit: Option<usize>, mut from: TcpStream, mut to: TcpStream| {
                     let (ends, counted) = (Arc::clone(&ends), Arc::clone(&counted));
                     thread::spawn(move || {
-                        pump(&mut from, &mut to, limit, || sever(&ends, &counted))
+                        pump(&mut from, &mut to, limit, || sever(&ends, &counted));
                     });
                 };
                 let (to_agent, to_client) = match cut {

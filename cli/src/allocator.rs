@@ -56,9 +56,9 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as the caller's.
         unsafe {
             if choice() == FAST {
-                MiMalloc.dealloc(memory, layout)
+                MiMalloc.dealloc(memory, layout);
             } else {
-                System.dealloc(memory, layout)
+                System.dealloc(memory, layout);
             }
         }
     }

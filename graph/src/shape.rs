@@ -58,7 +58,7 @@ pub fn canonical(
     }
     match kind {
         OpKind::Conv | OpKind::ConvTranspose | OpKind::MaxPool | OpKind::AveragePool => {
-            window::canonical(kind, a, inputs)?
+            window::canonical(kind, a, inputs)?;
         }
         OpKind::Linear | OpKind::MatMul => product::canonical(a),
         OpKind::Softmax
@@ -78,14 +78,14 @@ pub fn canonical(
         | OpKind::TopK
         | OpKind::CumSum => reduction::canonical(kind, a, inputs)?,
         OpKind::Transpose | OpKind::Reshape | OpKind::Concat | OpKind::Split | OpKind::Expand => {
-            layout::canonical(kind, a, inputs)?
+            layout::canonical(kind, a, inputs)?;
         }
         OpKind::Slice | OpKind::Gather | OpKind::GatherNd | OpKind::GatherElements => {
-            selection::canonical(kind, a, inputs)?
+            selection::canonical(kind, a, inputs)?;
         }
         OpKind::Quantize | OpKind::Dequantize => quantization::canonical(kind, a, inputs)?,
         OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace => {
-            resample::canonical(kind, a, inputs)?
+            resample::canonical(kind, a, inputs)?;
         }
         _ => {}
     }

@@ -186,7 +186,7 @@ fn batches<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>> {
     let batch = |Compiled { name, forest, goals }: &'a Compiled| {
         let mut out = vec![0.0; rows.len() / FEATURES];
         let contender = Contender::new(name, out.len(), move || {
-            forest.predict_batch(black_box(rows), &mut out).unwrap()
+            forest.predict_batch(black_box(rows), &mut out).unwrap();
         });
         Contender { goal: Some(goals[0]), ..contender }
     };
@@ -238,7 +238,7 @@ fn boosted_trees(x: &[f64], y: &[f64], rows: &[f64]) {
                 booster
                     .predict_with_params(black_box(rows), FEATURES as i32, true, "num_threads=1")
                     .unwrap(),
-            ))
+            ));
         };
         let theirs = [Contender::new("LightGBM", batch, theirs)]
             .into_iter()

@@ -216,7 +216,7 @@ impl Forecasts {
                     &kernel.op.kind,
                     estimate(model, &kernel.op, kernel.footprint),
                     kernel.count,
-                )
+                );
             });
             Ok(total)
         };
@@ -412,7 +412,7 @@ fn model_row(
         total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
     let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
     own.iter().for_each(|r| {
-        kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64
+        kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64;
     });
     let contribution = |(kind, (actual, predicted)): (&str, (f64, f64))| Contribution {
         kind: kind.to_owned(),

@@ -126,7 +126,7 @@ pub fn train(
     let mut fit = |number: usize, keep: &dyn Fn(usize) -> bool| {
         let chosen: Vec<_> = rows.rows.iter().filter(|r| keep(r.model)).collect();
         let mut report = |done, regressors| {
-            progress(Progress { fit: number, fits: folds + 1, done, regressors })
+            progress(Progress { fit: number, fits: folds + 1, done, regressors });
         };
         Predictors::fit(&chosen, &models, settings, &mut report)
     };

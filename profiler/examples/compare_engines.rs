@@ -79,7 +79,7 @@ fn compare(
         line += &format!(", forecast {:.2} % of time", 100.0 * time);
         if std::env::var_os("VERBOSE").is_some() {
             missed.iter().for_each(|row| {
-                line += &format!("\n    missed {} {} {}", row.kernel, row.node, row.op.to_json())
+                line += &format!("\n    missed {} {} {}", row.kernel, row.node, row.op.to_json());
             });
         }
     }

@@ -332,7 +332,7 @@ impl Run<'_, '_> {
                 }
             }
             Status::Failed(reason) => {
-                self.summary.failed.push((model.identity.name.clone(), reason))
+                self.summary.failed.push((model.identity.name.clone(), reason));
             }
         }
         Ok(true)

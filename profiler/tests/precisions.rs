@@ -177,7 +177,7 @@ fn what_an_engine_would_fake_is_refused() {
         let gpu = RunOptions { processor: Processor::Gpu, ..RunOptions::default() };
         match backend.probe(&gpu) {
             Availability::Unavailable { reason, hint } => {
-                assert!(!reason.is_empty() && hint.contains("onnxruntime-gpu"), "{reason}; {hint}")
+                assert!(!reason.is_empty() && hint.contains("onnxruntime-gpu"), "{reason}; {hint}");
             }
             Availability::Available(c) => assert!(
                 c.devices.contains(&Processor::Gpu) && c.precisions.contains(&Precision::F16)

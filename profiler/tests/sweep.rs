@@ -193,7 +193,7 @@ fn progress_counts_to_the_end() {
     let seen = RefCell::new(Vec::new());
     let done = |model: &ModelIdentity, _: usize| model.name == "b";
     let mut progress = |p: &vitempo_profiler::Progress<'_>| {
-        seen.borrow_mut().push((p.done, p.total, p.remaining.is_some()))
+        seen.borrow_mut().push((p.done, p.total, p.remaining.is_some()));
     };
     sweep
         .run(Hooks {

@@ -54,7 +54,7 @@ pub fn page(surveys: &[Survey], topics: &[Topic], remarks: &Remarks) -> Result<P
             match block {
                 Block::Text(text) => body += &format!("<p>{}</p>\n", escape(text)),
                 Block::Missing(text) => {
-                    body += &format!("<p class=\"missing\">Not shown. {}</p>\n", escape(text))
+                    body += &format!("<p class=\"missing\">Not shown. {}</p>\n", escape(text));
                 }
                 Block::Table(table) => body += &table.html(),
                 Block::Figure(figure) => {

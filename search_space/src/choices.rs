@@ -117,7 +117,7 @@ mod tests {
             match (toml::from_str::<Holder>(text), expected) {
                 (Ok(holder), Ok(values)) => assert_eq!(holder.x.values(), values, "{text}"),
                 (Err(error), Err(part)) => {
-                    assert!(error.to_string().contains(part), "{text}: {error}")
+                    assert!(error.to_string().contains(part), "{text}: {error}");
                 }
                 (got, _) => panic!("{text}: {got:?}"),
             }

@@ -95,7 +95,7 @@ impl Settings {
                         value
                             .parse()
                             .map_err(|_| wrong(format!("`{value}` is neither true nor false")))?,
-                    )
+                    );
                 }
                 "dim" => {
                     let (symbol, size) = value

@@ -183,7 +183,7 @@ mod tests {
     fn files_are_spoken_of_once_until_they_change() {
         let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
         let write = |name: &str, text: &str| {
-            fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"))
+            fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
         };
         write("broken.vtb", "no bundle");
         write(".hidden.vtb", "not finished");

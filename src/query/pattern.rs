@@ -33,11 +33,11 @@ fn each_number(
         match attribute {
             Attribute::Int(number) => see(Number::Whole(number))?,
             Attribute::Ints(numbers) => {
-                numbers.iter_mut().try_for_each(|n| see(Number::Whole(n)))?
+                numbers.iter_mut().try_for_each(|n| see(Number::Whole(n)))?;
             }
             Attribute::Float(number) => see(Number::Real(number))?,
             Attribute::Floats(numbers) => {
-                numbers.iter_mut().try_for_each(|n| see(Number::Real(n)))?
+                numbers.iter_mut().try_for_each(|n| see(Number::Real(n)))?;
             }
             Attribute::Text(_) => {}
         }

@@ -188,8 +188,8 @@ impl<M: Meter> Rows<M> {
         missing.sort_unstable_by_key(|kernel| (kernel.part, kernel.place));
         let amounts = meter.measure(|each| {
             missing.iter().for_each(|kernel| {
-                each(parts[kernel.part as usize].kernel(kernel.numbers), kernel.context)
-            })
+                each(parts[kernel.part as usize].kernel(kernel.numbers), kernel.context);
+            });
         });
         missing
             .iter()

@@ -179,7 +179,7 @@ impl<M: Meter> Tables<M> {
         let models = architectures.into_iter().map(lowered).collect::<Result<Vec<_>, _>>()?;
         let amounts = self.meter.measure(|each| {
             models.iter().for_each(|(kernels, contexts)| {
-                kernels.iter().zip(contexts).for_each(|(kernel, context)| each(kernel, *context))
+                kernels.iter().zip(contexts).for_each(|(kernel, context)| each(kernel, *context));
             });
         });
         let mut amounts = amounts.into_iter();

@@ -114,7 +114,7 @@ pub fn run(args: &ServeArgs) -> CliResult {
     }
     let log = options.log;
     std::panic::set_hook(Box::new(move |panic| {
-        log.event(Level::Error, "panic", json!({"reason": panic.to_string()}))
+        log.event(Level::Error, "panic", json!({"reason": panic.to_string()}));
     }));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)

@@ -82,7 +82,7 @@ pub fn run(args: &TrainArgs) -> CliResult {
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
     let bar = Training::start();
     let bundle = training::train(&dataset, &split, args.method, &options, &mut |p| {
-        bar.show(&p, args.method)
+        bar.show(&p, args.method);
     })?;
     drop(bar);
     bundle.save(&args.out)?;

@@ -262,7 +262,7 @@ fn a_flood_of_findings_is_counted_not_listed() {
     let folder = tempfile::tempdir().unwrap();
     stored(folder.path(), 8);
     edit(folder.path(), "operators", |table| {
-        (0..table.rows()).for_each(|row| set_text(table, "op_id", row, "feedfeedfeedfeed"))
+        (0..table.rows()).for_each(|row| set_text(table, "op_id", row, "feedfeedfeedfeed"));
     });
     let report =
         validate(folder.path(), &Tolerances { findings_per_check: 5, ..Tolerances::default() })

@@ -140,7 +140,7 @@ impl Plan {
                         .map_err(|source| OnnxError::Io { path: path.clone(), source })?;
                 }
                 Piece::Random { name, elements, precision, distribution } => {
-                    fill::append(&mut out, *elements, *precision, *distribution, seed, name)
+                    fill::append(&mut out, *elements, *precision, *distribution, seed, name);
                 }
             }
         }

@@ -146,7 +146,7 @@ impl<'a> Dimensions<'a> {
             OpKind::Concat | OpKind::Split => {
                 for &input in &node.inputs {
                     node.outputs.iter().for_each(|&output| {
-                        self.carry(input, output, |i| axis.is_none_or(|axis| i == axis))
+                        self.carry(input, output, |i| axis.is_none_or(|axis| i == axis));
                     });
                 }
             }
@@ -169,7 +169,7 @@ impl<'a> Dimensions<'a> {
                 self.carry(x, y, padded);
             }
             ref kind if is_elementwise(kind) => {
-                node.inputs.iter().for_each(|&input| self.broadcast(input, y))
+                node.inputs.iter().for_each(|&input| self.broadcast(input, y));
             }
             _ => self.fix_all(node),
         }

@@ -94,7 +94,7 @@ pub(super) fn quantize(
             }
             Role::Mean => pass.written(operation, &operation.outputs, |pass, id| pass.native(id)),
             Role::Movement => {
-                pass.written(operation, &operation.outputs, |pass, _| pass.given(operation))
+                pass.written(operation, &operation.outputs, |pass, _| pass.given(operation));
             }
             Role::Floats => pass.in_floats(operation),
         }

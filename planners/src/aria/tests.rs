@@ -165,7 +165,7 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
     let run = |times: f64, system: System| {
         let mut slower = costs.clone();
         slower.levels.iter_mut().for_each(|level| {
-            level.full_frame = Forecast::exact(level.full_frame.point_ns * times)
+            level.full_frame = Forecast::exact(level.full_frame.point_ns * times);
         });
         let mut calm = device.clone();
         calm.thermal.throttle = Throttle::Never;

@@ -170,7 +170,7 @@ pub fn models() -> Result<Vec<Reproduced>, PaperError> {
     );
     let mut rows = Vec::new();
     let mut row = |what: String, printed, modelled| {
-        rows.push(Reproduced { what, printed, modelled, evidence: Evidence::PaperTable })
+        rows.push(Reproduced { what, printed, modelled, evidence: Evidence::PaperTable });
     };
     for (phase, seconds) in [
         ("local conversion", &local.conversion_s),

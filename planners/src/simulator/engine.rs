@@ -197,7 +197,7 @@ impl<'a, 'b> Engine<'a, 'b> {
             self.processed += 1;
             match event {
                 Event::Finish { processor, generation } => {
-                    self.finish(processor as usize, generation)
+                    self.finish(processor as usize, generation);
                 }
                 Event::Frame { stream } => self.take_frame(stream as usize),
                 Event::Tick => self.tick(),

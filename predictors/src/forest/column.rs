@@ -36,7 +36,7 @@ impl Column {
         let feature = rows.get(self.feature..).unwrap_or_default().iter().step_by(width);
         match &self.view {
             View::Ordered(Missing::Never) => {
-                values.iter_mut().zip(feature).for_each(|(value, x)| *value = ordinary(*x))
+                values.iter_mut().zip(feature).for_each(|(value, x)| *value = ordinary(*x));
             }
             view => values.iter_mut().zip(feature).for_each(|(value, x)| *value = view.of(*x)),
         }

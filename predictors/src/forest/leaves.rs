@@ -106,7 +106,7 @@ pub(super) fn add_avx512<const N: usize>(
                 _mm512_storeu_pd(
                     sums.as_mut_ptr(),
                     _mm512_add_pd(_mm512_loadu_pd(sums.as_ptr()), leaves),
-                )
+                );
             };
         }
     }

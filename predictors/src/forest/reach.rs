@@ -180,15 +180,15 @@ impl Reach {
                 // SAFETY: `Instructions` says Avx512 only where the processor has them.
                 #[cfg(target_arch = "x86_64")]
                 Instructions::Avx512 => unsafe {
-                    self.trees_avx512(masks, &mut slots.0, used, &mut totals)
+                    self.trees_avx512(masks, &mut slots.0, used, &mut totals);
                 },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 Instructions::Avx2 => unsafe {
-                    self.trees_avx2(masks, &mut slots.0, used, &mut totals)
+                    self.trees_avx2(masks, &mut slots.0, used, &mut totals);
                 },
                 Instructions::Portable => {
-                    self.trees(masks, &mut slots.0, used, &mut totals, leaves::add, leaves::add)
+                    self.trees(masks, &mut slots.0, used, &mut totals, leaves::add, leaves::add);
                 }
             }
             sums.copy_from_slice(&totals.as_flattened()[..sums.len()]);

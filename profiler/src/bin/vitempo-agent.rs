@@ -86,13 +86,13 @@ impl Arguments {
                     arguments.listen =
                         Some(value()?.parse().map_err(
                             |_| "--listen wants an address and a port, e.g. 127.0.0.1:7411",
-                        )?)
+                        )?);
                 }
                 "--secret-file" => arguments.secret_file = Some(value()?.into()),
                 "--folder" => arguments.folder = Some(value()?.into()),
                 "--cache-size" => {
                     arguments.cache_mib =
-                        Some(value()?.parse().map_err(|_| "--cache-size wants a number of MiB")?)
+                        Some(value()?.parse().map_err(|_| "--cache-size wants a number of MiB")?);
                 }
                 _ => return Err(format!("there is no `{flag}`; --help shows all flags")),
             }

@@ -315,7 +315,7 @@ pub fn install(
                 let folder = scratch.path().join(format!("wheel-{index}"));
                 let total_bytes = wheel.size_bytes;
                 pip::fetch(python, &wheel, &folder, &mut |done_bytes| {
-                    progress(Step::Fetch { file: wheel.file, done_bytes, total_bytes })
+                    progress(Step::Fetch { file: wheel.file, done_bytes, total_bytes });
                 })?
             }
             (None, Source::Files(_)) => continue,

@@ -170,7 +170,7 @@ fn a_damaged_engine_is_installed_again() {
     let bench = Bench::with(FILES);
     let first = bench.install().unwrap();
     for damage in [&|path: &Path| std::fs::remove_file(path).unwrap(), &|path: &Path| {
-        std::fs::write(path, b"lib").unwrap()
+        std::fs::write(path, b"lib").unwrap();
     }] as [&dyn Fn(&Path); 2]
     {
         damage(&first.library);

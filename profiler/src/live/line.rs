@@ -129,7 +129,7 @@ impl Rig {
                     run.latency_ns.push(nanoseconds(at - frame.captured));
                     run.completed_ns.push(nanoseconds(at - begin));
                     frame.busy_ns.into_iter().for_each(|(task, ns)| {
-                        run.busy_ns.entry((task.part, task.processor)).or_default().push(ns)
+                        run.busy_ns.entry((task.part, task.processor)).or_default().push(ns);
                     });
                     run.values = frame.values;
                 }

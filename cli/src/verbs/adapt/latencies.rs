@@ -49,7 +49,7 @@ pub fn read(path: &Path, models: &[Model]) -> CliResult<Vec<(usize, f64)>> {
         })?;
         match text.parse::<f64>() {
             Ok(value) if value > 0.0 && value.is_finite() => {
-                samples.entry(model).or_default().push(value * unit)
+                samples.entry(model).or_default().push(value * unit);
             }
             _ => {
                 return Err(wrong(format!("line {line}: `{text}` is not a latency"))

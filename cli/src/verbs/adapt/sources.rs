@@ -55,9 +55,9 @@ pub fn read(
     let mut sources = Sources::default();
     for path in from {
         if path.is_dir() {
-            of_dataset(path, models, target, &mut sources)?
+            of_dataset(path, models, target, &mut sources)?;
         } else {
-            of_bundle(path, files, indices, &mut sources)?
+            of_bundle(path, files, indices, &mut sources)?;
         }
     }
     Ok(sources)

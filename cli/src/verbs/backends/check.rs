@@ -86,7 +86,7 @@ pub fn run(args: &CheckArgs) -> CliResult {
         };
         let bar = progress::bar(0, "checking");
         cases.extend(suite.run(backend, &offered, |case| {
-            bar.set_message(format!("{} {} {}", case.backend, case.precision, case.graph))
+            bar.set_message(format!("{} {} {}", case.backend, case.precision, case.graph));
         }));
         bar.finish_and_clear();
     }

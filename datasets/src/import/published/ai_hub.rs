@@ -34,7 +34,7 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
                 *imported
                     .unsupported
                     .entry(format!("{} on {}", row.precision, row.processor))
-                    .or_default() += 1
+                    .or_default() += 1;
             }
         }
     }

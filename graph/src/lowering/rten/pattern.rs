@@ -180,7 +180,7 @@ fn chain_fits(
 fn flatten_pattern<'a>(pattern: &'a Pattern, name: &str, terms: &mut Vec<&'a Pattern>) {
     match pattern {
         Pattern::Op(op, inputs, None) if *op == name && inputs.len() == 2 => {
-            inputs.iter().for_each(|input| flatten_pattern(input, name, terms))
+            inputs.iter().for_each(|input| flatten_pattern(input, name, terms));
         }
         other => terms.push(other),
     }

@@ -88,7 +88,7 @@ fn model(weight: TensorProto) -> ModelProto {
 }
 
 fn options() -> ReadOptions {
-    ReadOptions { dimensions: [("batch".to_owned(), 2)].into() }
+    ReadOptions { dimensions: [("batch".to_owned(), 2)].into(), ..ReadOptions::default() }
 }
 
 /// The two parts when so many nodes are in the first one.

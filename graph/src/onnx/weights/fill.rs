@@ -61,13 +61,13 @@ pub(in crate::onnx) fn append(
     let target = &mut out[start..];
     match precision {
         Precision::F64 => write(target, |slot: &mut [u8; 8]| {
-            *slot = f64::from(draw.value(distribution)).to_le_bytes()
+            *slot = f64::from(draw.value(distribution)).to_le_bytes();
         }),
         Precision::F16 => write(target, |slot: &mut [u8; 2]| {
-            *slot = half_bits(draw.value(distribution)).to_le_bytes()
+            *slot = half_bits(draw.value(distribution)).to_le_bytes();
         }),
         Precision::Bf16 => write(target, |slot: &mut [u8; 2]| {
-            *slot = bfloat_bits(draw.value(distribution)).to_le_bytes()
+            *slot = bfloat_bits(draw.value(distribution)).to_le_bytes();
         }),
         _ => write(target, |slot: &mut [u8; 4]| *slot = draw.value(distribution).to_le_bytes()),
     }

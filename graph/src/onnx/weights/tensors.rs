@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
                         Some(inner)
                             if inner.pieces.iter().any(|p| !matches!(p, Piece::Copy(_))) =>
                         {
-                            plan.nest(field.number, inner)
+                            plan.nest(field.number, inner);
                         }
                         _ => plan.copy(field.whole),
                     }

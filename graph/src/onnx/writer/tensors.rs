@@ -59,7 +59,7 @@ pub(super) fn weight(
     match payload {
         Some(data) => {
             proto.raw_data = encode(data, tensor)
-                .map_err(|reason| format!("constant `{}`: {reason}", value.name))?
+                .map_err(|reason| format!("constant `{}`: {reason}", value.name))?;
         }
         None if tensor.elements() <= SMALL_ELEMENTS => {
             fill::append(

@@ -207,7 +207,7 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
             op.inputs.truncate(1);
         }
         K::RmsNorm => {
-            op.attributes = own_attributes.with_int("axis", rank.saturating_sub(1) as i64)
+            op.attributes = own_attributes.with_int("axis", rank.saturating_sub(1) as i64);
         }
         K::MaxPool | K::AveragePool => {
             let global = own.is_some_and(|o| o.kind != op.kind)
@@ -217,7 +217,7 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
         }
         K::Concat => {
             op.attributes = Attributes::new()
-                .with_int("axis", different(&input, &output).first().copied().unwrap_or(0))
+                .with_int("axis", different(&input, &output).first().copied().unwrap_or(0));
         }
         K::Split => {
             let axis = different(&input, &output).first().copied().unwrap_or(0);
@@ -247,7 +247,7 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
         }
         K::Cast => {
             op.attributes =
-                Attributes::new().with("to", Attribute::Text(op.precision().name().to_owned()))
+                Attributes::new().with("to", Attribute::Text(op.precision().name().to_owned()));
         }
         K::ReduceMean if own.is_some_and(|o| o.kind != K::ReduceMean) => {
             op.attributes = Attributes::new()

@@ -92,7 +92,7 @@ impl Tensor {
             // SAFETY: the tensor was just made, dense, on the CPU, with room for exactly that many
             // bytes.
             unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data()?.cast::<u8>(), wanted)
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data()?.cast::<u8>(), wanted);
             };
         }
         Ok(tensor)

@@ -47,7 +47,7 @@ pub fn tables(s: &Simulated) -> Result<[Table; 2], String> {
     let cells =
         |score: &Score| [Cell::number(score.depth_rmse_m()), Cell::number(score.label_miou())];
     resolutions.iter().zip(alone).for_each(|(shown, score)| {
-        first.rows.push([Cell::text(&shown.name)].into_iter().chain(cells(score)).collect())
+        first.rows.push([Cell::text(&shown.name)].into_iter().chain(cells(score)).collect());
     });
     let mut second = Table::new(
         "accuracy",
@@ -61,7 +61,7 @@ pub fn tables(s: &Simulated) -> Result<[Table; 2], String> {
                 .into_iter()
                 .chain(cells(score))
                 .collect(),
-        )
+        );
     });
     Ok([first, second])
 }
