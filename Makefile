@@ -1,8 +1,12 @@
-# The two commands: `make demo` and `make test`. Both install what the build needs first (scripts/setup.sh).
-.PHONY: demo test bench lint setup engines clean
+# `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install what
+# the build needs (scripts/setup.sh).
+.PHONY: build demo test bench lint setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
+
+build: setup
+	$(env) cargo build --release --locked
 
 demo: setup
 	$(env) cargo run --release --locked --package vitempo-cli -- demo
