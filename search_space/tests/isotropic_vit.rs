@@ -30,7 +30,7 @@ fn assert_in_range(a: &Architecture) {
     assert!([14, 16, 32].contains(&a.patch_size), "{text}");
     assert_eq!(a.image_size % u16::from(a.patch_size), 0, "{text}");
     assert!((128..=768).contains(&a.channels) && a.channels.is_multiple_of(32), "{text}");
-    assert!((1..=16).contains(&a.heads) && a.channels.is_multiple_of(u16::from(a.heads)), "{text}");
+    assert!((1..=16).contains(&a.heads) && a.channels.is_multiple_of(a.heads.into()), "{text}");
     assert!(a.channels / u16::from(a.heads) >= 32, "{text}");
     assert!((4..=16).contains(&a.depth) && (1..=4).contains(&a.mlp_ratio), "{text}");
     assert!((a.input_channels, a.classes) == (3, 1000), "{text}");

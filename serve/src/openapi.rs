@@ -38,6 +38,7 @@ pub fn document(spaces: &[Space], limits: &Limits, token: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo_graph::PredictionSource;
 
     fn of(token: bool) -> Value {
         document(
@@ -65,6 +66,15 @@ mod tests {
             super::super::request::Settings::default(),
         );
         assert!(asked.is_ok_and(|asked| asked.subjects.len() == 1), "{example}");
+    }
+
+    #[test]
+    fn sources_of_operators_are_those_that_forecasts_have() {
+        let source = of(false)
+            .pointer("/components/schemas/Forecast/properties/operators/items/properties/source")
+            .cloned();
+        let every = [PredictionSource::Model, PredictionSource::Fallback];
+        assert_eq!(source, Some(json!({ "enum": every })));
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! hv1       hybrid vision transformer, version 1 of this encoding
 //! 288x224   height x width
 //! k2        stages merged into the first
-//! s48k5e4   sep_conv, 48 channels, kernel 5, expansion 4      a112h4r2  attention, 112 channels, 4 heads, reduction 2
-//! m3        MLP ratio        b | l  batch or layer norm       g | s  GELU or SiLU        x2  two blocks (one: nothing)
+//! s48k5e4   sep_conv, 48 channels, kernel 5, expansion 4
+//! a112h4r2  attention, 112 channels, 4 heads, reduction 2
+//! m3        MLP ratio
+//! b | l     batch or layer norm      g | s  GELU or SiLU      x2  two blocks (one: nothing)
 //! ```
 
 use super::{Architecture, MAX_STAGES, Stage, Stages, TokenMixer};

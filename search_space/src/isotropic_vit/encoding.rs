@@ -3,7 +3,8 @@
 //! ```text
 //! iv1      isotropic vision transformer, version 1 of this encoding
 //! 224p16   images of 224 x 224 pixels in patches of 16 x 16
-//! c192h3   192 channels, 3 heads      m4   MLP ratio      b | l  batch or layer norm      g | s  GELU or SiLU      x12  12 blocks
+//! c192h3   192 channels, 3 heads       m4     MLP ratio
+//! b | l    batch or layer norm         g | s  GELU or SiLU      x12  12 blocks
 //! t | a    class token or average of all tokens
 //! ```
 
