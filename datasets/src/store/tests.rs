@@ -302,9 +302,7 @@ fn an_error_in_another_environment_is_not_met_and_one_in_this_names_its_row() {
     store.compact().unwrap();
     let mut table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
     let origin = table.schema.position("origin").unwrap();
-    let Column::Text(origins) = &mut table.columns[origin] else {
-        panic!("a column of text")
-    };
+    let Column::Text(origins) = &mut table.columns[origin] else { panic!("a column of text") };
     origins.set(17, "guessed"); // the third row of the fourth visit
     parquet::write(&table).unwrap();
     let other = profiles[1].environment.id();
