@@ -4,7 +4,7 @@
 mod program;
 
 use program::{Folder, json, ok, refused, shipped, vitempo};
-use std::path::Path;
+use std::{path::Path, sync::Once};
 use vitempo::{
     graph::onnx::{self, ReadOptions},
     profiler::{
@@ -44,7 +44,8 @@ fn engines() -> Vec<Box<dyn Backend>> {
     {
         Availability::Available(_) => true,
         Availability::Unavailable { reason, .. } => {
-            eprintln!("skipped: {name} is not here: {reason}");
+            static NOTICE: Once = Once::new();
+            NOTICE.call_once(|| eprintln!("skipped: {name} is not here: {reason}"));
             false
         }
     };
