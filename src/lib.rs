@@ -13,10 +13,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod adaptation;
 pub mod query;
 pub mod search;
 pub mod serve;
-pub mod transfer;
 
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;

@@ -5,12 +5,14 @@ use super::{
     error::CliResult,
     models::{Model, ModelArgs},
     output::{self, Format, Report, Table, percent},
+    progress,
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 use vitempo_graph::{
     Environment, GraphPrediction, Latency, OperatorPrediction, PredictionSource, TensorSpec,
 };
+use vitempo_predictors::adapt::{ListedModel, Match};
 
 /// Forecasts the latency of models
 ///
@@ -36,7 +38,21 @@ pub fn run(args: &PredictArgs) -> CliResult {
     let opened = super::bundle::open_any(&args.bundle)?;
     let bundle = opened.model();
     let forecast = |model: Model| -> CliResult<Forecast> {
-        Ok(Forecast { prediction: bundle.predict(&model.graph)?, model })
+        let listed = opened.adapted().and_then(|b| b.listed(&model.identity.name, &model.graph));
+        let measured = match listed {
+            Some(Match::SameGraph(listed)) => Some(Latency::from_ns(listed.latency_ns)),
+            Some(Match::OtherGraph(listed)) => {
+                warn_of_other_graph(&model, listed);
+                None
+            }
+            None => None,
+        };
+        Ok(Forecast {
+            prediction: bundle.predict(&model.graph)?,
+            adapted: opened.adapted().is_some(),
+            measured,
+            model,
+        })
     };
     let forecasts: CliResult<Vec<Forecast>> =
         args.models.read()?.into_iter().map(forecast).collect();
@@ -48,9 +64,27 @@ pub fn run(args: &PredictArgs) -> CliResult {
     output::print(&report, args.format)
 }
 
+/// Says that a listed latency is that of another graph of the model.
+fn warn_of_other_graph(model: &Model, listed: &ListedModel) {
+    let Some(graph) = &listed.graph else { return };
+    progress::say(format!(
+        "warning: {}: the bundle lists `{}` with {}, measured on another graph ({} operators, this \
+        one has {}): that latency is not the one of this graph",
+        model.identity.name,
+        listed.name,
+        Latency::from_ns(listed.latency_ns),
+        graph.operators,
+        model.graph.nodes().len()
+    ));
+}
+
 struct Forecast {
     model: Model,
     prediction: GraphPrediction,
+    /// Whether the bundle was adapted from end-to-end latencies.
+    adapted: bool,
+    /// The latency that the bundle lists for this graph.
+    measured: Option<Latency>,
 }
 
 struct Forecasts<'a> {
@@ -131,6 +165,9 @@ impl Forecast {
             p.upper,
             p.level * 100.0
         );
+        if let Some(measured) = self.measured {
+            let _ = writeln!(text, "Measured   {measured}, listed in the bundle for this graph");
+        }
         let _ = writeln!(text, "{}", self.coverage_line());
         self.extrapolating_line().into_iter().for_each(|line| text += &(line + "\n"));
         text.push('\n');
@@ -160,6 +197,12 @@ impl Forecast {
         let operators = self.prediction.operators.len();
         let fallback = self.prediction.fallbacks().count();
         let share = 1.0 - self.share(self.prediction.fallbacks());
+        if self.adapted {
+            return format!(
+                "Coverage   {operators} operators by unit costs adapted from end-to-end latencies; \
+                no operator was measured"
+            );
+        }
         format!(
             "Coverage   {} of predicted time by trained operators ({} of {operators} operators; \
             {fallback} by fallback)",
@@ -173,9 +216,16 @@ impl Forecast {
         let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();
         (count > 0).then(|| {
+            let beyond = if self.adapted {
+                let kinds: std::collections::BTreeSet<&str> =
+                    self.prediction.extrapolating().map(|o| o.kind.name()).collect();
+                let kinds: Vec<&str> = kinds.into_iter().collect();
+                format!("of classes that no measured model contains: {}", kinds.join(", "))
+            } else {
+                "beyond the range of the training data".to_owned()
+            };
             format!(
-                "Outside    {} of predicted time by {count} operators beyond the \
-                range of the training data (extrapolating)",
+                "Outside    {} of predicted time by {count} operators {beyond} (extrapolating)",
                 percent(share)
             )
         })
@@ -239,6 +289,9 @@ impl Forecast {
                 "extrapolating": self.prediction.extrapolating().count(),
                 "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
         });
+        if let Some(measured) = self.measured {
+            out["measured_ns"] = json!(measured);
+        }
         if breakdown {
             out["operators"] = operators
                 .iter()

@@ -60,16 +60,59 @@ struct Sum {
     models: f64,
 }
 
+impl Sum {
+    /// `None` where no model was judged.
+    fn score(&self, measure: Measure) -> Option<f64> {
+        let sum = if measure == Measure::Mape { self.error } else { 100.0 * self.inside };
+        (self.models > 0.0).then(|| sum / self.models)
+    }
+}
+
+/// Models that come first in the order of a draw and are not hidden: those measured, and some more
+/// because a target may lack some.
+fn spare(samples: usize) -> usize {
+    samples + samples / 3
+}
+
+/// What other devices have of the models that are judged.
+const CASES: [&str; 2] = ["models seen nowhere", "models of other devices"];
+
 impl NpuTest<'_> {
+    /// Names of the outcomes for a precision.
+    #[must_use]
+    pub fn names(precision: &str) -> Vec<String> {
+        CASES.iter().map(|case| format!("NPU, {precision}, {case}")).collect()
+    }
+
+    /// Names of the devices that can be targets.
+    #[must_use]
+    pub fn devices(&self) -> Vec<String> {
+        self.settings(&self.hub.graphs.keys().collect::<Vec<_>>())
+            .into_iter()
+            .map(|s| s.device)
+            .collect()
+    }
+
+    /// The most samples that leave every target a model to judge, and models to hide from all
+    /// devices.
+    #[must_use]
+    pub fn most_samples(&self, protocol: &Protocol) -> usize {
+        let names: Vec<&String> = self.hub.graphs.keys().collect();
+        let settings = self.settings(&names);
+        let targets = settings.iter().filter(|s| protocol.has_target(&s.device));
+        let Some(fewest) = targets.map(|s| s.latencies_ns.len()).min() else { return usize::MAX };
+        let hidden = |samples: &usize| spare(*samples) + PARTS <= names.len();
+        (0..fewest).take_while(hidden).last().unwrap_or(0)
+    }
+
     /// Errors and coverage of models that no device has, then of models that other devices have.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
         let names: Vec<&String> = self.hub.graphs.keys().collect();
         let workloads: Vec<Workload> = self.hub.graphs.values().map(Workload::of).collect();
         let settings = self.settings(&names);
-        let listed =
-            |s: &&Setting| protocol.unseen.is_empty() || protocol.unseen.contains(&s.device);
-        let targets: Vec<&Setting> = settings.iter().filter(listed).collect();
+        let targets: Vec<&Setting> =
+            settings.iter().filter(|s| protocol.has_target(&s.device)).collect();
         let devices: Vec<&str> = targets
             .iter()
             .map(|t| t.device.as_str())
@@ -82,24 +125,19 @@ impl NpuTest<'_> {
             self.judge(device, &settings, &targets, &workloads, protocol, seed)
         });
         let mut outcomes = Vec::new();
-        for (case, test) in
-            ["models seen nowhere", "models of other devices"].into_iter().enumerate()
-        {
+        for (case, test) in Self::names(&self.precision).into_iter().enumerate() {
             for measure in [Measure::Mape, Measure::Coverage] {
                 let of = |target: &&Setting| {
-                    let at = devices.iter().position(|d| *d == target.device).unwrap_or(0);
+                    let at = devices.iter().position(|d| *d == target.device)?;
                     let score = |seed: usize| {
-                        let sum = results[at * seeds + seed]
-                            .get(&(case, target.name()))
-                            .copied()
-                            .unwrap_or_default();
-                        (if measure == Measure::Mape { sum.error } else { 100.0 * sum.inside })
-                            / sum.models.max(1.0)
+                        let sum = results[at * seeds + seed].get(&(case, target.name()))?;
+                        sum.score(measure)
                     };
-                    Scores { target: target.name(), by_seed: (0..seeds).map(score).collect() }
+                    let by_seed: Option<Vec<f64>> = (0..seeds).map(score).collect();
+                    Some(Scores { target: target.name(), by_seed: by_seed? })
                 };
-                let test = format!("NPU, {}, {test}", self.precision);
-                outcomes.push(Outcome { test, measure, scores: targets.iter().map(of).collect() });
+                let scores = targets.iter().filter_map(of).collect();
+                outcomes.push(Outcome { test: test.clone(), measure, scores });
             }
         }
         outcomes
@@ -151,7 +189,7 @@ impl NpuTest<'_> {
             )
         };
         let mut sums: BTreeMap<(usize, String), Sum> = BTreeMap::new();
-        let spare = protocol.samples + protocol.samples / 3;
+        let spare = spare(protocol.samples);
         for part in 0..=PARTS {
             let hidden: BTreeSet<usize> = if part < PARTS {
                 order.iter().skip(spare + part).step_by(PARTS).copied().collect()

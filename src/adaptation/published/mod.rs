@@ -1,20 +1,24 @@
 //! How well is a device forecast that nobody here holds? Published latencies, one device left out
-//! at a time, a handful of its latencies given back.
+//! at a time, a handful of its latencies given back. [`judge`] runs every test that a folder has
+//! files for.
 //!
 //! Each test draws the measured models anew for every seed; a source never shares the device of the
-//! target. See `docs/adapting.md` for the figures.
+//! target. See `docs/adapting.md` for the figures. This module uses the public interface of the
+//! crates alone.
 
 mod cells;
 mod npu;
 mod phones;
+mod study;
 
 pub use cells::CellTest;
 pub use npu::NpuTest;
 pub use phones::PhoneTest;
+pub use study::{JudgeError, judge};
 
+use super::parallel;
 use crate::predictors::metrics;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How every test is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +32,14 @@ pub struct Protocol {
     pub unseen: Vec<String>,
     /// Threads.
     pub threads: usize,
+}
+
+impl Protocol {
+    /// Whether a device is a target where every device may be one.
+    #[must_use]
+    pub fn has_target(&self, device: &str) -> bool {
+        self.unseen.is_empty() || self.unseen.iter().any(|unseen| unseen == device)
+    }
 }
 
 /// What a score means.
@@ -116,33 +128,6 @@ fn shuffled(mut items: Vec<usize>, seed: u64) -> Vec<usize> {
     items
 }
 
-/// `job` of every number below `count`, on several threads, in order.
-pub fn parallel<T: Send>(count: usize, threads: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= count {
-                return done;
-            }
-            done.push((i, job(i)));
-        }
-    };
-    let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .collect()
-    });
-    all.sort_by_key(|(i, _)| *i);
-    all.into_iter().map(|(_, t)| t).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +136,6 @@ mod tests {
     fn order_and_seed_decide_everything() {
         assert_eq!(shuffled((0..20).collect(), 3), shuffled((0..20).collect(), 3));
         assert_ne!(shuffled((0..20).collect(), 3), shuffled((0..20).collect(), 4));
-        assert_eq!(parallel(50, 3, |i| i * i), (0..50).map(|i| i * i).collect::<Vec<_>>());
     }
 
     #[test]

@@ -17,7 +17,30 @@ pub struct PhoneTest<'a> {
     pub phones: &'a Phones,
 }
 
+/// Name of the test.
+const NAME: &str = "102 CNNs on phones";
+
 impl PhoneTest<'_> {
+    /// Names of the outcomes.
+    #[must_use]
+    pub fn names() -> Vec<String> {
+        vec![NAME.to_owned()]
+    }
+
+    /// Names of the devices that can be targets.
+    #[must_use]
+    pub fn devices(&self) -> Vec<&str> {
+        self.phones.settings.iter().map(|s| s.device.as_str()).collect()
+    }
+
+    /// The most samples that leave every target a model to judge.
+    #[must_use]
+    pub fn most_samples(&self, protocol: &Protocol) -> usize {
+        let models = |s: &Phone| s.ns.iter().flatten().count();
+        let targets = self.phones.settings.iter().filter(|s| protocol.has_target(&s.device));
+        targets.map(models).min().unwrap_or(usize::MAX).saturating_sub(1)
+    }
+
     /// Errors of all settings and coverage of the intervals.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
@@ -28,8 +51,8 @@ impl PhoneTest<'_> {
             .zip(&self.phones.weight_bytes)
             .map(|(m, b)| Workload::of_totals(*m, *b))
             .collect();
-        let listed = |s: &&Phone| protocol.unseen.is_empty() || protocol.unseen.contains(&s.device);
-        let targets: Vec<&Phone> = self.phones.settings.iter().filter(listed).collect();
+        let targets: Vec<&Phone> =
+            self.phones.settings.iter().filter(|s| protocol.has_target(&s.device)).collect();
         let devices: Vec<&str> = targets
             .iter()
             .map(|t| t.device.as_str())
@@ -53,7 +76,7 @@ impl PhoneTest<'_> {
             )
         });
         let outcome = |measure, which: fn(&(f64, f64)) -> f64| Outcome {
-            test: "102 CNNs on phones".to_owned(),
+            test: NAME.to_owned(),
             measure,
             scores: targets
                 .iter()
