@@ -13,6 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "dataset")]
+pub mod adaptation;
 pub mod bundle;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod campaign;
@@ -26,8 +28,6 @@ pub mod sampling;
 pub mod search;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod training;
-#[cfg(feature = "dataset")]
-pub mod transfer;
 
 pub use bundle::{Bundle, BundleError};
 #[cfg(feature = "plan")]

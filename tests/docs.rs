@@ -1,6 +1,6 @@
 //! Every command in the guides runs: `vitempo` lines of ```sh blocks, file by file, each in a fresh
 //! folder with the shipped models under `real/` and what ships under `datasets/measured/`,
-//! `datasets/stitching/` and `tests/models/`.
+//! `datasets/stitching/`, `tests/models/` and `tests/published/`.
 
 mod program;
 
@@ -69,7 +69,7 @@ fn run_guide(file: &Path) -> usize {
     {
         std::fs::copy(entry.path(), real.join(entry.file_name())).expect("a copy");
     }
-    ["datasets/measured", "datasets/stitching", "tests/models"]
+    ["datasets/measured", "datasets/stitching", "tests/models", "tests/published"]
         .iter()
         .for_each(|shipped| link(shipped, folder.path()));
     let commands = commands(&text);

@@ -21,7 +21,8 @@ use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format.
 pub const BUNDLE_VERSION: u32 = 5;
-const ENVELOPE: Envelope = Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION };
+const ENVELOPE: Envelope =
+    Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION, oldest: BUNDLE_VERSION };
 
 /// Where a bundle comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,7 +17,10 @@ const PACKING: i32 = 6;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
     pub magic: &'static [u8; 8],
+    /// The version that is written.
     pub version: u32,
+    /// The oldest version that is read.
+    pub oldest: u32,
 }
 
 impl Envelope {
@@ -53,10 +56,14 @@ impl Envelope {
         }
         let version =
             header.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
-        if version != self.version {
+        if !(self.oldest..=self.version).contains(&version) {
+            let read = if self.oldest == self.version {
+                self.version.to_string()
+            } else {
+                format!("{} to {}", self.oldest, self.version)
+            };
             return Err(format!(
-                "its format version is {version}, this program reads {}: train it again",
-                self.version
+                "its format version is {version}, this program reads {read}: train it again"
             ));
         }
         let (packed, plain) = (number(12), number(20));

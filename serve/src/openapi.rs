@@ -38,7 +38,7 @@ pub fn document(spaces: &[Space], limits: &Limits, token: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_graph::PredictionSource;
+    use vitempo::graph::PredictionSource;
 
     fn of(token: bool) -> Value {
         document(

@@ -1,26 +1,26 @@
 //! `vitempo adapt`: a device that nobody here holds, from a handful of end-to-end latencies.
 
-mod latencies;
 mod published;
-mod sources;
 
 use super::{
+    bundle, dataset,
     error::{CliError, CliResult},
-    models::{Model, ModelArgs},
+    models::ModelArgs,
     output::{self, Format, Report, Table, percent},
     profile::Device,
+    progress,
 };
 use clap::Subcommand;
 use serde_json::json;
-use sources::Models;
-use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
-use vitempo::graph::{Environment, Latency, Origin, Precision};
-use vitempo::predictors::{
-    AdaptedBundle,
-    adapt::{Adapted, Measured, Population, Provenance, Trait, UnitCost, Workload, adapt},
-    metrics::{self, MetricError},
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    path::{Path, PathBuf},
 };
-use vitempo::transfer::parallel;
+use vitempo::adaptation::{
+    Adaptation, Adapter, CrossValidation, Latencies, LatencyError, LatencyProblem, Model, Warning,
+};
+use vitempo::graph::{Environment, Latency, Precision};
 
 /// Adapts to a device of which a few models were timed end to end
 ///
@@ -99,55 +99,68 @@ pub fn run(args: &AdaptArgs) -> CliResult {
     }
 }
 
-fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -> CliResult {
+fn measured_on(args: &AdaptArgs, csv: &Path, out: &Path) -> CliResult {
     let files = ModelArgs { models: args.models.clone(), dimensions: Vec::new() }.read()?;
-    let mut models = Models::default();
-    let indices: Vec<usize> = files.iter().map(|file| models.index(&file.graph)).collect();
-    let given = latencies::read(csv, &files)?;
-    let measured: Vec<Measured> = given
-        .iter()
-        .filter_map(|(file, ns)| Some(Measured { model: *indices.get(*file)?, ns: *ns }))
-        .collect();
-    let environment = environment(args, csv);
-    let kind = sources::kind(&environment);
-    let sources = sources::read(&args.from, &files, &indices, &mut models, &environment)?;
-    let population = Population::learn(&models.workloads, &sources.sources);
-    let adapted = adapt(&population, &models.workloads, &measured, Some(&kind));
-    let named: Vec<(String, f64)> = given
-        .iter()
-        .filter_map(|(i, ns)| Some((files.get(*i)?.identity.name.clone(), *ns)))
-        .collect();
-    let origin = if args.source.is_some() { Origin::Imported } else { Origin::Measured };
-    let provenance = Provenance {
-        environment,
-        origin,
-        source: args.source.clone(),
-        measured: named.clone(),
-        sources: sources.names,
-    };
-    let left_out = left_out(&population, &models.workloads, &measured, &kind);
-    let report = Adaptation {
-        out: out.to_owned(),
-        left_out_mape: left_out_mape(&left_out, &named)?,
-        left_out,
-        unconstrained: adapted.unconstrained(
-            &indices.iter().filter_map(|&i| models.workloads.get(i)).collect::<Vec<_>>(),
-        ),
-        suggested: suggested(
-            args.suggest,
-            &adapted,
-            &files,
-            &indices,
-            &models.workloads,
-            &measured,
-        ),
-        bundle: AdaptedBundle::new(adapted, provenance, models.by_architecture),
-    };
-    report.bundle.save(out)?;
+    let models: Vec<Model<'_>> =
+        files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
+    let names: Vec<&str> = models.iter().map(|m| m.name).collect();
+    let latencies = Latencies::read(csv, &names).map_err(|error| with_hint(&error))?;
+    let mut adapter = Adapter::new(environment(args, csv), &models)
+        .published_by(args.source.clone())
+        .suggestions(args.suggest)
+        .threads(vitempo::processors());
+    for path in &args.from {
+        if path.is_dir() {
+            adapter.add_dataset(&dataset::load(path)?);
+        } else {
+            adapter.add_bundle(&bundle::open(path)?)?;
+        }
+    }
+    let adaptation = adapter.adapt(&latencies);
+    adaptation.bundle.save(out)?;
+    let report = Adapted { out, csv, of: &adaptation };
+    report.warn();
     output::print(&report, args.format)
 }
 
-fn environment(args: &AdaptArgs, csv: &std::path::Path) -> Environment {
+/// What to do about a file of latencies that cannot be used.
+fn with_hint(error: &LatencyError) -> CliError {
+    use LatencyProblem as P;
+    let user = CliError::user(error);
+    match &error.problem {
+        P::Unreadable(_) => user,
+        P::Separator { .. } => {
+            user.hint("separate columns by `,` and write decimals with a point: model,latency_ms")
+        }
+        P::NoModelColumn => user.hint("name it in the first line"),
+        P::NoLatencyColumn => {
+            user.hint("name it latency_ns, latency_us, latency_ms or latency_s in the first line")
+        }
+        P::TwoLatencyColumns { .. } => user.hint("keep one of them"),
+        P::UnknownModel { near, .. } => user.hint(near_names(
+            near,
+            "a model is named as its ONNX file, without the ending; --models says where those are",
+        )),
+        P::NotALatency { .. } => user.hint("a number above zero, with a decimal point"),
+        P::Empty => user.hint("one row per measured model"),
+        P::SamplesDiffer { .. } => {
+            user.hint("keep the row that is right; rows of one model are samples in one unit")
+        }
+    }
+}
+
+/// Names that may have been meant, or another hint.
+fn near_names(near: &[String], otherwise: &str) -> String {
+    if near.is_empty() {
+        return otherwise.to_owned();
+    }
+    format!(
+        "did you mean {}?",
+        near.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn environment(args: &AdaptArgs, csv: &Path) -> Environment {
     let stem = || {
         csv.file_stem().map_or_else(|| "device".to_owned(), |s| s.to_string_lossy().into_owned())
     };
@@ -167,118 +180,78 @@ fn environment(args: &AdaptArgs, csv: &std::path::Path) -> Environment {
     }
 }
 
-/// Measured models are left out in so many groups: one by one where there are no more.
-const GROUPS: usize = 10;
-
-/// Each measured model forecast from those of other groups: latency, point, lower and upper bound
-/// in ns.
-fn left_out(
-    population: &Population,
-    workloads: &[Workload],
-    measured: &[Measured],
-    kind: &Trait,
-) -> Vec<[f64; 4]> {
-    let groups = measured.len().min(GROUPS);
-    let without = |group: usize| {
-        let (out, others): (Vec<_>, Vec<_>) =
-            measured.iter().enumerate().partition(|(i, _)| i % groups == group);
-        let others: Vec<Measured> = others.into_iter().map(|(_, m)| *m).collect();
-        let adapted = adapt(population, workloads, &others, Some(kind));
-        let forecast = |(i, &Measured { model, ns }): (usize, &Measured)| {
-            let (point, lower, upper) =
-                adapted.forecast(&workloads[model], Some(model)).latency_ns();
-            (i, [ns, point, lower, upper])
-        };
-        out.into_iter().map(forecast).collect::<Vec<_>>()
-    };
-    let mut forecasts: Vec<(usize, [f64; 4])> =
-        parallel(groups, vitempo::processors(), without).into_iter().flatten().collect();
-    forecasts.sort_by_key(|(i, _)| *i);
-    forecasts.into_iter().map(|(_, latencies)| latencies).collect()
+/// What was adapted, for people and programs.
+struct Adapted<'a> {
+    out: &'a Path,
+    csv: &'a Path,
+    of: &'a Adaptation,
 }
 
-/// Mean error of models that were left out, percent; `None` where none was. `named`: their names
-/// and latencies.
-fn left_out_mape(left_out: &[[f64; 4]], named: &[(String, f64)]) -> CliResult<Option<f64>> {
-    let (truth, points): (Vec<f64>, Vec<f64>) = left_out.iter().map(|[t, p, ..]| (*t, *p)).unzip();
-    metrics::where_paired(metrics::mape(&truth, &points)).map_err(|error| {
-        let model = match error {
-            MetricError::NotFinite { index, .. } => named.get(index).map(|(name, _)| name.as_str()),
-            MetricError::NoPairs | MetricError::Unpaired { .. } => None,
-        };
-        CliError::user(error).about(model.unwrap_or("the measured models"))
-    })
-}
-
-/// Names of files worth measuring next; `indices`: their workloads.
-fn suggested(
-    count: usize,
-    adapted: &Adapted,
-    files: &[Model],
-    indices: &[usize],
-    workloads: &[Workload],
-    measured: &[Measured],
-) -> Vec<String> {
-    let workloads: Vec<Workload> = indices.iter().map(|&i| workloads[i].clone()).collect();
-    let done: Vec<usize> =
-        (0..files.len()).filter(|&f| measured.iter().any(|m| m.model == indices[f])).collect();
-    adapted
-        .suggest(&workloads, &done, count)
-        .into_iter()
-        .filter_map(|f| Some(files.get(f)?.identity.name.clone()))
-        .collect()
-}
-
-struct Adaptation {
-    out: PathBuf,
-    bundle: AdaptedBundle,
-    left_out: Vec<[f64; 4]>,
-    left_out_mape: Option<f64>,
-    unconstrained: Vec<(UnitCost, f64)>,
-    suggested: Vec<String>,
-}
-
-impl Adaptation {
-    /// How many truths lie within the interval, each model forecast from the others.
-    fn inside(&self) -> usize {
-        self.left_out.iter().filter(|[t, _, low, high]| low <= t && t <= high).count()
+impl Adapted<'_> {
+    /// Says what is suspicious about the latencies, and which environments are left out.
+    fn warn(&self) {
+        for warning in &self.of.warnings {
+            progress::say(format!("warning: {}: {warning}", self.csv.display()));
+            if let Warning::FarFromForecast { unit, suggested: Some(suggested), .. } = warning {
+                progress::say(format!(
+                    "hint: if they are in another unit, name the column `{}` instead of `{}`",
+                    suggested.heading(),
+                    unit.heading()
+                ));
+            }
+        }
+        for environment in &self.of.left_out {
+            progress::say(format!("left out of the sources, the device itself: {environment}"));
+        }
     }
 
     fn rows(&self) -> Table {
         let mut table =
             Table::new(&["Measured model", "Latency", "From the others", "Lower", "Upper"], 1);
-        for ((name, _), latencies) in self.bundle.measured.iter().zip(&self.left_out) {
-            table.row(
-                [name.clone()]
-                    .into_iter()
-                    .chain(latencies.map(|ns| Latency::from_ns(ns).to_string())),
+        for model in &self.of.bundle.measured {
+            let others = model.from_others.map(|p| [p.point, p.lower, p.upper]);
+            let others = others.map_or_else(
+                || ["-"; 3].map(str::to_owned),
+                |latencies| latencies.map(|latency| latency.to_string()),
             );
+            let latency = Latency::from_ns(model.latency_ns).to_string();
+            table.row([model.name.clone(), latency].into_iter().chain(others));
         }
         table
     }
+
+    fn cross_validation(&self) -> String {
+        self.of.cross_validation.as_ref().map_or_else(
+            || "One latency cannot be cross-validated: there is no error figure".to_owned(),
+            |judged| {
+                format!(
+                    "Each model forecast from the others: {:.1} % mean error, {} of {} within the \
+                    90 % interval",
+                    judged.mape(),
+                    judged.inside(),
+                    judged.forecasts.len()
+                )
+            },
+        )
+    }
 }
 
-impl Report for Adaptation {
+impl Report for Adapted<'_> {
     fn table(&self) -> String {
-        let error = self.left_out_mape.map_or_else(|| "-".to_owned(), |e| format!("{e:.1} %"));
-        let (inside, n) = (self.inside(), self.left_out.len());
-        let sources = if self.bundle.sources.is_empty() {
+        let bundle = &self.of.bundle;
+        let sources = if bundle.sources.is_empty() {
             "no other device".to_owned()
         } else {
-            self.bundle.sources.join(", ")
+            bundle.sources.join(", ")
         };
         let mut text = format!(
             "{}   {}\n\nLearnt from  {sources}\n\n",
             self.out.display(),
-            self.bundle.environment.describe()
+            bundle.environment.describe()
         );
         text += &self.rows().to_text();
-        let _ = writeln!(
-            text,
-            "\nEach model forecast from the others: {error} mean error, {inside} of {n} \
-            within the 90 % interval"
-        );
-        for (cost, share) in &self.unconstrained {
+        let _ = writeln!(text, "\n{}", self.cross_validation());
+        for (cost, share) in &self.of.unconstrained {
             let _ = writeln!(
                 text,
                 "not constrained by these latencies: {}, {} of the forecast time",
@@ -286,11 +259,11 @@ impl Report for Adaptation {
                 percent(*share)
             );
         }
-        if !self.suggested.is_empty() {
+        if !self.of.suggested.is_empty() {
             let _ = writeln!(
                 text,
-                "hint: measure next, most telling first: {}",
-                self.suggested.join(", ")
+                "hint: measure next, the model that narrows the forecasts most first: {}",
+                self.of.suggested.join(", ")
             );
         }
         text
@@ -301,15 +274,23 @@ impl Report for Adaptation {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let (error, inside) = (self.left_out_mape, self.inside());
+        let bundle = &self.of.bundle;
         let unconstrained: BTreeMap<&str, f64> =
-            self.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
-        let row = |((name, _), [ns, point, lower, upper]): (&(String, f64), &[f64; 4])| json!({"model": name, "latency_ns": ns, "from_others_ns": {"point": point, "lower": lower, "upper": upper}});
-        let rows: Vec<serde_json::Value> =
-            self.bundle.measured.iter().zip(&self.left_out).map(row).collect();
-        Ok(
-            json!({"bundle": self.out, "environment": self.bundle.environment, "sources": self.bundle.sources, "measured": rows, "left_out_mape": error,
-            "left_out_inside": inside, "unconstrained": unconstrained, "suggested": self.suggested}),
-        )
+            self.of.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
+        let judged = self.of.cross_validation.as_ref();
+        let rows: Vec<serde_json::Value> = bundle
+            .measured
+            .iter()
+            .map(|m| {
+                json!({"model": m.name, "latency_ns": m.latency_ns,
+                    "from_others_ns": m.from_others})
+            })
+            .collect();
+        let warnings: Vec<String> = self.of.warnings.iter().map(ToString::to_string).collect();
+        Ok(json!({"bundle": self.out, "environment": bundle.environment,
+            "sources": bundle.sources, "left_out": self.of.left_out, "warnings": warnings,
+            "measured": rows, "left_out_mape": judged.map(CrossValidation::mape),
+            "left_out_inside": judged.map(CrossValidation::inside),
+            "unconstrained": unconstrained, "suggested": self.of.suggested}))
     }
 }

@@ -254,12 +254,33 @@ struct AdaptedReport<'a> {
 
 impl AdaptedReport<'_> {
     fn rows(&self) -> Table {
-        let mut table = Table::new(&["Measured model", "Latency"], 1);
-        self.bundle
-            .measured
-            .iter()
-            .for_each(|(name, ns)| table.row([name.clone(), Latency::from_ns(*ns).to_string()]));
+        let mut table = Table::new(
+            &["Measured model", "Latency", "Forecast", "Lower", "Upper", "From the others"],
+            1,
+        );
+        for model in &self.bundle.measured {
+            let text = |l: Option<Latency>| l.map_or_else(|| "-".to_owned(), |l| l.to_string());
+            let (forecast, others) = (model.forecast, model.from_others);
+            table.row([
+                model.name.clone(),
+                Latency::from_ns(model.latency_ns).to_string(),
+                text(forecast.map(|p| p.point)),
+                text(forecast.map(|p| p.lower)),
+                text(forecast.map(|p| p.upper)),
+                text(others.map(|p| p.point)),
+            ]);
+        }
         table
+    }
+
+    /// What the columns mean.
+    fn legend(&self) -> &'static str {
+        if self.bundle.measured.iter().any(|m| m.forecast.is_some()) {
+            "\nForecast: of the graph that the latency was adapted with; another export of a model \
+            is another graph.\nFrom the others: of that graph, without the latency.\n"
+        } else {
+            "\nThe file is of an older version, without the graphs of the measured models.\n"
+        }
     }
 }
 
@@ -286,7 +307,7 @@ impl Report for AdaptedReport<'_> {
             few => few.join(", "),
         };
         let _ = writeln!(text, "Learnt from  {sources}\nBy           {}\n", b.created_by);
-        text + &self.rows().to_text()
+        text + &self.rows().to_text() + self.legend()
     }
 
     fn csv(&self) -> CliResult<String> {

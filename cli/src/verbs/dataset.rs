@@ -78,15 +78,17 @@ pub enum ImportCommand {
     ///
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),
-    /// Models on Snapdragon processors, as Qualcomm AI Hub Models publishes them: aihub_latency.csv
-    /// and aihub_graphs/ in a folder
+    /// Models on Snapdragon processors: the perf.yaml files that Qualcomm AI Hub Models publishes,
+    /// or aihub_latency.csv made of them, and graphs in aihub_graphs/
     ///
-    /// Example: vitempo dataset import ai-hub realdevices/ --out snapdragon/
+    /// MODEL/perf.yaml and MODEL.perf.yaml are read; graphs are ONNX files named as the models.
+    ///
+    /// Example: vitempo dataset import ai-hub ai-hub-models/ --out snapdragon/
     AiHub(FolderArgs),
-    /// NAS-Bench-201 and FBNet cells on many devices, as HELP publishes them: nb201_*.gz,
-    /// fbnet_*.gz and devices.json in a folder
+    /// NAS-Bench-201 and FBNet cells on many devices: the .pt files that HELP publishes in its
+    /// folder data/, or nb201_*.gz, fbnet_*.gz and devices.json made of them
     ///
-    /// Example: vitempo dataset import cells realdevices/ --out cells/
+    /// Example: vitempo dataset import cells HELP/data/ --out cells/
     Cells(FolderArgs),
 }
 

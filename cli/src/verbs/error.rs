@@ -191,7 +191,6 @@ user_errors!(
     vitempo::search_space::SpaceError,
     vitempo::datasets::DatasetError,
     vitempo::predictors::PredictorError,
-    vitempo::transfer::Unjudged,
 );
 
 impl From<PredictionError> for CliError {

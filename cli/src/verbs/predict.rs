@@ -13,6 +13,7 @@ use vitempo::graph::{
     Environment, GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionSource,
     TensorSpec,
 };
+use vitempo::predictors::adapt::{ListedModel, Match};
 use vitempo::{Bundle, models::Models};
 
 /// Forecasts the latency of models
@@ -45,7 +46,12 @@ pub fn run(args: &PredictArgs) -> CliResult {
     let mut forecasts = Vec::new();
     for model in read {
         match bundle.predict(&model.graph) {
-            Ok(prediction) => forecasts.push(Forecast { model, prediction }),
+            Ok(prediction) => forecasts.push(Forecast {
+                prediction,
+                adapted: bundle.adapted().is_some(),
+                measured: listed(&bundle, &model),
+                model,
+            }),
             Err(error) => left_out.push((model.path, error.into())),
         }
     }
@@ -68,9 +74,38 @@ pub fn run(args: &PredictArgs) -> CliResult {
     }
 }
 
+/// The latency that the bundle lists for this graph; warns where it is of another one.
+fn listed(bundle: &Bundle, model: &Model) -> Option<Latency> {
+    match bundle.adapted()?.listed(&model.identity.name, &model.graph)? {
+        Match::SameGraph(listed) => Some(Latency::from_ns(listed.latency_ns)),
+        Match::OtherGraph(listed) => {
+            warn_of_other_graph(model, listed);
+            None
+        }
+    }
+}
+
+/// Says that a listed latency is that of another graph of the model.
+fn warn_of_other_graph(model: &Model, listed: &ListedModel) {
+    let Some(graph) = &listed.graph else { return };
+    progress::say(format!(
+        "warning: {}: the bundle lists `{}` with {}, measured on another graph ({} operators, this \
+        one has {}): that latency is not the one of this graph",
+        model.identity.name,
+        listed.name,
+        Latency::from_ns(listed.latency_ns),
+        graph.operators,
+        model.graph.nodes().len()
+    ));
+}
+
 struct Forecast {
     model: Model,
     prediction: GraphPrediction,
+    /// Whether the bundle was adapted from end-to-end latencies.
+    adapted: bool,
+    /// The latency that the bundle lists for this graph.
+    measured: Option<Latency>,
 }
 
 struct Forecasts<'a> {
@@ -153,6 +188,9 @@ impl Forecast {
             p.upper,
             p.level * 100.0
         );
+        if let Some(measured) = self.measured {
+            let _ = writeln!(text, "Measured   {measured}, listed in the bundle for this graph");
+        }
         let _ = writeln!(text, "{}", self.coverage_line());
         self.extrapolating_line().into_iter().for_each(|line| text += &(line + "\n"));
         text.push('\n');
@@ -182,6 +220,12 @@ impl Forecast {
         let operators = self.prediction.operators.len();
         let fallback = self.prediction.fallbacks().count();
         let share = 1.0 - self.share(self.prediction.fallbacks());
+        if self.adapted {
+            return format!(
+                "Coverage   {operators} operators by unit costs adapted from end-to-end latencies; \
+                no operator was measured"
+            );
+        }
         format!(
             "Coverage   {} of predicted time by trained operators ({} of {operators} operators; \
             {fallback} by fallback)",
@@ -195,9 +239,16 @@ impl Forecast {
         let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();
         (count > 0).then(|| {
+            let beyond = if self.adapted {
+                let kinds: std::collections::BTreeSet<&str> =
+                    self.prediction.extrapolating().map(|o| o.kind.name()).collect();
+                let kinds: Vec<&str> = kinds.into_iter().collect();
+                format!("of classes that no measured model contains: {}", kinds.join(", "))
+            } else {
+                "beyond the range of the training data".to_owned()
+            };
             format!(
-                "Outside    {} of predicted time by {count} operators beyond the \
-                range of the training data (extrapolating)",
+                "Outside    {} of predicted time by {count} operators {beyond} (extrapolating)",
                 percent(share)
             )
         })
@@ -262,6 +313,9 @@ impl Forecast {
                 "extrapolating": self.prediction.extrapolating().count(),
                 "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
         });
+        if let Some(measured) = self.measured {
+            out["measured_ns"] = json!(measured);
+        }
         if breakdown {
             out["operators"] = operators
                 .iter()

@@ -1,15 +1,23 @@
 //! [`AiHub`]: models on the processors of Snapdragon chips, by runtime and precision, with the
-//! graphs of the models.
+//! graphs of the models; from the `perf.yaml` files that are published, or from a table that was
+//! made of them.
+
+mod perf;
 
 use super::text;
 use crate::DatasetError;
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 use vitempo_graph::{
     Graph,
     onnx::{self, ReadOptions},
 };
 
 const MS: f64 = 1e6;
+const TABLE: &str = "aihub_latency.csv";
+const GRAPHS: &str = "aihub_graphs";
 
 /// One published latency.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +50,31 @@ pub struct AiHub {
 }
 
 impl AiHub {
-    /// Reads `aihub_latency.csv` and the graphs in `aihub_graphs/`.
+    /// Whether a folder has latencies in one of the two layouts.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(TABLE).exists() || !perf::files(folder).is_empty()
+    }
+
+    /// Reads `aihub_latency.csv`, or without it `MODEL/perf.yaml` and `MODEL.perf.yaml`, and the
+    /// graphs in `aihub_graphs/`, which are named as the models.
     ///
     /// # Errors
     /// [`DatasetError`] naming file, line and column, or the graph that cannot be read.
     pub fn read(folder: &Path) -> Result<Self, DatasetError> {
-        let table = text::Table::read(&folder.join("aihub_latency.csv"))?;
+        let table = folder.join(TABLE);
+        let files = perf::files(folder);
+        let rows = if table.exists() || files.is_empty() {
+            Self::table(&table)?
+        } else {
+            let of = |(model, path): (&String, &PathBuf)| perf::rows(model, path);
+            files.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat()
+        };
+        Ok(Self { graphs: graphs(&folder.join(GRAPHS))?, rows })
+    }
+
+    fn table(path: &Path) -> Result<Vec<Row>, DatasetError> {
+        let table = text::Table::read(path)?;
         let names =
             ["model", "snapshot", "device", "runtime", "precision", "primary_compute_unit", "flag"];
         let columns: Vec<usize> =
@@ -62,12 +89,16 @@ impl AiHub {
                 (next(), next(), next(), next(), next(), next(), next());
             rows.push(Row { model, snapshot, device, runtime, precision, processor, flag, ns });
         }
-        Ok(Self { graphs: graphs(&folder.join("aihub_graphs"))?, rows })
+        Ok(rows)
     }
 }
 
+/// The graphs in a folder; none where there is no such folder.
 fn graphs(folder: &Path) -> Result<BTreeMap<String, Graph>, DatasetError> {
     let mut graphs = BTreeMap::new();
+    if !folder.exists() {
+        return Ok(graphs);
+    }
     for entry in std::fs::read_dir(folder).map_err(DatasetError::io("read", folder))?.flatten() {
         let path = entry.path();
         let (Some(name), true) = (

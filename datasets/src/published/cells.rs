@@ -1,11 +1,17 @@
 //! [`Cells`]: architectures of a search space as counts of operators, and their latency on many
-//! devices.
+//! devices; from the files that HELP publishes, or from tables that were made of them.
+
+mod fbnet;
+mod help;
+mod layer;
+mod nas_bench_201;
 
 use super::{Column, text};
 use crate::DatasetError;
+use layer::{Layer, LayerKind, Shape};
 use serde_json::Value as Json;
 use std::path::Path;
-use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
+use vitempo_graph::OpSpec;
 
 const MS: f64 = 1e6;
 
@@ -24,11 +30,28 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// NAS-Bench-201: 15 625 cells.
+    /// Whether a folder has NAS-Bench-201 in one of its two layouts.
+    #[must_use]
+    pub fn has_nas_bench_201(folder: &Path) -> bool {
+        folder.join("nb201_latency.csv.gz").exists()
+            || help::folder_of(folder, "nasbench201").is_some()
+    }
+
+    /// Whether a folder has FBNet in one of its two layouts.
+    #[must_use]
+    pub fn has_fbnet(folder: &Path) -> bool {
+        folder.join("fbnet_latency.csv.gz").exists() || help::folder_of(folder, "fbnet").is_some()
+    }
+
+    /// NAS-Bench-201: 15 625 cells, from HELP's `nasbench201/*.pt` or from
+    /// `nb201_latency.csv.gz`, `nb201_ops.jsonl.gz` and `devices.json`.
     ///
     /// # Errors
     /// [`DatasetError`] naming file, line and column.
     pub fn nas_bench_201(folder: &Path) -> Result<Self, DatasetError> {
+        if let Some(published) = help::folder_of(folder, "nasbench201") {
+            return help::nas_bench_201(&published);
+        }
         let pairs = |record: &Json, key: &str| -> Option<Vec<(usize, f64)>> {
             let pair =
                 |p: &Json| Some((usize::try_from(p.get(0)?.as_u64()?).ok()?, p.get(1)?.as_f64()?));
@@ -39,11 +62,15 @@ impl Cells {
         })
     }
 
-    /// FBNet at 32 x 32: 5 000 architectures.
+    /// FBNet at 32 x 32: 5 000 architectures, from HELP's `fbnet/*.pt` or from
+    /// `fbnet_latency.csv.gz`, `fbnet_ops.jsonl.gz` and `devices.json`.
     ///
     /// # Errors
     /// [`DatasetError`] naming file, line and column.
     pub fn fbnet(folder: &Path) -> Result<Self, DatasetError> {
+        if let Some(published) = help::folder_of(folder, "fbnet") {
+            return help::fbnet(&published);
+        }
         Self::read(folder, "fbnet", |record| {
             let sequence = record.get("seq")?.as_array()?;
             let mut counts = std::collections::BTreeMap::new();
@@ -163,56 +190,34 @@ fn collect(json: &Json, space: &str, found: &mut Vec<Column>) {
 fn operator(record: &Json) -> Option<OpSpec> {
     let number =
         |key: &str| record.get(key).and_then(Json::as_u64).and_then(|v| usize::try_from(v).ok());
-    let shape = |key: &str| -> Option<Vec<usize>> {
+    let shape = |key: &str| -> Option<Shape> {
         let sizes: Option<Vec<usize>> = record
             .get(key)?
             .as_array()?
             .iter()
             .map(|v| usize::try_from(v.as_u64()?).ok())
             .collect();
-        Some([vec![1], sizes?].concat())
+        sizes?.try_into().ok()
     };
-    let (inward, outward) = (shape("in_shape")?, shape("out_shape")?);
-    let (kernel, stride, group) = (
-        number("kernel").unwrap_or(0),
-        number("stride").unwrap_or(1),
-        number("groups").unwrap_or(1).max(1),
-    );
-    let computed = |shape: &[usize]| Operand { tensor: TensorSpec::f32(shape), constant: false };
-    let weight = |shape: &[usize]| Operand { tensor: TensorSpec::f32(shape), constant: true };
-    let square = |v: usize| [v as i64, v as i64];
-    let windowed = || {
-        Attributes::new()
-            .with_ints("kernel_shape", square(kernel))
-            .with_ints("strides", square(stride))
+    let kind = match record.get("type")?.as_str()? {
+        "Conv" => LayerKind::Convolution,
+        "AvgPool" => LayerKind::AveragePool,
+        "GlobalAvgPool" => LayerKind::GlobalAveragePool,
+        "Relu" => LayerKind::Rectifier,
+        "BatchNorm" => LayerKind::BatchNorm,
+        "Add" => LayerKind::Add,
+        "MulZero" => LayerKind::Zero,
+        "ChannelShuffle" => LayerKind::ChannelShuffle,
+        "Gemm" => LayerKind::Classifier,
+        other => LayerKind::Other(other.to_owned()),
     };
-    let channels = |shape: &[usize]| shape.get(1).copied().unwrap_or(1);
-    let (kind, attributes, more) = match record.get("type")?.as_str()? {
-        "Conv" => {
-            let weights = weight(&[channels(&outward), channels(&inward) / group, kernel, kernel]);
-            (OpKind::Conv, windowed().with_int("group", group as i64), vec![weights])
-        }
-        "AvgPool" => (OpKind::AveragePool, windowed(), Vec::new()),
-        "GlobalAvgPool" => (OpKind::GlobalAveragePool, Attributes::new(), Vec::new()),
-        "Relu" => (OpKind::Relu, Attributes::new(), Vec::new()),
-        "BatchNorm" => {
-            (OpKind::BatchNorm, Attributes::new(), vec![weight(&[channels(&inward)]); 4])
-        }
-        "Add" => (OpKind::Add, Attributes::new(), vec![computed(&inward)]),
-        "MulZero" => (OpKind::Mul, Attributes::new(), vec![weight(&[1])]),
-        "ChannelShuffle" => (OpKind::Transpose, Attributes::new(), Vec::new()),
-        "Gemm" => {
-            let (x, y) = ([1, channels(&inward)], [1, channels(&outward)]);
-            let inputs = vec![computed(&x), weight(&[x[1], y[1]])];
-            return Some(OpSpec {
-                kind: OpKind::Linear,
-                attributes: Attributes::new(),
-                inputs,
-                outputs: vec![TensorSpec::f32(y)],
-            });
-        }
-        other => (OpKind::Unsupported(other.to_owned()), Attributes::new(), Vec::new()),
+    let layer = Layer {
+        kind,
+        input: shape("in_shape")?,
+        output: shape("out_shape")?,
+        kernel: number("kernel").unwrap_or(0),
+        stride: number("stride").unwrap_or(1),
+        groups: number("groups").unwrap_or(1),
     };
-    let inputs = [vec![computed(&inward)], more].concat();
-    Some(OpSpec { kind, attributes, inputs, outputs: vec![TensorSpec::f32(outward)] })
+    Some(layer.spec())
 }

@@ -1,22 +1,30 @@
 //! End-to-end latencies that others published, as they lie in a folder of files: many devices, no
 //! operator measured.
 //!
-//! | layout | files | reader |
-//! |---|---|---|
-//! | NAS-Bench-201 and FBNet cells on many devices (HELP, Lee et al. 2021, MIT) | `nb201_*.gz`, `fbnet_*.gz`, `devices.json` | [`Cells::nas_bench_201`], [`Cells::fbnet`] |
-//! | 102 CNNs on phones (Li, Paolieri, Golubchik, MIT) | `cnn_phones_e2e_us.csv` | [`Phones::read`] |
-//! | models on Snapdragon processors (Qualcomm AI Hub Models, BSD-3-Clause) | `aihub_latency.csv`, `aihub_graphs/` | [`AiHub::read`] |
+//! | data | reader | published files | tables made of them |
+//! |---|---|---|---|
+//! | NAS-Bench-201 cells | [`Cells::nas_bench_201`] | `nasbench201/*.pt` | `nb201_*.gz` |
+//! | FBNet architectures | [`Cells::fbnet`] | `fbnet/*.pt` | `fbnet_*.gz` |
+//! | Snapdragon processors | [`AiHub::read`] | `MODEL/perf.yaml` | `aihub_latency.csv` |
+//! | CNNs on phones | [`Phones::read`] | | `cnn_phones_e2e_us.csv` |
+//!
+//! Cells are of HELP (Lee et al. 2021, MIT), described further by `devices.json`; Snapdragon
+//! processors of Qualcomm AI Hub Models (BSD-3-Clause), with graphs in `aihub_graphs/`; phones of
+//! Li, Paolieri, Golubchik (MIT).
 //!
 //! Latencies are ns whatever the file's unit. A cell that is empty was not measured; one that is no
 //! number is an error naming file, line and column.
 
 mod ai_hub;
 mod cells;
+mod device;
 mod phones;
 mod text;
+mod torch;
 
 pub use ai_hub::{AiHub, Row};
 pub use cells::Cells;
+pub use device::device_of;
 pub use phones::{Phone, Phones};
 
 /// Latencies of one device in one layout.

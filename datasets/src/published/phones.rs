@@ -5,6 +5,7 @@ use crate::DatasetError;
 use std::path::Path;
 
 const US: f64 = 1e3;
+const FILE: &str = "cnn_phones_e2e_us.csv";
 
 /// One setting of a phone: which cores or the GPU, and the precision.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,12 +34,18 @@ pub struct Phones {
 }
 
 impl Phones {
+    /// Whether a folder has the file.
+    #[must_use]
+    pub fn are_in(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
     /// Reads `cnn_phones_e2e_us.csv`.
     ///
     /// # Errors
     /// [`DatasetError`] naming file, line and column.
     pub fn read(folder: &Path) -> Result<Self, DatasetError> {
-        let table = text::Table::read(&folder.join("cnn_phones_e2e_us.csv"))?;
+        let table = text::Table::read(&folder.join(FILE))?;
         let (model, flops, size) =
             (table.column("model")?, table.column("FLOPS")?, table.column("size")?);
         let rows = 0..table.rows.len();

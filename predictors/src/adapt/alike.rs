@@ -32,6 +32,13 @@ impl Catalogue {
         self.operators
     }
 
+    /// Whether an operator here is charged for these unit costs, whether it stays on chip or not.
+    pub fn has_costs(&self, costs: &[UnitCost]) -> bool {
+        let wanted: String = costs.iter().map(|cost| letter(*cost)).collect();
+        let spill = letter(UnitCost::Spill);
+        self.kinds.keys().any(|kind| kind.chars().filter(|c| *c != spill).eq(wanted.chars()))
+    }
+
     /// Takes in a model's operators.
     pub fn add(&mut self, workload: &Workload) {
         for (charge, _) in &workload.charges {
@@ -99,7 +106,12 @@ fn likeness(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn kind(charge: &[(UnitCost, f64)]) -> String {
-    compared(charge).map(|(cost, _)| char::from(b'!' + *cost as u8)).collect()
+    compared(charge).map(|(cost, _)| letter(*cost)).collect()
+}
+
+/// A unit cost in the name of a kind.
+fn letter(cost: UnitCost) -> char {
+    char::from(b'!' + cost as u8)
 }
 
 fn logarithms(charge: &[(UnitCost, f64)]) -> Vec<f64> {

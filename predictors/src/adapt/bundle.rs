@@ -1,8 +1,10 @@
 //! [`AdaptedBundle`]: a device adapted to, in one file, as a `LatencyModel`.
 
 use super::{
-    adapted::{Adapted, Forecast, Hypothesis, LEVEL},
+    adapted::{Adapted, Hypothesis, LEVEL},
     charge::{COSTS, UnitCost, Workload, merged},
+    classes::{OperatorClasses, catalogue_contains},
+    listed::{self, ListedModel, Match},
     mixture::MOVES,
     roofline::log_latency,
 };
@@ -19,8 +21,12 @@ use vitempo_graph::{
 };
 
 /// Version of the file format.
-pub const ADAPTED_VERSION: u32 = 4;
-const ENVELOPE: Envelope = Envelope { magic: b"VTADAPTD", version: ADAPTED_VERSION };
+pub const ADAPTED_VERSION: u32 = 5;
+/// The oldest version that is still read: it lacks the graphs and operator classes of the measured
+/// models.
+const OLDEST_VERSION: u32 = 4;
+const ENVELOPE: Envelope =
+    Envelope { magic: b"VTADAPTD", version: ADAPTED_VERSION, oldest: OLDEST_VERSION };
 
 /// A device known by a few end-to-end latencies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,10 +40,13 @@ pub struct AdaptedBundle {
     pub source: Option<String>,
     /// Program and version.
     pub created_by: String,
-    /// The models measured: name and latency in ns.
-    pub measured: Vec<(String, f64)>,
+    /// The models measured.
+    pub measured: Vec<ListedModel>,
     /// The devices learnt from.
     pub sources: Vec<String>,
+    /// Classes of operators that the measured models contain; `None` in files of version 4.
+    #[serde(default)]
+    classes: Option<OperatorClasses>,
     adapted: Adapted,
     /// Indices of models that sources have, by digest of their architecture.
     architectures: BTreeMap<String, usize>,
@@ -53,7 +62,9 @@ pub struct Provenance {
     /// See [`AdaptedBundle::source`].
     pub source: Option<String>,
     /// See [`AdaptedBundle::measured`].
-    pub measured: Vec<(String, f64)>,
+    pub measured: Vec<ListedModel>,
+    /// Classes of operators that the measured models contain.
+    pub classes: OperatorClasses,
     /// See [`AdaptedBundle::sources`].
     pub sources: Vec<String>,
 }
@@ -66,9 +77,36 @@ impl AdaptedBundle {
         provenance: Provenance,
         architectures: BTreeMap<String, usize>,
     ) -> Self {
-        let Provenance { environment, origin, source, measured, sources } = provenance;
-        let created_by = concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { environment, origin, source, created_by, measured, sources, adapted, architectures }
+        let Provenance { environment, origin, source, measured, classes, sources } = provenance;
+        Self {
+            environment,
+            origin,
+            source,
+            created_by: concat!("vitempo ", env!("CARGO_PKG_VERSION")).to_owned(),
+            measured,
+            sources,
+            classes: Some(classes),
+            adapted,
+            architectures,
+        }
+    }
+
+    /// The listed model that a graph is, or is another form of; `None` where no listed model has
+    /// its architecture, its name, or its work and parameters.
+    #[must_use]
+    pub fn listed(&self, name: &str, graph: &Graph) -> Option<Match<'_>> {
+        listed::find(&self.measured, name, graph)
+    }
+
+    /// Whether the measured models contain operators of this class: if not, no latency of the
+    /// device says anything about it. In files of version 4 the operators of the sources' models
+    /// count too.
+    #[must_use]
+    pub fn contains(&self, op: &OpSpec) -> bool {
+        match &self.classes {
+            Some(classes) => classes.contain(op),
+            None => catalogue_contains(&self.adapted.catalogue, op),
+        }
     }
 
     /// Whether bytes begin as such a file does.
@@ -114,6 +152,7 @@ impl AdaptedBundle {
         let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
         let weights: f64 = hypotheses.iter().map(|h| h.weight).sum();
         let whole = before.len() == COSTS
+            && bundle.measured.iter().all(ListedModel::is_sane)
             && (0.999..1.001).contains(&weights)
             && (0.0..50.0).contains(discrepancy);
         if whole && hypotheses.iter().all(sane) {
@@ -152,9 +191,13 @@ impl AdaptedBundle {
         LEVEL
     }
 
-    fn forecast(&self, graph: &Graph) -> Forecast {
-        self.adapted
-            .forecast(&Workload::of(graph), self.architectures.get(&graph.architecture()).copied())
+    /// The latency of a graph and its interval, without its operators.
+    #[must_use]
+    pub fn latency(&self, graph: &Graph) -> Prediction {
+        let known = self.architectures.get(&graph.architecture()).copied();
+        let (point, lower, upper) = self.adapted.forecast(&Workload::of(graph), known).latency_ns();
+        let [point, lower, upper] = [point, lower, upper].map(Latency::from_ns);
+        Prediction { point, lower, upper, level: LEVEL }
     }
 
     /// ns of one operator: the mean over the hypotheses, without the cost of a run.
@@ -179,23 +222,19 @@ impl LatencyModel for AdaptedBundle {
 
     fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
         precision::check(graph, &self.environment).map_err(LoweringError::from)?;
-        let (point, lower, upper) = self.forecast(graph).latency_ns();
+        let latency = self.latency(graph);
         let operator = |(node, merged): (&vitempo_graph::Node, bool)| OperatorPrediction {
             name: node.name.clone(),
             kind: node.op.kind.clone(),
             latency_ns: Latency::from_ns(if merged { 0.0 } else { self.operator_ns(&node.op) }),
             source: PredictionSource::Model,
-            extrapolating: false,
+            extrapolating: !merged && !self.contains(&node.op),
         };
         let operators: Vec<OperatorPrediction> =
             graph.nodes().iter().zip(merged(graph)).map(operator).collect();
         let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
-        let [p, l, u] = [point, lower, upper].map(Latency::from_ns);
-        Ok(GraphPrediction {
-            latency: Prediction { point: p, lower: l, upper: u, level: LEVEL },
-            operators,
-            overhead: Latency::from_ns(point - sum),
-        })
+        let overhead = Latency::from_ns(latency.point.ns() - sum);
+        Ok(GraphPrediction { latency, operators, overhead })
     }
 
     /// Operators are forecast as the model's file has them.
@@ -231,5 +270,23 @@ mod tests {
             assert!(AdaptedBundle::from_bytes(&bundle.to_bytes().expect("bytes")).is_err());
         }
         assert_eq!(AdaptedBundle::from_bytes(&whole.to_bytes().expect("bytes")), Ok(whole));
+    }
+
+    #[test]
+    fn files_of_version_4_are_read_and_mark_what_their_catalogue_lacks() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/adapted/pixel4-tflite-gpu-f32.version-4.vtb");
+        let bundle = AdaptedBundle::load(&path).expect("a file").expect("an adapted bundle");
+        assert_eq!((bundle.measured.len(), &bundle.classes), (51, &None));
+        assert!(bundle.measured.iter().all(|m| m.graph.is_none() && m.latency_ns > 0.0));
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models/vit_tiny_patch16_224.onnx");
+        let vit = vitempo_graph::onnx::read_file(&path, &Default::default()).expect("a model");
+        let forecast = bundle.predict(&vit).expect("a forecast");
+        let marked = |name: &str| {
+            let mut of = forecast.operators.iter().filter(|o| o.kind.name() == name);
+            of.any(|o| o.extrapolating)
+        };
+        assert!(marked("matmul") && marked("softmax") && !marked("conv"));
     }
 }

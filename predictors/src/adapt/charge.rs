@@ -191,7 +191,7 @@ fn only_reader_of(graph: &Graph, readers: &[Vec<usize>], node: &Node) -> Option<
 }
 
 /// Amounts of one operator; empty where it costs nothing.
-fn charge(op: &OpSpec) -> Charge {
+pub(crate) fn charge(op: &OpSpec) -> Charge {
     use UnitCost as U;
     let work = Work::of_operator(op);
     let elements = |t: &TensorSpec| t.elements() as f64;

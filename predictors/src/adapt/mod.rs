@@ -15,6 +15,8 @@
 //! | what do sources leave unexplained of models and operators? | `beyond.rs` |
 //! | which of the known devices is this one like? | `mixture.rs` |
 //! | what does it say of a model, and how sure? | `adapted.rs` |
+//! | which classes of operators do the measured models contain? | `classes.rs` |
+//! | which models were measured, on which graphs? | `listed.rs` |
 //! | how is it kept in a file and asked about a graph? | `bundle.rs` |
 //!
 //! Unit costs are logarithms throughout, so that none is ever negative. The page `docs/adapting.md`
@@ -25,7 +27,9 @@ mod alike;
 mod beyond;
 mod bundle;
 mod charge;
+mod classes;
 mod gaussian;
+mod listed;
 mod mixture;
 mod population;
 mod posterior;
@@ -37,5 +41,7 @@ mod tests;
 pub use adapted::{Adapted, Forecast};
 pub use bundle::{ADAPTED_VERSION, AdaptedBundle, Provenance};
 pub use charge::{Group, UnitCost, Workload};
+pub use classes::OperatorClasses;
+pub use listed::{ListedGraph, ListedModel, Match};
 pub use mixture::{Measured, adapt};
 pub use population::{Population, Source, Trait};

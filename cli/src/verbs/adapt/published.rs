@@ -6,17 +6,15 @@ use super::super::{
     output::{self, Format, Report, Table},
     progress,
 };
+use super::near_names;
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use vitempo::{
-    datasets::published::{AiHub, Cells, Column, Phones},
-    transfer::{CellTest, Measure, NpuTest, Outcome, PhoneTest, Protocol},
-};
+use std::path::PathBuf;
+use vitempo::adaptation::published::{JudgeError, Measure, Outcome, Protocol, Scores, judge};
 
 /// Judges adapting on latencies that others published: every device is left out in turn and
 /// forecast from a few of its models
 ///
-/// The folder holds files in the layouts that docs/adapting.md lists; a layout that is absent is
+/// The folder holds files in the layouts that docs/datasets.md lists; a layout that is absent is
 /// left out.
 ///
 /// Example: vitempo adapt published realdevices/ --samples 10 --seeds 10
@@ -28,12 +26,12 @@ pub struct PublishedArgs {
     #[arg(long, default_value_t = 10)]
     samples: usize,
     /// Draws of which models those are
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = seeds())]
     seeds: u64,
     /// Devices to forecast; all others are sources. By default every device in turn
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     unseen: Vec<String>,
-    /// Only tests whose name holds this text
+    /// Only tests whose name, as the table prints it, holds this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// A row for every device and setting
@@ -45,23 +43,16 @@ pub struct PublishedArgs {
     format: Format,
 }
 
-/// The tests, by the name that `--only` looks in.
-const CELLS_201: &str = "NAS-Bench-201";
-const FBNET: &str = "FBNet";
-const F5: &str = "FBNet, GPUs to CPUs and phones (F5)";
-const PHONES: &str = "CNNs on phones";
-const NPU: &str = "NPU";
-/// Architectures of the pools.
-const POOL_201: usize = 900;
-const POOL_FBNET: usize = 4000;
 /// Draws of a device's samples.
 const MOST_SEEDS: u64 = 10_000;
 
+fn seeds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=MOST_SEEDS)
+}
+
 pub fn run(args: &PublishedArgs) -> CliResult {
-    if !(1..=MOST_SEEDS).contains(&args.seeds) || !(1..=POOL_FBNET).contains(&args.samples) {
-        return Err(CliError::user(format!(
-            "--seeds must lie between 1 and {MOST_SEEDS}, --samples between 1 and {POOL_FBNET}"
-        )));
+    if args.samples == 0 {
+        return Err(CliError::user("--samples is 0, expected at least one measured model"));
     }
     let protocol = Protocol {
         samples: args.samples,
@@ -69,92 +60,32 @@ pub fn run(args: &PublishedArgs) -> CliResult {
         unseen: args.unseen.clone(),
         threads: args.threads,
     };
-    let outcomes = outcomes(args, &protocol)?;
-    if outcomes.iter().all(|o| o.scores.is_empty()) {
-        let message = format!("nothing to judge in {}", args.folder.display());
-        return Err(CliError::user(message).hint(
-            "docs/adapting.md lists the files that it may hold; --only and --unseen leave some out",
-        ));
+    let say = |test: &str| progress::say(format!("{test} ..."));
+    let outcomes = judge(&args.folder, args.only.as_deref(), &protocol, &say)
+        .map_err(|error| with_hint(&error).about(args.folder.display()))?;
+    if outcomes.is_empty() {
+        return Err(CliError::user(format!("nothing to judge in {}", args.folder.display()))
+            .hint("--only and --unseen leave every device out"));
     }
     output::print(&Judged { outcomes, each: args.each }, args.format)
 }
 
-fn outcomes(args: &PublishedArgs, protocol: &Protocol) -> CliResult<Vec<Outcome>> {
-    let folder = args.folder.as_path();
-    let wanted = |test: &str| {
-        args.only.as_ref().is_none_or(|text| test.to_lowercase().contains(&text.to_lowercase()))
-    };
-    let there = |file: &str| folder.join(file).exists();
-    let mut all = Vec::new();
-    if wanted(CELLS_201) && there("nb201_latency.csv.gz") {
-        progress::say(format!("{CELLS_201} ..."));
-        let cells = Cells::nas_bench_201(folder)?;
-        all.extend(
-            CellTest {
-                name: CELLS_201.to_owned(),
-                cells: &cells,
-                pool: POOL_201,
-                source: any,
-                target: any,
-            }
-            .run(protocol),
-        );
+fn with_hint(error: &JudgeError) -> CliError {
+    let user = CliError::user(error);
+    match error {
+        JudgeError::Data(_) => user,
+        JudgeError::UnknownTest { tests, .. } => {
+            user.hint(format!("--only takes a part of one of these names: {}", tests.join("; ")))
+        }
+        JudgeError::UnknownDevice { near, .. } => user.hint(near_names(
+            near,
+            "`vitempo adapt published FOLDER --each` prints the names of all devices",
+        )),
+        JudgeError::NothingLeft { most, .. } => {
+            user.hint(format!("--samples {most} or fewer, or choose other tests with --only"))
+        }
+        JudgeError::NoFiles => user.hint("docs/datasets.md lists the files that it may hold"),
     }
-    if (wanted(FBNET) || wanted(F5)) && there("fbnet_latency.csv.gz") {
-        all.extend(fbnet(folder, protocol, &wanted)?);
-    }
-    if wanted(PHONES) && there("cnn_phones_e2e_us.csv") {
-        progress::say(format!("{PHONES} ..."));
-        all.extend(PhoneTest { phones: &Phones::read(folder)? }.run(protocol)?);
-    }
-    if wanted(NPU) && there("aihub_latency.csv") {
-        progress::say(format!("{NPU} ..."));
-        all.extend(
-            NpuTest { hub: &AiHub::read(folder)?, precision: "float".to_owned() }.run(protocol)?,
-        );
-    }
-    all.retain(|o| !o.scores.is_empty());
-    Ok(all)
-}
-
-fn any(device: &Column) -> bool {
-    !device.summed
-}
-
-fn fbnet(
-    folder: &Path,
-    protocol: &Protocol,
-    wanted: &dyn Fn(&str) -> bool,
-) -> CliResult<Vec<Outcome>> {
-    let cells = Cells::fbnet(folder)?;
-    let mut all = Vec::new();
-    if wanted(FBNET) {
-        progress::say(format!("{FBNET} ..."));
-        all.extend(
-            CellTest {
-                name: FBNET.to_owned(),
-                cells: &cells,
-                pool: POOL_FBNET,
-                source: |_| true,
-                target: any,
-            }
-            .run(protocol),
-        );
-    }
-    if wanted(F5) {
-        progress::say(format!("{F5} ..."));
-        all.extend(
-            CellTest {
-                name: F5.to_owned(),
-                cells: &cells,
-                pool: POOL_FBNET,
-                source: |d| d.class == "gpu",
-                target: |d| d.class != "gpu" && !d.summed,
-            }
-            .run(protocol),
-        );
-    }
-    Ok(all)
 }
 
 struct Judged {
@@ -167,7 +98,7 @@ impl Judged {
         let mut table =
             Table::new(&["Test", "Measure", "Devices", "Score", "Over seeds", "Worst", "Best"], 2);
         for o in &self.outcomes {
-            let means: Vec<f64> = o.scores.iter().map(vitempo::transfer::Scores::mean).collect();
+            let means: Vec<f64> = o.scores.iter().map(Scores::mean).collect();
             let (low, high) = means
                 .iter()
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
@@ -226,7 +157,10 @@ impl Report for Judged {
         let scores = |o: &Outcome| -> Vec<serde_json::Value> {
             o.scores.iter().map(|s| json!({"target": s.target, "by_seed": s.by_seed})).collect()
         };
-        let row = |o: &Outcome| json!({"test": o.test, "measure": name(o.measure), "score": o.score(), "spread": o.spread(), "targets": scores(o)});
+        let row = |o: &Outcome| {
+            json!({"test": o.test, "measure": name(o.measure), "score": o.score(),
+                "spread": o.spread(), "targets": scores(o)})
+        };
         Ok(self.outcomes.iter().map(row).collect())
     }
 }

@@ -20,6 +20,13 @@ use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
 /// holds measurements already; [`DatasetError::Io`].
 pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError> {
     let hub = AiHub::read(folder)?;
+    if !hub.rows.iter().any(|row| hub.graphs.contains_key(&row.model)) {
+        let reason =
+            "none of its models has a graph: put ONNX files, weights may be absent, named \
+            as the models into its folder aihub_graphs"
+                .to_owned();
+        return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
+    }
     let _held = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();

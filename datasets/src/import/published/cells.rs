@@ -9,12 +9,12 @@ use crate::{
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{ModelIdentity, Precision, Processor};
 
-/// A search space of cells: its name among models, and how it is read.
-type Space = (&'static str, &'static str, fn(&Path) -> Result<Cells, DatasetError>);
+/// A search space of cells: its name among models, whether a folder has it, and how it is read.
+type Space = (&'static str, fn(&Path) -> bool, fn(&Path) -> Result<Cells, DatasetError>);
 
 const SPACES: [Space; 2] = [
-    ("nas-bench-201", "nb201_latency.csv.gz", Cells::nas_bench_201),
-    ("fbnet-32", "fbnet_latency.csv.gz", Cells::fbnet),
+    ("nas-bench-201", Cells::has_nas_bench_201, Cells::nas_bench_201),
+    ("fbnet-32", Cells::has_fbnet, Cells::fbnet),
 ];
 
 /// Writes the latencies of all devices into a new dataset folder, of whichever of the two spaces
@@ -26,10 +26,11 @@ const SPACES: [Space; 2] = [
 /// folder has neither; [`DatasetError::NotADataset`] when `out` holds measurements already;
 /// [`DatasetError::Io`].
 pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError> {
-    let there: Vec<&Space> =
-        SPACES.iter().filter(|(_, file, _)| folder.join(file).exists()).collect();
+    let there: Vec<&Space> = SPACES.iter().filter(|(_, has, _)| has(folder)).collect();
     if there.is_empty() {
-        let reason = format!("it has neither {} nor {}", SPACES[0].1, SPACES[1].1);
+        let reason = "it has neither HELP's nasbench201/latency/*.pt or fbnet/latency/*.pt nor \
+            nb201_latency.csv.gz or fbnet_latency.csv.gz"
+            .to_owned();
         return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
     }
     let spaces: Vec<(&str, Cells)> = there

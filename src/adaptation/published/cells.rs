@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const QUERY: usize = 1000;
 /// Architectures of a source that are learnt from.
 const LEARNT: usize = 200;
+/// What is ranked, behind the test's name: within the band, all, and without any adapting.
+const RANKED: [&str; 3] = ["", ", all", ", by multiply-accumulates"];
 
 /// One search space on many devices.
 pub struct CellTest<'a> {
@@ -63,9 +65,8 @@ impl CellTest<'_> {
                 seed,
             )
         });
-        let names = ["", ", all", ", by multiply-accumulates"];
-        let outcome = |(which, suffix): (usize, &&str)| Outcome {
-            test: format!("{}{suffix}", self.name),
+        let outcome = |(which, test): (usize, String)| Outcome {
+            test,
             measure: Measure::Spearman,
             scores: targets
                 .iter()
@@ -76,7 +77,26 @@ impl CellTest<'_> {
                 })
                 .collect(),
         };
-        names.iter().enumerate().map(outcome).collect()
+        Self::names(&self.name).into_iter().enumerate().map(outcome).collect()
+    }
+
+    /// Names of the outcomes of the test of that name.
+    #[must_use]
+    pub fn names(test: &str) -> Vec<String> {
+        RANKED.iter().map(|suffix| format!("{test}{suffix}")).collect()
+    }
+
+    /// Names of the devices that can be targets.
+    #[must_use]
+    pub fn devices(&self) -> Vec<&str> {
+        self.cells.devices.iter().map(|d| d.name.as_str()).collect()
+    }
+
+    /// The most samples that every target has in its pool.
+    #[must_use]
+    pub fn most_samples(&self, protocol: &Protocol) -> usize {
+        let targets = self.cells.devices.iter().filter(|d| named(protocol, d, self.target));
+        targets.map(|d| self.band(d, 0..self.pool).len()).min().unwrap_or(usize::MAX)
     }
 
     fn workloads(&self, reading: &[Vec<(usize, f64)>]) -> Vec<Workload> {

@@ -1,7 +1,7 @@
 //! Neural processors of Snapdragon chips: a device of which ten models are measured, from the other
 //! devices; models that no device has, and models that the others have.
 
-use super::{Measure, Outcome, Protocol, Scores, Unjudged, parallel, shuffled};
+use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{AiHub, Row},
     predictors::{
@@ -60,22 +60,59 @@ struct Sum {
     models: f64,
 }
 
-/// By case and target.
-type Sums = BTreeMap<(usize, String), Sum>;
+impl Sum {
+    /// `None` where no model was judged.
+    fn score(&self, measure: Measure) -> Option<f64> {
+        let sum = if measure == Measure::Mape { self.error } else { 100.0 * self.inside };
+        (self.models > 0.0).then(|| sum / self.models)
+    }
+}
+
+/// Models that come first in the order of a draw and are not hidden: those measured, and some more
+/// because a target may lack some.
+fn spare(samples: usize) -> usize {
+    samples + samples / 3
+}
+
+/// What other devices have of the models that are judged.
+const CASES: [&str; 2] = ["models seen nowhere", "models of other devices"];
 
 impl NpuTest<'_> {
-    /// Errors and coverage of models that no device has, then of models that other devices have; of
-    /// targets without a model to ask for none.
-    ///
-    /// # Errors
-    /// [`Unjudged`] for a forecast that is not a finite number.
-    pub fn run(&self, protocol: &Protocol) -> Result<Vec<Outcome>, Unjudged> {
+    /// Names of the outcomes for a precision.
+    #[must_use]
+    pub fn names(precision: &str) -> Vec<String> {
+        CASES.iter().map(|case| format!("NPU, {precision}, {case}")).collect()
+    }
+
+    /// Names of the devices that can be targets.
+    #[must_use]
+    pub fn devices(&self) -> Vec<String> {
+        self.settings(&self.hub.graphs.keys().collect::<Vec<_>>())
+            .into_iter()
+            .map(|s| s.device)
+            .collect()
+    }
+
+    /// The most samples that leave every target a model to judge, and models to hide from all
+    /// devices.
+    #[must_use]
+    pub fn most_samples(&self, protocol: &Protocol) -> usize {
+        let names: Vec<&String> = self.hub.graphs.keys().collect();
+        let settings = self.settings(&names);
+        let targets = settings.iter().filter(|s| protocol.has_target(&s.device));
+        let Some(fewest) = targets.map(|s| s.latencies_ns.len()).min() else { return usize::MAX };
+        let hidden = |samples: &usize| spare(*samples) + PARTS <= names.len();
+        (0..fewest).take_while(hidden).last().unwrap_or(0)
+    }
+
+    /// Errors and coverage of models that no device has, then of models that other devices have.
+    #[must_use]
+    pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
         let names: Vec<&String> = self.hub.graphs.keys().collect();
         let workloads: Vec<Workload> = self.hub.graphs.values().map(Workload::of).collect();
         let settings = self.settings(&names);
-        let listed =
-            |s: &&Setting| protocol.unseen.is_empty() || protocol.unseen.contains(&s.device);
-        let targets: Vec<&Setting> = settings.iter().filter(listed).collect();
+        let targets: Vec<&Setting> =
+            settings.iter().filter(|s| protocol.has_target(&s.device)).collect();
         let devices: Vec<&str> = targets
             .iter()
             .map(|t| t.device.as_str())
@@ -87,31 +124,23 @@ impl NpuTest<'_> {
             let (device, seed) = (devices[job / seeds], (job % seeds) as u64);
             self.judge(device, &settings, &targets, &workloads, protocol, seed)
         });
-        let results: Vec<Sums> = results.into_iter().collect::<Result<_, _>>()?;
         let mut outcomes = Vec::new();
-        for (case, test) in
-            ["models seen nowhere", "models of other devices"].into_iter().enumerate()
-        {
+        for (case, test) in Self::names(&self.precision).into_iter().enumerate() {
             for measure in [Measure::Mape, Measure::Coverage] {
                 let of = |target: &&Setting| {
-                    let at = devices.iter().position(|d| *d == target.device).unwrap_or(0);
+                    let at = devices.iter().position(|d| *d == target.device)?;
                     let score = |seed: usize| {
                         let sum = results[at * seeds + seed].get(&(case, target.name()))?;
-                        let total = match measure {
-                            Measure::Mape => sum.error,
-                            _ => 100.0 * sum.inside,
-                        };
-                        (sum.models > 0.0).then_some(total / sum.models)
+                        sum.score(measure)
                     };
                     let by_seed: Option<Vec<f64>> = (0..seeds).map(score).collect();
                     Some(Scores { target: target.name(), by_seed: by_seed? })
                 };
-                let test = format!("NPU, {}, {test}", self.precision);
                 let scores = targets.iter().filter_map(of).collect();
-                outcomes.push(Outcome { test, measure, scores });
+                outcomes.push(Outcome { test: test.clone(), measure, scores });
             }
         }
-        Ok(outcomes)
+        outcomes
     }
 
     /// The newest rows of NPUs in this precision with enough models; rows with a flag on their
@@ -147,7 +176,7 @@ impl NpuTest<'_> {
         workloads: &[Workload],
         protocol: &Protocol,
         seed: u64,
-    ) -> Result<Sums, Unjudged> {
+    ) -> BTreeMap<(usize, String), Sum> {
         let order = shuffled((0..workloads.len()).collect(), seed);
         let others: Vec<&Setting> = settings
             .iter()
@@ -159,8 +188,8 @@ impl NpuTest<'_> {
                 &others.iter().map(|s| s.source(hidden)).collect::<Vec<_>>(),
             )
         };
-        let mut sums = Sums::new();
-        let spare = protocol.samples + protocol.samples / 3;
+        let mut sums: BTreeMap<(usize, String), Sum> = BTreeMap::new();
+        let spare = spare(protocol.samples);
         for part in 0..=PARTS {
             let hidden: BTreeSet<usize> = if part < PARTS {
                 order.iter().skip(spare + part).step_by(PARTS).copied().collect()
@@ -188,13 +217,13 @@ impl NpuTest<'_> {
                 {
                     let (point, low, high) =
                         adapted.forecast(&workloads[model], Some(model)).latency_ns();
-                    sum.error += metrics::mape(&[truth], &[point])
-                        .map_err(|source| Unjudged { target: target.name(), source })?;
+                    // A forecast that is not a number spoils the score visibly.
+                    sum.error += metrics::mape(&[truth], &[point]).unwrap_or(f64::INFINITY);
                     sum.inside += f64::from(u8::from(low <= truth && truth <= high));
                     sum.models += 1.0;
                 }
             }
         }
-        Ok(sums)
+        sums
     }
 }

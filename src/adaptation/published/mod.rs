@@ -1,23 +1,24 @@
 //! How well is a device forecast that nobody here holds? Published latencies, one device left out
-//! at a time, a handful of its latencies given back.
+//! at a time, a handful of its latencies given back. [`judge`] runs every test that a folder has
+//! files for.
 //!
 //! Each test draws the measured models anew for every seed; a source never shares the device of the
-//! target. See `docs/adapting.md` for the figures.
+//! target. See `docs/adapting.md` for the figures. This module uses the public interface of the
+//! crates alone.
 
 mod cells;
 mod npu;
 mod phones;
+mod study;
 
 pub use cells::CellTest;
 pub use npu::NpuTest;
 pub use phones::PhoneTest;
+pub use study::{JudgeError, judge};
 
-use crate::predictors::metrics::{self, MetricError};
+use super::parallel;
+use crate::predictors::metrics;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use rayon::{
-    ThreadPoolBuilder,
-    iter::{IntoParallelIterator as _, ParallelIterator as _},
-};
 
 /// How every test is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,14 @@ pub struct Protocol {
     pub unseen: Vec<String>,
     /// Threads.
     pub threads: usize,
+}
+
+impl Protocol {
+    /// Whether a device is a target where every device may be one.
+    #[must_use]
+    pub fn has_target(&self, device: &str) -> bool {
+        self.unseen.is_empty() || self.unseen.iter().any(|unseen| unseen == device)
+    }
 }
 
 /// What a score means.
@@ -59,15 +68,6 @@ impl Scores {
     pub fn mean(&self) -> f64 {
         mean(&self.by_seed)
     }
-}
-
-/// A target whose forecasts cannot be judged.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{target}: {source}")]
-#[allow(missing_docs)]
-pub struct Unjudged {
-    pub target: String,
-    pub source: MetricError,
 }
 
 /// One row of the table of targets.
@@ -128,19 +128,6 @@ fn shuffled(mut items: Vec<usize>, seed: u64) -> Vec<usize> {
     items
 }
 
-/// `job` of every number below `count`, on several threads, in order. Where the system refuses the
-/// threads, on this one.
-pub fn parallel<T: Send>(
-    count: usize,
-    threads: usize,
-    job: impl Fn(usize) -> T + Send + Sync,
-) -> Vec<T> {
-    match ThreadPoolBuilder::new().num_threads(threads.clamp(1, count.max(1))).build() {
-        Ok(pool) => pool.install(|| (0..count).into_par_iter().map(job).collect()),
-        Err(_) => (0..count).map(job).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +136,6 @@ mod tests {
     fn order_and_seed_decide_everything() {
         assert_eq!(shuffled((0..20).collect(), 3), shuffled((0..20).collect(), 3));
         assert_ne!(shuffled((0..20).collect(), 3), shuffled((0..20).collect(), 4));
-        assert_eq!(parallel(50, 3, |i| i * i), (0..50).map(|i| i * i).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,0 +1,286 @@
+//! [`Latencies`]: a CSV of end-to-end latencies, by model; the heading says the unit.
+
+use super::names::nearest;
+use crate::predictors::metrics;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// Samples of one model that differ by more than this ratio are not of one model or one unit.
+const REFUSED_RATIO: f64 = 10.0;
+/// Separators that other programs write.
+const FOREIGN_SEPARATORS: [char; 3] = [';', '\t', '|'];
+
+/// The unit of a column of latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Unit {
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl Unit {
+    /// All of them, the shortest first.
+    pub const ALL: [Self; 4] =
+        [Self::Nanoseconds, Self::Microseconds, Self::Milliseconds, Self::Seconds];
+
+    /// The heading of a column in this unit.
+    #[must_use]
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "latency_ns",
+            Self::Microseconds => "latency_us",
+            Self::Milliseconds => "latency_ms",
+            Self::Seconds => "latency_s",
+        }
+    }
+
+    /// Nanoseconds in one.
+    #[must_use]
+    pub const fn ns(self) -> f64 {
+        match self {
+            Self::Nanoseconds => 1.0,
+            Self::Microseconds => 1e3,
+            Self::Milliseconds => 1e6,
+            Self::Seconds => 1e9,
+        }
+    }
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Its line in the file, from 1.
+    pub line: usize,
+    /// Its latency, ns.
+    pub latency_ns: f64,
+}
+
+/// The samples of one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelLatency {
+    /// Index among the models that the file was read with.
+    pub model: usize,
+    /// The median of the samples, ns.
+    pub latency_ns: f64,
+    /// At least one, in the order of the file.
+    pub samples: Vec<Sample>,
+}
+
+impl ModelLatency {
+    /// The shortest and the longest sample.
+    #[must_use]
+    pub fn extremes(&self) -> Option<(Sample, Sample)> {
+        let by_latency = |a: &&Sample, b: &&Sample| a.latency_ns.total_cmp(&b.latency_ns);
+        let (least, most) =
+            (self.samples.iter().min_by(by_latency), self.samples.iter().max_by(by_latency));
+        least.copied().zip(most.copied())
+    }
+}
+
+/// End-to-end latencies of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latencies {
+    /// The unit that the heading states.
+    pub unit: Unit,
+    /// By model, in the order of the models.
+    pub models: Vec<ModelLatency>,
+}
+
+/// What is wrong with a file of latencies.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .path.display())]
+pub struct LatencyError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: LatencyProblem,
+}
+
+/// See [`LatencyError`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum LatencyProblem {
+    #[error("{0}")]
+    Unreadable(String),
+    #[error("its columns are separated by {found}, expected `,`")]
+    Separator { found: Separator },
+    #[error("it has no column `model`")]
+    NoModelColumn,
+    #[error("no column says the latency and its unit")]
+    NoLatencyColumn,
+    #[error("it has two columns of latencies, `{}` and `{}`", .first.heading(), .second.heading())]
+    TwoLatencyColumns { first: Unit, second: Unit },
+    #[error("line {line}: none of the models is called `{name}`")]
+    UnknownModel { line: usize, name: String, near: Vec<String> },
+    #[error("line {line}: `{text}` is not a latency, expected a number above zero")]
+    NotALatency { line: usize, text: String },
+    #[error("it holds no latency")]
+    Empty,
+    #[error(
+        "lines {} and {}: two latencies of `{model}` differ by a factor of {ratio:.0}, at most {} \
+        is accepted",
+        .lines[0], .lines[1], REFUSED_RATIO
+    )]
+    SamplesDiffer { model: String, lines: [usize; 2], ratio: f64 },
+}
+
+/// What separates columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Separator(pub char);
+
+impl fmt::Display for Separator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            '\t' => f.write_str("tabs"),
+            other => write!(f, "`{other}`"),
+        }
+    }
+}
+
+impl Latencies {
+    /// Reads a CSV with the columns `model` and one of `latency_ns`, `latency_us`, `latency_ms`,
+    /// `latency_s`; several rows of a model are samples. `models`: the names that may stand in it.
+    ///
+    /// # Errors
+    /// [`LatencyError`] naming the file and the line.
+    pub fn read(path: &Path, models: &[&str]) -> Result<Self, LatencyError> {
+        let wrong = |problem| LatencyError { path: path.to_owned(), problem };
+        let unreadable = |e: std::io::Error| wrong(LatencyProblem::Unreadable(e.to_string()));
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        Self::parse(file, models).map_err(wrong)
+    }
+
+    fn parse(text: impl std::io::Read, models: &[&str]) -> Result<Self, LatencyProblem> {
+        let unreadable = |e: csv::Error| LatencyProblem::Unreadable(e.to_string());
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let columns = Columns::of(reader.headers().map_err(unreadable)?)?;
+        let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+        for (row, record) in reader.records().enumerate() {
+            let (model, sample) = columns.sample(&record.map_err(unreadable)?, row + 2, models)?;
+            samples.entry(model).or_default().push(sample);
+        }
+        let models: Vec<ModelLatency> = samples
+            .into_iter()
+            .map(|(model, samples)| of_model(model, models.get(model).copied(), samples))
+            .collect::<Result<_, _>>()?;
+        if models.is_empty() {
+            return Err(LatencyProblem::Empty);
+        }
+        Ok(Self { unit: columns.unit, models })
+    }
+}
+
+fn of_model(
+    model: usize,
+    name: Option<&str>,
+    samples: Vec<Sample>,
+) -> Result<ModelLatency, LatencyProblem> {
+    let ns: Vec<f64> = samples.iter().map(|s| s.latency_ns).collect();
+    let latency_ns = metrics::median(&ns).ok_or(LatencyProblem::Empty)?;
+    let of = ModelLatency { model, latency_ns, samples };
+    match of.extremes() {
+        Some((least, most)) if most.latency_ns > REFUSED_RATIO * least.latency_ns => {
+            Err(LatencyProblem::SamplesDiffer {
+                model: name.unwrap_or_default().to_owned(),
+                lines: [least.line.min(most.line), least.line.max(most.line)],
+                ratio: most.latency_ns / least.latency_ns,
+            })
+        }
+        _ => Ok(of),
+    }
+}
+
+/// Where a file has what.
+struct Columns {
+    model: usize,
+    latency: usize,
+    unit: Unit,
+}
+
+impl Columns {
+    fn of(headings: &csv::StringRecord) -> Result<Self, LatencyProblem> {
+        if let (1, Some(only)) = (headings.len(), headings.get(0)) {
+            if let Some(found) = FOREIGN_SEPARATORS.into_iter().find(|c| only.contains(*c)) {
+                return Err(LatencyProblem::Separator { found: Separator(found) });
+            }
+        }
+        let place = |heading: &str| headings.iter().position(|h| h == heading);
+        let model = place("model").ok_or(LatencyProblem::NoModelColumn)?;
+        let mut units = Unit::ALL.into_iter().filter_map(|u| Some((place(u.heading())?, u)));
+        let (latency, unit) = units.next().ok_or(LatencyProblem::NoLatencyColumn)?;
+        match units.next() {
+            Some((_, second)) => Err(LatencyProblem::TwoLatencyColumns { first: unit, second }),
+            None => Ok(Self { model, latency, unit }),
+        }
+    }
+
+    /// The model of a row, and its latency.
+    fn sample(
+        &self,
+        record: &csv::StringRecord,
+        line: usize,
+        models: &[&str],
+    ) -> Result<(usize, Sample), LatencyProblem> {
+        let text = |column: usize| record.get(column).unwrap_or_default();
+        let name = text(self.model);
+        let name = name.strip_suffix(".onnx").unwrap_or(name);
+        let model = models.iter().position(|m| *m == name).ok_or_else(|| {
+            let near = nearest(name, models.iter().copied());
+            LatencyProblem::UnknownModel { line, name: name.to_owned(), near }
+        })?;
+        match text(self.latency).parse::<f64>() {
+            Ok(value) if value > 0.0 && (value * self.unit.ns()).is_finite() => {
+                Ok((model, Sample { line, latency_ns: value * self.unit.ns() }))
+            }
+            _ => Err(LatencyProblem::NotALatency { line, text: text(self.latency).to_owned() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Latencies, LatencyProblem> {
+        Latencies::parse(text.as_bytes(), &["vit", "resnet18"])
+    }
+
+    #[test]
+    fn the_median_of_a_models_samples_counts() {
+        let read = parse("latency_us,model\n3000,resnet18.onnx\n5000,vit\n4000,vit\n9000,vit\n")
+            .expect("latencies");
+        let ns: Vec<(usize, f64)> = read.models.iter().map(|m| (m.model, m.latency_ns)).collect();
+        assert_eq!((read.unit, ns), (Unit::Microseconds, vec![(0, 5e6), (1, 3e6)]));
+    }
+
+    #[test]
+    fn foreign_separators_are_named() {
+        for (text, found) in [("model;latency_ms\nvit;3,5\n", ';'), ("model\tlatency_ms\n", '\t')] {
+            let expected = LatencyProblem::Separator { found: Separator(found) };
+            assert_eq!(parse(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn samples_that_cannot_be_of_one_model_are_refused_with_their_lines() {
+        let refused = parse("model,latency_ms\nvit,100\nresnet18,3\nvit,2\n");
+        let expected =
+            LatencyProblem::SamplesDiffer { model: "vit".into(), lines: [2, 4], ratio: 50.0 };
+        assert_eq!(refused, Err(expected));
+        assert!(parse("model,latency_ms\nvit,10\nvit,2\n").is_ok());
+    }
+
+    #[test]
+    fn an_unknown_model_comes_with_near_names() {
+        let refused = parse("model,latency_ms\nresnet_18,3\n");
+        let Err(LatencyProblem::UnknownModel { line, near, .. }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((line, near), (2, vec!["resnet18".to_owned()]));
+    }
+}

@@ -1,0 +1,255 @@
+//! A device from a handful of end-to-end latencies: [`Adapter`] takes models, other devices and
+//! [`Latencies`], and gives an [`Adaptation`]: a bundle, its cross-validated error, what the
+//! latencies leave unknown, and what to measure next.
+//!
+//! | question | where |
+//! |---|---|
+//! | which latencies are in a file, and can they be used? | [`Latencies`] |
+//! | what is suspicious about them? | [`Warning`] |
+//! | what do other devices say? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
+//! | how well is each measured model forecast from the others? | [`CrossValidation`] |
+//! | how well does all this work on published latencies? | [`published`] |
+//!
+//! The method is that of [`crate::predictors::adapt`]; `docs/adapting.md` derives it.
+//!
+//! ```
+//! use std::path::Path;
+//! use vitempo::adaptation::{Adapter, Latencies, Model};
+//! use vitempo::graph::{Environment, LatencyModel, Precision, Processor, onnx};
+//!
+//! let read = |name: &str| {
+//!     onnx::read_file(&Path::new("tests/models").join(name), &onnx::ReadOptions::default())
+//! };
+//! let graphs = [read("edgenext_xx_small.onnx")?, read("mobilevit_xxs.onnx")?];
+//! let models = [
+//!     Model { name: "edgenext_xx_small", graph: &graphs[0] },
+//!     Model { name: "mobilevit_xxs", graph: &graphs[1] },
+//! ];
+//! let names = models.map(|m| m.name);
+//! let latencies = Latencies::read(Path::new("tests/models/latencies.csv"), &[
+//!     names[0], names[1], "vit_tiny_patch16_224",
+//! ])?;
+//! # let environment = Environment { device: "board".into(), processor: Processor::Cpu,
+//! #     cores_available: 1, cores: vec![], framework: "onnxruntime".into(),
+//! #     framework_version: "unknown".into(), threads: 1, precision: Precision::F32,
+//! #     memory_format: None, power_mode: None, isa: String::new(), os: String::new() };
+//! let adapted = Adapter::new(environment, &models).adapt(&latencies);
+//! println!("{}", adapted.bundle.predict(&graphs[0])?.latency.point);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cross_validation;
+mod latencies;
+mod names;
+mod parallel;
+mod plausibility;
+pub mod published;
+mod sources;
+
+pub use cross_validation::CrossValidation;
+pub use latencies::{
+    Latencies, LatencyError, LatencyProblem, ModelLatency, Sample, Separator, Unit,
+};
+pub use names::nearest;
+pub use parallel::parallel;
+pub use plausibility::Warning;
+pub use sources::kind;
+
+use crate::{
+    datasets::Dataset,
+    graph::{Environment, Graph, LatencyModel, Origin, PredictionError},
+    predictors::{
+        AdaptedBundle,
+        adapt::{
+            Adapted, ListedModel, Measured, OperatorClasses, Population, Provenance, Trait,
+            UnitCost, Workload, adapt,
+        },
+    },
+};
+use sources::{Sources, Workloads};
+
+/// A model at hand: measured, or one to choose from.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'a> {
+    /// Its name in the file of latencies.
+    pub name: &'a str,
+    /// Its graph.
+    pub graph: &'a Graph,
+}
+
+/// Adapts to one device.
+#[derive(Clone, Debug)]
+pub struct Adapter<'a> {
+    environment: Environment,
+    models: &'a [Model<'a>],
+    /// By model: its workload.
+    indices: Vec<usize>,
+    workloads: Workloads,
+    sources: Sources,
+    published_by: Option<String>,
+    suggestions: usize,
+    threads: usize,
+}
+
+/// What comes of it.
+#[derive(Clone, Debug)]
+pub struct Adaptation {
+    /// Forecasts any model on the device.
+    pub bundle: AdaptedBundle,
+    /// `None` where a single model was measured.
+    pub cross_validation: Option<CrossValidation>,
+    /// Unit costs that the latencies do not constrain, with their share of the forecast time.
+    pub unconstrained: Vec<(UnitCost, f64)>,
+    /// Models worth measuring next, the one that narrows the forecasts most first.
+    pub suggested: Vec<String>,
+    /// What is suspicious about the latencies.
+    pub warnings: Vec<Warning>,
+    /// Environments of the device itself that were left out of the sources.
+    pub left_out: Vec<String>,
+}
+
+impl<'a> Adapter<'a> {
+    /// For the device, software and precision of `environment`.
+    #[must_use]
+    pub fn new(environment: Environment, models: &'a [Model<'a>]) -> Self {
+        let mut workloads = Workloads::default();
+        let indices = models.iter().map(|model| workloads.index(model.graph)).collect();
+        Self {
+            environment,
+            models,
+            indices,
+            workloads,
+            sources: Sources::default(),
+            published_by: None,
+            suggestions: 0,
+            threads: 1,
+        }
+    }
+
+    /// Who published the latencies and under which licence; without it they count as measured by
+    /// whoever adapts.
+    #[must_use]
+    pub fn published_by(mut self, source: Option<String>) -> Self {
+        self.published_by = source;
+        self
+    }
+
+    /// How many models worth measuring next are named; none without it.
+    #[must_use]
+    pub fn suggestions(mut self, count: usize) -> Self {
+        self.suggestions = count;
+        self
+    }
+
+    /// Threads that cross-validate; one without it.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Takes a bundle's forecasts of the models as those of another device. A bundle of the device
+    /// itself is left out.
+    ///
+    /// # Errors
+    /// [`PredictionError`] where it cannot forecast a model.
+    pub fn add_bundle(&mut self, bundle: &dyn LatencyModel) -> Result<(), PredictionError> {
+        let models = self.indices.iter().copied().zip(self.models.iter().map(|m| m.graph));
+        self.sources.add_bundle(bundle, models, &self.environment)
+    }
+
+    /// Takes each environment of a dataset as another device. Those of the device itself are left
+    /// out, whatever their precision.
+    pub fn add_dataset(&mut self, dataset: &Dataset) {
+        self.sources.add_dataset(dataset, &mut self.workloads, &self.environment);
+    }
+
+    /// Adapts. `latencies` were read with the names of the models; those of other models are left
+    /// out.
+    #[must_use]
+    pub fn adapt(self, latencies: &Latencies) -> Adaptation {
+        let kind = kind(&self.environment);
+        let workloads = &self.workloads.all;
+        let known = latencies.models.iter().filter(|m| m.model < self.models.len());
+        let measured: Vec<(usize, Measured)> = known
+            .map(|m| {
+                let model = self.indices[m.model];
+                (m.model, Measured { model, ns: m.latency_ns })
+            })
+            .collect();
+        let rows: Vec<Measured> = measured.iter().map(|(_, row)| *row).collect();
+        let population = Population::learn(workloads, &self.sources.sources);
+        let adapted = adapt(&population, workloads, &rows, Some(&kind));
+        let cross_validation =
+            CrossValidation::of(&population, workloads, &rows, &kind, self.threads);
+        let at_hand: Vec<&Workload> =
+            self.indices.iter().filter_map(|&i| workloads.get(i)).collect();
+        Adaptation {
+            unconstrained: adapted.unconstrained(&at_hand),
+            suggested: self.suggested(&adapted, &rows),
+            warnings: self.warnings(latencies, &population, &rows, &kind),
+            left_out: self.sources.own.iter().cloned().collect(),
+            bundle: self.bundle(adapted, &measured, cross_validation.as_ref()),
+            cross_validation,
+        }
+    }
+
+    fn warnings(
+        &self,
+        latencies: &Latencies,
+        population: &Population,
+        rows: &[Measured],
+        kind: &Trait,
+    ) -> Vec<Warning> {
+        let names: Vec<&str> = self.models.iter().map(|m| m.name).collect();
+        let mut warnings = plausibility::among_themselves(latencies, &names);
+        warnings.extend(plausibility::against_forecasts(
+            population,
+            &self.workloads.all,
+            rows,
+            kind,
+            latencies.unit,
+        ));
+        warnings
+    }
+
+    fn suggested(&self, adapted: &Adapted, rows: &[Measured]) -> Vec<String> {
+        let workloads: Vec<Workload> =
+            self.indices.iter().map(|&i| self.workloads.all[i].clone()).collect();
+        let done: Vec<usize> = (0..self.models.len())
+            .filter(|&f| rows.iter().any(|m| m.model == self.indices[f]))
+            .collect();
+        let chosen = adapted.suggest(&workloads, &done, self.suggestions);
+        chosen.into_iter().filter_map(|f| Some(self.models.get(f)?.name.to_owned())).collect()
+    }
+
+    /// The bundle, with its own forecasts of the measured models in it.
+    fn bundle(
+        self,
+        adapted: Adapted,
+        measured: &[(usize, Measured)],
+        cross_validation: Option<&CrossValidation>,
+    ) -> AdaptedBundle {
+        let graphs: Vec<&Graph> = measured.iter().map(|(m, _)| self.models[*m].graph).collect();
+        let listed = |(i, (model, row)): (usize, &(usize, Measured))| {
+            let model = &self.models[*model];
+            let others = cross_validation.and_then(|c| c.forecasts.get(i)).map(|(_, p)| *p);
+            ListedModel { from_others: others, ..ListedModel::new(model.name, row.ns, model.graph) }
+        };
+        let origin = if self.published_by.is_some() { Origin::Imported } else { Origin::Measured };
+        let provenance = Provenance {
+            environment: self.environment.clone(),
+            origin,
+            source: self.published_by.clone(),
+            measured: measured.iter().enumerate().map(listed).collect(),
+            classes: OperatorClasses::of(graphs.iter().copied()),
+            sources: self.sources.names,
+        };
+        let mut bundle = AdaptedBundle::new(adapted, provenance, self.workloads.by_architecture);
+        let forecasts: Vec<_> = graphs.iter().map(|graph| bundle.latency(graph)).collect();
+        for (listed, forecast) in bundle.measured.iter_mut().zip(forecasts) {
+            listed.forecast = Some(forecast);
+        }
+        bundle
+    }
+}

@@ -1,0 +1,63 @@
+//! Names near a name that is not known: what was meant, perhaps.
+
+use std::collections::BTreeSet;
+
+/// So many are offered.
+const OFFERED: usize = 3;
+
+/// The known names that contain `name` or are contained in it, or are a few edits away; nearest
+/// first, at most three, upper and lower case alike.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let known: BTreeSet<&str> = known.into_iter().collect();
+    let mut near: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter_map(|known| Some((distance(&wanted, &known.to_lowercase())?, known)))
+        .collect();
+    near.sort_unstable();
+    near.into_iter().take(OFFERED).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// `None` where two names have little in common.
+fn distance(a: &str, b: &str) -> Option<usize> {
+    let edits = edits(a, b);
+    let contained = !a.is_empty() && !b.is_empty() && (a.contains(b) || b.contains(a));
+    (contained || 3 * edits <= a.chars().count().max(3)).then_some(edits)
+}
+
+/// Levenshtein's distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_by_hand() {
+        for (a, b, expected) in [("kitten", "sitting", 3), ("", "abc", 3), ("same", "same", 0)] {
+            assert_eq!(edits(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn near_names_are_offered_and_far_ones_are_not() {
+        let known = ["pixel3", "pixel4", "Samsung Galaxy S24", "titan_rtx_1"];
+        assert_eq!(nearest("pixle4", known), ["pixel4"]);
+        assert_eq!(nearest("galaxy s24", known), ["Samsung Galaxy S24"]);
+        assert!(nearest("nonsense", known).is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! [`Warning`]: what is suspicious about latencies that can be read. A wrong unit is found by
+//! comparing with what the sources (without any: physics) forecast before anything is measured.
+
+use super::latencies::{Latencies, Unit};
+use crate::predictors::{
+    adapt::{Measured, Population, Trait, Workload, adapt},
+    metrics,
+};
+use std::fmt;
+
+/// Samples of one model that differ by more than this ratio are worth a look.
+const NOTED_RATIO: f64 = 1.5;
+/// Devices differ from what sources forecast by less than the first factor, as far as the width of
+/// the forecasts allows up to the second.
+const FACTORS: [f64; 2] = [30.0, 200.0];
+
+/// Something suspicious; the latencies are used as they are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Warning {
+    /// Two samples of one model differ much.
+    SamplesDiffer {
+        /// The model.
+        model: String,
+        /// Lines of the shortest and the longest sample, in the order of the file.
+        lines: [usize; 2],
+        /// Longest over shortest.
+        ratio: f64,
+    },
+    /// All models have the same latency.
+    AllEqual {
+        /// How many there are.
+        models: usize,
+    },
+    /// The latencies are far from what is forecast without them: median of latency over forecast.
+    FarFromForecast {
+        /// Below one where the latencies are shorter.
+        factor: f64,
+        /// Whether sources forecast; physics alone otherwise.
+        from_sources: bool,
+        /// The unit that the heading states.
+        unit: Unit,
+        /// The unit in which they would be nearest to the forecasts.
+        suggested: Option<Unit>,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SamplesDiffer { model, lines: [a, b], ratio } => {
+                write!(f, "lines {a} and {b}: two latencies of `{model}` differ by a factor of ")?;
+                write!(f, "{ratio:.1}; their median is used")
+            }
+            Self::AllEqual { models } => {
+                write!(f, "all {models} models have the same latency")
+            }
+            Self::FarFromForecast { factor, from_sources, .. } => {
+                let by = if *from_sources { "the sources forecast" } else { "physics alone gives" };
+                let (times, than) =
+                    if *factor > 1.0 { (*factor, "longer") } else { (1.0 / factor, "shorter") };
+                write!(f, "the latencies are {times:.0} times {than} than {by}")
+            }
+        }
+    }
+}
+
+/// Samples that differ, and equal latencies; `names`: of the models that `latencies` was read
+/// with.
+pub(super) fn among_themselves(latencies: &Latencies, names: &[&str]) -> Vec<Warning> {
+    let differing = latencies.models.iter().filter_map(|m| {
+        let (least, most) = m.extremes()?;
+        let ratio = most.latency_ns / least.latency_ns;
+        (ratio > NOTED_RATIO).then(|| Warning::SamplesDiffer {
+            model: names.get(m.model).copied().unwrap_or_default().to_owned(),
+            lines: [least.line.min(most.line), least.line.max(most.line)],
+            ratio,
+        })
+    });
+    let mut warnings: Vec<Warning> = differing.collect();
+    let first = latencies.models.first().map_or(0.0, |m| m.latency_ns);
+    if latencies.models.len() > 1
+        && latencies.models.iter().all(|m| (m.latency_ns / first - 1.0).abs() < 1e-9)
+    {
+        warnings.push(Warning::AllEqual { models: latencies.models.len() });
+    }
+    warnings
+}
+
+/// Latencies that are far from what is forecast without them.
+pub(super) fn against_forecasts(
+    population: &Population,
+    workloads: &[Workload],
+    measured: &[Measured],
+    kind: &Trait,
+    unit: Unit,
+) -> Option<Warning> {
+    let before = adapt(population, workloads, &[], Some(kind));
+    let (logs, widths): (Vec<f64>, Vec<f64>) = measured
+        .iter()
+        .map(|m| {
+            let forecast = before.forecast(&workloads[m.model], Some(m.model));
+            (m.ns.ln() - forecast.log_ns, forecast.half_width)
+        })
+        .unzip();
+    let (log_factor, width) = (metrics::median(&logs)?, metrics::median(&widths)?);
+    let accepted = width.clamp(FACTORS[0].ln(), FACTORS[1].ln());
+    (log_factor.abs() > accepted).then(|| Warning::FarFromForecast {
+        factor: log_factor.exp(),
+        from_sources: population.sources() > 0,
+        unit,
+        suggested: nearest_unit(unit, log_factor).filter(|suggested| *suggested != unit),
+    })
+}
+
+/// The unit in which a factor becomes nearest to one.
+fn nearest_unit(unit: Unit, log_factor: f64) -> Option<Unit> {
+    let away = |other: &Unit| (log_factor + (other.ns() / unit.ns()).ln()).abs();
+    Unit::ALL.into_iter().min_by(|a, b| away(a).total_cmp(&away(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::latencies::{ModelLatency, Sample};
+
+    fn of(samples: &[&[f64]]) -> Latencies {
+        let model = |(model, ns): (usize, &&[f64])| {
+            let sample = |(i, &latency_ns): (usize, &f64)| Sample { line: i + 2, latency_ns };
+            let samples = ns.iter().enumerate().map(sample).collect();
+            ModelLatency { model, latency_ns: ns[0], samples }
+        };
+        let models = samples.iter().enumerate().map(model).collect();
+        Latencies { unit: Unit::Milliseconds, models }
+    }
+
+    #[test]
+    fn differing_samples_and_equal_latencies_are_noted() {
+        let names = ["vit", "resnet18"];
+        assert!(among_themselves(&of(&[&[1e6, 1.2e6], &[3e6]]), &names).is_empty());
+        let expected = Warning::SamplesDiffer { model: "vit".into(), lines: [2, 3], ratio: 4.0 };
+        assert_eq!(among_themselves(&of(&[&[4e6, 1e6], &[3e6]]), &names), [expected]);
+        assert_eq!(
+            among_themselves(&of(&[&[1e6], &[1e6]]), &names),
+            [Warning::AllEqual { models: 2 }]
+        );
+        assert!(among_themselves(&of(&[&[1e6]]), &names).is_empty(), "one is equal to itself");
+    }
+
+    #[test]
+    fn the_nearest_unit_is_suggested() {
+        let suggested = |factor: f64| nearest_unit(Unit::Milliseconds, factor.ln());
+        assert_eq!(suggested(700.0), Some(Unit::Microseconds), "too long: they were microseconds");
+        assert_eq!(suggested(1.0 / 3000.0), Some(Unit::Seconds));
+        assert_eq!(suggested(2e6), Some(Unit::Nanoseconds));
+        assert_eq!(suggested(2.0), Some(Unit::Milliseconds));
+    }
+}

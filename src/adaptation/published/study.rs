@@ -1,0 +1,220 @@
+//! [`judge`]: which tests a folder has files for, which of them are asked for, and their outcomes.
+
+use super::{CellTest, NpuTest, Outcome, PhoneTest, Protocol};
+use crate::{
+    adaptation::nearest,
+    datasets::{
+        DatasetError,
+        published::{AiHub, Cells, Column, Phones},
+    },
+};
+use std::path::Path;
+
+/// The precision of the test on NPUs.
+const PRECISION: &str = "float";
+
+/// What can be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Study {
+    NasBench201,
+    FbNet,
+    FbNetAcrossClasses,
+    Phones,
+    Npu,
+}
+
+/// Why nothing is judged.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum JudgeError {
+    #[error(transparent)]
+    Data(#[from] DatasetError),
+    #[error("no test is called `{name}`")]
+    UnknownTest { name: String, tests: Vec<String> },
+    #[error("no published device is called `{name}`")]
+    UnknownDevice { name: String, near: Vec<String> },
+    #[error(
+        "{test}: of {samples} measured models nothing is left to judge, at most {most} can be \
+        measured"
+    )]
+    NothingLeft { test: String, samples: usize, most: usize },
+    #[error("the folder has no files for a test asked for")]
+    NoFiles,
+}
+
+/// Runs the tests that `folder` has files for and whose name holds `only`, without regard to case;
+/// all of them without it. `say` is told what is being run.
+///
+/// # Errors
+/// [`JudgeError`], before anything is run.
+pub fn judge(
+    folder: &Path,
+    only: Option<&str>,
+    protocol: &Protocol,
+    say: &dyn Fn(&str),
+) -> Result<Vec<Outcome>, JudgeError> {
+    let asked = |name: &str| {
+        only.is_none_or(|only| name.to_lowercase().contains(&only.trim().to_lowercase()))
+    };
+    let mut studies: Vec<Study> = Study::ALL.to_vec();
+    studies.retain(|study| study.names().iter().any(|name| asked(name)));
+    if studies.is_empty() {
+        return Err(JudgeError::UnknownTest {
+            name: only.unwrap_or_default().to_owned(),
+            tests: Study::ALL.iter().flat_map(|study| study.names()).collect(),
+        });
+    }
+    let data = Data::read(folder, &studies)?;
+    let tests: Vec<Test<'_>> = studies.iter().filter_map(|study| data.test(*study)).collect();
+    check(&tests, protocol)?;
+    let mut outcomes = Vec::new();
+    for test in &tests {
+        say(&test.name());
+        outcomes.extend(test.run(protocol));
+    }
+    outcomes.retain(|outcome| asked(&outcome.test) && !outcome.scores.is_empty());
+    Ok(outcomes)
+}
+
+fn check(tests: &[Test<'_>], protocol: &Protocol) -> Result<(), JudgeError> {
+    if tests.is_empty() {
+        return Err(JudgeError::NoFiles);
+    }
+    let devices: Vec<String> = tests.iter().flat_map(Test::devices).collect();
+    if let Some(name) = protocol.unseen.iter().find(|name| !devices.contains(name)) {
+        let near = nearest(name, devices.iter().map(String::as_str));
+        return Err(JudgeError::UnknownDevice { name: name.clone(), near });
+    }
+    for test in tests {
+        let (samples, most) = (protocol.samples, test.most_samples(protocol));
+        if samples > most {
+            return Err(JudgeError::NothingLeft { test: test.name(), samples, most });
+        }
+    }
+    Ok(())
+}
+
+impl Study {
+    const ALL: &'static [Self] =
+        &[Self::NasBench201, Self::FbNet, Self::FbNetAcrossClasses, Self::Phones, Self::Npu];
+
+    const fn cells(self) -> &'static str {
+        match self {
+            Self::NasBench201 => "NAS-Bench-201",
+            Self::FbNetAcrossClasses => "FBNet, GPUs to CPUs and phones (F5)",
+            _ => "FBNet",
+        }
+    }
+
+    /// The names of its outcomes.
+    fn names(self) -> Vec<String> {
+        match self {
+            Self::NasBench201 | Self::FbNet | Self::FbNetAcrossClasses => {
+                CellTest::names(self.cells())
+            }
+            Self::Phones => PhoneTest::names(),
+            Self::Npu => NpuTest::names(PRECISION),
+        }
+    }
+}
+
+/// What the studies asked for need of the folder.
+struct Data {
+    nas_bench_201: Option<Cells>,
+    fbnet: Option<Cells>,
+    phones: Option<Phones>,
+    hub: Option<AiHub>,
+}
+
+impl Data {
+    fn read(folder: &Path, studies: &[Study]) -> Result<Self, DatasetError> {
+        let wanted = |of: &[Study]| studies.iter().any(|study| of.contains(study));
+        Ok(Self {
+            nas_bench_201: (wanted(&[Study::NasBench201]) && Cells::has_nas_bench_201(folder))
+                .then(|| Cells::nas_bench_201(folder))
+                .transpose()?,
+            fbnet: (wanted(&[Study::FbNet, Study::FbNetAcrossClasses]) && Cells::has_fbnet(folder))
+                .then(|| Cells::fbnet(folder))
+                .transpose()?,
+            phones: (wanted(&[Study::Phones]) && Phones::are_in(folder))
+                .then(|| Phones::read(folder))
+                .transpose()?,
+            hub: (wanted(&[Study::Npu]) && AiHub::is_in(folder))
+                .then(|| AiHub::read(folder))
+                .transpose()?,
+        })
+    }
+
+    /// `None` where the folder has no files for it.
+    fn test(&self, study: Study) -> Option<Test<'_>> {
+        let cells = |cells, pool, source, target| {
+            Test::Cells(CellTest { name: study.cells().to_owned(), cells, pool, source, target })
+        };
+        Some(match study {
+            Study::NasBench201 => {
+                cells(self.nas_bench_201.as_ref()?, POOL_201, is_measured, is_measured)
+            }
+            Study::FbNet => cells(self.fbnet.as_ref()?, POOL_FBNET, |_| true, is_measured),
+            Study::FbNetAcrossClasses => {
+                let target = |d: &Column| d.class != "gpu" && !d.summed;
+                cells(self.fbnet.as_ref()?, POOL_FBNET, |d| d.class == "gpu", target)
+            }
+            Study::Phones => Test::Phones(PhoneTest { phones: self.phones.as_ref()? }),
+            Study::Npu => {
+                let hub = self.hub.as_ref()?;
+                Test::Npu(NpuTest { hub, precision: PRECISION.to_owned() })
+            }
+        })
+    }
+}
+
+/// Architectures of the pools.
+const POOL_201: usize = 900;
+const POOL_FBNET: usize = 4000;
+
+fn is_measured(device: &Column) -> bool {
+    !device.summed
+}
+
+/// A study with its data.
+enum Test<'a> {
+    Cells(CellTest<'a>),
+    Phones(PhoneTest<'a>),
+    Npu(NpuTest<'a>),
+}
+
+impl Test<'_> {
+    fn name(&self) -> String {
+        let names = match self {
+            Self::Cells(test) => return test.name.clone(),
+            Self::Phones(_) => PhoneTest::names(),
+            Self::Npu(test) => NpuTest::names(&test.precision),
+        };
+        names.into_iter().next().unwrap_or_default()
+    }
+
+    fn devices(&self) -> Vec<String> {
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        match self {
+            Self::Cells(test) => owned(test.devices()),
+            Self::Phones(test) => owned(test.devices()),
+            Self::Npu(test) => test.devices(),
+        }
+    }
+
+    fn most_samples(&self, protocol: &Protocol) -> usize {
+        match self {
+            Self::Cells(test) => test.most_samples(protocol),
+            Self::Phones(test) => test.most_samples(protocol),
+            Self::Npu(test) => test.most_samples(protocol),
+        }
+    }
+
+    fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
+        match self {
+            Self::Cells(test) => test.run(protocol),
+            Self::Phones(test) => test.run(protocol),
+            Self::Npu(test) => test.run(protocol),
+        }
+    }
+}
