@@ -58,10 +58,11 @@ fn what_help_publishes_equals_the_tables() {
 
 /// Rows by what identifies them, without the snapshot's name.
 fn by_key(rows: &[Row]) -> BTreeMap<[&str; 5], u64> {
-    let key = |r: &Row| (r.ns.round() as u64, r);
     rows.iter()
-        .map(key)
-        .map(|(ns, r)| ([&*r.model, &*r.device, &*r.runtime, &*r.precision, &*r.processor], ns))
+        .map(|r| {
+            let key = [&*r.model, &*r.device, &*r.runtime, &*r.precision, &*r.processor];
+            (key, r.ns.round() as u64)
+        })
         .collect()
 }
 

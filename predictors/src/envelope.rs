@@ -2,7 +2,7 @@
 //! length of the body unpacked (u64), BLAKE3 digest of all that and the body, body (zstd). Little
 //! endian. Reading checks everything before anything is used.
 
-use crate::PredictorError;
+use crate::{PredictorError, packing};
 use std::{io::Read, path::Path};
 use vitempo_graph::files::write_whole;
 
@@ -11,7 +11,6 @@ const HEADER: usize = 8 + 4 + 8 + 8 + 32;
 const LARGEST: u64 = 1 << 29;
 /// No body is packed more tightly.
 const LARGEST_RATIO: u64 = 2000;
-const PACKING: i32 = 6;
 
 /// What a kind of file begins with, and its version.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +25,7 @@ pub(crate) struct Envelope {
 impl Envelope {
     /// The file's bytes; the same body always gives the same.
     pub fn seal(self, plain: &[u8]) -> Result<Vec<u8>, PredictorError> {
-        let body =
-            zstd::encode_all(plain, PACKING).map_err(|e| PredictorError::Encode(e.to_string()))?;
+        let body = packing::pack(plain).map_err(PredictorError::Encode)?;
         let mut bytes = self.magic.to_vec();
         bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
@@ -81,8 +79,7 @@ impl Envelope {
             return Err(format!("it claims to unpack to {plain} bytes"));
         }
         let mut unpacked = Vec::new();
-        let decoder = zstd::Decoder::new(body).map_err(|e| e.to_string())?;
-        decoder
+        packing::unpacked(body)?
             .take(plain + 1)
             .read_to_end(&mut unpacked)
             .map_err(|e| format!("it cannot be unpacked: {e}"))?;

@@ -43,6 +43,7 @@ mod importance;
 pub mod interval;
 mod location;
 pub mod metrics;
+mod packing;
 mod predictors;
 pub mod regressors;
 pub mod rows;
