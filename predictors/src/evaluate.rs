@@ -90,7 +90,8 @@ pub struct ModelRow {
     /// Upper bound of the interval.
     pub upper_ns: f64,
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
-    pub doubt: f64,
+    #[serde(rename = "doubt")]
+    pub difficulty: f64,
     /// Absolute percentage error; `None` where nothing but 0 was measured.
     pub ape: Option<f64>,
     /// Forecast from the executed kernels.
@@ -435,7 +436,7 @@ fn model_row(
         predicted_ns: rounded(prediction.point.ns()),
         lower_ns: rounded(prediction.lower.ns()),
         upper_ns: rounded(prediction.upper.ns()),
-        doubt: rounded(total.tally.doubt()),
+        difficulty: rounded(total.tally.difficulty()),
         ape: ape.map(rounded),
         predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
@@ -447,8 +448,8 @@ fn model_row(
     })
 }
 
-/// The interval is the same relative to either forecast: doubts are those of the kernels according
-/// to lowering. `None` without a model that took time.
+/// The relative interval is the same for both forecasts: difficulty estimates are those of the
+/// kernels according to lowering. `None` without a model that took time.
 fn end_to_end(
     models: &[&ModelRow],
     predicted: impl Fn(&ModelRow) -> f64,
@@ -457,7 +458,7 @@ fn end_to_end(
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
     let bounds: Vec<(f64, f64)> =
-        models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.doubt)).collect();
+        models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.difficulty)).collect();
     let plain: Vec<(f64, f64)> = predicted.iter().map(|p| interval.plain.around(*p, 1.0)).collect();
     let covered = |bounds: &[(f64, f64)]| {
         bounds.iter().zip(&actual).filter(|((low, high), a)| low <= *a && *a <= high).count() as f64

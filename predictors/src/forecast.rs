@@ -60,7 +60,7 @@ pub struct Tally {
     /// Latency of all kernels, ns.
     pub sum_ns: f64,
     /// Sum of latency times expected `|ln(actual / forecast)|`, ns.
-    pub doubt_ns: f64,
+    pub expected_error_ns: f64,
     /// Number of kernels.
     pub kernels: i64,
 }
@@ -72,7 +72,7 @@ impl Tally {
         let ns = estimate.latency_ns * count as f64;
         Self {
             sum_ns: self.sum_ns + ns,
-            doubt_ns: self.doubt_ns + ns * estimate.log_error,
+            expected_error_ns: self.expected_error_ns + ns * estimate.log_error,
             kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX),
         }
     }
@@ -83,7 +83,7 @@ impl Tally {
         let factor = times as f64;
         Self {
             sum_ns: self.sum_ns + factor * other.sum_ns,
-            doubt_ns: self.doubt_ns + factor * other.doubt_ns,
+            expected_error_ns: self.expected_error_ns + factor * other.expected_error_ns,
             kernels: self.kernels + times * other.kernels,
         }
     }
@@ -95,8 +95,8 @@ impl Tally {
 
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without
     /// operators.
-    pub(crate) fn doubt(&self) -> f64 {
-        if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 }
+    pub(crate) fn difficulty(&self) -> f64 {
+        if self.sum_ns > 0.0 { self.expected_error_ns / self.sum_ns } else { 0.0 }
     }
 
     /// End to end, without an interval.
@@ -106,7 +106,7 @@ impl Tally {
 
     pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
         let point = self.point_ns(calibration);
-        let (lower, upper) = interval.around(point, self.doubt());
+        let (lower, upper) = interval.around(point, self.difficulty());
         Prediction {
             point: Latency::from_ns(point),
             lower: Latency::from_ns(lower),

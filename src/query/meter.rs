@@ -70,7 +70,7 @@ impl Amount for Tally {
     fn agrees(&self, other: &Self) -> bool {
         self.kernels == other.kernels
             && close(self.sum_ns, other.sum_ns, other.sum_ns)
-            && close(self.doubt_ns, other.doubt_ns, other.doubt_ns)
+            && close(self.expected_error_ns, other.expected_error_ns, other.expected_error_ns)
     }
 }
 

@@ -189,7 +189,7 @@ impl Adapted {
     }
 
     /// Unit costs that matter to these workloads and that measuring has not narrowed: their share
-    /// of the forecast time, largest first. How far padding counts is no cost, and hardly in doubt.
+    /// of the forecast time, largest first. Padding exponents are left out: they are no cost.
     #[must_use]
     pub fn unconstrained(&self, workloads: &[&Workload]) -> Vec<(UnitCost, f64)> {
         let mut shares = vec![0.0; COSTS];
