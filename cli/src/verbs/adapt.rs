@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 use vitempo::graph::{Environment, Latency, Origin, Precision};
 use vitempo::predictors::{
     AdaptedBundle,
-    adapt::{Adapted, Measured, Population, Provenance, Trait, UnitCost, Workload, adapt},
+    adapt::{Adapted, DevicePrior, Measured, Provenance, Trait, UnitCost, Workload, adapt},
     metrics::{self, MetricError},
 };
 use vitempo::transfer::parallel;
@@ -111,8 +111,8 @@ fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -
     let environment = environment(args, csv);
     let kind = sources::kind(&environment);
     let sources = sources::read(&args.from, &files, &indices, &mut models, &environment)?;
-    let population = Population::learn(&models.workloads, &sources.sources);
-    let adapted = adapt(&population, &models.workloads, &measured, Some(&kind));
+    let prior = DevicePrior::learn(&models.workloads, &sources.sources);
+    let adapted = adapt(&prior, &models.workloads, &measured, Some(&kind));
     let named: Vec<(String, f64)> = given
         .iter()
         .filter_map(|(i, ns)| Some((files.get(*i)?.identity.name.clone(), *ns)))
@@ -125,7 +125,7 @@ fn measured_on(args: &AdaptArgs, csv: &std::path::Path, out: &std::path::Path) -
         measured: named.clone(),
         sources: sources.names,
     };
-    let left_out = left_out(&population, &models.workloads, &measured, &kind);
+    let left_out = left_out(&prior, &models.workloads, &measured, &kind);
     let report = Adaptation {
         out: out.to_owned(),
         left_out_mape: left_out_mape(&left_out, &named)?,
@@ -173,7 +173,7 @@ const GROUPS: usize = 10;
 /// Each measured model forecast from those of other groups: latency, point, lower and upper bound
 /// in ns.
 fn left_out(
-    population: &Population,
+    prior: &DevicePrior,
     workloads: &[Workload],
     measured: &[Measured],
     kind: &Trait,
@@ -183,7 +183,7 @@ fn left_out(
         let (out, others): (Vec<_>, Vec<_>) =
             measured.iter().enumerate().partition(|(i, _)| i % groups == group);
         let others: Vec<Measured> = others.into_iter().map(|(_, m)| *m).collect();
-        let adapted = adapt(population, workloads, &others, Some(kind));
+        let adapted = adapt(prior, workloads, &others, Some(kind));
         let forecast = |(i, &Measured { model, ns }): (usize, &Measured)| {
             let (point, lower, upper) =
                 adapted.forecast(&workloads[model], Some(model)).latency_ns();
