@@ -9,7 +9,7 @@ use crate::{
     PredictorError, PredictorKey, Predictors,
     envelope::{self, Envelope},
     error_scale::Support,
-    features::{Family, FeatureSchema, Footprint},
+    features::{Family, FeatureSchema, WorkingSet},
     predictors::Estimate,
     predictors::Fallbacks,
     regressors::{Baseline, Fitted, Lasso, Trees},
@@ -86,7 +86,7 @@ pub struct PredictorBundle {
     pub on_real: Option<Evaluation>,
     /// The regressors.
     pub predictors: Predictors,
-    pub(crate) memo: Mutex<BTreeMap<Footprint, HashMap<OpSpec, Estimate>>>,
+    pub(crate) memo: Mutex<BTreeMap<WorkingSet, HashMap<OpSpec, Estimate>>>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -9,7 +9,7 @@
 use crate::{
     Calibration, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, PredictorKey,
     Skipped, TrainingRows,
-    features::{Footprint, Surroundings},
+    features::{Surroundings, WorkingSet},
     forecast::Total,
     metrics::{self, MetricError, mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
@@ -152,7 +152,7 @@ const CONTRIBUTIONS: usize = 4;
 pub(crate) struct Kernel {
     op: OpSpec,
     count: usize,
-    footprint: Footprint,
+    working_set: WorkingSet,
 }
 
 /// Kernels of a graph in order of first appearance.
@@ -186,7 +186,7 @@ fn kernels(graph: &Graph, environment: &Environment) -> Result<Kernels, Lowering
     let around = Surroundings::of(found.iter().copied(), &environment.framework);
     Ok(found
         .into_iter()
-        .map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) })
+        .map(|(op, count)| Kernel { op: op.clone(), count, working_set: around.working_set(count) })
         .collect())
 }
 
@@ -202,10 +202,10 @@ impl Forecasts {
     pub(crate) fn new(
         rows: &TrainingRows,
         lowered: &[Result<Kernels, String>],
-        estimate: &dyn Fn(usize, &OpSpec, Footprint) -> Estimate,
+        estimate: &dyn Fn(usize, &OpSpec, WorkingSet) -> Estimate,
     ) -> Self {
         let estimates: Vec<Estimate> =
-            rows.rows.iter().map(|r| estimate(r.model, &r.op, r.footprint)).collect();
+            rows.rows.iter().map(|r| estimate(r.model, &r.op, r.working_set)).collect();
         let mut executed = vec![Total::default(); rows.models.len()];
         for (row, e) in rows.rows.iter().zip(&estimates) {
             executed[row.model].add(&row.op.kind, *e, row.count);
@@ -215,7 +215,7 @@ impl Forecasts {
             kernels.as_ref().map_err(Clone::clone)?.iter().for_each(|kernel| {
                 total.add(
                     &kernel.op.kind,
-                    estimate(model, &kernel.op, kernel.footprint),
+                    estimate(model, &kernel.op, kernel.working_set),
                     kernel.count,
                 );
             });
@@ -250,7 +250,7 @@ pub fn evaluate(
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
     let forecasts =
-        Forecasts::new(&rows, &lowered, &|_, op, footprint| bundle.estimate(op, footprint));
+        Forecasts::new(&rows, &lowered, &|_, op, working_set| bundle.estimate(op, working_set));
     let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
     judge(&rows, &forecasts, model, bundle.method, id)
 }

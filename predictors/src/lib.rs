@@ -60,7 +60,7 @@ pub use error_scale::ErrorScale;
 pub use evaluate::{
     Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate,
 };
-pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey, Span};
+pub use features::{FeatureSchema, FeatureVector, PredictorKey, WorkingSet, WorkingSetBytes};
 pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};
 #[cfg(feature = "train")]

@@ -9,7 +9,7 @@
 use crate::{
     ErrorScale, PredictorKey,
     error_scale::Support,
-    features::{CONSTANT_INPUTS, Family, FeatureSchema, Footprint},
+    features::{CONSTANT_INPUTS, Family, FeatureSchema, WorkingSet},
     forest::ForestError,
     regressors::{Baseline, Fitted},
 };
@@ -81,23 +81,27 @@ pub struct Predictors {
 }
 
 impl Predictors {
-    /// Forecast of one operator as the framework runs it in a model of that footprint; always
+    /// Forecast of one operator as the framework runs it in a model of that working set; always
     /// positive.
     #[must_use]
-    pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
+    pub fn estimate(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
             let op = predictor.as_trained(op);
-            return predictor.estimate(&FeatureSchema::extract_within(&op, footprint).values);
+            return predictor.estimate(&FeatureSchema::extract_within(&op, working_set).values);
         }
-        self.fallback(op, &key, &FeatureSchema::extract_within(op, footprint).values)
+        self.fallback(op, &key, &FeatureSchema::extract_within(op, working_set).values)
     }
 
     /// Latencies of one operator by the linear model alone and by trees alone, ns; `None` without a
     /// predictor.
-    pub(crate) fn linear_and_tree_ns(&self, op: &OpSpec, footprint: Footprint) -> Option<[f64; 2]> {
+    pub(crate) fn linear_and_tree_ns(
+        &self,
+        op: &OpSpec,
+        working_set: WorkingSet,
+    ) -> Option<[f64; 2]> {
         let predictor = self.keys.get(&PredictorKey::of(op))?;
-        let features = FeatureSchema::extract_within(op, footprint);
+        let features = FeatureSchema::extract_within(op, working_set);
         let baseline = predictor.baseline.predict(&features.values);
         Some(
             predictor

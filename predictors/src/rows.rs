@@ -6,7 +6,7 @@
 
 use crate::{
     Drift, PredictorError,
-    features::{Footprint, Surroundings},
+    features::{Surroundings, WorkingSet},
     location,
     location::QuietRuns,
     metrics,
@@ -31,7 +31,7 @@ pub struct TrainingRow {
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
     /// What it notices of that model.
-    pub footprint: Footprint,
+    pub working_set: WorkingSet,
     /// How many kernels of the model are this operator.
     pub count: usize,
     /// Drift-corrected latency of one of them, ns; at least [`FLOOR_NS`].
@@ -289,8 +289,8 @@ fn operators(
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
         let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
-        let footprint = around.map_or(Footprint::LARGE, |around| around.footprint(*count));
-        TrainingRow { op: op.clone(), model, footprint, count: *count, latency_ns, weight }
+        let working_set = around.map_or(WorkingSet::LARGE, |around| around.working_set(*count));
+        TrainingRow { op: op.clone(), model, working_set, count: *count, latency_ns, weight }
     };
     order.into_iter().map(row).collect()
 }

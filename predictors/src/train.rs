@@ -11,7 +11,7 @@ use crate::{
     calibration::Point,
     error_scale,
     evaluate::{EndToEndModel, Forecasts, judge, lowered},
-    features::{FeatureSchema, Footprint},
+    features::{FeatureSchema, WorkingSet},
     fitting::{FitSettings, Model},
     forecast::Total,
     interval::HeldOut,
@@ -134,16 +134,19 @@ pub fn train(
         (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
     let weights = blend_weight::learn(&rows, |row| {
-        held_out[fold_of[row.model]].linear_and_tree_ns(&row.op, row.footprint)
+        held_out[fold_of[row.model]].linear_and_tree_ns(&row.op, row.working_set)
     });
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_blend_weights(&weights));
-    let estimates: Vec<Estimate> =
-        rows.rows.iter().map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.footprint)).collect();
+    let estimates: Vec<Estimate> = rows
+        .rows
+        .iter()
+        .map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.working_set))
+        .collect();
     let (lowered, measured) = (lowered(&rows, graphs, &environment), measured_sums(&rows));
     let mut scales = error_scale::learn(&predictors, &rows, &estimates);
     let judged = |held_out: &[Predictors]| {
-        let estimate = |model: usize, op: &OpSpec, footprint: Footprint| {
-            held_out[fold_of[model]].estimate(op, footprint)
+        let estimate = |model: usize, op: &OpSpec, working_set: WorkingSet| {
+            held_out[fold_of[model]].estimate(op, working_set)
         };
         let forecasts = Forecasts::new(&rows, &lowered, &estimate);
         let calibration = calibrate(&rows, &measured, &forecasts);

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use vitempo::graph::{Graph, OpSpec, PredictionSource};
-use vitempo::predictors::{Estimate, Footprint, PredictorBundle, Span, Tally};
+use vitempo::predictors::{Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
 use vitempo::query::{Amount, Latencies, Meter, QueryError, Tables};
 use vitempo::search_space::{Architecture, Space};
 
@@ -60,7 +60,7 @@ struct Marked(Arc<PredictorBundle>);
 
 impl Meter for Marked {
     type Amount = Sum;
-    type Context = Footprint;
+    type Context = WorkingSet;
 
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
         Latencies(&self.0).kernels(graph)
@@ -70,15 +70,15 @@ impl Meter for Marked {
         Latencies(&self.0).is_local()
     }
 
-    fn context(&self, span: &Span) -> Footprint {
-        Latencies(&self.0).context(span)
+    fn context(&self, bytes: &WorkingSetBytes) -> WorkingSet {
+        Latencies(&self.0).context(bytes)
     }
 
-    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Footprint> {
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<WorkingSet> {
         Latencies(&self.0).contexts(kernels)
     }
 
-    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Sum> {
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet))) -> Vec<Sum> {
         Latencies(&self.0).estimates(kernels).into_iter().map(Sum::of).collect()
     }
 }

@@ -76,7 +76,7 @@ impl Predictors {
         let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
         let mut everything = Table::default();
         for row in rows {
-            let features = FeatureSchema::extract_within(&row.op, row.footprint);
+            let features = FeatureSchema::extract_within(&row.op, row.working_set);
             let key = PredictorKey::of(&row.op);
             let model = &models[row.model];
             everything.push(&features.values[..TOTALS_WIDTH], row, model);
