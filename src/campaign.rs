@@ -68,7 +68,7 @@ impl Campaign<'_> {
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Outcome, CampaignError> {
         let sweep = &self.sweep;
-        let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
+        let environment = sweep.target.probe(&sweep.backend, &sweep.options)?;
         let mut store = Store::open_or_create(self.out)?;
         store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         for model in &sweep.models {

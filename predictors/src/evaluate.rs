@@ -252,7 +252,7 @@ pub fn evaluate(
     let forecasts =
         Forecasts::new(&rows, &lowered, &|_, op, working_set| bundle.estimate(op, working_set));
     let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
-    judge(&rows, &forecasts, model, bundle.method, id)
+    evaluate_forecasts(&rows, &forecasts, model, bundle.method, id)
 }
 
 /// Six decimals: metrics read well and survive JSON unchanged.
@@ -260,7 +260,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-pub(crate) fn judge(
+pub(crate) fn evaluate_forecasts(
     rows: &TrainingRows,
     forecasts: &Forecasts,
     model: EndToEndModel<'_>,

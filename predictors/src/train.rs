@@ -10,7 +10,7 @@ use crate::{
     Predictors, Provenance, TrainingRows, blend_weight,
     calibration::Point,
     error_scale,
-    evaluate::{EndToEndModel, Forecasts, judge, lowered},
+    evaluate::{EndToEndModel, Forecasts, evaluate_forecasts, lowered},
     features::{FeatureSchema, WorkingSet},
     fitting::{FitSettings, Model},
     forecast::Total,
@@ -144,22 +144,22 @@ pub fn train(
         .collect();
     let (lowered, measured) = (lowered(&rows, graphs, &environment), measured_sums(&rows));
     let mut scales = error_scale::learn(&predictors, &rows, &estimates);
-    let judged = |held_out: &[Predictors]| {
+    let forecast_held_out = |held_out: &[Predictors]| {
         let estimate = |model: usize, op: &OpSpec, working_set: WorkingSet| {
             held_out[fold_of[model]].estimate(op, working_set)
         };
         let forecasts = Forecasts::new(&rows, &lowered, &estimate);
         let calibration = calibrate(&rows, &measured, &forecasts);
-        (Judged::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
+        (HeldOutForecasts::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
     };
     held_out.iter_mut().for_each(|p| p.set_error_scales(&scales));
-    let excess = judged(&held_out).0.excess(options.level);
+    let excess = forecast_held_out(&held_out).0.excess(options.level);
     scales.values_mut().for_each(|scale| scale.out_of_distribution *= excess);
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_error_scales(&scales));
-    let (held, forecasts, calibration) = judged(&held_out);
+    let (held, forecasts, calibration) = forecast_held_out(&held_out);
     let interval = Interval::fit(&held.models, options.level);
     let model = EndToEndModel { calibration: &calibration, interval: &interval };
-    let mut evaluation = judge(&rows, &forecasts, model, method, environment.id())?;
+    let mut evaluation = evaluate_forecasts(&rows, &forecasts, model, method, environment.id())?;
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
     let provenance = Provenance {
         created_by: format!("vitempo-predictors {}", env!("CARGO_PKG_VERSION")),
@@ -228,12 +228,12 @@ fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Ca
 
 /// Held-out forecasts of whole models, end to end, and of networks of several operators, by the sum
 /// of their kernels.
-struct Judged {
+struct HeldOutForecasts {
     models: Vec<HeldOut>,
     networks: Vec<HeldOut>,
 }
 
-impl Judged {
+impl HeldOutForecasts {
     fn new(
         rows: &TrainingRows,
         measured: &[f64],

@@ -58,7 +58,7 @@ pub fn profile_operators(
         protocol: protocol.clone(),
         budget: None,
         visit_timeout: Duration::from_secs(60),
-        place: worker.clone().into(),
+        target: worker.clone().into(),
         sitting: "single operators".to_owned(),
     };
     let mut sink = |profile: &vitempo_graph::ModelProfile| {

@@ -11,10 +11,10 @@ use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},
     environment,
     pinning::{self, PinningError},
-    place::{Place, Visitor},
     protocol::VisitProtocol,
     remote::RemoteError,
     source::Source,
+    target::{Runner, Target},
     visit::Visit,
     worker::{Outcome, Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError},
 };
@@ -53,7 +53,7 @@ pub struct Sweep {
     /// A visit that takes longer has failed.
     pub visit_timeout: Duration,
     /// Where the engines run.
-    pub place: Place,
+    pub target: Target,
     /// Name of this sitting.
     pub sitting: String,
 }
@@ -160,13 +160,13 @@ impl Sweep {
     /// [`SweepError`] when no visit is possible or a profile cannot be kept. A model that fails is
     /// no error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
-        let environment = self.place.probe(&self.backend, &self.options)?;
+        let environment = self.target.probe(&self.backend, &self.options)?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
         Run {
             sweep: self,
             options,
             environment,
-            visitor: self.place.visitor(),
+            runner: self.target.runner(),
             hooks,
             start: Instant::now(),
             summary: Summary::default(),
@@ -232,7 +232,7 @@ struct Run<'a, 'h> {
     sweep: &'a Sweep,
     options: RunOptions,
     environment: Environment,
-    visitor: Visitor,
+    runner: Runner,
     hooks: Hooks<'h>,
     start: Instant,
     summary: Summary,
@@ -348,7 +348,7 @@ impl Run<'_, '_> {
             graph: model.graph.clone(),
             source: model.source.clone(),
         };
-        self.visitor.visit(request, self.sweep.visit_timeout, self.hooks.interrupted)
+        self.runner.visit(request, self.sweep.visit_timeout, self.hooks.interrupted)
     }
 }
 
@@ -381,7 +381,7 @@ mod tests {
             protocol,
             budget: None,
             visit_timeout: Duration::from_secs(10),
-            place: WorkerCommand {
+            target: WorkerCommand {
                 program: "/nonexistent/worker".into(),
                 args: Vec::new(),
                 env: Vec::new(),

@@ -1,4 +1,5 @@
-//! [`Place`]: where a sweep's engines run: in worker processes of this machine, or at an agent's.
+//! [`Target`]: where a sweep's engines run: in worker processes of this machine, or on the machine of
+//! an agent.
 
 use crate::{
     backends::RunOptions,
@@ -14,55 +15,55 @@ use vitempo_graph::Environment;
 
 /// Where engines run.
 #[derive(Clone, Debug)]
-pub enum Place {
-    /// On this machine, in workers started so.
-    Here(WorkerCommand),
-    /// At an agent's.
-    There(Arc<Remote>),
+pub enum Target {
+    /// On this machine, in workers started with this command.
+    Local(WorkerCommand),
+    /// On the machine of an agent.
+    Remote(Arc<Remote>),
 }
 
-impl From<WorkerCommand> for Place {
+impl From<WorkerCommand> for Target {
     fn from(worker: WorkerCommand) -> Self {
-        Self::Here(worker)
+        Self::Local(worker)
     }
 }
 
-impl From<Remote> for Place {
+impl From<Remote> for Target {
     fn from(remote: Remote) -> Self {
-        Self::There(Arc::new(remote))
+        Self::Remote(Arc::new(remote))
     }
 }
 
-impl Place {
+impl Target {
     /// The environment of a backend with these options.
     ///
     /// # Errors
-    /// [`SweepError`] when the backend, a core or the agent is not there, or the backend does not
-    /// offer what is asked.
+    /// [`SweepError`] when the backend, a core or the agent is missing, or the backend does not
+    /// support the options.
     pub fn probe(&self, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
         match self {
-            Self::Here(worker) => sweep::probe(worker, backend, options),
-            Self::There(remote) => Ok(remote.probe(backend, options)?),
+            Self::Local(worker) => sweep::probe(worker, backend, options),
+            Self::Remote(remote) => Ok(remote.probe(backend, options)?),
         }
     }
 
-    pub(crate) fn visitor(&self) -> Visitor {
+    pub(crate) fn runner(&self) -> Runner {
         match self {
-            Self::Here(worker) => Visitor::Here(Station::new(worker.clone())),
-            Self::There(remote) => Visitor::There(Arc::clone(remote)),
+            Self::Local(worker) => Runner::Local(Station::new(worker.clone())),
+            Self::Remote(remote) => Runner::Remote(Arc::clone(remote)),
         }
     }
 }
 
-/// Makes a sweep's visits.
+/// Runs a sweep's models.
 #[derive(Debug)]
-pub(crate) enum Visitor {
-    Here(Station),
-    There(Arc<Remote>),
+pub(crate) enum Runner {
+    Local(Station),
+    Remote(Arc<Remote>),
 }
 
-impl Visitor {
-    /// What comes of a visit; `None` when interrupted.
+impl Runner {
+    /// The outcome of a model run; `None` when interrupted.
     pub fn visit(
         &mut self,
         request: VisitRequest,
@@ -70,8 +71,8 @@ impl Visitor {
         interrupted: &AtomicBool,
     ) -> Result<Option<Outcome>, SweepError> {
         Ok(match self {
-            Self::Here(station) => station.visit(request, timeout, interrupted)?,
-            Self::There(remote) => remote.visit(request, timeout, interrupted)?,
+            Self::Local(station) => station.visit(request, timeout, interrupted)?,
+            Self::Remote(remote) => remote.visit(request, timeout, interrupted)?,
         })
     }
 }

@@ -82,7 +82,7 @@ fn real_models_without_weights_can_be_measured() {
             protocol: VisitProtocol::default(),
             budget: None,
             visit_timeout: Duration::from_secs(120),
-            place: WorkerCommand {
+            target: WorkerCommand {
                 program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(),
                 args: Vec::new(),
                 env: Vec::new(),

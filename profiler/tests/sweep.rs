@@ -43,7 +43,7 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
         protocol: VisitProtocol::default(),
         budget: None,
         visit_timeout: Duration::from_secs(30),
-        place: worker().into(),
+        target: worker().into(),
         sitting: "test".to_owned(),
     }
 }

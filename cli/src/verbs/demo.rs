@@ -180,7 +180,7 @@ fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<S
         protocol,
         budget: None,
         visit_timeout: Duration::from_secs(120),
-        place: profile::worker()?.into(),
+        target: profile::worker()?.into(),
         sitting: campaign::session_name(),
     };
     let outcome = profile::keep(Campaign { sweep, out: data, retry_failed: true, resume: true })?;

@@ -20,7 +20,7 @@ use std::{
 use vitempo::campaign::{self, Campaign, Outcome};
 use vitempo::graph::{MemoryFormat, OpKind, Precision, Processor};
 use vitempo::profiler::{
-    InputDistribution, Place, Progress, RunOptions, Sweep, VisitProtocol, WorkerCommand,
+    InputDistribution, Progress, RunOptions, Sweep, Target, VisitProtocol, WorkerCommand,
     energy::Meter,
     remote::{self, Address, Remote, Secret},
 };
@@ -247,7 +247,7 @@ impl RunArgs {
 
 impl RemoteArgs {
     /// This machine, or the agent's.
-    fn place(&self) -> CliResult<Place> {
+    fn target(&self) -> CliResult<Target> {
         let Some(address) = self.remote.clone() else { return Ok(worker()?.into()) };
         let secret = match (&address, super::agent::secret(self.secret_file.as_deref())?) {
             (Address::Command(_), _) => Secret::none(),
@@ -321,7 +321,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
     p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);
     protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
-    let place = args.remote.place()?;
+    let target = args.remote.target()?;
     let options = args.engine.run.options();
     let models = if args.ops.is_empty() {
         campaign::sweep_models(models)
@@ -329,7 +329,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         campaign::operator_models(
             &models,
             &args.ops,
-            &place.probe(&args.engine.backend, &options)?,
+            &target.probe(&args.engine.backend, &options)?,
         )?
     };
     let sweep = Sweep {
@@ -339,10 +339,10 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         protocol,
         budget: args.budget,
         visit_timeout: args.visit_timeout,
-        place,
+        target,
         sitting: args.sitting.clone().unwrap_or_else(campaign::session_name),
     };
-    if let (Place::Here(_), Err(reason)) = (&sweep.place, Meter::find(sweep.options.processor)) {
+    if let (Target::Local(_), Err(reason)) = (&sweep.target, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));
     }
     let campaign = Campaign {

@@ -138,8 +138,11 @@ pub(super) struct VisitAsk {
 /// What an agent answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The client may ask. An end that says nothing for `patience` is given up.
-    Begun { patience: Duration },
+    /// The client may ask. The connection ends after a silence of `silence_limit`.
+    Begun {
+        #[serde(rename = "patience")]
+        silence_limit: Duration,
+    },
     /// Another client is measuring.
     Busy,
     /// The line ends here.

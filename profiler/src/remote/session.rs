@@ -90,7 +90,7 @@ pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, cli
 fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Store, Farewell> {
     let nonce = fresh_nonce()?;
     link.greet(&message::greeting(End::Agent, &nonce))?;
-    let deadline = Instant::now() + ADMISSION.min(options.patience);
+    let deadline = Instant::now() + ADMISSION.min(options.silence_limit);
     let greeting = match next(link, deadline)? {
         Event::Greeted(line) => line,
         _ => return Err(Farewell::Gone("did not greet".to_owned())),
@@ -112,7 +112,7 @@ fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Sto
     }
     link.trust(options.message_bytes.max(message::PIECE));
     let store = lease(options)?;
-    link.say(&Answer::Begun { patience: options.patience })?;
+    link.say(&Answer::Begun { silence_limit: options.silence_limit })?;
     Ok(store)
 }
 
@@ -173,7 +173,7 @@ impl Session<'_> {
                 Some(Event::Frame(frame)) => return Ok((frame.kind, frame.payload)),
                 Some(Event::Ended(error)) => return Err(error.into()),
                 Some(Event::Greeted(_) | Event::Done) => {}
-                None if self.link.silent_for(since) > self.options.patience => {
+                None if self.link.silent_for(since) > self.options.silence_limit => {
                     return Err(self.silent());
                 }
                 None => {}
@@ -182,7 +182,10 @@ impl Session<'_> {
     }
 
     fn silent(&self) -> Farewell {
-        Farewell::Gone(format!("nothing was heard for {} s", self.options.patience.as_secs_f64()))
+        Farewell::Gone(format!(
+            "nothing was heard for {} s",
+            self.options.silence_limit.as_secs_f64()
+        ))
     }
 
     fn ask(&self) -> Result<Ask, Farewell> {
@@ -318,7 +321,7 @@ fn working<T: Send>(
                 }
                 Some(Event::Ended(error)) => Some(error.into()),
                 Some(Event::Greeted(_)) => None,
-                None if link.silent_for(since) > options.patience => {
+                None if link.silent_for(since) > options.silence_limit => {
                     Some(Farewell::Gone("nothing was heard for too long".to_owned()))
                 }
                 None => link.say(&Answer::Beat).err().map(Farewell::from),

@@ -182,7 +182,7 @@ fn measure(
         protocol,
         budget: None,
         visit_timeout: Duration::from_secs(300),
-        place: profile::worker()?.into(),
+        target: profile::worker()?.into(),
         sitting: "comparison".to_owned(),
     };
     let outcome =

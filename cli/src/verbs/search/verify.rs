@@ -96,7 +96,7 @@ fn sweep(
         protocol: VisitProtocol::default(),
         budget: None,
         visit_timeout: std::time::Duration::from_secs(300),
-        place: profile::worker()?.into(),
+        target: profile::worker()?.into(),
         sitting: sitting.to_owned(),
     };
     let outcome = profile::keep(Campaign { sweep, out: data, retry_failed: true, resume: false })?;
