@@ -75,7 +75,7 @@ impl Campaign<'_> {
             store.append_model(&model.identity, &model.graph)?;
         }
         let environment_id = environment.id();
-        let session = (!self.resume).then_some(sweep.sitting.as_str());
+        let session = (!self.resume).then_some(sweep.session.as_str());
         let store = RefCell::new(store);
         let done = |model: &_, round| match store.borrow().status(
             &environment_id,

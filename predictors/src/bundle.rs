@@ -42,7 +42,7 @@ pub struct Provenance {
     pub architectures: usize,
     /// Operator rows.
     pub rows: usize,
-    /// Visits and operators that could not be used.
+    /// Model runs and operators that could not be used.
     pub skipped: usize,
     /// Digests of the architectures trained on, sorted: no forecast is judged on these.
     pub trained_on: Vec<String>,

@@ -56,12 +56,12 @@ pub struct EndToEnd {
     pub plain_width: f64,
 }
 
-/// How much the same models differ between visits: no forecast can be judged more finely.
+/// How much the same models differ between model runs: no forecast can be judged more finely.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// Models visited more than once.
+    /// Models measured more than once.
     pub models: usize,
-    /// Between a visit and the next, drift-corrected where the bundle corrects drift.
+    /// Between a model run and the next, drift-corrected where the bundle corrects drift.
     pub mape: f64,
     /// As measured.
     pub mape_raw: f64,
@@ -137,7 +137,7 @@ pub struct Evaluation {
     pub e2e: Option<EndToEnd>,
     /// From executed kernels.
     pub e2e_executed: Option<EndToEnd>,
-    /// `None` when no model was visited twice.
+    /// `None` when no model was measured twice.
     pub noise_floor: Option<NoiseFloor>,
     /// By model, in the order of names.
     pub models: Vec<ModelRow>,
@@ -486,15 +486,15 @@ fn end_to_end(
         .map_err(|source| named(source, "end to end", |i| model_name(&models[i].name)))
 }
 
-/// `None` where no model was visited twice.
+/// `None` where no model was measured twice.
 fn noise_floor(rows: &TrainingRows) -> Result<Option<NoiseFloor>, PredictorError> {
-    let again: Vec<_> = rows.models.iter().filter(|m| m.visits.len() > 1).collect();
+    let again: Vec<_> = rows.models.iter().filter(|m| m.runs.len() > 1).collect();
     let pairs: Vec<_> = again
         .iter()
-        .flat_map(|model| model.visits.windows(2).map(|pair| (model.name.as_str(), pair)))
+        .flat_map(|model| model.runs.windows(2).map(|pair| (model.name.as_str(), pair)))
         .collect();
     let side = |i: usize, corrected: bool| {
-        let of = |visit: (f64, f64)| if corrected { visit.1 } else { visit.0 };
+        let of = |run: (f64, f64)| if corrected { run.1 } else { run.0 };
         pairs.iter().map(|(_, pair)| of(pair[i])).collect::<Vec<f64>>()
     };
     let between = |corrected| mape(&side(0, corrected), &side(1, corrected)).map(rounded);

@@ -11,7 +11,7 @@
 //! | which operators of a model does an NPU take? | [`coverage`] |
 //! | does a plan run as it should? | [`live`] |
 //! | how are engines of another machine measured? | [`target`], [`remote`] |
-//! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
+//! | what happens in one run of a model, and when has it sampled enough? | [`model_run`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | how does a program show what went wrong underway? | [`events`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
@@ -33,6 +33,7 @@ pub mod install;
 pub mod live;
 pub mod lowering_accuracy;
 pub mod memory;
+pub mod model_run;
 pub mod pinning;
 pub mod protocol;
 pub mod reference;
@@ -42,7 +43,6 @@ pub mod source;
 pub mod statistics;
 pub mod sweep;
 pub mod target;
-pub mod visit;
 pub mod worker;
 
 pub use backends::{
@@ -51,7 +51,7 @@ pub use backends::{
 };
 pub use clock::{RunTime, Stopwatch};
 pub use inputs::InputDistribution;
-pub use protocol::VisitProtocol;
+pub use protocol::RunProtocol;
 pub use single::profile_operators;
 pub use source::Source;
 pub use sweep::{Hooks, Progress, Summary, Sweep, SweepError, SweepModel};

@@ -5,7 +5,7 @@ use crate::{
     backends::RunOptions,
     remote::Remote,
     sweep::{self, SweepError},
-    worker::{Outcome, Station, VisitRequest, WorkerCommand},
+    worker::{Outcome, RunRequest, Station, WorkerCommand},
 };
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -64,15 +64,15 @@ pub(crate) enum Runner {
 
 impl Runner {
     /// The outcome of a model run; `None` when interrupted.
-    pub fn visit(
+    pub fn run(
         &mut self,
-        request: VisitRequest,
+        request: RunRequest,
         timeout: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Option<Outcome>, SweepError> {
         Ok(match self {
-            Self::Local(station) => station.visit(request, timeout, interrupted)?,
-            Self::Remote(remote) => remote.visit(request, timeout, interrupted)?,
+            Self::Local(station) => station.run(request, timeout, interrupted)?,
+            Self::Remote(remote) => remote.run(request, timeout, interrupted)?,
         })
     }
 }

@@ -11,22 +11,22 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Status, onnx};
 use vitempo_profiler::{
-    Hooks, RunOptions, Source, Summary, Sweep, SweepModel, Target, VisitProtocol, WorkerCommand,
+    Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, Target, WorkerCommand,
     reference,
     remote::{Address, Agent, AgentOptions, Log, Remote, Secret},
 };
 
 fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
-    let protocol = VisitProtocol { profiled_repeats: 3, ..VisitProtocol::default() };
+    let protocol = RunProtocol { profiled_repeats: 3, ..RunProtocol::default() };
     Sweep {
         models,
         backend: backend.to_owned(),
         options: RunOptions::default(),
         protocol,
         budget: None,
-        visit_timeout: Duration::from_secs(30),
+        run_timeout: Duration::from_secs(30),
         target,
-        sitting: "test".to_owned(),
+        session: "test".to_owned(),
     }
 }
 
@@ -144,7 +144,7 @@ fn engines_that_fail_at_an_agents_are_rows_with_their_reason() {
         "faulty",
         names.iter().map(|name| named(name, Source::Graph)).collect(),
     );
-    sweep.visit_timeout = Duration::from_secs(2);
+    sweep.run_timeout = Duration::from_secs(2);
     let (profiles, summary) = run(&sweep, &AtomicBool::new(false));
     assert_eq!((summary.measured, summary.failed.len()), (2, 4));
     for (name, part) in [
@@ -179,7 +179,7 @@ fn an_interruption_gives_up_the_visit_at_both_ends() {
         (summary.measured, summary.failed.len(), summary.left, summary.interrupted),
         (0, 0, 1, true)
     );
-    // The engine would hang for minutes: the next client is let in because the visit was given up.
+    // The engine would hang for minutes: the next client is let in because the model run was given up.
     let next = sweep(target, "faulty", vec![named("good", Source::Graph)]);
     assert_eq!(run(&next, &AtomicBool::new(false)).1.measured, 1);
 }

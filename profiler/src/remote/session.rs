@@ -6,7 +6,7 @@ use super::{
     frame::{FrameError, Kind},
     fresh_nonce,
     link::{Event, Link},
-    message::{self, Answer, Ask, Digest, End, GreetingError, VisitAsk},
+    message::{self, Answer, Ask, Digest, End, GreetingError, RunAsk},
     secret::Secret,
     store::{self, Store},
 };
@@ -14,7 +14,7 @@ use crate::{
     energy::Meter,
     source::Source,
     sweep::{self, SweepError},
-    worker::{Station, VisitRequest},
+    worker::{RunRequest, Station},
 };
 use std::{
     convert::Infallible,
@@ -216,10 +216,10 @@ impl Session<'_> {
                     no_energy,
                 })
             }
-            Ask::Visit(ask) if ask.options.library.is_some() => {
+            Ask::Run(ask) if ask.options.library.is_some() => {
                 Answer::Failed { reason: NO_LIBRARY.to_owned() }
             }
-            Ask::Visit(ask) => self.visit(*ask)?,
+            Ask::Run(ask) => self.run(*ask)?,
         };
         Ok(self.link.say(&answer)?)
     }
@@ -258,21 +258,21 @@ impl Session<'_> {
         ))
     }
 
-    fn visit(&mut self, ask: VisitAsk) -> Result<Answer, Farewell> {
-        let VisitAsk { backend, options, protocol, name, graph, model, timeout } = ask;
+    fn run(&mut self, ask: RunAsk) -> Result<Answer, Farewell> {
+        let RunAsk { backend, options, protocol, name, graph, model, timeout } = ask;
         let source = match model.map(|digest| self.store.find(&digest)) {
             None => Source::Graph,
             Some(Some(file)) => Source::File(file),
             Some(None) => return Ok(Answer::Missing),
         };
         self.log().say(format_args!("{}: measuring {name:?} on {backend:?}", self.client));
-        let request = VisitRequest { backend, options, protocol, name, graph, source };
+        let request = RunRequest { backend, options, protocol, name, graph, source };
         let station = &mut self.station;
         let outcome = working(self.link, self.options, |interrupted| {
-            station.visit(request, timeout, interrupted)
+            station.run(request, timeout, interrupted)
         })?;
         Ok(match outcome {
-            Ok(Some(Ok(visit))) => Answer::Visited(Box::new(visit)),
+            Ok(Some(Ok(run))) => Answer::Ran(Box::new(run)),
             Ok(Some(Err(reason))) => Answer::Failed { reason },
             Ok(None) => Answer::Failed { reason: "interrupted".to_owned() },
             Err(error) => Answer::Failed { reason: error.to_string() },

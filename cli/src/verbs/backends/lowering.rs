@@ -15,12 +15,12 @@ use vitempo::graph::{
     lowering::compare::{Comparison, Mismatch, share},
 };
 use vitempo::profiler::{
-    RunOptions, Sweep, VisitProtocol,
+    RunOptions, RunProtocol, Sweep,
     lowering_accuracy::{self, LoweringAccuracy, LoweringAccuracyError, Time},
 };
 
 /// Longest a model may take.
-const VISIT_TIMEOUT: Duration = Duration::from_secs(300);
+const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 /// Rows of the table of differences; JSON and CSV have all.
 const ROWS_SHOWN: usize = 20;
 
@@ -35,10 +35,10 @@ pub struct Question<'a> {
 /// Evaluates, prints, and fails if less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
     let models = question.models.read_some()?;
-    let mut protocol = VisitProtocol {
+    let mut protocol = RunProtocol {
         profiled_repeats: question.repeats,
         reference_repeats: 0,
-        ..VisitProtocol::default()
+        ..RunProtocol::default()
     };
     protocol.protocol.warmups = 1;
     (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
@@ -48,9 +48,9 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
         options: question.options,
         protocol,
         budget: None,
-        visit_timeout: VISIT_TIMEOUT,
+        run_timeout: RUN_TIMEOUT,
         target: profile::worker()?.into(),
-        sitting: campaign::session_name(),
+        session: campaign::session_name(),
     };
     let bar = progress::bar(sweep.models.len() as u64, "evaluating");
     let accuracy = lowering_accuracy::evaluate(
