@@ -68,14 +68,14 @@ impl Campaign<'_> {
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Outcome, CampaignError> {
         let sweep = &self.sweep;
-        let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
+        let environment = sweep.target.probe(&sweep.backend, &sweep.options)?;
         let mut store = Store::open_or_create(self.out)?;
         store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         for model in &sweep.models {
             store.append_model(&model.identity, &model.graph)?;
         }
         let environment_id = environment.id();
-        let session = (!self.resume).then_some(sweep.sitting.as_str());
+        let session = (!self.resume).then_some(sweep.session.as_str());
         let store = RefCell::new(store);
         let done = |model: &_, round| match store.borrow().status(
             &environment_id,

@@ -119,7 +119,7 @@ fn published_files_become_a_bundle_for_a_phone() {
             .concat();
     let (said, warned) = ok(folder, &import);
     assert!(
-        said.starts_with("138 visits to 46 models in 3 environments") && warned.is_empty(),
+        said.starts_with("138 runs of 46 models in 3 environments") && warned.is_empty(),
         "{said}{warned}"
     );
     let (validated, _) = ok(folder, &["dataset", "validate", "phones/", "--format", "json"]);

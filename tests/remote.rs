@@ -317,7 +317,11 @@ fn a_line_that_is_cut_costs_no_row_and_makes_none_twice() {
         (&6.into(), &serde_json::json!([]), &0.into()),
         "{told}"
     );
-    assert_eq!((proxy.cuts(), told.matches("this visit is made again").count()), (5, 5), "{told}");
+    assert_eq!(
+        (proxy.cuts(), told.matches("this model run is made again").count()),
+        (5, 5),
+        "{told}"
+    );
     let visits = visits(&data);
     let distinct: std::collections::BTreeSet<_> = visits.iter().map(|v| (&v.0, v.1)).collect();
     assert_eq!((visits.len(), distinct.len()), (6, 6), "{visits:?}");
@@ -416,7 +420,9 @@ fn a_visit_that_cuts_the_line_every_time_has_failed_and_the_sweep_goes_on() {
         "{summary}"
     );
     assert!(
-        summary["failed"][0]["reason"].as_str().is_some_and(|r| r.contains("in each of 3 visits")),
+        summary["failed"][0]["reason"]
+            .as_str()
+            .is_some_and(|r| r.contains("in each of 3 model runs")),
         "{summary}"
     );
     let mut statuses: Vec<_> = visits(&data).into_iter().map(|v| v.2).collect();
@@ -586,7 +592,7 @@ fn one_measures_at_a_time_and_the_next_one_is_let_in_when_the_first_leaves() {
 
 #[test]
 fn noise_silence_and_too_much_do_not_harm_the_agent() {
-    let agent = Running::start(&["--patience", "1s"]);
+    let agent = Running::start(&["--silence-limit", "1s"]);
     let greeted = || {
         let mut stream = agent.connect();
         let mut greeting = String::new();

@@ -94,7 +94,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
             isa: String::new(),
             os: "Linux".into(),
         },
-        sitting: "bench".into(),
+        session: "bench".into(),
         round,
         started_unix_ms: 0,
         origin: Origin::Simulated,
@@ -130,7 +130,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let graphs: BTreeMap<usize, Graph> = (0..MODELS).map(|i| (i, graph(i))).collect();
     let mut store = Store::open_or_create(folder.path()).unwrap();
-    timed("append (fsync per visit)", || {
+    timed("append (fsync per model run)", || {
         for round in 0..ROUNDS {
             for (&i, graph) in &graphs {
                 let profile = profile(i, round, graph);

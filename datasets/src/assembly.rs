@@ -1,13 +1,13 @@
-//! Joins the rows of all tables into visits: [`Assembly`], and [`Known`], which refuses what
+//! Joins the rows of all tables into model runs: [`Assembly`], and [`Known`], which refuses what
 //! contradicts itself.
 
 use crate::{
-    Dataset, DatasetError, VisitKey, Warning, parquet,
+    Dataset, DatasetError, RunKey, Warning, parquet,
     tables::{
         environments::{self, EnvironmentRow},
-        model_measurements::{self, VisitRow},
+        model_measurements::{self, RunRow},
         models::{self, ModelRow},
-        operator_measurements::{self, OperatorVisits},
+        operator_measurements::{self, OperatorRuns},
         operators::{self, OperatorRow},
     },
 };
@@ -21,8 +21,8 @@ use vitempo_graph::{Environment, Graph, Measurement, ModelIdentity, ModelProfile
 
 /// The rows of all tables.
 pub(crate) struct Tables {
-    visits: Vec<VisitRow>,
-    operator_visits: OperatorVisits,
+    runs: Vec<RunRow>,
+    operator_runs: OperatorRuns,
     pub(crate) models: Vec<ModelRow>,
     operators: Vec<OperatorRow>,
     environments: Vec<EnvironmentRow>,
@@ -31,8 +31,8 @@ pub(crate) struct Tables {
 impl Tables {
     pub(crate) fn read(folder: &Path) -> Result<Self, DatasetError> {
         Ok(Self {
-            visits: model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, folder)?)?,
-            operator_visits: OperatorVisits::new(parquet::read(
+            runs: model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, folder)?)?,
+            operator_runs: OperatorRuns::new(parquet::read(
                 &operator_measurements::SCHEMA,
                 folder,
             )?)?,
@@ -42,14 +42,14 @@ impl Tables {
         })
     }
 
-    /// The visits of the environments that are wanted, what they refer to, and the models of these
+    /// The model runs of the environments that are wanted, what they refer to, and the models of these
     /// other architectures.
     pub(crate) fn read_environment(
         folder: &Path,
         wanted: &dyn Fn(&str) -> bool,
         others: &HashSet<&str>,
     ) -> Result<Self, DatasetError> {
-        let visits =
+        let runs =
             parquet::read_where(&model_measurements::SCHEMA, folder, ("environment_id", wanted))?;
         let operators = parquet::read_where(
             &operator_measurements::SCHEMA,
@@ -57,10 +57,10 @@ impl Tables {
             ("environment_id", wanted),
         )?;
         let architectures: HashSet<&str> =
-            visits.distinct("architecture").iter().map(AsRef::as_ref).collect();
+            runs.distinct("architecture").iter().map(AsRef::as_ref).collect();
         let op_ids: HashSet<&str> = operators.distinct("op_id").iter().map(AsRef::as_ref).collect();
         Ok(Self {
-            visits: model_measurements::rows(&visits)?,
+            runs: model_measurements::rows(&runs)?,
             models: models::rows(&parquet::read_where(
                 &models::SCHEMA,
                 folder,
@@ -72,7 +72,7 @@ impl Tables {
                 ("op_id", &|id| op_ids.contains(id)),
             )?)?,
             environments: environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?,
-            operator_visits: OperatorVisits::new(operators)?,
+            operator_runs: OperatorRuns::new(operators)?,
         })
     }
 }
@@ -96,12 +96,12 @@ impl Shared {
 pub(crate) struct Known {
     folder: PathBuf,
     models: HashMap<(String, String), ModelIdentity>,
-    visits: HashMap<VisitKey, usize>,
+    runs: HashMap<RunKey, usize>,
 }
 
 impl Known {
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), models: HashMap::new(), visits: HashMap::new() }
+        Self { folder: folder.to_owned(), models: HashMap::new(), runs: HashMap::new() }
     }
 
     fn conflict(&self, what: impl fmt::Display) -> DatasetError {
@@ -132,14 +132,14 @@ impl Known {
         Ok(())
     }
 
-    pub(crate) fn add_visit(
+    pub(crate) fn add_run(
         &mut self,
         dataset: &mut Dataset,
         mut profile: ModelProfile,
     ) -> Result<(), DatasetError> {
         // Early versions wrote 0 where a worker reused memory: not a measurement.
         profile.peak_memory_bytes = profile.peak_memory_bytes.filter(|&bytes| bytes > 0);
-        match self.visits.entry(VisitKey::from(&profile)) {
+        match self.runs.entry(RunKey::from(&profile)) {
             hash_map::Entry::Occupied(known) => match dataset.profiles.get(*known.get()) {
                 Some(same) if *same == profile => Ok(()),
                 _ => Err(DatasetError::Conflict {
@@ -161,25 +161,25 @@ pub(crate) struct Assembly {
     folder: PathBuf,
     environments: HashMap<(String, String), Environment>,
     operators: HashMap<String, Arc<OpSpec>>,
-    rows: OperatorVisits,
-    /// Where in `rows` the visits stand that were not asked for yet.
-    places: HashMap<VisitKey, usize>,
+    rows: OperatorRuns,
+    /// Where in `rows` the model runs stand that were not asked for yet.
+    places: HashMap<RunKey, usize>,
 }
 
 impl Assembly {
-    /// The visits and models to go through, and what joins them.
+    /// The model runs and models to go through, and what joins them.
     pub(crate) fn new(
         folder: &Path,
         tables: Tables,
-    ) -> Result<(Vec<VisitRow>, Vec<ModelRow>, Self), DatasetError> {
+    ) -> Result<(Vec<RunRow>, Vec<ModelRow>, Self), DatasetError> {
         let mut places = HashMap::new();
-        for (place, visit) in tables.operator_visits.visits.iter().enumerate() {
-            if places.insert(visit.key.clone(), place).is_some() {
+        for (place, run) in tables.operator_runs.runs.iter().enumerate() {
+            if places.insert(run.key.clone(), place).is_some() {
                 let path = folder.join(operator_measurements::SCHEMA.file_name());
-                let reason = format!("{} is in two places of the table", visit.key);
+                let reason = format!("{} is in two places of the table", run.key);
                 return Err(DatasetError::Row {
                     path,
-                    row: visit.first,
+                    row: run.first,
                     column: "round".to_owned(),
                     reason,
                 });
@@ -193,15 +193,15 @@ impl Assembly {
                 .map(|row| ((row.id, row.variant), row.environment))
                 .collect(),
             operators: tables.operators.into_iter().map(|row| (row.op_id, row.op)).collect(),
-            rows: tables.operator_visits,
+            rows: tables.operator_runs,
             places,
         };
-        Ok((tables.visits, tables.models, assembly))
+        Ok((tables.runs, tables.models, assembly))
     }
 
     pub(crate) fn profile(
         &mut self,
-        row: VisitRow,
+        row: RunRow,
         known: &Known,
     ) -> Result<ModelProfile, DatasetError> {
         let broken = |column: &str, reason: String| DatasetError::Row {
@@ -221,8 +221,7 @@ impl Assembly {
         let model =
             model.ok_or_else(|| broken("model", "models.parquet has no such model".to_owned()))?;
         let place = self.places.get(&row.key).copied();
-        let found =
-            place.and_then(|place| self.rows.visits.get(place)).map_or(0, |visit| visit.len());
+        let found = place.and_then(|place| self.rows.runs.get(place)).map_or(0, |run| run.len());
         if found as u64 != row.operators {
             return Err(broken(
                 "operators",
@@ -240,7 +239,7 @@ impl Assembly {
         Ok(ModelProfile {
             model,
             environment,
-            sitting: row.key.sitting,
+            session: row.key.session,
             round: row.key.round as usize,
             started_unix_ms: row.started_unix_ms,
             origin: row.origin,
@@ -258,10 +257,10 @@ impl Assembly {
     }
 
     fn measurements(&self, place: usize, origin: Origin) -> Result<Vec<Measurement>, DatasetError> {
-        let Some(visit) = self.rows.visits.get(place) else { return Ok(Vec::new()) };
+        let Some(run) = self.rows.runs.get(place) else { return Ok(Vec::new()) };
         let path = || self.folder.join(operator_measurements::SCHEMA.file_name());
-        let mut measurements = Vec::with_capacity(visit.len());
-        for (position, row) in self.rows.rows(visit).enumerate() {
+        let mut measurements = Vec::with_capacity(run.len());
+        for (position, row) in self.rows.rows(run).enumerate() {
             let broken = |column: &str, reason: &str| DatasetError::Row {
                 path: path(),
                 row: row.number(),
@@ -269,10 +268,13 @@ impl Assembly {
                 reason: reason.to_owned(),
             };
             if row.position() != position as u64 {
-                return Err(broken("position", "rows of this visit are missing or out of order"));
+                return Err(broken(
+                    "position",
+                    "rows of this model run are missing or out of order",
+                ));
             }
             if row.origin()? != origin {
-                return Err(broken("origin", "it is not that of its visit"));
+                return Err(broken("origin", "it is not that of its model run"));
             }
             let op = self
                 .operators
@@ -285,13 +287,14 @@ impl Assembly {
 
     pub(crate) fn report_orphans(self, dataset: &mut Dataset, known: &Known) {
         let path = self.folder.join(operator_measurements::SCHEMA.file_name());
-        let orphans = self.rows.visits.iter().filter(|visit| {
-            self.places.contains_key(&visit.key) && !known.visits.contains_key(&visit.key)
-        });
-        dataset.warnings.extend(orphans.map(|visit| Warning::Orphans {
+        let orphans =
+            self.rows.runs.iter().filter(|run| {
+                self.places.contains_key(&run.key) && !known.runs.contains_key(&run.key)
+            });
+        dataset.warnings.extend(orphans.map(|run| Warning::Orphans {
             path: path.clone(),
-            row: visit.first,
-            rows: visit.len(),
+            row: run.first,
+            rows: run.len(),
         }));
     }
 }

@@ -4,23 +4,23 @@ use crate::{DatasetError, Warning};
 use std::{collections::BTreeMap, path::PathBuf};
 use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 
-/// All visits of a dataset, and the graphs of the models.
+/// All model runs of a dataset, and the graphs of the models.
 #[derive(Debug, Default)]
 pub struct Dataset {
     /// The folder it was read from.
     pub path: PathBuf,
-    /// Every visit, failed ones included, in the order in which they were stored.
+    /// Every model run, failed ones included, in the order in which they were stored.
     pub profiles: Vec<ModelProfile>,
     /// The models' graphs, by architecture.
     pub graphs: BTreeMap<String, Graph>,
-    /// Every model, visited or not.
+    /// Every model, measured or not.
     pub models: Vec<ModelIdentity>,
     /// What was left out while reading.
     pub warnings: Vec<Warning>,
 }
 
 impl Dataset {
-    /// The successful visits.
+    /// The successful model runs.
     ///
     /// # Errors
     /// [`DatasetError::Empty`] when there is none.

@@ -77,7 +77,7 @@ pub enum DatasetError {
     },
     /// A line of the journal cannot be read.
     #[error(
-        "{path}, line {line}: {reason}; this visit cannot be read, remove the line to go on \
+        "{path}, line {line}: {reason}; this model run cannot be read, remove the line to go on \
         without it"
     )]
     Journal {
@@ -97,7 +97,7 @@ pub enum DatasetError {
         pid: String,
     },
     /// It is stored already with other values.
-    #[error("{what} is in {path} already with other values; use another sitting or round")]
+    #[error("{what} is in {path} already with other values; use another session or round")]
     Conflict {
         /// The file or folder.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum DatasetError {
     Empty {
         /// The file or folder.
         path: PathBuf,
-        /// Number of failed visits.
+        /// Number of failed model runs.
         failed: usize,
     },
     /// The dataset cannot be divided.

@@ -126,13 +126,13 @@ mod tests {
             assert_eq!(csv.lines().count(), rows.len() + 1, "{table}");
             assert!(!rows.is_empty(), "{table}");
         }
-        let visits: Vec<Map<String, Value>> = serde_json::from_str(&exported(
+        let runs: Vec<Map<String, Value>> = serde_json::from_str(&exported(
             folder.path(),
             "model_measurements",
             ExportFormat::Json,
         ))
         .unwrap();
-        assert_eq!(visits[1]["e2e_wall_ns"], serde_json::json!(profiles[1].e2e.wall_ns));
+        assert_eq!(runs[1]["e2e_wall_ns"], serde_json::json!(profiles[1].e2e.wall_ns));
         let csv = exported(folder.path(), "operators", ExportFormat::Csv);
         assert!(csv.contains("\"{\"\"kind\"\":\"\"gelu\"\""), "{csv}");
         let error = export(folder.path(), "nodes", ExportFormat::Csv, &mut Vec::new()).unwrap_err();

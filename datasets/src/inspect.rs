@@ -22,13 +22,15 @@ pub struct Summary {
     pub schema_version: u64,
     /// Which vitempo made it.
     pub written_by: String,
-    /// Visits, failed ones included.
-    pub visits: usize,
-    /// Visits that are only in the journal so far.
-    pub visits_in_journal: usize,
-    /// Failed visits, by reason.
+    /// Model runs, failed ones included.
+    #[serde(rename = "visits")]
+    pub runs: usize,
+    /// Model runs that are only in the journal so far.
+    #[serde(rename = "visits_in_journal")]
+    pub runs_in_journal: usize,
+    /// Failed model runs, by reason.
     pub failed: BTreeMap<String, usize>,
-    /// Failed operators within visits, by reason.
+    /// Failed operators within model runs, by reason.
     pub failed_operators: BTreeMap<String, usize>,
     /// Models sampled from a space.
     pub synthetic_models: usize,
@@ -48,9 +50,9 @@ pub struct Summary {
     pub environments: BTreeMap<String, EnvironmentSummary>,
     /// Per operator kind.
     pub kinds: BTreeMap<String, KindSummary>,
-    /// Visits per origin.
+    /// Model runs per origin.
     pub origins: BTreeMap<String, usize>,
-    /// Visits per source, of those that others published.
+    /// Model runs per source, of those that others published.
     pub sources: BTreeMap<String, usize>,
     /// Size of each file, and of the journal, in bytes.
     pub size_bytes: BTreeMap<String, u64>,
@@ -63,21 +65,23 @@ pub struct Summary {
 pub struct EnvironmentSummary {
     /// The environment in a line.
     pub description: String,
-    /// Visits in it.
-    pub visits: usize,
+    /// Model runs in it.
+    #[serde(rename = "visits")]
+    pub runs: usize,
     /// Of these, failed.
     pub failed: usize,
-    /// Different architectures visited.
+    /// Different architectures measured.
     pub architectures: usize,
     /// Precision and memory format asked for, e.g. `f32, any format`.
     pub asked: String,
-    /// What ran, e.g. `f32, blocked`: successful visits of each; those that do not tell are left
+    /// What ran, e.g. `f32, blocked`: successful model runs of each; those that do not tell are left
     /// out.
     pub executed: BTreeMap<String, usize>,
-    /// Most memory any visit took, where one told.
+    /// Most memory any model run took, where one told.
     pub peak_memory_bytes: Option<u64>,
-    /// Rounds of each sitting.
-    pub sittings: BTreeMap<String, BTreeSet<usize>>,
+    /// Rounds of each session.
+    #[serde(rename = "sittings")]
+    pub sessions: BTreeMap<String, BTreeSet<usize>>,
 }
 
 /// Counts of one operator kind.
@@ -101,21 +105,21 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
     let in_journal = journal::read(folder)?
         .entries
         .iter()
-        .filter(|entry| matches!(entry, journal::Entry::Visit(_)))
+        .filter(|entry| matches!(entry, journal::Entry::Run(_)))
         .count();
     let mut summary = Summary {
         path: folder.to_owned(),
         schema_version: manifest.schema_version,
         written_by: manifest.written_by,
-        visits: dataset.profiles.len(),
-        visits_in_journal: in_journal,
+        runs: dataset.profiles.len(),
+        runs_in_journal: in_journal,
         size_bytes: sizes(folder),
         warnings: dataset.warnings.iter().map(Warning::to_string).collect(),
         ..Summary::default()
     };
     count_models(&mut summary, &dataset);
     for profile in &dataset.profiles {
-        count_visit(&mut summary, profile);
+        count_run(&mut summary, profile);
     }
     count_distinct(&mut summary, &dataset);
     Ok(summary)
@@ -133,7 +137,7 @@ fn count_models(summary: &mut Summary, dataset: &Dataset) {
         .count();
 }
 
-fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
+fn count_run(summary: &mut Summary, profile: &ModelProfile) {
     let timings = |samples: &Samples| samples.wall_ns.len();
     *summary.origins.entry(origin_name(profile.origin).to_owned()).or_default() += 1;
     if let Some(source) = &profile.source {
@@ -152,8 +156,8 @@ fn count_visit(summary: &mut Summary, profile: &ModelProfile) {
             .or_default() += 1;
     }
     environment.peak_memory_bytes = environment.peak_memory_bytes.max(profile.peak_memory_bytes);
-    environment.visits += 1;
-    environment.sittings.entry(profile.sitting.clone()).or_default().insert(profile.round);
+    environment.runs += 1;
+    environment.sessions.entry(profile.session.clone()).or_default().insert(profile.round);
     if let Status::Failed(reason) = &profile.status {
         environment.failed += 1;
         *summary.failed.entry(reason.clone()).or_default() += 1;
@@ -216,7 +220,7 @@ mod tests {
         let extra = profile(0, &graphs[&profiles[0].model.architecture], "tuesday", 4, 3);
         append_all(&mut Store::open_or_create(folder.path()).unwrap(), &[extra], &graphs);
         let summary = inspect(folder.path()).unwrap();
-        assert_eq!((summary.visits, summary.visits_in_journal), (41, 1));
+        assert_eq!((summary.runs, summary.runs_in_journal), (41, 1));
         assert_eq!(
             (summary.synthetic_models, summary.real_models, summary.models_without_graph),
             (18, 2, 0)
@@ -226,16 +230,13 @@ mod tests {
         assert_eq!(summary.operator_rows, 38 * 6 + 6);
         assert_eq!(summary.samples, 38 * 5 * 8 + 3 * 8);
         let environment = summary.environments.values().next().unwrap();
-        assert_eq!(
-            (environment.visits, environment.failed, environment.architectures),
-            (41, 2, 20)
-        );
+        assert_eq!((environment.runs, environment.failed, environment.architectures), (41, 2, 20));
         assert_eq!(
             (environment.asked.as_str(), environment.peak_memory_bytes),
             ("f32, any format", Some(1 << 20))
         );
         assert_eq!(environment.executed, BTreeMap::from([("f32, channels_first".to_owned(), 39)]));
-        assert_eq!(environment.sittings["tuesday"], BTreeSet::from([4]));
+        assert_eq!(environment.sessions["tuesday"], BTreeSet::from([4]));
         assert_eq!(summary.kinds["gelu"].rows, 39 * 2);
         assert!(summary.size_bytes.values().all(|&size| size > 0), "{:?}", summary.size_bytes);
     }

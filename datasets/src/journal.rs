@@ -1,4 +1,4 @@
-//! The journal: what a sweep found since the last compaction, one line of JSON per visit or model,
+//! The journal: what a sweep found since the last compaction, one line of JSON per model run or model,
 //! on the disk before the sweep goes on.
 //!
 //! A line is `{"digest":"<16 digits>","entry":<JSON>}` and a newline; the digest is that of the
@@ -27,8 +27,12 @@ const DIGITS: usize = 16;
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EntryRef<'a> {
-    Model { identity: &'a ModelIdentity, graph: &'a Graph },
-    Visit(&'a ModelProfile),
+    Model {
+        identity: &'a ModelIdentity,
+        graph: &'a Graph,
+    },
+    #[serde(rename = "visit")]
+    Run(&'a ModelProfile),
 }
 
 /// One line that was read.
@@ -36,7 +40,8 @@ pub(crate) enum EntryRef<'a> {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Entry {
     Model(Box<ModelEntry>),
-    Visit(Box<ModelProfile>),
+    #[serde(rename = "visit")]
+    Run(Box<ModelProfile>),
 }
 
 /// A model and its graph.
@@ -57,10 +62,10 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// The visits in it.
-    pub(crate) fn visits(&self) -> impl Iterator<Item = &ModelProfile> {
+    /// The model runs in it.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &ModelProfile> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::Visit(profile) => Some(&**profile),
+            Entry::Run(profile) => Some(&**profile),
             Entry::Model(_) => None,
         })
     }
@@ -209,7 +214,7 @@ impl Writer {
 
 fn encode(entry: &EntryRef<'_>) -> Result<Vec<u8>, DatasetError> {
     let json = serde_json::to_vec(entry).map_err(|e| DatasetError::Unstorable {
-        what: "this visit".to_owned(),
+        what: "this model run".to_owned(),
         reason: e.to_string(),
     })?;
     let mut line = Vec::with_capacity(json.len() + 64);
@@ -266,9 +271,9 @@ mod tests {
         let mut writer = Writer::new(folder.path());
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         writer.segment = Some((folder.path().join("journal/000009.jsonl"), full, 0));
-        let error = writer.append(&EntryRef::Visit(&profiles[1])).unwrap_err();
+        let error = writer.append(&EntryRef::Run(&profiles[1])).unwrap_err();
         assert!(error.to_string().contains("000009.jsonl"), "{error}");
-        writer.append(&EntryRef::Visit(&profiles[1])).unwrap();
+        writer.append(&EntryRef::Run(&profiles[1])).unwrap();
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..2]);
     }
 }

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | `schema.json` | format, schema version, which vitempo wrote it |
 //! | `operators.parquet` | distinct operators: an [`OpSpec`](vitempo_graph::OpSpec) each, with its work |
-//! | `operator_measurements.parquet` | one row per operator and visit, with raw samples |
+//! | `operator_measurements.parquet` | one row per operator and model run, with raw samples |
 //! | `models.parquet` | models and their graphs (no weights) |
-//! | `model_measurements.parquet` | one row per visit: end-to-end samples, protocol, status |
+//! | `model_measurements.parquet` | one row per model run: end-to-end samples, protocol, status |
 //! | `environments.parquet` | where it was measured |
-//! | `journal/*.jsonl` | visits not yet folded into the tables |
+//! | `journal/*.jsonl` | model runs not yet folded into the tables |
 //!
 //! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment
 //! alone, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`]
@@ -53,7 +53,7 @@ pub use import::mobile_ml_benchmark::{
 };
 pub use import::published::{import_ai_hub, import_cells};
 pub use inspect::{Summary, inspect};
-pub use key::VisitKey;
+pub use key::RunKey;
 pub use merge::merge;
 pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_VERSION};
 pub use split::{Split, SplitSize, split};

@@ -4,7 +4,7 @@
 //! so a dataset that is being written, or whose compaction was cut short, reads as one whole.
 
 use crate::{
-    Dataset, DatasetError, VisitKey,
+    Dataset, DatasetError, RunKey,
     assembly::{Assembly, Known, Shared, Tables},
     journal::{self, Entry, Journal},
     parquet,
@@ -28,7 +28,7 @@ impl Dataset {
         Self::read(folder, None)
     }
 
-    /// Reads the visits of the environments whose identifier is `wanted`, and their models; nothing
+    /// Reads the model runs of the environments whose identifier is `wanted`, and their models; nothing
     /// else is kept or decoded.
     ///
     /// # Errors
@@ -40,27 +40,27 @@ impl Dataset {
         Self::read(folder, Some(&wanted))
     }
 
-    /// Every environment with its number of successful visits.
+    /// Every environment with its number of successful model runs.
     ///
     /// # Errors
-    /// As [`Dataset::load`], of what it reads: keys and status of the visits.
+    /// As [`Dataset::load`], of what it reads: keys and status of the model runs.
     /// [`DatasetError::Empty`] when none was successful.
     pub fn environments(folder: &Path) -> Result<BTreeMap<String, usize>, DatasetError> {
         Manifest::read(folder)?;
         let journal = journal::read(folder)?;
-        let columns = [&VisitKey::COLUMNS[..], &["status", "reason"]].concat();
+        let columns = [&RunKey::COLUMNS[..], &["status", "reason"]].concat();
         let table = parquet::read_columns(&model_measurements::SCHEMA, folder, &columns)?;
-        let mut visits: BTreeMap<VisitKey, bool> = (0..table.rows())
+        let mut runs: BTreeMap<RunKey, bool> = (0..table.rows())
             .map(|row| Ok((key_of(&table, row), status_of(&table, row)? == Status::Ok)))
             .collect::<Result<_, DatasetError>>()?;
-        visits.extend(
-            journal.visits().map(|profile| (VisitKey::from(profile), profile.status == Status::Ok)),
+        runs.extend(
+            journal.runs().map(|profile| (RunKey::from(profile), profile.status == Status::Ok)),
         );
-        if !visits.values().any(|ok| *ok) {
-            return Err(DatasetError::Empty { path: folder.to_owned(), failed: visits.len() });
+        if !runs.values().any(|ok| *ok) {
+            return Err(DatasetError::Empty { path: folder.to_owned(), failed: runs.len() });
         }
         let mut environments = BTreeMap::new();
-        for (key, ok) in visits {
+        for (key, ok) in runs {
             *environments.entry(key.environment_id).or_default() += usize::from(ok);
         }
         Ok(environments)
@@ -73,17 +73,17 @@ impl Dataset {
             return Self::assemble(folder, Tables::read(folder)?, journal);
         };
         journal.entries.retain(|entry| match entry {
-            Entry::Visit(profile) => wanted(&profile.environment.id()),
+            Entry::Run(profile) => wanted(&profile.environment.id()),
             Entry::Model(_) => true,
         });
         let in_journal: HashSet<&str> =
-            journal.visits().map(|profile| profile.model.architecture.as_str()).collect();
+            journal.runs().map(|profile| profile.model.architecture.as_str()).collect();
         let tables = Tables::read_environment(folder, wanted, &in_journal)?;
         let tabled = tables.models.iter().map(|row| row.identity.architecture.as_str());
-        let visited: HashSet<String> = tabled.chain(in_journal).map(str::to_owned).collect();
+        let measured: HashSet<String> = tabled.chain(in_journal).map(str::to_owned).collect();
         journal.entries.retain(|entry| match entry {
-            Entry::Visit(_) => true,
-            Entry::Model(model) => visited.contains(&model.identity.architecture),
+            Entry::Run(_) => true,
+            Entry::Model(model) => measured.contains(&model.identity.architecture),
         });
         Self::assemble(folder, tables, journal)
     }
@@ -92,13 +92,13 @@ impl Dataset {
         let mut dataset =
             Self { path: folder.to_owned(), warnings: journal.warnings, ..Self::default() };
         let mut known = Known::new(folder);
-        let (visits, models, mut assembly) = Assembly::new(folder, tables)?;
+        let (runs, models, mut assembly) = Assembly::new(folder, tables)?;
         for row in models {
             known.add_model(&mut dataset, row.identity, row.graph)?;
         }
-        for row in visits {
+        for row in runs {
             let profile = assembly.profile(row, &known)?;
-            known.add_visit(&mut dataset, profile)?;
+            known.add_run(&mut dataset, profile)?;
         }
         dataset.add_journal(&mut known, journal.entries)?;
         assembly.report_orphans(&mut dataset, &known);
@@ -110,10 +110,10 @@ impl Dataset {
         for entry in entries {
             match entry {
                 Entry::Model(model) => known.add_model(self, model.identity, Some(model.graph))?,
-                Entry::Visit(mut profile) => {
+                Entry::Run(mut profile) => {
                     shared.share(&mut profile);
                     known.add_model(self, profile.model.clone(), None)?;
-                    known.add_visit(self, *profile)?;
+                    known.add_run(self, *profile)?;
                 }
             }
         }

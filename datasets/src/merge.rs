@@ -1,4 +1,4 @@
-//! [`merge`]: several datasets into a new one. A visit that is in two of them counts once; one that
+//! [`merge`]: several datasets into a new one. A model run that is in two of them counts once; one that
 //! contradicts itself is an error.
 
 use crate::{
@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] when two say
-/// different things of one visit or model; [`DatasetError::NotADataset`] when `out` holds
+/// different things of one model run or model; [`DatasetError::NotADataset`] when `out` holds
 /// measurements already.
 pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
     let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };
@@ -26,7 +26,7 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
         }
         for mut profile in dataset.profiles {
             shared.share(&mut profile);
-            known.add_visit(&mut merged, profile)?;
+            known.add_run(&mut merged, profile)?;
         }
         merged.warnings.extend(dataset.warnings);
     }
@@ -42,8 +42,8 @@ mod tests {
     use crate::simulated::{append_all, stored, sweep};
     use vitempo_graph::ModelProfile;
 
-    fn other_sitting(profiles: &[ModelProfile]) -> Vec<ModelProfile> {
-        profiles.iter().cloned().map(|p| ModelProfile { sitting: "tuesday".into(), ..p }).collect()
+    fn other_session(profiles: &[ModelProfile]) -> Vec<ModelProfile> {
+        profiles.iter().cloned().map(|p| ModelProfile { session: "tuesday".into(), ..p }).collect()
     }
 
     #[test]
@@ -55,7 +55,7 @@ mod tests {
         );
         let (profiles, graphs) = stored(one.path(), 4);
         let (larger, more_graphs) = sweep(6, 6, 5);
-        let tuesday = other_sitting(&larger);
+        let tuesday = other_session(&larger);
         let mut store = Store::open_or_create(two.path()).unwrap();
         append_all(&mut store, &profiles, &graphs);
         append_all(&mut store, &tuesday, &more_graphs);

@@ -88,11 +88,11 @@ pub(crate) fn identity(index: usize, graph: &Graph) -> ModelIdentity {
     }
 }
 
-/// One visit; its operators add up to its end-to-end time.
+/// One model run; its operators add up to its end-to-end time.
 pub(crate) fn profile(
     index: usize,
     graph: &Graph,
-    sitting: &str,
+    session: &str,
     round: usize,
     repeats: usize,
 ) -> ModelProfile {
@@ -117,7 +117,7 @@ pub(crate) fn profile(
     ModelProfile {
         model: identity(index, graph),
         environment: environment(),
-        sitting: sitting.to_owned(),
+        session: session.to_owned(),
         round,
         started_unix_ms: 1_790_000_000_000 + index as u64,
         origin: Origin::Simulated,
@@ -147,15 +147,15 @@ fn samples(wall_ns: Vec<u64>) -> Samples {
     Samples { wall_ns, cpu_ns }
 }
 
-/// A visit that failed.
+/// A model run that failed.
 pub(crate) fn failed(
     index: usize,
     graph: &Graph,
-    sitting: &str,
+    session: &str,
     round: usize,
     reason: &str,
 ) -> ModelProfile {
-    let profile = profile(index, graph, sitting, round, 0);
+    let profile = profile(index, graph, session, round, 0);
     ModelProfile {
         operators: Vec::new(),
         executed: None,
@@ -167,7 +167,7 @@ pub(crate) fn failed(
     }
 }
 
-/// `models` models visited in two rounds; every seventh failed in the second.
+/// `models` models measured in two rounds; every seventh failed in the second.
 pub(crate) fn sweep(
     models: usize,
     length: usize,

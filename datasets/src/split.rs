@@ -49,10 +49,10 @@ pub struct Split {
     pub real: Vec<String>,
 }
 
-/// Splits the architectures that have a successful visit.
+/// Splits the architectures that have a successful model run.
 ///
 /// # Errors
-/// [`DatasetError::Empty`] without a successful visit; [`DatasetError::Split`] when a list would be
+/// [`DatasetError::Empty`] without a successful model run; [`DatasetError::Split`] when a list would be
 /// empty, or the size asks for more than there is.
 pub fn split(dataset: &Dataset, size: SplitSize, seed: u64) -> Result<Split, DatasetError> {
     let refuse = |reason: String| DatasetError::Split { path: dataset.path.clone(), reason };
@@ -119,7 +119,7 @@ fn by_counts<'a>(
     if wanted > synthetic.len() {
         return Err(format!(
             "{train} to train and {test} to test are {wanted}, but there are {} synthetic \
-            architectures with a successful visit",
+            architectures with a successful run",
             synthetic.len()
         ));
     }

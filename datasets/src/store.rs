@@ -3,10 +3,10 @@
 //!
 //! Tables are replaced one by one, each whole, rows before the rows that point to them, and the
 //! journal goes last: a crash anywhere in between leaves rows twice on the disk, never lost, and a
-//! reader takes rows with the same [`VisitKey`] once.
+//! reader takes rows with the same [`RunKey`] once.
 
 use crate::{
-    Dataset, DatasetError, VisitKey, Warning,
+    Dataset, DatasetError, RunKey, Warning,
     column::Table,
     files::{UNFINISHED, sync_parent},
     journal::{self, Entry, EntryRef, Writer},
@@ -15,7 +15,7 @@ use crate::{
     schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION},
     tables::{
         TABLES, model_measurements, models, operator_measurements,
-        visits::{TablesWriter, Visits},
+        runs::{Runs, TablesWriter},
     },
 };
 use std::{
@@ -30,7 +30,7 @@ use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 pub struct Store {
     folder: PathBuf,
     writer: Writer,
-    visits: HashMap<VisitKey, Status>,
+    runs: HashMap<RunKey, Status>,
     models: HashMap<(String, String), ModelIdentity>,
     graphs: HashSet<String>,
     warnings: Vec<Warning>,
@@ -40,8 +40,8 @@ pub struct Store {
 /// What [`Store::compact`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// Visits in the tables now.
-    pub visits: usize,
+    /// Model runs in the tables now.
+    pub runs: usize,
     /// Models in the tables now.
     pub models: usize,
     /// Journal segments folded in.
@@ -72,7 +72,7 @@ impl Store {
         let mut store = Self {
             folder: folder.to_owned(),
             writer: Writer::new(folder),
-            visits: HashMap::new(),
+            runs: HashMap::new(),
             models: HashMap::new(),
             graphs: HashSet::new(),
             warnings: Vec::new(),
@@ -86,7 +86,7 @@ impl Store {
     /// Opens a folder that holds no measurements yet, for what is only done into a new one.
     pub(crate) fn open_empty(folder: &Path, what: &str) -> Result<Self, DatasetError> {
         let store = Self::open_or_create(folder)?;
-        if store.visits() > 0 {
+        if store.runs() > 0 {
             return Err(DatasetError::NotADataset {
                 path: folder.to_owned(),
                 reason: format!("it holds measurements; {what} into a new folder"),
@@ -99,7 +99,7 @@ impl Store {
         for row in
             model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, &self.folder)?)?
         {
-            self.visits.insert(row.key, row.status);
+            self.runs.insert(row.key, row.status);
         }
         let table = parquet::read(&models::SCHEMA, &self.folder)?;
         for row in 0..table.rows() {
@@ -123,8 +123,8 @@ impl Store {
                     self.models
                         .insert((identity.architecture.clone(), identity.name.clone()), identity);
                 }
-                Entry::Visit(profile) => {
-                    self.visits.insert(VisitKey::from(&*profile), profile.status);
+                Entry::Run(profile) => {
+                    self.runs.insert(RunKey::from(&*profile), profile.status);
                     let model = profile.model;
                     self.models.insert((model.architecture.clone(), model.name.clone()), model);
                 }
@@ -139,50 +139,50 @@ impl Store {
         &self.folder
     }
 
-    /// What was left out of the journal when the dataset was opened: the visit a killed sweep was
+    /// What was left out of the journal when the dataset was opened: the model run a killed sweep was
     /// writing.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Number of visits so far.
+    /// Number of model runs so far.
     #[must_use]
-    pub fn visits(&self) -> usize {
-        self.visits.len()
+    pub fn runs(&self) -> usize {
+        self.runs.len()
     }
 
-    /// Whether this model was visited in this environment and round, successfully or not: in
-    /// `sitting`, or in any sitting if that is `None`.
+    /// Whether this model was measured in this environment and round, successfully or not: in
+    /// `session`, or in any session if that is `None`.
     #[must_use]
     pub fn done(
         &self,
         environment_id: &str,
         model: &ModelIdentity,
         round: usize,
-        sitting: Option<&str>,
+        session: Option<&str>,
     ) -> bool {
-        self.status(environment_id, model, round, sitting).is_some()
+        self.status(environment_id, model, round, session).is_some()
     }
 
-    /// How the visit that [`Store::done`] asks for ended: `Ok` if any did.
+    /// How the model run that [`Store::done`] asks for ended: `Ok` if any did.
     #[must_use]
     pub fn status(
         &self,
         environment_id: &str,
         model: &ModelIdentity,
         round: usize,
-        sitting: Option<&str>,
+        session: Option<&str>,
     ) -> Option<&Status> {
-        let same = |key: &VisitKey| {
+        let same = |key: &RunKey| {
             key.round == round as u64
                 && key.architecture == model.architecture
                 && key.model == model.name
                 && key.environment_id == environment_id
-                && sitting.is_none_or(|s| s == key.sitting)
+                && session.is_none_or(|s| s == key.session)
         };
         let mut found: Vec<&Status> =
-            self.visits.iter().filter(|(key, _)| same(key)).map(|(_, status)| status).collect();
+            self.runs.iter().filter(|(key, _)| same(key)).map(|(_, status)| status).collect();
         found.sort_by_key(|status| **status != Status::Ok);
         found.first().copied()
     }
@@ -208,15 +208,15 @@ impl Store {
         Ok(())
     }
 
-    /// Stores one visit; when this returns, it is on the disk.
+    /// Stores one model run; when this returns, it is on the disk.
     ///
     /// # Errors
-    /// [`DatasetError::Conflict`] when this visit is stored already, [`DatasetError::Unstorable`]
+    /// [`DatasetError::Conflict`] when this model run is stored already, [`DatasetError::Unstorable`]
     /// when its protocol holds a NaN, [`DatasetError::Io`] when it cannot be written (the disk is
     /// full): nothing of it is stored then.
     pub fn append(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
-        let key = VisitKey::from(profile);
-        if self.visits.contains_key(&key) {
+        let key = RunKey::from(profile);
+        if self.runs.contains_key(&key) {
             return Err(DatasetError::Conflict {
                 path: self.folder.clone(),
                 what: key.to_string(),
@@ -229,9 +229,9 @@ impl Store {
             });
         }
         self.check_identity(&profile.model)?;
-        self.writer.append(&EntryRef::Visit(profile))?;
+        self.writer.append(&EntryRef::Run(profile))?;
         self.models.insert((key.architecture.clone(), key.model.clone()), profile.model.clone());
-        self.visits.insert(key, profile.status.clone());
+        self.runs.insert(key, profile.status.clone());
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl Store {
             self.writer.reset();
         }
         Ok(Compaction {
-            visits: self.visits.len(),
+            runs: self.runs.len(),
             models: self.models.len(),
             segments: journal.segments.len(),
             warnings: journal.warnings,
@@ -314,13 +314,13 @@ pub(crate) fn write_tables(folder: &Path, dataset: &Dataset) -> Result<(), Datas
 
 /// All tables of a dataset, in the order in which they are written.
 pub(crate) fn tables_of(folder: &Path, dataset: &Dataset) -> Result<Vec<Table>, DatasetError> {
-    let mut visits = Visits::new(folder);
+    let mut runs = Runs::new(folder);
     let mut operator_rows = Table::new(&operator_measurements::SCHEMA, folder);
     for profile in &dataset.profiles {
-        visits.add(profile, &mut operator_rows)?;
+        runs.add(profile, &mut operator_rows)?;
     }
     let [environments, operators, models, model_rows] =
-        visits.tables(&dataset.models, &dataset.graphs)?;
+        runs.tables(&dataset.models, &dataset.graphs)?;
     Ok(vec![environments, operators, models, operator_rows, model_rows])
 }
 

@@ -15,7 +15,7 @@ pub enum Warning {
         /// How much of it is there.
         bytes: usize,
     },
-    /// Operators of a visit that has no row of its own.
+    /// Operators of a model run that has no row of its own.
     Orphans {
         /// The table.
         path: PathBuf,
@@ -33,14 +33,14 @@ impl fmt::Display for Warning {
                 write!(
                     f,
                     "{}, line {line}: left out, only its first {bytes} bytes were written; that \
-                    visit will be measured again",
+                    run will be measured again",
                     path.display()
                 )
             }
             Self::Orphans { path, row, rows } => {
                 write!(
                     f,
-                    "{}, row {row}: {rows} rows left out, their visit is not in \
+                    "{}, row {row}: {rows} rows left out, their run is not in \
                     model_measurements.parquet",
                     path.display()
                 )

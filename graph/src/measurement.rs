@@ -46,14 +46,14 @@ pub struct Samples {
 pub struct Protocol {
     /// Runs thrown away before the first sample.
     pub warmups: usize,
-    /// Fewest end-to-end samples per visit.
+    /// Fewest end-to-end samples per model run.
     pub min_repeats: usize,
-    /// Most end-to-end samples per visit.
+    /// Most end-to-end samples per model run.
     pub max_repeats: usize,
-    /// Sampling of a visit stops once the relative half-width of the 95 % interval of the median is
+    /// Sampling of a model run stops once the relative half-width of the 95 % interval of the median is
     /// below this.
     pub target_spread: f64,
-    /// Visits per model: the sweep goes round all models that often.
+    /// Model runs per model: the sweep goes round all models that often.
     pub rounds: usize,
     /// Seed of weights and inputs.
     pub seed: u64,
@@ -107,18 +107,19 @@ pub struct ModelIdentity {
     pub encoding: Option<String>,
 }
 
-/// Everything one visit to a model brought: end-to-end samples and every operator in place.
+/// Everything one run of a model brought: end-to-end samples and every operator in place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelProfile {
     /// Which model.
     pub model: ModelIdentity,
     /// Where it ran.
     pub environment: Environment,
-    /// Name of the sitting (one start of a sweep).
-    pub sitting: String,
+    /// Name of the session (one start of a sweep).
+    #[serde(rename = "sitting")]
+    pub session: String,
     /// 0 for the first round over all models, then 1, ...; repeated rounds give the noise floor.
     pub round: usize,
-    /// When the visit started, milliseconds since 1970-01-01 UTC.
+    /// When the model run started, milliseconds since 1970-01-01 UTC.
     pub started_unix_ms: u64,
     /// Where these numbers come from.
     pub origin: Origin,
@@ -133,7 +134,7 @@ pub struct ModelProfile {
     /// End-to-end samples of the runs in which operators were timed: their difference from `e2e` is
     /// what profiling costs.
     pub e2e_profiled: Samples,
-    /// Samples of the reference workload run next to this visit; empty where there is none.
+    /// Samples of the reference workload run next to this model run; empty where there is none.
     #[serde(default)]
     pub reference: Samples,
     /// Every operator in place, in execution order.
@@ -141,7 +142,7 @@ pub struct ModelProfile {
     /// What really ran; `None` where no operator was timed.
     #[serde(default)]
     pub executed: Option<Executed>,
-    /// Most memory the worker had resident during the visit beyond what it had before loading the
+    /// Most memory the worker had resident during the model run beyond what it had before loading the
     /// model, bytes; `None` where the system does not report it, or where it has a
     /// [`PeakFault`](crate::PeakFault).
     #[serde(default)]

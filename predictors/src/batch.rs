@@ -6,7 +6,7 @@
 
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
-    features::{FeatureSchema, Footprint, kin},
+    features::{FeatureSchema, WorkingSet, kin},
     forecast::Tally,
 };
 use foldhash::{HashMap, HashMapExt};
@@ -54,16 +54,16 @@ impl<'p> Batch<'p> {
         Self { predictors, estimates: Vec::new(), rows: Vec::new(), known: HashMap::new(), last: 0 }
     }
 
-    /// Adds an operator as the framework runs it in a model of that footprint.
-    pub fn push(&mut self, op: &OpSpec, footprint: Footprint) {
+    /// Adds an operator as the framework runs it in a model of that working set.
+    pub fn push(&mut self, op: &OpSpec, working_set: WorkingSet) {
         let index = self.rows_of(PredictorKey::of(op));
         let Some(rows) = self.rows.get_mut(index) else { return };
         if let Some(predictor) = rows.predictor {
-            FeatureSchema::append(&predictor.as_trained(op), footprint, &mut rows.x);
+            FeatureSchema::append(&predictor.as_trained(op), working_set, &mut rows.x);
             rows.places.push(self.estimates.len());
             self.estimates.push(NOTHING);
         } else {
-            FeatureSchema::append(op, footprint, &mut rows.x);
+            FeatureSchema::append(op, working_set, &mut rows.x);
             self.estimates.push(self.predictors.fallback(op, &rows.key, &rows.x));
             rows.x.clear();
         }
@@ -101,12 +101,12 @@ impl<'p> Batch<'p> {
 }
 
 impl Predictors {
-    /// Forecasts of operators as the framework runs them in a model of that footprint, in their
+    /// Forecasts of operators as the framework runs them in a model of that working set, in their
     /// order; exactly those of [`Predictors::estimate`].
     #[must_use]
-    pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
+    pub fn estimate_batch(&self, ops: &[&OpSpec], working_set: WorkingSet) -> Vec<Estimate> {
         let mut batch = Batch::new(self);
-        ops.iter().for_each(|op| batch.push(op, footprint));
+        ops.iter().for_each(|op| batch.push(op, working_set));
         batch.estimates()
     }
 
@@ -125,15 +125,15 @@ impl Predictors {
 }
 
 impl PredictorBundle {
-    /// Forecasts for kernels in a model of that footprint, and what they rest on, remembered by
+    /// Forecasts for kernels in a model of that working set, and what they rest on, remembered by
     /// operator; exactly those of [`PredictorBundle::estimate`].
     #[must_use]
-    pub fn estimate_batch(&self, ops: &[&OpSpec], footprint: Footprint) -> Vec<Estimate> {
-        self.estimate_each(&ops.iter().map(|op| (*op, footprint)).collect::<Vec<_>>())
+    pub fn estimate_batch(&self, ops: &[&OpSpec], working_set: WorkingSet) -> Vec<Estimate> {
+        self.estimate_each(&ops.iter().map(|op| (*op, working_set)).collect::<Vec<_>>())
     }
 
     /// The same for kernels of different models: what is not remembered is forecast in one batch.
-    pub(crate) fn estimate_each(&self, kernels: &[(&OpSpec, Footprint)]) -> Vec<Estimate> {
+    pub(crate) fn estimate_each(&self, kernels: &[(&OpSpec, WorkingSet)]) -> Vec<Estimate> {
         let recalled = self.recall(kernels);
         let mut batch = Batch::new(&self.predictors);
         let (mut fresh, mut places) = (Vec::new(), HashMap::new());
@@ -146,7 +146,7 @@ impl PredictorBundle {
             });
         }
         let estimates = batch.estimates();
-        let told = |(kernel, recalled): (&(&OpSpec, Footprint), Option<Estimate>)| {
+        let told = |(kernel, recalled): (&(&OpSpec, WorkingSet), Option<Estimate>)| {
             recalled.or_else(|| estimates.get(*places.get(kernel)?).copied()).unwrap_or(NOTHING)
         };
         let all = kernels.iter().zip(recalled).map(told).collect();
@@ -205,8 +205,8 @@ impl PredictorBundle {
 
     /// Estimates of the kernels of lowered graphs, graph by graph, all in one batch.
     fn together(&self, lowered: &[Graph]) -> Vec<Vec<Estimate>> {
-        let kernels: Vec<(&OpSpec, Footprint)> =
-            lowered.iter().flat_map(|graph| self.in_their_footprints(graph)).collect();
+        let kernels: Vec<(&OpSpec, WorkingSet)> =
+            lowered.iter().flat_map(|graph| self.with_working_sets(graph)).collect();
         let mut estimates = self.estimate_each(&kernels).into_iter();
         lowered.iter().map(|graph| estimates.by_ref().take(graph.nodes().len()).collect()).collect()
     }

@@ -5,11 +5,11 @@
 //! so that it is there whole or not at all. Reading checks everything before anything is used.
 
 use crate::{
-    AdaptedBundle, Calibration, Doubt, Drift, Evaluation, Interval, KeyPredictor, Method,
+    AdaptedBundle, Calibration, Drift, ErrorScale, Evaluation, Interval, KeyPredictor, Method,
     PredictorError, PredictorKey, Predictors,
-    doubt::Sizes,
     envelope::{self, Envelope},
-    features::{Family, FeatureSchema, Footprint},
+    error_scale::Support,
+    features::{Family, FeatureSchema, WorkingSet},
     predictors::Estimate,
     predictors::Fallbacks,
     regressors::{Baseline, Fitted, Lasso, Trees},
@@ -43,7 +43,7 @@ pub struct Provenance {
     pub architectures: usize,
     /// Operator rows.
     pub rows: usize,
-    /// Visits and operators that could not be used.
+    /// Model runs and operators that could not be used.
     pub skipped: usize,
     /// Digests of the architectures trained on, sorted: no forecast is judged on these.
     pub trained_on: Vec<String>,
@@ -87,7 +87,7 @@ pub struct PredictorBundle {
     pub on_real: Option<Evaluation>,
     /// The regressors.
     pub predictors: Predictors,
-    pub(crate) memo: Mutex<BTreeMap<Footprint, HashMap<OpSpec, Estimate>>>,
+    pub(crate) memo: Mutex<BTreeMap<WorkingSet, HashMap<OpSpec, Estimate>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -129,10 +129,12 @@ struct KeyHead {
     ranges: Vec<(f64, f64)>,
     #[serde(with = "crate::bits::ranges")]
     log_bounds: Vec<(f64, f64)>,
-    sizes: Sizes,
-    #[serde(with = "crate::bits")]
-    trust: f64,
-    doubt: Doubt,
+    #[serde(rename = "sizes")]
+    support: Support,
+    #[serde(rename = "trust", with = "crate::bits")]
+    blend_weight: f64,
+    #[serde(rename = "doubt")]
+    error_scale: ErrorScale,
 }
 
 impl PredictorBundle {
@@ -179,12 +181,12 @@ impl PredictorBundle {
             rows: p.rows,
             baseline: p.baseline.clone(),
             trees: matches!(p.fitted, Fitted::Trees { .. }),
-            lasso: p.fitted.law().cloned(),
+            lasso: p.fitted.linear().cloned(),
             ranges: p.ranges.clone(),
             log_bounds: vec![p.log_bounds],
-            sizes: p.sizes.clone(),
-            trust: p.trust,
-            doubt: p.doubt,
+            support: p.support.clone(),
+            blend_weight: p.blend_weight,
+            error_scale: p.error_scale,
         };
         Head {
             environment: self.environment.clone(),
@@ -289,25 +291,37 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
     let columns = head.family.width();
     let named = |reason: String| format!("{}: {reason}", head.key);
     let fitted = match (head.trees, head.lasso.clone()) {
-        (true, law) => Fitted::Trees { law, trees: Trees::decode(trees, columns).map_err(named)? },
+        (true, linear) => {
+            Fitted::Trees { linear, trees: Trees::decode(trees, columns).map_err(named)? }
+        }
         (false, Some(lasso)) => Fitted::Lasso(lasso),
         (false, None) => Fitted::BaselineOnly,
     };
-    let law_fits = fitted.law().is_none_or(|law| law.is_valid(columns));
+    let linear_fits = fitted.linear().is_none_or(|linear| linear.is_valid(columns));
     let bounds = head.log_bounds.first().copied().filter(|(a, b)| {
         a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0
     });
-    let doubt_fits = head.doubt.is_valid() && (0.0..=1.0).contains(&head.trust);
+    let errors_fit = head.error_scale.is_valid() && (0.0..=1.0).contains(&head.blend_weight);
     let family_fits = Family::of(&head.key.kind.to_string().into()) == head.family;
     match bounds {
         Some(log_bounds)
-            if law_fits
-                && doubt_fits
+            if linear_fits
+                && errors_fit
                 && family_fits
                 && head.baseline.is_valid(columns)
                 && head.ranges.len() == columns =>
         {
-            let KeyHead { key, family, rows, baseline, ranges, sizes, trust, doubt, .. } = head;
+            let KeyHead {
+                key,
+                family,
+                rows,
+                baseline,
+                ranges,
+                support,
+                blend_weight,
+                error_scale,
+                ..
+            } = head;
             Ok((
                 key,
                 KeyPredictor {
@@ -317,9 +331,9 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
                     fitted,
                     ranges,
                     log_bounds,
-                    sizes,
-                    trust,
-                    doubt,
+                    support,
+                    blend_weight,
+                    error_scale,
                 },
             ))
         }

@@ -1,9 +1,9 @@
-//! [`Drift`]: how fast the machine was during a visit, told by the reference workload that ran next
+//! [`Drift`]: how fast the machine was during a model run, told by the reference workload that ran next
 //! to it.
 //!
 //! A model slows down with the reference, but not in step: what neighbours take away differs by
 //! workload. So latencies are divided by (reference here / usual reference) ^ exponent, with the
-//! one exponent between 0 and 1 at which repeated visits to the same models agree best.
+//! one exponent between 0 and 1 at which repeated runs of the same models agree best.
 
 use crate::{location, metrics};
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ const STEPS: usize = 20;
 /// How drift is corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
-    /// Median over visits of the reference workload's median, ns; `None`: nothing is corrected.
+    /// Median over model runs of the reference workload's median, ns; `None`: nothing is corrected.
     pub reference_ns: Option<f64>,
     /// Between 0, nothing is corrected, and 1, models slow down in step with the reference.
     pub exponent: f64,
 }
 
 impl Drift {
-    /// From all visits. Without repeated visits nothing shows what the reference is worth, and
+    /// From all model runs. Without repeated model runs nothing shows what the reference is worth, and
     /// nothing is corrected.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
@@ -48,7 +48,7 @@ impl Drift {
         }
     }
 
-    /// By how much everything in this visit took longer than usual; 1 without a reference.
+    /// By how much everything in this model run took longer than usual; 1 without a reference.
     #[must_use]
     pub fn factor(&self, profile: &ModelProfile) -> f64 {
         self.reference_ns
@@ -63,7 +63,7 @@ impl Drift {
     }
 }
 
-/// The reference beside a visit relative to the usual one.
+/// The reference beside a model run relative to the usual one.
 fn relative(profile: &ModelProfile, usual: f64) -> Option<f64> {
     profile
         .reference
@@ -72,28 +72,27 @@ fn relative(profile: &ModelProfile, usual: f64) -> Option<f64> {
         .map(|here| (here / usual).clamp(1.0 / LARGEST, LARGEST))
 }
 
-/// When a visit started, and the logarithms of its latency and of the reference beside it.
-type Visit = (u64, f64, f64);
+/// When a model run started, and the logarithms of its latency and of the reference beside it.
+type ModelRun = (u64, f64, f64);
 
-/// Logarithms of how much longer a visit took than the one before to the same model, and of how
+/// Logarithms of how much longer a model run took than the one before to the same model, and of how
 /// much longer the reference beside it took.
 fn pairs(profiles: &[ModelProfile], usual: f64) -> Vec<(f64, f64)> {
-    let mut visits: BTreeMap<(&str, &str), Vec<Visit>> = BTreeMap::new();
+    let mut runs: BTreeMap<(&str, &str), Vec<ModelRun>> = BTreeMap::new();
     for p in profiles.iter().filter(|p| p.status == Status::Ok) {
         if let Some((ns, reference)) = location::end_to_end_ns(p).zip(relative(p, usual)) {
-            visits.entry((&p.model.name, &p.model.architecture)).or_default().push((
+            runs.entry((&p.model.name, &p.model.architecture)).or_default().push((
                 p.started_unix_ms,
                 ns.ln(),
                 reference.ln(),
             ));
         }
     }
-    let between = |mut visits: Vec<Visit>| {
-        visits.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        visits
-            .windows(2)
+    let between = |mut runs: Vec<ModelRun>| {
+        runs.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        runs.windows(2)
             .map(|pair| (pair[1].1 - pair[0].1, pair[1].2 - pair[0].2))
             .collect::<Vec<_>>()
     };
-    visits.into_values().flat_map(between).collect()
+    runs.into_values().flat_map(between).collect()
 }

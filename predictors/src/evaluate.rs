@@ -9,7 +9,7 @@
 use crate::{
     Calibration, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, PredictorKey,
     Skipped, TrainingRows,
-    features::{Footprint, Surroundings},
+    features::{Surroundings, WorkingSet},
     forecast::Total,
     metrics::{self, MetricError, mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
@@ -56,12 +56,12 @@ pub struct EndToEnd {
     pub plain_width: f64,
 }
 
-/// How much the same models differ between visits: no forecast can be judged more finely.
+/// How much the same models differ between model runs: no forecast can be judged more finely.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// Models visited more than once.
+    /// Models measured more than once.
     pub models: usize,
-    /// Between a visit and the next, drift-corrected where the bundle corrects drift.
+    /// Between a model run and the next, drift-corrected where the bundle corrects drift.
     pub mape: f64,
     /// As measured.
     pub mape_raw: f64,
@@ -90,7 +90,8 @@ pub struct ModelRow {
     /// Upper bound of the interval.
     pub upper_ns: f64,
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
-    pub doubt: f64,
+    #[serde(rename = "doubt")]
+    pub difficulty: f64,
     /// Absolute percentage error; `None` where nothing but 0 was measured.
     pub ape: Option<f64>,
     /// Forecast from the executed kernels.
@@ -136,7 +137,7 @@ pub struct Evaluation {
     pub e2e: Option<EndToEnd>,
     /// From executed kernels.
     pub e2e_executed: Option<EndToEnd>,
-    /// `None` when no model was visited twice.
+    /// `None` when no model was measured twice.
     pub noise_floor: Option<NoiseFloor>,
     /// By model, in the order of names.
     pub models: Vec<ModelRow>,
@@ -151,7 +152,7 @@ const CONTRIBUTIONS: usize = 4;
 pub(crate) struct Kernel {
     op: OpSpec,
     count: usize,
-    footprint: Footprint,
+    working_set: WorkingSet,
 }
 
 /// Kernels of a graph in order of first appearance.
@@ -185,7 +186,7 @@ fn kernels(graph: &Graph, environment: &Environment) -> Result<Kernels, Lowering
     let around = Surroundings::of(found.iter().copied(), &environment.framework);
     Ok(found
         .into_iter()
-        .map(|(op, count)| Kernel { op: op.clone(), count, footprint: around.footprint(count) })
+        .map(|(op, count)| Kernel { op: op.clone(), count, working_set: around.working_set(count) })
         .collect())
 }
 
@@ -201,10 +202,10 @@ impl Forecasts {
     pub(crate) fn new(
         rows: &TrainingRows,
         lowered: &[Result<Kernels, String>],
-        estimate: &dyn Fn(usize, &OpSpec, Footprint) -> Estimate,
+        estimate: &dyn Fn(usize, &OpSpec, WorkingSet) -> Estimate,
     ) -> Self {
         let estimates: Vec<Estimate> =
-            rows.rows.iter().map(|r| estimate(r.model, &r.op, r.footprint)).collect();
+            rows.rows.iter().map(|r| estimate(r.model, &r.op, r.working_set)).collect();
         let mut executed = vec![Total::default(); rows.models.len()];
         for (row, e) in rows.rows.iter().zip(&estimates) {
             executed[row.model].add(&row.op.kind, *e, row.count);
@@ -214,7 +215,7 @@ impl Forecasts {
             kernels.as_ref().map_err(Clone::clone)?.iter().for_each(|kernel| {
                 total.add(
                     &kernel.op.kind,
-                    estimate(model, &kernel.op, kernel.footprint),
+                    estimate(model, &kernel.op, kernel.working_set),
                     kernel.count,
                 );
             });
@@ -249,9 +250,9 @@ pub fn evaluate(
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
     let forecasts =
-        Forecasts::new(&rows, &lowered, &|_, op, footprint| bundle.estimate(op, footprint));
+        Forecasts::new(&rows, &lowered, &|_, op, working_set| bundle.estimate(op, working_set));
     let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
-    judge(&rows, &forecasts, model, bundle.method, id)
+    evaluate_forecasts(&rows, &forecasts, model, bundle.method, id)
 }
 
 /// Six decimals: metrics read well and survive JSON unchanged.
@@ -259,7 +260,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-pub(crate) fn judge(
+pub(crate) fn evaluate_forecasts(
     rows: &TrainingRows,
     forecasts: &Forecasts,
     model: EndToEndModel<'_>,
@@ -435,7 +436,7 @@ fn model_row(
         predicted_ns: rounded(prediction.point.ns()),
         lower_ns: rounded(prediction.lower.ns()),
         upper_ns: rounded(prediction.upper.ns()),
-        doubt: rounded(total.tally.doubt()),
+        difficulty: rounded(total.tally.difficulty()),
         ape: ape.map(rounded),
         predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
@@ -447,8 +448,8 @@ fn model_row(
     })
 }
 
-/// The interval is the same relative to either forecast: doubts are those of the kernels according
-/// to lowering. `None` without a model that took time.
+/// The relative interval is the same for both forecasts: difficulty estimates are those of the
+/// kernels according to lowering. `None` without a model that took time.
 fn end_to_end(
     models: &[&ModelRow],
     predicted: impl Fn(&ModelRow) -> f64,
@@ -457,7 +458,7 @@ fn end_to_end(
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
     let bounds: Vec<(f64, f64)> =
-        models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.doubt)).collect();
+        models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.difficulty)).collect();
     let plain: Vec<(f64, f64)> = predicted.iter().map(|p| interval.plain.around(*p, 1.0)).collect();
     let covered = |bounds: &[(f64, f64)]| {
         bounds.iter().zip(&actual).filter(|((low, high), a)| low <= *a && *a <= high).count() as f64
@@ -485,15 +486,15 @@ fn end_to_end(
         .map_err(|source| named(source, "end to end", |i| model_name(&models[i].name)))
 }
 
-/// `None` where no model was visited twice.
+/// `None` where no model was measured twice.
 fn noise_floor(rows: &TrainingRows) -> Result<Option<NoiseFloor>, PredictorError> {
-    let again: Vec<_> = rows.models.iter().filter(|m| m.visits.len() > 1).collect();
+    let again: Vec<_> = rows.models.iter().filter(|m| m.runs.len() > 1).collect();
     let pairs: Vec<_> = again
         .iter()
-        .flat_map(|model| model.visits.windows(2).map(|pair| (model.name.as_str(), pair)))
+        .flat_map(|model| model.runs.windows(2).map(|pair| (model.name.as_str(), pair)))
         .collect();
     let side = |i: usize, corrected: bool| {
-        let of = |visit: (f64, f64)| if corrected { visit.1 } else { visit.0 };
+        let of = |run: (f64, f64)| if corrected { run.1 } else { run.0 };
         pairs.iter().map(|(_, pair)| of(pair[i])).collect::<Vec<f64>>()
     };
     let between = |corrected| mape(&side(0, corrected), &side(1, corrected)).map(rounded);

@@ -1,7 +1,7 @@
 //! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate
 //! per kernel -> sum -> end to end with an interval.
 
-use crate::{Calibration, Estimate, Interval, PredictorBundle, features::Footprint};
+use crate::{Calibration, Estimate, Interval, PredictorBundle, features::WorkingSet};
 use foldhash::HashMap;
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use vitempo_graph::{
     PredictionError, PredictionSource, lowering,
 };
 
-/// Estimates remembered per bundle and footprint; more distinct operators are computed every time.
+/// Estimates remembered per bundle and working set; more distinct operators are computed every time.
 const REMEMBERED: usize = 1 << 18;
 
 /// What a forecast of a model rests on.
@@ -60,7 +60,7 @@ pub struct Tally {
     /// Latency of all kernels, ns.
     pub sum_ns: f64,
     /// Sum of latency times expected `|ln(actual / forecast)|`, ns.
-    pub doubt_ns: f64,
+    pub expected_error_ns: f64,
     /// Number of kernels.
     pub kernels: i64,
 }
@@ -72,7 +72,7 @@ impl Tally {
         let ns = estimate.latency_ns * count as f64;
         Self {
             sum_ns: self.sum_ns + ns,
-            doubt_ns: self.doubt_ns + ns * estimate.log_error,
+            expected_error_ns: self.expected_error_ns + ns * estimate.log_error,
             kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX),
         }
     }
@@ -83,7 +83,7 @@ impl Tally {
         let factor = times as f64;
         Self {
             sum_ns: self.sum_ns + factor * other.sum_ns,
-            doubt_ns: self.doubt_ns + factor * other.doubt_ns,
+            expected_error_ns: self.expected_error_ns + factor * other.expected_error_ns,
             kernels: self.kernels + times * other.kernels,
         }
     }
@@ -95,8 +95,8 @@ impl Tally {
 
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign; 0 without
     /// operators.
-    pub(crate) fn doubt(&self) -> f64 {
-        if self.sum_ns > 0.0 { self.doubt_ns / self.sum_ns } else { 0.0 }
+    pub(crate) fn difficulty(&self) -> f64 {
+        if self.sum_ns > 0.0 { self.expected_error_ns / self.sum_ns } else { 0.0 }
     }
 
     /// End to end, without an interval.
@@ -106,7 +106,7 @@ impl Tally {
 
     pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
         let point = self.point_ns(calibration);
-        let (lower, upper) = interval.around(point, self.doubt());
+        let (lower, upper) = interval.around(point, self.difficulty());
         Prediction {
             point: Latency::from_ns(point),
             lower: Latency::from_ns(lower),
@@ -119,47 +119,50 @@ impl Tally {
 impl PredictorBundle {
     /// What kernels of a model as the framework runs it notice of the model, in their order.
     #[must_use]
-    pub fn footprints<'o>(&self, kernels: impl IntoIterator<Item = &'o OpSpec>) -> Vec<Footprint> {
-        Footprint::of_each(&kernels.into_iter().collect::<Vec<_>>(), &self.environment.framework)
+    pub fn working_sets<'o>(
+        &self,
+        kernels: impl IntoIterator<Item = &'o OpSpec>,
+    ) -> Vec<WorkingSet> {
+        WorkingSet::of_each(&kernels.into_iter().collect::<Vec<_>>(), &self.environment.framework)
     }
 
     /// An estimate of each kernel of a graph as the framework runs it.
     fn estimates(&self, lowered: &Graph) -> Vec<Estimate> {
-        self.estimate_each(&self.in_their_footprints(lowered))
+        self.estimate_each(&self.with_working_sets(lowered))
     }
 
     /// The kernels of a graph as the framework runs it, with what each notices of the model.
-    pub(crate) fn in_their_footprints<'g>(
+    pub(crate) fn with_working_sets<'g>(
         &self,
         lowered: &'g Graph,
-    ) -> Vec<(&'g OpSpec, Footprint)> {
+    ) -> Vec<(&'g OpSpec, WorkingSet)> {
         let kernels: Vec<&OpSpec> = lowered.nodes().iter().map(|node| &node.op).collect();
-        let footprints = Footprint::of_each(&kernels, &self.environment.framework);
-        kernels.into_iter().zip(footprints).collect()
+        let working_sets = WorkingSet::of_each(&kernels, &self.environment.framework);
+        kernels.into_iter().zip(working_sets).collect()
     }
 
-    /// The forecast for one kernel in a model of that footprint, and what it rests on; remembered
+    /// The forecast for one kernel in a model of that working set, and what it rests on; remembered
     /// by operator.
     #[must_use]
-    pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
-        if let Some(known) = self.memo().get(&footprint).and_then(|memo| memo.get(op)) {
+    pub fn estimate(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
+        if let Some(known) = self.memo().get(&working_set).and_then(|memo| memo.get(op)) {
             return *known;
         }
-        let estimate = self.predictors.estimate(op, footprint);
-        self.remember([((op, footprint), estimate)]);
+        let estimate = self.predictors.estimate(op, working_set);
+        self.remember([((op, working_set), estimate)]);
         estimate
     }
 
-    fn memo(&self) -> MutexGuard<'_, BTreeMap<Footprint, HashMap<OpSpec, Estimate>>> {
+    fn memo(&self) -> MutexGuard<'_, BTreeMap<WorkingSet, HashMap<OpSpec, Estimate>>> {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is remembered of kernels in their footprints.
-    pub(crate) fn recall(&self, kernels: &[(&OpSpec, Footprint)]) -> Vec<Option<Estimate>> {
+    /// What is remembered of kernels in their working sets.
+    pub(crate) fn recall(&self, kernels: &[(&OpSpec, WorkingSet)]) -> Vec<Option<Estimate>> {
         let memo = self.memo();
         let mut recalled = Vec::with_capacity(kernels.len());
         for alike in kernels.chunk_by(|a, b| a.1 == b.1) {
-            let known = alike.first().and_then(|(_, footprint)| memo.get(footprint));
+            let known = alike.first().and_then(|(_, working_set)| memo.get(working_set));
             recalled.extend(alike.iter().map(|(op, _)| known?.get(*op).copied()));
         }
         recalled
@@ -167,13 +170,13 @@ impl PredictorBundle {
 
     pub(crate) fn remember<'o>(
         &self,
-        estimates: impl IntoIterator<Item = ((&'o OpSpec, Footprint), Estimate)>,
+        estimates: impl IntoIterator<Item = ((&'o OpSpec, WorkingSet), Estimate)>,
     ) {
         let mut memo = self.memo();
-        for ((op, footprint), estimate) in estimates {
-            let of_footprint = memo.entry(footprint).or_default();
-            if of_footprint.len() < REMEMBERED {
-                of_footprint.insert(op.clone(), estimate);
+        for ((op, working_set), estimate) in estimates {
+            let of_working_set = memo.entry(working_set).or_default();
+            if of_working_set.len() < REMEMBERED {
+                of_working_set.insert(op.clone(), estimate);
             }
         }
     }
@@ -211,7 +214,7 @@ impl LatencyModel for PredictorBundle {
     }
 
     fn predict_operator(&self, op: &OpSpec) -> (Latency, PredictionSource) {
-        let estimate = self.estimate(op, Footprint::LARGE);
+        let estimate = self.estimate(op, WorkingSet::LARGE);
         (Latency::from_ns(estimate.latency_ns), estimate.source)
     }
 

@@ -32,8 +32,10 @@ pub fn importance<'a>(
     rows: impl IntoIterator<Item = &'a TrainingRow>,
     seed: u64,
 ) -> Result<Option<Importance>, String> {
-    let mut features: Vec<(FeatureVector, &TrainingRow)> =
-        rows.into_iter().map(|r| (FeatureSchema::extract_within(&r.op, r.footprint), r)).collect();
+    let mut features: Vec<(FeatureVector, &TrainingRow)> = rows
+        .into_iter()
+        .map(|r| (FeatureSchema::extract_within(&r.op, r.working_set), r))
+        .collect();
     let Some(family) = features.first().map(|f| f.0.family) else { return Ok(None) };
     features.retain(|(f, _)| f.family == family);
     if features.len() < FEWEST_ROWS {
@@ -68,7 +70,7 @@ pub fn importance<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::Footprint;
+    use crate::features::WorkingSet;
     use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 
     fn pooling(side: usize, channels: usize, latency_ns: f64) -> TrainingRow {
@@ -79,7 +81,14 @@ mod tests {
             .with_ints("pads", vec![1; 4]);
         let inputs = vec![Operand { tensor: tensor.clone(), constant: false }];
         let op = OpSpec { kind: OpKind::MaxPool, attributes, inputs, outputs: vec![tensor] };
-        TrainingRow { op, model: 0, footprint: Footprint::LARGE, count: 1, latency_ns, weight: 1.0 }
+        TrainingRow {
+            op,
+            model: 0,
+            working_set: WorkingSet::LARGE,
+            count: 1,
+            latency_ns,
+            weight: 1.0,
+        }
     }
 
     #[test]

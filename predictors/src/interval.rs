@@ -1,17 +1,18 @@
-//! [`Interval`]: how far the truth may lie from a forecast, by split-conformal quantiles of
-//! `ln(actual / predicted) / doubt`.
+//! [`Interval`]: bounds around a forecast by normalised conformal prediction, the split-conformal
+//! quantiles of `ln(actual / predicted) / difficulty`.
 //!
-//! Scores come from models that were held out when their forecast was made. Dividing by what the
-//! model's operators are expected to be wrong by ([`doubt`](crate::doubt)) makes intervals wide
-//! where operators lie outside the training data, and leaves the guarantee as it is: a score is a
-//! score (Lei et al., arXiv:1604.04173, section 5.2). The simplest valid interval, as wide for
-//! every model, is kept beside it to be compared with. The lower and the upper quantile are taken
+//! Scores come from models that were held out when their forecast was made. The divisor is the
+//! model's difficulty estimate, the expected error of its operators
+//! ([`error_scale`](crate::error_scale)). So the interval is wider for operators outside the
+//! training data, and the guarantee of coverage still holds (Papadopoulos et al., arXiv:1401.3880;
+//! Lei et al., arXiv:1604.04173, section 5.2). The plain interval, equally wide for every model, is
+//! kept for comparison. The lower and the upper quantile are taken
 //! separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too
 //! small for a rank, the most extreme score stands in, and coverage is not guaranteed.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on `ln(actual / predicted)`, per unit of doubt.
+/// Bounds on `ln(actual / predicted)`, per unit of difficulty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     /// At most 0.
@@ -25,23 +26,23 @@ pub struct Bounds {
 /// Where the truth lies with a stated probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Share of truths the bounds are meant to hold.
+    /// Nominal coverage: share of measured latencies inside of the bounds.
     #[serde(with = "crate::bits")]
     pub level: f64,
-    /// Per unit of a model's doubt.
+    /// Per unit of a model's difficulty estimate.
     pub scaled: Bounds,
-    /// The same whatever the doubt, which counts as 1.
+    /// The plain interval: the difficulty counts as 1.
     pub plain: Bounds,
     /// Number of scores behind them.
     pub scores: usize,
 }
 
-/// Half-width, in units of doubt, when there are no scores at all.
+/// Half-width, in units of difficulty, when there are no scores at all.
 const UNKNOWN: f64 = 3.0;
 /// Half-width, as a logarithm, of the plain interval without scores: a factor of two.
 const UNKNOWN_LOG: f64 = std::f64::consts::LN_2;
-/// No doubt counts as less.
-const LEAST_DOUBT: f64 = 1e-3;
+/// Lower bound of a difficulty estimate.
+const LEAST_DIFFICULTY: f64 = 1e-3;
 
 /// A forecast that was made without what it forecasts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +52,7 @@ pub struct HeldOut {
     /// As forecast, ns.
     pub forecast_ns: f64,
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
-    pub doubt: f64,
+    pub difficulty: f64,
 }
 
 impl HeldOut {
@@ -59,9 +60,9 @@ impl HeldOut {
         (self.actual_ns / self.forecast_ns).ln()
     }
 
-    /// `ln(actual / forecast)` per unit of doubt.
+    /// `ln(actual / forecast)` per unit of difficulty.
     pub(crate) fn score(&self) -> f64 {
-        self.log() / self.doubt.max(LEAST_DOUBT)
+        self.log() / self.difficulty.max(LEAST_DIFFICULTY)
     }
 }
 
@@ -79,13 +80,13 @@ impl Bounds {
 
     /// Lower and upper bound around a forecast.
     #[must_use]
-    pub fn around(&self, point: f64, doubt: f64) -> (f64, f64) {
-        (point * (self.lower * doubt).exp(), point * (self.upper * doubt).exp())
+    pub fn around(&self, point: f64, difficulty: f64) -> (f64, f64) {
+        (point * (self.lower * difficulty).exp(), point * (self.upper * difficulty).exp())
     }
 
     fn is_valid(&self) -> bool {
-        let sane = |v: f64| v.is_finite() && v.abs() < 1e4;
-        sane(self.lower) && sane(self.upper) && self.lower <= 0.0 && self.upper >= 0.0
+        let valid = |v: f64| v.is_finite() && v.abs() < 1e4;
+        valid(self.lower) && valid(self.upper) && self.lower <= 0.0 && self.upper >= 0.0
     }
 }
 
@@ -104,13 +105,13 @@ impl Interval {
         }
     }
 
-    /// Lower and upper bound around a forecast of that doubt.
+    /// Lower and upper bound around a forecast with that difficulty estimate.
     #[must_use]
-    pub fn around(&self, point: f64, doubt: f64) -> (f64, f64) {
-        self.scaled.around(point, doubt.max(LEAST_DOUBT))
+    pub fn around(&self, point: f64, difficulty: f64) -> (f64, f64) {
+        self.scaled.around(point, difficulty.max(LEAST_DIFFICULTY))
     }
 
-    /// Whether every number makes sense.
+    /// Whether level and bounds are in their valid ranges.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.level > 0.0 && self.level < 1.0 && self.scaled.is_valid() && self.plain.is_valid()
@@ -121,10 +122,10 @@ impl Interval {
 mod tests {
     use super::*;
 
-    fn held_out(actual: &[f64], forecast: f64, doubt: f64) -> Vec<HeldOut> {
+    fn held_out(actual: &[f64], forecast: f64, difficulty: f64) -> Vec<HeldOut> {
         actual
             .iter()
-            .map(|&actual_ns| HeldOut { actual_ns, forecast_ns: forecast, doubt })
+            .map(|&actual_ns| HeldOut { actual_ns, forecast_ns: forecast, difficulty })
             .collect()
     }
 
@@ -139,7 +140,7 @@ mod tests {
         );
         assert!(
             (fit.scaled.upper - 9.0).abs() < 1e-9 && (fit.scaled.lower + 9.0).abs() < 1e-9,
-            "the same in units of doubt"
+            "the same in units of difficulty"
         );
         let half = Interval::fit(&models, 0.5);
         assert!(
@@ -149,9 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_doubt_is_twice_as_wide() {
+    fn twice_the_difficulty_is_twice_as_wide() {
         let fit = Interval::fit(&held_out(&[1.1, 0.9, 1.05, 1.0], 1.0, 0.05), 0.9);
-        let width = |doubt: f64| fit.around(1.0, doubt).1.ln();
+        let width = |difficulty: f64| fit.around(1.0, difficulty).1.ln();
         assert!((width(0.1) - 2.0 * width(0.05)).abs() < 1e-12 && width(0.05) > 0.09);
     }
 
@@ -161,17 +162,18 @@ mod tests {
             ((i.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) >> 33) % 1000) as f64
                 / 5000.0
         };
-        let doubt = |i: usize| if i.is_multiple_of(3) { 2.0 } else { 1.0 };
+        let difficulty = |i: usize| if i.is_multiple_of(3) { 2.0 } else { 1.0 };
         let forecasts: Vec<HeldOut> = (0..400)
             .map(|i| HeldOut {
-                actual_ns: (draw(i as u64) * doubt(i)).exp(),
+                actual_ns: (draw(i as u64) * difficulty(i)).exp(),
                 forecast_ns: 1.1,
-                doubt: doubt(i),
+                difficulty: difficulty(i),
             })
             .collect();
         let fit = Interval::fit(&forecasts[..200], 0.9);
         let inside = |f: &&HeldOut| {
-            fit.around(1.1, f.doubt).0 <= f.actual_ns && f.actual_ns <= fit.around(1.1, f.doubt).1
+            fit.around(1.1, f.difficulty).0 <= f.actual_ns
+                && f.actual_ns <= fit.around(1.1, f.difficulty).1
         };
         let held = forecasts[200..].iter().filter(inside).count();
         assert!((165..=198).contains(&held), "{held} of 200");

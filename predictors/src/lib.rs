@@ -8,11 +8,11 @@
 //! | what does a regressor see of an operator? | [`features`] |
 //! | which rows does a profile give, and how is noise kept out of them? | [`rows`], `location.rs`, `drift.rs` |
 //! | how is a latency learnt? | [`regressors`] |
-//! | how far are trees followed where no whole model has been? | `trust.rs` |
+//! | how are trees blended with the linear model out of distribution? | `blend_weight.rs` |
 //! | how accurate is a model stitched from subgraphs of several variants? | [`accuracy`] |
 //! | how are many models forecast at once? | [`PredictorBundle::predict_batch`] |
 //! | how are millions of rows forecast in a second? | [`forest`] |
-//! | how sure is a forecast? | [`doubt`], [`interval`] |
+//! | how large is the expected error of a forecast? | [`error_scale`], [`interval`] |
 //! | how wrong is it? | [`metrics`], [`evaluate()`] |
 //! | which features matter? | [`importance()`] |
 //! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
@@ -26,12 +26,13 @@ pub mod adapt;
 mod batch;
 mod bias;
 mod bits;
+mod blend_weight;
 mod bundle;
 mod calibration;
-pub mod doubt;
 mod drift;
 mod envelope;
 mod error;
+pub mod error_scale;
 mod evaluate;
 pub mod features;
 #[cfg(feature = "train")]
@@ -49,19 +50,18 @@ pub mod regressors;
 pub mod rows;
 #[cfg(feature = "train")]
 mod train;
-mod trust;
 
 pub use adapt::AdaptedBundle;
 pub use batch::Batch;
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;
-pub use doubt::Doubt;
 pub use drift::Drift;
 pub use error::PredictorError;
+pub use error_scale::ErrorScale;
 pub use evaluate::{
     Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate,
 };
-pub use features::{FeatureSchema, FeatureVector, Footprint, PredictorKey, Span};
+pub use features::{FeatureSchema, FeatureVector, PredictorKey, WorkingSet, WorkingSetBytes};
 pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};
 #[cfg(feature = "train")]

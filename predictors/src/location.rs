@@ -1,4 +1,4 @@
-//! What the samples of one visit say of a machine that nobody else uses: whoever shares it adds
+//! What the samples of one model run say of a machine that nobody else uses: whoever shares it adds
 //! time and never takes any.
 //!
 //! End to end: the lower decile of the samples. Operators: the mean over the quieter third of the
@@ -15,13 +15,13 @@ const QUIET: f64 = 0.1;
 const QUIET_RUNS: f64 = 1.0 / 3.0;
 const FEWEST_RUNS: usize = 2;
 
-/// End-to-end latency of a visit; `None` without samples or where it is not positive.
+/// End-to-end latency of a model run; `None` without samples or where it is not positive.
 pub(crate) fn end_to_end_ns(profile: &ModelProfile) -> Option<f64> {
     let samples: Vec<f64> = profile.e2e.wall_ns.iter().map(|&ns| ns as f64).collect();
     metrics::quantile(&samples, QUIET).filter(|ns| *ns > 0.0)
 }
 
-/// The least disturbed of a visit's profiled runs, as places in its samples, in ascending order.
+/// The least disturbed of a model run's profiled runs, as places in its samples, in ascending order.
 pub(crate) struct QuietRuns {
     runs: usize,
     chosen: Vec<usize>,

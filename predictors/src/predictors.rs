@@ -7,9 +7,9 @@
 //! fallback.
 
 use crate::{
-    Doubt, PredictorKey,
-    doubt::Sizes,
-    features::{CONSTANT_INPUTS, Family, FeatureSchema, Footprint},
+    ErrorScale, PredictorKey,
+    error_scale::Support,
+    features::{CONSTANT_INPUTS, Family, FeatureSchema, WorkingSet},
     forest::ForestError,
     regressors::{Baseline, Fitted},
 };
@@ -35,12 +35,13 @@ pub struct KeyPredictor {
     /// Smallest and largest forecast relative to the baseline seen in training, as logarithms;
     /// forecasts stay near them.
     pub log_bounds: (f64, f64),
-    /// Sizes that whole models have.
-    pub sizes: Sizes,
-    /// How far trees are followed away from the law at any other size (`trust.rs`).
-    pub trust: f64,
-    /// How far off its forecasts are expected to be.
-    pub doubt: Doubt,
+    /// In-distribution sizes.
+    pub support: Support,
+    /// Weight of the trees against the linear model at out-of-distribution sizes, 0 to 1
+    /// (`blend_weight.rs`).
+    pub blend_weight: f64,
+    /// Expected errors of its forecasts.
+    pub error_scale: ErrorScale,
 }
 
 /// The forecast for one operator.
@@ -80,32 +81,32 @@ pub struct Predictors {
 }
 
 impl Predictors {
-    /// Forecast of one operator as the framework runs it in a model of that footprint; always
+    /// Forecast of one operator as the framework runs it in a model of that working set; always
     /// positive.
     #[must_use]
-    pub fn estimate(&self, op: &OpSpec, footprint: Footprint) -> Estimate {
+    pub fn estimate(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
             let op = predictor.as_trained(op);
-            return predictor.estimate(&FeatureSchema::extract_within(&op, footprint).values);
+            return predictor.estimate(&FeatureSchema::extract_within(&op, working_set).values);
         }
-        self.fallback(op, &key, &FeatureSchema::extract_within(op, footprint).values)
+        self.fallback(op, &key, &FeatureSchema::extract_within(op, working_set).values)
     }
 
-    /// Latencies of one operator by the law alone and by trees alone, ns; `None` where it has no
+    /// Latencies of one operator by the linear model alone and by trees alone, ns; `None` without a
     /// predictor.
-    pub(crate) fn by_law_and_by_trees(
+    pub(crate) fn linear_and_tree_ns(
         &self,
         op: &OpSpec,
-        footprint: Footprint,
+        working_set: WorkingSet,
     ) -> Option<[f64; 2]> {
         let predictor = self.keys.get(&PredictorKey::of(op))?;
-        let features = FeatureSchema::extract_within(op, footprint);
+        let features = FeatureSchema::extract_within(op, working_set);
         let baseline = predictor.baseline.predict(&features.values);
         Some(
             predictor
                 .fitted
-                .by_law_and_by_trees(&features.values, baseline)
+                .linear_and_tree_ns(&features.values, baseline)
                 .map(|latency| predictor.bounded(latency, baseline)),
         )
     }
@@ -115,7 +116,7 @@ impl KeyPredictor {
     /// Latency in ns of one row of features; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
-        self.trusting(x, self.trust(self.sizes.contain(x)))
+        self.blended(x, self.blend_weight(self.support.contains(x)))
     }
 
     /// Latencies in ns of rows of features that lie one after the other, exactly those of
@@ -124,40 +125,40 @@ impl KeyPredictor {
     /// # Errors
     /// [`ForestError::Shape`] when `x` is not whole rows of the family's width.
     pub fn predict_batch(&self, x: &[f64]) -> Result<Vec<f64>, ForestError> {
-        self.predict_near(x, &self.near(x))
+        self.predict_supported(x, &self.supported(x))
     }
 
-    /// What a row of features is forecast to take, and what that rests on.
+    /// The forecast of a row of features, with its source and expected error.
     pub(crate) fn estimate(&self, x: &[f64]) -> Estimate {
-        let near = self.sizes.contain(x);
-        self.resting(x, near, self.trusting(x, self.trust(near)))
+        let supported = self.support.contains(x);
+        self.as_estimate(x, supported, self.blended(x, self.blend_weight(supported)))
     }
 
     /// The same for whole rows of features that lie one after the other.
     pub(crate) fn estimates(&self, x: &[f64]) -> Vec<Estimate> {
         let rows = || x.chunks_exact(self.family.width());
-        let near = self.near(x);
-        let Ok(latencies) = self.predict_near(x, &near) else {
+        let supported = self.supported(x);
+        let Ok(latencies) = self.predict_supported(x, &supported) else {
             return rows().map(|row| self.estimate(row)).collect();
         };
         rows()
-            .zip(near)
+            .zip(supported)
             .zip(latencies)
-            .map(|((row, near), latency_ns)| self.resting(row, near, latency_ns))
+            .map(|((row, supported), latency_ns)| self.as_estimate(row, supported, latency_ns))
             .collect()
     }
 
-    /// Whether whole models have operators of each row's size.
-    fn near(&self, x: &[f64]) -> Vec<bool> {
-        x.chunks_exact(self.family.width()).map(|row| self.sizes.contain(row)).collect()
+    /// Whether each row's size is in distribution.
+    fn supported(&self, x: &[f64]) -> Vec<bool> {
+        x.chunks_exact(self.family.width()).map(|row| self.support.contains(row)).collect()
     }
 
-    fn predict_near(&self, x: &[f64], near: &[bool]) -> Result<Vec<f64>, ForestError> {
+    fn predict_supported(&self, x: &[f64], supported: &[bool]) -> Result<Vec<f64>, ForestError> {
         let width = self.family.width();
         let baselines: Vec<f64> =
             x.chunks_exact(width).map(|row| self.baseline.predict(row)).collect();
-        let trust: Vec<f64> = near.iter().map(|near| self.trust(*near)).collect();
-        let latencies = self.fitted.predict_batch(x, width, &baselines, &trust)?;
+        let weights: Vec<f64> = supported.iter().map(|s| self.blend_weight(*s)).collect();
+        let latencies = self.fitted.predict_batch(x, width, &baselines, &weights)?;
         Ok(latencies
             .into_iter()
             .zip(baselines)
@@ -165,25 +166,25 @@ impl KeyPredictor {
             .collect())
     }
 
-    fn resting(&self, x: &[f64], near: bool, latency_ns: f64) -> Estimate {
+    fn as_estimate(&self, x: &[f64], supported: bool, latency_ns: f64) -> Estimate {
         let extrapolating = self.extrapolates(x);
         Estimate {
             latency_ns,
             source: PredictionSource::Model,
             extrapolating,
-            log_error: self.doubt.log_error(near, extrapolating),
+            log_error: self.error_scale.log_error(supported, extrapolating),
         }
     }
 
-    /// How far trees are followed away from the law, whether or not whole models have the size.
-    fn trust(&self, near: bool) -> f64 {
-        if near { 1.0 } else { self.trust }
+    /// Weight of the trees; `supported`: the size is in distribution.
+    fn blend_weight(&self, supported: bool) -> f64 {
+        if supported { 1.0 } else { self.blend_weight }
     }
 
-    /// With trees followed so far.
-    fn trusting(&self, x: &[f64], trust: f64) -> f64 {
+    /// With that weight of the trees.
+    fn blended(&self, x: &[f64], weight: f64) -> f64 {
         let baseline = self.baseline.predict(x);
-        self.bounded(self.fitted.predict(x, baseline, trust), baseline)
+        self.bounded(self.fitted.predict(x, baseline, weight), baseline)
     }
 
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {

@@ -1,12 +1,12 @@
 //! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model;
 //! its latency in ns is corrected for drift.
 //!
-//! One kernel in one visit is located by the visit's quieter runs (`location.rs`). Over equal
-//! kernels of a model: the mean. Over visits: the median. Raw samples stay untouched.
+//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Over equal
+//! kernels of a model: the mean. Over model runs: the median. Raw samples stay untouched.
 
 use crate::{
     Drift, PredictorError,
-    features::{Footprint, Surroundings},
+    features::{Surroundings, WorkingSet},
     location,
     location::QuietRuns,
     metrics,
@@ -19,7 +19,7 @@ use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 pub const FLOOR_NS: f64 = 50.0;
 /// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
 const TICK_NS: f64 = 1000.0;
-/// A visit whose CPU share is below this part of the usual one was interfered with: others ran on
+/// A model run whose CPU share is below this part of the usual one was interfered with: others ran on
 /// its cores, and its samples are a mixture.
 const LEAST_CPU_SHARE: f64 = 0.85;
 
@@ -31,7 +31,7 @@ pub struct TrainingRow {
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
     /// What it notices of that model.
-    pub footprint: Footprint,
+    pub working_set: WorkingSet,
     /// How many kernels of the model are this operator.
     pub count: usize,
     /// Drift-corrected latency of one of them, ns; at least [`FLOOR_NS`].
@@ -47,11 +47,11 @@ pub struct MeasuredModel {
     pub name: String,
     /// Digest of the graph; models of one architecture are never split by cross-validation.
     pub architecture: String,
-    /// Drift-corrected end-to-end latency, the median of all visits, ns; `None` when it was not
+    /// Drift-corrected end-to-end latency, the median of all model runs, ns; `None` when it was not
     /// measured.
     pub e2e_ns: Option<f64>,
-    /// End-to-end latency in each visit, ns, as measured and corrected, in the order of the visits.
-    pub visits: Vec<(f64, f64)>,
+    /// End-to-end latency in each model run, ns, as measured and corrected, in the order of the model runs.
+    pub runs: Vec<(f64, f64)>,
     /// Kernels executed.
     pub kernels: usize,
 }
@@ -70,11 +70,11 @@ pub struct Skipped {
 pub struct TrainingRows {
     /// All rows, sorted by model, then by first execution.
     pub rows: Vec<TrainingRow>,
-    /// All models with at least one usable visit, sorted by name, then by architecture.
+    /// All models with at least one usable model run, sorted by name, then by architecture.
     pub models: Vec<MeasuredModel>,
     /// How drift was corrected.
     pub drift: Drift,
-    /// Visits, operators and samples that could not be used.
+    /// Model runs, operators and samples that could not be used.
     pub skipped: Vec<Skipped>,
     /// Where the numbers come from.
     pub origin: Origin,
@@ -96,7 +96,7 @@ impl TrainingRows {
     /// As [`TrainingRows::from_profiles`].
     pub fn with_drift(profiles: &[ModelProfile], drift: Drift) -> Result<Self, PredictorError> {
         let origin = check_same(profiles)?;
-        let mut visits: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
+        let mut runs: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
         let mut skipped = Vec::new();
         let usual = metrics::median(&profiles.iter().filter_map(cpu_share).collect::<Vec<_>>());
         for profile in profiles {
@@ -108,7 +108,7 @@ impl TrainingRows {
                         .is_some_and(|(share, usual)| share < LEAST_CPU_SHARE * usual) =>
                 {
                     let reason =
-                        "interfered with: it had far less of its cores than the other visits"
+                        "interfered with: it had far less of its cores than the other model runs"
                             .to_owned();
                     skipped.push(Skipped {
                         what: format!("{} / round {}", profile.model.name, profile.round),
@@ -117,23 +117,23 @@ impl TrainingRows {
                 }
                 Status::Failed(reason) => skipped
                     .push(Skipped { what: profile.model.name.clone(), reason: reason.clone() }),
-                Status::Ok => visits
+                Status::Ok => runs
                     .entry((&profile.model.name, &profile.model.architecture))
                     .or_default()
                     .push(profile),
             }
         }
         let (mut rows, mut models) = (Vec::new(), Vec::new());
-        for ((name, architecture), mut visits) in visits {
-            visits.sort_by(|a, b| {
-                (a.started_unix_ms, &a.sitting, a.round).cmp(&(
+        for ((name, architecture), mut runs) in runs {
+            runs.sort_by(|a, b| {
+                (a.started_unix_ms, &a.session, a.round).cmp(&(
                     b.started_unix_ms,
-                    &b.sitting,
+                    &b.session,
                     b.round,
                 ))
             });
-            let own = operators(&visits, drift, models.len(), &mut skipped);
-            let e2e = end_to_end(&visits, drift);
+            let own = operators(&runs, drift, models.len(), &mut skipped);
+            let e2e = end_to_end(&runs, drift);
             let corrected: Vec<f64> = e2e.iter().map(|(_, corrected)| *corrected).collect();
             if own.is_empty() && e2e.is_empty() {
                 skipped.push(Skipped {
@@ -143,12 +143,12 @@ impl TrainingRows {
                 continue;
             }
             rows.extend(own);
-            let kernels = visits.iter().map(|v| v.operators.len()).max().unwrap_or(0);
+            let kernels = runs.iter().map(|v| v.operators.len()).max().unwrap_or(0);
             models.push(MeasuredModel {
                 name: name.to_owned(),
                 architecture: architecture.to_owned(),
                 e2e_ns: metrics::median(&corrected),
-                visits: e2e,
+                runs: e2e,
                 kernels,
             });
         }
@@ -229,13 +229,13 @@ fn reasons(skipped: &[Skipped]) -> String {
     sorted.iter().take(3).map(|(reason, n)| format!("; {n} x {reason}")).collect()
 }
 
-fn end_to_end(visits: &[&ModelProfile], drift: Drift) -> Vec<(f64, f64)> {
+fn end_to_end(runs: &[&ModelProfile], drift: Drift) -> Vec<(f64, f64)> {
     let located =
         |v: &&ModelProfile| location::end_to_end_ns(v).map(|ns| (ns, ns / drift.factor(v)));
-    visits.iter().filter_map(located).collect()
+    runs.iter().filter_map(located).collect()
 }
 
-/// Sums over the kernels of one visit that are the same operator.
+/// Sums over the kernels of one model run that are the same operator.
 #[derive(Default)]
 struct Tally {
     count: usize,
@@ -243,20 +243,20 @@ struct Tally {
 }
 
 fn operators(
-    visits: &[&ModelProfile],
+    runs: &[&ModelProfile],
     drift: Drift,
     model: usize,
     skipped: &mut Vec<Skipped>,
 ) -> Vec<TrainingRow> {
     let mut order: Vec<&OpSpec> = Vec::new();
     let mut found: HashMap<&OpSpec, (usize, Vec<f64>)> = HashMap::new();
-    for visit in visits {
-        let factor = drift.factor(visit);
-        let quiet = QuietRuns::of(visit);
+    for run in runs {
+        let factor = drift.factor(run);
+        let quiet = QuietRuns::of(run);
         let mut tallies: HashMap<&OpSpec, Tally> = HashMap::new();
         let mut seen: Vec<&OpSpec> = Vec::new();
-        for measurement in &visit.operators {
-            let what = || format!("{} / {}", visit.model.name, measurement.node);
+        for measurement in &run.operators {
+            let what = || format!("{} / {}", run.model.name, measurement.node);
             if let Status::Failed(reason) = &measurement.status {
                 skipped.push(Skipped { what: what(), reason: reason.clone() });
                 continue;
@@ -282,15 +282,15 @@ fn operators(
             entry.1.push(tally.sum_ns / tally.count as f64);
         }
     }
-    let around = visits.first().map(|visit| {
-        Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &visit.environment.framework)
+    let around = runs.first().map(|run| {
+        Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &run.environment.framework)
     });
     let row = |op: &OpSpec| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
         let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
-        let footprint = around.map_or(Footprint::LARGE, |around| around.footprint(*count));
-        TrainingRow { op: op.clone(), model, footprint, count: *count, latency_ns, weight }
+        let working_set = around.map_or(WorkingSet::LARGE, |around| around.working_set(*count));
+        TrainingRow { op: op.clone(), model, working_set, count: *count, latency_ns, weight }
     };
     order.into_iter().map(row).collect()
 }

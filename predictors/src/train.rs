@@ -2,20 +2,20 @@
 //!
 //! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by
 //!    regressors that never saw its architecture.
-//! 3. Doubts, the overhead and the interval are fitted to those held-out forecasts, which are also
+//! 3. Error scales, the overhead and the interval are fitted to those held-out forecasts, which are also
 //!    the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
     Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError,
-    Predictors, Provenance, TrainingRows,
+    Predictors, Provenance, TrainingRows, blend_weight,
     calibration::Point,
-    doubt,
-    evaluate::{EndToEndModel, Forecasts, judge, lowered},
-    features::{FeatureSchema, Footprint},
+    error_scale,
+    evaluate::{EndToEndModel, Forecasts, evaluate_forecasts, lowered},
+    features::{FeatureSchema, WorkingSet},
     fitting::{FitSettings, Model},
     forecast::Total,
     interval::HeldOut,
-    metrics, trust,
+    metrics,
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, ModelProfile, OpSpec};
@@ -133,30 +133,33 @@ pub fn train(
     let mut held_out: Vec<Predictors> =
         (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
-    let trusts = trust::learn(&rows, |row| {
-        held_out[fold_of[row.model]].by_law_and_by_trees(&row.op, row.footprint)
+    let weights = blend_weight::learn(&rows, |row| {
+        held_out[fold_of[row.model]].linear_and_tree_ns(&row.op, row.working_set)
     });
-    held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_trusts(&trusts));
-    let estimates: Vec<Estimate> =
-        rows.rows.iter().map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.footprint)).collect();
+    held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_blend_weights(&weights));
+    let estimates: Vec<Estimate> = rows
+        .rows
+        .iter()
+        .map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.working_set))
+        .collect();
     let (lowered, measured) = (lowered(&rows, graphs, &environment), measured_sums(&rows));
-    let mut doubts = doubt::learn(&predictors, &rows, &estimates);
-    let judged = |held_out: &[Predictors]| {
-        let estimate = |model: usize, op: &OpSpec, footprint: Footprint| {
-            held_out[fold_of[model]].estimate(op, footprint)
+    let mut scales = error_scale::learn(&predictors, &rows, &estimates);
+    let forecast_held_out = |held_out: &[Predictors]| {
+        let estimate = |model: usize, op: &OpSpec, working_set: WorkingSet| {
+            held_out[fold_of[model]].estimate(op, working_set)
         };
         let forecasts = Forecasts::new(&rows, &lowered, &estimate);
         let calibration = calibrate(&rows, &measured, &forecasts);
-        (Judged::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
+        (HeldOutForecasts::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
     };
-    held_out.iter_mut().for_each(|p| p.set_doubts(&doubts));
-    let excess = judged(&held_out).0.excess(options.level);
-    doubts.values_mut().for_each(|doubt| doubt.far_log_error *= excess);
-    held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_doubts(&doubts));
-    let (held, forecasts, calibration) = judged(&held_out);
+    held_out.iter_mut().for_each(|p| p.set_error_scales(&scales));
+    let excess = forecast_held_out(&held_out).0.excess(options.level);
+    scales.values_mut().for_each(|scale| scale.out_of_distribution *= excess);
+    held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_error_scales(&scales));
+    let (held, forecasts, calibration) = forecast_held_out(&held_out);
     let interval = Interval::fit(&held.models, options.level);
     let model = EndToEndModel { calibration: &calibration, interval: &interval };
-    let mut evaluation = judge(&rows, &forecasts, model, method, environment.id())?;
+    let mut evaluation = evaluate_forecasts(&rows, &forecasts, model, method, environment.id())?;
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
     let provenance = Provenance {
         created_by: format!("vitempo-predictors {}", env!("CARGO_PKG_VERSION")),
@@ -225,12 +228,12 @@ fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Ca
 
 /// Held-out forecasts of whole models, end to end, and of networks of several operators, by the sum
 /// of their kernels.
-struct Judged {
+struct HeldOutForecasts {
     models: Vec<HeldOut>,
     networks: Vec<HeldOut>,
 }
 
-impl Judged {
+impl HeldOutForecasts {
     fn new(
         rows: &TrainingRows,
         measured: &[f64],
@@ -246,13 +249,13 @@ impl Judged {
                 Some(e2e) if tally.sum_ns > 0.0 => models.push(HeldOut {
                     actual_ns: e2e,
                     forecast_ns: tally.point_ns(calibration),
-                    doubt: tally.doubt(),
+                    difficulty: tally.difficulty(),
                 }),
                 None if executed.tally.sum_ns > 0.0 && executed.tally.kernels() >= SEVERAL => {
                     networks.push(HeldOut {
                         actual_ns: measured_ns,
                         forecast_ns: executed.tally.sum_ns,
-                        doubt: executed.tally.doubt(),
+                        difficulty: executed.tally.difficulty(),
                     });
                 }
                 _ => {}
@@ -261,9 +264,9 @@ impl Judged {
         Self { models, networks }
     }
 
-    /// How much wider networks of several operators scatter, for their doubt, than whole models: in
-    /// a model whose operators are known, errors of either sign cancel out; operators of sizes that
-    /// no model has are off together.
+    /// How much larger the scores of networks of several operators are than those of whole models.
+    /// Errors of both signs cancel out in a whole model; errors at out-of-distribution sizes mostly
+    /// have the same sign.
     fn excess(&self, level: f64) -> f64 {
         let width = |of: &[HeldOut]| {
             metrics::quantile(&of.iter().map(|f| f.score().abs()).collect::<Vec<_>>(), level)
@@ -275,7 +278,7 @@ impl Judged {
     }
 }
 
-/// Fewest kernels of a network whose sum tells how errors add up.
+/// Fewest kernels of a network that counts for the excess.
 const SEVERAL: usize = 8;
-/// No doubt grows by more.
+/// Upper bound of the excess.
 const MOST_EXCESS: f64 = 5.0;

@@ -68,7 +68,7 @@ fn drift_is_taken_out_by_the_reference() {
     without.iter_mut().for_each(|p| p.reference.wall_ns.clear());
     assert_eq!(Drift::of(&without).reference_ns, None);
     let rows = TrainingRows::from_profiles(&without).unwrap();
-    assert!(rows.models.iter().all(|m| m.visits.iter().all(|(raw, corrected)| raw == corrected)));
+    assert!(rows.models.iter().all(|m| m.runs.iter().all(|(raw, corrected)| raw == corrected)));
 }
 
 #[test]

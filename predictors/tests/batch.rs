@@ -8,7 +8,7 @@ mod simulated;
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec};
 use vitempo_predictors::{
-    FeatureSchema, Footprint, Method, PredictorBundle, PredictorKey, Tally, TrainOptions, train,
+    FeatureSchema, Method, PredictorBundle, PredictorKey, Tally, TrainOptions, WorkingSet, train,
 };
 
 fn bundle(method: Method) -> PredictorBundle {
@@ -63,9 +63,9 @@ fn operators_without_a_predictor_are_estimated_the_same_way() {
         .step_by(5)
         .for_each(|op| op.kind = OpKind::Unsupported("Foo".to_owned()));
     let ops: Vec<&OpSpec> = ops.iter().collect();
-    let footprint = bundle.footprints(ops.iter().copied())[0];
-    let batch = fresh(&bundle).estimate_batch(&ops, footprint);
-    let single: Vec<_> = ops.iter().map(|op| bundle.predictors.estimate(op, footprint)).collect();
+    let working_set = bundle.working_sets(ops.iter().copied())[0];
+    let batch = fresh(&bundle).estimate_batch(&ops, working_set);
+    let single: Vec<_> = ops.iter().map(|op| bundle.predictors.estimate(op, working_set)).collect();
     assert_eq!(batch, single);
     assert!(
         batch.iter().any(|e| e.source == PredictionSource::Fallback)
@@ -79,9 +79,9 @@ fn tallies_add_up_and_take_away() {
     let (_, graphs) = simulated::data(3, 50, 0.0);
     for graph in graphs.values() {
         let ops = bundle.kernels(graph).unwrap();
-        let footprint = bundle.footprints(&ops)[0];
+        let working_set = bundle.working_sets(&ops)[0];
         let whole = bundle
-            .estimate_batch(&ops.iter().collect::<Vec<_>>(), footprint)
+            .estimate_batch(&ops.iter().collect::<Vec<_>>(), working_set)
             .into_iter()
             .fold(Tally::default(), |tally, estimate| tally.with(estimate, 1));
         assert_eq!(bundle.end_to_end(&whole), bundle.predict(graph).unwrap().latency);
@@ -120,14 +120,17 @@ fn a_convolution_without_a_bias_is_forecast_as_with_one_where_all_rows_have_one(
         ops.iter().copied().filter(|op| op.kind == OpKind::Conv).collect();
     assert!(!convolutions.is_empty());
     let expected: Vec<_> =
-        convolutions.iter().map(|op| bundle.estimate(&biased(op), Footprint::LARGE)).collect();
+        convolutions.iter().map(|op| bundle.estimate(&biased(op), WorkingSet::LARGE)).collect();
     let single: Vec<_> =
-        convolutions.iter().map(|op| bundle.estimate(op, Footprint::LARGE)).collect();
+        convolutions.iter().map(|op| bundle.estimate(op, WorkingSet::LARGE)).collect();
     assert_eq!(single, expected);
-    assert_eq!(fresh(&bundle).estimate_batch(&convolutions, Footprint::LARGE), expected);
+    assert_eq!(fresh(&bundle).estimate_batch(&convolutions, WorkingSet::LARGE), expected);
     // The other operators' rows have no constant that these lack.
     let linear = ops.into_iter().find(|op| op.kind == OpKind::Linear).unwrap();
     let key = &bundle.predictors.keys[&PredictorKey::of(linear)];
     let features = FeatureSchema::extract(linear);
-    assert_eq!(bundle.estimate(linear, Footprint::LARGE).latency_ns, key.predict(&features.values));
+    assert_eq!(
+        bundle.estimate(linear, WorkingSet::LARGE).latency_ns,
+        key.predict(&features.values)
+    );
 }

@@ -209,7 +209,7 @@ fn visits_that_were_interfered_with_are_skipped_and_counted() {
     assert_eq!(rows.skipped.len(), 1);
     assert!(
         rows.skipped[0].reason.starts_with("interfered")
-            && rows.models.iter().filter(|m| m.visits.len() == 1).count() == 1
+            && rows.models.iter().filter(|m| m.runs.len() == 1).count() == 1
     );
 }
 

@@ -7,11 +7,11 @@
 //! | how are many models measured, resumed, interleaved? | [`sweep`] |
 //! | how is one operator measured on its own? | [`single`] |
 //! | does an engine compute what it should? | [`conformance`] |
-//! | how much of what ran did lowering predict? | [`judge`](mod@judge) |
+//! | how much of what ran did lowering predict? | [`lowering_accuracy`] |
 //! | which operators of a model does an NPU take? | [`coverage`] |
 //! | does a plan run as it should? | [`live`] |
-//! | how are engines of another machine measured? | [`place`], [`remote`] |
-//! | what happens in one visit to a model, and when has it sampled enough? | [`visit`], [`protocol`] |
+//! | how are engines of another machine measured? | [`target`], [`remote`] |
+//! | what happens in one run of a model, and when has it sampled enough? | [`model_run`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
 //! | how does a program show what went wrong underway? | [`events`] |
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
@@ -30,11 +30,11 @@ pub mod environment;
 pub mod events;
 pub mod inputs;
 pub mod install;
-pub mod judge;
 pub mod live;
+pub mod lowering_accuracy;
 pub mod memory;
+pub mod model_run;
 pub mod pinning;
-pub mod place;
 pub mod protocol;
 pub mod reference;
 pub mod remote;
@@ -42,7 +42,7 @@ pub mod single;
 pub mod source;
 pub mod statistics;
 pub mod sweep;
-pub mod visit;
+pub mod target;
 pub mod worker;
 
 pub use backends::{
@@ -51,9 +51,9 @@ pub use backends::{
 };
 pub use clock::{RunTime, Stopwatch};
 pub use inputs::InputDistribution;
-pub use place::Place;
-pub use protocol::VisitProtocol;
+pub use protocol::RunProtocol;
 pub use single::profile_operators;
 pub use source::Source;
 pub use sweep::{Hooks, Progress, Summary, Sweep, SweepError, SweepModel};
+pub use target::Target;
 pub use worker::{Worker, WorkerCommand, WorkerError};

@@ -1,20 +1,20 @@
-//! How one visit to a model samples: warm-ups, then repeats until the median is known well enough
-//! or the visit's time is spent, then runs in which the operators are timed.
+//! How one run of a model samples: warm-ups, then repeats until the median is known well enough
+//! or the model run's time is spent, then runs in which the operators are timed.
 
 use crate::{backends::RunOptions, statistics};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use vitempo_graph::{Protocol, Samples};
 
-/// The protocol of a visit: what is written with every row, and what only steers the sampling.
+/// The protocol of a model run: what is written with every row, and what only steers the sampling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VisitProtocol {
+pub struct RunProtocol {
     /// Warm-ups, repeats, target spread, rounds, seed, inputs.
     pub protocol: Protocol,
     /// Most runs in which operators are timed; slow models have fewer
-    /// ([`VisitProtocol::profiled_runs`]).
+    /// ([`RunProtocol::profiled_runs`]).
     pub profiled_repeats: usize,
-    /// Runs of the reference workload before, and again after, each visit; 0: none.
+    /// Runs of the reference workload before, and again after, each model run; 0: none.
     pub reference_repeats: usize,
     /// No further end-to-end sample is begun once sampling took this long and the fewest samples
     /// are there.
@@ -24,9 +24,9 @@ pub struct VisitProtocol {
     pub outputs: bool,
 }
 
-impl Default for VisitProtocol {
+impl Default for RunProtocol {
     /// 3 warm-ups, 8 to 30 repeats, target spread 2 %, one round, 10 profiled repeats, 1.2 s: about
-    /// 3 s a visit for a model of 50 ms.
+    /// 3 s a model run for a model of 50 ms.
     fn default() -> Self {
         let protocol = Protocol {
             warmups: 3,
@@ -47,7 +47,7 @@ impl Default for VisitProtocol {
     }
 }
 
-impl VisitProtocol {
+impl RunProtocol {
     /// The protocol as it is written with rows measured with these options: seed and inputs are
     /// those that were used.
     #[must_use]
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn slow_models_are_profiled_less() {
-        let protocol = VisitProtocol::default();
+        let protocol = RunProtocol::default();
         for (e2e_ns, runs) in
             [(0.0, (3, 10)), (50e6, (3, 10)), (600e6, (3, 6)), (2e9, (1, 3)), (60e9, (1, 3))]
         {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn sampling_stops_when_it_should() {
-        let protocol = VisitProtocol::default();
+        let protocol = RunProtocol::default();
         let (short, long) = (Duration::ZERO, Duration::from_secs(9));
         let noisy: Vec<u64> = (0..30).map(|i| 100 + 10 * i).collect();
         for (taken, elapsed, more) in [

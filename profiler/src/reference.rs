@@ -1,4 +1,4 @@
-//! The reference workload: a small vision transformer that never changes, run next to every visit.
+//! The reference workload: a small vision transformer that never changes, run next to every model run.
 //!
 //! Its latency moves with the machine only, so it tells the drift of a sweep from the differences
 //! between models. A convolutional stem with a depthwise convolution, then four transformer blocks

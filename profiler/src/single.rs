@@ -8,7 +8,7 @@
 
 use crate::{
     backends::RunOptions,
-    protocol::VisitProtocol,
+    protocol::RunProtocol,
     source::Source,
     sweep::{Hooks, Sweep, SweepError, SweepModel},
     worker::WorkerCommand,
@@ -31,7 +31,7 @@ pub fn profile_operators(
     operators: &[OpSpec],
     backend: &str,
     options: &RunOptions,
-    protocol: &VisitProtocol,
+    protocol: &RunProtocol,
     worker: &WorkerCommand,
     interrupted: &AtomicBool,
 ) -> Result<Vec<Measurement>, SweepError> {
@@ -57,9 +57,9 @@ pub fn profile_operators(
         options: options.clone(),
         protocol: protocol.clone(),
         budget: None,
-        visit_timeout: Duration::from_secs(60),
-        place: worker.clone().into(),
-        sitting: "single operators".to_owned(),
+        run_timeout: Duration::from_secs(60),
+        target: worker.clone().into(),
+        session: "single operators".to_owned(),
     };
     let mut sink = |profile: &vitempo_graph::ModelProfile| {
         if let Some((slot, op)) = profile

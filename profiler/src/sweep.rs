@@ -1,22 +1,22 @@
-//! A sweep measures many models on one backend: round after round over all of them, one visit at a
+//! A sweep measures many models on one backend: round after round over all of them, one model run at a
 //! time, each handed to the caller at once.
 //!
 //! Within a round the models come in a seeded, shuffled order that differs from round to round, so
 //! that drift of the machine does not fall on the same ones; the reference workload runs next to
-//! every visit. Visits the caller has already are skipped: that is how a sweep resumes. A model
+//! every model run. Model runs the caller has already are skipped: that is how a sweep resumes. A model
 //! that fails, crashes its worker or takes too long is a profile with its reason, and the sweep
 //! goes on with a fresh worker.
 
 use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},
     environment,
+    model_run::ModelRun,
     pinning::{self, PinningError},
-    place::{Place, Visitor},
-    protocol::VisitProtocol,
+    protocol::RunProtocol,
     remote::RemoteError,
     source::Source,
-    visit::Visit,
-    worker::{Outcome, Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError},
+    target::{Runner, Target},
+    worker::{Outcome, Reply, Request, RunRequest, Worker, WorkerCommand, WorkerError},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use std::{
@@ -47,58 +47,58 @@ pub struct Sweep {
     /// How to run; `cores` empty: the last ones.
     pub options: RunOptions,
     /// How to sample; `protocol.rounds` rounds.
-    pub protocol: VisitProtocol,
-    /// No visit is begun that would, at the pace so far, end after this.
+    pub protocol: RunProtocol,
+    /// No model run is begun that would, at the pace so far, end after this.
     pub budget: Option<Duration>,
-    /// A visit that takes longer has failed.
-    pub visit_timeout: Duration,
+    /// A model run that takes longer has failed.
+    pub run_timeout: Duration,
     /// Where the engines run.
-    pub place: Place,
-    /// Name of this sitting.
-    pub sitting: String,
+    pub target: Target,
+    /// Name of this session.
+    pub session: String,
 }
 
 /// What a sweep calls while it goes.
 pub struct Hooks<'a> {
-    /// Whether this visit is there already.
+    /// Whether this model run is there already.
     pub done: &'a dyn Fn(&ModelIdentity, usize) -> bool,
     /// Takes every profile, failed ones included, as soon as it is there; an error ends the sweep.
     pub sink: &'a mut dyn FnMut(&ModelProfile) -> Result<(), String>,
-    /// Told before the first and after every visit.
+    /// Told before the first and after every model run.
     pub progress: &'a mut dyn FnMut(&Progress<'_>),
-    /// Set from outside to end the sweep; the visit under way is given up.
+    /// Set from outside to end the sweep; the model run under way is given up.
     pub interrupted: &'a AtomicBool,
 }
 
 /// How far a sweep is.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
-    /// Visits finished or skipped.
+    /// Model runs finished or skipped.
     pub done: usize,
-    /// Visits in all.
+    /// Model runs in all.
     pub total: usize,
-    /// Visits that failed.
+    /// Model runs that failed.
     pub failed: usize,
-    /// The model visited last.
+    /// The model measured last.
     pub model: Option<&'a str>,
     /// Time since the start.
     pub elapsed: Duration,
-    /// What remains at the pace so far; `None` before the first visit.
+    /// What remains at the pace so far; `None` before the first model run.
     pub remaining: Option<Duration>,
 }
 
 /// How a sweep ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Visits that brought samples.
+    /// Model runs that brought samples.
     pub measured: usize,
-    /// Model and reason of visits that did not.
+    /// Model and reason of model runs that did not.
     pub failed: Vec<(String, String)>,
-    /// How many of the visits that brought samples have no peak memory, by reason.
+    /// How many of the model runs that brought samples have no peak memory, by reason.
     pub without_peak_memory: BTreeMap<String, usize>,
-    /// Visits that were there already.
+    /// Model runs that were there already.
     pub skipped: usize,
-    /// Visits not made: the budget was spent, or someone interrupted.
+    /// Model runs not made: the budget was spent, or someone interrupted.
     pub left: usize,
     /// Someone interrupted.
     pub interrupted: bool,
@@ -157,16 +157,16 @@ impl Sweep {
     /// Runs it.
     ///
     /// # Errors
-    /// [`SweepError`] when no visit is possible or a profile cannot be kept. A model that fails is
+    /// [`SweepError`] when no model run is possible or a profile cannot be kept. A model that fails is
     /// no error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
-        let environment = self.place.probe(&self.backend, &self.options)?;
+        let environment = self.target.probe(&self.backend, &self.options)?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
         Run {
             sweep: self,
             options,
             environment,
-            visitor: self.place.visitor(),
+            runner: self.target.runner(),
             hooks,
             start: Instant::now(),
             summary: Summary::default(),
@@ -174,17 +174,17 @@ impl Sweep {
         .all_rounds()
     }
 
-    /// The visits in order: round and index of the model.
-    fn visits(&self) -> Vec<(usize, usize)> {
-        let mut visits = Vec::new();
+    /// The model runs in order: round and index of the model.
+    fn runs(&self) -> Vec<(usize, usize)> {
+        let mut runs = Vec::new();
         for round in 0..self.protocol.protocol.rounds {
             let mut order: Vec<usize> = (0..self.models.len()).collect();
             order.shuffle(&mut StdRng::seed_from_u64(
                 self.protocol.protocol.seed.wrapping_add(round as u64),
             ));
-            visits.extend(order.into_iter().map(|model| (round, model)));
+            runs.extend(order.into_iter().map(|model| (round, model)));
         }
-        visits
+        runs
     }
 }
 
@@ -232,7 +232,7 @@ struct Run<'a, 'h> {
     sweep: &'a Sweep,
     options: RunOptions,
     environment: Environment,
-    visitor: Visitor,
+    runner: Runner,
     hooks: Hooks<'h>,
     start: Instant,
     summary: Summary,
@@ -242,14 +242,14 @@ impl Run<'_, '_> {
     fn all_rounds(mut self) -> Result<Summary, SweepError> {
         let sweep = self.sweep;
         let (there, wanted): (Vec<_>, Vec<_>) = sweep
-            .visits()
+            .runs()
             .into_iter()
             .partition(|&(round, model)| (self.hooks.done)(&sweep.models[model].identity, round));
         self.summary.skipped = there.len();
         self.report(None, wanted.len());
         for (index, &(round, model)) in wanted.iter().enumerate() {
             self.summary.left = wanted.len() - index;
-            if self.out_of_time(index) || !self.visit(&sweep.models[model], round)? {
+            if self.out_of_time(index) || !self.run(&sweep.models[model], round)? {
                 break;
             }
             self.summary.left -= 1;
@@ -264,23 +264,23 @@ impl Run<'_, '_> {
         self.hooks.interrupted.load(Ordering::Relaxed)
     }
 
-    fn visited(&self) -> usize {
+    fn measured(&self) -> usize {
         self.summary.measured + self.summary.failed.len()
     }
 
-    fn out_of_time(&self, visited: usize) -> bool {
-        let pace = if visited == 0 {
+    fn out_of_time(&self, measured: usize) -> bool {
+        let pace = if measured == 0 {
             Duration::ZERO
         } else {
-            self.start.elapsed() / u32::try_from(visited).unwrap_or(u32::MAX)
+            self.start.elapsed() / u32::try_from(measured).unwrap_or(u32::MAX)
         };
         self.sweep.budget.is_some_and(|budget| self.start.elapsed() + pace >= budget)
     }
 
     fn report(&mut self, model: Option<&str>, left: usize) {
-        let (visited, elapsed) = (self.visited(), self.start.elapsed());
-        let pace = elapsed.checked_div(u32::try_from(visited).unwrap_or(u32::MAX));
-        let done = visited + self.summary.skipped;
+        let (measured, elapsed) = (self.measured(), self.start.elapsed());
+        let pace = elapsed.checked_div(u32::try_from(measured).unwrap_or(u32::MAX));
+        let done = measured + self.summary.skipped;
         let remaining =
             pace.map(|pace| pace.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)));
         (self.hooks.progress)(&Progress {
@@ -293,33 +293,33 @@ impl Run<'_, '_> {
         });
     }
 
-    /// One visit; `false` when it was interrupted.
-    fn visit(&mut self, model: &SweepModel, round: usize) -> Result<bool, SweepError> {
+    /// One model run; `false` when it was interrupted.
+    fn run(&mut self, model: &SweepModel, round: usize) -> Result<bool, SweepError> {
         if self.interrupted() {
             return Ok(false);
         }
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (visit, status) = match self.ask(model)? {
+        let (run, status) = match self.ask(model)? {
             None => return Ok(false),
-            Some(Ok(visit)) => (visit, Status::Ok),
-            Some(Err(reason)) => (Visit::default(), Status::Failed(reason)),
+            Some(Ok(run)) => (run, Status::Ok),
+            Some(Err(reason)) => (ModelRun::default(), Status::Failed(reason)),
         };
         let profile = ModelProfile {
             model: model.identity.clone(),
             environment: self.environment.clone(),
-            sitting: self.sweep.sitting.clone(),
+            session: self.sweep.session.clone(),
             round,
             started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
             origin: Origin::Measured,
             source: None,
             protocol: self.sweep.protocol.recorded(&self.options),
-            e2e: visit.e2e,
-            e2e_profiled: visit.e2e_profiled,
-            reference: visit.reference,
-            executed: Executed::of(&visit.operators),
-            operators: visit.operators,
-            peak_memory_bytes: visit.peak_memory_bytes,
-            energy_per_inference_uj: visit.energy_per_inference_uj,
+            e2e: run.e2e,
+            e2e_profiled: run.e2e_profiled,
+            reference: run.reference,
+            executed: Executed::of(&run.operators),
+            operators: run.operators,
+            peak_memory_bytes: run.peak_memory_bytes,
+            energy_per_inference_uj: run.energy_per_inference_uj,
             status,
         };
         (self.hooks.sink)(&profile)
@@ -327,7 +327,7 @@ impl Run<'_, '_> {
         match profile.status {
             Status::Ok => {
                 self.summary.measured += 1;
-                if let Some(reason) = visit.no_peak_memory {
+                if let Some(reason) = run.no_peak_memory {
                     *self.summary.without_peak_memory.entry(reason).or_default() += 1;
                 }
             }
@@ -338,9 +338,9 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// What comes of the visit; `None` when interrupted.
+    /// What comes of the model run; `None` when interrupted.
     fn ask(&mut self, model: &SweepModel) -> Result<Option<Outcome>, SweepError> {
-        let request = VisitRequest {
+        let request = RunRequest {
             backend: self.sweep.backend.clone(),
             options: self.options.clone(),
             protocol: self.sweep.protocol.clone(),
@@ -348,7 +348,7 @@ impl Run<'_, '_> {
             graph: model.graph.clone(),
             source: model.source.clone(),
         };
-        self.visitor.visit(request, self.sweep.visit_timeout, self.hooks.interrupted)
+        self.runner.run(request, self.sweep.run_timeout, self.hooks.interrupted)
     }
 }
 
@@ -366,7 +366,7 @@ mod tests {
             space: None,
             encoding: None,
         };
-        let mut protocol = VisitProtocol::default();
+        let mut protocol = RunProtocol::default();
         protocol.protocol.rounds = rounds;
         Sweep {
             models: (0..models)
@@ -380,21 +380,21 @@ mod tests {
             options: RunOptions::default(),
             protocol,
             budget: None,
-            visit_timeout: Duration::from_secs(10),
-            place: WorkerCommand {
+            run_timeout: Duration::from_secs(10),
+            target: WorkerCommand {
                 program: "/nonexistent/worker".into(),
                 args: Vec::new(),
                 env: Vec::new(),
             }
             .into(),
-            sitting: "s".into(),
+            session: "s".into(),
         }
     }
 
     #[test]
     fn every_round_visits_every_model_once_in_another_order() {
-        let visits = sweep(50, 2).visits();
-        let round = |r: usize| visits.iter().filter(|v| v.0 == r).map(|v| v.1).collect::<Vec<_>>();
+        let runs = sweep(50, 2).runs();
+        let round = |r: usize| runs.iter().filter(|v| v.0 == r).map(|v| v.1).collect::<Vec<_>>();
         let sorted = |mut v: Vec<usize>| {
             v.sort_unstable();
             v
@@ -402,7 +402,7 @@ mod tests {
         assert_ne!(round(0), round(1));
         assert_eq!(sorted(round(0)), (0..50).collect::<Vec<_>>());
         assert_eq!(sorted(round(1)), (0..50).collect::<Vec<_>>());
-        assert_eq!(visits, sweep(50, 2).visits());
+        assert_eq!(runs, sweep(50, 2).runs());
     }
 
     #[test]

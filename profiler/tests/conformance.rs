@@ -9,7 +9,7 @@ use here::offered;
 use std::{path::Path, sync::atomic::AtomicBool};
 use vitempo_graph::{MemoryFormat, OpKind, Status};
 use vitempo_profiler::{
-    Backend, Model, ModelSource, ProfiledRuns, RunOptions, VisitProtocol, WorkerCommand, backends,
+    Backend, Model, ModelSource, ProfiledRuns, RunOptions, RunProtocol, WorkerCommand, backends,
     profile_operators, reference,
 };
 
@@ -142,7 +142,7 @@ fn single_operators_are_measured_on_their_own() {
         .collect();
     for backend in engines() {
         let name = backend.name();
-        let protocol = VisitProtocol::default();
+        let protocol = RunProtocol::default();
         let rows = profile_operators(
             &operators,
             name,

@@ -1,6 +1,6 @@
 //! Real models through a whole sweep on every engine available here: those that ship with the
 //! project, and those in `VITEMPO_ZOO` when that names a folder. They come without weights. Prints
-//! one line per visit.
+//! one line per model run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, OpKind, Processor, Status, onnx};
 use vitempo_profiler::{
-    Backend, Hooks, RunOptions, Source, Sweep, SweepModel, VisitProtocol, WorkerCommand, backends,
+    Backend, Hooks, RunOptions, RunProtocol, Source, Sweep, SweepModel, WorkerCommand, backends,
 };
 
 fn onnx_files(folder: &Path) -> Vec<PathBuf> {
@@ -79,16 +79,16 @@ fn real_models_without_weights_can_be_measured() {
             models: models.clone(),
             backend: backend.name().to_owned(),
             options: RunOptions::default(),
-            protocol: VisitProtocol::default(),
+            protocol: RunProtocol::default(),
             budget: None,
-            visit_timeout: Duration::from_secs(120),
-            place: WorkerCommand {
+            run_timeout: Duration::from_secs(120),
+            target: WorkerCommand {
                 program: env!("CARGO_BIN_EXE_vitempo-test-worker").into(),
                 args: Vec::new(),
                 env: Vec::new(),
             }
             .into(),
-            sitting: "test".to_owned(),
+            session: "test".to_owned(),
         };
         let mut profiles = Vec::new();
         let mut sink = |profile: &ModelProfile| {

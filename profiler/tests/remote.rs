@@ -11,22 +11,22 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Status, onnx};
 use vitempo_profiler::{
-    Hooks, Place, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand,
+    Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, Target, WorkerCommand,
     reference,
     remote::{Address, Agent, AgentOptions, Log, Remote, Secret},
 };
 
-fn sweep(place: Place, backend: &str, models: Vec<SweepModel>) -> Sweep {
-    let protocol = VisitProtocol { profiled_repeats: 3, ..VisitProtocol::default() };
+fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
+    let protocol = RunProtocol { profiled_repeats: 3, ..RunProtocol::default() };
     Sweep {
         models,
         backend: backend.to_owned(),
         options: RunOptions::default(),
         protocol,
         budget: None,
-        visit_timeout: Duration::from_secs(30),
-        place,
-        sitting: "test".to_owned(),
+        run_timeout: Duration::from_secs(30),
+        target,
+        session: "test".to_owned(),
     }
 }
 
@@ -57,7 +57,7 @@ fn run(sweep: &Sweep, interrupted: &AtomicBool) -> (Vec<ModelProfile>, Summary) 
 }
 
 /// The small program, started for a sweep.
-fn small(folder: &Path) -> Place {
+fn small(folder: &Path) -> Target {
     let words =
         [env!("CARGO_BIN_EXE_vitempo-agent"), "--stdio", "--folder", folder.to_str().unwrap()]
             .map(str::to_owned);
@@ -122,7 +122,7 @@ fn a_client_names_no_files() {
 }
 
 /// An agent of this process, with an engine that fails as the model's name says.
-fn faulty(folder: &Path) -> Place {
+fn faulty(folder: &Path) -> Target {
     let secret = Secret::new("a secret of this test".replace(' ', "-").as_str(), "here").unwrap();
     let agent = Agent::bind(
         "127.0.0.1:0".parse().unwrap(),
@@ -144,7 +144,7 @@ fn engines_that_fail_at_an_agents_are_rows_with_their_reason() {
         "faulty",
         names.iter().map(|name| named(name, Source::Graph)).collect(),
     );
-    sweep.visit_timeout = Duration::from_secs(2);
+    sweep.run_timeout = Duration::from_secs(2);
     let (profiles, summary) = run(&sweep, &AtomicBool::new(false));
     assert_eq!((summary.measured, summary.failed.len()), (2, 4));
     for (name, part) in [
@@ -165,9 +165,9 @@ fn engines_that_fail_at_an_agents_are_rows_with_their_reason() {
 #[test]
 fn an_interruption_gives_up_the_visit_at_both_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let place = faulty(folder.path());
+    let target = faulty(folder.path());
     let interrupted = AtomicBool::new(false);
-    let hanging = sweep(place.clone(), "faulty", vec![named("hang", Source::Graph)]);
+    let hanging = sweep(target.clone(), "faulty", vec![named("hang", Source::Graph)]);
     let (_, summary) = thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(500));
@@ -179,7 +179,7 @@ fn an_interruption_gives_up_the_visit_at_both_ends() {
         (summary.measured, summary.failed.len(), summary.left, summary.interrupted),
         (0, 0, 1, true)
     );
-    // The engine would hang for minutes: the next client is let in because the visit was given up.
-    let next = sweep(place, "faulty", vec![named("good", Source::Graph)]);
+    // The engine would hang for minutes: the next client is let in because the model run was given up.
+    let next = sweep(target, "faulty", vec![named("good", Source::Graph)]);
     assert_eq!(run(&next, &AtomicBool::new(false)).1.measured, 1);
 }

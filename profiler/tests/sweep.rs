@@ -10,7 +10,7 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Origin, Status};
 use vitempo_profiler::{
-    Hooks, RunOptions, Source, Summary, Sweep, SweepModel, VisitProtocol, WorkerCommand, reference,
+    Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, WorkerCommand, reference,
 };
 
 fn worker() -> WorkerCommand {
@@ -40,15 +40,15 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
             .collect(),
         backend: backend.to_owned(),
         options: RunOptions::default(),
-        protocol: VisitProtocol::default(),
+        protocol: RunProtocol::default(),
         budget: None,
-        visit_timeout: Duration::from_secs(30),
-        place: worker().into(),
-        sitting: "test".to_owned(),
+        run_timeout: Duration::from_secs(30),
+        target: worker().into(),
+        session: "test".to_owned(),
     }
 }
 
-/// Runs the sweep; `after` is called after each visit.
+/// Runs the sweep; `after` is called after each model run.
 fn run(
     sweep: &Sweep,
     done: &HashSet<(String, usize)>,
@@ -96,7 +96,7 @@ fn the_harness_measures_itself() {
 #[test]
 fn a_model_that_fails_is_a_row_with_its_reason_and_the_sweep_goes_on() {
     let mut sweep = sweep("faulty", &["good", "crash", "panic", "hang", "refuse", "print", "fine"]);
-    sweep.visit_timeout = Duration::from_secs(2);
+    sweep.run_timeout = Duration::from_secs(2);
     let (profiles, summary) = plain(&sweep);
     assert_eq!((summary.measured, summary.failed.len()), (3, 4));
     let reason = |name: &str| match &profiles.iter().find(|p| p.model.name == name).unwrap().status
@@ -126,10 +126,10 @@ fn a_killed_sweep_resumes_where_it_stopped() {
     let mut sweep = sweep("null", &["a", "b", "c", "d"]);
     sweep.protocol.protocol.rounds = 2;
     let interrupted = AtomicBool::new(false);
-    let visits = RefCell::new(0);
+    let runs = RefCell::new(0);
     let (first, summary) = run(&sweep, &HashSet::new(), &interrupted, |_| {
-        *visits.borrow_mut() += 1;
-        interrupted.store(*visits.borrow() == 3, Ordering::Relaxed);
+        *runs.borrow_mut() += 1;
+        interrupted.store(*runs.borrow() == 3, Ordering::Relaxed);
     });
     assert_eq!((first.len(), summary.measured, summary.left, summary.interrupted), (3, 3, 5, true));
     let key = |p: &ModelProfile| (p.model.name.clone(), p.round);
@@ -223,16 +223,16 @@ fn a_worker_ends_with_its_host_and_leaves_nothing() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let request = vitempo_profiler::worker::VisitRequest {
+    let request = vitempo_profiler::worker::RunRequest {
         backend: "faulty".to_owned(),
         options: RunOptions::default(),
-        protocol: VisitProtocol::default(),
+        protocol: RunProtocol::default(),
         name: "hang".to_owned(),
         graph: reference::graph().unwrap(),
         source: Source::Graph,
     };
-    let line = serde_json::to_string(&vitempo_profiler::worker::Request::Visit(Box::new(request)))
-        .unwrap();
+    let line =
+        serde_json::to_string(&vitempo_profiler::worker::Request::Run(Box::new(request))).unwrap();
     let mut stdin = child.stdin.take().unwrap();
     writeln!(stdin, "{line}").unwrap();
     std::thread::sleep(Duration::from_millis(200));

@@ -19,9 +19,9 @@ use std::{
 };
 use vitempo_graph::Processor;
 use vitempo_profiler::{
-    Backend, BackendError, RunOptions, Session, Source, VisitProtocol, Worker, WorkerCommand,
+    Backend, BackendError, RunOptions, RunProtocol, Session, Source, Worker, WorkerCommand,
     backends, pinning, reference,
-    worker::{Reply, Request, VisitRequest},
+    worker::{Reply, Request, RunRequest},
 };
 
 fn engines() -> Vec<Box<dyn Backend>> {
@@ -174,22 +174,22 @@ fn threads_compute_on_the_cores_that_were_asked_for() {
     let core = pinning::usable()[0];
     for backend in engines() {
         let mut worker = Worker::start(&worker).unwrap();
-        let request = VisitRequest {
+        let request = RunRequest {
             backend: backend.name().to_owned(),
             options: RunOptions { cores: vec![core], ..RunOptions::default() },
-            protocol: VisitProtocol::default(),
+            protocol: RunProtocol::default(),
             name: "reference".to_owned(),
             graph: reference::graph().unwrap(),
             source: Source::Graph,
         };
         let reply = worker
             .ask(
-                &Request::Visit(Box::new(request)),
+                &Request::Run(Box::new(request)),
                 Duration::from_secs(120),
                 &AtomicBool::new(false),
             )
             .unwrap();
-        assert!(matches!(reply, Reply::Visited(_)), "{}: {reply:?}", backend.name());
+        assert!(matches!(reply, Reply::Ran(_)), "{}: {reply:?}", backend.name());
         let computed = busy(&BTreeMap::new(), &cpu_times(worker.process_id()));
         assert!(!computed.is_empty(), "{}", backend.name());
         for thread in computed {

@@ -74,11 +74,11 @@ impl Floors {
     ) -> Result<Self, MetricError> {
         let mut models: BTreeMap<Group, Pairs> = BTreeMap::new();
         for (model, group) in rows.models.iter().zip(groups) {
-            if let (Some(group), true) = (group, model.visits.len() > 1) {
+            if let (Some(group), true) = (group, model.runs.len() > 1) {
                 let pairs = models.entry(*group).or_default();
                 pairs.repeated += 1;
-                pairs.first.extend(model.visits.iter().map(|v| v.1).take(model.visits.len() - 1));
-                pairs.second.extend(model.visits.iter().skip(1).map(|v| v.1));
+                pairs.first.extend(model.runs.iter().map(|v| v.1).take(model.runs.len() - 1));
+                pairs.second.extend(model.runs.iter().skip(1).map(|v| v.1));
             }
         }
         Ok(Self { models: floors(models)?, kinds: floors(operator_pairs(rows, profiles))? })

@@ -239,7 +239,7 @@ impl Survey {
             sittings: visited
                 .profiles
                 .iter()
-                .map(|p| p.sitting.as_str())
+                .map(|p| p.session.as_str())
                 .collect::<BTreeSet<_>>()
                 .len(),
             failed: visited.failed,

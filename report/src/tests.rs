@@ -99,7 +99,7 @@ fn visit(
     ModelProfile {
         model: model.clone(),
         environment: environment.clone(),
-        sitting: format!("s{round}"),
+        session: format!("s{round}"),
         round,
         started_unix_ms: 1_795_219_200_000 + 86_400_000 * round as u64,
         origin: Origin::Simulated,

@@ -5,8 +5,8 @@ use super::{
     metrics::Tally,
     pool::Abandoned,
     problem::Problem,
+    registry::{Bundles, RegisteredBundle},
     request::{Asked, Subject},
-    shelf::{Bundles, Shelved},
 };
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Answer {
     /// `{"results": [...]}`
     pub json: Vec<u8>,
     /// By bundle.
-    pub tallies: Vec<(Arc<Shelved>, Tally)>,
+    pub tallies: Vec<(Arc<RegisteredBundle>, Tally)>,
 }
 
 /// One model with one bundle.
@@ -60,22 +60,22 @@ enum Outcome<'a> {
 /// stands in the answer.
 pub fn answer(
     asked: &Asked,
-    shelf: &Bundles,
+    registry: &Bundles,
     spaces: &[Space],
     most: usize,
     abandoned: &Abandoned,
 ) -> Result<Answer, Problem> {
-    let shelved = bundles(&asked.settings.bundles, shelf)?;
+    let registered = bundles(&asked.settings.bundles, registry)?;
     let space = space(asked.space.as_deref(), spaces)?;
-    let forecasts = asked.subjects.len().saturating_mul(shelved.len());
+    let forecasts = asked.subjects.len().saturating_mul(registered.len());
     if forecasts > most {
         return Err(too_much(format!(
             "{forecasts} forecasts are asked for, at most {most} are made at once"
         )));
     }
-    let forecasters: Vec<Forecaster> = shelved
+    let forecasters: Vec<Forecaster> = registered
         .into_iter()
-        .map(|shelved| Forecaster::new(shelved, asked.settings.breakdown))
+        .map(|registered| Forecaster::new(registered, asked.settings.breakdown))
         .collect();
     let mut tallies = vec![Tally::default(); forecasters.len()];
     let options = asked.options();
@@ -109,7 +109,10 @@ pub fn answer(
         json.pop();
     }
     json.extend_from_slice(b"]}");
-    Ok(Answer { json, tallies: forecasters.into_iter().map(|f| f.shelved).zip(tallies).collect() })
+    Ok(Answer {
+        json,
+        tallies: forecasters.into_iter().map(|f| f.registered).zip(tallies).collect(),
+    })
 }
 
 /// Architectures in large batches where their graphs are not needed, models in small ones.
@@ -123,20 +126,20 @@ fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[
 }
 
 /// The bundles of these names; all, where none is named.
-fn bundles(names: &[String], shelf: &Bundles) -> Result<Vec<Arc<Shelved>>, Problem> {
+fn bundles(names: &[String], registry: &Bundles) -> Result<Vec<Arc<RegisteredBundle>>, Problem> {
     if names.is_empty() {
-        return Ok(shelf.values().cloned().collect());
+        return Ok(registry.values().cloned().collect());
     }
     let found = |(index, name): (usize, &String)| {
         let unknown = || {
-            let known: Vec<&str> = shelf.keys().map(String::as_str).collect();
+            let known: Vec<&str> = registry.keys().map(String::as_str).collect();
             let problem =
                 Problem::new(StatusCode::NOT_FOUND, format!("there is no bundle `{name}`"));
             problem
                 .field(format!("bundles[{index}]"))
                 .hint(format!("there are: {}", known.join(", ")))
         };
-        shelf.get(name).cloned().ok_or_else(unknown)
+        registry.get(name).cloned().ok_or_else(unknown)
     };
     names.iter().enumerate().map(found).collect()
 }
@@ -178,7 +181,7 @@ fn write(
             Outcome::Refusal { problem }
         }
     };
-    let row = Row { model, bundle: forecaster.shelved.bundle.name(), outcome };
+    let row = Row { model, bundle: forecaster.registered.bundle.name(), outcome };
     serde_json::to_writer(&mut *json, &row)
         .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     json.push(b',');

@@ -61,7 +61,7 @@ impl Upload {
     }
 }
 
-/// Reads a body of at most `most` bytes within `patience`.
+/// Reads a body of at most `most` bytes within `time_limit`.
 ///
 /// # Errors
 /// 413 for a larger body, 408 for a slower one, 503 when there is no room, 400 when it breaks off.
@@ -69,7 +69,7 @@ pub async fn read(
     headers: &HeaderMap,
     mut body: Body,
     most: usize,
-    patience: Duration,
+    time_limit: Duration,
     room: &Room,
 ) -> Result<Upload, Problem> {
     let declared = headers
@@ -79,11 +79,11 @@ pub async fn read(
     if declared.is_some_and(|length| length > most as u64) {
         return Err(refuse(headers, body, too_large(most)).await);
     }
-    match timeout(patience, collect(&mut body, most, room)).await {
+    match timeout(time_limit, collect(&mut body, most, room)).await {
         Ok(Ok(upload)) => Ok(upload),
         Ok(Err(problem)) => Err(refuse(headers, body, problem).await),
         Err(_) => {
-            let detail = format!("the body did not arrive within {} s", patience.as_secs_f64());
+            let detail = format!("the body did not arrive within {} s", time_limit.as_secs_f64());
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).closing())
         }
     }

@@ -1,6 +1,6 @@
 //! [`Forecaster`]: one bundle, asked for many models at once; and what is said of each.
 
-use super::{desk::Sum, problem::Problem, request::Question, shelf::Shelved};
+use super::{problem::Problem, registry::RegisteredBundle, request::Question, table_cache::Sum};
 use axum::http::StatusCode;
 use serde::Serialize;
 use std::{borrow::Cow, sync::Arc};
@@ -69,7 +69,7 @@ pub struct Unsupported {
 #[derive(Debug)]
 pub struct Forecaster {
     /// The bundle, as it is now.
-    pub shelved: Arc<Shelved>,
+    pub registered: Arc<RegisteredBundle>,
     /// Where its forecasts hold.
     pub environment: String,
     breakdown: bool,
@@ -77,8 +77,8 @@ pub struct Forecaster {
 
 impl Forecaster {
     /// With or without a row per operator.
-    pub fn new(shelved: Arc<Shelved>, breakdown: bool) -> Self {
-        Self { environment: shelved.bundle.environment().id(), shelved, breakdown }
+    pub fn new(registered: Arc<RegisteredBundle>, breakdown: bool) -> Self {
+        Self { environment: registered.bundle.environment().id(), registered, breakdown }
     }
 
     /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures
@@ -94,11 +94,14 @@ impl Forecaster {
         let looked_up = sums.is_some();
         let graphs: Vec<Result<Cow<'_, Graph>, Problem>> =
             questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
-        let predictions =
-            match self.shelved.bundle.predict_each(graphs.iter().flatten().map(|graph| &**graph)) {
-                Ok(predictions) => predictions,
-                Err(error) => return failed(questions, &error.into()),
-            };
+        let predictions = match self
+            .registered
+            .bundle
+            .predict_each(graphs.iter().flatten().map(|graph| &**graph))
+        {
+            Ok(predictions) => predictions,
+            Err(error) => return failed(questions, &error.into()),
+        };
         let (mut graphs, mut predictions) = (graphs.iter(), predictions.into_iter());
         let mut forecast = |question: &Result<Question, Problem>| match question {
             Err(problem) => Err(problem.clone()),
@@ -120,8 +123,8 @@ impl Forecaster {
         space: &Space,
         architectures: &[Architecture],
     ) -> Option<Vec<Result<Forecast, Problem>>> {
-        let bundle = self.shelved.bundle.trained()?;
-        let sums = self.shelved.desk.sums(bundle, space, architectures)?;
+        let bundle = self.registered.bundle.trained()?;
+        let sums = self.registered.table_cache.sums(bundle, space, architectures)?;
         Some(sums.iter().map(|sum| of_sum(bundle, sum)).collect())
     }
 
@@ -178,7 +181,7 @@ fn finite(forecast: Forecast) -> Result<Forecast, Problem> {
         Ok(forecast)
     } else {
         Err(Problem::unprocessable(
-            "the forecast is beyond every number: tensors of this model are too large to be",
+            "the forecast exceeds the range of numbers: tensors of this model are too large to be",
         ))
     }
 }

@@ -1,37 +1,37 @@
 //! Forecasts over HTTP: what `vitempo serve` runs.
 //!
-//! A [`Server`] reads bundles, listens, and answers until it is told to stop. Nothing a client
-//! sends is taken for a path, and nothing it sends is waited for or kept beyond the [`Limits`].
+//! A [`Server`] reads bundles, listens, and answers until `stop` completes. It uses nothing that a
+//! client sends as a path, and waits for and stores nothing beyond the [`Limits`].
 //!
 //! | question | where |
 //! |---|---|
 //! | what can be asked? | `routes`, `request`; for clients `openapi` |
-//! | what is answered? | `answer`, `forecast`, `desk`, and `problem` when not |
-//! | how much at a time, how long? | `listener`, `body`, `pool`, `patience` |
-//! | which bundles? | [`Shelf`] |
+//! | what is answered? | `answer`, `forecast`, `table_cache`, and `problem` when not |
+//! | how much at a time, how long? | `listener`, `body`, `pool`, `write_timeout` |
+//! | which bundles? | [`BundleRegistry`] |
 //! | what happened? | `metrics`, [`Log`] |
 
 mod answer;
 mod body;
-mod desk;
 mod expansion;
 mod forecast;
 mod listener;
 mod log;
 mod metrics;
 mod openapi;
-mod patience;
 mod pool;
 mod problem;
+mod registry;
 mod request;
 mod routes;
-mod shelf;
 mod signals;
+mod table_cache;
 mod token;
+mod write_timeout;
 
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
-pub use shelf::{Refreshed, Shelf, Shelved};
+pub use registry::{BundleRegistry, Refreshed, RegisteredBundle};
 pub use signals::watch;
 pub use token::{Token, TokenError};
 
@@ -50,13 +50,12 @@ use tokio::{net::TcpListener, time::timeout};
 use vitempo::bundle::Location;
 use vitempo::search_space::Space;
 
-/// What the server takes on.
+/// Limits of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Largest body of one request; eight of that size may be in memory at the same time.
     pub body_bytes: usize,
-    /// Patience with each of: a request's head, its body, its forecasts, a client that does not
-    /// take its answer.
+    /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer.
     pub timeout: Duration,
     /// Requests that are computed at the same time.
     pub workers: usize,
@@ -94,11 +93,11 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Bundles of either kind, or folders of them.
     pub bundles: Vec<Location>,
-    /// Spaces whose encodings are understood; the first is meant where a request names none.
+    /// Search spaces whose encodings are accepted; the first is the default.
     pub spaces: Vec<Space>,
-    /// What clients have to show; needed beyond loopback.
+    /// Secret of the clients; required for addresses other than loopback.
     pub token: Option<Token>,
-    /// What the server takes on.
+    /// Limits of the server.
     pub limits: Limits,
     /// What is written to standard error.
     pub log: Log,
@@ -110,11 +109,11 @@ pub struct Options {
 pub enum ServeError {
     #[error("{0} can be reached from other machines, and no token is set")]
     Open(IpAddr),
-    #[error("two bundles are called `{0}`")]
+    #[error("two bundles have the name `{0}`")]
     Ambiguous(String),
     #[error("{0}")]
     Bundle(String),
-    #[error("no bundle is there to serve")]
+    #[error("there is no bundle to serve")]
     NoBundle,
     #[error("no search space is given")]
     NoSpace,
@@ -124,7 +123,7 @@ pub enum ServeError {
 
 /// What requests share.
 struct Service {
-    shelf: Arc<Shelf>,
+    registry: Arc<BundleRegistry>,
     spaces: Arc<[Space]>,
     token: Option<Token>,
     limits: Limits,
@@ -133,7 +132,7 @@ struct Service {
     pool: pool::Pool,
     metrics: metrics::Metrics,
     draining: AtomicBool,
-    /// When the server started, s since 1970; with a count, it tells requests apart.
+    /// When the server started, s since 1970; with a count, it identifies requests.
     started: u64,
     requests: AtomicU64,
 }
@@ -158,7 +157,7 @@ impl Server {
         if spaces.is_empty() {
             return Err(ServeError::NoSpace);
         }
-        let shelf = Arc::new(shelve(bundles)?);
+        let registry = Arc::new(open_registry(bundles)?);
         let listener = TcpListener::bind(listen)
             .await
             .map_err(|source| ServeError::Listen { address: listen, source })?;
@@ -175,16 +174,16 @@ impl Server {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_secs()),
             requests: AtomicU64::new(0),
-            shelf,
+            registry,
         };
-        service.metrics.reloaded(service.shelf.current().len(), 0);
+        service.metrics.reloaded(service.registry.current().len(), 0);
         Ok(Self { listener, service: Arc::new(service) })
     }
 
     /// Where it listens.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// When the system does not report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -222,19 +221,19 @@ impl Server {
     }
 }
 
-/// Bundles that can all be read.
+/// Opens a registry whose bundles can all be read.
 ///
 /// # Errors
 /// [`ServeError`] for two of one name, the first that cannot be read, or none at all.
-pub fn shelve(places: Vec<Location>) -> Result<Shelf, ServeError> {
-    let shelf = Shelf::new(places);
-    if let Some(name) = shelf.ambiguous() {
+pub fn open_registry(places: Vec<Location>) -> Result<BundleRegistry, ServeError> {
+    let registry = BundleRegistry::new(places);
+    if let Some(name) = registry.ambiguous() {
         return Err(ServeError::Ambiguous(name));
     }
-    match shelf.refresh(true).failed.into_iter().next() {
+    match registry.refresh(true).failed.into_iter().next() {
         Some((_, reason)) => Err(ServeError::Bundle(reason)),
-        None if shelf.current().is_empty() => Err(ServeError::NoBundle),
-        None => Ok(shelf),
+        None if registry.current().is_empty() => Err(ServeError::NoBundle),
+        None => Ok(registry),
     }
 }
 
@@ -243,9 +242,9 @@ pub fn shelve(places: Vec<Location>) -> Result<Shelf, ServeError> {
 pub struct Reloader(Arc<Service>);
 
 impl Reloader {
-    /// Reads what has changed; with `all`, everything. Says so in the log when anything came of it.
+    /// Reads what has changed; with `all`, everything. Logs what changed.
     pub fn refresh(&self, all: bool) -> Refreshed {
-        let changes = self.0.shelf.refresh(all);
+        let changes = self.0.registry.refresh(all);
         self.0.metrics.reloaded(changes.loaded.len(), changes.failed.len());
         if !changes.loaded.is_empty() || !changes.dropped.is_empty() {
             self.0.log.event(

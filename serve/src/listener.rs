@@ -1,7 +1,7 @@
-//! Connections: so many at a time, each with bounded patience for its client, all of them seen off
+//! Connections: so many at a time, each with time limits, all of them closed
 //! when the server stops.
 
-use super::{Service, log::Level, patience::Patient};
+use super::{Service, log::Level, write_timeout::WriteTimeout};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -46,7 +46,7 @@ pub async fn accept(
         };
         // Answers are written whole; waiting to fill packets would only delay them.
         let _ = stream.set_nodelay(true);
-        let stream = TokioIo::new(Patient::new(stream, limits.timeout));
+        let stream = TokioIo::new(WriteTimeout::new(stream, limits.timeout));
         let connection =
             graceful.watch(http.serve_connection(stream, TowerToHyperService::new(app.clone())));
         let service = service.clone();

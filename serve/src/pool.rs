@@ -44,18 +44,18 @@ impl Drop for Waiting {
 pub struct Pool {
     places: Arc<Semaphore>,
     workers: Arc<Semaphore>,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 impl Pool {
-    /// `workers` jobs at a time, `queue` more waiting; each has `patience` from when it is asked
+    /// `workers` jobs at a time, `queue` more waiting; each has `time_limit` from when it is asked
     /// for.
-    pub fn new(workers: usize, queue: usize, patience: Duration) -> Self {
+    pub fn new(workers: usize, queue: usize, time_limit: Duration) -> Self {
         let places = Semaphore::new(workers.saturating_add(queue).min(Semaphore::MAX_PERMITS));
         Self {
             places: Arc::new(places),
             workers: Arc::new(Semaphore::new(workers.min(Semaphore::MAX_PERMITS))),
-            patience,
+            time_limit,
         }
     }
 
@@ -97,10 +97,10 @@ impl Pool {
             })
         };
         let late = |_| {
-            let detail = format!("there was no answer within {} s", self.patience.as_secs_f64());
+            let detail = format!("there was no answer within {} s", self.time_limit.as_secs_f64());
             Err(Problem::busy(detail).hint("ask for fewer models at once"))
         };
-        timeout(self.patience, work).await.unwrap_or_else(late)
+        timeout(self.time_limit, work).await.unwrap_or_else(late)
     }
 }
 

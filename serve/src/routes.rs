@@ -153,24 +153,26 @@ async fn predict(
     let limits = &service.limits;
     let upload =
         body::read(&head.headers, body, limits.body_bytes, limits.timeout, &service.room).await?;
-    let (shelf, spaces, most) = (service.shelf.current(), service.spaces.clone(), limits.forecasts);
+    let (registry, spaces, most) =
+        (service.registry.current(), service.spaces.clone(), limits.forecasts);
     let job = move |abandoned: &super::pool::Abandoned| {
         let Upload { bytes, held } = upload;
         let asked = Asked::read(media, bytes, settings)?;
-        let answer = answer::answer(&asked, &shelf, &spaces, most, abandoned);
+        let answer = answer::answer(&asked, &registry, &spaces, most, abandoned);
         drop(held);
         answer
     };
     let answer = service.pool.run(job).await?;
-    for (shelved, tally) in &answer.tallies {
-        service.metrics.forecast(shelved.bundle.name(), *tally);
+    for (registered, tally) in &answer.tallies {
+        service.metrics.forecast(registered.bundle.name(), *tally);
     }
     Ok(typed(JSON, answer.json))
 }
 
 async fn bundles(State(service): State<Arc<Service>>) -> Response {
-    let shelf = service.shelf.current();
-    let bundles: Vec<Value> = shelf.values().map(|shelved| describe(&shelved.bundle)).collect();
+    let registry = service.registry.current();
+    let bundles: Vec<Value> =
+        registry.values().map(|registered| describe(&registered.bundle)).collect();
     typed(JSON, json!({"bundles": bundles}).to_string())
 }
 
@@ -200,14 +202,17 @@ fn describe(bundle: &Bundle) -> Value {
 }
 
 async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    typed(PROMETHEUS, service.metrics.page(service.shelf.current().len(), service.pool.free()))
+    typed(PROMETHEUS, service.metrics.page(service.registry.current().len(), service.pool.free()))
 }
 
 async fn health(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
     if service.draining.load(Ordering::Relaxed) {
         return Err(Problem::busy("the server is shutting down"));
     }
-    Ok(typed(JSON, json!({"status": "ok", "bundles": service.shelf.current().len()}).to_string()))
+    Ok(typed(
+        JSON,
+        json!({"status": "ok", "bundles": service.registry.current().len()}).to_string(),
+    ))
 }
 
 async fn document(State(service): State<Arc<Service>>) -> Response {

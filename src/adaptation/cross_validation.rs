@@ -4,7 +4,7 @@ use super::parallel::parallel;
 use crate::{
     graph::{Latency, Prediction},
     predictors::{
-        adapt::{Forecast, Measured, Population, Trait, Workload, adapt},
+        adapt::{DevicePrior, Forecast, Measured, Trait, Workload, adapt},
         metrics,
     },
 };
@@ -27,7 +27,7 @@ impl CrossValidation {
     /// `None` with fewer than two measured models: one latency cannot be cross-validated.
     #[must_use]
     pub fn of(
-        population: &Population,
+        prior: &DevicePrior,
         workloads: &[Workload],
         measured: &[Measured],
         kind: &Trait,
@@ -41,7 +41,7 @@ impl CrossValidation {
             let (out, others): (Vec<_>, Vec<_>) =
                 measured.iter().enumerate().partition(|(i, _)| i % groups == group);
             let others: Vec<Measured> = others.into_iter().map(|(_, m)| *m).collect();
-            let adapted = adapt(population, workloads, &others, Some(kind));
+            let adapted = adapt(prior, workloads, &others, Some(kind));
             let forecast = |(i, m): (usize, &Measured)| {
                 let of = adapted.forecast(&workloads[m.model], Some(m.model));
                 (i, (m.ns, prediction(of)))

@@ -61,7 +61,7 @@ use crate::{
     predictors::{
         AdaptedBundle,
         adapt::{
-            Adapted, ListedModel, Measured, OperatorClasses, Population, Provenance, Trait,
+            Adapted, DevicePrior, ListedModel, Measured, OperatorClasses, Provenance, Trait,
             UnitCost, Workload, adapt,
         },
     },
@@ -178,16 +178,15 @@ impl<'a> Adapter<'a> {
             })
             .collect();
         let rows: Vec<Measured> = measured.iter().map(|(_, row)| *row).collect();
-        let population = Population::learn(workloads, &self.sources.sources);
-        let adapted = adapt(&population, workloads, &rows, Some(&kind));
-        let cross_validation =
-            CrossValidation::of(&population, workloads, &rows, &kind, self.threads);
+        let prior = DevicePrior::learn(workloads, &self.sources.sources);
+        let adapted = adapt(&prior, workloads, &rows, Some(&kind));
+        let cross_validation = CrossValidation::of(&prior, workloads, &rows, &kind, self.threads);
         let at_hand: Vec<&Workload> =
             self.indices.iter().filter_map(|&i| workloads.get(i)).collect();
         Adaptation {
             unconstrained: adapted.unconstrained(&at_hand),
             suggested: self.suggested(&adapted, &rows),
-            warnings: self.warnings(latencies, &population, &rows, &kind),
+            warnings: self.warnings(latencies, &prior, &rows, &kind),
             left_out: self.sources.own.iter().cloned().collect(),
             bundle: self.bundle(adapted, &measured, cross_validation.as_ref()),
             cross_validation,
@@ -197,14 +196,14 @@ impl<'a> Adapter<'a> {
     fn warnings(
         &self,
         latencies: &Latencies,
-        population: &Population,
+        prior: &DevicePrior,
         rows: &[Measured],
         kind: &Trait,
     ) -> Vec<Warning> {
         let names: Vec<&str> = self.models.iter().map(|m| m.name).collect();
         let mut warnings = plausibility::among_themselves(latencies, &names);
         warnings.extend(plausibility::against_forecasts(
-            population,
+            prior,
             &self.workloads.all,
             rows,
             kind,

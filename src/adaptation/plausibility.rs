@@ -3,7 +3,7 @@
 
 use super::latencies::{Latencies, Unit};
 use crate::predictors::{
-    adapt::{Measured, Population, Trait, Workload, adapt},
+    adapt::{DevicePrior, Measured, Trait, Workload, adapt},
     metrics,
 };
 use std::fmt;
@@ -88,13 +88,13 @@ pub(super) fn among_themselves(latencies: &Latencies, names: &[&str]) -> Vec<War
 
 /// Latencies that are far from what is forecast without them.
 pub(super) fn against_forecasts(
-    population: &Population,
+    prior: &DevicePrior,
     workloads: &[Workload],
     measured: &[Measured],
     kind: &Trait,
     unit: Unit,
 ) -> Option<Warning> {
-    let before = adapt(population, workloads, &[], Some(kind));
+    let before = adapt(prior, workloads, &[], Some(kind));
     let (logs, widths): (Vec<f64>, Vec<f64>) = measured
         .iter()
         .map(|m| {
@@ -106,7 +106,7 @@ pub(super) fn against_forecasts(
     let accepted = width.clamp(FACTORS[0].ln(), FACTORS[1].ln());
     (log_factor.abs() > accepted).then(|| Warning::FarFromForecast {
         factor: log_factor.exp(),
-        from_sources: population.sources() > 0,
+        from_sources: prior.sources() > 0,
         unit,
         suggested: nearest_unit(unit, log_factor).filter(|suggested| *suggested != unit),
     })

@@ -2,7 +2,7 @@
 //! after the other over all of them.
 //!
 //! Which rows there are follows from the classes and numbers of parts; what rows come to, from the
-//! footprint that all of them make. Rows that have no amount in a footprint yet are computed
+//! working set that all of them make. Rows that have no amount in a working set yet are computed
 //! together, after all that could be looked up was.
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     tables::{COMPARED, Known, Tables, known_of},
 };
 use std::{collections::BTreeSet, ops::Range};
-use vitempo_predictors::Span;
+use vitempo_predictors::WorkingSetBytes;
 use vitempo_search_space::Architecture;
 
 /// What tables have of an architecture.
@@ -119,10 +119,11 @@ impl<M: Meter> Tables<M> {
         self.rows.find(keys, places);
         for (_, rows) in each(of) {
             let own = places[rows.clone()].iter().zip(&times[rows.clone()]);
-            let context =
-                self.meter.context(&own.fold(Span::default(), |span, (&place, &times)| {
-                    span.plus(self.rows.span(place), times)
-                }));
+            let context = self.meter.context(
+                &own.fold(WorkingSetBytes::default(), |bytes, (&place, &times)| {
+                    bytes.plus(self.rows.bytes(place), times)
+                }),
+            );
             questions.extend(places[rows].iter().map(|&place| (place, context)));
         }
         let (mut amounts, mut own) = (self.rows.amounts(questions), Vec::new());

@@ -3,7 +3,7 @@
 
 use super::QueryError;
 use vitempo_graph::{Framework, Graph, OpSpec, Work};
-use vitempo_predictors::{Batch, Estimate, Footprint, PredictorBundle, Span, Tally};
+use vitempo_predictors::{Batch, Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
 
 /// Relative difference by which sums in another order may differ.
 const ROUNDING: f64 = 1e-12;
@@ -43,8 +43,8 @@ pub trait Meter {
         true
     }
 
-    /// The context that kernels of that span make.
-    fn context(&self, span: &Span) -> Self::Context;
+    /// The context that kernels of that bytes make.
+    fn context(&self, bytes: &WorkingSetBytes) -> Self::Context;
 
     /// The context of each kernel of a model; where [`Meter::is_local`], that of all of them
     /// together.
@@ -70,7 +70,7 @@ impl Amount for Tally {
     fn agrees(&self, other: &Self) -> bool {
         self.kernels == other.kernels
             && close(self.sum_ns, other.sum_ns, other.sum_ns)
-            && close(self.doubt_ns, other.doubt_ns, other.doubt_ns)
+            && close(self.expected_error_ns, other.expected_error_ns, other.expected_error_ns)
     }
 }
 
@@ -80,7 +80,7 @@ pub struct Latencies<'b>(pub &'b PredictorBundle);
 
 impl Meter for Latencies<'_> {
     type Amount = Tally;
-    type Context = Footprint;
+    type Context = WorkingSet;
 
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
         Ok(self.0.kernels(&graph)?)
@@ -91,15 +91,15 @@ impl Meter for Latencies<'_> {
             .is_some_and(|framework| LOCAL.contains(&framework))
     }
 
-    fn context(&self, span: &Span) -> Footprint {
-        Footprint::within(span)
+    fn context(&self, bytes: &WorkingSetBytes) -> WorkingSet {
+        WorkingSet::within(bytes)
     }
 
-    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Footprint> {
-        self.0.footprints(kernels)
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<WorkingSet> {
+        self.0.working_sets(kernels)
     }
 
-    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Tally> {
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet))) -> Vec<Tally> {
         self.estimates(kernels)
             .into_iter()
             .map(|estimate| Tally::default().with(estimate, 1))
@@ -111,10 +111,10 @@ impl Latencies<'_> {
     /// As [`Meter::measure`], before anything is added up.
     pub fn estimates(
         &self,
-        kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint)),
+        kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet)),
     ) -> Vec<Estimate> {
         let mut batch = Batch::new(&self.0.predictors);
-        kernels(&mut |kernel, footprint| batch.push(kernel, footprint));
+        kernels(&mut |kernel, working_set| batch.push(kernel, working_set));
         batch.estimates()
     }
 }
@@ -155,7 +155,7 @@ impl Meter for Sizes {
         Ok(graph.into_nodes().into_iter().map(|node| node.op).collect())
     }
 
-    fn context(&self, _: &Span) {}
+    fn context(&self, _: &WorkingSetBytes) {}
 
     fn contexts(&self, kernels: &[OpSpec]) -> Vec<()> {
         vec![(); kernels.len()]

@@ -14,7 +14,7 @@ use super::{
 };
 use std::collections::HashMap;
 use vitempo_graph::OpSpec;
-use vitempo_predictors::Span;
+use vitempo_predictors::WorkingSetBytes;
 
 /// Rows that are computed together.
 const TOGETHER: usize = 2048;
@@ -112,16 +112,19 @@ impl<M: Meter> Rows<M> {
     pub(super) fn find(&mut self, keys: &[Key], places: &mut Vec<Place>) {
         let Self { parts, groups, kernels, rows, .. } = self;
         rows.find(keys, places, |key| {
-            groups[key.group as usize].iter().fold(Span::default(), |span, &(part, times)| {
-                let place = kernel(part, parts, key.numbers, kernels);
-                span.plus(kernels.span(place), times)
-            })
+            groups[key.group as usize].iter().fold(
+                WorkingSetBytes::default(),
+                |bytes, &(part, times)| {
+                    let place = kernel(part, parts, key.numbers, kernels);
+                    bytes.plus(kernels.bytes(place), times)
+                },
+            )
         });
     }
 
-    /// What a row adds to the footprint.
-    pub(super) fn span(&self, place: Place) -> &Span {
-        self.rows.span(place)
+    /// What a row adds to the working set.
+    pub(super) fn bytes(&self, place: Place) -> &WorkingSetBytes {
+        self.rows.bytes(place)
     }
 
     /// What rows come to in contexts, in the order of the questions; `None` where that is yet to be
@@ -172,7 +175,7 @@ impl<M: Meter> Rows<M> {
         }
         let mut places = Vec::with_capacity(keys.len());
         kernels.find(&keys, &mut places, |key| {
-            Span::of(parts[key.group as usize].kernel(key.numbers))
+            WorkingSetBytes::of(parts[key.group as usize].kernel(key.numbers))
         });
         let mut missing = Vec::new();
         for ((&Key { group: part, numbers }, &place), context) in
@@ -208,5 +211,5 @@ fn kernel<M: Meter>(
 ) -> Place {
     let own = &mut parts[part as usize];
     let key = own.key(part, numbers);
-    kernels.place(key, || Span::of(own.kernel(key.numbers)))
+    kernels.place(key, || WorkingSetBytes::of(own.kernel(key.numbers)))
 }

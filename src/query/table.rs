@@ -11,7 +11,7 @@ use std::{
     hash::{Hash, Hasher},
     hint::black_box,
 };
-use vitempo_predictors::Span;
+use vitempo_predictors::WorkingSetBytes;
 
 /// What tells rows apart beside their numbers.
 pub(super) type Group = u32;
@@ -135,7 +135,7 @@ struct Row<M: Meter> {
     numbers: Numbers,
     group: Group,
     context: Option<M::Context>,
-    span: Span,
+    bytes: WorkingSetBytes,
     amount: M::Amount,
 }
 
@@ -195,17 +195,17 @@ impl<M: Meter> Table<M> {
         self.rows[place as usize].key()
     }
 
-    pub(super) fn span(&self, place: Place) -> &Span {
-        &self.rows[place as usize].span
+    pub(super) fn bytes(&self, place: Place) -> &WorkingSetBytes {
+        &self.rows[place as usize].bytes
     }
 
     /// Adds the places of rows to `places`, in the order of `keys`; rows that are not there are
-    /// made, with the span that `span` tells.
+    /// made, with the bytes that `bytes` tells.
     pub(super) fn find(
         &mut self,
         keys: &[Key],
         places: &mut Vec<Place>,
-        mut span: impl FnMut(Key) -> Span,
+        mut bytes: impl FnMut(Key) -> WorkingSetBytes,
     ) {
         let start = places.len();
         let hashes: Vec<u64> = keys.iter().map(|key| key.hash()).collect();
@@ -213,13 +213,13 @@ impl<M: Meter> Table<M> {
         bring(&self.rows, places[start..].iter().map(|place| *place as usize), |row| row.group);
         for (place, key) in places[start..].iter_mut().zip(keys) {
             if self.rows.get(*place as usize).is_none_or(|row| row.key() != *key) {
-                *place = self.place(*key, || span(*key));
+                *place = self.place(*key, || bytes(*key));
             }
         }
     }
 
     /// Where one row is.
-    pub(super) fn place(&mut self, key: Key, span: impl FnOnce() -> Span) -> Place {
+    pub(super) fn place(&mut self, key: Key, bytes: impl FnOnce() -> WorkingSetBytes) -> Place {
         let (hash, rows) = (key.hash(), &self.rows);
         if let Some(known) =
             self.index.places(hash).find(|place| rows[*place as usize].key() == key)
@@ -231,7 +231,7 @@ impl<M: Meter> Table<M> {
             numbers: key.numbers,
             group: key.group,
             context: None,
-            span: span(),
+            bytes: bytes(),
             amount: M::Amount::default(),
         });
         let rows = &self.rows;
@@ -315,7 +315,7 @@ mod tests {
         let keys: Vec<Key> = (0..5000).map(key).collect();
         let mut table = Table::<Sizes>::new();
         let (mut first, mut again) = (Vec::new(), Vec::new());
-        table.find(&keys, &mut first, |key| Span {
+        table.find(&keys, &mut first, |key| WorkingSetBytes {
             weights: key.numbers.0 as f64,
             largest: key.group.into(),
         });
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(first, again);
         for (key, place) in keys.iter().zip(&first) {
             assert_eq!(
-                (table.key(*place), table.span(*place).weights),
+                (table.key(*place), table.bytes(*place).weights),
                 (*key, key.numbers.0 as f64)
             );
         }

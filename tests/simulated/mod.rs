@@ -59,7 +59,7 @@ fn visit(graph: &Graph, environment: &Environment) -> ModelProfile {
             encoding: None,
         },
         environment: environment.clone(),
-        sitting: "one".into(),
+        session: "one".into(),
         round: 0,
         started_unix_ms: 0,
         origin: Origin::Simulated,

@@ -45,9 +45,9 @@ pub struct AgentArgs {
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "64MiB")]
     max_message: u64,
 
-    /// A client of which nothing is heard for so long is given up
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
-    patience: Duration,
+    /// Close the connection to a client after this long without a message
+    #[arg(long = "silence-limit", alias = "patience", value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    silence_limit: Duration,
 
     /// Say where it would listen and which engines it has, and end
     #[arg(long)]
@@ -95,7 +95,7 @@ fn explain(error: AgentError) -> CliError {
     let hint = match &error {
         AgentError::Listen { .. } => "choose another address, or port 0 for a free one (--listen)",
         AgentError::Folder { .. } => "choose a folder you may write to (--folder)",
-        AgentError::Patience(_) => "30s suits most lines (--patience)",
+        AgentError::SilenceLimit(_) => "30s suits most connections (--silence-limit)",
         _ => return CliError::user(error),
     };
     CliError::user(error).hint(hint)
@@ -115,7 +115,7 @@ impl AgentArgs {
         Ok(AgentOptions {
             cache_bytes: self.cache_size,
             message_bytes,
-            patience: self.patience,
+            silence_limit: self.silence_limit,
             ..usual
         })
     }

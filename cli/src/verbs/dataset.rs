@@ -18,7 +18,7 @@ use vitempo::training;
 /// Example: vitempo dataset inspect data/
 #[derive(Subcommand, Debug)]
 pub enum DatasetCommand {
-    /// Counts what is there: models, operators, environments, sittings, failures
+    /// Counts what is there: models, operators, environments, sessions, failures
     ///
     /// Example: vitempo dataset inspect data/
     Inspect {
@@ -72,7 +72,7 @@ pub enum ImportCommand {
     /// CNNs and vision transformers on six phones, from the CSV files of
     /// github.com/qed-usc/mobile-ml-benchmark
     ///
-    /// Give all files at once: end-to-end and operator rows of the same models become one visit.
+    /// Give all files at once: end-to-end and operator rows of the same models become one model run.
     /// Names such as tflite_vit_synthetic_ops_cpu.csv tell what a file holds; for other names say
     /// it.
     ///
@@ -173,7 +173,7 @@ pub fn run(command: &DatasetCommand) -> CliResult {
             let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
             let merged = vitempo::datasets::merge(&folders, out)?;
             output::write_stdout(&format!(
-                "{} visits, {} models in {}\n",
+                "{} model runs, {} models in {}\n",
                 merged.profiles.len(),
                 merged.models.len(),
                 out.display()
@@ -216,8 +216,8 @@ fn imported(found: &Imported, out: &Path) -> CliResult {
 
 fn summary(found: &Imported, out: &Path) -> String {
     format!(
-        "{} visits to {} models in {} environments, {} operator rows in {}\n",
-        found.visits,
+        "{} runs of {} models in {} environments, {} operator rows in {}\n",
+        found.runs,
         found.models,
         found.environments,
         thousands(found.operator_rows as u64),
@@ -249,17 +249,17 @@ impl Inspected {
                 "What",
                 "Asked",
                 "Executed",
-                "Visits",
+                "Model runs",
                 "Failed",
                 "Architectures",
-                "Sittings",
+                "Sessions",
                 "Peak memory",
             ],
             4,
         );
         for (id, e) in &self.0.environments {
             let counts =
-                [e.visits, e.failed, e.architectures, e.sittings.len()].map(|n| n.to_string());
+                [e.runs, e.failed, e.architectures, e.sessions.len()].map(|n| n.to_string());
             let executed: Vec<&str> = e.executed.keys().map(String::as_str).collect();
             let executed = if executed.is_empty() { "-".to_owned() } else { executed.join("; ") };
             let peak = e.peak_memory_bytes.map_or_else(|| "-".to_owned(), |bytes| si(bytes) + "B");
@@ -300,9 +300,9 @@ impl Report for Inspected {
             s.path.display(),
             s.schema_version,
             si(size),
-            s.visits,
+            s.runs,
             origins.join(", "),
-            s.visits_in_journal,
+            s.runs_in_journal,
             s.synthetic_models,
             s.real_models,
             s.single_operators,
@@ -311,7 +311,7 @@ impl Report for Inspected {
             thousands(s.samples as u64),
         );
         for (source, n) in &s.sources {
-            text += &format!("Source       {source} ({n} visits)\n");
+            text += &format!("Source       {source} ({n} model runs)\n");
         }
         text.push('\n');
         text += &self.environments().to_text();

@@ -17,7 +17,7 @@ use std::{
 use vitempo::datasets::{Dataset, Split, SplitSize};
 use vitempo::graph::{GraphPrediction, Latency, LatencyModel, ModelIdentity, ModelProfile, onnx};
 use vitempo::predictors::{Method, PredictorBundle, TrainOptions};
-use vitempo::profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
+use vitempo::profiler::{RunOptions, RunProtocol, Source, Sweep, SweepModel};
 use vitempo::{
     campaign::{self, Campaign},
     evaluation::Evaluated,
@@ -168,7 +168,7 @@ fn real(folder: &Path, name: &str, bytes: &[u8]) -> CliResult<SweepModel> {
 
 /// Measures, and gives the environment it was measured in.
 fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<String> {
-    let mut protocol = VisitProtocol::default();
+    let mut protocol = RunProtocol::default();
     protocol.protocol.rounds = 2;
     protocol.protocol.seed = args.seed;
     protocol.protocol.max_repeats = 15;
@@ -179,9 +179,9 @@ fn measure(args: &DemoArgs, models: Vec<SweepModel>, data: &Path) -> CliResult<S
         options: RunOptions { seed: args.seed, ..RunOptions::default() },
         protocol,
         budget: None,
-        visit_timeout: Duration::from_secs(120),
-        place: profile::worker()?.into(),
-        sitting: campaign::session_name(),
+        run_timeout: Duration::from_secs(120),
+        target: profile::worker()?.into(),
+        session: campaign::session_name(),
     };
     let outcome = profile::keep(Campaign { sweep, out: data, retry_failed: true, resume: true })?;
     for (model, reason) in &outcome.summary.failed {

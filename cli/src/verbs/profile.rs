@@ -1,5 +1,5 @@
 //! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps
-//! every visit as soon as it is there.
+//! every model run as soon as it is there.
 
 use super::{
     error::{CliError, CliResult},
@@ -20,7 +20,7 @@ use std::{
 use vitempo::campaign::{self, Campaign, Outcome};
 use vitempo::graph::{MemoryFormat, OpKind, Precision, Processor};
 use vitempo::profiler::{
-    InputDistribution, Place, Progress, RunOptions, Sweep, VisitProtocol, WorkerCommand,
+    InputDistribution, Progress, RunOptions, RunProtocol, Sweep, Target, WorkerCommand,
     energy::Meter,
     remote::{self, Address, Remote, Secret},
 };
@@ -55,33 +55,33 @@ pub struct ProfileArgs {
     #[arg(long, default_value = "1", value_parser = parse_positive)]
     pub rounds: usize,
 
-    /// Stop in time: no visit is begun that would end after this, e.g. 90s, 30m, 2h
+    /// Time budget, e.g. 90s, 30m, 2h; no model run starts that is expected to exceed it
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub budget: Option<Duration>,
 
-    /// A visit to one model that takes longer than this has failed
-    #[arg(long, value_parser = parse_duration, value_name = "TIME", default_value = "5m")]
-    pub visit_timeout: Duration,
+    /// Time limit of one model run; a run that exceeds it has failed
+    #[arg(long, alias = "visit-timeout", value_parser = parse_duration, value_name = "TIME", default_value = "5m")]
+    pub run_timeout: Duration,
 
-    /// Fewest end-to-end samples of a visit
+    /// Fewest end-to-end samples of a model run
     #[arg(long, value_parser = parse_positive)]
     pub min_repeats: Option<usize>,
 
-    /// Most end-to-end samples of a visit
+    /// Most end-to-end samples of a model run
     #[arg(long, value_parser = parse_positive)]
     pub max_repeats: Option<usize>,
 
-    /// Runs of a visit in which the operators are timed
+    /// Repeats of a model run in which the operators are timed
     #[arg(long, value_parser = parse_positive)]
     pub profiled_repeats: Option<usize>,
 
-    /// Visit models again that failed in an earlier sitting
-    #[arg(long, conflicts_with = "sitting")]
+    /// Repeat model runs that failed in an earlier session
+    #[arg(long, conflicts_with = "session")]
     pub retry_failed: bool,
 
-    /// Name of this sitting, kept with every row
-    #[arg(long)]
-    pub sitting: Option<String>,
+    /// Name of this session, stored in every row
+    #[arg(long, alias = "sitting")]
+    pub session: Option<String>,
 
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -146,7 +146,7 @@ pub struct RunArgs {
     #[arg(long, value_parser = parse_inputs, default_value = "uniform(-1,1)")]
     pub input_distribution: InputDistribution,
 
-    /// Seed of inputs, of weights that files lack and of the order of visits
+    /// Seed of inputs, of weights that files lack and of the order of model runs
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
@@ -247,7 +247,7 @@ impl RunArgs {
 
 impl RemoteArgs {
     /// This machine, or the agent's.
-    fn place(&self) -> CliResult<Place> {
+    fn target(&self) -> CliResult<Target> {
         let Some(address) = self.remote.clone() else { return Ok(worker()?.into()) };
         let secret = match (&address, super::agent::secret(self.secret_file.as_deref())?) {
             (Address::Command(_), _) => Secret::none(),
@@ -314,14 +314,14 @@ fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
 
 pub fn run(args: &ProfileArgs) -> CliResult {
     let models = args.models.read_some()?;
-    let mut protocol = VisitProtocol::default();
+    let mut protocol = RunProtocol::default();
     let p = &mut protocol.protocol;
     p.rounds = args.rounds;
     p.seed = args.engine.run.seed;
     p.min_repeats = args.min_repeats.unwrap_or(p.min_repeats);
     p.max_repeats = args.max_repeats.unwrap_or(p.max_repeats).max(p.min_repeats);
     protocol.profiled_repeats = args.profiled_repeats.unwrap_or(protocol.profiled_repeats);
-    let place = args.remote.place()?;
+    let target = args.remote.target()?;
     let options = args.engine.run.options();
     let models = if args.ops.is_empty() {
         campaign::sweep_models(models)
@@ -329,7 +329,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         campaign::operator_models(
             &models,
             &args.ops,
-            &place.probe(&args.engine.backend, &options)?,
+            &target.probe(&args.engine.backend, &options)?,
         )?
     };
     let sweep = Sweep {
@@ -338,18 +338,18 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         options,
         protocol,
         budget: args.budget,
-        visit_timeout: args.visit_timeout,
-        place,
-        sitting: args.sitting.clone().unwrap_or_else(campaign::session_name),
+        run_timeout: args.run_timeout,
+        target,
+        session: args.session.clone().unwrap_or_else(campaign::session_name),
     };
-    if let (Place::Here(_), Err(reason)) = (&sweep.place, Meter::find(sweep.options.processor)) {
+    if let (Target::Local(_), Err(reason)) = (&sweep.target, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));
     }
     let campaign = Campaign {
         sweep,
         out: &args.out,
         retry_failed: args.retry_failed,
-        resume: args.sitting.is_none(),
+        resume: args.session.is_none(),
     };
     let outcome = keep(campaign)?;
     let finished = outcome.summary.measured + outcome.summary.skipped > 0;
@@ -372,7 +372,7 @@ impl Report for Profiled<'_> {
         let s = &self.outcome.summary;
         let mut text =
             format!("{}\nkept in {}\n\n", self.outcome.environment.describe(), self.out.display());
-        let mut table = Table::new(&["Visits", "Count"], 1);
+        let mut table = Table::new(&["Model runs", "Count"], 1);
         for (what, count) in [
             ("measured", s.measured),
             ("there already", s.skipped),

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use vitempo::{bundle::Location, graph::LatencyModel, search_space::Space};
-use vitempo_serve::{Level, Limits, Log, Options, ServeError, Server, Shelved, Token};
+use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Server, Token};
 
 /// Where the token is looked for, when no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
@@ -54,8 +54,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = parse_positive, default_value_t = Limits::default().forecasts)]
     pub max_forecasts: usize,
 
-    /// Patience with each of: a request's head, its body, its forecasts, a client that does not
-    /// take its answer
+    /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     pub timeout: Duration,
 
@@ -106,9 +105,9 @@ pub fn run(args: &ServeArgs) -> CliResult {
         );
     }
     if args.check {
-        let shelf = vitempo_serve::shelve(options.bundles.clone()).map_err(explain)?;
+        let registry = vitempo_serve::open_registry(options.bundles.clone()).map_err(explain)?;
         return output::print(
-            &Checked { options: &options, bundles: shelf.current().values().cloned().collect() },
+            &Checked { options: &options, bundles: registry.current().values().cloned().collect() },
             args.format,
         );
     }
@@ -213,14 +212,14 @@ fn token(file: Option<&Path>) -> CliResult<Option<Token>> {
 /// What would be served.
 struct Checked<'a> {
     options: &'a Options,
-    bundles: Vec<Arc<Shelved>>,
+    bundles: Vec<Arc<RegisteredBundle>>,
 }
 
 impl Checked<'_> {
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Bundle", "Environment", "Method", "Level"], 3);
-        for shelved in &self.bundles {
-            let b = &shelved.bundle;
+        for registered in &self.bundles {
+            let b = &registered.bundle;
             table.row([
                 b.name().to_owned(),
                 b.environment().describe(),
@@ -256,8 +255,8 @@ impl Report for Checked<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let limits = &self.options.limits;
-        let bundle = |shelved: &Arc<Shelved>| {
-            let b = &shelved.bundle;
+        let bundle = |registered: &Arc<RegisteredBundle>| {
+            let b = &registered.bundle;
             json!({"name": b.name(), "digest": b.digest(), "environment": b.environment().id()})
         };
         Ok(

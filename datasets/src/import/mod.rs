@@ -1,5 +1,5 @@
 //! Data that others published becomes a dataset of origin `imported`, with its source and licence
-//! in every visit.
+//! in every model run.
 
 pub(crate) mod mobile_ml_benchmark;
 pub(crate) mod published;
@@ -9,31 +9,31 @@ use vitempo_graph::{
     Status,
 };
 
-/// A visit's place and origin: where, among which visits of the same model there, and who published
+/// A model run's place and origin: where, among which model runs of the same model there, and who published
 /// it.
-struct Visit<'a> {
+struct ModelRun<'a> {
     environment: &'a Environment,
-    sitting: &'a str,
+    session: &'a str,
     round: usize,
     source: &'a str,
 }
 
-/// A visit as it was published. What the protocol was is not told: one sample per quantity, at an
+/// A model run as it was published. What the protocol was is not told: one sample per quantity, at an
 /// unknown time.
 fn profile(
     model: ModelIdentity,
-    visit: &Visit<'_>,
+    run: &ModelRun<'_>,
     e2e_ns: Option<u64>,
     operators: Vec<Measurement>,
 ) -> ModelProfile {
     ModelProfile {
         model,
-        environment: visit.environment.clone(),
-        sitting: visit.sitting.to_owned(),
-        round: visit.round,
+        environment: run.environment.clone(),
+        session: run.session.to_owned(),
+        round: run.round,
         started_unix_ms: 0,
         origin: Origin::Imported,
-        source: Some(visit.source.to_owned()),
+        source: Some(run.source.to_owned()),
         protocol: Protocol {
             warmups: 0,
             min_repeats: 1,

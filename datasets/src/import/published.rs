@@ -1,4 +1,4 @@
-//! Published end-to-end latencies ([`crate::published`]) become datasets: one visit per model and
+//! Published end-to-end latencies ([`crate::published`]) become datasets: one model run per model and
 //! setting, origin `imported`, with source and licence.
 //!
 //! A published mean becomes one sample. Models of AI Hub come with their graphs; cells of a search
@@ -10,15 +10,15 @@ mod cells;
 pub use ai_hub::import_ai_hub;
 pub use cells::import_cells;
 
-use super::{Visit, mobile_ml_benchmark::Imported, profile};
+use super::{ModelRun, mobile_ml_benchmark::Imported, profile};
 use vitempo_graph::{Environment, ModelIdentity, ModelProfile, Precision, Processor};
 
 /// What is not told of a setting.
 const UNTOLD: &str = "unknown";
 
-/// A visit that brought one end-to-end latency.
-fn end_to_end(model: ModelIdentity, visit: &Visit<'_>, ns: f64) -> ModelProfile {
-    profile(model, visit, Some(ns.round().max(1.0) as u64), Vec::new())
+/// A model run that brought one end-to-end latency.
+fn end_to_end(model: ModelIdentity, run: &ModelRun<'_>, ns: f64) -> ModelProfile {
+    profile(model, run, Some(ns.round().max(1.0) as u64), Vec::new())
 }
 
 fn environment(

@@ -94,7 +94,7 @@ fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
         append_all(&mut store, &profiles[2..5], &graphs);
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
         let compaction = store.compact().unwrap();
-        assert_eq!((compaction.visits, compaction.segments, compaction.warnings.len()), (5, 2, 1));
+        assert_eq!((compaction.runs, compaction.segments, compaction.warnings.len()), (5, 2, 1));
         drop(store);
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
         for table in TABLES {
@@ -142,7 +142,7 @@ fn done_knows_sittings_rounds_and_failures() {
     let store = Store::open_or_create(folder.path()).unwrap();
     let id = environment().id();
     let model = &profiles[6].model;
-    for (environment, round, sitting, expected) in [
+    for (environment, round, session, expected) in [
         (id.as_str(), 0, None, Some(Status::Ok)),
         (id.as_str(), 0, Some("monday"), Some(Status::Ok)),
         (id.as_str(), 0, Some("tuesday"), None),
@@ -151,9 +151,9 @@ fn done_knows_sittings_rounds_and_failures() {
         ("elsewhere", 0, None, None),
     ] {
         assert_eq!(
-            store.status(environment, model, round, sitting),
+            store.status(environment, model, round, session),
             expected.as_ref(),
-            "{environment} {round} {sitting:?}"
+            "{environment} {round} {session:?}"
         );
     }
 }
@@ -246,7 +246,7 @@ fn graphs_of_real_models_survive() {
     assert_eq!(dataset.models.len(), 3);
 }
 
-/// Visits in two environments by turns, as a merged dataset or a sweep over settings may have them;
+/// Model runs in two environments by turns, as a merged dataset or a sweep over settings may have them;
 /// every fifth in the second failed.
 fn by_turns(models: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
     let graphs: Vec<Graph> = (0..models).map(|i| graph(i, 5)).collect();
@@ -307,7 +307,7 @@ fn an_error_in_another_environment_is_not_met_and_one_in_this_names_its_row() {
     let mut table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
     let origin = table.schema.position("origin").unwrap();
     let Column::Text(origins) = &mut table.columns[origin] else { panic!("a column of text") };
-    origins.set(17, "guessed"); // the third row of the fourth visit
+    origins.set(17, "guessed"); // the third row of the fourth run
     parquet::write(&table).unwrap();
     let other = profiles[1].environment.id();
     assert_eq!(
@@ -336,15 +336,13 @@ fn a_table_of_many_groups_of_rows_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = TablesWriter::new(folder.path()).unwrap();
     let graph = graph(0, 6);
-    let mut visit = profile(0, &graph, "monday", 0, 1);
-    visit.operators = visit.operators.iter().cycle().take(30_000).cloned().collect();
+    let mut run = profile(0, &graph, "monday", 0, 1);
+    run.operators = run.operators.iter().cycle().take(30_000).cloned().collect();
     for round in 0..6 {
-        visit.round = round;
-        writer.add(&visit).unwrap();
+        run.round = round;
+        writer.add(&run).unwrap();
     }
-    writer
-        .finish(&[visit.model.clone()], &BTreeMap::from([(graph.architecture(), graph)]))
-        .unwrap();
+    writer.finish(&[run.model.clone()], &BTreeMap::from([(graph.architecture(), graph)])).unwrap();
     let table = parquet::read(&operator_measurements::SCHEMA, folder.path()).unwrap();
     assert_eq!(
         (table.rows(), table.integer("round", 179_999), table.integer("position", 59_999)),

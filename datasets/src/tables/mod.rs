@@ -5,9 +5,9 @@ pub(crate) mod model_measurements;
 pub(crate) mod models;
 pub(crate) mod operator_measurements;
 pub(crate) mod operators;
-pub(crate) mod visits;
+pub(crate) mod runs;
 
-use crate::{DatasetError, VisitKey, column::Table, schema::TableSchema};
+use crate::{DatasetError, RunKey, column::Table, schema::TableSchema};
 use serde::Serialize;
 use vitempo_graph::{Origin, Samples, Status};
 
@@ -59,22 +59,22 @@ pub(crate) fn status_of(table: &Table, row: usize) -> Result<Status, DatasetErro
     }
 }
 
-/// The visit that a row belongs to.
-pub(crate) fn key_of(table: &Table, row: usize) -> VisitKey {
-    VisitKey {
+/// The model run that a row belongs to.
+pub(crate) fn key_of(table: &Table, row: usize) -> RunKey {
+    RunKey {
         environment_id: table.text("environment_id", row).to_owned(),
         architecture: table.text("architecture", row).to_owned(),
         model: table.text("model", row).to_owned(),
-        sitting: table.text("sitting", row).to_owned(),
+        session: table.text("sitting", row).to_owned(),
         round: table.integer("round", row),
     }
 }
 
-fn has_key(table: &Table, row: usize, key: &VisitKey) -> bool {
+fn has_key(table: &Table, row: usize, key: &RunKey) -> bool {
     table.integer("round", row) == key.round
         && table.text("architecture", row) == key.architecture
         && table.text("model", row) == key.model
-        && table.text("sitting", row) == key.sitting
+        && table.text("sitting", row) == key.session
         && table.text("environment_id", row) == key.environment_id
 }
 

@@ -1,8 +1,8 @@
-//! `model_measurements.parquet`: one row per visit to a model, failed ones included. Times in ns.
+//! `model_measurements.parquet`: one row per run of a model, failed ones included. Times in ns.
 
 use super::{key_of, origin_name, samples_of, status_cells, status_of, to_json};
 use crate::{
-    DatasetError, VisitKey,
+    DatasetError, RunKey,
     column::{Cell, Table},
     schema::{
         ColumnType::{Integer, IntegerList, OptionalInteger, OptionalText, Text},
@@ -47,12 +47,12 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
     ],
 };
 
-/// One row: a visit without its operators.
+/// One row: a model run without its operators.
 #[derive(Debug)]
-pub(crate) struct VisitRow {
+pub(crate) struct RunRow {
     /// Where it stands in the file.
     pub(crate) number: usize,
-    pub(crate) key: VisitKey,
+    pub(crate) key: RunKey,
     pub(crate) environment_variant: String,
     pub(crate) started_unix_ms: u64,
     pub(crate) origin: Origin,
@@ -69,11 +69,11 @@ pub(crate) struct VisitRow {
     pub(crate) energy_per_inference_uj: Option<u64>,
 }
 
-/// Adds the row of one visit.
+/// Adds the row of one model run.
 pub(crate) fn push(
     table: &mut Table,
     profile: &ModelProfile,
-    key: &VisitKey,
+    key: &RunKey,
     environment_variant: &str,
 ) -> Result<(), DatasetError> {
     let (status, reason) = status_cells(&profile.status);
@@ -82,7 +82,7 @@ pub(crate) fn push(
         Cell::Text(environment_variant),
         Cell::Text(&key.architecture),
         Cell::Text(&key.model),
-        Cell::Text(&key.sitting),
+        Cell::Text(&key.session),
         Cell::Integer(key.round),
         Cell::Integer(profile.started_unix_ms),
         Cell::Text(origin_name(profile.origin)),
@@ -105,12 +105,12 @@ pub(crate) fn push(
     Ok(())
 }
 
-pub(crate) fn rows(table: &Table) -> Result<Vec<VisitRow>, DatasetError> {
+pub(crate) fn rows(table: &Table) -> Result<Vec<RunRow>, DatasetError> {
     (0..table.rows()).map(|row| read_row(table, row)).collect()
 }
 
-fn read_row(table: &Table, row: usize) -> Result<VisitRow, DatasetError> {
-    Ok(VisitRow {
+fn read_row(table: &Table, row: usize) -> Result<RunRow, DatasetError> {
+    Ok(RunRow {
         number: table.number(row),
         key: key_of(table, row),
         environment_variant: table.text("environment_variant", row).to_owned(),

@@ -1,12 +1,12 @@
-//! `operator_measurements.parquet`: one row per operator that ran in a visit, in execution order.
+//! `operator_measurements.parquet`: one row per operator that ran in a model run, in execution order.
 //! Times in ns.
 //!
-//! Rows of one visit stand together; `position` counts them from 0. Operators are referred to by
+//! Rows of one model run stand together; `position` counts them from 0. Operators are referred to by
 //! `op_id`.
 
 use super::{has_key, key_of, origin_name, samples_of, status_cells, status_of};
 use crate::{
-    DatasetError, VisitKey,
+    DatasetError, RunKey,
     column::{Cell, Table},
     schema::{
         ColumnType::{Integer, IntegerList, OptionalInteger, OptionalText, Text},
@@ -38,52 +38,52 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
     added: &[("memory_bytes", 2)],
 };
 
-/// Rows that follow each other and belong to one visit.
+/// Rows that follow each other and belong to one model run.
 #[derive(Debug)]
-pub(crate) struct VisitOperators {
-    pub(crate) key: VisitKey,
+pub(crate) struct RunOperators {
+    pub(crate) key: RunKey,
     /// Where the first stands in the file.
     pub(crate) first: usize,
     rows: Range<usize>,
 }
 
-impl VisitOperators {
+impl RunOperators {
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 }
 
-/// The table, and which of its rows belong to which visit. Rows are read where they stand: there
+/// The table, and which of its rows belong to which model run. Rows are read where they stand: there
 /// may be millions.
 #[derive(Debug)]
-pub(crate) struct OperatorVisits {
+pub(crate) struct OperatorRuns {
     table: Table,
-    pub(crate) visits: Vec<VisitOperators>,
+    pub(crate) runs: Vec<RunOperators>,
 }
 
-impl OperatorVisits {
-    /// Finds the visits; every row can be read.
+impl OperatorRuns {
+    /// Finds the model runs; every row can be read.
     pub(crate) fn new(table: Table) -> Result<Self, DatasetError> {
-        let mut visits: Vec<VisitOperators> = Vec::new();
+        let mut runs: Vec<RunOperators> = Vec::new();
         for row in 0..table.rows() {
             let here = Row { table: &table, row };
             here.origin()?;
             here.status()?;
-            match visits.last_mut().filter(|visit| has_key(&table, row, &visit.key)) {
-                Some(visit) => visit.rows.end = row + 1,
-                None => visits.push(VisitOperators {
+            match runs.last_mut().filter(|run| has_key(&table, row, &run.key)) {
+                Some(run) => run.rows.end = row + 1,
+                None => runs.push(RunOperators {
                     key: key_of(&table, row),
                     first: table.number(row),
                     rows: row..row + 1,
                 }),
             }
         }
-        Ok(Self { table, visits })
+        Ok(Self { table, runs })
     }
 
-    /// The rows of one visit.
-    pub(crate) fn rows(&self, visit: &VisitOperators) -> impl Iterator<Item = Row<'_>> {
-        visit.rows.clone().map(|row| Row { table: &self.table, row })
+    /// The rows of one model run.
+    pub(crate) fn rows(&self, run: &RunOperators) -> impl Iterator<Item = Row<'_>> {
+        run.rows.clone().map(|row| Row { table: &self.table, row })
     }
 }
 
@@ -133,11 +133,11 @@ impl<'t> Row<'t> {
     }
 }
 
-/// Adds the rows of one visit. `op_ids`: the identifier of each operator, in order.
+/// Adds the rows of one model run. `op_ids`: the identifier of each operator, in order.
 pub(crate) fn push<'a>(
     table: &mut Table,
     profile: &ModelProfile,
-    key: &VisitKey,
+    key: &RunKey,
     op_ids: impl Iterator<Item = &'a str>,
 ) {
     for (position, (measurement, op_id)) in profile.operators.iter().zip(op_ids).enumerate() {
@@ -147,7 +147,7 @@ pub(crate) fn push<'a>(
             Cell::Text(&key.environment_id),
             Cell::Text(&key.architecture),
             Cell::Text(&key.model),
-            Cell::Text(&key.sitting),
+            Cell::Text(&key.session),
             Cell::Integer(key.round),
             Cell::Integer(position as u64),
             Cell::Text(&measurement.node),

@@ -7,7 +7,7 @@ use crate::{journal::Entry, tables::model_measurements};
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{Executed, Precision, Status};
 
-/// Visits of one environment that ran in another precision: where the first stands, and how many
+/// Model runs of one environment that ran in another precision: where the first stands, and how many
 /// there are.
 type Departures<'a> = BTreeMap<(&'a str, &'static str, &'static str), (String, usize, usize)>;
 
@@ -35,10 +35,10 @@ impl Inspection<'_> {
                 1;
         };
         let file = model_measurements::SCHEMA.file_name();
-        for (row, visit) in readable.visits.iter().flatten().enumerate() {
-            let id = visit.key.environment_id.as_str();
+        for (row, run) in readable.runs.iter().flatten().enumerate() {
+            let id = run.key.environment_id.as_str();
             if let Some(&asked) = asked.get(id) {
-                compare(id, asked, visit.executed, &visit.status, (file.clone(), row));
+                compare(id, asked, run.executed, &run.status, (file.clone(), row));
             }
         }
         let ids: Vec<(usize, String)> = readable
@@ -46,10 +46,10 @@ impl Inspection<'_> {
             .entries
             .iter()
             .enumerate()
-            .filter_map(|(i, entry)| Some((i, visit_of(entry)?.environment.id())))
+            .filter_map(|(i, entry)| Some((i, run_of(entry)?.environment.id())))
             .collect();
         for (index, id) in &ids {
-            if let Some(profile) = visit_of(&readable.journal.entries[*index]) {
+            if let Some(profile) = run_of(&readable.journal.entries[*index]) {
                 compare(
                     id,
                     profile.environment.precision,
@@ -59,16 +59,16 @@ impl Inspection<'_> {
                 );
             }
         }
-        for ((id, asked, ran), (file, row, visits)) in departures {
-            let what = format!("{visits} visits in {id} were asked for {asked} and ran in {ran}");
+        for ((id, asked, ran), (file, row, runs)) in departures {
+            let what = format!("{runs} model runs in {id} were asked for {asked} and ran in {ran}");
             self.find(Severity::Warning, "executed-precision", &file, Some(row), what);
         }
     }
 }
 
-fn visit_of(entry: &Entry) -> Option<&vitempo_graph::ModelProfile> {
+fn run_of(entry: &Entry) -> Option<&vitempo_graph::ModelProfile> {
     match entry {
-        Entry::Visit(profile) => Some(profile),
+        Entry::Run(profile) => Some(profile),
         Entry::Model(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Is the peak memory of each visit a measurement? A [`PeakFault`] is a warning: times of the visit
+//! Is the peak memory of each model run a measurement? A [`PeakFault`] is a warning: times of the model run
 //! may be right all the same.
 
 use super::{Inspection, Readable, graphs};
@@ -15,14 +15,14 @@ impl Inspection<'_> {
         let graph = |architecture: &str| graphs.get(architecture).copied();
         let precisions = precisions(readable.environments.iter().flatten());
         let file = model_measurements::SCHEMA.file_name();
-        for (row, visit) in readable.visits.iter().flatten().enumerate() {
-            let key = &visit.key;
+        for (row, run) in readable.runs.iter().flatten().enumerate() {
+            let key = &run.key;
             let precision = precisions.get(key.environment_id.as_str()).copied();
-            let peak = visit.peak_memory_bytes.zip(precision);
+            let peak = run.peak_memory_bytes.zip(precision);
             self.check_peak(&file, row, peak, graph(&key.architecture));
         }
         for (index, entry) in readable.journal.entries.iter().enumerate() {
-            let Entry::Visit(profile) = entry else { continue };
+            let Entry::Run(profile) = entry else { continue };
             let (file, line) = readable.journal.place(index);
             let peak =
                 profile.peak_memory_bytes.map(|bytes| (bytes, profile.environment.precision));

@@ -92,13 +92,14 @@ impl Default for Tolerances {
     }
 }
 
-/// Sum over operators against end-to-end of one visit.
+/// Sum over operators against end-to-end of one model run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperatorShare {
     /// The model's name.
     pub model: String,
-    /// The sitting.
-    pub sitting: String,
+    /// The session.
+    #[serde(rename = "sitting")]
+    pub session: String,
     /// The round.
     pub round: u64,
     /// Sum of the operators' medians divided by the median end-to-end time with profiling.
@@ -116,13 +117,14 @@ pub struct ValidationReport {
     pub unlisted: BTreeMap<&'static str, usize>,
     /// Rows of each table.
     pub rows: BTreeMap<&'static str, usize>,
-    /// Visits in the journal.
-    pub journal_visits: usize,
-    /// Failed visits and operators, by reason.
+    /// Model runs in the journal.
+    #[serde(rename = "journal_visits")]
+    pub journal_runs: usize,
+    /// Failed model runs and operators, by reason.
     pub failed: BTreeMap<String, usize>,
-    /// Visits per origin.
+    /// Model runs per origin.
     pub origins: BTreeMap<String, usize>,
-    /// One entry per successful visit with operators.
+    /// One entry per successful model run with operators.
     pub operator_shares: Vec<OperatorShare>,
 }
 
@@ -161,8 +163,8 @@ struct Readable {
     environments: Option<Vec<environments::EnvironmentRow>>,
     operators: Option<Vec<operators::OperatorRow>>,
     models: Option<Vec<models::ModelRow>>,
-    operator_visits: Option<operator_measurements::OperatorVisits>,
-    visits: Option<Vec<model_measurements::VisitRow>>,
+    operator_runs: Option<operator_measurements::OperatorRuns>,
+    runs: Option<Vec<model_measurements::RunRow>>,
     journal: journal::Journal,
 }
 
@@ -226,9 +228,9 @@ impl Inspection<'_> {
         let journal = journal::read(folder);
         Readable {
             journal: self.keep(journal::FOLDER, journal).unwrap_or_default(),
-            visits: self.table(&model_measurements::SCHEMA, |t| model_measurements::rows(&t)),
-            operator_visits: self
-                .table(&operator_measurements::SCHEMA, operator_measurements::OperatorVisits::new),
+            runs: self.table(&model_measurements::SCHEMA, |t| model_measurements::rows(&t)),
+            operator_runs: self
+                .table(&operator_measurements::SCHEMA, operator_measurements::OperatorRuns::new),
             models: self.table(&models::SCHEMA, |t| models::rows(&t)),
             operators: self.table(&operators::SCHEMA, |t| operators::rows(&t)),
             environments: self.table(&environments::SCHEMA, |t| environments::rows(&t)),
@@ -245,7 +247,7 @@ fn graphs(readable: &Readable) -> HashMap<&str, &Graph> {
         .filter_map(|row| Some((row.identity.architecture.as_str(), row.graph.as_ref()?)));
     let journal = readable.journal.entries.iter().filter_map(|entry| match entry {
         Entry::Model(model) => Some((model.identity.architecture.as_str(), &model.graph)),
-        Entry::Visit(_) => None,
+        Entry::Run(_) => None,
     });
     stored.chain(journal).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::{Inspection, Readable, Severity};
 use crate::{
-    VisitKey,
+    RunKey,
     journal::Entry,
     tables::{environments, model_measurements, models, operator_measurements, operators},
 };
@@ -102,41 +102,40 @@ impl Inspection<'_> {
     }
 
     pub(super) fn check_references(&mut self, readable: &Readable) {
-        let (Some(visits), Some(operator_visits)) = (&readable.visits, &readable.operator_visits)
-        else {
+        let (Some(runs), Some(operator_runs)) = (&readable.runs, &readable.operator_runs) else {
             return;
         };
         let file = model_measurements::SCHEMA.file_name();
-        let mut rows: HashMap<&VisitKey, usize> = HashMap::new();
-        for (row, visit) in visits.iter().enumerate() {
-            if let Some(first) = rows.insert(&visit.key, row) {
+        let mut rows: HashMap<&RunKey, usize> = HashMap::new();
+        for (row, run) in runs.iter().enumerate() {
+            if let Some(first) = rows.insert(&run.key, row) {
                 self.error(
                     "duplicate-key",
                     &file,
                     row,
-                    format!("{} is in row {first} already", visit.key),
+                    format!("{} is in row {first} already", run.key),
                 );
             }
         }
-        self.check_visits(readable, &file);
-        self.check_operator_visits(readable, operator_visits, &rows);
+        self.check_runs(readable, &file);
+        self.check_operator_visits(readable, operator_runs, &rows);
         self.check_journal(readable, &rows);
-        let counts: HashMap<&VisitKey, usize> =
-            operator_visits.visits.iter().map(|visit| (&visit.key, visit.len())).collect();
-        for (row, visit) in visits.iter().enumerate() {
-            let found = counts.get(&visit.key).copied().unwrap_or(0);
-            if found as u64 != visit.operators {
+        let counts: HashMap<&RunKey, usize> =
+            operator_runs.runs.iter().map(|run| (&run.key, run.len())).collect();
+        for (row, run) in runs.iter().enumerate() {
+            let found = counts.get(&run.key).copied().unwrap_or(0);
+            if found as u64 != run.operators {
                 self.error(
                     "missing-rows",
                     &file,
                     row,
-                    format!("{} has {found} operator rows, not {}", visit.key, visit.operators),
+                    format!("{} has {found} operator rows, not {}", run.key, run.operators),
                 );
             }
         }
     }
 
-    fn check_visits(&mut self, readable: &Readable, file: &str) {
+    fn check_runs(&mut self, readable: &Readable, file: &str) {
         let environments: Option<HashSet<_>> = readable
             .environments
             .as_ref()
@@ -144,9 +143,9 @@ impl Inspection<'_> {
         let models: Option<HashSet<_>> = readable.models.as_ref().map(|rows| {
             rows.iter().map(|m| (&m.identity.architecture, &m.identity.name)).collect()
         });
-        for (row, visit) in readable.visits.iter().flatten().enumerate() {
+        for (row, run) in readable.runs.iter().flatten().enumerate() {
             if environments.as_ref().is_some_and(|known| {
-                !known.contains(&(&visit.key.environment_id, &visit.environment_variant))
+                !known.contains(&(&run.key.environment_id, &run.environment_variant))
             }) {
                 self.error(
                     "dangling-reference",
@@ -154,22 +153,19 @@ impl Inspection<'_> {
                     row,
                     format!(
                         "environments.parquet has no {}, variant {}",
-                        visit.key.environment_id, visit.environment_variant
+                        run.key.environment_id, run.environment_variant
                     ),
                 );
             }
             if models
                 .as_ref()
-                .is_some_and(|known| !known.contains(&(&visit.key.architecture, &visit.key.model)))
+                .is_some_and(|known| !known.contains(&(&run.key.architecture, &run.key.model)))
             {
                 self.error(
                     "dangling-reference",
                     file,
                     row,
-                    format!(
-                        "models.parquet has no `{}` ({})",
-                        visit.key.model, visit.key.architecture
-                    ),
+                    format!("models.parquet has no `{}` ({})", run.key.model, run.key.architecture),
                 );
             }
         }
@@ -178,36 +174,34 @@ impl Inspection<'_> {
     fn check_operator_visits(
         &mut self,
         readable: &Readable,
-        operator_visits: &operator_measurements::OperatorVisits,
-        rows: &HashMap<&VisitKey, usize>,
+        operator_runs: &operator_measurements::OperatorRuns,
+        rows: &HashMap<&RunKey, usize>,
     ) {
         let file = operator_measurements::SCHEMA.file_name();
         let operators: Option<HashSet<&str>> =
             readable.operators.as_ref().map(|rows| rows.iter().map(|o| o.op_id.as_str()).collect());
         let mut seen = HashSet::new();
-        for visit in &operator_visits.visits {
-            if !seen.insert(&visit.key) {
+        for run in &operator_runs.runs {
+            if !seen.insert(&run.key) {
                 self.error(
                     "duplicate-key",
                     &file,
-                    visit.first,
-                    format!("the rows of {} are in two places", visit.key),
+                    run.first,
+                    format!("the rows of {} are in two places", run.key),
                 );
             }
-            if !rows.contains_key(&visit.key) {
+            if !rows.contains_key(&run.key) {
                 self.find(
                     Severity::Warning,
                     "dangling-reference",
                     &file,
-                    Some(visit.first),
-                    format!("{} is not in model_measurements.parquet", visit.key),
+                    Some(run.first),
+                    format!("{} is not in model_measurements.parquet", run.key),
                 );
             }
-            let origin = rows
-                .get(&visit.key)
-                .and_then(|&r| readable.visits.as_ref()?.get(r))
-                .map(|v| v.origin);
-            for (position, row) in operator_visits.rows(visit).enumerate() {
+            let origin =
+                rows.get(&run.key).and_then(|&r| readable.runs.as_ref()?.get(r)).map(|v| v.origin);
+            for (position, row) in operator_runs.rows(run).enumerate() {
                 let number = row.number();
                 if row.position() != position as u64 {
                     self.error(
@@ -226,18 +220,18 @@ impl Inspection<'_> {
                     );
                 }
                 if origin.is_some_and(|origin| row.origin().is_ok_and(|own| own != origin)) {
-                    self.error("mixed-origins", &file, number, "another origin than its visit");
+                    self.error("mixed-origins", &file, number, "another origin than its model run");
                 }
             }
         }
     }
 
-    fn check_journal(&mut self, readable: &Readable, rows: &HashMap<&VisitKey, usize>) {
+    fn check_journal(&mut self, readable: &Readable, rows: &HashMap<&RunKey, usize>) {
         let mut seen = HashSet::new();
         for (index, entry) in readable.journal.entries.iter().enumerate() {
-            let Entry::Visit(profile) = entry else { continue };
-            self.report.journal_visits += 1;
-            let key = VisitKey::from(&**profile);
+            let Entry::Run(profile) = entry else { continue };
+            self.report.journal_runs += 1;
+            let key = RunKey::from(&**profile);
             let (file, line) = readable.journal.place(index);
             if rows.contains_key(&key) {
                 self.find(

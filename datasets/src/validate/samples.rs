@@ -2,7 +2,7 @@
 
 use super::{Inspection, OperatorShare, Readable, Severity, graphs};
 use crate::{
-    VisitKey,
+    RunKey,
     journal::Entry,
     tables::{model_measurements, operator_measurements, origin_name},
 };
@@ -47,42 +47,39 @@ impl Inspection<'_> {
             .map(|m| m.architecture.as_str())
             .collect();
         let file = model_measurements::SCHEMA.file_name();
-        for (number, visit) in readable.visits.iter().flatten().enumerate() {
-            let flops = graphs.get(visit.key.architecture.as_str()).copied().unwrap_or(0);
-            let limit = limit_of(&limits, &visit.key);
-            self.count_visit(visit.origin, &visit.status);
-            if alone.contains(visit.key.architecture.as_str()) {
+        for (number, run) in readable.runs.iter().flatten().enumerate() {
+            let flops = graphs.get(run.key.architecture.as_str()).copied().unwrap_or(0);
+            let limit = limit_of(&limits, &run.key);
+            self.count_run(run.origin, &run.status);
+            if alone.contains(run.key.architecture.as_str()) {
                 continue; // its operators were checked; it has no end-to-end time
             }
-            if visit.origin == Origin::Imported && visit.source.is_none() {
+            if run.origin == Origin::Imported && run.source.is_none() {
                 self.warn(
                     "no-source",
                     &file,
                     number,
-                    format!("{} is imported, but does not tell from where", visit.key),
+                    format!("{} is imported, but does not tell from where", run.key),
                 );
             }
             // Others may have published the operators of a model alone.
-            if visit.origin == Origin::Imported
-                && visit.operators > 0
-                && visit.e2e.wall_ns.is_empty()
-            {
+            if run.origin == Origin::Imported && run.operators > 0 && run.e2e.wall_ns.is_empty() {
                 continue;
             }
-            self.check_visit(
+            self.check_run(
                 &Row {
                     file: &file,
                     number,
                     quantity: "e2e",
-                    samples: &visit.e2e,
-                    status: &visit.status,
+                    samples: &run.e2e,
+                    status: &run.status,
                     flops,
                     limit,
                 },
-                &visit.e2e_profiled,
+                &run.e2e_profiled,
             );
-            let sum = sums.get(&visit.key).copied();
-            self.check_share(&visit.key, (&file, number), sum, &visit.e2e_profiled, &visit.e2e);
+            let sum = sums.get(&run.key).copied();
+            self.check_share(&run.key, (&file, number), sum, &run.e2e_profiled, &run.e2e);
         }
         self.check_journal_samples(readable, &graphs);
     }
@@ -92,14 +89,14 @@ impl Inspection<'_> {
         readable: &'r Readable,
         flops: &HashMap<&str, u64>,
         limits: &HashMap<&str, f64>,
-    ) -> HashMap<&'r VisitKey, f64> {
+    ) -> HashMap<&'r RunKey, f64> {
         let file = operator_measurements::SCHEMA.file_name();
         let mut sums = HashMap::new();
-        let Some(operators) = &readable.operator_visits else { return sums };
-        for visit in &operators.visits {
-            let limit = limit_of(limits, &visit.key);
+        let Some(operators) = &readable.operator_runs else { return sums };
+        for run in &operators.runs {
+            let limit = limit_of(limits, &run.key);
             let mut sum = 0.0;
-            for row in operators.rows(visit) {
+            for row in operators.rows(run) {
                 let Ok(status) = row.status() else { continue };
                 let samples = row.samples();
                 let flops = flops.get(row.op_id()).copied().unwrap_or(0);
@@ -115,24 +112,23 @@ impl Inspection<'_> {
                 self.count_failure(&status);
                 sum += samples.median_ns().unwrap_or(0.0);
             }
-            sums.insert(&visit.key, sum);
+            sums.insert(&run.key, sum);
         }
         sums
     }
 
     fn check_journal_samples(&mut self, readable: &Readable, graphs: &HashMap<&str, u64>) {
-        let stored: HashSet<&VisitKey> =
-            readable.visits.iter().flatten().map(|visit| &visit.key).collect();
+        let stored: HashSet<&RunKey> = readable.runs.iter().flatten().map(|run| &run.key).collect();
         for (index, entry) in readable.journal.entries.iter().enumerate() {
-            let Entry::Visit(profile) = entry else { continue };
-            let key = VisitKey::from(&**profile);
+            let Entry::Run(profile) = entry else { continue };
+            let key = RunKey::from(&**profile);
             if stored.contains(&key) {
                 continue;
             }
             let (file, number) = readable.journal.place(index);
             let flops = graphs.get(key.architecture.as_str()).copied().unwrap_or(0);
             let limit = self.highest_rate(&profile.environment);
-            self.count_visit(profile.origin, &profile.status);
+            self.count_run(profile.origin, &profile.status);
             if !profile.model.is_operator() {
                 let row = Row {
                     file: &file,
@@ -143,7 +139,7 @@ impl Inspection<'_> {
                     flops,
                     limit,
                 };
-                self.check_visit(&row, &profile.e2e_profiled);
+                self.check_run(&row, &profile.e2e_profiled);
             }
             for m in &profile.operators {
                 let quantity = format!("operator `{}`", m.node);
@@ -184,7 +180,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn count_visit(&mut self, origin: Origin, status: &Status) {
+    fn count_run(&mut self, origin: Origin, status: &Status) {
         *self.report.origins.entry(origin_name(origin).to_owned()).or_default() += 1;
         self.count_failure(status);
     }
@@ -195,7 +191,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn check_visit(&mut self, row: &Row<'_>, profiled: &Samples) {
+    fn check_run(&mut self, row: &Row<'_>, profiled: &Samples) {
         self.check_row(row);
         if !profiled.wall_ns.is_empty() {
             self.check_row(&Row { quantity: "e2e_profiled", samples: profiled, ..*row });
@@ -253,7 +249,7 @@ impl Inspection<'_> {
 
     fn check_share(
         &mut self,
-        key: &VisitKey,
+        key: &RunKey,
         (file, number): (&str, usize),
         sum: Option<f64>,
         profiled: &Samples,
@@ -277,7 +273,7 @@ impl Inspection<'_> {
         }
         self.report.operator_shares.push(OperatorShare {
             model: key.model.clone(),
-            sitting: key.sitting.clone(),
+            session: key.session.clone(),
             round: key.round,
             share,
         });
@@ -289,10 +285,10 @@ impl Inspection<'_> {
                 .report
                 .origins
                 .iter()
-                .map(|(origin, visits)| format!("{visits} {origin}"))
+                .map(|(origin, runs)| format!("{runs} {origin}"))
                 .collect();
             let what = format!(
-                "visits of different origins: {}; do not train on them together unseen",
+                "model runs of different origins: {}; do not train on them together unseen",
                 parts.join(", ")
             );
             self.find(
@@ -306,7 +302,7 @@ impl Inspection<'_> {
     }
 }
 
-fn limit_of(limits: &HashMap<&str, f64>, key: &VisitKey) -> f64 {
+fn limit_of(limits: &HashMap<&str, f64>, key: &RunKey) -> f64 {
     limits.get(key.environment_id.as_str()).copied().unwrap_or(f64::INFINITY)
 }
 

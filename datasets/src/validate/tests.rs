@@ -192,7 +192,7 @@ fn sums_over_operators_and_wrong_units_are_noticed() {
             );
         }
         assert_eq!(report.failed, BTreeMap::from([("no time".to_owned(), 1)]));
-        assert_eq!(report.journal_visits, if compacted { 0 } else { 2 });
+        assert_eq!(report.journal_runs, if compacted { 0 } else { 2 });
     }
 }
 
@@ -214,7 +214,7 @@ fn another_precision_than_the_one_asked_for_is_noticed() {
             report.findings.iter().filter(|f| f.check == "executed-precision").collect();
         assert_eq!(found.len(), 1, "{:?}", report.findings);
         assert!(
-            found[0].what.starts_with("5 visits")
+            found[0].what.starts_with("5 model runs")
                 && found[0].what.ends_with("asked for f16 and ran in f32"),
             "{}",
             found[0]

@@ -1,6 +1,6 @@
 //! [`Advice`]: what would have to change for a plan to fit, or to fit more.
 
-use super::{AriaCosts, Forecast, Level, PlannedLevel, RegionEncoder, Wishes, plan::work};
+use super::{AriaCosts, Forecast, Level, PlannedLevel, RegionEncoder, Requirements, plan::work};
 use serde::Serialize;
 
 /// One change that would be enough by itself.
@@ -43,7 +43,11 @@ pub enum Advice {
 
 impl Advice {
     /// What helps at the lowest level; nothing where some level is usable.
-    pub(super) fn on(costs: &AriaCosts, wishes: &Wishes, levels: &[PlannedLevel]) -> Vec<Self> {
+    pub(super) fn on(
+        costs: &AriaCosts,
+        requirements: &Requirements,
+        levels: &[PlannedLevel],
+    ) -> Vec<Self> {
         let mut all = Vec::new();
         if levels.iter().any(|level| level.unusable.is_none()) {
             return all;
@@ -51,15 +55,15 @@ impl Advice {
         let Some(slow) = levels.iter().map(|level| level.interval_frames[2]).min() else {
             return all;
         };
-        if slow > wishes.interval_frames {
+        if slow > requirements.interval_frames {
             let least = costs
                 .levels
                 .iter()
-                .map(|level| level.full_frame.interval(wishes.confidence)[1])
+                .map(|level| level.full_frame.interval(requirements.confidence)[1])
                 .fold(f64::INFINITY, f64::min);
             all.push(Self::Interval { frames: slow });
             all.push(Self::FullFrames {
-                times: least / (wishes.frame_ns * wishes.interval_frames as f64),
+                times: least / (requirements.frame_ns * requirements.interval_frames as f64),
             });
         }
         let pairs = costs
@@ -69,13 +73,14 @@ impl Advice {
         let pairs =
             pairs.filter(|(level, region)| region.rows <= level.rows && region.cols <= level.cols);
         let needed = |(level, region): &(&Level, &RegionEncoder)| {
-            work(costs, level, region, 1, wishes.spread).least_target_ns(wishes.share, wishes.z())
+            work(costs, level, region, 1, requirements.spread)
+                .least_target_ns(requirements.share, requirements.z())
         };
         let Some((level, region)) = pairs.min_by(|a, b| needed(a).total_cmp(&needed(b))) else {
             return all;
         };
         let target_ns = needed(&(level, region));
-        if target_ns > wishes.target_ns {
+        if target_ns > requirements.target_ns {
             let &Level { height, width, .. } = level;
             all.push(Self::Target {
                 target_ns,
@@ -84,10 +89,10 @@ impl Advice {
                 rows: region.rows,
                 cols: region.cols,
             });
-            all.extend(Self::faster(costs, level, region, wishes));
-            let likely =
-                work(costs, level, region, 1, wishes.spread).success_at(wishes.target_ns, 0.0);
-            all.extend((likely >= wishes.share).then_some(Self::Confidence));
+            all.extend(Self::faster(costs, level, region, requirements));
+            let likely = work(costs, level, region, 1, requirements.spread)
+                .success_at(requirements.target_ns, 0.0);
+            all.extend((likely >= requirements.share).then_some(Self::Confidence));
         }
         all
     }
@@ -98,7 +103,7 @@ impl Advice {
         costs: &AriaCosts,
         level: &Level,
         region: &RegionEncoder,
-        wishes: &Wishes,
+        requirements: &Requirements,
     ) -> Option<Self> {
         let fits = |times: f64| {
             let scaled = |f: &Forecast| Forecast {
@@ -112,9 +117,9 @@ impl Advice {
                 Level { decoder: scaled(&level.decoder), ..level.clone() },
                 RegionEncoder { cycle: scaled(&region.cycle), ..region.clone() },
             );
-            work(&faster, &level, &region, 1, wishes.spread)
-                .success_at(wishes.target_ns, wishes.z())
-                >= wishes.share
+            work(&faster, &level, &region, 1, requirements.spread)
+                .success_at(requirements.target_ns, requirements.z())
+                >= requirements.share
         };
         let (mut slow, mut fast) = (1.0, 1000.0);
         if !fits(fast) {

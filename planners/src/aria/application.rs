@@ -1,7 +1,7 @@
 //! A system as a program of the simulator: one stream of camera frames, one of full frames.
 
 use super::{
-    AriaCosts, Forecast, System, Trace, TraceFrame, Truth, Wishes,
+    AriaCosts, Forecast, Requirements, System, Trace, TraceFrame, Truth,
     outcome::{FrameRecord, Parts, Record, Served},
     system::Setup,
 };
@@ -46,7 +46,7 @@ struct Full {
 pub struct Program<'a> {
     trace: &'a Trace,
     costs: &'a AriaCosts,
-    wishes: &'a Wishes,
+    requirements: &'a Requirements,
     truth: Truth,
     pub setup: Setup,
     grid: Grid,
@@ -70,7 +70,7 @@ impl<'a> Program<'a> {
     pub fn new(
         trace: &'a Trace,
         costs: &'a AriaCosts,
-        wishes: &'a Wishes,
+        requirements: &'a Requirements,
         setup: Setup,
         truth: Truth,
         seed: u64,
@@ -78,7 +78,7 @@ impl<'a> Program<'a> {
         let top = setup.levels.iter().filter_map(|level| costs.levels.get(*level)).next_back();
         let grid = top.map_or(Ok(trace.grid), |level| Grid::new(level.rows, level.cols))?;
         let size = [setup.region.rows.min(grid.rows()), setup.region.cols.min(grid.cols())];
-        let planned = |forecast: &Forecast| forecast.at(wishes.z()).max(1.0);
+        let planned = |forecast: &Forecast| forecast.at(requirements.z()).max(1.0);
         let levels = || setup.levels.iter().filter_map(|level| costs.levels.get(*level));
         let rest = |level: &super::Level| {
             planned(&costs.frame_step) + planned(&costs.patch_flow) + planned(&level.decoder)
@@ -88,8 +88,8 @@ impl<'a> Program<'a> {
         let full_ns: Vec<u64> =
             levels().map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
         let settings = ResolutionSettings {
-            interval_ns: (wishes.frame_ns * wishes.interval_frames as f64) as u64,
-            ..ResolutionSettings::for_frames_of(wishes.frame_ns as u64)
+            interval_ns: (requirements.frame_ns * requirements.interval_frames as f64) as u64,
+            ..ResolutionSettings::for_frames_of(requirements.frame_ns as u64)
         };
         let priority = if setup.system == System::Aria {
             Priority::Waiting
@@ -110,10 +110,10 @@ impl<'a> Program<'a> {
             parts: Parts::default(),
             trace,
             costs,
-            wishes,
+            requirements,
             truth,
             budget: CycleBudget::new(
-                wishes.target_ns as u64,
+                requirements.target_ns as u64,
                 &rests,
                 cycle.max(1),
                 setup.margin,
@@ -126,12 +126,12 @@ impl<'a> Program<'a> {
 
     /// The camera frame that comes at or after a time.
     fn frame_at(&self, now_ns: u64) -> usize {
-        (now_ns as f64 / self.wishes.frame_ns - 1e-6).ceil().max(0.0) as usize
+        (now_ns as f64 / self.requirements.frame_ns - 1e-6).ceil().max(0.0) as usize
     }
 
     fn time_of(&self, frame: usize) -> Option<u64> {
         (frame < self.trace.frames.len())
-            .then(|| (frame as f64 * self.wishes.frame_ns).round() as u64)
+            .then(|| (frame as f64 * self.requirements.frame_ns).round() as u64)
     }
 
     fn task(&self, processor: usize, forecast: &Forecast, model: u32) -> Task {
@@ -139,7 +139,7 @@ impl<'a> Program<'a> {
             processor,
             compute_ns: self.truth.of(forecast).round() as u64,
             memory_ns: 0,
-            cv: self.wishes.spread,
+            cv: self.requirements.spread,
             model,
         }
     }

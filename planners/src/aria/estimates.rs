@@ -1,30 +1,31 @@
-//! Does what a rehearsal says hang on constants that nobody measured? Powers and heat of the device
-//! are moved down and up by a share, one at a time.
+//! Sensitivity of a simulation to estimated constants: powers and thermal constants of the device are
+//! perturbed down and up by a share, one at a time.
 
-use super::{AriaDevice, Rehearsal, RehearsalError, System};
+use super::{AriaDevice, Simulation, SimulationError, System};
 use crate::simulator::{Thermal, Throttle};
 use serde::Serialize;
 
-/// What came of one constant that was moved.
+/// Outcomes with one constant perturbed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Shaken {
+pub struct Perturbation {
     /// The constant.
     pub constant: String,
     /// With the constant low and high: by system, the share of frames in time and how far what is
     /// shown of moving regions is behind, in patches.
-    pub came: [Vec<(System, f64, f64)>; 2],
+    #[serde(rename = "came")]
+    pub outcomes: [Vec<(System, f64, f64)>; 2],
 }
 
-impl Shaken {
+impl Perturbation {
     /// Whether ARIA has the wanted share of frames in time either way, and no other system that has
     /// is less behind.
     #[must_use]
     pub fn holds(&self, share: f64) -> bool {
-        self.came.iter().all(|came| {
-            let aria = came.iter().find(|(system, ..)| *system == System::Aria);
+        self.outcomes.iter().all(|outcome| {
+            let aria = outcome.iter().find(|(system, ..)| *system == System::Aria);
             aria.is_some_and(|(_, success, behind)| {
                 *success >= share
-                    && came.iter().all(|(_, other, least)| *other < share || least >= behind)
+                    && outcome.iter().all(|(_, other, least)| *other < share || least >= behind)
             })
         })
     }
@@ -34,17 +35,17 @@ impl Shaken {
 /// (0.3 for 30 %) either way.
 ///
 /// # Errors
-/// As [`Rehearsal::run`].
-pub fn shaken(rehearsal: &Rehearsal, share: f64) -> Result<Vec<Shaken>, RehearsalError> {
-    let mut device = rehearsal.device.clone();
+/// As [`Simulation::run`].
+pub fn perturb(simulation: &Simulation, share: f64) -> Result<Vec<Perturbation>, SimulationError> {
+    let mut device = simulation.device.clone();
     let names: Vec<String> = constants(&mut device).into_iter().map(|(name, _)| name).collect();
-    let one = |index: usize, factor: f64| -> Result<Vec<(System, f64, f64)>, RehearsalError> {
-        let mut device = rehearsal.device.clone();
+    let one = |index: usize, factor: f64| -> Result<Vec<(System, f64, f64)>, SimulationError> {
+        let mut device = simulation.device.clone();
         if let Some((_, constant)) = constants(&mut device).into_iter().nth(index) {
             *constant *= factor;
         }
-        let moved = Rehearsal { device: &device, ..*rehearsal };
-        let run = |system: &System| -> Result<(System, f64, f64), RehearsalError> {
+        let moved = Simulation { device: &device, ..*simulation };
+        let run = |system: &System| -> Result<(System, f64, f64), SimulationError> {
             let outcome = moved.run(*system)?;
             Ok((
                 *system,
@@ -58,12 +59,15 @@ pub fn shaken(rehearsal: &Rehearsal, share: f64) -> Result<Vec<Shaken>, Rehearsa
         .into_iter()
         .enumerate()
         .map(|(index, constant)| {
-            Ok(Shaken { constant, came: [one(index, 1.0 - share)?, one(index, 1.0 + share)?] })
+            Ok(Perturbation {
+                constant,
+                outcomes: [one(index, 1.0 - share)?, one(index, 1.0 + share)?],
+            })
         })
         .collect()
 }
 
-/// What is estimated of a device, to be changed.
+/// The estimated constants of a device.
 fn constants(device: &mut AriaDevice) -> Vec<(String, &mut f64)> {
     let AriaDevice { processors, base_w, thermal, .. } = device;
     let Thermal {

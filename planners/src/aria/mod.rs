@@ -8,7 +8,7 @@
 //! | which resolutions, which region size, how many cycles per frame, which share of frames in time? | [`AriaPlan`], from [`plan()`] |
 //! | what is to be changed if nothing fits? | [`Advice`] |
 //! | what moved in a video, frame by frame? | [`Trace`] |
-//! | what would happen on a device that gets warm, with ARIA, parts of it, or something else? | [`System`], [`Rehearsal`] |
+//! | what would happen on a device that gets warm, with ARIA, parts of it, or something else? | [`System`], [`Simulation`] |
 //! | and when forecasts are off? | [`robustness`] |
 //! | and when the device's heat and power are other than estimated? | [`estimates`] |
 //!
@@ -23,8 +23,8 @@ mod forecast;
 mod normal;
 mod outcome;
 mod plan;
-mod rehearsal;
 pub mod robustness;
+mod simulation;
 mod success;
 mod system;
 #[cfg(test)]
@@ -35,8 +35,8 @@ pub use advice::Advice;
 pub use costs::{AriaCosts, AriaDevice, Baselines, Level, RegionEncoder};
 pub use forecast::Forecast;
 pub use outcome::{AriaOutcome, Moment};
-pub use plan::{AriaPlan, PlannedLevel, Tried, Wishes, plan};
-pub use rehearsal::{Rehearsal, RehearsalError, Truth};
+pub use plan::{AriaPlan, PlannedLevel, Requirements, Tried, plan};
+pub use simulation::{Simulation, SimulationError, Truth};
 pub use success::Success;
 pub use system::{Setup, System};
 pub use trace::{Moving, Trace, TraceError, TraceFrame};
@@ -59,5 +59,5 @@ pub enum AriaPlanError {
     #[error("{what}: {reason}")]
     Forecast { what: String, reason: String },
     #[error("{name} is {value}; it must be {must}")]
-    Wish { name: &'static str, value: f64, must: &'static str },
+    Requirement { name: &'static str, value: f64, must: &'static str },
 }

@@ -1,6 +1,6 @@
 //! [`AriaOutcome`]: what a system came to over a trace.
 
-use super::{Setup, System, Trace, Wishes};
+use super::{Requirements, Setup, System, Trace};
 use crate::{
     Evidence,
     simulator::{Outcome, Reading, nearest_rank},
@@ -143,7 +143,7 @@ impl AriaOutcome {
     pub(super) fn of(
         setup: &Setup,
         trace: &Trace,
-        wishes: &Wishes,
+        requirements: &Requirements,
         record: &Record,
         simulated: &Outcome,
     ) -> Self {
@@ -157,10 +157,10 @@ impl AriaOutcome {
         Self {
             system: setup.system,
             region: [setup.region.rows, setup.region.cols],
-            target_ns: wishes.target_ns,
+            target_ns: requirements.target_ns,
             executed: record.frames.len(),
             dropped: record.dropped,
-            in_time: latencies.partition_point(|ns| *ns as f64 <= wishes.target_ns),
+            in_time: latencies.partition_point(|ns| *ns as f64 <= requirements.target_ns),
             latency_ns: [rank(0.5), rank(0.99), rank(1.0)],
             cycles: record.cycles as f64 / record.frames.len().max(1) as f64,
             staleness: classes.map(|speed| staleness(&record.served, *speed)).collect(),
@@ -188,7 +188,7 @@ impl AriaOutcome {
                 ("decoder", mean(&|f| f.parts.decoder_ns as f64)),
                 ("whole frames and blocks", mean(&|f| f.parts.whole_ns as f64)),
             ],
-            moments: moments(trace, wishes, record, &simulated.readings),
+            moments: moments(trace, requirements, record, &simulated.readings),
             evidence: Evidence::Simulation,
         }
     }
@@ -236,8 +236,13 @@ fn throttled(record: &Record) -> Option<f64> {
     heights.iter().filter_map(worst).reduce(f64::max)
 }
 
-fn moments(trace: &Trace, wishes: &Wishes, record: &Record, readings: &[Reading]) -> Vec<Moment> {
-    let seconds = (trace.frames.len() as f64 * wishes.frame_ns / 1e9).floor() as usize;
+fn moments(
+    trace: &Trace,
+    requirements: &Requirements,
+    record: &Record,
+    readings: &[Reading],
+) -> Vec<Moment> {
+    let seconds = (trace.frames.len() as f64 * requirements.frame_ns / 1e9).floor() as usize;
     let (mut frame, mut full, mut reading) = (0, 0, 0);
     let mut moments = Vec::with_capacity(seconds);
     for second in 1..=seconds {
@@ -246,7 +251,7 @@ fn moments(trace: &Trace, wishes: &Wishes, record: &Record, readings: &[Reading]
         while let Some(f) = record
             .frames
             .get(frame)
-            .filter(|f| (f.frame as f64 + 1.0) * wishes.frame_ns <= end_ns + 1.0)
+            .filter(|f| (f.frame as f64 + 1.0) * requirements.frame_ns <= end_ns + 1.0)
         {
             latencies.push(f.latency_ns as f64 / 1e6);
             frame += 1;
@@ -259,10 +264,10 @@ fn moments(trace: &Trace, wishes: &Wishes, record: &Record, readings: &[Reading]
         }
         let latest = record.full_frames.get(full).filter(|(at, ..)| *at as f64 <= end_ns);
         let state = readings.get(reading);
-        let from = ((second - 1) as f64 * 1e9 / wishes.frame_ns) as usize;
+        let from = ((second - 1) as f64 * 1e9 / requirements.frame_ns) as usize;
         let seen = trace
             .frames
-            .get(from..((end_ns / wishes.frame_ns) as usize).min(trace.frames.len()))
+            .get(from..((end_ns / requirements.frame_ns) as usize).min(trace.frames.len()))
             .unwrap_or(&[]);
         moments.push(Moment {
             time_s: second as f64,

@@ -15,12 +15,12 @@ use crate::Evidence;
 use serde::Serialize;
 use vitempo_aria::scheduler::cycles;
 
-/// Most cycles that are looked at.
+/// Most cycles that are tried.
 const MOST_CYCLES: u64 = 64;
 
-/// What is wanted.
+/// Requirements of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Wishes {
+pub struct Requirements {
     /// Longest latency of a frame, ns.
     pub target_ns: f64,
     /// From camera frame to camera frame, ns.
@@ -35,8 +35,8 @@ pub struct Wishes {
     pub spread: f64,
 }
 
-impl Wishes {
-    /// The paper's wishes for a target, 30 frames a second: 99.9 % in time, at 90 % confidence, a
+impl Requirements {
+    /// The paper's requirements for a target, 30 frames a second: 99.9 % in time, at 90 % confidence, a
     /// full frame at least every fourth frame.
     #[must_use]
     pub fn for_target(target_ns: f64) -> Self {
@@ -55,14 +55,14 @@ impl Wishes {
             if value > 0.0 && value < 1e15 {
                 Ok(())
             } else {
-                Err(AriaPlanError::Wish { name, value, must: "above 0" })
+                Err(AriaPlanError::Requirement { name, value, must: "above 0" })
             }
         };
         let share = |name, value: f64| {
             if value > 0.0 && value < 1.0 {
                 Ok(())
             } else {
-                Err(AriaPlanError::Wish { name, value, must: "between 0 and 1" })
+                Err(AriaPlanError::Requirement { name, value, must: "between 0 and 1" })
             }
         };
         above("the target", self.target_ns)?;
@@ -73,7 +73,7 @@ impl Wishes {
         if (0.0..1.0).contains(&self.spread) {
             Ok(())
         } else {
-            Err(AriaPlanError::Wish {
+            Err(AriaPlanError::Requirement {
                 name: "the spread of run times",
                 value: self.spread,
                 must: "0 or more, below 1",
@@ -140,7 +140,8 @@ pub struct Tried {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AriaPlan {
     /// What was asked for.
-    pub wishes: Wishes,
+    #[serde(rename = "wishes")]
+    pub requirements: Requirements,
     /// The region encoder that updates most, the first of those tried where nothing fits.
     pub region: RegionEncoder,
     /// All sizes of region encoder.
@@ -170,26 +171,26 @@ impl AriaPlan {
 /// Plans for a device.
 ///
 /// # Errors
-/// [`AriaPlanError`] when costs or wishes make no sense. That nothing fits is a plan without
+/// [`AriaPlanError`] when costs or requirements are invalid. That nothing fits is a plan without
 /// cycles, with advice.
-pub fn plan(costs: &AriaCosts, wishes: &Wishes) -> Result<AriaPlan, AriaPlanError> {
+pub fn plan(costs: &AriaCosts, requirements: &Requirements) -> Result<AriaPlan, AriaPlanError> {
     costs.check()?;
-    wishes.check()?;
+    requirements.check()?;
     let tried: Vec<Tried> =
-        costs.regions.iter().map(|region| tried(costs, region, wishes)).collect();
+        costs.regions.iter().map(|region| tried(costs, region, requirements)).collect();
     let best = tried.iter().max_by_key(|t| (t.patches, t.updated, t.region.useful()));
     let region = best.map(|best| best.region.clone()).ok_or(AriaPlanError::NoRegion)?;
     let levels: Vec<PlannedLevel> =
-        costs.levels.iter().map(|level| planned(costs, level, &region, wishes)).collect();
+        costs.levels.iter().map(|level| planned(costs, level, &region, requirements)).collect();
     let usable = || levels.iter().filter(|level| level.unusable.is_none());
     let top = usable().next_back();
     let (cycles, success) = (top.map_or(0, |level| level.cycles), top.map(|level| level.success));
     let interval_frames = (top.is_some()).then(|| {
         usable().map(|level| level.interval_frames[1] as f64).sum::<f64>() / usable().count() as f64
     });
-    let advice = Advice::on(costs, wishes, &levels);
+    let advice = Advice::on(costs, requirements, &levels);
     Ok(AriaPlan {
-        wishes: *wishes,
+        requirements: *requirements,
         region,
         tried,
         cycles,
@@ -201,16 +202,16 @@ pub fn plan(costs: &AriaCosts, wishes: &Wishes) -> Result<AriaPlan, AriaPlanErro
     })
 }
 
-fn tried(costs: &AriaCosts, region: &RegionEncoder, wishes: &Wishes) -> Tried {
+fn tried(costs: &AriaCosts, region: &RegionEncoder, requirements: &Requirements) -> Tried {
     let holds = |level: &&Level| {
-        region.rows <= level.rows && region.cols <= level.cols && in_time(level, wishes)
+        region.rows <= level.rows && region.cols <= level.cols && in_time(level, requirements)
     };
     let mut counts = costs
         .levels
         .iter()
         .rev()
         .filter(holds)
-        .map(|level| (level.rows * level.cols, fitting(costs, level, region, wishes)));
+        .map(|level| (level.rows * level.cols, fitting(costs, level, region, requirements)));
     let (patches, cycles) = counts.find(|(_, count)| *count > 0).unwrap_or((0, 0));
     Tried { region: region.clone(), patches, cycles, updated: cycles as usize * region.useful() }
 }
@@ -237,9 +238,9 @@ fn frames(ns: f64, frame_ns: f64) -> u64 {
     ((ns / frame_ns).ceil() as u64).max(1)
 }
 
-fn in_time(level: &Level, wishes: &Wishes) -> bool {
-    frames(level.full_frame.interval(wishes.confidence)[1], wishes.frame_ns)
-        <= wishes.interval_frames
+fn in_time(level: &Level, requirements: &Requirements) -> bool {
+    frames(level.full_frame.interval(requirements.confidence)[1], requirements.frame_ns)
+        <= requirements.interval_frames
 }
 
 /// Cycles with which the wanted share is in time at the pessimistic end.
@@ -247,12 +248,13 @@ pub(super) fn fitting(
     costs: &AriaCosts,
     level: &Level,
     region: &RegionEncoder,
-    wishes: &Wishes,
+    requirements: &Requirements,
 ) -> u64 {
-    let z = wishes.z();
+    let z = requirements.z();
     let fits = |count: &u64| {
-        work(costs, level, region, *count, wishes.spread).success_at(wishes.target_ns, z)
-            >= wishes.share
+        work(costs, level, region, *count, requirements.spread)
+            .success_at(requirements.target_ns, z)
+            >= requirements.share
     };
     (1..=MOST_CYCLES).take_while(fits).last().unwrap_or(0)
 }
@@ -261,20 +263,20 @@ fn planned(
     costs: &AriaCosts,
     level: &Level,
     region: &RegionEncoder,
-    wishes: &Wishes,
+    requirements: &Requirements,
 ) -> PlannedLevel {
-    let count = fitting(costs, level, region, wishes);
+    let count = fitting(costs, level, region, requirements);
     let rest_ns = costs.frame_step.point_ns + costs.patch_flow.point_ns + level.decoder.point_ns;
-    let full_frame_ns = level.full_frame.interval(wishes.confidence);
+    let full_frame_ns = level.full_frame.interval(requirements.confidence);
     let interval_frames = [full_frame_ns[0], level.full_frame.point_ns, full_frame_ns[1]]
-        .map(|ns| frames(ns, wishes.frame_ns));
+        .map(|ns| frames(ns, requirements.frame_ns));
     let ms = |ns: f64| format!("{:.1} ms", ns / 1e6);
-    let unusable = if !in_time(level, wishes) {
+    let unusable = if !in_time(level, requirements) {
         Some(format!(
             "a full frame may take {}: {} camera frames, {} are allowed",
             ms(full_frame_ns[1]),
             interval_frames[2],
-            wishes.interval_frames
+            requirements.interval_frames
         ))
     } else if region.rows > level.rows || region.cols > level.cols {
         Some(format!(
@@ -282,8 +284,8 @@ fn planned(
             region.rows, region.cols
         ))
     } else if count == 0 {
-        let least =
-            work(costs, level, region, 1, wishes.spread).least_target_ns(wishes.share, wishes.z());
+        let least = work(costs, level, region, 1, requirements.spread)
+            .least_target_ns(requirements.share, requirements.z());
         Some(format!("a frame with one cycle may take {}", ms(least)))
     } else {
         None
@@ -299,12 +301,12 @@ fn planned(
         rest_ns,
         cycles: count,
         cycles_at_point: cycles(
-            wishes.target_ns as u64,
+            requirements.target_ns as u64,
             rest_ns as u64,
             region.cycle.point_ns as u64,
         ),
-        success: work(costs, level, region, count, wishes.spread)
-            .success(wishes.target_ns, wishes.confidence),
+        success: work(costs, level, region, count, requirements.spread)
+            .success(requirements.target_ns, requirements.confidence),
         unusable,
     }
 }

@@ -1,23 +1,23 @@
-//! How the deadline success rate moves when forecasts are off.
+//! The deadline success rate under a bias of all forecasts.
 //!
-//! The plan is made from the forecasts; then everything really takes longer, or shorter. ARIA's
-//! scheduler corrects what it counts with by what it sees; the same plan held fast shows what the
-//! plan alone is worth. A plan at a confidence must hold at the pessimistic end of the intervals of
-//! that confidence; one from the point forecasts need not, and at the [`tightest`] target that they
-//! allow it does not.
+//! The plan is made from the forecasts; in the simulation everything takes longer or shorter. ARIA's
+//! scheduler corrects its estimates by measured latencies; the same plan without corrections shows
+//! the success of the plan alone. A plan at a confidence must succeed at the pessimistic end of the
+//! intervals of that confidence. A plan from point forecasts may fail there, and does fail at the
+//! [`tightest`] target that they allow.
 
 use super::{
-    AriaCosts, AriaPlanError, Rehearsal, RehearsalError, System, Truth, Wishes, plan::plan,
+    AriaCosts, AriaPlanError, Requirements, Simulation, SimulationError, System, Truth, plan::plan,
     plan::work,
 };
 use serde::Serialize;
 
-/// One error of all forecasts.
+/// Outcomes at one bias of all forecasts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Off {
+pub struct ForecastBias {
     /// Longest latency that counts, ns.
     pub target_ns: f64,
-    /// How far forecasts are off.
+    /// The bias.
     pub truth: Truth,
     /// Confidence that was planned for; none: the point forecasts were taken as they are.
     pub confidence: Option<f64>,
@@ -27,33 +27,34 @@ pub struct Off {
     pub planned_height: Option<usize>,
     /// Cycles per frame that ran, mean.
     pub cycles: f64,
-    /// Share of frames in time with ARIA's scheduler, which follows what it sees.
+    /// Share of frames in time with ARIA's scheduler, which corrects its estimates.
     pub success: f64,
-    /// The same with the plan held fast.
+    /// The same without corrections of the plan.
     pub success_held: f64,
 }
 
-/// As good as none: the point forecasts.
+/// Practically no confidence: the point forecasts.
 const POINT: f64 = 1e-6;
 
-/// Rehearses with forecasts off in each way, planned at each confidence.
+/// Simulates every bias, planned at each confidence.
 ///
 /// # Errors
-/// As [`Rehearsal::run`].
+/// As [`Simulation::run`].
 pub fn sweep(
-    rehearsal: &Rehearsal,
+    simulation: &Simulation,
     truths: &[Truth],
     confidences: &[Option<f64>],
-) -> Result<Vec<Off>, RehearsalError> {
+) -> Result<Vec<ForecastBias>, SimulationError> {
     let mut all = Vec::new();
     for &confidence in confidences {
-        let wishes = Wishes { confidence: confidence.unwrap_or(POINT), ..rehearsal.wishes };
-        let planned = plan(rehearsal.costs, &wishes)?;
+        let requirements =
+            Requirements { confidence: confidence.unwrap_or(POINT), ..simulation.requirements };
+        let planned = plan(simulation.costs, &requirements)?;
         for &truth in truths {
-            let off = Rehearsal { wishes, truth, ..*rehearsal };
+            let off = Simulation { requirements, truth, ..*simulation };
             let (follows, held) = (off.run(System::Aria)?, off.run(System::S2)?);
-            all.push(Off {
-                target_ns: wishes.target_ns,
+            all.push(ForecastBias {
+                target_ns: requirements.target_ns,
                 truth,
                 confidence,
                 planned_cycles: planned.cycles,
@@ -68,17 +69,20 @@ pub fn sweep(
 }
 
 /// The least target at which the point forecasts allow the cycles and the level that they allow at
-/// the target wished for, ns; none if they allow nothing.
+/// the target required for, ns; none if they allow nothing.
 ///
 /// # Errors
-/// [`AriaPlanError`] when costs or wishes make no sense.
-pub fn tightest(costs: &AriaCosts, wishes: &Wishes) -> Result<Option<f64>, AriaPlanError> {
-    let planned = plan(costs, &Wishes { confidence: POINT, ..*wishes })?;
+/// [`AriaPlanError`] when costs or requirements are invalid.
+pub fn tightest(
+    costs: &AriaCosts,
+    requirements: &Requirements,
+) -> Result<Option<f64>, AriaPlanError> {
+    let planned = plan(costs, &Requirements { confidence: POINT, ..*requirements })?;
     let Some(top) = planned.usable().next_back() else { return Ok(None) };
     let level = costs.levels.iter().find(|level| (level.rows, level.cols) == (top.rows, top.cols));
     Ok(level.map(|level| {
-        work(costs, level, &planned.region, planned.cycles, wishes.spread)
-            .least_target_ns(wishes.share, 0.0)
+        work(costs, level, &planned.region, planned.cycles, requirements.spread)
+            .least_target_ns(requirements.share, 0.0)
             .ceil()
             + 1.0
     }))

@@ -11,7 +11,7 @@
 //! | ARIA (+ S3) | patch features | and the way it went | by camera motion and what is in time | as many as fit now, by waiting and speed |
 
 use super::{
-    AriaCosts, AriaPlan, Level, PlannedLevel, RegionEncoder, Wishes, plan, success::FrameWork,
+    AriaCosts, AriaPlan, Level, PlannedLevel, RegionEncoder, Requirements, plan, success::FrameWork,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,19 +74,25 @@ pub struct Setup {
 impl Setup {
     /// What a system does, from forecasts: never more than is in time at the pessimistic end.
     #[must_use]
-    pub fn of(system: System, costs: &AriaCosts, wishes: &Wishes, plan: &AriaPlan) -> Self {
+    pub fn of(
+        system: System,
+        costs: &AriaCosts,
+        requirements: &Requirements,
+        plan: &AriaPlan,
+    ) -> Self {
         let base = Self {
             system,
             region: plan.region.clone(),
             levels: Vec::new(),
             cycles: 0,
             blocks: [0; 2],
-            margin: margin(costs, plan, wishes),
+            margin: margin(costs, plan, requirements),
         };
         match system {
-            System::NpuOnly => {
-                Self { levels: vec![highest(costs, wishes, |level| alone(level, wishes))], ..base }
-            }
+            System::NpuOnly => Self {
+                levels: vec![highest(costs, requirements, |level| alone(level, requirements))],
+                ..base
+            },
             System::MobiSrLike => {
                 // The smallest blocks are shared out best.
                 let region = costs
@@ -94,11 +100,13 @@ impl Setup {
                     .iter()
                     .min_by_key(|region| region.rows * region.cols)
                     .unwrap_or(&plan.region);
-                let level = highest(costs, wishes, |level| shared(costs, level, region, wishes).1);
+                let level = highest(costs, requirements, |level| {
+                    shared(costs, level, region, requirements).1
+                });
                 let blocks = costs
                     .levels
                     .get(level)
-                    .map_or([0; 2], |level| shared(costs, level, region, wishes).0);
+                    .map_or([0; 2], |level| shared(costs, level, region, requirements).0);
                 Self { region: region.clone(), levels: vec![level], blocks, ..base }
             }
             System::Base => base.fixed(
@@ -107,13 +115,13 @@ impl Setup {
                     patch_flow: super::Forecast::exact(1.0),
                     ..costs.clone()
                 },
-                wishes,
+                requirements,
             ),
             System::S1 => base.fixed(
                 &AriaCosts { patch_flow: super::Forecast::exact(1.0), ..costs.clone() },
-                wishes,
+                requirements,
             ),
-            System::S2 => base.fixed(costs, wishes),
+            System::S2 => base.fixed(costs, requirements),
             System::Aria => {
                 let usable: Vec<usize> = plan
                     .levels
@@ -133,9 +141,10 @@ impl Setup {
 
     /// Without a scheduler: the highest level at which a cycle fits, and the region that updates
     /// most there.
-    fn fixed(self, costs: &AriaCosts, wishes: &Wishes) -> Self {
-        let count =
-            |level: &Level, region: &RegionEncoder| plan::fitting(costs, level, region, wishes);
+    fn fixed(self, costs: &AriaCosts, requirements: &Requirements) -> Self {
+        let count = |level: &Level, region: &RegionEncoder| {
+            plan::fitting(costs, level, region, requirements)
+        };
         for (index, level) in costs.levels.iter().enumerate().rev() {
             let all = costs
                 .regions
@@ -154,7 +163,7 @@ impl Setup {
 
 /// What a frame may take beyond its mean, as a share of it, with one cycle at the highest usable
 /// level.
-fn margin(costs: &AriaCosts, plan: &AriaPlan, wishes: &Wishes) -> f64 {
+fn margin(costs: &AriaCosts, plan: &AriaPlan, requirements: &Requirements) -> f64 {
     let top = plan.usable().next_back().map(|PlannedLevel { rows, cols, .. }| (*rows, *cols));
     let level = costs
         .levels
@@ -162,18 +171,29 @@ fn margin(costs: &AriaCosts, plan: &AriaPlan, wishes: &Wishes) -> f64 {
         .find(|level| Some((level.rows, level.cols)) == top)
         .or(costs.levels.first());
     level.map_or(0.0, |level| {
-        let work = plan::work(costs, level, &plan.region, plan.cycles.max(1), wishes.spread);
-        work.least_target_ns(wishes.share, 0.0) / work.least_target_ns(0.5, 0.0) - 1.0
+        let work = plan::work(costs, level, &plan.region, plan.cycles.max(1), requirements.spread);
+        work.least_target_ns(requirements.share, 0.0) / work.least_target_ns(0.5, 0.0) - 1.0
     })
 }
 
-fn highest(costs: &AriaCosts, wishes: &Wishes, work: impl Fn(&Level) -> FrameWork) -> usize {
-    let fits = |level: &Level| work(level).success_at(wishes.target_ns, wishes.z()) >= wishes.share;
+fn highest(
+    costs: &AriaCosts,
+    requirements: &Requirements,
+    work: impl Fn(&Level) -> FrameWork,
+) -> usize {
+    let fits = |level: &Level| {
+        work(level).success_at(requirements.target_ns, requirements.z()) >= requirements.share
+    };
     costs.levels.iter().rposition(fits).unwrap_or(0)
 }
 
-fn alone(level: &Level, wishes: &Wishes) -> FrameWork {
-    FrameWork::new(&[level.alone, level.decoder], &super::Forecast::exact(1.0), 0, wishes.spread)
+fn alone(level: &Level, requirements: &Requirements) -> FrameWork {
+    FrameWork::new(
+        &[level.alone, level.decoder],
+        &super::Forecast::exact(1.0),
+        0,
+        requirements.spread,
+    )
 }
 
 /// Blocks of the region encoder's size, shared out so that the later processor is done soonest; and
@@ -182,7 +202,7 @@ fn shared(
     costs: &AriaCosts,
     level: &Level,
     region: &RegionEncoder,
-    wishes: &Wishes,
+    requirements: &Requirements,
 ) -> ([u64; 2], FrameWork) {
     let blocks = (level.rows.div_ceil(region.rows) * level.cols.div_ceil(region.cols)) as u64;
     let longest = |here: u64| {
@@ -199,6 +219,6 @@ fn shared(
         };
     (
         [here, elsewhere],
-        FrameWork::new(&[costs.frame_step, level.decoder], &later.0, later.1, wishes.spread),
+        FrameWork::new(&[costs.frame_step, level.decoder], &later.0, later.1, requirements.spread),
     )
 }

@@ -1,4 +1,4 @@
-//! The paper's own numbers, and what must hold for every plan and every rehearsal.
+//! The paper's own numbers, and what must hold for every plan and every simulation.
 
 use super::*;
 use crate::simulator::Throttle;
@@ -54,8 +54,8 @@ fn uncertain(costs: &AriaCosts, share: f64) -> AriaCosts {
 #[test]
 fn the_papers_phone_has_one_cycle_at_33_3_ms_and_four_at_66_6_ms() {
     let (costs, _) = phone();
-    let plans =
-        [33.3e6, 66.6e6].map(|target| plan(&costs, &Wishes::for_target(target)).expect("a plan"));
+    let plans = [33.3e6, 66.6e6]
+        .map(|target| plan(&costs, &Requirements::for_target(target)).expect("a plan"));
     assert_eq!(plans.each_ref().map(|p| p.cycles), [1, 4]);
     assert!(plans.iter().all(|p| (p.region.rows, p.region.cols) == (17, 23)), "238 x 322 pixels");
     let cycle = identified_by(&[(33.3e6, plans[0].cycles), (66.6e6, plans[1].cycles)])
@@ -77,39 +77,44 @@ fn plans_hold_what_they_promise() {
     let mut nothing = 0;
     for _ in 0..300 {
         let costs = uncertain(&phone, between(0.01, 0.3));
-        let wishes = Wishes {
+        let requirements = Requirements {
             confidence: between(0.5, 0.99),
             spread: between(0.0, 0.1),
-            ..Wishes::for_target(between(12.0, 90.0) * 1e6)
+            ..Requirements::for_target(between(12.0, 90.0) * 1e6)
         };
-        let planned = plan(&costs, &wishes).expect("a plan");
+        let planned = plan(&costs, &requirements).expect("a plan");
         for level in planned.usable() {
             assert!(
-                level.success.at_upper >= wishes.share
+                level.success.at_upper >= requirements.share
                     && level.cycles >= 1
                     && level.cycles <= level.cycles_at_point,
                 "{level:?}"
             );
             assert!(
                 level.success.at_point >= level.success.at_upper
-                    && level.interval_frames[2] <= wishes.interval_frames
+                    && level.interval_frames[2] <= requirements.interval_frames
             );
         }
         let longer =
-            plan(&costs, &Wishes { target_ns: wishes.target_ns * 1.5, ..wishes }).expect("a plan");
-        let bolder = plan(&costs, &Wishes { confidence: wishes.confidence * 0.7, ..wishes })
-            .expect("a plan");
+            plan(&costs, &Requirements { target_ns: requirements.target_ns * 1.5, ..requirements })
+                .expect("a plan");
+        let bolder = plan(
+            &costs,
+            &Requirements { confidence: requirements.confidence * 0.7, ..requirements },
+        )
+        .expect("a plan");
         let updated = |p: &AriaPlan| p.tried.iter().map(|t| (t.patches, t.updated)).max();
         assert!(updated(&longer) >= updated(&planned) && updated(&bolder) >= updated(&planned));
         if planned.success.is_none() {
             nothing += 1;
-            assert!(!planned.advice.is_empty(), "{wishes:?}");
+            assert!(!planned.advice.is_empty(), "{requirements:?}");
             if let Some(Advice::Target { target_ns, .. }) =
                 planned.advice.iter().find(|a| matches!(a, Advice::Target { .. }))
             {
                 let others = planned.advice.iter().any(|a| matches!(a, Advice::Interval { .. }));
-                let mended = plan(&costs, &Wishes { target_ns: target_ns * 1.0001, ..wishes })
-                    .expect("a plan");
+                let mended =
+                    plan(&costs, &Requirements { target_ns: target_ns * 1.0001, ..requirements })
+                        .expect("a plan");
                 assert!(mended.success.is_some() || others, "{planned:?}");
             }
         } else {
@@ -125,14 +130,14 @@ fn what_makes_no_sense_is_named() {
     let wrong = |change: &dyn Fn(&mut AriaCosts)| {
         let mut costs = costs.clone();
         change(&mut costs);
-        plan(&costs, &Wishes::for_target(33.3e6)).expect_err("an error").to_string()
+        plan(&costs, &Requirements::for_target(33.3e6)).expect_err("an error").to_string()
     };
     assert!(wrong(&|c| c.levels.clear()).contains("no resolution"));
     assert!(wrong(&|c| c.levels.reverse()).contains("levels must rise: 294 x 490"));
     assert!(wrong(&|c| c.levels[1].decoder.point_ns = -1.0).contains("decoder at 294 x 350"));
     assert!(wrong(&|c| c.regions[0].cycle.level = 2.0).contains("region of 12 x 12 patches"));
-    let wish =
-        plan(&costs, &Wishes { share: 1.0, ..Wishes::for_target(33.3e6) }).expect_err("an error");
+    let wish = plan(&costs, &Requirements { share: 1.0, ..Requirements::for_target(33.3e6) })
+        .expect_err("an error");
     assert!(wish.to_string().contains("the share of frames in time is 1"));
 }
 
@@ -141,20 +146,20 @@ fn what_makes_no_sense_is_named() {
 fn of_18_000_frames_999_in_1000_are_in_time_and_no_region_waits_for_ever() {
     let (costs, device) = phone();
     let trace = trace(18_000);
-    let rehearsal = Rehearsal {
+    let simulation = Simulation {
         trace: &trace,
         costs: &costs,
         device: &device,
-        wishes: Wishes::for_target(33.3e6),
+        requirements: Requirements::for_target(33.3e6),
         truth: Truth::Deviations(0.0),
         seed: 1,
     };
-    let aria = rehearsal.run(System::Aria).expect("a rehearsal");
+    let aria = simulation.run(System::Aria).expect("a rehearsal");
     assert_eq!((aria.executed, aria.dropped), (18_000, 0));
     assert!(aria.success_rate() >= 0.999, "{}", aria.success_rate());
     assert!(aria.longest_wait <= 12, "{}", aria.longest_wait);
     assert!(aria.throttled.is_some_and(|t| t > 1.3), "{:?}", aria.throttled);
-    let again = rehearsal.run(System::Aria).expect("a rehearsal");
+    let again = simulation.run(System::Aria).expect("a rehearsal");
     assert_eq!(aria, again, "the same seed gives the same run");
 }
 
@@ -170,12 +175,13 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
         let mut calm = device.clone();
         calm.thermal.throttle = Throttle::Never;
         calm.spread = 0.0;
-        let wishes = Wishes { interval_frames: 1_000_000, ..Wishes::for_target(33.3e6) };
-        Rehearsal {
+        let requirements =
+            Requirements { interval_frames: 1_000_000, ..Requirements::for_target(33.3e6) };
+        Simulation {
             trace: &trace,
             costs: &slower,
             device: &calm,
-            wishes,
+            requirements,
             truth: Truth::Deviations(0.0),
             seed: 1,
         }
@@ -201,44 +207,44 @@ fn a_plan_at_90_percent_holds_at_the_pessimistic_end_and_one_from_the_points_doe
         thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() },
         ..device
     };
-    let wished = Wishes::for_target(33.3e6);
+    let required = Requirements::for_target(33.3e6);
     let tight =
-        robustness::tightest(&costs, &wished).expect("costs that make sense").expect("a plan");
+        robustness::tightest(&costs, &required).expect("costs that make sense").expect("a plan");
     assert!(tight < 33.3e6 && tight > 30.0e6, "{tight}");
     for target_ns in [33.3e6, tight, 66.6e6] {
-        let wishes = Wishes { target_ns, ..wished };
-        let rehearsal = Rehearsal {
+        let requirements = Requirements { target_ns, ..required };
+        let simulation = Simulation {
             trace: &trace,
             costs: &costs,
             device: &calm,
-            wishes,
+            requirements,
             truth: Truth::Deviations(0.0),
             seed: 1,
         };
         let truths = [
             Truth::Deviations(0.0),
-            wishes.pessimistic(),
+            requirements.pessimistic(),
             Truth::Longer(0.05),
             Truth::Longer(-0.1),
         ];
-        for off in robustness::sweep(&rehearsal, &truths, &[Some(0.9)]).expect("a sweep") {
+        for off in robustness::sweep(&simulation, &truths, &[Some(0.9)]).expect("a sweep") {
             assert!(
                 off.success >= 0.997 && off.success_held >= 0.997 && off.planned_cycles > 0,
                 "{off:?}"
             );
         }
         if target_ns == tight {
-            let bare = robustness::sweep(&rehearsal, &truths[..2], &[None]).expect("a sweep");
+            let bare = robustness::sweep(&simulation, &truths[..2], &[None]).expect("a sweep");
             assert!(bare[0].success_held >= 0.995 && bare[1].success_held < 0.9, "{bare:?}");
             assert!(bare[1].success > bare[1].success_held, "the scheduler sees it: {bare:?}");
-            let held = plan(&costs, &wishes).expect("a plan");
+            let held = plan(&costs, &requirements).expect("a plan");
             let top = |plan: &AriaPlan| {
                 plan.usable()
                     .next_back()
                     .map(|level| (level.rows * level.cols, plan.cycles, plan.region.useful()))
             };
             assert!(
-                top(&held) < top(&plan(&costs, &wished).expect("a plan")),
+                top(&held) < top(&plan(&costs, &required).expect("a plan")),
                 "the price of the confidence"
             );
         }
@@ -254,16 +260,16 @@ fn forecasts_that_are_off_are_held_by_a_plan_at_90_percent() {
         thermal: crate::simulator::Thermal { throttle: Throttle::Never, ..device.thermal.clone() },
         ..device
     };
-    let rehearsal = Rehearsal {
+    let simulation = Simulation {
         trace: &trace,
         costs: &costs,
         device: &calm,
-        wishes: Wishes::for_target(36.0e6),
+        requirements: Requirements::for_target(36.0e6),
         truth: Truth::Deviations(0.0),
         seed: 1,
     };
     let swept =
-        robustness::sweep(&rehearsal, &[-0.1, 0.0, 0.05, 0.1].map(Truth::Longer), &[Some(0.9)])
+        robustness::sweep(&simulation, &[-0.1, 0.0, 0.05, 0.1].map(Truth::Longer), &[Some(0.9)])
             .expect("a sweep");
     for off in &swept {
         assert!(off.success >= 0.999 && off.success_held >= 0.998, "{off:?}");
@@ -274,24 +280,24 @@ fn forecasts_that_are_off_are_held_by_a_plan_at_90_percent() {
 fn constants_that_nobody_measured_are_moved_one_by_one() {
     let (costs, device) = phone();
     let trace = trace(900);
-    let rehearsal = Rehearsal {
+    let simulation = Simulation {
         trace: &trace,
         costs: &costs,
         device: &device,
-        wishes: Wishes::for_target(33.3e6),
+        requirements: Requirements::for_target(33.3e6),
         truth: Truth::Deviations(0.0),
         seed: 1,
     };
-    let shaken = estimates::shaken(&rehearsal, 0.3).expect("rehearsals");
+    let shaken = estimates::perturb(&simulation, 0.3).expect("simulations");
     assert_eq!(
         shaken.len(),
         12,
         "five of heat and base, two of the governor, two each of CPU and GPU, one of the NPU"
     );
     for one in &shaken {
-        assert_eq!(one.came[0].len(), 4);
+        assert_eq!(one.outcomes[0].len(), 4);
         assert!(
-            one.came
+            one.outcomes
                 .iter()
                 .flatten()
                 .all(|(_, success, behind)| (0.0..=1.0).contains(success) && *behind >= 0.0)
@@ -301,9 +307,9 @@ fn constants_that_nobody_measured_are_moved_one_by_one() {
         .iter()
         .find(|one| one.constant == "power of gpu by cubed frequency")
         .expect("the GPU's power");
-    let (low, high) = (&moved.came[0], &moved.came[1]);
-    let worse = estimates::Shaken {
-        came: [
+    let (low, high) = (&moved.outcomes[0], &moved.outcomes[1]);
+    let worse = estimates::Perturbation {
+        outcomes: [
             low.clone(),
             high.iter().map(|(system, _, behind)| (*system, 0.5, *behind)).collect(),
         ],

@@ -7,7 +7,7 @@
 //! | all trade-offs between period and latency | [`Pipeline::pareto`] |
 //! | one encoder with several decoders on several processors | [`multitask`] |
 //! | where a model's encoder ends | [`Tasks`] |
-//! | what the simulator says of a placement | [`Rehearsal`] |
+//! | what the simulator says of a placement | [`Simulation`] |
 //! | what a policy without a plan would do | [`naive`] |
 //!
 //! The period is the slowest stage, a stage being its incoming transfer and its operators; the
@@ -17,11 +17,11 @@ mod bounded;
 mod exact;
 pub mod multitask;
 pub mod naive;
-mod rehearsal;
+mod simulation;
 mod stages;
 mod tasks;
 
-pub use rehearsal::Rehearsal;
+pub use simulation::Simulation;
 pub use tasks::{Tasks, TasksError};
 
 use crate::{

@@ -33,11 +33,11 @@ impl From<&Constants> for Fetching {
     }
 }
 
-/// How often objectives were missed.
+/// How often objectives were violated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Violations {
-    /// Tasks that missed accuracy or latency, over configurations and orders of arrival.
-    pub missed: usize,
+    /// Tasks that violated accuracy or latency, over configurations and orders of arrival.
+    pub violated: usize,
     /// Of so many.
     pub of: usize,
     /// Always [`Evidence::Simulation`].
@@ -45,10 +45,10 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// Share of objectives missed; 0 of none.
+    /// Share of objectives violated; 0 of none.
     #[must_use]
     pub fn rate(self) -> f64 {
-        self.missed as f64 / self.of.max(1) as f64
+        self.violated as f64 / self.of.max(1) as f64
     }
 }
 
@@ -74,7 +74,7 @@ impl Setting<'_> {
         spacing_ns: u64,
         fetching: Fetching,
     ) -> Result<Violations, StitchError> {
-        let (mut missed, mut of) = (0, 0);
+        let (mut violated, mut of) = (0, 0);
         let arrivals = arrivals(self.zoo.tasks().len())?;
         for (slos, chosen) in configurations.iter().zip(self.choose(system, configurations)?) {
             for arriving in &arrivals {
@@ -82,13 +82,13 @@ impl Setting<'_> {
                 let outcome = self.simulated(&jobs)?;
                 for (stream, &task) in outcome.streams.iter().zip(arriving) {
                     let latency_ns = stream.latency_ns.first().copied().unwrap_or(u64::MAX);
-                    missed +=
-                        usize::from(!slos[task].kept_by(chosen[task].accuracy_bp, latency_ns));
+                    violated +=
+                        usize::from(!slos[task].is_met_by(chosen[task].accuracy_bp, latency_ns));
                     of += 1;
                 }
             }
         }
-        Ok(Violations { missed, of, evidence: Evidence::Simulation })
+        Ok(Violations { violated, of, evidence: Evidence::Simulation })
     }
 
     /// Queries per second when each task asks `queries` times, all waiting from the start, in the

@@ -64,7 +64,7 @@ pub fn enumerated(
     let mut occur = vec![vec![vec![0u64; variants]; zoo.positions()]; slos.len()];
     each_variant(zoo, task, order, |stitched, latency_ns, accuracy_bp| {
         for (_, counts) in
-            slos.iter().zip(&mut occur).filter(|(slo, _)| slo.kept_by(accuracy_bp, latency_ns))
+            slos.iter().zip(&mut occur).filter(|(slo, _)| slo.is_met_by(accuracy_bp, latency_ns))
         {
             for (row, &variant) in counts.iter_mut().zip(stitched) {
                 row[variant] += 1;

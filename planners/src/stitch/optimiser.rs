@@ -23,9 +23,9 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether its objective is kept.
+    /// Whether it meets its objective.
     #[must_use]
-    pub const fn keeps(&self) -> bool {
+    pub const fn meets_slo(&self) -> bool {
         self.late_ns == 0 && self.short_bp == 0
     }
 }
@@ -79,7 +79,8 @@ impl Assignment {
                 Choice { stitched, latency_ns, late_ns, short_bp }
             }));
         }
-        let violations = choices.iter().filter(|c| !c.as_ref().is_some_and(Choice::keeps)).count();
+        let violations =
+            choices.iter().filter(|c| !c.as_ref().is_some_and(Choice::meets_slo)).count();
         let total_latency_ns =
             choices.iter().flatten().map(|c| c.stitched.latency_ns).fold(0, u64::saturating_add);
         Self {

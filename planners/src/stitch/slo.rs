@@ -24,7 +24,7 @@ pub struct Slo {
 impl Slo {
     /// Whether this accuracy and latency keep it.
     #[must_use]
-    pub const fn kept_by(self, accuracy_bp: u32, latency_ns: u64) -> bool {
+    pub const fn is_met_by(self, accuracy_bp: u32, latency_ns: u64) -> bool {
         accuracy_bp >= self.accuracy_bp && latency_ns <= self.latency_ns
     }
 }

@@ -217,7 +217,7 @@ impl Selection {
             Self::Adaptive => {
                 let keeps = originals
                     .iter()
-                    .filter(|o| slo.kept_by(o.accuracy_bp, o.latency_ns))
+                    .filter(|o| slo.is_met_by(o.accuracy_bp, o.latency_ns))
                     .min_by_key(fastest);
                 keeps.or_else(|| {
                     originals.iter().rev().max_by(|a, b| a.slack(slo).total_cmp(&b.slack(slo)))

@@ -1,10 +1,10 @@
-//! [`Adapted`]: hypotheses about a device, and what they say together of a model: a latency, how
-//! sure it is, and which costs remain unknown.
+//! [`Adapted`]: weighted hypotheses about a device, and their forecast of a model: latency, interval,
+//! and the unit costs that the measurements do not constrain.
 
 use super::{
-    alike::Catalogue,
-    charge::{COSTS, Group, UnitCost, Workload},
     gaussian::{Matrix, dot},
+    kernel::Catalogue,
+    resource_demand::{COSTS, Group, UnitCost, Workload},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ const NARROWED: f64 = 0.8;
 /// A unit cost with a smaller share of the time does not matter.
 const MATTERS: f64 = 0.02;
 
-/// What one hypothesis says.
+/// One hypothesis about the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hypothesis {
     pub weight: f64,
@@ -30,36 +30,35 @@ pub(crate) struct Hypothesis {
     pub covariance: Matrix,
     /// Variance of a latency around the forecast.
     pub noise: f64,
-    /// Of models that sources have: what unit costs and the slope leave unexplained, and the
+    /// Of models that sources have measured: the residual after unit costs and slope, and the
     /// variance of the whole logarithm.
-    pub carried: BTreeMap<usize, (f64, f64)>,
-    /// By operator of the catalogue: what to multiply likenesses with for what operators cost
-    /// beyond their unit costs.
+    #[serde(rename = "carried")]
+    pub residuals: BTreeMap<usize, (f64, f64)>,
+    /// By operator of the catalogue: the factor on its covariance, for residuals of operators.
     #[serde(with = "single")]
     pub operators: Vec<f64>,
 }
 
-/// Whether models that take long elsewhere take relatively longer, or shorter, on a device: where
-/// work is spread over units that small models do not fill, it grows faster or slower than any sum
-/// of unit costs.
+/// Exponent of the device's latencies against those of the centre: on devices whose units small
+/// models do not fill, latency grows more slowly or more quickly than any sum of unit costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Slope {
-    /// The unit costs of elsewhere.
+    /// Unit costs of the centre.
     pub centre: LogCosts,
-    /// The logarithm there that slope leaves as it is.
+    /// The logarithm at the centre that the slope does not change.
     pub middle: f64,
-    /// What it adds to the logarithm of a latency by each unit of the logarithm there.
+    /// Change of the logarithm of a latency per unit of the logarithm at the centre.
     pub value: f64,
 }
 
 impl Slope {
-    /// By how much the slope moves a model's logarithm, per unit of it.
+    /// Derivative of a model's logarithm by the slope.
     pub fn loading(&self, workload: &Workload) -> f64 {
         log_latency(workload, &self.centre).0 - self.middle
     }
 }
 
-/// Numbers of which seven digits are enough, in a file.
+/// Stores numbers in single precision.
 pub(crate) mod single {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -73,8 +72,8 @@ pub(crate) mod single {
 }
 
 impl Hypothesis {
-    /// Logarithm of the latency, without what unit costs and the slope leave unexplained; its
-    /// derivative by each unit cost and the slope; shares by operator.
+    /// Logarithm of the latency by unit costs and slope, without the residual; its derivative by
+    /// each unit cost and the slope; shares by operator.
     pub fn log_latency(&self, workload: &Workload) -> (f64, Vec<f64>, Vec<f64>) {
         let (log, mut gradient, by_operator) = log_latency_by_operator(workload, &self.theta);
         let steep = self.slope.loading(workload);
@@ -82,29 +81,29 @@ impl Hypothesis {
         (log + self.slope.value * steep, gradient, by_operator)
     }
 
-    /// What several that agree on where the device is say together: their mean, and the variance
-    /// within and between them. `None` without any.
-    pub fn merged(told: &[Self]) -> Option<Self> {
-        let first = told.first()?;
-        let weight: f64 = told.iter().map(|h| h.weight).sum();
+    /// Several hypotheses with one centre as one: their mean, and the variance within and between
+    /// them. `None` without any.
+    pub fn merged(several: &[Self]) -> Option<Self> {
+        let first = several.first()?;
+        let weight: f64 = several.iter().map(|h| h.weight).sum();
         let mut merged = Self {
             weight,
             theta: vec![0.0; first.theta.len()],
             slope: Slope {
-                value: told.iter().map(|h| h.weight / weight * h.slope.value).sum(),
+                value: several.iter().map(|h| h.weight / weight * h.slope.value).sum(),
                 ..first.slope.clone()
             },
             covariance: Matrix::zeros(first.covariance.rows, first.covariance.columns),
             noise: 0.0,
-            carried: BTreeMap::new(),
+            residuals: BTreeMap::new(),
             operators: vec![0.0; first.operators.len()],
         };
-        for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
+        for (h, share) in several.iter().map(|h| (h, h.weight / weight)) {
             merged.theta.iter_mut().zip(&h.theta).for_each(|(m, t)| *m += share * t);
             merged.operators.iter_mut().zip(&h.operators).for_each(|(m, o)| *m += share * o);
             merged.noise += share * h.noise;
         }
-        for (h, share) in told.iter().map(|h| (h, h.weight / weight)) {
+        for (h, share) in several.iter().map(|h| (h, h.weight / weight)) {
             merged.covariance.add(&h.covariance, share);
             let mut away: Vec<f64> =
                 h.theta.iter().zip(&merged.theta).map(|(t, m)| t - m).collect();
@@ -112,19 +111,19 @@ impl Hypothesis {
             merged.covariance.add_outer(&away, share);
         }
         let moments = |model: &usize| {
-            let of: Vec<(f64, f64, f64)> = told
+            let of: Vec<(f64, f64, f64)> = several
                 .iter()
-                .filter_map(|h| h.carried.get(model).map(|(o, v)| (h.weight / weight, *o, *v)))
+                .filter_map(|h| h.residuals.get(model).map(|(o, v)| (h.weight / weight, *o, *v)))
                 .collect();
             let offset: f64 = of.iter().map(|(share, o, _)| share * o).sum();
             (*model, (offset, of.iter().map(|(share, _, v)| share * v).sum()))
         };
-        merged.carried = first.carried.keys().map(moments).collect();
+        merged.residuals = first.residuals.keys().map(moments).collect();
         Some(merged)
     }
 }
 
-/// A device, adapted to.
+/// The posterior over a device's unit costs, as a mixture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adapted {
     pub(crate) hypotheses: Vec<Hypothesis>,
@@ -132,10 +131,10 @@ pub struct Adapted {
     pub(crate) catalogue: Catalogue,
     /// Variance of the logarithms of unit costs before and after measuring, by unit cost.
     pub(crate) before: Vec<f64>,
-    /// Bound on what is left unexplained of a model that no source has, as [`Population`] found.
+    /// Bound on what is left unexplained of a model that no source has, as the device prior found it.
     pub(crate) discrepancy: f64,
-    /// Logarithm of the probability of the latencies: which of several descriptions of the same
-    /// models explains them.
+    /// Logarithm of the probability of the latencies, to compare several descriptions of the same
+    /// models.
     pub log_evidence: f64,
 }
 
@@ -165,15 +164,15 @@ impl Adapted {
     /// them.
     #[must_use]
     pub fn forecast(&self, workload: &Workload, model: Option<usize>) -> Forecast {
-        let compared = self.catalogue.compare(workload);
+        let covariances = self.catalogue.covariances(workload);
         let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
         for h in &self.hypotheses {
             let (log, gradient, by_operator) = h.log_latency(workload);
             let (offset, variance) =
-                model.and_then(|m| h.carried.get(&m)).copied().unwrap_or_else(|| {
+                model.and_then(|m| h.residuals.get(&m)).copied().unwrap_or_else(|| {
                     unknown += h.weight;
                     (
-                        compared.dot(&by_operator, &h.operators),
+                        covariances.dot(&by_operator, &h.operators),
                         dot(&gradient, &h.covariance.times(&gradient)).max(0.0),
                     )
                 });
@@ -189,7 +188,7 @@ impl Adapted {
     }
 
     /// Unit costs that matter to these workloads and that measuring has not narrowed: their share
-    /// of the forecast time, largest first. How far padding counts is no cost, and hardly in doubt.
+    /// of the forecast time, largest first. Padding exponents are left out: they are no cost.
     #[must_use]
     pub fn unconstrained(&self, workloads: &[&Workload]) -> Vec<(UnitCost, f64)> {
         let mut shares = vec![0.0; COSTS];

@@ -2,10 +2,10 @@
 
 use super::{
     adapted::{Adapted, Hypothesis, LEVEL},
-    charge::{COSTS, UnitCost, Workload, merged},
     classes::{OperatorClasses, catalogue_contains},
     listed::{self, ListedModel, Match},
     mixture::MOVES,
+    resource_demand::{COSTS, UnitCost, Workload, merged},
     roofline::log_latency,
 };
 use crate::{
@@ -142,10 +142,10 @@ impl AdaptedBundle {
                 && (h.covariance.rows, h.covariance.columns, h.covariance.data.len())
                     == (MOVES, MOVES, MOVES * MOVES);
             let mut not_negative =
-                h.carried.values().map(|(_, variance)| variance).chain([&h.noise, &h.weight]);
+                h.residuals.values().map(|(_, variance)| variance).chain([&h.noise, &h.weight]);
             shaped
                 && numbers
-                    .chain(h.carried.values().flat_map(|(a, b)| [a, b]))
+                    .chain(h.residuals.values().flat_map(|(a, b)| [a, b]))
                     .all(|v| v.is_finite() && v.abs() < 1e9)
                 && not_negative.all(|v| *v >= 0.0)
         };
@@ -259,7 +259,7 @@ mod tests {
                 adapted
                     .hypotheses
                     .iter_mut()
-                    .flat_map(|h| h.carried.values_mut())
+                    .flat_map(|h| h.residuals.values_mut())
                     .for_each(|(_, variance)| *variance = -1.0);
             },
             |adapted| adapted.hypotheses.clear(),

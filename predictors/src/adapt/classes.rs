@@ -1,15 +1,15 @@
 //! [`OperatorClasses`]: which classes of operators a set of models contains. A latency says
 //! something about an operator only where a measured model contains one of its class.
 //!
-//! A class is the operator's kind, the unit costs it is charged for (which separate depthwise from
+//! A class is the operator's kind, the resources that it demands (which separate depthwise from
 //! full convolutions, and elementwise operators on images from those on tokens), and for linear
 //! layers whether they run on one row (a classifier behind pooling, bound by its weights) or on
 //! many (tokens, bound by arithmetic). Padding and tensors that do not stay on chip are left out:
 //! they depend on the size.
 
 use super::{
-    alike::Catalogue,
-    charge::{Group, UnitCost, charge},
+    kernel::Catalogue,
+    resource_demand::{Group, UnitCost, resource_demand},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -35,28 +35,28 @@ impl OperatorClasses {
     }
 }
 
-/// Whether the catalogue has an operator that is charged for the same unit costs: what a file
+/// Whether the catalogue has an operator that demands the same resources: what a file
 /// without its measured models' classes still says about them.
 pub(crate) fn catalogue_contains(catalogue: &Catalogue, op: &OpSpec) -> bool {
-    let charge = charge(op);
-    charge.is_empty() || catalogue.has_costs(&costs(&charge))
+    let demand = resource_demand(op);
+    demand.is_empty() || catalogue.has_costs(&costs(&demand))
 }
 
 /// `None` where the operator costs nothing.
 fn class(op: &OpSpec) -> Option<String> {
-    let charge = charge(op);
-    if charge.is_empty() {
+    let demand = resource_demand(op);
+    if demand.is_empty() {
         return None;
     }
-    let costs: Vec<String> = costs(&charge).iter().map(|cost| format!("{cost:?}")).collect();
+    let costs: Vec<String> = costs(&demand).iter().map(|cost| format!("{cost:?}")).collect();
     let rows = if op.kind == OpKind::Linear && rows(op) > 1 { " rows" } else { "" };
     Some(format!("{} {}{rows}", op.kind.name(), costs.join(" ")))
 }
 
-/// What an operator is charged for, whatever its size.
-fn costs(charge: &[(UnitCost, f64)]) -> Vec<UnitCost> {
+/// The resources that an operator demands, whatever its size.
+fn costs(demand: &[(UnitCost, f64)]) -> Vec<UnitCost> {
     let kept = |cost: &UnitCost| cost.group() != Group::Padding && *cost != UnitCost::Spill;
-    charge.iter().map(|(cost, _)| *cost).filter(kept).collect()
+    demand.iter().map(|(cost, _)| *cost).filter(kept).collect()
 }
 
 /// Rows of a linear layer's result.

@@ -1,20 +1,20 @@
-//! [`adapt()`]: the new device is like the mean of the known ones, or like one of them, or like
-//! none; how much it may differ, and how exact its latencies are, is not known either. Every
-//! combination is a hypothesis, fitted to the measured latencies and weighed by its evidence.
+//! [`adapt()`]: a mixture of hypotheses about the new device. Each hypothesis combines a centre (the
+//! mean of the sources, one source, or generic unit costs), a distance from it and the noise of the
+//! latencies. Each is fitted to the measured latencies and weighted by its evidence.
 //!
-//! Around the mean of the sources a device may move along the directions in which they differ:
-//! `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` what sets source `s` apart. The same `z_s`
-//! move what sources leave unexplained of models and of operators (`beyond.rs`). A source that is
-//! not alike gets no weight.
+//! Around the mean of the sources a device may differ in the directions in which they differ:
+//! `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` the deviation of source `s` from the mean.
+//! The same `z_s` move the residuals of models and of operators (`residuals.rs`). Sources that do
+//! not resemble the device get little evidence, hence little weight.
 
 use super::{
     adapted::{Adapted, Hypothesis, Slope},
-    alike::{Catalogue, Compared},
-    beyond::Beyond,
-    charge::{COSTS, UnitCost, Workload},
+    device_prior::{DevicePrior, FREEDOM, Generic, Known, Trait, spread},
     gaussian::{Matrix, dot},
-    population::{FREEDOM, Generic, Known, Population, Trait, spread},
+    kernel::{Catalogue, Covariances},
     posterior::{Data, Posterior, Prior, fit},
+    residuals::Residuals,
+    resource_demand::{COSTS, UnitCost, Workload},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
 use std::{
@@ -32,19 +32,19 @@ pub struct Measured {
     pub ns: f64,
 }
 
-/// How far devices may differ: factors on the covariance of the sources' unit costs. A new device
-/// is farther from the mean of a few than they are.
+/// Factors on the covariance of the sources' unit costs. A new device is farther from the mean of a
+/// few sources than they are.
 const SCALES: [f64; 2] = [1.0, 3.0];
 /// Variance of every unit cost by itself.
 const OWN: [f64; 3] = [0.01, 0.1, 0.5];
-/// Variance of what every operator costs beyond its unit costs, by itself.
-const STRAYING: [f64; 2] = [0.01, 0.2];
+/// Variance of the residual of every operator.
+const OPERATOR_VARIANCES: [f64; 2] = [0.01, 0.2];
 /// Relative error of a latency and of the model of it.
 const NOISES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 /// Variance of the speed of the whole device, beyond the mean ratio, which is taken from the
 /// latencies.
 const SPEED: f64 = 0.05;
-/// How much more a source of the same kind counts.
+/// Weight of a source of the same kind, relative to others.
 const SAME_KIND: f64 = 100.0;
 /// The part of the covariance over sources that is left around one source.
 const NEAR_ONE: f64 = 0.1;
@@ -58,31 +58,31 @@ const LEAST: f64 = 1e-2;
 /// Adapts to the device on which these models were measured.
 ///
 /// Measured models whose index `workloads` lacks and latencies that are not positive are left out;
-/// without any, the forecast is that of the population.
+/// without any, the forecast is that of the prior.
 #[must_use]
 pub fn adapt(
-    population: &Population,
+    prior: &DevicePrior,
     workloads: &[Workload],
     measured: &[Measured],
     kind: Option<&Trait>,
 ) -> Adapted {
-    let mut catalogue = population.catalogue.clone();
-    let told: Vec<(usize, &Workload, f64)> = measured
+    let mut catalogue = prior.catalogue.clone();
+    let usable: Vec<(usize, &Workload, f64)> = measured
         .iter()
         .filter(|m| m.ns > 0.0 && m.ns.is_finite())
         .filter_map(|m| Some((m.model, workloads.get(m.model)?, m.ns.ln())))
         .collect();
-    told.iter().for_each(|(_, workload, _)| catalogue.add(workload));
-    let rows: Vec<Row<'_>> = told
+    usable.iter().for_each(|(_, workload, _)| catalogue.add(workload));
+    let rows: Vec<Row<'_>> = usable
         .into_iter()
         .map(|(model, workload, log_ns)| Row {
             model,
             workload,
             log_ns,
-            compared: catalogue.compare(workload),
+            covariances: catalogue.covariances(workload),
         })
         .collect();
-    let centres = centres(population, kind);
+    let centres = centres(prior, kind);
     let fits: Vec<Fit<'_>> = centres
         .iter()
         .flat_map(|centre| centre.fits(&rows, &catalogue))
@@ -90,26 +90,26 @@ pub fn adapt(
         .collect();
     let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
-    let carried: Vec<(usize, &Workload, Compared)> = models(&population.known)
+    let known: Vec<(usize, &Workload, Covariances)> = models(&prior.known)
         .into_iter()
-        .filter_map(|m| workloads.get(m).map(|w| (m, w, catalogue.compare(w))))
+        .filter_map(|m| workloads.get(m).map(|w| (m, w, catalogue.covariances(w))))
         .collect();
     let likely = |f: &&Fit<'_>| (f.log_weight - best).exp() > LEAST;
     let mut before = vec![0.0; COSTS];
     let mut hypotheses = Vec::new();
     for of_centre in fits.chunk_by(|a, b| std::ptr::eq(a.centre, b.centre)) {
-        let told: Vec<Hypothesis> = of_centre
+        let settled: Vec<Hypothesis> = of_centre
             .iter()
             .filter(likely)
-            .map(|f| f.settle((f.log_weight - best).exp() / total, &carried, catalogue.operators()))
+            .map(|f| f.settle((f.log_weight - best).exp() / total, &known, catalogue.operators()))
             .collect();
-        for (hypothesis, fit) in told.iter().zip(of_centre.iter().filter(likely)) {
+        for (hypothesis, fit) in settled.iter().zip(of_centre.iter().filter(likely)) {
             before
                 .iter_mut()
                 .enumerate()
                 .for_each(|(i, b)| *b += hypothesis.weight * fit.prior.covariance.at(i, i));
         }
-        hypotheses.extend(Hypothesis::merged(&told));
+        hypotheses.extend(Hypothesis::merged(&settled));
     }
     let sum: f64 = hypotheses.iter().map(|h| h.weight).sum();
     hypotheses.iter_mut().for_each(|h| h.weight /= sum);
@@ -118,12 +118,12 @@ pub fn adapt(
         hypotheses,
         catalogue,
         before,
-        discrepancy: population.discrepancy,
+        discrepancy: prior.discrepancy,
         log_evidence: best + total.ln(),
     }
 }
 
-/// Models that some source has.
+/// Models that some source has measured.
 fn models(known: &[Known]) -> BTreeSet<usize> {
     known.iter().flat_map(|k| k.residuals.keys().copied()).collect()
 }
@@ -133,53 +133,54 @@ struct Row<'a> {
     model: usize,
     workload: &'a Workload,
     log_ns: f64,
-    compared: Compared,
+    covariances: Covariances,
 }
 
-/// A place in the space of devices from which the new one may differ.
+/// A point in the space of unit costs around which the new device is sought.
 struct Centre<'a> {
     mean: LogCosts,
-    /// Variance of every unit cost, where no sources tell more.
+    /// Variance of every unit cost without sources.
     variance: f64,
-    /// What sets each source apart in unit costs.
+    /// Deviation of each source's unit costs.
     directions: Vec<LogCosts>,
     /// Prior probability.
     share: f64,
-    beyond: Beyond<'a>,
+    residuals: Residuals<'a>,
 }
 
-fn centres<'a>(population: &'a Population, kind: Option<&Trait>) -> Vec<Centre<'a>> {
-    let known = &population.known;
+fn centres<'a>(prior: &'a DevicePrior, kind: Option<&Trait>) -> Vec<Centre<'a>> {
+    let known = &prior.known;
     let generic = |g: &Generic| Centre {
         mean: g.log_costs(),
         variance: 1.0,
         directions: Vec::new(),
         share: 1.0,
-        beyond: Beyond::none(),
+        residuals: Residuals::none(),
     };
     let mut centres: Vec<Centre<'a>> = Generic::ALL.iter().map(generic).collect();
     if known.is_empty() {
         return centres;
     }
-    let alike: Vec<bool> = known.iter().map(|k| kind.is_none_or(|kind| *kind == k.kind)).collect();
-    let any = alike.contains(&true);
-    let pooled = weights(known, &alike);
+    let same_kind: Vec<bool> =
+        known.iter().map(|k| kind.is_none_or(|kind| *kind == k.kind)).collect();
+    let any = same_kind.contains(&true);
+    let pooled = weights(known, &same_kind);
     centres.push(Centre::pooled(known, &pooled));
     centres.push(Centre::pooled(known, &weights(known, &vec![true; known.len()])));
-    let singles: Vec<usize> = (0..known.len()).filter(|&i| alike[i] || !any).collect();
+    let singles: Vec<usize> = (0..known.len()).filter(|&i| same_kind[i] || !any).collect();
     centres.extend(
         singles.iter().map(|&i| Centre::single(known, &pooled, i, 1.0 / singles.len() as f64)),
     );
     centres
 }
 
-/// Sources of the same kind count for more; the sources of one device and kind count as one. They
-/// add up to one.
-fn weights(known: &[Known], alike: &[bool]) -> Vec<f64> {
-    let of = |i: usize| (&known[i].device, alike[i]);
+/// Weights of the sources: larger for the same kind; the sources of one device and kind share the
+/// weight of one. They add up to one.
+fn weights(known: &[Known], same_kind: &[bool]) -> Vec<f64> {
+    let of = |i: usize| (&known[i].device, same_kind[i]);
     let count = |i: usize| (0..known.len()).filter(|&j| of(j) == of(i)).count() as f64;
     let weights: Vec<f64> =
-        (0..known.len()).map(|i| if alike[i] { SAME_KIND } else { 1.0 } / count(i)).collect();
+        (0..known.len()).map(|i| if same_kind[i] { SAME_KIND } else { 1.0 } / count(i)).collect();
     let total: f64 = weights.iter().sum();
     weights.iter().map(|w| w / total).collect()
 }
@@ -191,18 +192,24 @@ impl<'a> Centre<'a> {
             .iter()
             .zip(weights)
             .for_each(|(k, w)| mean.iter_mut().zip(&k.theta).for_each(|(m, t)| *m += w * t));
-        let apart = |(k, w): (&Known, &f64)| {
+        let deviation = |(k, w): (&Known, &f64)| {
             k.theta.iter().zip(&mean).map(|(t, m)| w.sqrt() * (t - m)).collect()
         };
-        let directions = known.iter().zip(weights).map(apart).collect();
-        Self { variance: 0.0, directions, share: 1.0, beyond: Beyond::pooled(known, weights), mean }
+        let directions = known.iter().zip(weights).map(deviation).collect();
+        Self {
+            variance: 0.0,
+            directions,
+            share: 1.0,
+            residuals: Residuals::pooled(known, weights),
+            mean,
+        }
     }
 
     fn single(known: &'a [Known], pooled: &[f64], one: usize, share: f64) -> Self {
         let mut around = Self::pooled(known, pooled);
         around.mean.clone_from(&known[one].theta);
         around.directions.iter_mut().flatten().for_each(|d| *d *= NEAR_ONE.sqrt());
-        Self { share, beyond: around.beyond.around(one, NEAR_ONE.sqrt()), ..around }
+        Self { share, residuals: around.residuals.around(one, NEAR_ONE.sqrt()), ..around }
     }
 
     /// Of unit costs, the slope and `z`.
@@ -225,14 +232,14 @@ impl<'a> Centre<'a> {
         let size = catalogue.operators();
         let shares: Vec<Vec<f64>> =
             rows.iter().map(|r| log_latency_by_operator(r.workload, &self.mean).2).collect();
-        let likeness: Vec<Vec<f64>> =
-            rows.iter().zip(&shares).map(|(r, s)| r.compared.weigh(s, size)).collect();
+        let covariances: Vec<Vec<f64>> =
+            rows.iter().zip(&shares).map(|(r, s)| r.covariances.weighted(s, size)).collect();
         let offsets: Vec<(f64, Vec<f64>)> =
-            rows.iter().zip(&likeness).map(|(r, l)| self.beyond.offset(r.model, l)).collect();
+            rows.iter().zip(&covariances).map(|(r, c)| self.residuals.offset(r.model, c)).collect();
         let operators: Vec<Vec<f64>> =
-            rows.iter().zip(&shares).map(|(r, s)| r.compared.shares(s, size)).collect();
+            rows.iter().zip(&shares).map(|(r, s)| r.covariances.shares(s, size)).collect();
         let operators = Matrix::from_rows(&operators);
-        let together = Matrix::from_rows(&likeness).times_transposed(&operators);
+        let together = Matrix::from_rows(&covariances).times_transposed(&operators);
         let log_ns: Vec<f64> =
             rows.iter().zip(&offsets).map(|(r, (offset, _))| r.log_ns - offset).collect();
         let at_centre: Vec<f64> =
@@ -258,9 +265,9 @@ impl<'a> Centre<'a> {
             noise: Matrix::default(),
             heavy_tails: None,
         };
-        // Without latencies there is no middle for it to turn around.
+        // Without latencies the slope has no pivot.
         let slope = if rows.is_empty() { 0.0 } else { SLOPE };
-        let combinations = SCALES.len() * OWN.len() * STRAYING.len() * NOISES.len();
+        let combinations = SCALES.len() * OWN.len() * OPERATOR_VARIANCES.len() * NOISES.len();
         let log_share = (self.share / combinations as f64).ln();
         let mut fits = Vec::with_capacity(combinations);
         for (scale, own) in SCALES.iter().flat_map(|&s| OWN.iter().map(move |&o| (s, o))) {
@@ -268,24 +275,24 @@ impl<'a> Centre<'a> {
                 mean: mean.clone(),
                 covariance: self.covariance(scale, own, slope),
             });
-            for (straying, noise) in
-                STRAYING.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n)))
+            for (operator_variance, noise) in
+                OPERATOR_VARIANCES.iter().flat_map(|&s| NOISES.iter().map(move |&n| (s, n)))
             {
                 data.noise = Matrix::diagonal(rows.len(), noise * noise);
-                data.noise.add(&together, straying);
+                data.noise.add(&together, operator_variance);
                 data.heavy_tails = Some((FREEDOM, noise * noise));
                 let posterior = fit(&prior, &data, &prior.mean);
-                let strayed = operators
-                    .transposed_times(&posterior.weighed)
+                let operator_residuals = operators
+                    .transposed_times(&posterior.weighted)
                     .into_iter()
-                    .map(|v| straying * v)
+                    .map(|v| operator_variance * v)
                     .collect();
                 fits.push(Fit {
                     centre: self,
                     log_weight: posterior.log_evidence + log_share,
                     prior: Rc::clone(&prior),
                     posterior,
-                    strayed,
+                    operator_residuals,
                     noise,
                     middle,
                 });
@@ -301,9 +308,9 @@ struct Fit<'a> {
     log_weight: f64,
     prior: Rc<Prior>,
     posterior: Posterior,
-    /// By operator: what to multiply likenesses with for what the measured models' operators cost
-    /// beyond what sources tell.
-    strayed: Vec<f64>,
+    /// By operator: the factor on its covariance, for residuals of the measured models that the
+    /// sources do not explain.
+    operator_residuals: Vec<f64>,
     noise: f64,
     /// Mean of the logarithms at the centre of the measured models.
     middle: f64,
@@ -313,7 +320,7 @@ impl Fit<'_> {
     fn settle(
         &self,
         weight: f64,
-        models: &[(usize, &Workload, Compared)],
+        models: &[(usize, &Workload, Covariances)],
         size: usize,
     ) -> Hypothesis {
         let (costs, moves) = self.posterior.theta.split_at(MOVES);
@@ -321,21 +328,23 @@ impl Fit<'_> {
         let slope =
             Slope { centre: self.centre.mean.clone(), middle: self.middle, value: slope[0] };
         let covariance = self.posterior.covariance(&self.prior);
-        let mut operators = self.centre.beyond.operators(moves);
+        let mut operators = self.centre.residuals.operators(moves);
         operators.resize(size, 0.0);
-        operators.iter_mut().zip(&self.strayed).for_each(|(o, s)| *o += s);
-        let carry = |(m, workload, compared): &(usize, &Workload, Compared)| {
+        operators.iter_mut().zip(&self.operator_residuals).for_each(|(o, s)| *o += s);
+        let residual = |(m, workload, covariances): &(usize, &Workload, Covariances)| {
             let (_, mut gradient, shares) = log_latency_by_operator(workload, theta);
-            let (offset, loading) = self.centre.beyond.offset(*m, &compared.weigh(&shares, size));
-            let offset = offset + dot(&loading, moves) + compared.dot(&shares, &self.strayed);
+            let (offset, loading) =
+                self.centre.residuals.offset(*m, &covariances.weighted(&shares, size));
+            let offset =
+                offset + dot(&loading, moves) + covariances.dot(&shares, &self.operator_residuals);
             gradient.push(slope.loading(workload));
             gradient.extend(loading);
             (*m, (offset, dot(&gradient, &covariance.times(&gradient)).max(0.0)))
         };
-        let carried = if self.centre.directions.is_empty() {
+        let residuals = if self.centre.directions.is_empty() {
             BTreeMap::new()
         } else {
-            models.iter().map(carry).collect()
+            models.iter().map(residual).collect()
         };
         let covariance = covariance.corner(MOVES);
         Hypothesis {
@@ -344,7 +353,7 @@ impl Fit<'_> {
             slope,
             covariance,
             noise: self.noise * self.noise,
-            carried,
+            residuals,
             operators,
         }
     }

@@ -1,38 +1,37 @@
-//! A new device from a handful of end-to-end latencies: what vitempo knows of operators and of
-//! other devices, and ten numbers, make a forecast.
+//! Adaptation to a new device from about ten end-to-end latencies, with other devices as prior.
 //!
-//! [`Workload`]s (what models make a device do) and the latencies that other devices took
-//! ([`Source`]s) -> [`Population`] (how unit costs differ between devices) -> [`adapt()`] with the
-//! new device's latencies -> [`Adapted`], which forecasts any model with an interval.
+//! [`Workload`]s (resource demands of models) and the latencies of other devices ([`Source`]s) ->
+//! [`DevicePrior`] (how unit costs differ between devices) -> [`adapt()`] with the new device's
+//! latencies -> [`Adapted`], which forecasts any model with an interval.
 //!
 //! | question | where |
 //! |---|---|
-//! | what is an operator charged for? | `charge.rs` |
+//! | which resources does an operator demand? | `resource_demand.rs` |
 //! | how long does a model take at given unit costs? | `roofline.rs` |
-//! | what do operators cost beyond their unit costs? | `alike.rs` |
-//! | which unit costs explain these latencies, and how well? | `posterior.rs` |
-//! | what do other devices tell beforehand? | `population.rs` |
-//! | what do sources leave unexplained of models and operators? | `beyond.rs` |
-//! | which of the known devices is this one like? | `mixture.rs` |
-//! | what does it say of a model, and how sure? | `adapted.rs` |
+//! | which covariance do the residuals of operators have? | `kernel.rs` |
+//! | which unit costs explain the latencies, with which evidence? | `posterior.rs` |
+//! | what is the prior from other devices? | `device_prior.rs` |
+//! | which residuals do models and operators have on the sources? | `residuals.rs` |
+//! | which sources does the device resemble? | `mixture.rs` |
+//! | what is the forecast of a model, with which interval? | `adapted.rs` |
 //! | which classes of operators do the measured models contain? | `classes.rs` |
 //! | which models were measured, on which graphs? | `listed.rs` |
-//! | how is it kept in a file and asked about a graph? | `bundle.rs` |
+//! | how is it stored in a file and queried with a graph? | `bundle.rs` |
 //!
 //! Unit costs are logarithms throughout, so that none is ever negative. The page `docs/adapting.md`
 //! derives the method.
 
 mod adapted;
-mod alike;
-mod beyond;
 mod bundle;
-mod charge;
 mod classes;
+mod device_prior;
 mod gaussian;
+mod kernel;
 mod listed;
 mod mixture;
-mod population;
 mod posterior;
+mod residuals;
+mod resource_demand;
 mod roofline;
 mod suggest;
 #[cfg(test)]
@@ -40,8 +39,8 @@ mod tests;
 
 pub use adapted::{Adapted, Forecast};
 pub use bundle::{ADAPTED_VERSION, AdaptedBundle, Provenance};
-pub use charge::{Group, UnitCost, Workload};
 pub use classes::OperatorClasses;
+pub use device_prior::{DevicePrior, Source, Trait};
 pub use listed::{ListedGraph, ListedModel, Match};
 pub use mixture::{Measured, adapt};
-pub use population::{Population, Source, Trait};
+pub use resource_demand::{Group, UnitCost, Workload};

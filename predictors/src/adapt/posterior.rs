@@ -1,5 +1,5 @@
-//! Which unit costs explain these latencies: the mode of the posterior of their logarithms, and its
-//! Gaussian approximation there.
+//! The mode of the posterior of the logarithms of unit costs, and the Gaussian approximation there
+//! (Laplace's approximation).
 //!
 //! Prior `theta ~ N(mean, covariance)`, data `ln latency = f(theta) + offset + e`, `e ~ N(0,
 //! noise)`. Behind the unit costs, `theta` may hold further numbers, in which the offset is linear.
@@ -7,8 +7,8 @@
 //! mean + S J^T (J S J^T + N)^-1 (ln y - f + J (theta - mean))`. The evidence is Laplace's.
 
 use super::{
-    charge::{COSTS, Workload},
     gaussian::{Cholesky, Matrix, dot},
+    resource_demand::{COSTS, Workload},
     roofline::{LogCosts, log_latency},
 };
 
@@ -19,20 +19,20 @@ const LONGEST: f64 = 2.0;
 /// A step shorter than this is the last.
 const SHORT: f64 = 1e-3;
 
-/// What is believed of a device's unit costs before it is measured.
+/// Prior of a device's unit costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Prior {
     pub mean: LogCosts,
     pub covariance: Matrix,
 }
 
-/// Latencies and what is known of their errors.
+/// Latencies and the distribution of their errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Data<'a> {
     pub workloads: Vec<&'a Workload>,
-    /// By workload: what each number behind the unit costs adds to the logarithm.
+    /// By workload: the derivative of the logarithm by each number behind the unit costs.
     pub loadings: Vec<Vec<f64>>,
-    /// Logarithms of ns, less what is known to be added to each.
+    /// Logarithms of ns, less the known offset of each.
     pub log_ns: Vec<f64>,
     /// Covariance of the errors.
     pub noise: Matrix,
@@ -46,8 +46,8 @@ pub(crate) struct Data<'a> {
 pub(crate) struct Posterior {
     pub theta: LogCosts,
     pub log_evidence: f64,
-    /// Residuals weighed by the inverse of their covariance.
-    pub weighed: Vec<f64>,
+    /// Residuals weighted by the inverse of their covariance.
+    pub weighted: Vec<f64>,
     /// Rows: the gradient of each latency times the prior's covariance.
     pub gains: Matrix,
     pub factor: Cholesky,
@@ -74,7 +74,7 @@ pub(crate) fn fit(prior: &Prior, data: &Data<'_>, start: &[f64]) -> Posterior {
         let target: Vec<f64> = prior
             .mean
             .iter()
-            .zip(state.gains.transposed_times(&state.weighed))
+            .zip(state.gains.transposed_times(&state.weighted))
             .map(|(m, d)| m + d)
             .collect();
         let longest = theta.iter().zip(&target).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -109,8 +109,8 @@ pub(crate) fn condition(prior: &Prior, data: &Data<'_>, theta: &[f64]) -> Poster
         residuals.iter().enumerate().map(|(i, r)| r + dot(gradient.row(i), &away)).collect();
     let whitened = factor.forward(&linearised);
     let log_evidence = -0.5 * dot(&whitened, &whitened) - factor.half_log_determinant();
-    let weighed = factor.solve(&linearised);
-    Posterior { theta: theta.to_vec(), log_evidence, weighed, gains, factor }
+    let weighted = factor.solve(&linearised);
+    Posterior { theta: theta.to_vec(), log_evidence, weighted, gains, factor }
 }
 
 impl Posterior {
@@ -135,11 +135,11 @@ impl Posterior {
     /// What the error of each latency would have been, had it been left out: `[G^-1 r]_i /
     /// [G^-1]_ii` (Rasmussen and Williams, equation 5.12).
     pub fn left_out(&self) -> Vec<f64> {
-        let n = self.weighed.len();
+        let n = self.weighted.len();
         let unit = |i: usize| (0..n).map(|k| f64::from(u8::from(k == i))).collect::<Vec<f64>>();
         (0..n)
             .map(|i| {
-                self.weighed[i] / self.factor.forward(&unit(i)).iter().map(|v| v * v).sum::<f64>()
+                self.weighted[i] / self.factor.forward(&unit(i)).iter().map(|v| v * v).sum::<f64>()
             })
             .collect()
     }
@@ -147,13 +147,13 @@ impl Posterior {
 
 #[cfg(test)]
 mod tests {
-    use super::super::charge::UnitCost;
+    use super::super::resource_demand::UnitCost;
     use super::*;
 
     #[test]
     fn finds_the_costs_that_made_the_latencies() {
         let model = |launches: f64, macs: f64| Workload {
-            charges: vec![(
+            demands: vec![(
                 vec![(UnitCost::LaunchConvolution, 1.0), (UnitCost::Spatial, macs)],
                 launches,
             )],
@@ -182,10 +182,10 @@ mod tests {
         }
         let covariance = posterior.covariance(&prior);
         let variance = |cost: UnitCost| covariance.at(cost as usize, cost as usize);
-        assert!(variance(UnitCost::Spatial) < 0.01, "what latencies speak of is known");
+        assert!(variance(UnitCost::Spatial) < 0.01, "the latencies determine this cost");
         assert!(
             (variance(UnitCost::Dynamic) - 25.0).abs() < 1e-9,
-            "what they do not speak of is as unknown as before"
+            "a cost that they do not depend on keeps its prior variance"
         );
     }
 

@@ -1,11 +1,11 @@
 //! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic
 //! (times padding), weights and traffic; all operators and a run add up.
 //!
-//! The longest of three is smooth, the 4-norm, so that its derivative tells which of them a latency
-//! speaks of. Williams, Waterman, Patterson: Roofline (2009) is the limit of a norm without end and
+//! The longest of three is smooth, the 4-norm, so that its derivative shows which of them determines
+//! a latency. Williams, Waterman, Patterson: Roofline (2009) is the limit of a norm without end and
 //! one unit cost per group.
 
-use super::charge::{COSTS, Group, UnitCost, Workload};
+use super::resource_demand::{COSTS, Group, UnitCost, Workload};
 
 /// Order of the norm.
 const NORM: i32 = 4;
@@ -14,9 +14,9 @@ const NORM: i32 = 4;
 pub(crate) type LogCosts = Vec<f64>;
 
 /// Time of one operator and the share of each unit cost in it, both in ns.
-fn operator(charge: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
+fn operator(demand: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
     let mut groups = [0.0_f64; 5];
-    for ((cost, amount), part) in charge.iter().zip(share.iter_mut()) {
+    for ((cost, amount), part) in demand.iter().zip(share.iter_mut()) {
         *part = (*cost, amount * costs[*cost as usize]);
         groups[cost.group() as usize] += part.1;
     }
@@ -54,16 +54,16 @@ pub(crate) fn log_latency_by_operator(
     log_costs: &[f64],
 ) -> (f64, Vec<f64>, Vec<f64>) {
     let costs: Vec<f64> = log_costs.iter().map(|c| c.exp()).collect();
-    let mut operators = Vec::with_capacity(workload.charges.len());
+    let mut operators = Vec::with_capacity(workload.demands.len());
     let mut shares = vec![0.0; COSTS];
     let run = costs[UnitCost::Run as usize];
     shares[UnitCost::Run as usize] = run;
     let mut total = run;
     let mut parts = [(UnitCost::Run, 0.0); 8];
-    for (charge, count) in &workload.charges {
-        let length = charge.len().min(parts.len());
+    for (demand, count) in &workload.demands {
+        let length = demand.len().min(parts.len());
         let parts = &mut parts[..length];
-        let time = count * operator(charge, &costs, parts);
+        let time = count * operator(demand, &costs, parts);
         operators.push(time);
         total += time;
         parts.iter().for_each(|(cost, part)| shares[*cost as usize] += count * part);
@@ -78,16 +78,16 @@ mod tests {
 
     #[test]
     fn shares_are_the_derivative() {
-        let mut charge = vec![
+        let mut demand = vec![
             (UnitCost::LaunchConvolution, 1.0),
             (UnitCost::Spatial, 3e5),
             (UnitCost::Weights, 2e4),
             (UnitCost::ConvolutionBytes, 4e5),
         ];
-        charge.extend([(UnitCost::Vectors, 0.4), (UnitCost::Tiles, 0.3)]);
+        demand.extend([(UnitCost::Vectors, 0.4), (UnitCost::Tiles, 0.3)]);
         let workload = Workload {
-            charges: vec![
-                (charge, 7.0),
+            demands: vec![
+                (demand, 7.0),
                 (vec![(UnitCost::LaunchOther, 1.0), (UnitCost::PoolingBytes, 5e5)], 2.0),
             ],
         };
@@ -113,21 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn padding_counts_as_far_as_the_device_says() {
+    fn padding_counts_with_the_devices_exponent() {
         let with = |power: f64| {
-            let charge = vec![(UnitCost::Spatial, 1e6), (UnitCost::Tiles, 4.0_f64.ln())];
+            let demand = vec![(UnitCost::Spatial, 1e6), (UnitCost::Tiles, 4.0_f64.ln())];
             let mut costs = [0.0; COSTS];
             costs[UnitCost::Tiles as usize] = power.ln();
-            log_latency(&Workload { charges: vec![(charge, 1.0)] }, &costs).0.exp()
+            log_latency(&Workload { demands: vec![(demand, 1.0)] }, &costs).0.exp()
         };
         let times = [0.0, 0.5, 1.0].map(|power| (with(power) / 1e6).round());
         assert_eq!(times, [1.0, 2.0, 4.0], "a quarter of the tiles is filled");
     }
 
     #[test]
-    fn the_longest_part_decides() {
-        let charge = vec![(UnitCost::Spatial, 1e6), (UnitCost::ConvolutionBytes, 1.0)];
-        let (log, shares) = log_latency(&Workload { charges: vec![(charge, 1.0)] }, &[0.0; COSTS]);
+    fn the_longest_part_counts() {
+        let demand = vec![(UnitCost::Spatial, 1e6), (UnitCost::ConvolutionBytes, 1.0)];
+        let (log, shares) = log_latency(&Workload { demands: vec![(demand, 1.0)] }, &[0.0; COSTS]);
         assert!((log.exp() - 1e6 - 1.0).abs() < 1e-3 && shares[UnitCost::Spatial as usize] > 0.999);
     }
 }

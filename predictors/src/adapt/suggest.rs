@@ -1,10 +1,10 @@
-//! What to measure next: the models whose latency tells most about the others.
+//! What to measure next: the models whose latencies reduce the variance of all forecasts most.
 
 use super::{
     adapted::Adapted,
-    charge::Workload,
     gaussian::{Matrix, dot},
     mixture::MOVES,
+    resource_demand::Workload,
 };
 
 impl Adapted {

@@ -1,10 +1,10 @@
-//! Devices that are made of unit costs, adapted to from a few of their latencies.
+//! Adaptation to devices with given unit costs from a few of their latencies.
 
 use super::{
     adapted::Adapted,
-    charge::{COSTS, UnitCost, Workload},
+    device_prior::{DevicePrior, Generic, Source, Trait},
     mixture::{Measured, adapt},
-    population::{Generic, Population, Source, Trait},
+    resource_demand::{COSTS, UnitCost, Workload},
     roofline::log_latency,
 };
 use crate::metrics;
@@ -27,7 +27,7 @@ fn models(count: usize) -> Vec<Workload> {
                 (UnitCost::ElementwiseBytes, spread(i, 11, 1e5, 30.0)),
             ];
             Workload {
-                charges: vec![
+                demands: vec![
                     (conv, 10.0 + (i % 13) as f64 * 4.0),
                     (add, 5.0 + (i % 7) as f64 * 6.0),
                 ],
@@ -36,14 +36,14 @@ fn models(count: usize) -> Vec<Workload> {
         .collect()
 }
 
-/// A device whose unit costs stray from the generic accelerator's, deterministically.
-fn device(number: usize, straying: f64) -> Vec<f64> {
-    let stray = |c: usize| straying * (((c * 7 + number * 13) % 11) as f64 / 5.0 - 1.0);
+/// A device whose unit costs differ from the generic accelerator's, deterministically.
+fn device(number: usize, difference: f64) -> Vec<f64> {
+    let deviation = |c: usize| difference * (((c * 7 + number * 13) % 11) as f64 / 5.0 - 1.0);
     Generic::Accelerator
         .log_costs()
         .iter()
         .enumerate()
-        .map(|(c, cost)| cost + stray(c) + 0.2 * number as f64)
+        .map(|(c, cost)| cost + deviation(c) + 0.2 * number as f64)
         .collect()
 }
 
@@ -72,10 +72,10 @@ fn a_few_latencies_and_other_devices_make_a_forecast() {
     let models = models(60);
     let truth = device(9, 0.6);
     let sources: Vec<Source> = (0..6).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
-    let population = Population::learn(&models, &sources).without_residuals();
+    let prior = DevicePrior::learn(&models, &sources).without_residuals();
     let kind = Trait("npu".to_owned());
-    let ten = adapt(&population, &models, &measured(&models, &truth, 10), Some(&kind));
-    let alone = adapt(&Population::empty(), &models, &measured(&models, &truth, 10), Some(&kind));
+    let ten = adapt(&prior, &models, &measured(&models, &truth, 10), Some(&kind));
+    let alone = adapt(&DevicePrior::empty(), &models, &measured(&models, &truth, 10), Some(&kind));
     let (with, without) = (error(&ten, &models, &truth, 40), error(&alone, &models, &truth, 40));
     assert!(with < 5.0 && with <= without + 0.5, "{with} % with sources, {without} % without");
 }
@@ -87,7 +87,7 @@ fn more_latencies_and_more_sources_do_no_harm() {
     let learn = |count: usize| {
         let sources: Vec<Source> =
             (0..count).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
-        Population::learn(&models, &sources).without_residuals()
+        DevicePrior::learn(&models, &sources).without_residuals()
     };
     let kind = Trait("npu".to_owned());
     let of = |sources: usize, samples: usize| {
@@ -104,7 +104,7 @@ fn more_latencies_and_more_sources_do_no_harm() {
     let mut sources: Vec<Source> =
         (0..6).map(|n| source(n, &models[..40], &device(n, 0.6))).collect();
     sources.push(strange);
-    let crowd = Population::learn(&models, &sources).without_residuals();
+    let crowd = DevicePrior::learn(&models, &sources).without_residuals();
     let with = error(
         &adapt(&crowd, &models, &measured(&models, &truth, 10), Some(&kind)),
         &models,
@@ -115,7 +115,7 @@ fn more_latencies_and_more_sources_do_no_harm() {
 }
 
 #[test]
-fn what_sources_share_is_carried_over() {
+fn residuals_that_sources_share_are_used() {
     let models = models(60);
     let slow = |i: usize| if i.is_multiple_of(9) { 2.0 } else { 1.0 };
     let shared = |number: usize| {
@@ -123,12 +123,12 @@ fn what_sources_share_is_carried_over() {
         source.latencies_ns.iter_mut().for_each(|(i, ns)| *ns *= slow(*i));
         source
     };
-    let population = Population::learn(&models, &(0..5).map(shared).collect::<Vec<_>>());
+    let prior = DevicePrior::learn(&models, &(0..5).map(shared).collect::<Vec<_>>());
     let truth = device(8, 0.4);
     let given: Vec<Measured> = (0..10)
         .map(|model| Measured { model, ns: slow(model) * latency(&models[model], &truth) })
         .collect();
-    let adapted = adapt(&population, &models, &given, None);
+    let adapted = adapt(&prior, &models, &given, None);
     let actual = |i: usize| slow(i) * latency(&models[i], &truth);
     let (known, unknown) =
         (adapted.forecast(&models[36], Some(36)), adapted.forecast(&models[45], None));
@@ -139,20 +139,23 @@ fn what_sources_share_is_carried_over() {
         actual(36)
     );
     let wrong = (unknown.log_ns - actual(45).ln()).abs();
-    assert!(wrong > 0.25, "nothing in the workload tells that it is slow: {wrong}");
-    assert!(unknown.half_width > known.half_width, "a model that no source has is less sure");
+    assert!(wrong > 0.25, "nothing in the workload shows that it is slow: {wrong}");
+    assert!(
+        unknown.half_width > known.half_width,
+        "the interval is wider for a model that no source has"
+    );
 }
 
 #[test]
 fn long_models_may_be_longer_still() {
     let models = models(60);
     let sources: Vec<Source> = (0..6).map(|n| source(n, &models[..40], &device(n, 0.2))).collect();
-    let population = Population::learn(&models, &sources);
+    let prior = DevicePrior::learn(&models, &sources);
     let costs = device(8, 0.2);
     let middle = models.iter().map(|w| latency(w, &costs).ln()).sum::<f64>() / models.len() as f64;
     let actual = |i: usize| (middle + 1.15 * (latency(&models[i], &costs).ln() - middle)).exp();
     let given: Vec<Measured> = (0..10).map(|model| Measured { model, ns: actual(model) }).collect();
-    let adapted = adapt(&population, &models, &given, Some(&Trait("npu".to_owned())));
+    let adapted = adapt(&prior, &models, &given, Some(&Trait("npu".to_owned())));
     let slope: f64 = adapted.hypotheses.iter().map(|h| h.weight * h.slope.value).sum();
     assert!(slope > 0.01, "{slope}");
     let truth: Vec<f64> = (40..60).map(actual).collect();
@@ -163,10 +166,10 @@ fn long_models_may_be_longer_still() {
 }
 
 #[test]
-fn latencies_tell_whether_padding_is_run() {
+fn latencies_show_whether_padding_is_computed() {
     let mut models = models(60);
     for (i, model) in models.iter_mut().enumerate() {
-        model.charges[0].0.extend([
+        model.demands[0].0.extend([
             (UnitCost::Vectors, 0.1 * (i % 5) as f64),
             (UnitCost::Tiles, 0.2 * ((i * 2) % 7) as f64),
         ]);
@@ -184,14 +187,14 @@ fn latencies_tell_whether_padding_is_run() {
     };
     let both =
         |n: usize| device(if n.is_multiple_of(2) { Generic::Cpu } else { Generic::Accelerator }, n);
-    let population = Population::learn(
+    let prior = DevicePrior::learn(
         &models,
         &(0..4).map(|n| source(n, &models[..40], &both(n))).collect::<Vec<_>>(),
     );
     for (generic, padded) in [(Generic::Cpu, 0.0), (Generic::Accelerator, 1.0)] {
         let truth = device(generic, 6);
-        for population in [&population, &Population::empty()] {
-            let adapted = adapt(population, &models, &measured(&models, &truth, 10), None);
+        for prior in [&prior, &DevicePrior::empty()] {
+            let adapted = adapt(prior, &models, &measured(&models, &truth, 10), None);
             let power: f64 = adapted
                 .hypotheses
                 .iter()
@@ -201,7 +204,7 @@ fn latencies_tell_whether_padding_is_run() {
             assert!(
                 (power - padded).abs() < 0.15 && wrong < 3.0,
                 "{generic:?} with {} sources: padding to the power {power}, {wrong} %",
-                population.sources()
+                prior.sources()
             );
         }
     }
@@ -211,9 +214,9 @@ fn latencies_tell_whether_padding_is_run() {
 fn says_what_latencies_do_not_constrain_and_what_to_measure() {
     let mut models = models(12);
     let token = vec![(UnitCost::LaunchDynamic, 1.0), (UnitCost::Dynamic, 1e8)];
-    models.push(Workload { charges: vec![(token, 50.0)] });
+    models.push(Workload { demands: vec![(token, 50.0)] });
     let truth = device(3, 0.3);
-    let adapted = adapt(&Population::empty(), &models, &measured(&models, &truth, 8), None);
+    let adapted = adapt(&DevicePrior::empty(), &models, &measured(&models, &truth, 8), None);
     let unconstrained = adapted.unconstrained(&models.iter().collect::<Vec<_>>());
     assert!(unconstrained.iter().any(|(cost, _)| *cost == UnitCost::Dynamic), "{unconstrained:?}");
     assert!(!unconstrained.iter().any(|(cost, _)| *cost == UnitCost::Spatial), "{unconstrained:?}");
@@ -239,21 +242,21 @@ fn bad_input_gives_a_wide_forecast_and_no_panic() {
         kind: Trait::default(),
         latencies_ns: [(0, f64::INFINITY), (77, 1.0)].into(),
     };
-    let population = Population::learn(&models, &[nothing]);
-    assert_eq!(population.sources(), 0);
-    let forecast = adapt(&population, &models, &bad, None).forecast(&models[0], None);
+    let prior = DevicePrior::learn(&models, &[nothing]);
+    assert_eq!(prior.sources(), 0);
+    let forecast = adapt(&prior, &models, &bad, None).forecast(&models[0], None);
     assert!(forecast.log_ns.is_finite() && forecast.half_width > 1.0);
     let mut partly = source(1, &models, &device(1, 0.3));
     partly.latencies_ns.insert(0, f64::INFINITY);
     let given = measured(&models, &device(2, 0.3), 3);
-    let forecast = adapt(&Population::learn(&models, &[partly]), &models, &given, None)
+    let forecast = adapt(&DevicePrior::learn(&models, &[partly]), &models, &given, None)
         .forecast(&models[0], Some(0));
     assert!(
         forecast.log_ns.is_finite() && forecast.half_width.is_finite(),
-        "one latency of a source that is no number spoils nothing"
+        "one latency of a source that is not a number is ignored"
     );
     let nothing_measured = adapt(
-        &Population::learn(&models, &[source(1, &models, &device(1, 0.3))]),
+        &DevicePrior::learn(&models, &[source(1, &models, &device(1, 0.3))]),
         &models,
         &[],
         None,
@@ -261,10 +264,8 @@ fn bad_input_gives_a_wide_forecast_and_no_panic() {
     .forecast(&models[0], Some(0));
     assert!(
         nothing_measured.log_ns.is_finite() && nothing_measured.half_width < 3.0,
-        "what the population says: {nothing_measured:?}"
+        "the forecast of the prior: {nothing_measured:?}"
     );
-    assert!(
-        adapt(&population, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite()
-    );
+    assert!(adapt(&prior, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite());
     assert_eq!(UnitCost::ALL.len(), COSTS);
 }

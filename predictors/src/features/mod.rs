@@ -8,7 +8,6 @@
 
 mod convolution;
 mod elementwise;
-mod footprint;
 mod matrix_product;
 mod movement;
 mod normalization;
@@ -16,9 +15,10 @@ mod order;
 mod pooling;
 mod sampling;
 mod totals;
+mod working_set;
 
-pub(crate) use footprint::Surroundings;
-pub use footprint::{Footprint, Span};
+pub(crate) use working_set::Surroundings;
+pub use working_set::{WorkingSet, WorkingSetBytes};
 
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
@@ -220,23 +220,23 @@ impl FeatureSchema {
     /// The features of an operator in a model that fits no cache.
     #[must_use]
     pub fn extract(op: &OpSpec) -> FeatureVector {
-        Self::extract_within(op, Footprint::LARGE)
+        Self::extract_within(op, WorkingSet::LARGE)
     }
 
-    /// The features of an operator in a model of that footprint; the only allocation is the vector
+    /// The features of an operator in a model of that working set; the only allocation is the vector
     /// itself.
     #[must_use]
-    pub fn extract_within(op: &OpSpec, footprint: Footprint) -> FeatureVector {
+    pub fn extract_within(op: &OpSpec, working_set: WorkingSet) -> FeatureVector {
         let family = Family::of(&op.kind);
         let mut values = Vec::with_capacity(family.width());
-        Self::append(op, footprint, &mut values);
+        Self::append(op, working_set, &mut values);
         FeatureVector { family, values }
     }
 
     /// The same, as one more row of a table.
-    pub(crate) fn append(op: &OpSpec, footprint: Footprint, table: &mut Vec<f64>) {
+    pub(crate) fn append(op: &OpSpec, working_set: WorkingSet, table: &mut Vec<f64>) {
         let start = table.len();
-        totals::push(op, footprint, table);
+        totals::push(op, working_set, table);
         match Family::of(&op.kind) {
             Family::Convolution => convolution::push(op, table),
             Family::MatrixProduct => matrix_product::push(op, table),

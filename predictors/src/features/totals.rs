@@ -1,6 +1,6 @@
 //! Columns every operator has: work, bytes, extents, formats, and what does not fit a cache.
 
-use super::Footprint;
+use super::WorkingSet;
 use vitempo_graph::{MemoryFormat, OpSpec, TensorSpec, Work};
 
 pub(super) const COLUMNS: &[&str] = &[
@@ -44,7 +44,7 @@ const L1: f64 = 32.0 * 1024.0;
 const L2: f64 = 1024.0 * 1024.0;
 const L3: f64 = 16.0 * 1024.0 * 1024.0;
 
-pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
+pub(super) fn push(op: &OpSpec, working_set: WorkingSet, out: &mut Vec<f64>) {
     let work = Work::of_operator(op);
     let bytes = |tensors: &mut dyn Iterator<Item = &TensorSpec>| {
         tensors.map(|t| t.size_bytes() as f64).sum::<f64>()
@@ -57,7 +57,7 @@ pub(super) fn push(op: &OpSpec, footprint: Footprint, out: &mut Vec<f64>) {
     let extent = |from_last: usize| {
         shape.len().checked_sub(from_last).and_then(|i| shape.get(i)).map_or(1.0, |&d| d as f64)
     };
-    let [of_model, apart] = footprint.exponents();
+    let [of_model, apart] = working_set.exponents();
     out.extend_from_slice(&[
         work.flops as f64,
         work.macs as f64,

@@ -22,8 +22,8 @@ pub trait Fit: Sized {
     fn fit(data: &FitData<'_>, seed: u64) -> Result<Self, String>;
 }
 
-/// Fewest rows for a law under the trees: from fewer it would go astray beyond them.
-const FEWEST_FOR_LAW: usize = 20;
+/// Fewest rows for a linear model under the trees: one fitted to fewer extrapolates badly.
+const FEWEST_FOR_LINEAR: usize = 20;
 
 impl Fitted {
     /// Fits `method`.
@@ -34,13 +34,14 @@ impl Fitted {
         if method == Method::Lasso {
             return Ok(Self::Lasso(Lasso::fit(data, seed)?));
         }
-        let law = if data.rows() >= FEWEST_FOR_LAW { Lasso::fit(data, seed).ok() } else { None };
-        let law_ns = base(law.as_ref(), data.x, data.columns, data.baseline_ns);
-        let data = FitData { baseline_ns: &law_ns, ..*data };
+        let linear =
+            if data.rows() >= FEWEST_FOR_LINEAR { Lasso::fit(data, seed).ok() } else { None };
+        let linear_ns = base(linear.as_ref(), data.x, data.columns, data.baseline_ns);
+        let data = FitData { baseline_ns: &linear_ns, ..*data };
         let trees = match method {
             Method::RandomForest => random_forest::fit(&data, seed)?,
             _ => gbdt::fit(&data, seed)?,
         };
-        Ok(Self::Trees { law, trees })
+        Ok(Self::Trees { linear, trees })
     }
 }

@@ -2,14 +2,13 @@
 //! table, and the baselines that stand in where there is none.
 
 use crate::{
-    Doubt, Method, PredictorKey, Skipped,
-    doubt::Sizes,
+    ErrorScale, Method, PredictorKey, Skipped, blend_weight,
+    error_scale::Support,
     features::{Family, FeatureSchema, TOTALS_WIDTH, kin},
     metrics,
     predictors::{Fallbacks, KeyPredictor, Predictors},
     regressors::{Baseline, FitData, Fitted},
     rows::TrainingRow,
-    trust,
 };
 use rayon::ThreadPoolBuilder;
 use std::{collections::BTreeMap, sync::mpsc};
@@ -18,7 +17,7 @@ use std::{collections::BTreeMap, sync::mpsc};
 pub(crate) const FEWEST_ROWS: usize = 8;
 /// A key with fewer rows shares the baseline of its kind.
 const ENOUGH_ROWS: usize = 500;
-/// How many rows of its own the law of its kind counts as.
+/// How many rows of its own the baseline of its kind counts as.
 const PRIOR_ROWS: f64 = 10.0;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
 /// family.
@@ -29,7 +28,7 @@ const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
 pub(crate) struct Model {
     /// Number of its architecture.
     pub group: usize,
-    /// Whether it is a whole model, and what it runs tells what models run.
+    /// Whether it is a whole model, whose sizes are in distribution.
     pub whole: bool,
 }
 
@@ -40,7 +39,7 @@ struct Table {
     y: Vec<f64>,
     weights: Vec<f64>,
     groups: Vec<usize>,
-    sizes: Sizes,
+    support: Support,
 }
 
 impl Table {
@@ -50,7 +49,7 @@ impl Table {
         self.weights.push(row.weight);
         self.groups.push(from.group);
         if from.whole {
-            self.sizes.insert(x);
+            self.support.insert(x);
         }
     }
 }
@@ -77,7 +76,7 @@ impl Predictors {
         let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
         let mut everything = Table::default();
         for row in rows {
-            let features = FeatureSchema::extract_within(&row.op, row.footprint);
+            let features = FeatureSchema::extract_within(&row.op, row.working_set);
             let key = PredictorKey::of(&row.op);
             let model = &models[row.model];
             everything.push(&features.values[..TOTALS_WIDTH], row, model);
@@ -110,17 +109,17 @@ impl Predictors {
         (Self { keys, fallbacks }, skipped)
     }
 
-    /// How far each key's trees are followed at sizes that no whole model has.
-    pub(crate) fn set_trusts(&mut self, trusts: &BTreeMap<PredictorKey, f64>) {
+    /// Sets each key's weight of the trees at out-of-distribution sizes.
+    pub(crate) fn set_blend_weights(&mut self, weights: &BTreeMap<PredictorKey, f64>) {
         for (key, predictor) in &mut self.keys {
-            predictor.trust = trusts.get(key).copied().unwrap_or(trust::USUAL);
+            predictor.blend_weight = weights.get(key).copied().unwrap_or(blend_weight::USUAL);
         }
     }
 
-    /// How far off forecasts of each key are expected to be.
-    pub(crate) fn set_doubts(&mut self, doubts: &BTreeMap<PredictorKey, Doubt>) {
+    /// Sets the expected errors of each key.
+    pub(crate) fn set_error_scales(&mut self, scales: &BTreeMap<PredictorKey, ErrorScale>) {
         for (key, predictor) in &mut self.keys {
-            predictor.doubt = doubts.get(key).copied().unwrap_or_default();
+            predictor.error_scale = scales.get(key).copied().unwrap_or_default();
         }
     }
 }
@@ -205,7 +204,7 @@ fn fit_all(
     (keys, skipped)
 }
 
-/// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its
+/// The baseline of a key. A key with few rows, perhaps all of them small, shares the baseline of its
 /// kind: its own rows outweigh that more the more there are.
 fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     let (columns, chosen) = (family.width(), family.baseline_columns());
@@ -267,9 +266,9 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
             fitted,
             ranges,
             log_bounds,
-            sizes: table.sizes.clone(),
-            trust: trust::USUAL,
-            doubt: Doubt::default(),
+            support: table.support.clone(),
+            blend_weight: blend_weight::USUAL,
+            error_scale: ErrorScale::default(),
         },
         reason,
     )

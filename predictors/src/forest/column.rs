@@ -1,7 +1,6 @@
-//! [`Columns`]: every way in which a forest looks at a feature, as numbers of which a split only
-//! asks "more than my threshold?".
+//! [`Columns`]: features as numbers that every split compares with a threshold.
 //!
-//! Missing values and categories are settled here, once per row, so that evaluating a tree needs
+//! Missing values and categories are encoded here, once per row, so that evaluating a tree needs
 //! one comparison per node: a missing value becomes minus infinity where it goes left and infinity
 //! where it goes right, a category 0 (left) or 1 (right).
 

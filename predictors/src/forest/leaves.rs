@@ -1,6 +1,6 @@
 //! From the rows that reach each leaf to the value that each row gets.
 
-use super::cuts::Mask;
+use super::thresholds::Mask;
 
 /// Leaves of a small tree: their values fit four vector registers of 512 bits.
 pub(super) const FEW: usize = 32;

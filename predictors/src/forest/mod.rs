@@ -2,26 +2,26 @@
 //! library that trained them.
 //!
 //! In: rows of f64 features. Out: the scaled sum of one leaf value per tree, added in f64 in the
-//! order of the trees: the same bits on every processor, in a batch or alone. Which layout answers
-//! depends on the size of the trees and on the number of rows:
+//! order of the trees: the same bits on every processor, in a batch or alone. The layout that is
+//! evaluated depends on the size of the trees and on the number of rows:
 //!
 //! | trees | many rows | one row |
 //! |---|---|---|
-//! | up to 32 leaves | [`reach`] | [`survivors`] |
-//! | up to 128 leaves | [`reach`] | [`walk`] |
+//! | up to 32 leaves | [`row_mask`] | [`leaf_mask`] |
+//! | up to 128 leaves | [`row_mask`] | [`walk`] |
 //! | larger | [`walk`] | [`walk`] |
 //!
-//! All of them compare columns as [`column`] makes them of features, so that none knows of missing
-//! values and categories.
+//! All of them compare the columns that [`column`] computes from features; missing values and
+//! categories are encoded there.
 
 mod column;
-mod cuts;
 mod instructions;
+mod leaf_mask;
 mod leaves;
 mod lightgbm;
-mod reach;
+mod row_mask;
 mod smartcore;
-mod survivors;
+mod thresholds;
 mod tree;
 mod walk;
 
@@ -35,9 +35,9 @@ pub(crate) use smartcore::trees as smartcore_trees;
 pub(crate) use tree::Resolved;
 
 use column::Columns;
-use reach::{Reach, Rows};
+use leaf_mask::LeafMasks;
+use row_mask::{RowMasks, Rows};
 use serde::Serialize;
-use survivors::Survivors;
 use walk::Walk;
 
 /// Most nodes of a forest: they are numbered in 32 bits.
@@ -52,9 +52,9 @@ pub enum ForestError {
     NotATree,
     #[error("the value of a leaf is {0}; it must be finite")]
     Leaf(f64),
-    #[error("a tree has the threshold {0}, which orders nothing")]
+    #[error("a tree has the threshold {0}; it must be a number below the largest f64")]
     Threshold(f64),
-    #[error("a tree asks for feature {feature}, but rows have {features}")]
+    #[error("a tree reads feature {feature}, but rows have {features} features")]
     Feature { feature: usize, features: usize },
     #[error("the forest has too many nodes to number")]
     TooLarge,
@@ -73,9 +73,9 @@ pub struct CompiledForest {
     trees: usize,
     scale: f64,
     columns: Columns,
-    reach: Option<Reach>,
-    survivors: Option<Survivors>,
-    /// Only where one of the others does not answer.
+    row_masks: Option<RowMasks>,
+    leaf_masks: Option<LeafMasks>,
+    /// Only without leaf masks.
     walk: Option<Walk>,
     instructions: Instructions,
 }
@@ -84,8 +84,8 @@ impl CompiledForest {
     /// Compiles trees whose sum is multiplied by `scale`; rows have `features` features.
     ///
     /// # Errors
-    /// [`ForestError`] when one is no tree, asks for a feature that rows do not have, or holds a
-    /// number that cannot be used.
+    /// [`ForestError`] when one is not a tree, reads a feature that rows do not have, or has a leaf
+    /// or threshold that is not a valid number.
     pub fn new(trees: &[Vec<TreeNode>], features: usize, scale: f64) -> Result<Self, ForestError> {
         if trees.iter().map(Vec::len).sum::<usize>() > MOST_NODES {
             return Err(ForestError::TooLarge);
@@ -110,16 +110,17 @@ impl CompiledForest {
     }
 
     fn compile(trees: &[Vec<Resolved>], columns: Columns, features: usize, scale: f64) -> Self {
-        let reach = Reach::new(trees, columns.as_slice().len());
-        let survivors = reach.as_ref().and_then(|reach| Survivors::new(trees, reach.cuts()));
-        let walk = if survivors.is_none() { Some(Walk::new(trees)) } else { None };
+        let row_masks = RowMasks::new(trees, columns.as_slice().len());
+        let leaf_masks =
+            row_masks.as_ref().and_then(|row_masks| LeafMasks::new(trees, row_masks.thresholds()));
+        let walk = if leaf_masks.is_none() { Some(Walk::new(trees)) } else { None };
         Self {
             features,
             trees: trees.len(),
             scale,
             columns,
-            reach,
-            survivors,
+            row_masks,
+            leaf_masks,
             walk,
             instructions: Instructions::best(),
         }
@@ -180,9 +181,9 @@ impl CompiledForest {
     #[must_use]
     pub fn predict(&self, row: &[f64]) -> f64 {
         let columns = self.columns.as_slice();
-        let sum = match (&self.survivors, &self.reach, &self.walk) {
-            (Some(survivors), Some(reach), _) => {
-                survivors.one(self.instructions, reach.cuts(), columns, row)
+        let sum = match (&self.leaf_masks, &self.row_masks, &self.walk) {
+            (Some(leaf_masks), Some(row_masks), _) => {
+                leaf_masks.one(self.instructions, row_masks.thresholds(), columns, row)
             }
             (_, _, Some(walk)) => walk.one(columns, row),
             _ => 0.0,
@@ -207,13 +208,13 @@ impl CompiledForest {
             return Ok(());
         }
         let columns = self.columns.as_slice();
-        match (&self.reach, &self.walk) {
-            (Some(reach), _) => {
+        match (&self.row_masks, &self.walk) {
+            (Some(row_masks), _) => {
                 let alone =
-                    if self.survivors.is_some() { Reach::better_alone(out.len()) } else { 0 };
+                    if self.leaf_masks.is_some() { RowMasks::better_alone(out.len()) } else { 0 };
                 let (many, few) = out.split_at_mut(out.len() - alone);
                 let (many_rows, few_rows) = rows.split_at(many.len() * self.features);
-                reach.many(
+                row_masks.many(
                     self.instructions,
                     Rows { columns, rows: many_rows, width: self.features, sums: many },
                 );

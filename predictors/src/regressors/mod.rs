@@ -104,50 +104,51 @@ impl FromStr for Method {
 pub enum Fitted {
     BaselineOnly,
     Lasso(Lasso),
-    /// Trees on the ratio to a linear law, or to the baseline where no law could be fitted.
+    /// Trees on the ratio to a linear model, or to the baseline where none could be fitted.
     Trees {
-        law: Option<Lasso>,
+        linear: Option<Lasso>,
         trees: Trees,
     },
 }
 
 impl Fitted {
-    /// The linear law, where there is one.
+    /// The linear model, if there is one.
     #[must_use]
-    pub fn law(&self) -> Option<&Lasso> {
+    pub fn linear(&self) -> Option<&Lasso> {
         match self {
             Self::BaselineOnly => None,
-            Self::Lasso(law) => Some(law),
-            Self::Trees { law, .. } => law.as_ref(),
+            Self::Lasso(linear) => Some(linear),
+            Self::Trees { linear, .. } => linear.as_ref(),
         }
     }
 
-    /// Latency in ns of one row; positive. `trust`, from 0 to 1: how far trees are followed away
-    /// from the law, as a share of the logarithm.
+    /// Latency in ns of one row; positive. `blend_weight`, 0 to 1: the weight of the trees'
+    /// logarithm against that of the linear model.
     #[must_use]
-    pub fn predict(&self, x: &[f64], baseline_ns: f64, trust: f64) -> f64 {
-        let [law_ns, tree_ns] = self.by_law_and_by_trees(x, baseline_ns);
+    pub fn predict(&self, x: &[f64], baseline_ns: f64, blend_weight: f64) -> f64 {
+        let [linear_ns, tree_ns] = self.linear_and_tree_ns(x, baseline_ns);
         match self {
-            Self::BaselineOnly | Self::Lasso(_) => law_ns,
-            Self::Trees { .. } => followed(law_ns, tree_ns, trust),
+            Self::BaselineOnly | Self::Lasso(_) => linear_ns,
+            Self::Trees { .. } => blended(linear_ns, tree_ns, blend_weight),
         }
     }
 
-    /// Latencies in ns of one row by the law alone and by trees alone; the same where there is but
-    /// one of them.
-    pub(crate) fn by_law_and_by_trees(&self, x: &[f64], baseline_ns: f64) -> [f64; 2] {
+    /// Latencies in ns of one row by the linear model alone and by trees alone; equal if there is
+    /// only one of them.
+    pub(crate) fn linear_and_tree_ns(&self, x: &[f64], baseline_ns: f64) -> [f64; 2] {
         match self {
             Self::BaselineOnly => [baseline_ns; 2],
             Self::Lasso(lasso) => [lasso.predict(x, baseline_ns); 2],
-            Self::Trees { law, trees } => {
-                let law_ns = law.as_ref().map_or(baseline_ns, |law| law.predict(x, baseline_ns));
-                [law_ns, trees.predict(x, law_ns)]
+            Self::Trees { linear, trees } => {
+                let linear_ns =
+                    linear.as_ref().map_or(baseline_ns, |linear| linear.predict(x, baseline_ns));
+                [linear_ns, trees.predict(x, linear_ns)]
             }
         }
     }
 
     /// Latencies in ns of rows of `columns` features that lie one after the other, exactly those of
-    /// [`Fitted::predict`]; a baseline and a trust per row.
+    /// [`Fitted::predict`]; a baseline and a blend weight per row.
     ///
     /// # Errors
     /// [`ForestError::Shape`] unless there are as many rows as baselines.
@@ -156,7 +157,7 @@ impl Fitted {
         x: &[f64],
         columns: usize,
         baseline_ns: &[f64],
-        trust: &[f64],
+        blend_weights: &[f64],
     ) -> Result<Vec<f64>, ForestError> {
         let rows = baseline_ns.len();
         if rows.checked_mul(columns) != Some(x.len()) {
@@ -165,32 +166,35 @@ impl Fitted {
         match self {
             Self::BaselineOnly => Ok(baseline_ns.to_vec()),
             Self::Lasso(lasso) => Ok(base(Some(lasso), x, columns, baseline_ns)),
-            Self::Trees { law, trees } => {
-                let law_ns = base(law.as_ref(), x, columns, baseline_ns);
-                let tree_ns = trees.predict_batch(x, &law_ns)?;
-                Ok(law_ns
+            Self::Trees { linear, trees } => {
+                let linear_ns = base(linear.as_ref(), x, columns, baseline_ns);
+                let tree_ns = trees.predict_batch(x, &linear_ns)?;
+                Ok(linear_ns
                     .iter()
                     .zip(tree_ns)
-                    .zip(trust)
-                    .map(|((law, tree), trust)| followed(*law, tree, *trust))
+                    .zip(blend_weights)
+                    .map(|((linear, tree), weight)| blended(*linear, tree, *weight))
                     .collect())
             }
         }
     }
 }
 
-/// From the law towards what trees say.
-fn followed(law_ns: f64, tree_ns: f64, trust: f64) -> f64 {
-    if trust < 1.0 { law_ns * (tree_ns / law_ns).powf(trust) } else { tree_ns }
+/// Weighted geometric mean: shrinkage of the trees' forecast towards the linear model.
+fn blended(linear_ns: f64, tree_ns: f64, weight: f64) -> f64 {
+    if weight < 1.0 { linear_ns * (tree_ns / linear_ns).powf(weight) } else { tree_ns }
 }
 
-/// What trees are relative to, ns by row: the law where there is one, else the baseline.
+/// What trees are relative to, ns by row: the linear model if there is one, else the baseline.
 pub(crate) fn base(
-    law: Option<&Lasso>,
+    linear: Option<&Lasso>,
     x: &[f64],
     columns: usize,
     baseline_ns: &[f64],
 ) -> Vec<f64> {
-    let Some(law) = law else { return baseline_ns.to_vec() };
-    x.chunks_exact(columns.max(1)).zip(baseline_ns).map(|(row, b)| law.predict(row, *b)).collect()
+    let Some(linear) = linear else { return baseline_ns.to_vec() };
+    x.chunks_exact(columns.max(1))
+        .zip(baseline_ns)
+        .map(|(row, b)| linear.predict(row, *b))
+        .collect()
 }

@@ -145,9 +145,9 @@ pub fn graph(name: &str, seed: u64) -> Graph {
     b.finish(vec![x]).unwrap()
 }
 
-/// One visit: noise of `spread` on every kernel and on the whole, everything slower by `drift`; 8
+/// One model run: noise of `spread` on every kernel and on the whole, everything slower by `drift`; 8
 /// us per run on top of the kernels.
-pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile {
+pub fn run(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile {
     let mut random = Numbers(
         round as u64 * 1000
             + graph.nodes().len() as u64 * 31
@@ -181,7 +181,7 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
             encoding: None,
         },
         environment: environment(1),
-        sitting: "one".into(),
+        session: "one".into(),
         round,
         started_unix_ms: round as u64,
         origin: Origin::Simulated,
@@ -206,7 +206,7 @@ pub fn visit(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfi
     }
 }
 
-/// `count` models, two visits each, and their graphs by name.
+/// `count` models, two model runs each, and their graphs by name.
 pub fn data(
     count: u64,
     first_seed: u64,
@@ -215,10 +215,10 @@ pub fn data(
     let graphs: Vec<Graph> =
         (0..count).map(|i| graph(&format!("m{}", first_seed + i), first_seed + i)).collect();
     let drift = |i: usize, round: usize| 1.0 + 0.1 * ((i * 7 + round * 3) as f64).sin();
-    let visits = graphs
+    let runs = graphs
         .iter()
         .enumerate()
-        .flat_map(|(i, g)| (0..2).map(move |round| visit(g, round, spread, drift(i, round))))
+        .flat_map(|(i, g)| (0..2).map(move |round| run(g, round, spread, drift(i, round))))
         .collect();
-    (visits, graphs.into_iter().map(|g| (g.name().to_owned(), g)).collect())
+    (runs, graphs.into_iter().map(|g| (g.name().to_owned(), g)).collect())
 }

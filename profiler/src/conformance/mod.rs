@@ -12,11 +12,11 @@ pub mod graphs;
 
 use crate::{
     backends::{Capabilities, OutputValues, RunOptions},
-    protocol::VisitProtocol,
+    model_run::ModelRun,
+    protocol::RunProtocol,
     source::Source,
     sweep::{self, SweepError},
-    visit::Visit,
-    worker::{Reply, Request, VisitRequest, Worker, WorkerCommand},
+    worker::{Reply, Request, RunRequest, Worker, WorkerCommand},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::atomic::AtomicBool, time::Duration};
@@ -122,10 +122,10 @@ impl<'a> Suite<'a> {
             ..RunOptions { seed: options.seed, inputs: options.inputs, ..RunOptions::default() }
         };
         for graph in &suite.graphs {
-            let visit = suite
-                .visit(TRUSTED, &plain, graph, false)
+            let run = suite
+                .run_model(TRUSTED, &plain, graph, false)
                 .map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
-            suite.expected.insert(graph.name().to_owned(), visit.outputs);
+            suite.expected.insert(graph.name().to_owned(), run.outputs);
         }
         Ok(suite)
     }
@@ -198,21 +198,21 @@ impl<'a> Suite<'a> {
             unlabelled: 0,
             error: None,
         };
-        let mut judge = || -> Result<(), String> {
-            let visit = self.visit(backend, options, graph, timed)?;
-            case.kernels = visit.operators.len();
-            case.unlabelled = visit
+        let mut check = || -> Result<(), String> {
+            let run = self.run_model(backend, options, graph, timed)?;
+            case.kernels = run.operators.len();
+            case.unlabelled = run
                 .operators
                 .iter()
                 .filter(|o| matches!(o.op.kind, OpKind::Unsupported(_)))
                 .count();
-            case.executed = Executed::of(&visit.operators);
+            case.executed = Executed::of(&run.operators);
             case.operators_share =
-                timed.then(|| operators_share(&visit, options.processor)).flatten();
-            if !visit.outputs.is_empty() {
+                timed.then(|| operators_share(&run, options.processor)).flatten();
+            if !run.outputs.is_empty() {
                 let expected =
                     self.expected.get(graph.name()).map(Vec::as_slice).unwrap_or_default();
-                let (apart, output) = difference(expected, &visit.outputs)?;
+                let (apart, output) = difference(expected, &run.outputs)?;
                 case.apart = Some(apart);
                 if apart > case.tolerance {
                     return Err(format!(
@@ -222,12 +222,12 @@ impl<'a> Suite<'a> {
                     ));
                 }
             }
-            if let Some((node, reason)) = visit.operators.iter().find_map(|o| {
+            if let Some((node, reason)) = run.operators.iter().find_map(|o| {
                 if let Status::Failed(reason) = &o.status { Some((&o.node, reason)) } else { None }
             }) {
                 return Err(format!("kernel `{node}` {reason}"));
             }
-            if timed && visit.operators.is_empty() {
+            if timed && run.operators.is_empty() {
                 return Err("no operator was timed".to_owned());
             }
             case.disturbed = timed && case.operators_share.is_none();
@@ -238,30 +238,30 @@ impl<'a> Suite<'a> {
                 _ => Ok(()),
             }
         };
-        case.error = judge().err();
+        case.error = check().err();
         case
     }
 
     /// `timed`: also the operators, not only the outputs.
-    fn visit(
+    fn run_model(
         &self,
         backend: &str,
         options: &RunOptions,
         graph: &Graph,
         timed: bool,
-    ) -> Result<Visit, String> {
-        let mut protocol = VisitProtocol {
+    ) -> Result<ModelRun, String> {
+        let mut protocol = RunProtocol {
             profiled_repeats: 9,
             reference_repeats: 0,
             outputs: true,
-            ..VisitProtocol::default()
+            ..RunProtocol::default()
         };
         protocol.protocol.warmups = 1;
         (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
         if !timed {
             (protocol.profiled_repeats, protocol.protocol.max_repeats) = (0, 0);
         }
-        let request = VisitRequest {
+        let request = RunRequest {
             backend: backend.to_owned(),
             options: options.clone(),
             protocol,
@@ -271,10 +271,10 @@ impl<'a> Suite<'a> {
         };
         let mut worker = Worker::start(self.worker).map_err(|e| e.to_string())?;
         match worker
-            .ask(&Request::Visit(Box::new(request)), TIMEOUT, self.interrupted)
+            .ask(&Request::Run(Box::new(request)), TIMEOUT, self.interrupted)
             .map_err(|e| e.to_string())?
         {
-            Reply::Visited(visit) => Ok(*visit),
+            Reply::Ran(run) => Ok(*run),
             Reply::Failed { reason, .. } => Err(reason),
             _ => Err("the worker answered another question".to_owned()),
         }
@@ -283,13 +283,12 @@ impl<'a> Suite<'a> {
 
 /// Of the profiled runs that add up or had the processor, the share nearest to one; `None` where
 /// there is no such run.
-fn operators_share(visit: &Visit, processor: Processor) -> Option<f64> {
-    let runs = &visit.e2e_profiled;
-    let sum = |run: usize| {
-        visit
-            .operators
+fn operators_share(run: &ModelRun, processor: Processor) -> Option<f64> {
+    let runs = &run.e2e_profiled;
+    let sum = |index: usize| {
+        run.operators
             .iter()
-            .filter_map(|o| o.samples.wall_ns.get(run))
+            .filter_map(|o| o.samples.wall_ns.get(index))
             .map(|&ns| ns as f64)
             .sum::<f64>()
     };
@@ -305,7 +304,7 @@ fn operators_share(visit: &Visit, processor: Processor) -> Option<f64> {
     let telling =
         shares.filter(|(run, share)| WHOLE.contains(share) || had_it(*run)).map(|(_, share)| share);
     telling
-        .filter(|_| !visit.operators.is_empty())
+        .filter(|_| !run.operators.is_empty())
         .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
 }
 
@@ -365,26 +364,26 @@ mod tests {
             memory_bytes: None,
             status: Status::Ok,
         };
-        let visit = |wall_ns: &[u64], cpu_ns: &[u64]| Visit {
+        let run = |wall_ns: &[u64], cpu_ns: &[u64]| ModelRun {
             e2e_profiled: samples(wall_ns.to_vec(), cpu_ns.to_vec()),
             operators: vec![kernel.clone()],
-            ..Visit::default()
+            ..ModelRun::default()
         };
         let short = [200, 400, 250];
-        assert_eq!(operators_share(&visit(&short, &[100, 400, 200]), Processor::Cpu), Some(0.32));
-        assert_eq!(operators_share(&visit(&short, &[100, 200, 100]), Processor::Cpu), None);
+        assert_eq!(operators_share(&run(&short, &[100, 400, 200]), Processor::Cpu), Some(0.32));
+        assert_eq!(operators_share(&run(&short, &[100, 200, 100]), Processor::Cpu), None);
         assert_eq!(
-            operators_share(&visit(&short, &[100, 200, 100]), Processor::Npu),
+            operators_share(&run(&short, &[100, 200, 100]), Processor::Npu),
             Some(0.4),
             "a CPU waits for others"
         );
         assert_eq!(
-            operators_share(&visit(&short, &[]), Processor::Cpu),
+            operators_share(&run(&short, &[]), Processor::Cpu),
             Some(0.4),
             "where the system does not tell"
         );
         assert_eq!(
-            operators_share(&visit(&[100, 400, 250], &[50, 200, 100]), Processor::Cpu),
+            operators_share(&run(&[100, 400, 250], &[50, 200, 100]), Processor::Cpu),
             Some(0.8),
             "what adds up does, disturbed or not"
         );

@@ -6,7 +6,7 @@
 //! | NVML | the board of the first NVIDIA GPU | `nvmlDeviceGetTotalEnergyConsumption`, mJ |
 //!
 //! Counters are coarse (RAPL moves about every millisecond, NVML every 20 to 100 ms): they are read
-//! around all end-to-end samples of a visit, and the difference is divided among them.
+//! around all end-to-end samples of a model run, and the difference is divided among them.
 
 #[cfg(feature = "onnxruntime")]
 mod nvml;

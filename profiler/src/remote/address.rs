@@ -72,7 +72,7 @@ impl fmt::Display for Address {
 
 impl Address {
     /// A line to the agent, before anything is said.
-    pub(super) fn open(&self, patience: Duration) -> io::Result<Link> {
+    pub(super) fn open(&self, limit: Duration) -> io::Result<Link> {
         let address = match self {
             Self::Command(words) => return Link::process(words),
             Self::Tcp(address) => address,
@@ -80,7 +80,7 @@ impl Address {
         let mut error = io::Error::other("the name has no address");
         for address in address.to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECTING) {
-                Ok(stream) => return Link::tcp(stream, patience),
+                Ok(stream) => return Link::tcp(stream, limit),
                 Err(refused) => error = refused,
             }
         }

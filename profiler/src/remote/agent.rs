@@ -31,7 +31,7 @@ pub struct AgentOptions {
     /// Largest message of a client, in bytes; a piece of a model always fits.
     pub message_bytes: usize,
     /// An end of which nothing is heard for so long is given up.
-    pub patience: Duration,
+    pub silence_limit: Duration,
     /// How to start a worker.
     pub worker: WorkerCommand,
     /// Takes what happens, a line each.
@@ -46,7 +46,7 @@ impl AgentOptions {
             folder,
             cache_bytes: 2 << 30,
             message_bytes: 64 << 20,
-            patience: Duration::from_secs(30),
+            silence_limit: Duration::from_secs(30),
             worker,
             log,
         }
@@ -60,7 +60,7 @@ impl AgentOptions {
 
     /// How often an end says that it is there.
     pub(super) fn beat(&self) -> Duration {
-        self.patience / 4
+        self.silence_limit / 4
     }
 }
 
@@ -101,16 +101,16 @@ pub enum AgentError {
         source: io::Error,
     },
     /// The time limit is too short.
-    #[error("patience of {0:?} is too short to tell a slow line from a broken one")]
-    Patience(Duration),
+    #[error("a timeout of {0:?} is too short; a slow connection would count as broken")]
+    SilenceLimit(Duration),
 }
 
-/// The shortest patience an agent can have.
-const SHORTEST_PATIENCE: Duration = Duration::from_millis(200);
+/// The shortest silence_limit an agent can have.
+const SHORTEST_SILENCE_LIMIT: Duration = Duration::from_millis(200);
 
 fn check(options: &AgentOptions) -> Result<(), AgentError> {
-    if options.patience < SHORTEST_PATIENCE {
-        return Err(AgentError::Patience(options.patience));
+    if options.silence_limit < SHORTEST_SILENCE_LIMIT {
+        return Err(AgentError::SilenceLimit(options.silence_limit));
     }
     make(&options.folder)
         .map_err(|source| AgentError::Folder { folder: options.folder.clone(), source })
@@ -168,8 +168,8 @@ impl Agent {
                 for connection in self.listener.incoming() {
                     match connection {
                         Ok(stream) => {
-                            let Some(place) = Place::take(&open) else { continue };
-                            scope.spawn(|| self.serve(stream, place));
+                            let Some(slot) = Slot::take(&open) else { continue };
+                            scope.spawn(|| self.serve(stream, slot));
                         }
                         Err(error) => {
                             self.options.log.say(format_args!(
@@ -183,10 +183,10 @@ impl Agent {
         }
     }
 
-    fn serve(&self, stream: TcpStream, _place: Place<'_>) {
+    fn serve(&self, stream: TcpStream, _slot: Slot<'_>) {
         let client =
             stream.peer_addr().map_or_else(|_| "client".to_owned(), |address| address.to_string());
-        match Link::tcp(stream, self.options.patience) {
+        match Link::tcp(stream, self.options.silence_limit) {
             Ok(link) => session::serve(&self.options, &self.secret, link, &client),
             Err(error) => self.options.log.say(format_args!("{client}: {error}")),
         }
@@ -214,15 +214,15 @@ pub fn serve_stdio(options: &AgentOptions) -> Result<(), AgentError> {
     check(options)?;
     let link = Link::stdio();
     // A session that is blocked on its output cannot see that its client is gone.
-    link.end_process_in_silence(options.patience.saturating_mul(2));
+    link.end_process_in_silence(options.silence_limit.saturating_mul(2));
     session::serve(options, &Secret::none(), link, "client");
     Ok(())
 }
 
 /// A line that is open.
-struct Place<'a>(&'a AtomicUsize);
+struct Slot<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> Slot<'a> {
     /// `None`: too many are.
     fn take(open: &'a AtomicUsize) -> Option<Self> {
         open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
@@ -233,7 +233,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

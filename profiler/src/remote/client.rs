@@ -1,17 +1,17 @@
-//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the visit
+//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the model run
 //! that was under way is made once more, from its beginning.
 
 use super::{
     address::Address,
     connection::{Connection, Stop},
     error::RemoteError,
-    message::{Answer, Ask, Digest, VisitAsk},
+    message::{Answer, Ask, Digest, RunAsk},
     secret::Secret,
 };
 use crate::{
     backends::RunOptions,
     source::Source,
-    worker::{Outcome, VisitRequest},
+    worker::{Outcome, RunRequest},
 };
 use std::{
     fmt,
@@ -24,7 +24,7 @@ use std::{
 };
 use vitempo_graph::{Environment, onnx};
 
-/// A visit during which the line was cut so often has failed: perhaps the model takes the agent's
+/// A model run during which the line was cut so often has failed: perhaps the model takes the agent's
 /// machine down.
 const MOST_CUTS: usize = 3;
 /// Pause before the second try to reach the agent again; each further one is twice as long, up to
@@ -105,9 +105,9 @@ impl Remote {
     ///
     /// # Errors
     /// [`RemoteError`] when the agent is not reached any more, or refuses.
-    pub(crate) fn visit(
+    pub(crate) fn run(
         &self,
-        request: VisitRequest,
+        request: RunRequest,
         timeout: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Option<Outcome>, RemoteError> {
@@ -115,7 +115,7 @@ impl Remote {
             Ok(portable) => portable,
             Err(reason) => return Ok(Some(Err(reason))),
         };
-        let ask = Ask::Visit(Box::new(ask));
+        let ask = Ask::Run(Box::new(ask));
         let mut cuts = 0;
         loop {
             let Some(mut connection) = self.reach(interrupted)? else { return Ok(None) };
@@ -137,9 +137,9 @@ impl Remote {
             }
             cuts += 1;
             if cuts == MOST_CUTS {
-                return Ok(Some(Err(format!("in each of {cuts} visits: {error}"))));
+                return Ok(Some(Err(format!("in each of {cuts} model runs: {error}"))));
             }
-            (self.notice)(&format!("warning: {error}; this visit is made again"));
+            (self.notice)(&format!("warning: {error}; this model run is made again"));
         }
     }
 
@@ -229,12 +229,9 @@ impl fmt::Debug for Remote {
 /// A model's bytes, and what they are known by.
 type Content = (Digest, Vec<u8>);
 
-/// What is sent for a visit: the question, and the model it speaks of.
-fn portable(
-    request: VisitRequest,
-    timeout: Duration,
-) -> Result<(VisitAsk, Option<Content>), String> {
-    let VisitRequest { backend, options, protocol, name, graph, source } = request;
+/// What is sent for a model run: the question, and the model it speaks of.
+fn portable(request: RunRequest, timeout: Duration) -> Result<(RunAsk, Option<Content>), String> {
+    let RunRequest { backend, options, protocol, name, graph, source } = request;
     let model = match source {
         Source::Graph => None,
         Source::File(path) => {
@@ -243,10 +240,10 @@ fn portable(
         }
     };
     let digest = model.as_ref().map(|(digest, _)| *digest);
-    Ok((VisitAsk { backend, options, protocol, name, graph, model: digest, timeout }, model))
+    Ok((RunAsk { backend, options, protocol, name, graph, model: digest, timeout }, model))
 }
 
-/// One visit over one line.
+/// One model run over one line.
 fn measure(
     connection: &mut Connection,
     ask: &Ask,
@@ -259,7 +256,7 @@ fn measure(
         return Ok(Err(reason));
     }
     Ok(match connection.ask(ask, interrupted)? {
-        Answer::Visited(visit) => Ok(*visit),
+        Answer::Ran(run) => Ok(*run),
         Answer::Failed { reason } => Err(reason),
         Answer::Missing => Err("the agent lost the model before it was measured".to_owned()),
         _ => Err("the agent answered another question".to_owned()),

@@ -34,7 +34,7 @@ pub(super) enum Stop {
 pub(super) struct Connection {
     address: Address,
     link: Link,
-    patience: Duration,
+    silence_limit: Duration,
     used: Instant,
 }
 
@@ -45,14 +45,14 @@ impl Connection {
         let link = address
             .open(ADMISSION)
             .map_err(|source| RemoteError::Unreachable { address: address.clone(), source })?;
-        let mut connection = Self { address, link, patience: ADMISSION, used: Instant::now() };
+        let mut connection = Self { address, link, silence_limit: ADMISSION, used: Instant::now() };
         connection.exchange_greetings(secret)?;
         connection.say(&Ask::Begin)?;
         let address = connection.address.clone();
         match connection.link.wait(ADMISSION) {
             Some(Event::Frame(frame)) => match connection.read(frame.kind, &frame.payload)? {
-                Answer::Begun { patience } => {
-                    connection.patience = patience;
+                Answer::Begun { silence_limit } => {
+                    connection.silence_limit = silence_limit;
                     connection.used = Instant::now();
                     Ok(connection)
                 }
@@ -91,7 +91,7 @@ impl Connection {
 
     /// Whether it was used so recently that the agent has not given it up.
     pub fn is_fresh(&self) -> bool {
-        self.used.elapsed() < self.patience / 2
+        self.used.elapsed() < self.silence_limit / 2
     }
 
     /// Asks and waits for the answer.
@@ -153,13 +153,13 @@ impl Connection {
                 Some(Event::Ended(error)) => return Err(Stop::Failed(self.cut(error))),
                 Some(Event::Greeted(_) | Event::Done) => {}
                 None if interrupted.load(Ordering::Relaxed) => return Err(Stop::Interrupted),
-                None if self.link.silent_for(since) > self.patience => {
+                None if self.link.silent_for(since) > self.silence_limit => {
                     return Err(Stop::Failed(self.cut(format_args!(
                         "nothing was heard for {} s",
-                        self.patience.as_secs_f64()
+                        self.silence_limit.as_secs_f64()
                     ))));
                 }
-                None if said.elapsed() > self.patience / 4 => {
+                None if said.elapsed() > self.silence_limit / 4 => {
                     self.say(&Ask::Beat).map_err(Stop::Failed)?;
                     said = Instant::now();
                 }

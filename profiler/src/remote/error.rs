@@ -141,7 +141,7 @@ impl RemoteError {
                 return hint.clone().map(|hint| format!("on the agent's machine: {hint}"));
             }
             Self::Changed { .. } => {
-                "measurements of different environments go into sittings of their own: run the \
+                "measurements of different environments go into sessions of their own: run the \
                 command again for this one"
             }
             Self::Refused { .. } | Self::Cut { .. } => return None,

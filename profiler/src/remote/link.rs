@@ -73,11 +73,11 @@ pub(super) struct Link {
 
 impl Link {
     /// Over a connection.
-    pub fn tcp(stream: TcpStream, patience: Duration) -> io::Result<Self> {
+    pub fn tcp(stream: TcpStream, limit: Duration) -> io::Result<Self> {
         // Messages are written whole; waiting to fill packets would only delay them.
         stream.set_nodelay(true)?;
         // Whoever takes nothing for so long is gone.
-        stream.set_write_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(limit))?;
         Ok(Self::new(stream.try_clone()?, stream.try_clone()?, Carrier::Tcp(stream)))
     }
 
@@ -291,16 +291,16 @@ mod tests {
     fn who_is_trusted_may_say_more_in_the_very_next_frame() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let patience = Duration::from_secs(120);
-        let mut link = Link::tcp(listener.accept().unwrap().0, patience).unwrap();
+        let limit = Duration::from_secs(120);
+        let mut link = Link::tcp(listener.accept().unwrap().0, limit).unwrap();
         other.write_all(b"hello\n").unwrap();
-        assert!(matches!(link.wait(patience), Some(Event::Greeted(line)) if line == "hello"));
+        assert!(matches!(link.wait(limit), Some(Event::Greeted(line)) if line == "hello"));
         link.frames([1; 32], [2; 32]);
         let mut frames = FrameWriter::new(other, [2; 32]);
         for size in [STRANGERS_LIMIT, 2 * STRANGERS_LIMIT] {
             frames.write(Kind::Message, &vec![0; size]).unwrap();
             assert!(
-                matches!(link.wait(patience), Some(Event::Frame(frame)) if frame.payload.len() == size)
+                matches!(link.wait(limit), Some(Event::Frame(frame)) if frame.payload.len() == size)
             );
             // The reader waits for the next frame already.
             link.trust(2 * STRANGERS_LIMIT);

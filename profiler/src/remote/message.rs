@@ -5,7 +5,7 @@
 //! may come in between from either end and only say that it is there.
 
 use super::secret::Nonce;
-use crate::{backends::RunOptions, protocol::VisitProtocol, visit::Visit};
+use crate::{backends::RunOptions, model_run::ModelRun, protocol::RunProtocol};
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 use vitempo_graph::{Environment, Graph};
@@ -113,21 +113,22 @@ pub(super) enum Ask {
     Begin,
     /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
     Probe { backend: String, options: RunOptions },
-    /// A model that a visit will want. Answer: `Stored`, or `Wanted`, and then `Stored` or
+    /// A model that a model run will want. Answer: `Stored`, or `Wanted`, and then `Stored` or
     /// `NotStored` after `size_bytes` in pieces.
     Offer { digest: Digest, size_bytes: u64 },
     /// Measure one model. Answer: `Visited`, `Failed` or `Missing`.
-    Visit(Box<VisitAsk>),
+    #[serde(rename = "Visit")]
+    Run(Box<RunAsk>),
     /// The client is there.
     Beat,
 }
 
 /// One model to be measured.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct VisitAsk {
+pub(super) struct RunAsk {
     pub backend: String,
     pub options: RunOptions,
-    pub protocol: VisitProtocol,
+    pub protocol: RunProtocol,
     pub name: String,
     pub graph: Graph,
     /// Of a model that was offered; `None`: the graph is all there is.
@@ -138,8 +139,11 @@ pub(super) struct VisitAsk {
 /// What an agent answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The client may ask. An end that says nothing for `patience` is given up.
-    Begun { patience: Duration },
+    /// The client may ask. The connection ends after a silence of `silence_limit`.
+    Begun {
+        #[serde(rename = "patience")]
+        silence_limit: Duration,
+    },
     /// Another client is measuring.
     Busy,
     /// The line ends here.
@@ -154,10 +158,11 @@ pub(super) enum Answer {
     Stored,
     /// It cannot be kept.
     NotStored { reason: String },
-    /// The model of a visit is not here any more: offer it again.
+    /// The model of a model run is not here any more: offer it again.
     Missing,
-    /// What the visit brought.
-    Visited(Box<Visit>),
+    /// What the model run brought.
+    #[serde(rename = "Visited")]
+    Ran(Box<ModelRun>),
     /// It did not work.
     Failed { reason: String },
     /// The agent is there.

@@ -17,7 +17,7 @@
 //!
 //! An agent measures for one client at a time, in worker processes like a sweep on its own machine.
 //! A client names no files: models are known by the digests of their bytes. When the line is cut,
-//! the visit under way is given up at both ends, and made again over the next line; a row is
+//! the model run under way is given up at both ends, and made again over the next line; a row is
 //! written when its answer has arrived whole, and so once or not at all.
 
 mod address;

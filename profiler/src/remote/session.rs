@@ -6,7 +6,7 @@ use super::{
     frame::{FrameError, Kind},
     fresh_nonce,
     link::{Event, Link},
-    message::{self, Answer, Ask, Digest, End, GreetingError, VisitAsk},
+    message::{self, Answer, Ask, Digest, End, GreetingError, RunAsk},
     secret::Secret,
     store::{self, Store},
 };
@@ -14,7 +14,7 @@ use crate::{
     energy::Meter,
     source::Source,
     sweep::{self, SweepError},
-    worker::{Station, VisitRequest},
+    worker::{RunRequest, Station},
 };
 use std::{
     convert::Infallible,
@@ -90,7 +90,7 @@ pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, cli
 fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Store, Farewell> {
     let nonce = fresh_nonce()?;
     link.greet(&message::greeting(End::Agent, &nonce))?;
-    let deadline = Instant::now() + ADMISSION.min(options.patience);
+    let deadline = Instant::now() + ADMISSION.min(options.silence_limit);
     let greeting = match next(link, deadline)? {
         Event::Greeted(line) => line,
         _ => return Err(Farewell::Gone("did not greet".to_owned())),
@@ -112,7 +112,7 @@ fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Sto
     }
     link.trust(options.message_bytes.max(message::PIECE));
     let store = lease(options)?;
-    link.say(&Answer::Begun { patience: options.patience })?;
+    link.say(&Answer::Begun { silence_limit: options.silence_limit })?;
     Ok(store)
 }
 
@@ -173,7 +173,7 @@ impl Session<'_> {
                 Some(Event::Frame(frame)) => return Ok((frame.kind, frame.payload)),
                 Some(Event::Ended(error)) => return Err(error.into()),
                 Some(Event::Greeted(_) | Event::Done) => {}
-                None if self.link.silent_for(since) > self.options.patience => {
+                None if self.link.silent_for(since) > self.options.silence_limit => {
                     return Err(self.silent());
                 }
                 None => {}
@@ -182,7 +182,10 @@ impl Session<'_> {
     }
 
     fn silent(&self) -> Farewell {
-        Farewell::Gone(format!("nothing was heard for {} s", self.options.patience.as_secs_f64()))
+        Farewell::Gone(format!(
+            "nothing was heard for {} s",
+            self.options.silence_limit.as_secs_f64()
+        ))
     }
 
     fn ask(&self) -> Result<Ask, Farewell> {
@@ -213,10 +216,10 @@ impl Session<'_> {
                     no_energy,
                 })
             }
-            Ask::Visit(ask) if ask.options.library.is_some() => {
+            Ask::Run(ask) if ask.options.library.is_some() => {
                 Answer::Failed { reason: NO_LIBRARY.to_owned() }
             }
-            Ask::Visit(ask) => self.visit(*ask)?,
+            Ask::Run(ask) => self.run(*ask)?,
         };
         Ok(self.link.say(&answer)?)
     }
@@ -255,21 +258,21 @@ impl Session<'_> {
         ))
     }
 
-    fn visit(&mut self, ask: VisitAsk) -> Result<Answer, Farewell> {
-        let VisitAsk { backend, options, protocol, name, graph, model, timeout } = ask;
+    fn run(&mut self, ask: RunAsk) -> Result<Answer, Farewell> {
+        let RunAsk { backend, options, protocol, name, graph, model, timeout } = ask;
         let source = match model.map(|digest| self.store.find(&digest)) {
             None => Source::Graph,
             Some(Some(file)) => Source::File(file),
             Some(None) => return Ok(Answer::Missing),
         };
         self.log().say(format_args!("{}: measuring {name:?} on {backend:?}", self.client));
-        let request = VisitRequest { backend, options, protocol, name, graph, source };
+        let request = RunRequest { backend, options, protocol, name, graph, source };
         let station = &mut self.station;
         let outcome = working(self.link, self.options, |interrupted| {
-            station.visit(request, timeout, interrupted)
+            station.run(request, timeout, interrupted)
         })?;
         Ok(match outcome {
-            Ok(Some(Ok(visit))) => Answer::Visited(Box::new(visit)),
+            Ok(Some(Ok(run))) => Answer::Ran(Box::new(run)),
             Ok(Some(Err(reason))) => Answer::Failed { reason },
             Ok(None) => Answer::Failed { reason: "interrupted".to_owned() },
             Err(error) => Answer::Failed { reason: error.to_string() },
@@ -318,7 +321,7 @@ fn working<T: Send>(
                 }
                 Some(Event::Ended(error)) => Some(error.into()),
                 Some(Event::Greeted(_)) => None,
-                None if link.silent_for(since) > options.patience => {
+                None if link.silent_for(since) > options.silence_limit => {
                     Some(Farewell::Gone("nothing was heard for too long".to_owned()))
                 }
                 None => link.say(&Answer::Beat).err().map(Farewell::from),

@@ -63,7 +63,7 @@ pub enum WorkerError {
     },
     /// The time limit has passed.
     #[error("no answer within {} s, the worker was ended; a longer limit may help \
-        (--visit-timeout)", .0.as_secs_f64())]
+        (--run-timeout)", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The user interrupted it.
     #[error("interrupted")]

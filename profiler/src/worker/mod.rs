@@ -18,9 +18,9 @@ pub use station::{Outcome, Station};
 use crate::{
     backends::{Availability, RunOptions},
     coverage::Coverage,
-    protocol::VisitProtocol,
+    model_run::ModelRun,
+    protocol::RunProtocol,
     source::Source,
-    visit::Visit,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
@@ -55,7 +55,8 @@ pub enum Request {
         options: RunOptions,
     },
     /// Measure one model.
-    Visit(Box<VisitRequest>),
+    #[serde(rename = "Visit")]
+    Run(Box<RunRequest>),
     /// Compile one model and tell who runs which operator.
     Cover(Box<CoverageRequest>),
 }
@@ -77,13 +78,13 @@ pub struct CoverageRequest {
 
 /// One model to be measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct VisitRequest {
+pub struct RunRequest {
     /// Name of the backend.
     pub backend: String,
     /// How to run it; `cores` are pinned to as they are.
     pub options: RunOptions,
     /// How to sample.
-    pub protocol: VisitProtocol,
+    pub protocol: RunProtocol,
     /// The model's name, for messages.
     pub name: String,
     /// Its operators.
@@ -97,8 +98,9 @@ pub struct VisitRequest {
 pub enum Reply {
     /// To [`Request::Probe`].
     Probed(Availability),
-    /// To [`Request::Visit`].
-    Visited(Box<Visit>),
+    /// To [`Request::Run`].
+    #[serde(rename = "Visited")]
+    Ran(Box<ModelRun>),
     /// To [`Request::Cover`].
     Covered(Coverage),
     /// It did not work.

@@ -1,10 +1,10 @@
 //! The worker's side: reads requests, runs them one after the other on the main thread, answers.
 
-use super::{CoverageRequest, FOLDER_VARIABLE, Reply, Request, VisitRequest};
+use super::{CoverageRequest, FOLDER_VARIABLE, Reply, Request, RunRequest};
 use crate::{
     backends::{self, Backend, RunOptions, Session},
     coverage::Coverage,
-    pinning, reference, source, visit,
+    model_run, pinning, reference, source,
 };
 use std::{
     fs::File,
@@ -115,9 +115,7 @@ impl Server<'_> {
             Request::Probe { backend, options } => {
                 Ok(Reply::Probed(self.backend(&backend)?.probe(&options)))
             }
-            Request::Visit(request) => {
-                self.visit(*request).map(|visit| Reply::Visited(Box::new(visit)))
-            }
+            Request::Run(request) => self.run(*request).map(|run| Reply::Ran(Box::new(run))),
             Request::Cover(request) => self.coverage(&request).map(Reply::Covered),
         }
     }
@@ -130,8 +128,8 @@ impl Server<'_> {
             .ok_or_else(|| format!("no backend is called `{name}`; there are: {}", known()))
     }
 
-    fn visit(&mut self, request: VisitRequest) -> Result<visit::Visit, String> {
-        let VisitRequest { backend, options, protocol, name, graph, source } = request;
+    fn run(&mut self, request: RunRequest) -> Result<model_run::ModelRun, String> {
+        let RunRequest { backend, options, protocol, name, graph, source } = request;
         if self.pinned.as_ref() != Some(&options.cores) {
             pinning::pin(&options.cores).map_err(|e| e.to_string())?;
             self.pinned = Some(options.cores.clone());
@@ -143,7 +141,7 @@ impl Server<'_> {
         let mut reference = self.reference.take();
         let session =
             reference.as_mut().and_then(|r| r.session.as_mut()).map(|session| &mut **session);
-        let result = visit::visit(self.backend(&backend)?, &model, &options, &protocol, session);
+        let result = model_run::run(self.backend(&backend)?, &model, &options, &protocol, session);
         self.reference = reference;
         result.map_err(|e| e.to_string())
     }

@@ -1,16 +1,16 @@
-//! [`Station`]: a worker kept from visit to visit, and replaced by a fresh one when it is in doubt.
+//! [`Station`]: a worker kept from run of model run, and replaced by a fresh one when it is in doubt.
 
-use super::{Reply, Request, VisitRequest, Worker, WorkerCommand, WorkerError};
-use crate::visit::Visit;
+use super::{Reply, Request, RunRequest, Worker, WorkerCommand, WorkerError};
+use crate::model_run::ModelRun;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-/// What came of a visit: its samples, or why there are none.
-pub type Outcome = Result<Visit, String>;
+/// What came of a model run: its samples, or why there are none.
+pub type Outcome = Result<ModelRun, String>;
 
-/// A place where visits are made, one after the other.
+/// A place where model runs are made, one after the other.
 #[derive(Debug)]
 pub struct Station {
     command: WorkerCommand,
@@ -25,13 +25,13 @@ impl Station {
     }
 
     /// What the worker says; `None` when interrupted. A worker that crashed, took too long or is in
-    /// doubt is ended: that is the outcome of this visit, and the next one starts another.
+    /// doubt is ended: that is the outcome of this model run, and the next one starts another.
     ///
     /// # Errors
     /// [`WorkerError::Start`].
-    pub fn visit(
+    pub fn run(
         &mut self,
-        request: VisitRequest,
+        request: RunRequest,
         timeout: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Option<Outcome>, WorkerError> {
@@ -39,11 +39,11 @@ impl Station {
             Some(worker) => worker,
             None => Worker::start(&self.command)?,
         };
-        let answer = worker.ask(&Request::Visit(Box::new(request)), timeout, interrupted);
+        let answer = worker.ask(&Request::Run(Box::new(request)), timeout, interrupted);
         Ok(Some(match answer {
-            Ok(Reply::Visited(visit)) => {
+            Ok(Reply::Ran(run)) => {
                 self.worker = Some(worker);
-                Ok(*visit)
+                Ok(*run)
             }
             Ok(Reply::Failed { reason, restart }) => {
                 self.worker = (!restart).then_some(worker);

@@ -5,7 +5,7 @@
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{Cells, Column},
-    predictors::adapt::{Adapted, Measured, Population, Source, Trait, Workload, adapt},
+    predictors::adapt::{Adapted, DevicePrior, Measured, Source, Trait, Workload, adapt},
     search::spearman,
 };
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl CellTest<'_> {
             self.cells.readings.iter().map(|reading| self.workloads(reading)).collect();
         let targets: Vec<&Column> =
             self.cells.devices.iter().filter(|d| named(protocol, d, self.target)).collect();
-        let populations: BTreeMap<String, Population> = {
+        let priors: BTreeMap<String, DevicePrior> = {
             let families: Vec<String> = targets
                 .iter()
                 .map(|d| family(d))
@@ -48,18 +48,18 @@ impl CellTest<'_> {
                 .into_iter()
                 .collect();
             let learnt = parallel(families.len(), protocol.threads, |i| {
-                self.population(&families[i], &workloads, protocol)
+                self.prior(&families[i], &workloads, protocol)
             });
             families.into_iter().zip(learnt).collect()
         };
-        let empty = Population::empty();
+        let empty = DevicePrior::empty();
         let jobs = targets.len() * protocol.seeds as usize;
         let scores = parallel(jobs, protocol.threads, |job| {
             let (target, seed) =
                 (targets[job / protocol.seeds as usize], (job % protocol.seeds as usize) as u64);
             self.score(
                 target,
-                populations.get(&family(target)).unwrap_or(&empty),
+                priors.get(&family(target)).unwrap_or(&empty),
                 &workloads,
                 protocol.samples,
                 seed,
@@ -113,12 +113,12 @@ impl CellTest<'_> {
     }
 
     /// Every other device explained by the architectures of the pool, in its own reading.
-    fn population(
+    fn prior(
         &self,
         family_out: &str,
         workloads: &[Vec<Workload>],
         protocol: &Protocol,
-    ) -> Population {
+    ) -> DevicePrior {
         let chosen = |d: &&Column| {
             (self.source)(d) && family(d) != family_out && !protocol.unseen.contains(&d.name)
         };
@@ -139,13 +139,13 @@ impl CellTest<'_> {
                 latencies_ns,
             });
         }
-        Population::learn(&all, &latencies).without_residuals()
+        DevicePrior::learn(&all, &latencies).without_residuals()
     }
 
     fn score(
         &self,
         target: &Column,
-        population: &Population,
+        prior: &DevicePrior,
         workloads: &[Vec<Workload>],
         samples: usize,
         seed: u64,
@@ -158,7 +158,7 @@ impl CellTest<'_> {
             .collect();
         let kind = Trait(target.class.clone());
         let adapted: Vec<Adapted> =
-            workloads.iter().map(|w| adapt(population, w, &measured, Some(&kind))).collect();
+            workloads.iter().map(|w| adapt(prior, w, &measured, Some(&kind))).collect();
         let best = adapted.iter().map(|a| a.log_evidence).fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = adapted.iter().map(|a| (a.log_evidence - best).exp()).collect();
         let forecast = |i: usize| -> f64 {

@@ -5,7 +5,7 @@ use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{AiHub, Row},
     predictors::{
-        adapt::{Measured, Population, Source, Trait, Workload, adapt},
+        adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
         metrics,
     },
 };
@@ -183,7 +183,7 @@ impl NpuTest<'_> {
             .filter(|s| s.device != device && !protocol.unseen.contains(&s.device))
             .collect();
         let learn = |hidden: &BTreeSet<usize>| {
-            Population::learn(
+            DevicePrior::learn(
                 workloads,
                 &others.iter().map(|s| s.source(hidden)).collect::<Vec<_>>(),
             )
@@ -196,7 +196,7 @@ impl NpuTest<'_> {
             } else {
                 BTreeSet::new()
             };
-            let population = learn(&hidden);
+            let prior = learn(&hidden);
             for target in targets.iter().filter(|t| t.device == device) {
                 let given: Vec<usize> = order
                     .iter()
@@ -211,7 +211,7 @@ impl NpuTest<'_> {
                     .iter()
                     .map(|&model| Measured { model, ns: target.latencies_ns[&model] })
                     .collect();
-                let adapted = adapt(&population, workloads, &measured, Some(&target.kind()));
+                let adapted = adapt(&prior, workloads, &measured, Some(&target.kind()));
                 let sum = sums.entry((usize::from(part == PARTS), target.name())).or_default();
                 for (model, truth) in asked.filter_map(|m| Some((*m, *target.latencies_ns.get(m)?)))
                 {

@@ -5,7 +5,7 @@ use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{Phone, Phones},
     predictors::{
-        adapt::{Measured, Population, Source, Trait, Workload, adapt},
+        adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
         metrics,
     },
 };
@@ -60,16 +60,16 @@ impl PhoneTest<'_> {
             .into_iter()
             .collect();
         let learnt = parallel(devices.len(), protocol.threads, |i| {
-            Population::learn(&workloads, &self.sources(devices[i], protocol))
+            DevicePrior::learn(&workloads, &self.sources(devices[i], protocol))
         });
-        let populations: BTreeMap<&str, Population> = devices.into_iter().zip(learnt).collect();
-        let empty = Population::empty();
+        let priors: BTreeMap<&str, DevicePrior> = devices.into_iter().zip(learnt).collect();
+        let empty = DevicePrior::empty();
         let seeds = protocol.seeds as usize;
         let scores = parallel(targets.len() * seeds, protocol.threads, |job| {
             let target = targets[job / seeds];
             score(
                 target,
-                populations.get(target.device.as_str()).unwrap_or(&empty),
+                priors.get(target.device.as_str()).unwrap_or(&empty),
                 &workloads,
                 protocol.samples,
                 (job % seeds) as u64,
@@ -113,7 +113,7 @@ fn kind(setting: &Phone) -> Trait {
 
 fn score(
     target: &Phone,
-    population: &Population,
+    prior: &DevicePrior,
     workloads: &[Workload],
     samples: usize,
     seed: u64,
@@ -122,7 +122,7 @@ fn score(
     let (given, asked) = models.split_at(samples.min(models.len()));
     let measured: Vec<Measured> =
         given.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
-    let adapted = adapt(population, workloads, &measured, Some(&kind(target)));
+    let adapted = adapt(prior, workloads, &measured, Some(&kind(target)));
     let truth: Vec<f64> = asked.iter().filter_map(|&i| target.ns[i]).collect();
     let forecasts: Vec<(f64, f64, f64)> =
         asked.iter().map(|&i| adapted.forecast(&workloads[i], Some(i)).latency_ns()).collect();

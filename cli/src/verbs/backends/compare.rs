@@ -18,7 +18,7 @@ use vitempo::graph::{
     Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status,
 };
 use vitempo::profiler::{
-    Availability, Backend, Capabilities, RunOptions, Sweep, VisitProtocol, backends,
+    Availability, Backend, Capabilities, RunOptions, RunProtocol, Sweep, backends,
 };
 
 /// Measures the same models on every engine, memory format and precision that can run here, and
@@ -53,7 +53,7 @@ pub struct CompareArgs {
     #[arg(long, default_value = "1", value_parser = profile::parse_positive)]
     rounds: usize,
 
-    /// Seed of inputs, of weights that files lack and of the order of visits
+    /// Seed of inputs, of weights that files lack and of the order of model runs
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
@@ -168,10 +168,10 @@ fn measure(
         seed: args.seed,
         ..RunOptions::default()
     };
-    let mut protocol = VisitProtocol {
+    let mut protocol = RunProtocol {
         profiled_repeats: 5,
         sampling_budget: SAMPLING_BUDGET,
-        ..VisitProtocol::default()
+        ..RunProtocol::default()
     };
     protocol.protocol.rounds = rounds;
     protocol.protocol.seed = args.seed;
@@ -181,9 +181,9 @@ fn measure(
         options,
         protocol,
         budget: None,
-        visit_timeout: Duration::from_secs(300),
-        place: profile::worker()?.into(),
-        sitting: "comparison".to_owned(),
+        run_timeout: Duration::from_secs(300),
+        target: profile::worker()?.into(),
+        session: "comparison".to_owned(),
     };
     let outcome =
         profile::keep(Campaign { sweep, out: &args.out, retry_failed: false, resume: true })?;
@@ -206,9 +206,9 @@ fn compared(
         .collect();
     let good: Vec<&ModelProfile> =
         here.iter().copied().filter(|p| p.status == Status::Ok).collect();
-    let mut visits: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut runs: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for profile in &good {
-        visits.entry(profile.model.name.clone()).or_default().extend(profile.e2e.median_ns());
+        runs.entry(profile.model.name.clone()).or_default().extend(profile.e2e.median_ns());
     }
     let failure = |p: &&ModelProfile| {
         if let Status::Failed(reason) = &p.status {
@@ -221,7 +221,7 @@ fn compared(
         setting,
         version,
         executed: Executed::of(good.iter().flat_map(|p| &p.operators)),
-        latency_ns: visits.into_iter().filter_map(|(name, ns)| Some((name, mean(&ns)?))).collect(),
+        latency_ns: runs.into_iter().filter_map(|(name, ns)| Some((name, mean(&ns)?))).collect(),
         failed: here.iter().filter_map(failure).collect(),
         shares: mean_shares(&good),
     }
@@ -231,7 +231,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Share of operator time by family: the mean over visits.
+/// Share of operator time by family: the mean over model runs.
 fn mean_shares(profiles: &[&ModelProfile]) -> BTreeMap<OpFamily, f64> {
     let mut shares = BTreeMap::new();
     for profile in profiles {

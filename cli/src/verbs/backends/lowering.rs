@@ -15,12 +15,12 @@ use vitempo::graph::{
     lowering::compare::{Comparison, Mismatch, share},
 };
 use vitempo::profiler::{
-    RunOptions, Sweep, VisitProtocol,
-    judge::{self, JudgeError, Judgement, Time},
+    RunOptions, RunProtocol, Sweep,
+    lowering_accuracy::{self, LoweringAccuracy, LoweringAccuracyError, Time},
 };
 
 /// Longest a model may take.
-const VISIT_TIMEOUT: Duration = Duration::from_secs(300);
+const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 /// Rows of the table of differences; JSON and CSV have all.
 const ROWS_SHOWN: usize = 20;
 
@@ -32,13 +32,13 @@ pub struct Question<'a> {
     pub repeats: usize,
 }
 
-/// Judges, prints, and fails where less than `least` percent of a family's time was predicted.
+/// Evaluates, prints, and fails if less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
     let models = question.models.read_some()?;
-    let mut protocol = VisitProtocol {
+    let mut protocol = RunProtocol {
         profiled_repeats: question.repeats,
         reference_repeats: 0,
-        ..VisitProtocol::default()
+        ..RunProtocol::default()
     };
     protocol.protocol.warmups = 1;
     (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
@@ -48,42 +48,47 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
         options: question.options,
         protocol,
         budget: None,
-        visit_timeout: VISIT_TIMEOUT,
-        place: profile::worker()?.into(),
-        sitting: campaign::session_name(),
+        run_timeout: RUN_TIMEOUT,
+        target: profile::worker()?.into(),
+        session: campaign::session_name(),
     };
-    let bar = progress::bar(sweep.models.len() as u64, "judging");
-    let judgement =
-        judge::judge(&sweep, &mut |p| bar.set_position(p.done as u64), &profile::interrupted());
+    let bar = progress::bar(sweep.models.len() as u64, "evaluating");
+    let accuracy = lowering_accuracy::evaluate(
+        &sweep,
+        &mut |p| bar.set_position(p.done as u64),
+        &profile::interrupted(),
+    );
     bar.finish_and_clear();
-    let judgement = judgement.map_err(error)?;
-    output::print(&Lowering(&judgement), format)?;
-    verdict(&judgement, least)
+    let accuracy = accuracy.map_err(error)?;
+    output::print(&Lowering(&accuracy), format)?;
+    verdict(&accuracy, least)
 }
 
-fn error(error: JudgeError) -> CliError {
+fn error(error: LoweringAccuracyError) -> CliError {
     match error {
-        JudgeError::Sweep(error) => error.into(),
-        error @ JudgeError::NoRules(_) => CliError::user(format!("{error} (--backend)")).hint(
-            format!("engines with rules: {}", vitempo::graph::lowering::FRAMEWORKS.join(", ")),
-        ),
+        LoweringAccuracyError::Sweep(error) => error.into(),
+        error @ LoweringAccuracyError::NoRules(_) => CliError::user(format!("{error} (--backend)"))
+            .hint(format!(
+                "engines with rules: {}",
+                vitempo::graph::lowering::FRAMEWORKS.join(", ")
+            )),
         error => CliError::user(error),
     }
 }
 
-fn verdict(judgement: &Judgement, least: Option<f64>) -> CliResult {
-    if judgement.interrupted {
-        return Err(CliError::user("interrupted: some models were not judged"));
+fn verdict(accuracy: &LoweringAccuracy, least: Option<f64>) -> CliResult {
+    if accuracy.interrupted {
+        return Err(CliError::user("interrupted: some models were not evaluated"));
     }
-    if judgement.compared(None).next().is_none() {
-        let reason = judgement
+    if accuracy.compared(None).next().is_none() {
+        let reason = accuracy
             .models
             .iter()
             .find_map(|m| Some(format!("`{}`: {}", m.model.name, m.outcome.as_ref().err()?)));
         return Err(CliError::user(format!("no model ran; {}", reason.unwrap_or_default())));
     }
-    for family in judgement.families() {
-        let percent = 100.0 * judgement.time(Some(family)).matched();
+    for family in accuracy.families() {
+        let percent = 100.0 * accuracy.time(Some(family)).matched();
         if let Some(least) = least.filter(|&least| percent < least) {
             return Err(CliError::user(format!(
                 "{percent:.2} % of the time of family {family} was predicted, less than {least} % \
@@ -94,7 +99,7 @@ fn verdict(judgement: &Judgement, least: Option<f64>) -> CliResult {
     Ok(())
 }
 
-struct Lowering<'a>(&'a Judgement);
+struct Lowering<'a>(&'a LoweringAccuracy);
 
 /// `99.83 %`; only what is whole is `100 %`.
 fn percent(share: f64) -> String {
@@ -120,11 +125,11 @@ impl Lowering<'_> {
     /// Kernels that one of the lists of a comparison holds, longest first over all models, with the
     /// model's name and the share of that model's time.
     fn missed(&self, list: fn(&Comparison) -> &[Mismatch]) -> Vec<(&str, f64, &Mismatch)> {
-        let of_model = |(judged, c)| -> Vec<_> {
-            let (judged, c): (&judge::Judged, &Comparison) = (judged, c);
+        let of_model = |(model, c)| -> Vec<_> {
+            let (model, c): (&lowering_accuracy::ModelAccuracy, &Comparison) = (model, c);
             list(c)
                 .iter()
-                .map(|m| (judged.model.name.as_str(), share(m.ns, c.executed_ns), m))
+                .map(|m| (model.model.name.as_str(), share(m.ns, c.executed_ns), m))
                 .collect()
         };
         let mut rows: Vec<_> = self.0.compared(None).flat_map(of_model).collect();
@@ -193,9 +198,9 @@ impl Report for Lowering<'_> {
         if all > ROWS_SHOWN {
             text += &format!("... and {} more with --format json or csv\n", all - ROWS_SHOWN);
         }
-        for judged in &self.0.models {
-            if let Err(reason) = &judged.outcome {
-                text += &format!("failed: {}: {reason}\n", judged.model.name);
+        for model in &self.0.models {
+            if let Err(reason) = &model.outcome {
+                text += &format!("failed: {}: {reason}\n", model.model.name);
             }
         }
         text

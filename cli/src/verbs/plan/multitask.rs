@@ -21,7 +21,7 @@ use vitempo::graph::{Graph, LatencyModel};
 use vitempo::planners::{
     cost::{Interval, Link},
     pipeline::{
-        Rehearsal, Tasks, TasksError,
+        Simulation, Tasks, TasksError,
         multitask::{Execution, MultiTask, Schedule},
     },
     simulator::simulate,
@@ -92,10 +92,10 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
         args,
         names: tasks.names.clone(),
         model: MultiTask::of_parts(&model.identity.name, &tasks.names),
-        rehearsal: Rehearsal::plain(),
+        simulation: Simulation::plain(),
     };
-    plan.rehearsal.camera_fps = args.live.camera;
-    plan.rehearsal.deadline_ns = args.live.deadline;
+    plan.simulation.camera_fps = args.live.camera;
+    plan.simulation.deadline_ns = args.live.deadline;
     plan.model.features_bytes = features_bytes(&divided.parts);
     if !args.processors.is_empty() {
         plan.forecast(&divided.parts)?;
@@ -135,7 +135,7 @@ struct Planning<'a> {
     args: &'a MultitaskArgs,
     names: Vec<String>,
     model: MultiTask,
-    rehearsal: Rehearsal,
+    simulation: Simulation,
 }
 
 /// What engines take, once or several times.
@@ -234,7 +234,7 @@ impl Planning<'_> {
             }
         }
         let engines = stand.map(|stand| stand.describe(&self.args.live));
-        Ok(Placements::new(told.model, rows, told.rehearsal.slowdown, engines))
+        Ok(Placements::new(told.model, rows, told.simulation.slowdown, engines))
     }
 
     /// What the parts take on the engines, and how much engines slow each other down.
@@ -266,10 +266,10 @@ impl Planning<'_> {
                 with.model.add_processor(&engine.name, &latencies, Some(Interval::ZERO));
             }
         }
-        with.rehearsal.cv = measured.cv();
+        with.simulation.cv = measured.cv();
         let of_processor =
             |name: &String| self.args.live.index_of(name).map(|engine| measured.slowdown(engine));
-        with.rehearsal.slowdown =
+        with.simulation.slowdown =
             with.model.processors.iter().map(of_processor).collect::<CliResult<_>>()?;
         Ok(with)
     }
@@ -283,7 +283,7 @@ impl Planning<'_> {
     /// One placement, simulated, and run where there are engines.
     fn round(&self, schedule: &Schedule, stand: Option<&Stand>) -> CliResult<Round> {
         let schedule = self.anew(schedule)?;
-        let scenario = self.rehearsal.scenario(&self.model, &schedule);
+        let scenario = self.simulation.scenario(&self.model, &schedule);
         let simulated = simulate(&scenario, 0).map_err(CliError::user)?.streams.swap_remove(0);
         let Some(stand) = stand else { return Ok(Round { simulated, live: None, apart: None }) };
         let engine = |processor: usize| self.args.live.index_of(&self.model.processors[processor]);
@@ -294,7 +294,7 @@ impl Planning<'_> {
             |tasks: &Vec<(usize, usize)>| tasks.iter().map(task).collect::<CliResult<Vec<_>>>();
         let stage = |(index, steps): (usize, &Vec<Vec<(usize, usize)>>)| -> CliResult<Stage> {
             let steps = steps.iter().map(step).collect::<CliResult<_>>()?;
-            Ok(Stage { name: format!("stage {}", index + 1), queue: self.rehearsal.queue, steps })
+            Ok(Stage { name: format!("stage {}", index + 1), queue: self.simulation.queue, steps })
         };
         let stages =
             schedule.stages().iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;

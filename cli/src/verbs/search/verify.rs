@@ -13,7 +13,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use vitempo::campaign::{self, Campaign};
 use vitempo::graph::{Environment, Latency, ModelIdentity, Prediction};
-use vitempo::profiler::{RunOptions, Source, Sweep, SweepModel, VisitProtocol};
+use vitempo::profiler::{RunOptions, RunProtocol, Source, Sweep, SweepModel};
 use vitempo::search::spearman;
 
 /// Measured members of one environment.
@@ -49,9 +49,9 @@ pub fn measured(
             Ok(SweepModel { identity, graph, source: Source::File(files[place].clone()) })
         };
         let models = places.iter().map(model).collect::<CliResult<Vec<_>>>()?;
-        let sitting = campaign::session_name();
+        let session = campaign::session_name();
         let data = folder.join("measured");
-        let here = sweep(models, wanted, library, &sitting, &data)?;
+        let here = sweep(models, wanted, library, &session, &data)?;
         if here.id() != wanted.id() {
             progress::say(format!(
                 "warning: forecast for {}, measured on {}",
@@ -62,8 +62,8 @@ pub fn measured(
         let profiles = dataset::load_environment(&data, Some(&here.id()))?.profiles;
         let row = |&place: &usize| {
             let name = front.name(place);
-            let visit = profiles.iter().rfind(|p| p.model.name == name && p.sitting == sitting)?;
-            Some((name, *front.outcome.front[place].latencies.get(number)?, visit.e2e.median_ns()?))
+            let run = profiles.iter().rfind(|p| p.model.name == name && p.session == session)?;
+            Some((name, *front.outcome.front[place].latencies.get(number)?, run.e2e.median_ns()?))
         };
         verified.push(Verified {
             environment: here.id(),
@@ -73,12 +73,12 @@ pub fn measured(
     Ok(verified)
 }
 
-/// Visits the models as the bundle's environment runs them; the environment they were visited in.
+/// Measures the models as the bundle's environment runs them; the environment they were measured in.
 fn sweep(
     models: Vec<SweepModel>,
     wanted: &Environment,
     library: Option<&Path>,
-    sitting: &str,
+    session: &str,
     data: &Path,
 ) -> CliResult<Environment> {
     let options = RunOptions {
@@ -93,11 +93,11 @@ fn sweep(
         models,
         backend: wanted.framework.clone(),
         options,
-        protocol: VisitProtocol::default(),
+        protocol: RunProtocol::default(),
         budget: None,
-        visit_timeout: std::time::Duration::from_secs(300),
-        place: profile::worker()?.into(),
-        sitting: sitting.to_owned(),
+        run_timeout: std::time::Duration::from_secs(300),
+        target: profile::worker()?.into(),
+        session: session.to_owned(),
     };
     let outcome = profile::keep(Campaign { sweep, out: data, retry_failed: true, resume: false })?;
     match outcome.summary.failed.first() {

@@ -11,7 +11,7 @@
 //! `{tflite|torch}_{cnn|nas|vit|transformer}_{real|synthetic}_{e2e|ops_cpu|ops_cpu_quant|ops_gpu}.csv`.
 //!
 //! A mean becomes one sample in nanoseconds; standard deviations are of single runs, not of the
-//! mean, and are left out. The rows of all files are held as numbers, visits are made and written
+//! mean, and are left out. The rows of all files are held as numbers, model runs are made and written
 //! one at a time, environment by environment.
 
 mod cells;
@@ -22,8 +22,8 @@ mod fused;
 mod kinds;
 mod operators;
 mod read;
+mod runs;
 mod shapes;
-mod visits;
 mod windows;
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod tests;
 
 pub use conventions::{Family, Framework};
 
-use crate::{DatasetError, Store, tables::visits::TablesWriter};
+use crate::{DatasetError, Store, tables::runs::TablesWriter};
 use std::{collections::BTreeMap, path::Path};
 
 /// Where the numbers come from and under which licence.
@@ -52,9 +52,9 @@ pub struct FileFacts {
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Visits written.
-    pub visits: usize,
-    /// Models with a visit.
+    /// Model runs written.
+    pub runs: usize,
+    /// Models with a model run.
     pub models: usize,
     /// Environments.
     pub environments: usize,
@@ -66,7 +66,7 @@ pub struct Imported {
 }
 
 /// Writes what the files hold into a new dataset folder. End-to-end and operator rows of one model
-/// and setting become one visit.
+/// and setting become one model run.
 ///
 /// # Errors
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when a
@@ -80,7 +80,7 @@ pub fn import_mobile_ml_benchmark(
     let collections = read::collections(files, facts)?;
     let _held = Store::open_empty(out, "import")?;
     let mut writer = TablesWriter::new(out)?;
-    let (imported, models) = visits::write(&collections, &mut writer)?;
+    let (imported, models) = runs::write(&collections, &mut writer)?;
     writer.finish(&models, &BTreeMap::new())?;
     Ok(imported)
 }

@@ -50,7 +50,7 @@ impl Folder {
     }
 }
 
-fn visit<'d>(dataset: &'d Dataset, model: &str, environment: &str) -> &'d ModelProfile {
+fn run<'d>(dataset: &'d Dataset, model: &str, environment: &str) -> &'d ModelProfile {
     dataset
         .profiles
         .iter()
@@ -67,7 +67,7 @@ fn files_of_one_collection_become_visits() {
     ]);
     let imported = folder.import(&paths).unwrap();
     assert_eq!(
-        (imported.visits, imported.models, imported.environments, imported.operator_rows),
+        (imported.runs, imported.models, imported.environments, imported.operator_rows),
         (7, 3, 4, 10)
     );
     assert_eq!(
@@ -78,7 +78,7 @@ fn files_of_one_collection_become_visits() {
     assert!(dataset.profiles.iter().all(|p| p.origin == Origin::Imported
         && p.source.as_deref() == Some(SOURCE)
         && p.model.space.is_none()));
-    let gpu = visit(&dataset, "net", "pixel4-tflite-2.10.0-gpu-1t-f16-");
+    let gpu = run(&dataset, "net", "pixel4-tflite-2.10.0-gpu-1t-f16-");
     assert_eq!(
         (gpu.e2e.wall_ns.as_slice(), gpu.environment.processor, gpu.environment.device.as_str()),
         ([34_000].as_slice(), Processor::Gpu, "pixel4")
@@ -113,12 +113,12 @@ fn files_of_one_collection_become_visits() {
         ),
         ([2, 3].as_slice(), [1, 16].as_slice())
     );
-    let s10 = visit(&dataset, "net", "s10-tflite-");
+    let s10 = run(&dataset, "net", "s10-tflite-");
     assert_eq!(
         (s10.operators.len(), s10.operators[0].samples.wall_ns[0], s10.e2e.wall_ns.len()),
         (2, 7_000, 0)
     );
-    let cpu = visit(&dataset, "net", "pixel4-1large1med-tflite-2.10.0-cpu-2t-f32-");
+    let cpu = run(&dataset, "net", "pixel4-1large1med-tflite-2.10.0-cpu-2t-f32-");
     assert_eq!(
         (cpu.e2e.wall_ns.as_slice(), cpu.environment.threads, cpu.environment.cores_available),
         ([3_250].as_slice(), 2, 8)
@@ -133,13 +133,13 @@ fn files_of_one_collection_become_visits() {
         (OpKind::Unsupported("SPLIT".into()), Some(16))
     );
     assert_eq!(split.inputs[0].tensor.shape[..], [1, 16, 56, 56]);
-    let quantised = visit(&dataset, "other", "pixel4-1large1med-tflite-2.10.0-cpu-2t-i8-");
+    let quantised = run(&dataset, "other", "pixel4-1large1med-tflite-2.10.0-cpu-2t-i8-");
     assert_eq!(
         quantised.operators[0].op.inputs.iter().map(|i| i.tensor.shape[1]).collect::<Vec<_>>(),
         [256, 256]
     );
     assert_eq!(quantised.operators[0].op.precision(), Precision::I8);
-    assert!(visit(&dataset, "third", "pixel4-1large1med").operators.is_empty());
+    assert!(run(&dataset, "third", "pixel4-1large1med").operators.is_empty());
     let report = validate(&folder.out(), &Tolerances::default()).unwrap();
     assert_eq!(report.of(Severity::Error).collect::<Vec<_>>(), Vec::<&crate::Finding>::new());
     assert!(
@@ -237,17 +237,17 @@ fn torch_operations_are_read_from_their_features() {
         BTreeMap::from([("aten::avg_pool2d: its features do not tell its kernel".to_owned(), 1)])
     );
     let dataset = Dataset::load(&folder.out()).unwrap();
-    let visit = visit(&dataset, "net", "onefusion-2large-pytorch-mobile-2.0.0-cpu-2t-f32-");
-    assert_eq!(visit.model.space.as_deref(), Some("mobile-ml-benchmark-cnn"));
-    for (row, (name, _, kind, shape)) in visit.operators.iter().zip(rows) {
+    let run = run(&dataset, "net", "onefusion-2large-pytorch-mobile-2.0.0-cpu-2t-f32-");
+    assert_eq!(run.model.space.as_deref(), Some("mobile-ml-benchmark-cnn"));
+    for (row, (name, _, kind, shape)) in run.operators.iter().zip(rows) {
         assert_eq!(
             (row.op.kind.clone(), row.op.outputs[0].shape.to_vec()),
             (kind, shape),
             "{name}"
         );
     }
-    assert_eq!(visit.operators[0].op.attributes.int("group"), Some(64));
-    assert_eq!(visit.operators[7].op.attributes.get("trans_b"), Some(&Attribute::Int(1)));
+    assert_eq!(run.operators[0].op.attributes.int("group"), Some(64));
+    assert_eq!(run.operators[7].op.attributes.get("trans_b"), Some(&Attribute::Int(1)));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! [`import_ai_hub`]: models on Snapdragon processors.
 
-use super::{Imported, Visit, end_to_end, environment};
+use super::{Imported, ModelRun, end_to_end, environment};
 use crate::{
     DatasetError, Store,
     published::{AI_HUB, AiHub, Row},
-    tables::visits::TablesWriter,
+    tables::runs::TablesWriter,
 };
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
@@ -53,11 +53,11 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
         for row in rows {
             let Some(identity) = identities.get(&row.model) else { continue };
             let round = rounds.entry((&row.model, &row.snapshot)).or_default();
-            let visit =
-                Visit { environment, sitting: &row.snapshot, round: *round, source: AI_HUB };
-            writer.add(&end_to_end(identity.clone(), &visit, row.ns))?;
+            let run =
+                ModelRun { environment, session: &row.snapshot, round: *round, source: AI_HUB };
+            writer.add(&end_to_end(identity.clone(), &run, row.ns))?;
             *round += 1;
-            imported.visits += 1;
+            imported.runs += 1;
         }
     }
     imported.environments = environments.len();

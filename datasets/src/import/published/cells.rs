@@ -1,10 +1,10 @@
 //! [`import_cells`]: cells of NAS-Bench-201 and FBNet on many devices.
 
-use super::{Imported, UNTOLD, Visit, end_to_end, environment};
+use super::{Imported, ModelRun, UNTOLD, end_to_end, environment};
 use crate::{
     DatasetError, Store,
     published::{Cells, Column, HELP},
-    tables::visits::TablesWriter,
+    tables::runs::TablesWriter,
 };
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{ModelIdentity, Precision, Processor};
@@ -53,14 +53,15 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
                 continue;
             }
             let environment = environment(&device.name, processor(device), UNTOLD, Precision::F32);
-            let visit = Visit { environment: &environment, sitting: space, round: 0, source: HELP };
+            let run =
+                ModelRun { environment: &environment, session: space, round: 0, source: HELP };
             for (identity, ns) in identities
                 .iter()
                 .zip(&device.ns)
                 .filter_map(|(identity, ns)| Some((identity, (*ns)?)))
             {
-                writer.add(&end_to_end(identity.clone(), &visit, ns))?;
-                imported.visits += 1;
+                writer.add(&end_to_end(identity.clone(), &run, ns))?;
+                imported.runs += 1;
             }
             imported.environments += 1;
         }

@@ -12,11 +12,11 @@ use crate::{
 };
 use std::collections::HashMap;
 
-type Wishes = HashMap<(NodeIndex, ValueId), Vec<i64>>;
+type RequestedStrides = HashMap<(NodeIndex, ValueId), Vec<i64>>;
 
 /// Moves strides up as far as they go.
 pub(super) fn lift(graph: &mut Rewriter) {
-    let mut wishes: Wishes = HashMap::new();
+    let mut requested: RequestedStrides = HashMap::new();
     for index in graph.order().into_iter().rev() {
         let Some(node) = graph.node(index) else { continue };
         let kind = node.op.kind.clone();
@@ -25,20 +25,20 @@ pub(super) fn lift(graph: &mut Rewriter) {
             && node.op.attributes.int("group").unwrap_or(1) == 1
             && graph.shape(outputs[0]).len() == 4;
         if kind == OpKind::Quantize {
-            quantized(graph, index, &wishes);
+            quantized(graph, index, &requested);
         } else if dense {
-            convolution(graph, index, &mut wishes);
+            convolution(graph, index, &mut requested);
         } else if is_elementwise(&kind) && outputs.len() == 1 && graph.shape(outputs[0]).len() == 4
         {
-            elementwise(graph, index, &mut wishes);
+            elementwise(graph, index, &mut requested);
         } else {
             for output in outputs {
-                refuse(graph, output, &wishes);
+                refuse(graph, output, &requested);
             }
         }
     }
     for input in graph.input_values() {
-        refuse(graph, input, &wishes);
+        refuse(graph, input, &requested);
     }
 }
 
@@ -47,10 +47,10 @@ fn are_ones(strides: &[i64]) -> bool {
 }
 
 /// The strides all readers of `value` ask for, if they agree.
-fn common(graph: &Rewriter, value: ValueId, wishes: &Wishes) -> Option<Vec<i64>> {
+fn common(graph: &Rewriter, value: ValueId, requested: &RequestedStrides) -> Option<Vec<i64>> {
     let readers = graph.consumers(value);
-    let first = wishes.get(&(*readers.first()?, value))?;
-    (!graph.is_output(value) && readers.iter().all(|&r| wishes.get(&(r, value)) == Some(first)))
+    let first = requested.get(&(*readers.first()?, value))?;
+    (!graph.is_output(value) && readers.iter().all(|&r| requested.get(&(r, value)) == Some(first)))
         .then(|| first.clone())
 }
 
@@ -70,9 +70,10 @@ fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
 }
 
 /// Readers that asked for strides get them elsewhere.
-fn refuse(graph: &mut Rewriter, value: ValueId, wishes: &Wishes) {
+fn refuse(graph: &mut Rewriter, value: ValueId, requested: &RequestedStrides) {
     for reader in graph.consumers(value).to_vec() {
-        let Some(strides) = wishes.get(&(reader, value)).filter(|s| !are_ones(s)).cloned() else {
+        let Some(strides) = requested.get(&(reader, value)).filter(|s| !are_ones(s)).cloned()
+        else {
             continue;
         };
         if graph.is(reader, &OpKind::Conv) {
@@ -108,10 +109,10 @@ fn pool(graph: &mut Rewriter, value: ValueId, strides: Vec<i64>) -> ValueId {
 
 /// Strides stop between the conversion of quantised numbers to floats and their scale: all three
 /// become kernels, and what reads them computes on floats.
-fn quantized(graph: &mut Rewriter, index: NodeIndex, wishes: &Wishes) {
+fn quantized(graph: &mut Rewriter, index: NodeIndex, requested: &RequestedStrides) {
     let Some((_, output)) = graph.ends(index) else { return };
-    let Some(asked) = common(graph, output, wishes).filter(|s| !are_ones(s)) else {
-        return refuse(graph, output, wishes);
+    let Some(asked) = common(graph, output, requested).filter(|s| !are_ones(s)) else {
+        return refuse(graph, output, requested);
     };
     let readers = graph.consumers(output).to_vec();
     let tensor = graph.tensor(output).cloned();
@@ -137,16 +138,16 @@ fn quantized(graph: &mut Rewriter, index: NodeIndex, wishes: &Wishes) {
     }
 }
 
-fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
+fn convolution(graph: &mut Rewriter, index: NodeIndex, requested: &mut RequestedStrides) {
     let Some((x, output)) = graph.ends(index) else { return };
     let mut strides =
         graph.node(index).map(|n| n.op.attributes.ints("strides").to_vec()).unwrap_or_default();
-    match common(graph, output, wishes) {
+    match common(graph, output, requested) {
         Some(asked) if asked.len() == strides.len() => {
             shrink(graph, output, &asked);
             strides.iter_mut().zip(&asked).for_each(|(s, a)| *s *= a);
         }
-        _ => refuse(graph, output, wishes),
+        _ => refuse(graph, output, requested),
     }
     let attributes = graph.node(index).map(|n| n.op.attributes.clone()).unwrap_or_default();
     let pointwise = are_ones(attributes.ints("kernel_shape"))
@@ -157,10 +158,10 @@ fn convolution(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
     if let Some(attributes) = graph.attributes_mut(index) {
         attributes.set("strides", Attribute::Ints(own.into()));
     }
-    wishes.insert((index, x), asked);
+    requested.insert((index, x), asked);
 }
 
-fn elementwise(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
+fn elementwise(graph: &mut Rewriter, index: NodeIndex, requested: &mut RequestedStrides) {
     let Some((_, output)) = graph.ends(index) else { return };
     let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
     let computed: Vec<ValueId> =
@@ -170,13 +171,13 @@ fn elementwise(graph: &mut Rewriter, index: NodeIndex, wishes: &mut Wishes) {
         .iter()
         .filter(|&&v| graph.is_constant(v))
         .all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
-    match common(graph, output, wishes) {
+    match common(graph, output, requested) {
         Some(asked) if alike && small => {
             shrink(graph, output, &asked);
             for input in computed {
-                wishes.insert((index, input), asked.clone());
+                requested.insert((index, input), asked.clone());
             }
         }
-        _ => refuse(graph, output, wishes),
+        _ => refuse(graph, output, requested),
     }
 }

@@ -114,7 +114,7 @@ fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Gro
             return;
         }
         for (_, list) in
-            slos.iter().zip(&mut theta).filter(|(slo, _)| slo.kept_by(accuracy_bp, latency_ns))
+            slos.iter().zip(&mut theta).filter(|(slo, _)| slo.is_met_by(accuracy_bp, latency_ns))
         {
             list.push(all.len() as u32);
         }

@@ -109,21 +109,21 @@ fn orders_and_variants_equal_enumeration() {
                     .zip(slos)
                     .map(|(all, slo)| by_definition(all, *slo))
                     .collect::<Option<_>>()?;
-                let missed = all
+                let violated = all
                     .iter()
                     .zip(slos)
                     .filter(|(all, slo)| {
-                        !all.iter().any(|s| slo.kept_by(s.accuracy_bp, s.latency_ns))
+                        !all.iter().any(|s| slo.is_met_by(s.accuracy_bp, s.latency_ns))
                     })
                     .count();
-                Some((missed, chosen.iter().map(|s| s.latency_ns).sum::<u64>()))
+                Some((violated, chosen.iter().map(|s| s.latency_ns).sum::<u64>()))
             };
             let expected = orders.iter().filter_map(in_order).min();
             assert_eq!(Some((found.violations, found.total_latency_ns)), expected, "round {round}");
             assert_eq!(in_order(&found.order), expected, "round {round}");
-            let missed = found.choices.iter().flatten().filter(|c| !c.keeps()).count();
+            let violated = found.choices.iter().flatten().filter(|c| !c.meets_slo()).count();
             assert_eq!(
-                (missed, found.choices.iter().flatten().count()),
+                (violated, found.choices.iter().flatten().count()),
                 (found.violations, slos.len())
             );
             assert!(
@@ -205,7 +205,7 @@ fn algorithm_1_as_printed_equals_enumeration() {
                 );
                 filtered += usize::from(choice.as_ref().is_some_and(|c| c.late_ns > 0));
             }
-            let kept = found.choices.iter().flatten().filter(|c| c.keeps()).count();
+            let kept = found.choices.iter().flatten().filter(|c| c.meets_slo()).count();
             assert_eq!(found.violations, slos.len() - kept);
             // Ours never misses more, unless it has to pass over an order in which some task cannot
             // run.
@@ -270,9 +270,9 @@ fn more_variants_never_miss_more_objectives() {
             else {
                 continue;
             };
-            let missed = found.iter().map(|a| a.violations).sum();
-            assert!(missed <= before, "{missed} after {before}");
-            before = missed;
+            let violated = found.iter().map(|a| a.violations).sum();
+            assert!(violated <= before, "{violated} after {before}");
+            before = violated;
         }
         let all = Optimiser::new(&zoo, &orders).and_then(|o| o.best(&configurations));
         assert!(

@@ -11,7 +11,7 @@ fn close(a: &Hotness, b: &Hotness) -> bool {
 }
 
 /// Objectives that some variant keeps.
-fn can_be_kept(zoo: &Zoo, order: &Order, slos: &[Slo]) -> usize {
+fn can_be_met(zoo: &Zoo, order: &Order, slos: &[Slo]) -> usize {
     let menu = menu::Menu::new(zoo, 0, order, None).expect("a menu");
     slos.iter()
         .filter(|slo| menu.fastest(slo.accuracy_bp).is_some_and(|s| s.latency_ns <= slo.latency_ns))
@@ -31,7 +31,7 @@ fn counting_equals_enumeration_on_a_lattice_that_holds_every_value() {
         let on_lattice = counted(&zoo, 0, &order, &slos, Lattice { drops: 256, latencies: 256 })
             .expect("sums of drops");
         assert!(close(&on_lattice, &by_definition), "round {round}");
-        let kept = can_be_kept(&zoo, &order, &slos) as f64;
+        let kept = can_be_met(&zoo, &order, &slos) as f64;
         for (position, row) in by_definition.iter().enumerate() {
             assert!(
                 (row.iter().sum::<f64>() - kept).abs() < 1e-9,
@@ -54,7 +54,7 @@ fn too_many_variants_to_enumerate_are_counted() {
             .is_err_and(|e| e.to_string().contains("4096000000 stitched variants"))
     );
     let found = hotness(&zoo, 0, &order, &slos).expect("it is counted");
-    let kept = can_be_kept(&zoo, &order, &slos) as f64;
+    let kept = can_be_met(&zoo, &order, &slos) as f64;
     assert!(found.iter().all(|row| (row.iter().sum::<f64>() - kept).abs() < 1e-6), "{kept}");
     let table = random_zoo(&mut rng, Kind::Monotone, Size(1, 40, 6, 3));
     assert!(

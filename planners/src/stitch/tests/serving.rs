@@ -87,17 +87,17 @@ fn tasks_that_come_at_once_queue_up_and_missing_subgraphs_are_fetched() {
     let all = setting(&zoo, &orders);
     let apart = rate(System::STITCHED, 1000, all);
     assert_eq!(
-        (apart.missed, apart.of),
+        (apart.violated, apart.of),
         (0, 4),
         "each has the chip to itself, in both orders of arrival"
     );
     assert_eq!(
-        rate(System::STITCHED, 0, all).missed,
+        rate(System::STITCHED, 0, all).violated,
         2,
         "the second waits 10 ns for the first processor"
     );
     assert_eq!(
-        rate(System::BASELINES[1], 0, all).missed,
+        rate(System::BASELINES[1], 0, all).violated,
         0,
         "whole variants take a processor each"
     );
@@ -105,7 +105,7 @@ fn tasks_that_come_at_once_queue_up_and_missing_subgraphs_are_fetched() {
     (0..2).for_each(|task| loaded.load(&zoo, task, 0, 0));
     let fetched =
         rate(System::STITCHED, 1000, Setting { loaded: Some((&orders[0], &loaded)), ..all });
-    assert_eq!(fetched.missed, 4, "the second position has to be compiled and loaded");
+    assert_eq!(fetched.violated, 4, "the second position has to be compiled and loaded");
     let everything = Loaded::everything(&zoo);
     assert_eq!(
         rate(System::STITCHED, 1000, Setting { loaded: Some((&orders[0], &everything)), ..all }),
@@ -147,7 +147,7 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
     let planned =
         Optimiser::new(&zoo, &orders).and_then(|o| o.best(&configurations)).expect("an order");
     assert_eq!(
-        stitched.missed,
+        stitched.violated,
         24 * planned.iter().map(|a| a.violations).sum::<usize>(),
         "alone on the chip, the simulator agrees with eq. 5"
     );
@@ -161,7 +161,7 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
             }
         );
         // Cut in the same fixed order, stitching has every original to choose from.
-        assert!(!system.cut || baseline.missed >= stitched.missed, "{system}");
+        assert!(!system.cut || baseline.violated >= stitched.violated, "{system}");
     }
     let at_once = all.violations(System::STITCHED, &configurations, 0, fetching).expect("a rate");
     eprintln!(
@@ -170,17 +170,17 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
         100.0 * stitched.rate(),
         100.0 * at_once.rate()
     );
-    assert!(at_once.missed >= stitched.missed);
+    assert!(at_once.violated >= stitched.violated);
     // Less memory can only miss more: negative control of preloading.
     let budget = Loaded::everything(&zoo).memory_bytes() * 15 / 100;
     let preloaded = exact(&zoo, &order, &configurations, budget).expect("few variants").loaded;
     let [some, none] = [&preloaded, &Loaded::nothing(&zoo)].map(|loaded| {
-        rate(System::STITCHED, Setting { loaded: Some((&order, loaded)), ..all }).missed
+        rate(System::STITCHED, Setting { loaded: Some((&order, loaded)), ..all }).violated
     });
     assert!(
-        stitched.missed <= some && some <= none && none > stitched.missed,
+        stitched.violated <= some && some <= none && none > stitched.violated,
         "{} {some} {none}",
-        stitched.missed
+        stitched.violated
     );
     let any = vec![Slo { accuracy_bp: 0, latency_ns: u64::MAX }; 4];
     for system in System::BASELINES.into_iter().chain([System::STITCHED]) {

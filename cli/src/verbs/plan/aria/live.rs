@@ -86,7 +86,7 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
     };
     let engines = [find("gpu")?, find("npu")?];
     let top = stage.plan.usable().next_back().ok_or_else(|| {
-        CliError::user(format!("nothing fits {}", Latency::from_ns(stage.wishes.target_ns)))
+        CliError::user(format!("nothing fits {}", Latency::from_ns(stage.requirements.target_ns)))
             .hint("the plan without --live says what would have to change, e.g. --target")
     })?;
     let top = Grid::new(top.rows, top.cols)?;
@@ -132,7 +132,7 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
         full_ns,
         planned_cycles: stage.plan.cycles,
         forecast_cycle_ns: region.cycle.point_ns,
-        target_ns: stage.wishes.target_ns,
+        target_ns: stage.requirements.target_ns,
         rest_ns: level.map_or(0.0, |level| level.rest_ns),
     })
 }
@@ -208,7 +208,7 @@ impl Show<'_> {
     }
 
     fn run(&self, system: System) -> CliResult<Came> {
-        let setup = Setup::of(system, self.stage.costs, &self.stage.wishes, self.stage.plan);
+        let setup = Setup::of(system, self.stage.costs, &self.stage.requirements, self.stage.plan);
         let mut came = Came {
             system,
             latency_ns: Vec::new(),
@@ -219,7 +219,7 @@ impl Show<'_> {
             regions: 0,
         };
         let mut worker = Worker::new(self, &setup)?;
-        let clock = FrameClock::start(self.stage.wishes.frame_ns as u64);
+        let clock = FrameClock::start(self.stage.requirements.frame_ns as u64);
         let mut next = 1u64;
         while next <= self.frames as u64 {
             let frame = clock.next(next);

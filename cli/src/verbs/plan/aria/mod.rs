@@ -18,7 +18,7 @@ use super::super::{
 use forecast::Models;
 use std::path::{Path, PathBuf};
 use vitempo::planners::aria::{
-    AriaCosts, AriaDevice, AriaPlanError, RehearsalError, TraceError, Wishes, plan,
+    AriaCosts, AriaDevice, AriaPlanError, Requirements, SimulationError, TraceError, plan,
 };
 
 /// Plans a vision foundation model within a frame deadline: full frames now and then on one
@@ -90,8 +90,8 @@ impl From<AriaPlanError> for CliError {
     }
 }
 
-impl From<RehearsalError> for CliError {
-    fn from(error: RehearsalError) -> Self {
+impl From<SimulationError> for CliError {
+    fn from(error: SimulationError) -> Self {
         Self::user(error)
     }
 }
@@ -118,9 +118,9 @@ pub fn run(args: &AriaArgs) -> CliResult {
     if let Some(path) = &args.device {
         device = read::<AriaDevice>(path, "device")?;
     }
-    let wishes = args.wishes();
-    let plan = plan(&costs, &wishes)?;
-    let stage = simulated::Stage { costs: &costs, device: &device, wishes, plan: &plan };
+    let requirements = args.requirements();
+    let plan = plan(&costs, &requirements)?;
+    let stage = simulated::Stage { costs: &costs, device: &device, requirements, plan: &plan };
     if !args.live.engines.is_empty() {
         return output::print(&live::run(&args.live, &args.models, &stage)?, args.format);
     }
@@ -131,8 +131,8 @@ pub fn run(args: &AriaArgs) -> CliResult {
 }
 
 impl AriaArgs {
-    fn wishes(&self) -> Wishes {
-        Wishes {
+    fn requirements(&self) -> Requirements {
+        Requirements {
             target_ns: self.target as f64,
             frame_ns: 1e9 / self.camera,
             confidence: self.confidence,

@@ -73,7 +73,7 @@ fn simulation(what: &str) -> String {
 }
 
 fn introduction(page: &mut Page, s: &Simulated) {
-    let target = s.stage.wishes.target_ns / 1e6;
+    let target = s.stage.requirements.target_ns / 1e6;
     page.words(&format!(
         "Made by `vitempo plan aria --simulate {} --seed {} --out FOLDER`: {} frames, {:.0} s, \
         target {target:.1} ms and twice that. Six systems run over the same trace on the same \
@@ -100,7 +100,7 @@ fn introduction(page: &mut Page, s: &Simulated) {
         "plan",
         format!(
             "The plan, from costs alone, at {:.0} % confidence. Evidence: {}.",
-            100.0 * s.stage.wishes.confidence,
+            100.0 * s.stage.requirements.confidence,
             Evidence::CostModel
         ),
         [
@@ -115,7 +115,7 @@ fn introduction(page: &mut Page, s: &Simulated) {
     );
     for plan in [s.stage.plan, &s.plan_relaxed] {
         table.rows.push(vec![
-            Cell::number(plan.wishes.target_ns / 1e6),
+            Cell::number(plan.requirements.target_ns / 1e6),
             Cell::text(format!("{} x {}", plan.region.rows, plan.region.cols)),
             Cell::Count(plan.cycles as usize),
             Cell::text(
@@ -148,7 +148,7 @@ fn deadline(page: &mut Page, s: &Simulated) -> Result<(), String> {
         System::NpuOnly | System::S2 => "-",
     };
     for (outcomes, factor) in [(&s.outcomes, 1.0), (&s.relaxed, 2.0)] {
-        let target = factor * s.stage.wishes.target_ns / 1e6;
+        let target = factor * s.stage.requirements.target_ns / 1e6;
         let caption = simulation(&format!(
             "Target {target:.1} ms. The last column is printed in the paper, for its phones and \
             videos (evidence: {}).",
@@ -195,7 +195,7 @@ fn deadline(page: &mut Page, s: &Simulated) -> Result<(), String> {
         value: "latency, ms".to_owned(),
         groups: s.outcomes.iter().map(|o| o.system.name().to_owned()).collect(),
         series: vec![bars("median", 0, &s.outcomes), bars("99 of 100", 1, &s.outcomes)],
-        reference: Some(s.stage.wishes.target_ns / 1e6),
+        reference: Some(s.stage.requirements.target_ns / 1e6),
     };
     page.figure("latency", "End-to-end latency by system; the line is the target.", &chart)
 }
@@ -495,7 +495,7 @@ fn breakdown(page: &mut Page, s: &Simulated) -> Result<(), String> {
             rows.push(format!(
                 "{}, {:.1} ms",
                 system.name(),
-                factor * s.stage.wishes.target_ns / 1e6
+                factor * s.stage.requirements.target_ns / 1e6
             ));
             for (name, ns) in o.parts {
                 match parts.iter_mut().find(|(known, _)| known == name) {
@@ -600,7 +600,7 @@ fn off(page: &mut Page, s: &Simulated) {
 /// Whether anything hangs on estimates of the device.
 fn shaken(page: &mut Page, s: &Simulated) {
     page.heading("When heat and power are other than estimated");
-    let share = s.stage.wishes.share;
+    let share = s.stage.requirements.share;
     page.words(&format!(
         "Each constant of the device's model is moved by {:.0} % down and up, alone. The last \
         column: ARIA still has {:.1} % of frames in time, and of what else has, nothing shows \
@@ -630,7 +630,7 @@ fn shaken(page: &mut Page, s: &Simulated) {
         for system in [System::Aria, System::Base] {
             let came = || {
                 shaken
-                    .came
+                    .outcomes
                     .iter()
                     .filter_map(|came| came.iter().find(|(other, ..)| *other == system))
             };

@@ -74,7 +74,7 @@ impl Planned<'_> {
         let mut table =
             Table::new(&["Region", "Pixels", "Cycle", "Interval", "Cycles", "Patches updated"], 2);
         for Tried { region, cycles, updated, .. } in &self.plan.tried {
-            let [low, high] = region.cycle.interval(self.plan.wishes.confidence);
+            let [low, high] = region.cycle.interval(self.plan.requirements.confidence);
             let chosen = if *region == self.plan.region && *cycles > 0 { " *" } else { "" };
             table.row([
                 format!("{} x {}{chosen}", region.rows, region.cols),
@@ -91,7 +91,7 @@ impl Planned<'_> {
     fn verdict(&self) -> String {
         let plan = self.plan;
         let mut text = String::new();
-        let target = time(plan.wishes.target_ns);
+        let target = time(plan.requirements.target_ns);
         if let (Some(success_rates), Some(frames), Some(top)) =
             (plan.success, plan.interval_frames, plan.usable().next_back())
         {
@@ -128,8 +128,10 @@ impl Planned<'_> {
             }
         }
         if !plan.advice.is_empty() {
-            let both =
-                plan.levels.iter().all(|l| l.interval_frames[2] > plan.wishes.interval_frames);
+            let both = plan
+                .levels
+                .iter()
+                .all(|l| l.interval_frames[2] > plan.requirements.interval_frames);
             let _ = writeln!(
                 text,
                 "What would have to change{}:",
@@ -147,16 +149,16 @@ impl Planned<'_> {
 
 impl Report for Planned<'_> {
     fn table(&self) -> String {
-        let wishes = &self.plan.wishes;
+        let requirements = &self.plan.requirements;
         let mut text = String::new();
         self.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
-        let (share, confidence) = (percent(wishes.share), percent(wishes.confidence));
-        let rate = 1e9 / wishes.frame_ns;
+        let (share, confidence) = (percent(requirements.share), percent(requirements.confidence));
+        let rate = 1e9 / requirements.frame_ns;
         let _ = writeln!(
             text,
             "\n{} per frame at {rate:.0} frames a second: {share} of frames in time at \
             {confidence} confidence\n",
-            time(wishes.target_ns)
+            time(requirements.target_ns)
         );
         text += &self.levels().to_text();
         text.push('\n');

@@ -13,10 +13,10 @@ use super::{
 use serde_json::{Value, json};
 use std::path::Path;
 use vitempo::planners::aria::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, System, Trace, Truth, Wishes,
-    estimates::{self, Shaken},
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Requirements, Simulation, System, Trace, Truth,
+    estimates::{self, Perturbation},
     plan,
-    robustness::{self, Off},
+    robustness::{self, ForecastBias},
 };
 
 /// How far forecasts are taken to be off: everything takes so much longer, or less.
@@ -31,7 +31,7 @@ pub const SHAKEN: f64 = 0.3;
 pub struct Stage<'a> {
     pub costs: &'a AriaCosts,
     pub device: &'a AriaDevice,
-    pub wishes: Wishes,
+    pub requirements: Requirements,
     pub plan: &'a AriaPlan,
 }
 
@@ -47,37 +47,38 @@ pub struct Simulated<'a> {
     pub relaxed: Vec<AriaOutcome>,
     pub plan_relaxed: AriaPlan,
     /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
-    pub off: Vec<Off>,
+    pub off: Vec<ForecastBias>,
     /// The device's estimates moved by [`SHAKEN`] either way; only where a page is written.
-    pub shaken: Vec<Shaken>,
+    pub shaken: Vec<Perturbation>,
     /// The highest and the lowest resolution without end, as figure 7 has them.
     pub ends: [AriaOutcome; 2],
 }
 
 pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     let trace = Trace::read(path)?;
-    let rehearsal = Rehearsal {
+    let simulation = Simulation {
         trace: &trace,
         costs: stage.costs,
         device: stage.device,
-        wishes: stage.wishes,
+        requirements: stage.requirements,
         truth: Truth::Deviations(0.0),
         seed: args.seed,
     };
     progress::say(format!("{} frames, {:.0} s, six systems", trace.frames.len(), trace.seconds()));
-    let all = |rehearsal: &Rehearsal| -> CliResult<Vec<AriaOutcome>> {
-        System::ALL.iter().map(|system| Ok(rehearsal.run(*system)?)).collect()
+    let all = |simulation: &Simulation| -> CliResult<Vec<AriaOutcome>> {
+        System::ALL.iter().map(|system| Ok(simulation.run(*system)?)).collect()
     };
-    let outcomes = all(&rehearsal)?;
-    let twice = Wishes { target_ns: 2.0 * stage.wishes.target_ns, ..stage.wishes };
-    let relaxed = all(&Rehearsal { wishes: twice, ..rehearsal })?;
-    let off = off(&rehearsal)?;
-    let ends = ends(&rehearsal)?;
+    let outcomes = all(&simulation)?;
+    let twice =
+        Requirements { target_ns: 2.0 * stage.requirements.target_ns, ..stage.requirements };
+    let relaxed = all(&Simulation { requirements: twice, ..simulation })?;
+    let off = off(&simulation)?;
+    let ends = ends(&simulation)?;
     let trace_name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let plan_relaxed = plan(stage.costs, &twice)?;
     let shaken =
-        if args.out.is_some() { estimates::shaken(&rehearsal, SHAKEN)? } else { Vec::new() };
+        if args.out.is_some() { estimates::perturb(&simulation, SHAKEN)? } else { Vec::new() };
     let simulated = Simulated {
         stage,
         trace: &trace,
@@ -100,21 +101,21 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     output::print(&simulated, args.format)
 }
 
-fn off(rehearsal: &Rehearsal) -> CliResult<Vec<Off>> {
-    let pessimistic = Wishes { confidence: 0.9, ..rehearsal.wishes }.pessimistic();
+fn off(simulation: &Simulation) -> CliResult<Vec<ForecastBias>> {
+    let pessimistic = Requirements { confidence: 0.9, ..simulation.requirements }.pessimistic();
     let truths: Vec<Truth> =
         OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
-    let mut all = robustness::sweep(rehearsal, &truths, &PLANNED)?;
-    let wishes = Wishes {
-        frame_ns: 1e9 / rehearsal.trace.frames_per_s,
-        spread: rehearsal.device.spread,
-        ..rehearsal.wishes
+    let mut all = robustness::sweep(simulation, &truths, &PLANNED)?;
+    let requirements = Requirements {
+        frame_ns: 1e9 / simulation.trace.frames_per_s,
+        spread: simulation.device.spread,
+        ..simulation.requirements
     };
-    if let Some(target_ns) =
-        robustness::tightest(rehearsal.costs, &wishes)?.filter(|tight| *tight < wishes.target_ns)
+    if let Some(target_ns) = robustness::tightest(simulation.costs, &requirements)?
+        .filter(|tight| *tight < requirements.target_ns)
     {
         all.extend(robustness::sweep(
-            &Rehearsal { wishes: Wishes { target_ns, ..wishes }, ..*rehearsal },
+            &Simulation { requirements: Requirements { target_ns, ..requirements }, ..*simulation },
             &truths[2..],
             &PLANNED,
         )?);
@@ -131,16 +132,16 @@ pub fn really(truth: Truth) -> String {
 }
 
 /// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
-fn ends(rehearsal: &Rehearsal) -> CliResult<[AriaOutcome; 2]> {
-    let levels = &rehearsal.costs.levels;
+fn ends(simulation: &Simulation) -> CliResult<[AriaOutcome; 2]> {
+    let levels = &simulation.costs.levels;
     let only = |index: usize| -> CliResult<AriaOutcome> {
-        let region = rehearsal.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
+        let region = simulation.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
         let costs = AriaCosts {
             levels: levels.get(index).cloned().into_iter().collect(),
             regions: region.cloned().into_iter().collect(),
-            ..rehearsal.costs.clone()
+            ..simulation.costs.clone()
         };
-        Ok(Rehearsal { costs: &costs, ..*rehearsal }.run(System::S1)?)
+        Ok(Simulation { costs: &costs, ..*simulation }.run(System::S1)?)
     };
     Ok([only(levels.len().saturating_sub(1))?, only(0)?])
 }
@@ -238,7 +239,7 @@ const LEGEND: &str = "Stale: frames since what is shown of a moving region was s
 
 impl Report for Simulated<'_> {
     fn table(&self) -> String {
-        let target = self.stage.wishes.target_ns / 1e6;
+        let target = self.stage.requirements.target_ns / 1e6;
         let mut text = String::new();
         self.stage.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
         text += &format!(

@@ -247,7 +247,7 @@ impl Live {
                 predicted_misses: best.violations,
                 measured_misses: measured
                     .iter()
-                    .filter(|(ns, choice, slo)| !slo.kept_by(choice.stitched.accuracy_bp, *ns))
+                    .filter(|(ns, choice, slo)| !slo.is_met_by(choice.stitched.accuracy_bp, *ns))
                     .count(),
             });
         }

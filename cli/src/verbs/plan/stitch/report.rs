@@ -369,7 +369,7 @@ impl Report for Stitching {
                 slo.latency_ns.to_string(),
                 number(&|c| u64::from(c.short_bp)),
                 number(&|c| c.late_ns),
-                choice.is_some_and(Choice::keeps).to_string(),
+                choice.is_some_and(Choice::meets_slo).to_string(),
             ]);
         }
         table.to_csv()
@@ -385,7 +385,7 @@ impl Report for Stitching {
             json!({
                 "task": name, "variants": choice.map(|c| self.variants(index, c)), "accuracy": choice.map(|c| percent(c.stitched.accuracy_bp)),
                 "latency_ns": choice.map(|c| c.latency_ns), "slo": {"accuracy": percent(slo.accuracy_bp), "latency_ns": slo.latency_ns},
-                "short": choice.map(|c| percent(c.short_bp)), "late_ns": choice.map(|c| c.late_ns), "kept": choice.is_some_and(Choice::keeps),
+                "short": choice.map(|c| percent(c.short_bp)), "late_ns": choice.map(|c| c.late_ns), "kept": choice.is_some_and(Choice::meets_slo),
                 "fetched": choice.map(|c| self.fetched(index, c)), "cuts": report.map(|r| &r.cuts), "accuracy_how": report.map(|r| &r.accuracy_how),
             })
         };

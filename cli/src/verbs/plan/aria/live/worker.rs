@@ -43,7 +43,7 @@ impl<'a> Worker<'a> {
         let flow = CameraFlow::new(show.video.intrinsics(), Structure::Distant);
         let mut runtime = Runtime::new(settings, flow)?;
         runtime.full_frame(0, &show.video.pose(0), &mut features(&first, show.top, show.top)?.0)?;
-        let upper = region.cycle.interval(stage.wishes.confidence)[1];
+        let upper = region.cycle.interval(stage.requirements.confidence)[1];
         let rest = stage.plan.usable().next_back().map_or(1.0, |level| level.rest_ns).max(1.0);
         let full: Vec<u64> = stage
             .costs
@@ -53,12 +53,13 @@ impl<'a> Worker<'a> {
             .map(|level| level.full_frame.point_ns.max(1.0) as u64)
             .collect();
         let settings = ResolutionSettings {
-            interval_ns: (stage.wishes.frame_ns * stage.wishes.interval_frames as f64) as u64,
-            ..ResolutionSettings::for_frames_of(stage.wishes.frame_ns as u64)
+            interval_ns: (stage.requirements.frame_ns * stage.requirements.interval_frames as f64)
+                as u64,
+            ..ResolutionSettings::for_frames_of(stage.requirements.frame_ns as u64)
         };
         Ok(Self {
             budget: CycleBudget::new(
-                stage.wishes.target_ns as u64,
+                stage.requirements.target_ns as u64,
                 &[rest as u64],
                 upper as u64,
                 setup.margin,

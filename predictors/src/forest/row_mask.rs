@@ -1,8 +1,8 @@
-//! [`Reach`]: small trees, up to 512 rows per operation. Every node of a tree is evaluated for
+//! [`RowMasks`]: small trees, up to 512 rows per operation. Every node of a tree is evaluated for
 //! every row, without a branch.
 //!
-//! 1. Each distinct threshold of the forest is answered once for a block of rows, one bit per row
-//!    ([`Cuts`]).
+//! 1. Each distinct threshold of the forest is compared once with a block of rows, one bit per row
+//!    ([`Thresholds`]).
 //! 2. From the root down, the rows that reach a node are split into those that reach its children:
 //!    two logical operations.
 //! 3. The rows that reach each leaf give each row the number of its leaf, whose value is added in
@@ -10,18 +10,18 @@
 
 use super::{
     column::Column,
-    cuts::{Cuts, Mask},
     instructions::Instructions,
     leaves::{self, FEW, MANY},
+    thresholds::{Mask, Thresholds},
     tree::Resolved,
 };
 
 /// Words of 64 rows in a block: of many rows, and of few.
 const WIDE: usize = 8;
 const NARROW: usize = 1;
-/// A block costs much the same however full it is: as many rows make a wide one cheaper than narrow
-/// ones, and a narrow one cheaper than none. The latter where the forest is not in the near caches,
-/// as in a search, which asks one after the other for a few rows each.
+/// The time of a block depends little on its number of rows. From these numbers of rows on, a wide
+/// block is faster than narrow ones, and a narrow block faster than single rows (measured with a
+/// forest outside the L1 and L2 caches, as in a search, which evaluates a few rows at a time).
 const WORTH_WIDE: usize = 240;
 const WORTH_NARROW: usize = 6;
 /// Most distinct thresholds of the forest: 4 MiB of masks.
@@ -44,8 +44,8 @@ struct Node {
 
 /// Small trees. A tree has slots: one per leaf, then, from `most` on, one per node, level by level.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reach {
-    cuts: Vec<Cuts>,
+pub(super) struct RowMasks {
+    thresholds: Vec<Thresholds>,
     nodes: Vec<Node>,
     /// Nodes of each tree: one less than its leaves.
     sizes: Vec<u8>,
@@ -74,30 +74,30 @@ impl Rows<'_> {
     }
 }
 
-impl Reach {
+impl RowMasks {
     /// The trees, or `None` if one of them or all together are too large.
     pub fn new(trees: &[Vec<Resolved>], columns: usize) -> Option<Self> {
         let leaves = trees.iter().map(|tree| tree.len().div_ceil(2)).max().unwrap_or(0);
         if leaves > MANY {
             return None;
         }
-        let mut thresholds = vec![Vec::new(); columns];
+        let mut values = vec![Vec::new(); columns];
         for node in trees.iter().flatten() {
-            node.column.into_iter().for_each(|column| thresholds[column].push(node.value));
+            node.column.into_iter().for_each(|column| values[column].push(node.value));
         }
-        let cuts: Vec<Cuts> = thresholds.into_iter().map(Cuts::new).collect();
-        if cuts.iter().map(Cuts::masks).sum::<usize>() > MOST_MASKS {
+        let thresholds: Vec<Thresholds> = values.into_iter().map(Thresholds::new).collect();
+        if thresholds.iter().map(Thresholds::masks).sum::<usize>() > MOST_MASKS {
             return None;
         }
-        let firsts: Vec<usize> = cuts
+        let firsts: Vec<usize> = thresholds
             .iter()
             .scan(0, |next, c| Some(std::mem::replace(next, *next + c.masks())))
             .collect();
         let most = if leaves <= FEW { FEW } else { MANY };
-        let mut reach =
-            Self { cuts, nodes: Vec::new(), sizes: Vec::new(), values: Vec::new(), most };
-        trees.iter().for_each(|tree| reach.push(tree, &firsts));
-        Some(reach)
+        let mut masks =
+            Self { thresholds, nodes: Vec::new(), sizes: Vec::new(), values: Vec::new(), most };
+        trees.iter().for_each(|tree| masks.push(tree, &firsts));
+        Some(masks)
     }
 
     /// Adds a tree, its splits level by level: a node then does not wait for what was just written,
@@ -122,7 +122,7 @@ impl Reach {
         }
         for (index, column) in splits.iter().filter_map(|&index| Some((index, tree[index].column?)))
         {
-            let test = (firsts[column] + self.cuts[column].place(tree[index].value)) as u32;
+            let test = (firsts[column] + self.thresholds[column].place(tree[index].value)) as u32;
             self.nodes.push(Node { test, left: slots[index + 1], right: slots[tree[index].right] });
         }
         self.sizes.push(splits.len() as u8);
@@ -130,11 +130,11 @@ impl Reach {
     }
 
     /// The thresholds of each column.
-    pub fn cuts(&self) -> &[Cuts] {
-        &self.cuts
+    pub fn thresholds(&self) -> &[Thresholds] {
+        &self.thresholds
     }
 
-    /// How many of the last of `rows` rows do not fill a block well enough.
+    /// Number of the last of `rows` rows that are evaluated faster one by one than as a block.
     pub fn better_alone(rows: usize) -> usize {
         let (rest, last) = (rows % (64 * WIDE), rows % (64 * NARROW));
         if rest < WORTH_WIDE && last < WORTH_NARROW { last } else { 0 }
@@ -158,7 +158,7 @@ impl Reach {
         if sums.is_empty() {
             return;
         }
-        let words: usize = self.cuts.iter().map(Cuts::masks).sum::<usize>() * N;
+        let words: usize = self.thresholds.iter().map(Thresholds::masks).sum::<usize>() * N;
         // From a multiple of 64 bytes on, where there is one.
         let mut space = vec![0u64; words + 7];
         let start = space.as_ptr().align_offset(64).min(7);
@@ -169,11 +169,11 @@ impl Reach {
             // Of a wide block every word is full, or nearly so.
             let used = if N == NARROW { sums.len() } else { 64 };
             let mut masks_left = &mut *masks;
-            for (cuts, column) in self.cuts.iter().zip(columns) {
-                let (these, others) = masks_left.split_at_mut(cuts.masks());
+            for (thresholds, column) in self.thresholds.iter().zip(columns) {
+                let (these, others) = masks_left.split_at_mut(thresholds.masks());
                 masks_left = others;
                 column.fill(rows, width, values.as_flattened_mut());
-                cuts.answer(instructions, &values, used, these);
+                thresholds.fill_masks(instructions, &values, used, these);
             }
             let mut totals = [[0.0; 64]; N];
             match instructions {

@@ -1,4 +1,4 @@
-//! Judges lowering: which share of the time that kernels took was predicted, model by model?
+//! The accuracy of lowering: the share of kernel time that lowering predicted, model by model.
 //!
 //! Each model runs in a worker with operator timing, a few repeats; what ran is compared with what
 //! [`vitempo_graph::lowering::lower`] says for the same environment
@@ -17,7 +17,7 @@ use vitempo_graph::{
     },
 };
 
-/// What sort of model one is, for figures that must not hide one sort behind another.
+/// Family of a model; figures are reported per family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -29,32 +29,32 @@ pub enum Family {
     Cnn,
 }
 
-/// One model's part of a [`Judgement`].
+/// One model's part of a [`LoweringAccuracy`].
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct ModelAccuracy {
     /// Which model.
     pub model: ModelIdentity,
-    /// What sort of model.
+    /// Its family.
     pub family: Family,
     /// What prediction and run have in common, or why it did not run.
     pub outcome: Result<Comparison, String>,
 }
 
-/// What a judge found.
+/// The accuracy of lowering for a set of models.
 #[derive(Clone, Debug)]
-pub struct Judgement {
+pub struct LoweringAccuracy {
     /// Where the models ran.
     pub environment: Environment,
     /// One per model, in the order given.
-    pub models: Vec<Judged>,
-    /// Someone interrupted: models are missing.
+    pub models: Vec<ModelAccuracy>,
+    /// The run was interrupted: models are missing.
     pub interrupted: bool,
 }
 
-/// Why there is no judgement.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum JudgeError {
+pub enum LoweringAccuracyError {
     /// There are no rules for the engine.
     #[error("there are no lowering rules for engine `{0}`")]
     NoRules(String),
@@ -141,14 +141,14 @@ fn has_attention(graph: &Graph) -> bool {
 /// Runs the models of `sweep` and compares.
 ///
 /// # Errors
-/// [`JudgeError`] when the engine cannot run at all or there are no rules for it. A model that
+/// [`LoweringAccuracyError`] when the engine cannot run at all or there are no rules for it. A model that
 /// fails is no error.
-pub fn judge(
+pub fn evaluate(
     sweep: &Sweep,
     progress: &mut dyn FnMut(&Progress<'_>),
     interrupted: &AtomicBool,
-) -> Result<Judgement, JudgeError> {
-    let environment = sweep.place.probe(&sweep.backend, &sweep.options)?;
+) -> Result<LoweringAccuracy, LoweringAccuracyError> {
+    let environment = sweep.target.probe(&sweep.backend, &sweep.options)?;
     let key = |identity: &ModelIdentity| (identity.architecture.clone(), identity.name.clone());
     let models: HashMap<_, &SweepModel> =
         sweep.models.iter().map(|m| (key(&m.identity), m)).collect();
@@ -174,20 +174,20 @@ pub fn judge(
         interrupted,
     });
     if !rules {
-        return Err(JudgeError::NoRules(sweep.backend.clone()));
+        return Err(LoweringAccuracyError::NoRules(sweep.backend.clone()));
     }
     let interrupted = summary?.interrupted;
-    let judged = |m: &SweepModel| {
+    let model = |m: &SweepModel| {
         let outcome = outcomes.remove(&key(&m.identity))?;
-        Some(Judged {
+        Some(ModelAccuracy {
             model: m.identity.clone(),
             family: Family::of(&m.identity, &m.graph),
             outcome,
         })
     };
-    Ok(Judgement {
+    Ok(LoweringAccuracy {
         environment,
-        models: sweep.models.iter().filter_map(judged).collect(),
+        models: sweep.models.iter().filter_map(model).collect(),
         interrupted,
     })
 }
@@ -219,9 +219,12 @@ impl Time {
     }
 }
 
-impl Judgement {
+impl LoweringAccuracy {
     /// Comparisons of the models that ran, of one family or of all.
-    pub fn compared(&self, family: Option<Family>) -> impl Iterator<Item = (&Judged, &Comparison)> {
+    pub fn compared(
+        &self,
+        family: Option<Family>,
+    ) -> impl Iterator<Item = (&ModelAccuracy, &Comparison)> {
         self.models
             .iter()
             .filter(move |m| family.is_none_or(|f| f == m.family))

@@ -1,11 +1,11 @@
-//! [`Shelf`]: the bundles that answer, read anew when their files change.
+//! [`BundleRegistry`]: the bundles that the service forecasts with, reloaded when their files
+//! change.
 //!
-//! A file counts as changed when its length or its time of modification does. What is asked while
-//! files are read is answered by the bundles from before; then all change at once. A file that
-//! cannot be used leaves the bundle of that name as it was, a folder that cannot be read all of
-//! them.
+//! A file has changed if its length or its time of modification differs. While files are read,
+//! requests use the previous bundles; then all change at once. If a file cannot be read, the
+//! previous bundle of that name stays; if a folder cannot be read, all of its bundles stay.
 
-use super::desk::Desk;
+use super::table_cache::TableCache;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -17,41 +17,41 @@ use vitempo::bundle::{self, Bundle, Location};
 
 /// One bundle under the name that clients use.
 #[derive(Debug)]
-pub struct Shelved {
-    /// What forecasts.
+pub struct RegisteredBundle {
+    /// The bundle.
     pub bundle: Bundle,
-    /// What it has looked up.
-    pub(super) desk: Desk,
+    /// Its tables.
+    pub(super) table_cache: TableCache,
 }
 
 /// Bundles by name.
-pub type Bundles = BTreeMap<String, Arc<Shelved>>;
+pub type Bundles = BTreeMap<String, Arc<RegisteredBundle>>;
 
-/// When and how long a file was when it was read.
+/// Length and time of modification of a file when it was read.
 type Stamp = (u64, Option<SystemTime>);
 
-/// What a look at the files changed.
+/// What a refresh changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
     /// Names of bundles that were read.
     pub loaded: Vec<String>,
     /// Names of bundles whose file is gone from its folder.
     pub dropped: Vec<String>,
-    /// What cannot be used, and why.
+    /// Locations that cannot be read, and why.
     pub failed: Vec<(Location, String)>,
 }
 
 impl Refreshed {
-    /// Whether all is as it was.
+    /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.loaded.is_empty() && self.dropped.is_empty() && self.failed.is_empty()
     }
 }
 
-/// Where bundles are.
+/// A file or a folder of bundles.
 #[derive(Clone, Debug)]
-enum Place {
+enum BundleSource {
     One(Location),
     /// All bundles in a folder, whichever they are at the time.
     Folder(PathBuf),
@@ -59,40 +59,40 @@ enum Place {
 
 /// Bundles in files, and in whole folders of files.
 #[derive(Debug)]
-pub struct Shelf {
-    places: Vec<Place>,
+pub struct BundleRegistry {
+    sources: Vec<BundleSource>,
     current: RwLock<Arc<Bundles>>,
-    /// What each file was like when it was last read, whether or not that went well.
+    /// The stamp of each file when it was last read, with or without success.
     seen: Mutex<BTreeMap<Location, Stamp>>,
 }
 
-impl Shelf {
+impl BundleRegistry {
     /// Bundles in `places`: files, folders whose `.vtb` files all count, or embedded ones. Nothing
     /// is read yet.
     #[must_use]
     pub fn new(places: Vec<Location>) -> Self {
-        let place = |location| match location {
-            Location::File(path) if path.is_dir() => Place::Folder(path),
-            location => Place::One(location),
+        let source = |location| match location {
+            Location::File(path) if path.is_dir() => BundleSource::Folder(path),
+            location => BundleSource::One(location),
         };
         Self {
-            places: places.into_iter().map(place).collect(),
+            sources: places.into_iter().map(source).collect(),
             current: RwLock::default(),
             seen: Mutex::default(),
         }
     }
 
-    /// A name that two of the bundles share: only the first would answer.
+    /// A name that two of the bundles share; only the first would be used.
     #[must_use]
     pub fn ambiguous(&self) -> Option<String> {
         let mut names = BTreeSet::new();
-        let mut own = self.places.iter().filter_map(|place| {
-            if let Place::One(location) = place { Some(location.name()) } else { None }
+        let mut own = self.sources.iter().filter_map(|source| {
+            if let BundleSource::One(location) = source { Some(location.name()) } else { None }
         });
         own.find(|name| !names.insert(name.clone()))
     }
 
-    /// What answers now; stays as it is however long it is held.
+    /// The current bundles, as a snapshot.
     #[must_use]
     pub fn current(&self) -> Arc<Bundles> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -121,10 +121,13 @@ impl Shelf {
             match Bundle::load(location.clone()) {
                 Ok(bundle) => {
                     changes.loaded.push(name.clone());
-                    next.insert(name.clone(), Arc::new(Shelved { bundle, desk: Desk::default() }));
+                    next.insert(
+                        name.clone(),
+                        Arc::new(RegisteredBundle { bundle, table_cache: TableCache::default() }),
+                    );
                 }
                 Err(error) => {
-                    // A file that is not there is spoken of once.
+                    // A missing file is reported once.
                     if stamp.is_some() || seen.contains_key(location) || before.is_empty() {
                         changes.failed.push((location.clone(), error.to_string()));
                     }
@@ -149,10 +152,10 @@ impl Shelf {
     /// Name and location of each bundle; of several with one name, the first.
     fn files(&self) -> Result<BTreeMap<String, Location>, (Location, String)> {
         let mut files = BTreeMap::new();
-        for place in &self.places {
-            let found = match place {
-                Place::One(location) => vec![location.clone()],
-                Place::Folder(folder) => bundle::files_in(folder).map_err(|e| {
+        for source in &self.sources {
+            let found = match source {
+                BundleSource::One(location) => vec![location.clone()],
+                BundleSource::Folder(folder) => bundle::files_in(folder).map_err(|e| {
                     let reason = format!("cannot read folder {}: {e}", folder.display());
                     (folder.clone().into(), reason)
                 })?,
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_spoken_of_once_until_they_change() {
+    fn files_are_reported_once_until_they_change() {
         let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
         let write = |name: &str, text: &str| {
             fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
@@ -189,8 +192,8 @@ mod tests {
         write(".hidden.vtb", "not finished");
         write("notes.txt", "nothing");
         let places = [folder.path().to_owned(), folder.path().join("absent.vtb")];
-        let shelf = Shelf::new(places.map(Location::File).into());
-        let first = shelf.refresh(false);
+        let registry = BundleRegistry::new(places.map(Location::File).into());
+        let first = registry.refresh(false);
         assert!(
             first
                 .failed
@@ -198,12 +201,12 @@ mod tests {
                 .any(|(at, reason)| at.name() == "broken" && reason.contains("too short")),
             "{first:?}"
         );
-        assert_eq!((first.failed.len(), first.loaded.len(), shelf.current().len()), (2, 0, 0));
+        assert_eq!((first.failed.len(), first.loaded.len(), registry.current().len()), (2, 0, 0));
         write("broken.vtb", "no bundle either");
-        assert!(shelf.refresh(false).failed.iter().any(|(at, _)| at.name() == "broken"));
+        assert!(registry.refresh(false).failed.iter().any(|(at, _)| at.name() == "broken"));
         drop(folder);
         assert!(
-            shelf
+            registry
                 .refresh(false)
                 .failed
                 .iter()
@@ -214,8 +217,8 @@ mod tests {
     #[test]
     fn two_files_of_one_name_are_noticed() {
         let file = |path: &&str| Location::File(path.into());
-        let shelf = |paths: &[&str]| Shelf::new(paths.iter().map(file).collect());
-        assert_eq!(shelf(&["a/x.vtb", "b/x.vtb"]).ambiguous().as_deref(), Some("x"));
-        assert_eq!(shelf(&["a/x.vtb", "b/y.vtb"]).ambiguous(), None);
+        let registry = |paths: &[&str]| BundleRegistry::new(paths.iter().map(file).collect());
+        assert_eq!(registry(&["a/x.vtb", "b/x.vtb"]).ambiguous().as_deref(), Some("x"));
+        assert_eq!(registry(&["a/x.vtb", "b/y.vtb"]).ambiguous(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! [`Rehearsal`]: what the simulator says of an encoder with decoders, with what the cost model
+//! [`Simulation`]: what the simulator says of an encoder with decoders, with what the cost model
 //! leaves out: queues, spread, and processors that slow each other.
 
 use super::multitask::{Execution, MultiTask, Schedule};
@@ -9,12 +9,12 @@ use crate::{
     },
 };
 
-/// Frames one rehearsal lasts, at the schedule's latency each.
+/// Frames one simulation lasts, at the schedule's latency each.
 const FRAMES: u64 = 400;
 
 /// What is known beside the costs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rehearsal {
+pub struct Simulation {
     /// Frames that may wait before the decoders, where the encoder runs ahead.
     pub queue: usize,
     /// Spread of latencies: coefficient of variation.
@@ -28,7 +28,7 @@ pub struct Rehearsal {
     pub deadline_ns: Option<u64>,
 }
 
-impl Rehearsal {
+impl Simulation {
     /// Nothing but the costs, and a queue of one.
     #[must_use]
     pub fn plain() -> Self {
@@ -164,9 +164,9 @@ mod tests {
         }
     }
 
-    fn period_ms(rehearsal: &Rehearsal, schedule: &Schedule) -> f64 {
+    fn period_ms(simulation: &Simulation, schedule: &Schedule) -> f64 {
         let outcome =
-            simulate(&rehearsal.scenario(&model(), schedule), 1).expect("a scenario that fits");
+            simulate(&simulation.scenario(&model(), schedule), 1).expect("a scenario that fits");
         outcome.streams[0].period_ns().expect("frames") / 1e6
     }
 
@@ -175,7 +175,7 @@ mod tests {
         for execution in [Execution::Sequential, Execution::Pipelined] {
             for schedule in model().all(execution).expect("placements") {
                 let (simulated, predicted) = (
-                    period_ms(&Rehearsal::plain(), &schedule),
+                    period_ms(&Simulation::plain(), &schedule),
                     schedule.period_ns.point() as f64 / 1e6,
                 );
                 // Decoders on two processors, one of them the encoder's, wait for each other: the
@@ -204,10 +204,10 @@ mod tests {
         let schedule = model().schedule(0, &[1, 1], Execution::Pipelined).expect("a placement");
         // 40 ms of encoder beside 50 ms of decoders: both are busy for most of the time.
         let slowed =
-            period_ms(&Rehearsal { slowdown: vec![1.0, 1.2], ..Rehearsal::plain() }, &schedule);
+            period_ms(&Simulation { slowdown: vec![1.0, 1.2], ..Simulation::plain() }, &schedule);
         assert!((50.0..60.0).contains(&slowed) && slowed > 55.0, "{slowed}");
         assert_eq!(
-            period_ms(&Rehearsal { slowdown: vec![1.0, 1.0], ..Rehearsal::plain() }, &schedule),
+            period_ms(&Simulation { slowdown: vec![1.0, 1.0], ..Simulation::plain() }, &schedule),
             50.0
         );
     }
@@ -216,7 +216,7 @@ mod tests {
     fn a_camera_rounds_the_period_up() {
         let schedule = model().schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
         let period =
-            period_ms(&Rehearsal { camera_fps: Some(25.0), ..Rehearsal::plain() }, &schedule);
+            period_ms(&Simulation { camera_fps: Some(25.0), ..Simulation::plain() }, &schedule);
         assert!((period - 120.0).abs() < 1e-6, "{period}");
     }
 }

@@ -1,5 +1,4 @@
-//! [`Patient`]: a connection that is given up when its other end stops taking what is written to
-//! it.
+//! [`WriteTimeout`]: a connection that ends with an error when the client stops reading.
 
 use std::{
     io,
@@ -12,18 +11,18 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A stream whose writes may each stall for `patience` at most.
+/// A stream whose writes may each stall for `limit` at most.
 #[derive(Debug)]
-pub struct Patient<S> {
+pub struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     /// Wraps a stream.
-    pub fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+    pub fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, stalled: None }
     }
 
     fn bounded<T>(
@@ -35,13 +34,13 @@ impl<S> Patient<S> {
             self.stalled = None;
             return polled;
         }
-        let patience = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let limit = self.limit;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         stalled.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -51,7 +50,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,17 +1,17 @@
-//! [`Population`]: what other devices tell of a new one. Their unit costs, how those differ from
-//! device to device, and what unit costs leave unexplained of each model, which devices share.
+//! [`DevicePrior`]: the hierarchical prior over devices, from the latencies of other devices: the
+//! mean and the covariance of their unit costs, and the residuals of models and operators.
 
 use super::{
-    alike::{Catalogue, Compared},
-    charge::{COSTS, Group, UnitCost, Workload},
     gaussian::Matrix,
+    kernel::{Catalogue, Covariances},
     posterior::{Data, Posterior, Prior, condition, fit},
+    resource_demand::{COSTS, Group, UnitCost, Workload},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
 use std::collections::BTreeMap;
 
-/// What is known of a device's software and of the kind of processor before anything is measured:
-/// sources that share it count for more.
+/// Software and kind of processor of a device, given before anything is measured. Sources of the
+/// same kind have a larger weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trait(pub String);
 
@@ -26,7 +26,7 @@ pub struct Source {
     pub latencies_ns: BTreeMap<usize, f64>,
 }
 
-/// One source, explained.
+/// One source with its fitted unit costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub device: String,
@@ -34,14 +34,14 @@ pub(crate) struct Known {
     pub theta: LogCosts,
     /// `ln latency - ln forecast` at its own unit costs, by model.
     pub residuals: BTreeMap<usize, f64>,
-    /// By operator of the population's catalogue: what to multiply likenesses with for what
-    /// operators cost beyond their unit costs.
+    /// By operator of the prior's catalogue: the factor on its covariance, for residuals of
+    /// operators.
     pub operators: Vec<f64>,
 }
 
-/// All sources, explained together.
+/// The prior that all sources give together.
 #[derive(Clone, Debug)]
-pub struct Population {
+pub struct DevicePrior {
     pub(crate) known: Vec<Known>,
     /// The operators of the sources' models.
     pub(crate) catalogue: Catalogue,
@@ -50,24 +50,24 @@ pub struct Population {
     pub(crate) discrepancy: f64,
 }
 
-/// Variance of the logarithm of each unit cost where nothing is known (a factor of two), and of all
+/// Variance of the logarithm of each unit cost without sources (a factor of two), and of all
 /// together (a factor of e).
 const BROAD: f64 = 0.5;
 const BROAD_TOGETHER: f64 = 1.0;
-/// What unit costs leave unexplained, as a first guess.
+/// Standard deviation of residuals in the first fit.
 const NOISE: f64 = 0.12;
-/// How exact a source's latencies are (relative), and how far its operators stray from their unit
-/// costs (variance): the likeliest pair counts.
+/// Relative error of a source's latencies, and variance of its operators' residuals. The pair with
+/// the most evidence is used.
 const ERRORS: [(f64, f64); 6] =
     [(0.02, 0.02), (0.02, 0.2), (0.05, 0.02), (0.05, 0.2), (0.12, 0.0), (0.12, 0.2)];
-/// Degrees of freedom of what unit costs leave unexplained.
+/// Degrees of freedom of the distribution of residuals.
 pub(crate) const FREEDOM: f64 = 4.0;
-/// Rounds of explaining every source by its costs and all costs by their mean and covariance.
+/// Rounds of fitting every source's costs, then their mean and covariance.
 const ROUNDS: usize = 3;
 /// Variance that every unit cost has beyond what the sources show, and that of all together.
 const OWN_VARIANCE: f64 = 0.05;
 const COMMON_VARIANCE: f64 = 0.1;
-/// Models of a source that are used at most: evenly chosen.
+/// Most models of a source that are used, evenly chosen.
 const MOST_MODELS: usize = 200;
 /// The discrepancy where there are no sources.
 const UNKNOWN_DISCREPANCY: f64 = 0.7;
@@ -75,11 +75,11 @@ const UNKNOWN_DISCREPANCY: f64 = 0.7;
 /// Unit costs to start from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Generic {
-    /// A processor that computes about as fast as it moves data, launches for nothing, and runs no
+    /// A processor that computes about as fast as it moves data, with cheap launches and without
     /// padding.
     Cpu,
-    /// A processor that computes many times as fast as it moves data, and whose launches cost;
-    /// whole vectors and tiles are run.
+    /// A processor that computes many times as fast as it moves data, with expensive launches; it
+    /// computes whole vectors and tiles.
     Accelerator,
 }
 
@@ -141,8 +141,8 @@ pub(crate) fn spread(own: f64, common: f64) -> Matrix {
     out
 }
 
-impl Population {
-    /// Nothing but physics: no source.
+impl DevicePrior {
+    /// Without sources.
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -156,29 +156,31 @@ impl Population {
     /// that are not positive.
     #[must_use]
     pub fn learn(workloads: &[Workload], sources: &[Source]) -> Self {
-        let told: Vec<(&Source, Rows<'_>)> = sources
+        let usable: Vec<(&Source, Rows<'_>)> = sources
             .iter()
             .map(|s| (s, Rows::of(s, workloads)))
             .filter(|(_, r)| !r.models.is_empty())
             .collect();
-        if told.is_empty() {
+        if usable.is_empty() {
             return Self::empty();
         }
-        let mut thetas: Vec<LogCosts> = told.iter().map(|(_, rows)| rows.first_guess()).collect();
+        let mut thetas: Vec<LogCosts> = usable.iter().map(|(_, rows)| rows.first_guess()).collect();
         for _ in 1..ROUNDS {
             let prior = prior(&thetas);
-            told.iter()
+            usable
+                .iter()
                 .zip(&mut thetas)
                 .for_each(|((_, rows), theta)| *theta = fit(&prior, &rows.data(), theta).theta);
         }
         let mut catalogue = Catalogue::default();
-        told.iter()
+        usable
+            .iter()
             .flat_map(|(_, rows)| &rows.workloads)
             .for_each(|workload| catalogue.add(workload));
         let prior = prior(&thetas);
         let mut left_out = Vec::new();
         let mut known = Vec::new();
-        for ((source, rows), theta) in told.iter().zip(&thetas) {
+        for ((source, rows), theta) in usable.iter().zip(&thetas) {
             let (posterior, operators) = rows.explain(&prior, theta, &catalogue);
             left_out.extend(posterior.left_out());
             let residuals = residuals(source, workloads, &posterior.theta);
@@ -193,7 +195,7 @@ impl Population {
         Self { known, catalogue, discrepancy: discrepancy(&left_out) }
     }
 
-    /// The same without what sources say of these models beyond their unit costs.
+    /// The same without the residuals of models.
     #[must_use]
     pub fn without_residuals(mut self) -> Self {
         self.known.iter_mut().for_each(|k| k.residuals.clear());
@@ -237,8 +239,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// With operators that stray from their unit costs; also what to multiply likenesses with for
-    /// how far each does.
+    /// With residuals of operators; also the factor on each operator's covariance.
     fn explain(
         &self,
         prior: &Prior,
@@ -247,37 +248,40 @@ impl<'a> Rows<'a> {
     ) -> (Posterior, Vec<f64>) {
         let size = catalogue.operators();
         let of = |workload: &&Workload| {
-            let compared: Compared = catalogue.compare(workload);
+            let covariances: Covariances = catalogue.covariances(workload);
             let shares = log_latency_by_operator(workload, theta).2;
-            (compared.weigh(&shares, size), compared.shares(&shares, size))
+            (covariances.weighted(&shares, size), covariances.shares(&shares, size))
         };
-        let (likeness, shares): (Vec<Vec<f64>>, Vec<Vec<f64>>) =
+        let (covariances, shares): (Vec<Vec<f64>>, Vec<Vec<f64>>) =
             self.workloads.iter().map(of).unzip();
         let shares = Matrix::from_rows(&shares);
-        let together = Matrix::from_rows(&likeness).times_transposed(&shares);
-        let data = ERRORS.map(|(noise, straying)| {
+        let together = Matrix::from_rows(&covariances).times_transposed(&shares);
+        let data = ERRORS.map(|(noise, residual_variance)| {
             let mut errors = Matrix::diagonal(self.models.len(), noise * noise);
-            errors.add(&together, straying);
+            errors.add(&together, residual_variance);
             (
-                straying,
+                residual_variance,
                 Data { noise: errors, heavy_tails: Some((FREEDOM, noise * noise)), ..self.data() },
             )
         });
         let likely = |data: &Data<'_>| condition(prior, data, theta).log_evidence;
         let best = data
             .iter()
-            .map(|(straying, data)| (likely(data), straying, data))
+            .map(|(residual_variance, data)| (likely(data), residual_variance, data))
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((_, straying, data)) = best else {
+        let Some((_, residual_variance, data)) = best else {
             return (fit(prior, &self.data(), theta), vec![0.0; size]);
         };
         let posterior = fit(prior, data, theta);
-        let operators =
-            shares.transposed_times(&posterior.weighed).into_iter().map(|v| straying * v).collect();
+        let operators = shares
+            .transposed_times(&posterior.weighted)
+            .into_iter()
+            .map(|v| residual_variance * v)
+            .collect();
         (posterior, operators)
     }
 
-    /// From the generic costs that explain this source better.
+    /// Fitted from the generic costs with more evidence for this source.
     fn first_guess(&self) -> LogCosts {
         let fits = Generic::ALL.map(|generic| {
             let prior =
@@ -289,7 +293,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What the costs of all sources say of those of one.
+/// Mean and covariance of the sources' unit costs.
 fn prior(thetas: &[LogCosts]) -> Prior {
     let share = 1.0 / thetas.len() as f64;
     let mut mean = vec![0.0; COSTS];
@@ -310,8 +314,8 @@ fn usable<'a>(
     source: &Source,
     workloads: &'a [Workload],
 ) -> impl Iterator<Item = (usize, &'a Workload, f64)> {
-    let told = source.latencies_ns.iter().filter(|(_, ns)| **ns > 0.0 && ns.is_finite());
-    told.filter_map(move |(&m, ns)| Some((m, workloads.get(m)?, ns.ln())))
+    let positive = source.latencies_ns.iter().filter(|(_, ns)| **ns > 0.0 && ns.is_finite());
+    positive.filter_map(move |(&m, ns)| Some((m, workloads.get(m)?, ns.ln())))
 }
 
 fn residuals(source: &Source, workloads: &[Workload], theta: &[f64]) -> BTreeMap<usize, f64> {
@@ -320,8 +324,7 @@ fn residuals(source: &Source, workloads: &[Workload], theta: &[f64]) -> BTreeMap
         .collect()
 }
 
-/// The 90 % quantile of what is left unexplained of a model that was left out, over models and
-/// sources.
+/// The 90 % quantile of the absolute left-out residuals, over models and sources.
 fn discrepancy(left_out: &[f64]) -> f64 {
     let mut errors: Vec<f64> = left_out.iter().map(|e| e.abs()).filter(|e| e.is_finite()).collect();
     errors.sort_unstable_by(f64::total_cmp);

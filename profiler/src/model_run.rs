@@ -1,19 +1,19 @@
-//! One visit to one model inside a worker: load, reference, warm-ups, end-to-end samples, operators
+//! One run of one model inside a worker: load, reference, warm-ups, end-to-end samples, operators
 //! in place, reference.
 
 use crate::{
     backends::{Backend, BackendError, Model, OutputValues, RunOptions, Session},
     energy::Meter,
     memory::{self, NoPeak},
-    protocol::VisitProtocol,
+    protocol::RunProtocol,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use vitempo_graph::{Measurement, PeakFault, Samples};
 
-/// What a visit brings; the fields are those of [`vitempo_graph::ModelProfile`].
+/// What a model run brings; the fields are those of [`vitempo_graph::ModelProfile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Visit {
+pub struct ModelRun {
     /// End-to-end runs.
     pub e2e: Samples,
     /// End-to-end runs with operators timed.
@@ -35,46 +35,46 @@ pub struct Visit {
     pub outputs: Vec<OutputValues>,
 }
 
-/// Visits `model`. The reference workload runs after loading, before the warm-ups bring the model
+/// Measures `model`. The reference workload runs after loading, before the warm-ups bring the model
 /// back into the caches, and again at the end.
 ///
 /// # Errors
 /// As the backend's.
-pub fn visit(
+pub fn run(
     backend: &dyn Backend,
     model: &Model,
     options: &RunOptions,
-    protocol: &VisitProtocol,
+    protocol: &RunProtocol,
     mut reference: Option<&mut (dyn Session + '_)>,
-) -> Result<Visit, BackendError> {
+) -> Result<ModelRun, BackendError> {
     let memory = memory::Watch::start();
     let mut session = backend.load(model, options)?;
-    let mut visit = Visit::default();
-    run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut visit.reference)?;
+    let mut run = ModelRun::default();
+    run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut run.reference)?;
     if protocol.protocol.max_repeats > 0 {
         let meter = Meter::find(options.processor).ok();
-        (visit.e2e, visit.energy_per_inference_uj) =
+        (run.e2e, run.energy_per_inference_uj) =
             sample(session.as_mut(), protocol, meter.as_ref())?;
     }
     match peak(memory, model, options) {
-        Ok(bytes) => visit.peak_memory_bytes = Some(bytes),
-        Err(reason) => visit.no_peak_memory = Some(reason.to_string()),
+        Ok(bytes) => run.peak_memory_bytes = Some(bytes),
+        Err(reason) => run.no_peak_memory = Some(reason.to_string()),
     }
     if protocol.outputs {
-        visit.outputs = finite(session.outputs()?, backend.name(), &model.name)?;
+        run.outputs = finite(session.outputs()?, backend.name(), &model.name)?;
     }
     if protocol.profiled_repeats > 0 {
-        let (warmups, repeats) = protocol.profiled_runs(visit.e2e.median_ns().unwrap_or_default());
+        let (warmups, repeats) = protocol.profiled_runs(run.e2e.median_ns().unwrap_or_default());
         let runs = session.profile(warmups, repeats)?;
-        visit.e2e_profiled = runs.e2e;
-        visit.operators = runs.operators;
+        run.e2e_profiled = runs.e2e;
+        run.operators = runs.operators;
     }
     drop(session);
-    run_reference(reference, protocol.reference_repeats, &mut visit.reference)?;
-    Ok(visit)
+    run_reference(reference, protocol.reference_repeats, &mut run.reference)?;
+    Ok(run)
 }
 
-/// The peak of a visit, where it can be one.
+/// The peak of a model run, where it can be one.
 fn peak(watch: memory::Watch, model: &Model, options: &RunOptions) -> Result<u64, NoPeak> {
     let bytes = watch.peak_bytes()?;
     let fault = PeakFault::of(bytes, Some(&model.graph), options.precision);
@@ -102,7 +102,7 @@ fn finite(
 /// it is metered and the counter moved.
 fn sample(
     session: &mut dyn Session,
-    protocol: &VisitProtocol,
+    protocol: &RunProtocol,
     meter: Option<&Meter>,
 ) -> Result<(Samples, Option<u64>), BackendError> {
     let start = Instant::now();
@@ -163,18 +163,18 @@ mod tests {
 
     #[test]
     fn warmups_are_thrown_away_and_the_reference_runs_twice() {
-        let protocol = VisitProtocol { profiled_repeats: 2, ..VisitProtocol::default() };
+        let protocol = RunProtocol { profiled_repeats: 2, ..RunProtocol::default() };
         let samples = sample(&mut Counter(0), &protocol, None).unwrap().0;
         assert_eq!(samples.wall_ns[0], 103);
         let model = reference::model().unwrap();
         let backend = crate::backends::by_name("null").unwrap();
         let mut counter = Counter(0);
-        let visit =
-            visit(backend.as_ref(), &model, &RunOptions::default(), &protocol, Some(&mut counter))
+        let run =
+            run(backend.as_ref(), &model, &RunOptions::default(), &protocol, Some(&mut counter))
                 .unwrap();
-        assert_eq!(visit.reference.wall_ns, [101, 102, 103, 104, 105, 107, 108, 109, 110, 111]);
-        assert_eq!(visit.operators.len(), model.graph.nodes().len());
-        assert!(visit.operators.iter().all(|o| o.samples.wall_ns.len() == 2));
-        assert_eq!(visit.e2e_profiled.wall_ns.len(), 2);
+        assert_eq!(run.reference.wall_ns, [101, 102, 103, 104, 105, 107, 108, 109, 110, 111]);
+        assert_eq!(run.operators.len(), model.graph.nodes().len());
+        assert!(run.operators.iter().all(|o| o.samples.wall_ns.len() == 2));
+        assert_eq!(run.e2e_profiled.wall_ns.len(), 2);
     }
 }

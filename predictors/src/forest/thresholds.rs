@@ -1,9 +1,10 @@
-//! [`Cuts`]: the thresholds that ask for one column, and for a block of rows the answer to each of
-//! them as a mask.
+//! [`Thresholds`]: the distinct thresholds of one column, and for a block of rows a mask per
+//! threshold of the rows above it.
 //!
-//! A row's rank is the number of thresholds below its value. Rows set a bit at their rank; or-ing
-//! from the last threshold down to the first then gives every threshold the rows above it. So a
-//! threshold that many trees share is compared with a row once, and most are never compared at all.
+//! A row's rank is the number of thresholds below its value. Each row sets a bit at its rank; a
+//! bitwise or from the last threshold down to the first then gives every threshold the rows above
+//! it. So a row is compared once with a threshold that many trees share, and with most thresholds
+//! not at all.
 
 use super::instructions::Instructions;
 
@@ -17,7 +18,7 @@ pub(super) type Mask<const N: usize> = [u64; N];
 
 /// Sorted, distinct, finite thresholds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cuts {
+pub(super) struct Thresholds {
     /// Padded with infinity to a power of two, larger than their number, at least [`FAN`].
     padded: Vec<f64>,
     /// The last entry of each node of the second level, or the only level.
@@ -25,18 +26,18 @@ pub(super) struct Cuts {
     count: usize,
 }
 
-impl Cuts {
-    pub fn new(mut cuts: Vec<f64>) -> Self {
-        cuts.sort_by(f64::total_cmp);
-        cuts.dedup();
-        let count = cuts.len();
+impl Thresholds {
+    pub fn new(mut thresholds: Vec<f64>) -> Self {
+        thresholds.sort_by(f64::total_cmp);
+        thresholds.dedup();
+        let count = thresholds.len();
         let size = if (FAN..=TWO_LEVELS).contains(&count) {
             FAN * FAN
         } else {
             (count + 1).next_power_of_two().max(FAN)
         };
-        cuts.resize(size, f64::INFINITY);
-        let nodes = cuts.as_chunks::<FAN>().0;
+        thresholds.resize(size, f64::INFINITY);
+        let nodes = thresholds.as_chunks::<FAN>().0;
         let pivots = std::array::from_fn(|i| {
             if nodes.len() == 1 {
                 nodes[0][i]
@@ -44,10 +45,10 @@ impl Cuts {
                 nodes.get(i).map_or(f64::INFINITY, |node| node[FAN - 1])
             }
         });
-        Self { padded: cuts, pivots, count }
+        Self { padded: thresholds, pivots, count }
     }
 
-    /// Masks that [`Cuts::answer`] fills: one that means nothing, then one per threshold.
+    /// Masks that [`Thresholds::fill_masks`] fills: an unused one, then one per threshold.
     pub fn masks(&self) -> usize {
         self.count + 1
     }
@@ -75,18 +76,21 @@ impl Cuts {
         found
     }
 
-    /// [`Cuts::rank`] of a value in each column: one step over all of them after the other, so that
+    /// [`Thresholds::rank`] of a value in each column: one step over all of them after the other, so that
     /// the processor waits for many thresholds at once.
     #[inline(always)]
-    pub fn rank_each(cuts: &[Self], values: &[f64]) -> Vec<usize> {
-        let mut found = vec![0; cuts.len()];
-        let mut half = cuts.iter().map(Self::half).max().unwrap_or(0);
+    pub fn rank_each(thresholds: &[Self], values: &[f64]) -> Vec<usize> {
+        let mut found = vec![0; thresholds.len()];
+        let mut half = thresholds.iter().map(Self::half).max().unwrap_or(0);
         while half > 0 {
-            for ((found, cuts), value) in
-                found.iter_mut().zip(cuts).zip(values).filter(|((_, cuts), _)| half <= cuts.count)
+            for ((found, thresholds), value) in found
+                .iter_mut()
+                .zip(thresholds)
+                .zip(values)
+                .filter(|((_, thresholds), _)| half <= thresholds.count)
             {
                 *found += std::hint::select_unpredictable(
-                    *value > cuts.padded[*found + half - 1],
+                    *value > thresholds.padded[*found + half - 1],
                     half,
                     0,
                 );
@@ -96,7 +100,7 @@ impl Cuts {
         found
     }
 
-    /// Where among its masks the answer to `threshold` is.
+    /// Index of the mask of `threshold`.
     pub fn place(&self, threshold: f64) -> usize {
         self.rank(threshold) + 1
     }
@@ -104,7 +108,7 @@ impl Cuts {
     /// Sets bit `r` of the mask of each threshold below `values[r]`; `values` has `64 * N` numbers,
     /// none of them NaN, of which the first `rows` of each 64 matter.
     #[inline]
-    pub fn answer<const N: usize>(
+    pub fn fill_masks<const N: usize>(
         &self,
         instructions: Instructions,
         values: &[[f64; 64]; N],
@@ -161,7 +165,7 @@ impl Cuts {
         values.iter().zip(ranks).for_each(|(value, rank)| *rank = self.rank_avx512(*value) as u32);
     }
 
-    /// [`Cuts::rank`] by two comparisons with sixteen thresholds.
+    /// [`Thresholds::rank`] by two comparisons with sixteen thresholds.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,popcnt")]
     pub fn rank_avx512(&self, value: f64) -> usize {

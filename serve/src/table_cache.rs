@@ -1,23 +1,23 @@
-//! [`Desk`]: a bundle's tables over search spaces, for clients that ask for architectures by the
-//! thousand.
+//! [`TableCache`]: a bundle's tables over search spaces, for clients that send thousands of
+//! architectures.
 //!
-//! Tables learn while they answer, so one request at a time has them: a batch of it, which takes
-//! milliseconds once they have learned. They pay from some thousand architectures on; before that,
-//! and with frameworks whose kernels do not fall apart by stages, graphs answer.
+//! Lookups extend the tables, so one batch of one request uses them at a time; a batch takes
+//! milliseconds once the tables are filled. Below about a thousand architectures, and for frameworks
+//! whose kernels cannot be separated by stages, forecasts are made from graphs.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
 };
 use vitempo::graph::{Graph, OpSpec, PredictionSource};
-use vitempo::predictors::{Estimate, Footprint, PredictorBundle, Span, Tally};
+use vitempo::predictors::{Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
 use vitempo::query::{Amount, Latencies, Meter, QueryError, Tables};
 use vitempo::search_space::{Architecture, Space};
 
-/// Architectures from which on tables are made: making them takes about as long as so many graphs.
+/// Architectures from which on tables are made; making them takes as long as about so many graphs.
 const WORTHWHILE: usize = 1000;
 
-/// What an architecture's kernels come to, and how many of them are marked.
+/// Sums over an architecture's kernels, and how many of them are marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     /// Latencies.
@@ -60,7 +60,7 @@ struct Marked(Arc<PredictorBundle>);
 
 impl Meter for Marked {
     type Amount = Sum;
-    type Context = Footprint;
+    type Context = WorkingSet;
 
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
         Latencies(&self.0).kernels(graph)
@@ -70,33 +70,33 @@ impl Meter for Marked {
         Latencies(&self.0).is_local()
     }
 
-    fn context(&self, span: &Span) -> Footprint {
-        Latencies(&self.0).context(span)
+    fn context(&self, bytes: &WorkingSetBytes) -> WorkingSet {
+        Latencies(&self.0).context(bytes)
     }
 
-    fn contexts(&self, kernels: &[OpSpec]) -> Vec<Footprint> {
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<WorkingSet> {
         Latencies(&self.0).contexts(kernels)
     }
 
-    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Footprint))) -> Vec<Sum> {
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet))) -> Vec<Sum> {
         Latencies(&self.0).estimates(kernels).into_iter().map(Sum::of).collect()
     }
 }
 
-/// What was asked about one space.
+/// Tables of one space, and how many architectures were requested.
 #[derive(Debug, Default)]
-struct Drawer {
+struct Entry {
     asked: usize,
     tables: Option<Tables<Marked>>,
 }
 
 /// Tables of one bundle, by space.
 #[derive(Debug, Default)]
-pub struct Desk(Mutex<BTreeMap<String, Drawer>>);
+pub struct TableCache(Mutex<BTreeMap<String, Entry>>);
 
-impl Desk {
-    /// The sums of architectures of a space, in their order; `None` where graphs are the better
-    /// way, or tell what is wrong with one of them.
+impl TableCache {
+    /// The sums of architectures of a space, in their order. `None` if graphs are faster, or if an
+    /// architecture is invalid: the graph's error names the reason.
     pub fn sums(
         &self,
         bundle: &Arc<PredictorBundle>,
@@ -107,19 +107,19 @@ impl Desk {
         if architectures.is_empty() || !meter.is_local() {
             return None;
         }
-        let mut drawers = self.0.lock().unwrap_or_else(|poisoned| {
-            // Whoever failed left tables behind that are half changed.
+        let mut entries = self.0.lock().unwrap_or_else(|poisoned| {
+            // A panic may have left a table half changed.
             self.0.clear_poison();
-            let mut drawers = poisoned.into_inner();
-            drawers.clear();
-            drawers
+            let mut entries = poisoned.into_inner();
+            entries.clear();
+            entries
         });
-        let drawer = drawers.entry(space.name().to_owned()).or_default();
-        drawer.asked = drawer.asked.saturating_add(architectures.len());
-        if drawer.asked < WORTHWHILE {
+        let entry = entries.entry(space.name().to_owned()).or_default();
+        entry.asked = entry.asked.saturating_add(architectures.len());
+        if entry.asked < WORTHWHILE {
             return None;
         }
-        drawer
+        entry
             .tables
             .get_or_insert_with(|| Tables::new(space, meter))
             .sums_where(architectures, true)

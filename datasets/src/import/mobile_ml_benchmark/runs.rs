@@ -1,4 +1,4 @@
-//! Makes a visit of each model in each environment and writes it at once: environments one after
+//! Makes a model run of each model in each environment and writes it at once: environments one after
 //! the other, so that each can be read alone.
 
 use super::{
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     DatasetError,
-    import::{Visit, one_sample, profile},
-    tables::visits::TablesWriter,
+    import::{ModelRun, one_sample, profile},
+    tables::runs::TablesWriter,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,14 +19,14 @@ use std::{
 };
 use vitempo_graph::{Environment, Measurement, ModelIdentity, OpSpec, Precision, Status};
 
-/// Name of the sitting of everything imported.
-const SITTING: &str = "mobile-ml-benchmark";
+/// Name of the session of everything imported.
+const SESSION: &str = "mobile-ml-benchmark";
 
 /// An operator and why it is an unsupported one, by the numbers of operation and kernel, and
 /// precision.
 type Operators = HashMap<(usize, usize, Precision), (Arc<OpSpec>, Option<String>)>;
 
-/// Writes all visits; gives the models visited.
+/// Writes all model runs; gives the models measured.
 pub(super) fn write(
     collections: &BTreeMap<Collection, Models>,
     writer: &mut TablesWriter,
@@ -36,8 +36,9 @@ pub(super) fn write(
     let mut known: BTreeMap<Collection, Operators> = BTreeMap::new();
     let mut reported: BTreeSet<(Collection, usize)> = BTreeSet::new();
     for (environment, parts) in environments(collections) {
-        let visit = Visit { environment: &environment, sitting: SITTING, round: 0, source: SOURCE };
-        let mut visited = false;
+        let run =
+            ModelRun { environment: &environment, session: SESSION, round: 0, source: SOURCE };
+        let mut measured = false;
         for (collection, setting) in parts {
             let Some(models) = collections.get(&collection) else { continue };
             let operators = known.entry(collection).or_default();
@@ -72,17 +73,17 @@ pub(super) fn write(
                     continue;
                 }
                 let profile =
-                    profile(identity(collection, models.names.text(model)), &visit, e2e, rows);
+                    profile(identity(collection, models.names.text(model)), &run, e2e, rows);
                 writer.add(&profile)?;
-                visited = true;
-                imported.visits += 1;
+                measured = true;
+                imported.runs += 1;
                 imported.operator_rows += profile.operators.len();
                 identities
                     .entry((profile.model.architecture.clone(), profile.model.name.clone()))
                     .or_insert(profile.model);
             }
         }
-        imported.environments += usize::from(visited);
+        imported.environments += usize::from(measured);
     }
     imported.models = identities.len();
     Ok((imported, identities.into_values().collect()))

@@ -1,18 +1,18 @@
-//! [`Workload`]: what a model makes a device do, in units that have a cost each: launches,
-//! multiply-accumulates, bytes.
+//! [`Workload`]: the resource demands of a model's operators, in units that have a cost each:
+//! launches, multiply-accumulates, bytes.
 //!
-//! Wide arithmetic units run whole vectors of channels and whole tiles of images, narrow ones what
-//! is there: by how much a convolution grows is an amount of its own, and how far it counts is up
-//! to the device. Operators that move elements or compute per element are charged for their bytes;
-//! those that a compiler computes while their input is still at hand, for nothing. A tensor beyond
-//! what stays on chip is charged once more.
+//! Wide arithmetic units round channels up to whole vectors and images up to whole tiles; narrow
+//! units do not. The growth of a convolution by this padding is a demand of its own, whose effect
+//! depends on the device. Operators that move elements or compute per element demand their bytes;
+//! operators that compilers fuse into the operator before demand nothing. A tensor larger than the
+//! on-chip memory demands its bytes once more (`Spill`).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, Node, OpFamily, OpKind, OpSpec, TensorSpec, ValueSource, Work};
 
 /// Which part of an operator's time a unit cost belongs to. Launches add up; of arithmetic, weights
-/// and traffic the longest decides; padding multiplies arithmetic.
+/// and traffic the longest counts; padding multiplies arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Group {
@@ -26,9 +26,9 @@ pub enum Group {
 macro_rules! unit_costs {
     ($($variant:ident $group:ident $name:literal,)*) => {
         /// One cost that a device has per unit of work. Launches are in ns, arithmetic in ns per
-        /// multiply-accumulate, weights and traffic in ns per byte. Padding is a power, to which
-        /// arithmetic grows by what whole vectors or tiles add: one where they are run, nought
-        /// where they are not.
+        /// multiply-accumulate, weights and traffic in ns per byte. Padding is an exponent
+        /// on the growth of arithmetic by whole vectors or tiles: 1 if the device computes the
+        /// padding, 0 if it does not.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[allow(missing_docs)]
         pub enum UnitCost { $($variant,)* }
@@ -43,7 +43,7 @@ macro_rules! unit_costs {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What it belongs to.
+            /// The part of an operator's time that it belongs to.
             #[must_use]
             pub const fn group(self) -> Group {
                 match self { $(Self::$variant => Group::$group,)* }
@@ -91,7 +91,7 @@ unit_costs! {
 }
 
 impl UnitCost {
-    /// By how much its logarithm grows with that of the time everything takes on a device.
+    /// Derivative of its logarithm by the logarithm of the device's overall latency.
     pub(crate) fn with_speed(self) -> f64 {
         if self.group() == Group::Padding { 0.0 } else { 1.0 }
     }
@@ -100,28 +100,28 @@ impl UnitCost {
 /// Number of unit costs.
 pub(crate) const COSTS: usize = UnitCost::ALL.len();
 
-/// Bytes of the largest tensor that is taken to stay on chip.
+/// Bytes of the largest tensor that is assumed to stay on chip.
 const ON_CHIP: f64 = 8e6;
 /// Channels are rounded up to this.
 const VECTOR: usize = 32;
 /// Rows and columns of an image are rounded up to this.
 const TILE: usize = 8;
-/// Bytes per element: half precision; what is in other precisions has other costs per byte.
+/// Bytes per element: half precision. The unit costs of other precisions absorb the difference.
 const ELEMENT: f64 = 2.0;
 /// A reshape of fewer elements is a change of shape alone.
 const SMALL_RESHAPE: f64 = 5e4;
 
-/// What one operator is charged for: amounts by unit cost.
-pub(crate) type Charge = Vec<(UnitCost, f64)>;
+/// Resource demand of one operator: amounts by unit cost.
+pub(crate) type ResourceDemand = Vec<(UnitCost, f64)>;
 
 /// Operators of a model, equal ones once with their count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
-    pub(crate) charges: Vec<(Charge, f64)>,
+    pub(crate) demands: Vec<(ResourceDemand, f64)>,
 }
 
 impl Workload {
-    /// Of a graph as its file has it, less what any compiler merges with the operator before.
+    /// Of a graph as its file has it, without operators that any compiler merges with the one before.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
         let nodes = graph.nodes().iter().zip(merged(graph));
@@ -133,32 +133,31 @@ impl Workload {
     pub fn of_operators<'a>(operators: impl IntoIterator<Item = (&'a OpSpec, f64)>) -> Self {
         let mut counts: BTreeMap<&OpSpec, f64> = BTreeMap::new();
         operators.into_iter().for_each(|(op, count)| *counts.entry(op).or_default() += count);
-        let charges = counts
+        let demands = counts
             .into_iter()
-            .map(|(op, count)| (charge(op), count))
-            .filter(|(charge, _)| !charge.is_empty());
-        Self { charges: charges.collect() }
+            .map(|(op, count)| (resource_demand(op), count))
+            .filter(|(demand, _)| !demand.is_empty());
+        Self { demands: demands.collect() }
     }
 
-    /// Of a model of which only multiply-accumulates and the bytes of its weights are known.
+    /// Of a model with known multiply-accumulates and bytes of weights only.
     #[must_use]
     pub fn of_totals(macs: f64, weight_bytes: f64) -> Self {
-        let charge = vec![(UnitCost::Spatial, macs)];
+        let arithmetic = vec![(UnitCost::Spatial, macs)];
         let weights = vec![(UnitCost::Weights, weight_bytes)];
-        Self { charges: vec![(charge, 1.0), (weights, 1.0)] }
+        Self { demands: vec![(arithmetic, 1.0), (weights, 1.0)] }
     }
 
-    /// What one operator alone is charged for.
+    /// Of one operator alone.
     #[must_use]
     pub fn of_operator(op: &OpSpec) -> Self {
         Self::of_operators([(op, 1.0)])
     }
 }
 
-/// By node: whether it is computed while the only tensor that it reads is still at hand, and costs
-/// nothing by itself. Rectifiers and arithmetic with constants (biases, scales) are, right behind a
-/// product or behind what is merged with one; so are rectifiers behind a sum. Nothing else may read
-/// that tensor.
+/// By node: whether compilers fuse it into the operator before, so that it costs nothing by itself.
+/// They fuse rectifiers and arithmetic with constants (biases, scales) behind a product or behind an
+/// operator fused into one, and rectifiers behind a sum. Nothing else may read the tensor between.
 pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
     let readers = graph.consumers();
     let mut merged: Vec<bool> = Vec::with_capacity(graph.nodes().len());
@@ -177,7 +176,7 @@ pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
     merged
 }
 
-/// The node of which this one alone reads the result, where it reads nothing else but constants.
+/// The only producer that this node reads besides constants, if no other node reads its result.
 fn only_reader_of(graph: &Graph, readers: &[Vec<usize>], node: &Node) -> Option<usize> {
     let mut computed = node
         .inputs
@@ -190,8 +189,8 @@ fn only_reader_of(graph: &Graph, readers: &[Vec<usize>], node: &Node) -> Option<
     alone.then_some(producer as usize)
 }
 
-/// Amounts of one operator; empty where it costs nothing.
-pub(crate) fn charge(op: &OpSpec) -> Charge {
+/// Resource demand of one operator; empty if it costs nothing.
+pub(crate) fn resource_demand(op: &OpSpec) -> ResourceDemand {
     use UnitCost as U;
     let work = Work::of_operator(op);
     let elements = |t: &TensorSpec| t.elements() as f64;
@@ -199,7 +198,7 @@ pub(crate) fn charge(op: &OpSpec) -> Charge {
     let written: f64 = op.outputs.iter().map(elements).sum();
     let (macs, moved) = (work.macs as f64, (read + written) * ELEMENT);
     let images = op.outputs.first().is_some_and(|t| t.rank() == 4);
-    let mut charge = match &op.kind {
+    let mut demand = match &op.kind {
         OpKind::Conv | OpKind::ConvTranspose => convolution(op, macs, moved),
         OpKind::Linear => vec![(U::LaunchLinear, 1.0), (U::Linear, macs), (U::LinearBytes, moved)],
         OpKind::MatMul | OpKind::Einsum | OpKind::Attention => {
@@ -236,16 +235,16 @@ pub(crate) fn charge(op: &OpSpec) -> Charge {
         },
     };
     if op.kind.is_product() {
-        charge.push((U::Weights, work.params as f64 * ELEMENT));
+        demand.push((U::Weights, work.params as f64 * ELEMENT));
     }
     if read.max(written) * ELEMENT > ON_CHIP {
-        charge.push((U::Spill, moved));
+        demand.push((U::Spill, moved));
     }
-    charge.retain(|(_, amount)| *amount > 0.0 && amount.is_finite());
-    charge
+    demand.retain(|(_, amount)| *amount > 0.0 && amount.is_finite());
+    demand
 }
 
-fn convolution(op: &OpSpec, macs: f64, moved: f64) -> Charge {
+fn convolution(op: &OpSpec, macs: f64, moved: f64) -> ResourceDemand {
     use UnitCost as U;
     let channels =
         |t: Option<&TensorSpec>| t.and_then(|t| t.shape.get(1)).copied().unwrap_or(1).max(1);
@@ -313,7 +312,7 @@ mod tests {
     }
 
     fn amount(op: &OpSpec, cost: UnitCost) -> f64 {
-        charge(op).iter().find(|(c, _)| *c == cost).map_or(0.0, |(_, amount)| *amount)
+        resource_demand(op).iter().find(|(c, _)| *c == cost).map_or(0.0, |(_, amount)| *amount)
     }
 
     #[test]
@@ -420,7 +419,7 @@ mod tests {
             "a tensor that two read is written"
         );
         assert_eq!(
-            Workload::of(&residual(true, false)).charges.len(),
+            Workload::of(&residual(true, false)).demands.len(),
             2,
             "the convolution and the sum"
         );
@@ -436,11 +435,11 @@ mod tests {
                 outputs: vec![TensorSpec::f32([1, 64, 64, 64])],
             };
             assert!(
-                charge(&op).iter().all(|(_, amount)| amount.is_finite() && *amount > 0.0),
+                resource_demand(&op).iter().all(|(_, amount)| amount.is_finite() && *amount > 0.0),
                 "{}",
                 op.kind
             );
-            let _ = charge(&OpSpec { outputs: Vec::new(), ..op });
+            let _ = resource_demand(&OpSpec { outputs: Vec::new(), ..op });
         }
     }
 
@@ -448,7 +447,7 @@ mod tests {
     fn equal_operators_count_once() {
         let op = conv(64, 64, 1, 1);
         let workload = Workload::of_operators([(&op, 1.0), (&op, 2.0)]);
-        assert_eq!(workload.charges.len(), 1);
-        assert_eq!(workload.charges[0].1, 3.0);
+        assert_eq!(workload.demands.len(), 1);
+        assert_eq!(workload.demands[0].1, 3.0);
     }
 }

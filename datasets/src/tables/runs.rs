@@ -1,8 +1,8 @@
-//! Visits to rows: [`Visits`] gathers what all tables need of them, [`TablesWriter`] writes the
-//! tables visit by visit, so that a dataset need not fit in memory.
+//! Runs of rows: [`Visits`] gathers what all tables need of them, [`TablesWriter`] writes the
+//! tables model run by model run, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};
-use crate::{DatasetError, VisitKey, column::Table, parquet};
+use crate::{DatasetError, RunKey, column::Table, parquet};
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -10,8 +10,8 @@ use std::{
 };
 use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, OpSpec};
 
-/// What was seen of the visits so far.
-pub(crate) struct Visits {
+/// What was seen of the model runs so far.
+pub(crate) struct Runs {
     folder: PathBuf,
     environments: BTreeMap<(String, String), Environment>,
     /// The identifier of each distinct operator.
@@ -21,7 +21,7 @@ pub(crate) struct Visits {
     rows: Table,
 }
 
-impl Visits {
+impl Runs {
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -32,13 +32,13 @@ impl Visits {
         }
     }
 
-    /// Takes in a visit; its operators become rows of `operator_rows`.
+    /// Takes in a model run; its operators become rows of `operator_rows`.
     pub(crate) fn add(
         &mut self,
         profile: &ModelProfile,
         operator_rows: &mut Table,
     ) -> Result<(), DatasetError> {
-        let key = VisitKey::from(profile);
+        let key = RunKey::from(profile);
         let variant = environments::variant(&profile.environment);
         let op_ids: Vec<Arc<str>> =
             profile.operators.iter().map(|measurement| self.id(&measurement.op)).collect();
@@ -80,20 +80,20 @@ impl Visits {
 
 /// Writes the tables of a folder.
 pub(crate) struct TablesWriter {
-    visits: Visits,
+    runs: Runs,
     operator_rows: parquet::Writer,
 }
 
 impl TablesWriter {
     pub(crate) fn new(folder: &Path) -> Result<Self, DatasetError> {
         Ok(Self {
-            visits: Visits::new(folder),
+            runs: Runs::new(folder),
             operator_rows: parquet::Writer::new(&operator_measurements::SCHEMA, folder)?,
         })
     }
 
     pub(crate) fn add(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
-        self.visits.add(profile, self.operator_rows.rows()?)
+        self.runs.add(profile, self.operator_rows.rows()?)
     }
 
     /// Replaces the tables, each whole: a row is there before any row that points to it.
@@ -102,7 +102,7 @@ impl TablesWriter {
         models: &[ModelIdentity],
         graphs: &BTreeMap<String, Graph>,
     ) -> Result<(), DatasetError> {
-        let [environments, operators, models, rows] = self.visits.tables(models, graphs)?;
+        let [environments, operators, models, rows] = self.runs.tables(models, graphs)?;
         [environments, operators, models].iter().try_for_each(parquet::write)?;
         self.operator_rows.finish()?;
         parquet::write(&rows)

@@ -1,18 +1,18 @@
-//! [`Rehearsal`]: a system over a trace on a device, simulated.
+//! [`Simulation`]: a system over a trace on a device, simulated.
 
 use super::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, System, Trace, Wishes,
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, Requirements, System, Trace,
     application::Program, plan::plan, system::Setup,
 };
 use crate::simulator::{
     Contention, Scenario, ScenarioError, Source, StageModel, Stream, simulate_application,
 };
 
-/// Why nothing can be rehearsed.
+/// Why nothing can be simulated.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 #[non_exhaustive]
-pub enum RehearsalError {
+pub enum SimulationError {
     #[error(transparent)]
     Plan(#[from] AriaPlanError),
     #[error(transparent)]
@@ -26,18 +26,18 @@ pub enum RehearsalError {
     Processors { count: usize },
 }
 
-/// How forecasts turn out.
+/// The true latencies, relative to forecasts.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Truth {
-    /// Off by so many standard deviations of their intervals, all in the same direction; 0: right.
+    /// Biased by so many standard deviations of their intervals; 0: exact.
     Deviations(f64),
     /// All latencies are this much longer than forecast: 0.1 for 10 %.
     Longer(f64),
 }
 
 impl Truth {
-    /// What really takes what was forecast, ns.
+    /// The true latency, ns.
     #[must_use]
     pub fn of(self, forecast: &Forecast) -> f64 {
         match self {
@@ -47,39 +47,39 @@ impl Truth {
     }
 }
 
-/// What is rehearsed.
+/// A simulation of a system over a trace.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Rehearsal<'a> {
+pub struct Simulation<'a> {
     pub trace: &'a Trace,
     pub costs: &'a AriaCosts,
     pub device: &'a AriaDevice,
-    pub wishes: Wishes,
+    pub requirements: Requirements,
     pub truth: Truth,
     /// Of runs that differ, and of systems without an order.
     pub seed: u64,
 }
 
-impl Rehearsal<'_> {
+impl Simulation<'_> {
     /// Runs a system, planned from the forecasts, over the whole trace.
     ///
     /// # Errors
-    /// [`RehearsalError`] when costs, wishes or device make no sense.
-    pub fn run(&self, system: System) -> Result<AriaOutcome, RehearsalError> {
-        let wishes = Wishes {
+    /// [`SimulationError`] when costs, requirements or device are invalid.
+    pub fn run(&self, system: System) -> Result<AriaOutcome, SimulationError> {
+        let requirements = Requirements {
             frame_ns: 1e9 / self.trace.frames_per_s,
             spread: self.device.spread,
-            ..self.wishes
+            ..self.requirements
         };
-        let planned = plan(self.costs, &wishes)?;
+        let planned = plan(self.costs, &requirements)?;
         if self.device.processors.len() != 3 {
-            return Err(RehearsalError::Processors { count: self.device.processors.len() });
+            return Err(SimulationError::Processors { count: self.device.processors.len() });
         }
-        let setup = Setup::of(system, self.costs, &wishes, &planned);
+        let setup = Setup::of(system, self.costs, &requirements, &planned);
         let mut program =
-            Program::new(self.trace, self.costs, &wishes, setup, self.truth, self.seed)?;
+            Program::new(self.trace, self.costs, &requirements, setup, self.truth, self.seed)?;
         let outcome = simulate_application(&self.scenario(), &mut program, self.seed)?;
-        Ok(AriaOutcome::of(&program.setup, self.trace, &wishes, &program.record, &outcome))
+        Ok(AriaOutcome::of(&program.setup, self.trace, &requirements, &program.record, &outcome))
     }
 
     fn scenario(&self) -> Scenario {

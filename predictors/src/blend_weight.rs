@@ -1,0 +1,63 @@
+//! Blend weights: the weight of the trees against the linear model at out-of-distribution sizes.
+//!
+//! Trees interpolate between many rows at in-distribution sizes
+//! ([`Support`](crate::error_scale::Support)). At other sizes they repeat the values of rows of
+//! other sizes, so their forecast is shrunk towards the linear model: the logarithm of the forecast
+//! is the weighted mean of both logarithms. The weights are inverse to the mean squared errors of
+//! both on held-out networks around single operators, the best linear combination of two estimates
+//! with independent errors (Bates and Granger, 1969).
+
+use crate::{PredictorKey, TrainingRow, TrainingRows};
+use std::collections::BTreeMap;
+
+/// The weight without enough held-out rows.
+pub(crate) const USUAL: f64 = 0.7;
+/// Fewest held-out rows for a weight of its own.
+const FEWEST: usize = 20;
+
+/// Weighted squared errors of the linear model and of trees.
+#[derive(Default)]
+struct Found {
+    rows: usize,
+    squares: [f64; 2],
+}
+
+impl Found {
+    fn blend_weight(&self) -> Option<f64> {
+        let [linear, trees] = self.squares;
+        (self.rows >= FEWEST && linear + trees > 0.0).then(|| linear / (linear + trees))
+    }
+}
+
+/// The weight of the trees of every key, from 0 to 1; `forecast` gives a row's latency by the linear
+/// model and by trees, ns, of predictors that were not fitted to its model.
+pub(crate) fn learn(
+    rows: &TrainingRows,
+    forecast: impl Fn(&TrainingRow) -> Option<[f64; 2]>,
+) -> BTreeMap<PredictorKey, f64> {
+    let mut found: BTreeMap<PredictorKey, Found> = BTreeMap::new();
+    for row in rows.rows.iter().filter(|row| !rows.is_whole(row.model)) {
+        let Some(forecasts) = forecast(row) else { continue };
+        let of = found.entry(PredictorKey::of(&row.op)).or_default();
+        of.rows += 1;
+        for (square, forecast_ns) in of.squares.iter_mut().zip(forecasts) {
+            *square += row.weight * (row.latency_ns / forecast_ns).ln().powi(2);
+        }
+    }
+    found.into_iter().filter_map(|(key, of)| Some((key, of.blend_weight()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_the_error_has_a_fifth_of_the_weight() {
+        let found = |rows, linear: f64, trees: f64| {
+            Found { rows, squares: [linear.powi(2), trees.powi(2)] }.blend_weight()
+        };
+        assert!(found(FEWEST, 0.1, 0.2).is_some_and(|weight| (weight - 0.2).abs() < 1e-12));
+        assert!(found(FEWEST, 0.2, 0.0).is_some_and(|weight| (weight - 1.0).abs() < 1e-12));
+        assert_eq!([found(FEWEST - 1, 0.1, 0.2), found(FEWEST, 0.0, 0.0)], [None, None]);
+    }
+}
