@@ -24,12 +24,16 @@ fn json(folder: &Path, args: &[&str]) -> Value {
 }
 
 fn models() -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").display().to_string()
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("tests/models").display().to_string()
 }
 
 /// Samples of published latencies.
 fn samples(folder: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/published").join(folder).display().to_string()
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .join("tests/published")
+        .join(folder)
+        .display()
+        .to_string()
 }
 
 /// The folder of whole published tables that `VITEMPO_PUBLISHED` names.

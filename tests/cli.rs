@@ -10,6 +10,12 @@ use std::{
     time::Duration,
 };
 
+/// A file that is read in a way of its own, beside the tests.
+fn read_case(name: &str) -> String {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/read"));
+    folder.join(format!("{name}.onnx")).display().to_string()
+}
+
 #[test]
 fn every_verb_explains_itself_with_an_example() {
     let verbs: &[&[&str]] = &[
@@ -70,7 +76,7 @@ fn inspect_counts_what_a_real_model_is_made_of() {
 
 #[test]
 fn weights_that_are_listed_as_inputs_are_read_as_weights_with_a_warning() {
-    let output = vitempo(&["inspect", &shipped("read/weights_as_inputs"), "--format", "json"]);
+    let output = vitempo(&["inspect", &read_case("weights_as_inputs"), "--format", "json"]);
     let stderr = text(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert!(
@@ -86,9 +92,10 @@ fn weights_that_are_listed_as_inputs_are_read_as_weights_with_a_warning() {
 
 #[test]
 fn a_precision_without_kernels_is_refused_with_what_to_do() {
-    let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles/epyc-onnxruntime-f32-1t.vtb");
+    let bundle = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .join("bundles/epyc-onnxruntime-f32-1t.vtb");
     let stderr =
-        refused(&["predict", &shipped("read/bf16"), "--bundle", &bundle.display().to_string()]);
+        refused(&["predict", &read_case("bf16"), "--bundle", &bundle.display().to_string()]);
     assert!(
         stderr.contains("node `conv`: onnxruntime has no cpu kernel for `conv` in bf16")
             && stderr.contains("hint: export the model in f32"),

@@ -70,6 +70,13 @@ fn package(folder: &Path) -> Option<(String, BTreeSet<(String, String)>)> {
             }
         }
     }
+    // Targets that lie elsewhere are listed by hand.
+    for kind in ["test", "bench"] {
+        for listed in manifest.split(&format!("[[{kind}]]")).skip(1) {
+            let name = listed.split("name = \"").nth(1).and_then(|rest| rest.split('"').next());
+            targets.extend(name.map(|name| (kind.to_owned(), name.to_owned())));
+        }
+    }
     Some((name.to_owned(), targets))
 }
 

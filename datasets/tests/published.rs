@@ -56,22 +56,24 @@ fn what_help_publishes_equals_the_tables() {
     }
 }
 
-/// Rows by what identifies them, without the snapshot's name.
+/// Latencies in ns by what identifies a row, without the snapshot's name.
 fn by_key(rows: &[Row]) -> BTreeMap<[&str; 5], u64> {
-    rows.iter()
-        .map(|r| {
-            let key = [&*r.model, &*r.device, &*r.runtime, &*r.precision, &*r.processor];
-            (key, r.ns.round() as u64)
-        })
-        .collect()
+    let mut latencies = BTreeMap::new();
+    for r in rows {
+        let key = [&*r.model, &*r.device, &*r.runtime, &*r.precision, &*r.processor];
+        latencies.insert(key, r.ns.round() as u64);
+    }
+    latencies
 }
 
 #[test]
 fn what_ai_hub_publishes_equals_the_table() {
     let published = AiHub::read(&samples("ai_hub")).expect("perf.yaml files");
     let table = AiHub::read(&samples("tables")).expect("a table");
-    assert_eq!(published.rows.len(), 126);
-    assert_eq!(by_key(&published.rows), by_key(&table.rows));
+    let mut both = by_key(&published.rows);
+    assert_eq!(both.len(), 135);
+    both.retain(|[_, device, ..], _| *device != "SA7255P ADP");
+    assert_eq!(both, by_key(&table.rows), "all devices but one that the table lacks");
     assert!(published.graphs.contains_key("mobilenet_v2") && table.graphs.is_empty());
 }
 

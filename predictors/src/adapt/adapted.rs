@@ -81,6 +81,12 @@ impl Hypothesis {
         (log + self.slope.value * steep, gradient, by_operator)
     }
 
+    /// Rounds to what a file keeps, so that forecasts before and after writing it are equal.
+    pub fn round(&mut self) {
+        let kept = self.operators.iter_mut().chain(&mut self.covariance.data);
+        kept.for_each(|value| *value = f64::from(*value as f32));
+    }
+
     /// Several hypotheses with one centre as one: their mean, and the variance within and between
     /// them. `None` without any.
     pub fn merged(several: &[Self]) -> Option<Self> {

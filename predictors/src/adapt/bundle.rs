@@ -73,11 +73,12 @@ impl AdaptedBundle {
     /// Of a device adapted to; `architectures`: the digest of each workload it was adapted with.
     #[must_use]
     pub fn new(
-        adapted: Adapted,
+        mut adapted: Adapted,
         provenance: Provenance,
         architectures: BTreeMap<String, usize>,
     ) -> Self {
         let Provenance { environment, origin, source, measured, classes, sources } = provenance;
+        adapted.hypotheses.iter_mut().for_each(Hypothesis::round);
         Self {
             environment,
             origin,
