@@ -1,6 +1,7 @@
 //! Forecasts over HTTP: what `vitempo serve` runs.
 //!
-//! A [`Server`] reads bundles, listens, and answers until it is told to stop. Nothing a client
+//! [`run`] blocks until the server has stopped; a [`Server`] is for callers that have a runtime of
+//! their own. A [`Server`] reads bundles, listens, and answers until it is told to stop. Nothing a client
 //! sends is taken for a path, and nothing it sends is waited for or kept beyond the [`Limits`].
 //!
 //! | question | where |
@@ -25,12 +26,14 @@ mod pool;
 mod problem;
 mod request;
 mod routes;
+mod run;
 mod shelf;
 mod signals;
 mod token;
 
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
+pub use run::run;
 pub use shelf::{Refreshed, Shelf, Shelved};
 pub use signals::watch;
 pub use token::{Token, TokenError};
@@ -120,6 +123,12 @@ pub enum ServeError {
     NoSpace,
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot start the server's threads: {0}")]
+    Threads(io::Error),
+    #[error("cannot read the address that the server listens on: {0}")]
+    Address(io::Error),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
 }
 
 /// What requests share.

@@ -83,10 +83,9 @@ impl Arguments {
             };
             match flag.as_str() {
                 "--listen" => {
-                    arguments.listen =
-                        Some(value()?.parse().map_err(
-                            |_| "--listen wants an address and a port, e.g. 127.0.0.1:7411",
-                        )?);
+                    arguments.listen = Some(value()?.parse().map_err(
+                        |_| "--listen wants an address and a port, e.g. 127.0.0.1:7411",
+                    )?);
                 }
                 "--secret-file" => arguments.secret_file = Some(value()?.into()),
                 "--folder" => arguments.folder = Some(value()?.into()),
