@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install what
 # the build needs (scripts/setup.sh).
-.PHONY: build demo test bench lint setup engines clean
+.PHONY: build demo test bench lint doc wasm man package setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -24,6 +24,28 @@ bench: setup
 lint: setup
 	$(env) cargo fmt --all --check
 	$(env) cargo clippy --release --locked --workspace --all-targets -- -D warnings
+
+doc: setup
+	$(env) RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps
+
+# What has to build for browsers; `rustup target add wasm32-unknown-unknown` comes first.
+wasm: setup
+	$(env) cargo check --locked --target wasm32-unknown-unknown -p vitempo-graph -p vitempo-search-space -p vitempo-planners -p vitempo-aria -p vitempo-predictors
+	$(env) cargo check --locked --target wasm32-unknown-unknown -p vitempo
+
+# Manual pages and completions, from the same definitions as --help.
+man: setup
+	$(env) cargo build --release --locked -p vitempo-cli
+	$(env) program="$${CARGO_TARGET_DIR:-target}/release/vitempo"; \
+	mkdir -p target/completions && \
+	"$$program" man --out target/man && \
+	"$$program" completions bash > target/completions/vitempo.bash && \
+	"$$program" completions zsh > target/completions/_vitempo && \
+	"$$program" completions fish > target/completions/vitempo.fish
+
+# The files of every package; none is published yet.
+package: setup
+	$(env) cargo package --locked --workspace --list
 
 setup:
 	./scripts/setup.sh

@@ -1,8 +1,12 @@
 //! Models by file, folder and glob: [`files`] finds them in a stable order, [`read`] reads one,
-//! [`read_all`] reads those that can be read.
+//! [`read_all`] reads those that can be read. [`SHIPPED`] holds models that need no file.
 //!
 //! A model's [`ModelIdentity`] has the search space and encoding of the folder's `index.csv`, which
 //! [`sampling`](crate::sampling) writes, where it names the model.
+
+mod shipped;
+
+pub use shipped::{SHIPPED, ShippedModel};
 
 use crate::sampling::{self, Index};
 use std::{

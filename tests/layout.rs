@@ -1,5 +1,5 @@
-//! The house rules that a compiler does not hold: which crate may import which, and that heavy
-//! dependencies stay in one room.
+//! The house rules that a compiler does not hold: which crate may import which, that heavy
+//! dependencies stay in one room, and that manifests are complete.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -25,7 +25,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
-    ("serve", &["vitempo"], &["axum", "hyper"]),
+    ("serve", &["vitempo"], &["axum", "hyper", "tokio"]),
     ("report", &["vitempo"], &["plotters"]),
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
 ];
@@ -97,6 +97,24 @@ fn every_workspace_member_has_a_room() {
     let members = workspace["workspace"]["members"].as_array().expect("a list of members");
     for member in members.iter().filter_map(toml::Value::as_str) {
         assert!(ROOMS.iter().any(|r| r.0 == member), "{member} is not in the table above");
+    }
+}
+
+/// The fields that a package needs, and versions of our own crates.
+#[test]
+fn every_crate_can_be_packaged() {
+    let workspace = manifest(".");
+    for (name, dependency) in workspace["workspace"]["dependencies"].as_table().expect("a table") {
+        let is_ours = dependency.get("path").is_some();
+        assert!(!is_ours || dependency.get("version").is_some(), "{name} has no version");
+    }
+    for (folder, _, _) in ROOMS {
+        let manifest = manifest(folder);
+        let package = &manifest["package"];
+        for field in ["description", "keywords", "categories", "readme", "include", "publish"] {
+            assert!(package.get(field).is_some(), "{folder}/Cargo.toml: no `{field}`");
+        }
+        assert!(package["keywords"].as_array().is_some_and(|words| words.len() <= 5), "{folder}");
     }
 }
 

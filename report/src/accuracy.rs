@@ -5,7 +5,7 @@
 use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
-    forecasts::Judged,
+    forecasts::BundleEvaluation,
     leading,
     paper::PAPER,
     slug, source,
@@ -24,8 +24,8 @@ const LISTED: usize = 10;
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "No environment has enough synthetic models to train on and to hold out: \
         `vitempo sample --count 100 --out models/`, then `vitempo profile models/ --out data/`.";
-    let judged: Vec<&Survey> = surveys.iter().filter(|s| !s.judged.is_empty()).collect();
-    let all = |what: &str| source(what, &judged);
+    let evaluated: Vec<&Survey> = surveys.iter().filter(|s| !s.evaluations.is_empty()).collect();
+    let all = |what: &str| source(what, &evaluated);
     let mut intro =
         "Every model judged here was kept from training: synthetic ones by a split that depends \
         on the seed alone, the same for every method and size, real ones always. A forecast is \
@@ -37,31 +37,31 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
          are within 10 % of the next; a forecast is held against the median of a model's visits. \
          The study's numbers come from other devices."
             .to_owned();
-    intro.extend(by_the_studys_protocol(&judged));
+    intro.extend(by_the_studys_protocol(&evaluated));
     let mut blocks = vec![Block::text(intro)];
     blocks.push(Block::figure(
         "accuracy",
         all("End-to-end error of GBDT; the tick is the noise floor"),
-        by_environment(&judged),
+        by_environment(&evaluated),
         missing,
     ));
     blocks.push(Block::table(
-        e2e_table(&judged, all("End to end, models never trained on")),
+        e2e_table(&evaluated, all("End to end, models never trained on")),
         missing,
     ));
     blocks.push(Block::table(
         operators_table(
-            &judged,
+            &evaluated,
             all("By operator and end to end, the shape of the study's tables \
             2 and 3: mean absolute percentage errors"),
         ),
         missing,
     ));
-    for survey in leading(surveys).into_iter().filter(|s| s.judged.len() > 1) {
+    for survey in leading(surveys).into_iter().filter(|s| s.evaluations.len() > 1) {
         let caption = source(
             &format!(
                 "End-to-end error by number of synthetic models trained on, {}",
-                judged_counts(survey)
+                evaluated_counts(survey)
             ),
             &[survey],
         );
@@ -74,16 +74,16 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     }
     blocks.push(Block::table(
         sizes_table(
-            &judged,
+            &evaluated,
             all("By training size, the shape of the study's table 4: end-to-end errors"),
         ),
         missing,
     ));
-    for survey in leading(surveys).into_iter().filter(|s| !s.judged.is_empty()) {
+    for survey in leading(surveys).into_iter().filter(|s| !s.evaluations.is_empty()) {
         let caption = source(
             &format!(
                 "Error of each model's forecast (GBDT) against its latency, {}",
-                judged_counts(survey)
+                evaluated_counts(survey)
             ),
             &[survey],
         );
@@ -95,12 +95,12 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
         ));
     }
     blocks.push(Block::table(
-        kinds_table(&judged, all("GBDT by operator kind, kinds with at least 1 % of the time")),
+        kinds_table(&evaluated, all("GBDT by operator kind, kinds with at least 1 % of the time")),
         missing,
     ));
     blocks.push(Block::table(
         worst_table(
-            &judged,
+            &evaluated,
             all("Real models that GBDT forecasts worst, and which kinds the difference comes from"),
         ),
         "No real model was judged.",
@@ -113,7 +113,8 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
 /// where the headline figures are trained on more.
 fn by_the_studys_protocol(surveys: &[&Survey]) -> Option<String> {
     let error = |survey: &&Survey| {
-        let own = survey.judged.iter().filter(|j| j.method == Method::Gbdt && j.operators == 0);
+        let own =
+            survey.evaluations.iter().filter(|j| j.method == Method::Gbdt && j.operators == 0);
         let mape = own.max_by_key(|j| j.models)?.mape(Group::Transformer)?;
         best_fed(survey, Method::Gbdt)
             .filter(|best| best.operators > 0)
@@ -133,12 +134,12 @@ fn by_the_studys_protocol(surveys: &[&Survey]) -> Option<String> {
 
 /// The bundle of a method that was trained on the most, single operators included where there are
 /// any.
-fn best_fed(survey: &Survey, method: Method) -> Option<&Judged> {
-    survey.judged.iter().filter(|j| j.method == method).max_by_key(|j| (j.models, j.operators))
+fn best_fed(survey: &Survey, method: Method) -> Option<&BundleEvaluation> {
+    survey.evaluations.iter().filter(|j| j.method == method).max_by_key(|j| (j.models, j.operators))
 }
 
-/// `60 synthetic, 47 real ViT models`: those that GBDT was judged by.
-fn judged_counts(survey: &Survey) -> String {
+/// `60 synthetic, 47 real ViT models`: those that GBDT was evaluated on.
+fn evaluated_counts(survey: &Survey) -> String {
     let sets = best_fed(survey, Method::Gbdt).into_iter().flat_map(|j| &j.sets);
     let counts: Vec<String> =
         sets.map(|(group, e)| format!("{} {group}", e.models.len())).collect();
@@ -166,13 +167,13 @@ fn by_environment(surveys: &[&Survey]) -> Chart {
     }
 }
 
-fn trained_on(judged: &Judged) -> Cell {
-    let operators = if judged.operators > 0 {
-        format!(" + {} operators", judged.operators)
+fn trained_on(evaluated: &BundleEvaluation) -> Cell {
+    let operators = if evaluated.operators > 0 {
+        format!(" + {} operators", evaluated.operators)
     } else {
         String::new()
     };
-    Cell::text(format!("{}{operators}", judged.models))
+    Cell::text(format!("{}{operators}", evaluated.models))
 }
 
 fn e2e_table(surveys: &[&Survey], caption: String) -> Table {
@@ -199,23 +200,28 @@ fn e2e_table(surveys: &[&Survey], caption: String) -> Table {
     let mut table = Table::new("accuracy", caption, headings);
     for group in Group::ALL {
         for survey in surveys {
-            for judged in Method::ALL.into_iter().filter_map(|m| best_fed(survey, m)) {
-                let Some(e) = judged.sets.get(&group) else { continue };
-                table.rows.push(e2e_row(survey, group, judged, e));
+            for evaluated in Method::ALL.into_iter().filter_map(|m| best_fed(survey, m)) {
+                let Some(e) = evaluated.sets.get(&group) else { continue };
+                table.rows.push(e2e_row(survey, group, evaluated, e));
             }
         }
     }
     table
 }
 
-fn e2e_row(survey: &Survey, group: Group, judged: &Judged, e: &Evaluation) -> Vec<Cell> {
+fn e2e_row(
+    survey: &Survey,
+    group: Group,
+    evaluated: &BundleEvaluation,
+    e: &Evaluation,
+) -> Vec<Cell> {
     let whole = e.e2e.as_ref().or(e.e2e_executed.as_ref());
     let repeated = survey.floors.models.get(&group);
     vec![
         Cell::text(group.to_string()),
         Cell::text(&survey.label),
-        Cell::text(judged.method.name()),
-        trained_on(judged),
+        Cell::text(evaluated.method.name()),
+        trained_on(evaluated),
         whole.map_or(Cell::Blank, |w| Cell::Count(w.models)),
         Cell::percent(whole.map(|w| w.mape)),
         Cell::percent(whole.map(|w| w.p90_ape)),
@@ -253,8 +259,8 @@ fn operators_table(surveys: &[&Survey], caption: String) -> Table {
     let mut table = Table::new("accuracy-operators", caption, headings);
     for group in Group::ALL {
         for survey in surveys {
-            for judged in Method::ALL.into_iter().filter_map(|m| best_fed(survey, m)) {
-                let Some(e) = judged.sets.get(&group) else { continue };
+            for evaluated in Method::ALL.into_iter().filter_map(|m| best_fed(survey, m)) {
+                let Some(e) = evaluated.sets.get(&group) else { continue };
                 let errors = OPERATORS.iter().flat_map(|name| {
                     let floor = survey.floors.kinds.get(*name).map(|f| f.mape);
                     [Cell::percent(e.groups.get(*name).map(|m| m.mape)), Cell::percent(floor)]
@@ -262,9 +268,10 @@ fn operators_table(surveys: &[&Survey], caption: String) -> Table {
                 let start = [
                     Cell::text(group.to_string()),
                     Cell::text(&survey.label),
-                    Cell::text(judged.method.name()),
+                    Cell::text(evaluated.method.name()),
                 ];
-                let end = [Cell::percent(judged.mape(group)), Cell::percent(floor(survey, group))];
+                let end =
+                    [Cell::percent(evaluated.mape(group)), Cell::percent(floor(survey, group))];
                 table.rows.push(start.into_iter().chain(errors).chain(end).collect());
             }
         }
@@ -294,13 +301,15 @@ fn paper_set(set: &str) -> String {
 }
 
 fn sizes(survey: &Survey) -> BTreeSet<(usize, bool)> {
-    survey.judged.iter().map(|j| (j.models, j.operators > 0)).collect()
+    survey.evaluations.iter().map(|j| (j.models, j.operators > 0)).collect()
 }
 
 fn by_size(survey: &Survey) -> Chart {
     let curve = |method: Method, group: Group, operators: bool| {
-        let own =
-            survey.judged.iter().filter(|j| j.method == method && (j.operators > 0) == operators);
+        let own = survey
+            .evaluations
+            .iter()
+            .filter(|j| j.method == method && (j.operators > 0) == operators);
         let mut points: Vec<(f64, f64)> =
             own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -314,8 +323,8 @@ fn by_size(survey: &Survey) -> Chart {
         .into_iter()
         .flat_map(|operators| kinds.clone().map(move |(m, g)| (m, g, operators)));
     let ends = [
-        survey.judged.iter().map(|j| j.models).min(),
-        survey.judged.iter().map(|j| j.models).max(),
+        survey.evaluations.iter().map(|j| j.models).min(),
+        survey.evaluations.iter().map(|j| j.models).max(),
     ];
     let flat = |group: Group| {
         let points = floor(survey, group)
@@ -350,7 +359,7 @@ fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
         for survey in surveys.iter().filter(|s| sizes(s).len() > 1) {
             for (models, operators) in sizes(survey) {
                 let own = |m: Method| {
-                    survey.judged.iter().find(|j| {
+                    survey.evaluations.iter().find(|j| {
                         j.method == m && j.models == models && (j.operators > 0) == operators
                     })
                 };
@@ -390,7 +399,7 @@ fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
 }
 
 fn errors(survey: &Survey) -> Chart {
-    let Some(judged) = best_fed(survey, Method::Gbdt) else {
+    let Some(evaluated) = best_fed(survey, Method::Gbdt) else {
         return Chart::Points { x: Axis::log(""), y: Axis::linear(""), series: Vec::new() };
     };
     let marks = [
@@ -400,7 +409,7 @@ fn errors(survey: &Survey) -> Chart {
         (Group::Real, Mark::Cross),
     ];
     let of = |(group, mark): (Group, Mark)| {
-        let models = judged.sets.get(&group).map_or(&[][..], |e| e.models.as_slice());
+        let models = evaluated.sets.get(&group).map_or(&[][..], |e| e.models.as_slice());
         Series::new(
             group.to_string(),
             mark,
@@ -433,8 +442,8 @@ fn kinds_table(surveys: &[&Survey], caption: String) -> Table {
     ];
     let mut table = Table::new("accuracy-kinds", caption, headings);
     for survey in surveys {
-        let Some(judged) = best_fed(survey, Method::Gbdt) else { continue };
-        for (group, e) in &judged.sets {
+        let Some(evaluated) = best_fed(survey, Method::Gbdt) else { continue };
+        for (group, e) in &evaluated.sets {
             let mut kinds: Vec<_> =
                 e.operators.iter().filter(|(_, m)| m.time_share >= LEAST_SHARE).collect();
             kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
@@ -472,8 +481,8 @@ fn worst_table(surveys: &[&Survey], caption: String) -> Table {
         ],
     );
     for survey in surveys {
-        let Some(judged) = best_fed(survey, Method::Gbdt) else { continue };
-        let real = judged.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
+        let Some(evaluated) = best_fed(survey, Method::Gbdt) else { continue };
+        let real = evaluated.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
         let mut models: Vec<_> =
             real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
         models.sort_by(|a, b| b.1.by_error(a.1));

@@ -48,7 +48,7 @@ fn row(s: &Survey) -> Vec<Cell> {
         Cell::Count(e.threads),
         Cell::text(s.executed.map_or("-", MemoryFormat::name)),
         Cell::text(s.when()),
-        Cell::Count(s.sittings),
+        Cell::Count(s.sessions),
         count(Some(Group::Synthetic)),
         count(Some(Group::Transformer)),
         count(Some(Group::Convolutional)),

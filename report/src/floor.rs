@@ -1,4 +1,4 @@
-//! Noise floors: how much the same models, and the same operators in them, differ between one visit
+//! Noise floors: how much the same models, and the same operators in them, differ between one measurement
 //! and the next.
 
 use super::survey::Group;
@@ -12,15 +12,15 @@ use vitempo::predictors::{
 /// Under this name all activations together have a floor of their own.
 const ACTIVATIONS: &str = "activation";
 
-/// Differences between repeated visits.
+/// Differences between repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
     /// Models, or operators in models, that were measured more than once.
     pub repeated: usize,
-    /// Mean difference between a visit and the next, percent; drift-corrected where the reference
+    /// Mean difference between a measurement and the next, percent; drift-corrected where the reference
     /// corrects drift.
     pub mape: f64,
-    /// Share of visits that are within 10 % of the next. Medians of several visits, which forecasts
+    /// Share of measurements that are within 10 % of the next. Medians of several measurements, which forecasts
     /// are held against, are quieter than that.
     pub within_10pct: f64,
 }
@@ -86,19 +86,22 @@ impl Floors {
 }
 
 fn operator_pairs(rows: &TrainingRows, profiles: &[ModelProfile]) -> BTreeMap<String, Pairs> {
-    let mut visits: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
+    let mut measurements: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
     for profile in profiles {
-        visits.entry((&profile.model.name, &profile.model.architecture)).or_default().push(profile);
+        measurements
+            .entry((&profile.model.name, &profile.model.architecture))
+            .or_default()
+            .push(profile);
     }
     let mut kinds: BTreeMap<String, Pairs> = BTreeMap::new();
-    for mut same in visits.into_values().filter(|v| v.len() > 1) {
+    for mut same in measurements.into_values().filter(|v| v.len() > 1) {
         same.sort_by_key(|p| (p.started_unix_ms, p.round));
-        let of_visit = |p: &ModelProfile| {
+        let of_measurement = |p: &ModelProfile| {
             TrainingRows::with_drift(std::slice::from_ref(p), rows.drift)
                 .map(|r| r.rows)
                 .unwrap_or_default()
         };
-        let each: Vec<_> = same.into_iter().map(of_visit).collect();
+        let each: Vec<_> = same.into_iter().map(of_measurement).collect();
         for pair in each.windows(2) {
             let [before, after] = pair else { continue };
             let earlier: HashMap<&OpSpec, f64> =

@@ -1,13 +1,13 @@
-//! [`Judged`]: one bundle held against models that it was not trained on. Filled by the command,
-//! shown by the section on accuracy.
+//! [`BundleEvaluation`]: one bundle on models that it was not trained on, for the section on
+//! accuracy.
 
 use super::survey::Group;
 use std::collections::BTreeMap;
 use vitempo::predictors::{Evaluation, Method};
 
-/// One bundle, and how it did.
+/// One bundle, and its errors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct BundleEvaluation {
     /// What was fitted.
     pub method: Method,
     /// Synthetic models it was trained on.
@@ -18,7 +18,7 @@ pub struct Judged {
     pub sets: BTreeMap<Group, Evaluation>,
 }
 
-impl Judged {
+impl BundleEvaluation {
     /// End to end from the models' files; from executed kernels where there is no file.
     pub fn mape(&self, group: Group) -> Option<f64> {
         let evaluation = self.sets.get(&group)?;

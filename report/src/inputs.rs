@@ -1,4 +1,4 @@
-//! What the values fed to a model do to its operators: the same operators, visited with other input
+//! What the values fed to a model do to its operators: the same operators, measured with other input
 //! values.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,18 +1,34 @@
-//! The report on a dataset: every table and figure of the mobile ViT study, from measurements at
+//! The report on datasets: every table and figure of the mobile ViT study, from the measurements at
 //! hand.
 //!
-//! [`Survey`] is what one environment's visits come to; each section is a function from all surveys
-//! to [`Block`]s, in a file of its own; `chart.rs` and `table.rs` say what is shown, `draw.rs` and
-//! `page.rs` put it on paper. Nothing here reads files or trains: that is the command's part
-//! (`cli/report`).
+//! [`build`] reads datasets one environment at a time, sums each up as a [`survey::Survey`], trains
+//! and evaluates the bundles that the section on accuracy shows, and returns a [`Page`]: the files
+//! of the report, still in memory.
+//!
+//! ```no_run
+//! use vitempo_report::{Options, Topic, build};
+//!
+//! let options = Options { topics: vec![Topic::Latency], bundles: "bundles".into(), seed: 1 };
+//! let page = build(&["data".into()], &options, &mut |progress| eprintln!("{progress:?}"))?;
+//! for (name, contents) in &page.files {
+//!     println!("{name}: {} bytes", contents.len());
+//! }
+//! # Ok::<(), vitempo_report::ReportError>(())
+//! ```
+//!
+//! Each section is a function from all surveys to [`Block`]s, in a file of its own; `chart.rs` and
+//! `table.rs` say what is shown, `draw.rs` and `page.rs` put it on paper.
 
 mod accuracy;
 mod activations;
 mod breakdown;
+mod build;
 pub mod chart;
 mod depthwise;
 pub mod draw;
 mod environments;
+mod error;
+mod evaluate;
 pub mod floor;
 pub mod forecasts;
 mod importance;
@@ -21,13 +37,19 @@ mod intensity;
 mod latency;
 mod memory;
 mod memory_format;
+mod notes;
 pub mod page;
 mod paper;
 mod quantization;
+mod read;
 mod scale;
 mod statistics;
 pub mod survey;
 pub mod table;
+
+pub use build::{Options, Progress, build};
+pub use error::ReportError;
+pub use page::Page;
 
 use chart::Chart;
 use survey::Survey;

@@ -13,8 +13,8 @@ pub struct Page {
     pub sections: Vec<SectionCount>,
 }
 
-/// What those who measured say, by section.
-pub type Remarks = BTreeMap<Topic, Vec<String>>;
+/// Notes on the measurements by those who made them, by section.
+pub type Notes = BTreeMap<Topic, Vec<String>>;
 
 /// What a section came to.
 pub struct SectionCount {
@@ -41,9 +41,9 @@ nav ul{columns:2;padding-left:1.2em}footer{margin-top:3em;font-size:.85em;color:
 ///
 /// # Errors
 /// A sentence from the drawing library.
-pub fn page(surveys: &[Survey], topics: &[Topic], remarks: &Remarks) -> Result<Page, String> {
+pub fn page(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Result<Page, String> {
     let sections: Vec<(Topic, Vec<Block>)> =
-        topics.iter().map(|t| (*t, remarked(t.blocks(surveys), remarks.get(t)))).collect();
+        topics.iter().map(|t| (*t, with_notes(t.blocks(surveys), notes.get(t)))).collect();
     let head = environments::table(surveys);
     let mut figures = Vec::new();
     let mut body = String::new();
@@ -91,10 +91,10 @@ fn once_missing(blocks: &[Block]) -> impl Iterator<Item = &Block> {
         .map(|(_, b)| b)
 }
 
-/// Remarks follow what the study says.
-fn remarked(mut blocks: Vec<Block>, remarks: Option<&Vec<String>>) -> Vec<Block> {
+/// Inserts notes after what the study says.
+fn with_notes(mut blocks: Vec<Block>, notes: Option<&Vec<String>>) -> Vec<Block> {
     let after = usize::from(matches!(blocks.first(), Some(Block::Text(_))));
-    blocks.splice(after..after, remarks.into_iter().flatten().map(Block::text));
+    blocks.splice(after..after, notes.into_iter().flatten().map(Block::text));
     blocks
 }
 

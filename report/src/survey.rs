@@ -1,12 +1,12 @@
-//! [`Survey`]: what one environment's visits come to, small enough to keep those of all
+//! [`Survey`]: what one environment's measurements come to, small enough to keep those of all
 //! environments at once.
 //!
 //! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of
-//! all visits. Latencies are ns, memory is bytes.
+//! all measurements. Latencies are ns, memory is bytes.
 
 use super::{
     floor::Floors,
-    forecasts::Judged,
+    forecasts::BundleEvaluation,
     inputs::{self, InputEffect},
 };
 use jiff::Timestamp;
@@ -73,13 +73,13 @@ impl fmt::Display for Group {
     }
 }
 
-/// The visits of one environment, as read.
-pub struct Visited<'a> {
+/// The measurements of one environment, as read.
+pub struct Measurements<'a> {
     /// The dataset's folder, by name.
     pub folder: String,
-    /// Successful visits with the usual inputs.
+    /// Successful measurements with the usual inputs.
     pub profiles: &'a [ModelProfile],
-    /// Successful visits with other input values.
+    /// Successful measurements with other input values.
     pub other_inputs: &'a [ModelProfile],
     /// Graphs of the models, by architecture.
     pub graphs: &'a BTreeMap<String, Graph>,
@@ -179,7 +179,7 @@ pub struct Survey {
     /// First and last day; `None` where the data does not tell.
     pub days: Option<(String, String)>,
     /// Measurement sessions.
-    pub sittings: usize,
+    pub sessions: usize,
     /// Measurements that failed.
     pub failed: usize,
     /// In which most models spent the time of their convolutions.
@@ -197,60 +197,60 @@ pub struct Survey {
     /// Filled where it was asked for.
     pub importances: Vec<FormatImportance>,
     /// Filled where it was asked for.
-    pub judged: Vec<Judged>,
+    pub evaluations: Vec<BundleEvaluation>,
 }
 
 fn floors(
     rows: &TrainingRows,
     groups: &[Option<Group>],
-    visited: &Visited<'_>,
+    measurements: &Measurements<'_>,
 ) -> Result<Floors, PredictorError> {
-    Floors::of(rows, groups, visited.profiles)
-        .map_err(|source| PredictorError::Metric { what: visited.folder.clone(), source })
+    Floors::of(rows, groups, measurements.profiles)
+        .map_err(|source| PredictorError::Metric { what: measurements.folder.clone(), source })
 }
 
 impl Survey {
-    /// Sums up an environment's visits; also the rows they come from.
+    /// Sums up an environment's measurements; also the rows they come from.
     ///
     /// # Errors
     /// As [`TrainingRows::from_profiles`].
-    pub fn of(visited: &Visited<'_>) -> Result<(Self, TrainingRows), PredictorError> {
-        let rows = TrainingRows::from_profiles(visited.profiles)?;
-        let first = visited.profiles.first().ok_or(PredictorError::NoRows {
+    pub fn of(measurements: &Measurements<'_>) -> Result<(Self, TrainingRows), PredictorError> {
+        let rows = TrainingRows::from_profiles(measurements.profiles)?;
+        let first = measurements.profiles.first().ok_or(PredictorError::NoRows {
             profiles: 0,
             skipped: 0,
             reasons: String::new(),
         })?;
         let mut by_model: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
-        for p in visited.profiles {
+        for p in measurements.profiles {
             by_model.entry((&p.model.name, &p.model.architecture)).or_default().push(p);
         }
         let models: Vec<Model> =
-            rows.models.iter().map(|m| model(m, &by_model, visited.graphs)).collect();
+            rows.models.iter().map(|m| model(m, &by_model, measurements.graphs)).collect();
         let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
-        let times = || visited.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
+        let times = || measurements.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
         let survey = Self {
             label: label(&first.environment),
-            folder: visited.folder.clone(),
+            folder: measurements.folder.clone(),
             environment: first.environment.clone(),
             origin: rows.origin,
             published: first.source.clone(),
             days: times().min().zip(times().max()).map(|(first, last)| (day(first), day(last))),
-            sittings: visited
+            sessions: measurements
                 .profiles
                 .iter()
                 .map(|p| p.session.as_str())
                 .collect::<BTreeSet<_>>()
                 .len(),
-            failed: visited.failed,
-            executed: executed(visited.profiles),
-            memory_shares: memory_shares(visited.profiles, visited.graphs),
-            input_effects: inputs::effects(&rows, visited.other_inputs),
-            floors: floors(&rows, &groups, visited)?,
+            failed: measurements.failed,
+            executed: executed(measurements.profiles),
+            memory_shares: memory_shares(measurements.profiles, measurements.graphs),
+            input_effects: inputs::effects(&rows, measurements.other_inputs),
+            floors: floors(&rows, &groups, measurements)?,
             rows: rows.rows.iter().map(row).collect(),
             models,
             importances: Vec::new(),
-            judged: Vec::new(),
+            evaluations: Vec::new(),
         };
         Ok((survey, rows))
     }
@@ -309,7 +309,7 @@ fn label(e: &Environment) -> String {
 }
 
 /// Makes labels unique: by folder, then by number.
-pub fn tell_apart(surveys: &mut [Survey]) {
+pub fn make_labels_unique(surveys: &mut [Survey]) {
     let shared = |surveys: &[Survey]| -> BTreeSet<String> {
         let mut seen = BTreeSet::new();
         surveys.iter().filter(|s| !seen.insert(s.label.clone())).map(|s| s.label.clone()).collect()
@@ -327,10 +327,10 @@ pub fn tell_apart(surveys: &mut [Survey]) {
 
 fn model(
     measured: &MeasuredModel,
-    visits: &BTreeMap<(&str, &str), Vec<&ModelProfile>>,
+    measurements: &BTreeMap<(&str, &str), Vec<&ModelProfile>>,
     graphs: &BTreeMap<String, Graph>,
 ) -> Model {
-    let own = visits
+    let own = measurements
         .get(&(measured.name.as_str(), measured.architecture.as_str()))
         .map_or(&[][..], Vec::as_slice);
     let graph = graphs.get(&measured.architecture);
@@ -346,10 +346,10 @@ fn model(
     }
 }
 
-/// A visit's peak memory, where it can be one.
-fn peak(visit: &ModelProfile, graph: Option<&Graph>) -> Option<u64> {
-    let faulty = |bytes| PeakFault::of(bytes, graph, visit.environment.precision).is_some();
-    visit.peak_memory_bytes.filter(|&bytes| !faulty(bytes))
+/// A measurement's peak memory, where it can be one.
+fn peak(measurement: &ModelProfile, graph: Option<&Graph>) -> Option<u64> {
+    let faulty = |bytes| PeakFault::of(bytes, graph, measurement.environment.precision).is_some();
+    measurement.peak_memory_bytes.filter(|&bytes| !faulty(bytes))
 }
 
 /// Width of the first input that is an image of few channels, whichever end they stand at.

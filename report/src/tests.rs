@@ -1,10 +1,10 @@
-//! The report from made-up visits: every section finds what is there, says what is missing, and the
+//! The report from invented measurements: every section finds what is there, says what is missing, and the
 //! page needs nothing from outside.
 
 use super::{
-    forecasts::Judged,
+    forecasts::BundleEvaluation,
     page,
-    survey::{Group, Survey, Visited, tell_apart},
+    survey::{Group, Measurements, Survey, make_labels_unique},
     *,
 };
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ fn world() -> World {
     }
 }
 
-/// One visit: every operator takes `ns` per element it writes.
-fn visit(
+/// One measurement of a model: every operator takes `ns` per element it writes.
+fn measurement(
     (model, graph): &(ModelIdentity, Graph),
     environment: &Environment,
     round: usize,
@@ -128,23 +128,23 @@ fn visit(
 fn survey(world: &World, environment: &Environment, ns: f64) -> Survey {
     let twice = |m| {
         [(0, ns), (1, ns * 1.1)]
-            .map(|(round, ns)| visit(m, environment, round, ns, "uniform(-1,1)"))
+            .map(|(round, ns)| measurement(m, environment, round, ns, "uniform(-1,1)"))
     };
     let profiles: Vec<ModelProfile> = world.models.iter().flat_map(twice).collect();
     let other_inputs: Vec<ModelProfile> = world
         .models
         .iter()
         .take(3)
-        .map(|m| visit(m, environment, 0, 2.1 * ns, "constant(2)"))
+        .map(|m| measurement(m, environment, 0, 2.1 * ns, "constant(2)"))
         .collect();
-    let visited = Visited {
+    let measurements = Measurements {
         folder: "made-up".to_owned(),
         profiles: &profiles,
         other_inputs: &other_inputs,
         graphs: &world.graphs,
         failed: 1,
     };
-    Survey::of(&visited).unwrap_or_else(|e| panic!("{e}")).0
+    Survey::of(&measurements).unwrap_or_else(|e| panic!("{e}")).0
 }
 
 fn surveys() -> Vec<Survey> {
@@ -188,7 +188,7 @@ fn number(cell: &table::Cell) -> f64 {
 }
 
 #[test]
-fn a_survey_sums_up_visits() {
+fn a_survey_sums_up_measurements() {
     let survey = &surveys()[0];
     assert_eq!(
         (survey.label.as_str(), survey.when().as_str()),
@@ -197,7 +197,7 @@ fn a_survey_sums_up_visits() {
     let groups: Vec<usize> = Group::ALL.map(|g| survey.group(g).count()).to_vec();
     assert_eq!((groups, survey.measured_models()), (vec![12, 1, 1, 0], 14));
     assert_eq!(survey.models.iter().find(|m| m.name == "vit").and_then(|m| m.side), Some(28));
-    // The second visit takes a tenth longer.
+    // The second measurement takes a tenth longer.
     assert!((survey.floors.models[&Group::Synthetic].mape - 10.0).abs() < 0.2);
     assert!((survey.floors.kinds["gelu"].mape - 10.0).abs() < 0.2);
     assert_eq!(survey.input_effects.len(), 1);
@@ -268,19 +268,20 @@ fn a_peak_that_cannot_be_one_is_left_out() {
     ] {
         let mut profiles: Vec<ModelProfile> = Vec::new();
         for (round, peak_memory_bytes) in peaks.into_iter().enumerate() {
-            let visits = world.models.iter().map(|m| visit(m, &environment, round, 4.0, "zeros"));
-            profiles.extend(visits.map(|p| ModelProfile { peak_memory_bytes, ..p }));
+            let measurements =
+                world.models.iter().map(|m| measurement(m, &environment, round, 4.0, "zeros"));
+            profiles.extend(measurements.map(|p| ModelProfile { peak_memory_bytes, ..p }));
         }
         // One model has a peak: the table is there.
         profiles[0].peak_memory_bytes = Some(9_000_000);
-        let visited = Visited {
+        let measurements = Measurements {
             folder: "made-up".to_owned(),
             profiles: &profiles,
             other_inputs: &[],
             graphs: &world.graphs,
             failed: 0,
         };
-        let survey = Survey::of(&visited).unwrap_or_else(|e| panic!("{e}")).0;
+        let survey = Survey::of(&measurements).unwrap_or_else(|e| panic!("{e}")).0;
         let blocks = Topic::Memory.blocks(&[survey]);
         let of = |heading| cell(table(&blocks, "memory"), &["engine f32", "real ViT"], heading);
         assert_eq!(*of("Peak, MB, median"), table::Cell::number(expected), "{peaks:?}");
@@ -312,9 +313,9 @@ fn what_is_missing_says_what_to_measure() {
 
 #[test]
 fn the_page_stands_alone_and_files_have_their_own_names() {
-    let remarks =
-        page::Remarks::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
-    let page = page::page(&surveys(), &Topic::ALL, &remarks).unwrap_or_else(|e| panic!("{e}"));
+    let notes =
+        page::Notes::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
+    let page = page::page(&surveys(), &Topic::ALL, &notes).unwrap_or_else(|e| panic!("{e}"));
     let names: std::collections::BTreeSet<&str> =
         page.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.len(), page.files.len(), "{names:?}");
@@ -340,7 +341,7 @@ fn equal_labels_are_told_apart() {
     let mut surveys = surveys();
     surveys.extend(tests::surveys());
     surveys[3].folder = "another".to_owned();
-    tell_apart(&mut surveys);
+    make_labels_unique(&mut surveys);
     let labels: std::collections::BTreeSet<&str> =
         surveys.iter().map(|s| s.label.as_str()).collect();
     assert_eq!(labels.len(), 6, "{labels:?}");
@@ -349,7 +350,7 @@ fn equal_labels_are_told_apart() {
 
 #[test]
 fn the_comparison_with_the_study_says_what_its_own_protocol_gives() {
-    let judged = |operators, mape| {
+    let evaluated = |operators, mape| {
         let e2e = EndToEnd { mape, ..EndToEnd::default() };
         let evaluation = Evaluation {
             method: Method::Gbdt,
@@ -364,19 +365,19 @@ fn the_comparison_with_the_study_says_what_its_own_protocol_gives() {
             skipped: Vec::new(),
         };
         let sets = BTreeMap::from([(Group::Transformer, evaluation)]);
-        Judged { method: Method::Gbdt, models: 900, operators, sets }
+        BundleEvaluation { method: Method::Gbdt, models: 900, operators, sets }
     };
-    let intro = |judged: Vec<Judged>| {
+    let intro = |evaluated: Vec<BundleEvaluation>| {
         let mut surveys = surveys();
-        surveys[0].judged = judged;
+        surveys[0].evaluations = evaluated;
         match &Topic::Accuracy.blocks(&surveys)[0] {
             Block::Text(text) => text.clone(),
             other => panic!("{other:?} is not text"),
         }
     };
-    let both = intro(vec![judged(0, 7.75), judged(3808, 4.7)]);
+    let both = intro(vec![evaluated(0, 7.75), evaluated(3808, 4.7)]);
     assert!(both.ends_with("real ViTs: 7.8 % (engine f32 channels first)."), "{both}");
-    for alone in [vec![judged(0, 7.75)], vec![judged(3808, 4.7)], Vec::new()] {
+    for alone in [vec![evaluated(0, 7.75)], vec![evaluated(3808, 4.7)], Vec::new()] {
         assert!(intro(alone).ends_with("other devices."));
     }
 }

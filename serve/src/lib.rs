@@ -1,6 +1,7 @@
 //! Forecasts over HTTP: what `vitempo serve` runs.
 //!
-//! A [`Server`] reads bundles, listens, and answers until `stop` completes. It uses nothing that a
+//! [`run`] blocks until the server has stopped; a [`Server`] is for callers that have a runtime of
+//! their own. It reads bundles, listens, and answers until `stop` completes. It uses nothing that a
 //! client sends as a path, and waits for and stores nothing beyond the [`Limits`].
 //!
 //! | question | where |
@@ -24,6 +25,7 @@ mod problem;
 mod registry;
 mod request;
 mod routes;
+mod run;
 mod signals;
 mod table_cache;
 mod token;
@@ -32,6 +34,7 @@ mod write_timeout;
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
 pub use registry::{BundleRegistry, Refreshed, RegisteredBundle};
+pub use run::run;
 pub use signals::watch;
 pub use token::{Token, TokenError};
 
@@ -119,6 +122,12 @@ pub enum ServeError {
     NoSpace,
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot start the server's threads: {0}")]
+    Threads(io::Error),
+    #[error("cannot read the address that the server listens on: {0}")]
+    Address(io::Error),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
 }
 
 /// What requests share.

@@ -21,17 +21,11 @@ use vitempo::profiler::{RunOptions, RunProtocol, Source, Sweep, SweepModel};
 use vitempo::{
     campaign::{self, Campaign},
     evaluation::Evaluated,
+    models::{SHIPPED, ShippedModel},
     sampling,
     search_space::Space,
     training,
 };
-
-/// Real models that ship with vitempo: architectures of timm (Apache-2.0), without weights.
-const REAL: [(&str, &[u8]); 3] = [
-    ("vit_tiny_patch16_224", include_bytes!("../../../tests/models/vit_tiny_patch16_224.onnx")),
-    ("mobilevit_xxs", include_bytes!("../../../tests/models/mobilevit_xxs.onnx")),
-    ("edgenext_xx_small", include_bytes!("../../../tests/models/edgenext_xx_small.onnx")),
-];
 
 /// Networks around single operators: kinds that real models have and the synthetic ones lack.
 const OPERATORS: usize = 189;
@@ -147,18 +141,18 @@ fn models(args: &DemoArgs) -> CliResult<Vec<SweepModel>> {
         };
         models.push(SweepModel { identity, graph: s.graph, source: Source::File(path) });
     }
-    for (name, bytes) in REAL {
-        models.push(real(&folder, name, bytes)?);
+    for model in &SHIPPED {
+        models.push(real(&folder, model)?);
     }
     Ok(models)
 }
 
-fn real(folder: &Path, name: &str, bytes: &[u8]) -> CliResult<SweepModel> {
-    let path = folder.join(format!("{name}.onnx"));
-    std::fs::write(&path, bytes).map_err(|e| io_error("write", &path, &e))?;
+fn real(folder: &Path, model: &ShippedModel) -> CliResult<SweepModel> {
+    let path = folder.join(format!("{}.onnx", model.name));
+    std::fs::write(&path, model.bytes).map_err(|e| io_error("write", &path, &e))?;
     let graph = onnx::read_file(&path, &onnx::ReadOptions::default())?;
     let identity = ModelIdentity {
-        name: name.to_owned(),
+        name: model.name.to_owned(),
         architecture: graph.architecture(),
         space: None,
         encoding: None,
@@ -229,13 +223,13 @@ struct Forecasts {
 impl Forecasts {
     fn new(bundles: &[PredictorBundle], judged: &[Evaluated]) -> CliResult<Self> {
         let mut rows = Vec::new();
-        for (name, bytes) in REAL {
-            let graph = onnx::read_bytes(name, bytes, &onnx::ReadOptions::default())?;
+        for model in &SHIPPED {
+            let graph = model.graph()?;
             for (bundle, judged) in bundles.iter().zip(judged) {
                 let measured =
-                    judged.all.models.iter().find(|m| m.name == name).map(|m| m.actual_ns);
+                    judged.all.models.iter().find(|m| m.name == model.name).map(|m| m.actual_ns);
                 rows.push((
-                    name.to_owned(),
+                    model.name.to_owned(),
                     bundle.method.to_string(),
                     bundle.predict(&graph)?,
                     measured,

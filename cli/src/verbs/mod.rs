@@ -11,6 +11,7 @@ mod error;
 mod evaluate;
 mod files;
 mod inspect;
+mod man;
 mod models;
 mod output;
 mod plan;
@@ -70,6 +71,8 @@ enum Command {
     Completions {
         shell: clap_complete::Shell,
     },
+    #[command(hide = true)]
+    Man(man::ManArgs),
     /// Measures on behalf of another vitempo process
     #[command(hide = true)]
     Worker,
@@ -120,6 +123,7 @@ fn run(command: &Command) -> CliResult {
             );
             Ok(())
         }
+        Command::Man(args) => man::run(args),
         Command::Worker => vitempo::profiler::worker::main().map_err(CliError::ours),
     }
 }

@@ -15,12 +15,10 @@ use std::{
     time::Duration,
 };
 use vitempo::{bundle::Location, graph::LatencyModel, search_space::Space};
-use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Server, Token};
+use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Token};
 
 /// Where the token is looked for, when no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
-/// Stack of the threads that compute; models from clients may nest deeply.
-const STACK: usize = 8 << 20;
 
 /// Answers forecasts over HTTP
 ///
@@ -115,25 +113,12 @@ pub fn run(args: &ServeArgs) -> CliResult {
     std::panic::set_hook(Box::new(move |panic| {
         log.event(Level::Error, "panic", json!({"reason": panic.to_string()}));
     }));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(STACK)
-        .enable_all()
-        .build()
-        .map_err(CliError::ours)?;
-    let outcome = runtime.block_on(answer(options, args.reload));
-    // What still computes, computes for nobody.
-    runtime.shutdown_background();
-    outcome
-}
-
-async fn answer(options: Options, reload: Duration) -> CliResult {
-    let log = options.log;
-    let server = Server::bind(options).await.map_err(explain)?;
-    let address = server.address().map_err(CliError::ours)?;
-    let stop = vitempo_serve::watch(server.reloader(), reload, log).map_err(CliError::ours)?;
-    output::write_stdout(&format!("listening on http://{address}\n"))?;
-    server.run(stop).await;
-    Ok(())
+    let mut printed = Ok(());
+    vitempo_serve::run(options, args.reload, |address| {
+        printed = output::write_stdout(&format!("listening on http://{address}\n"));
+    })
+    .map_err(explain)?;
+    printed
 }
 
 fn explain(error: ServeError) -> CliError {
@@ -147,6 +132,9 @@ fn explain(error: ServeError) -> CliError {
         ServeError::NoBundle => Some("`vitempo train` makes one (--bundle)".to_owned()),
         ServeError::Listen { .. } => {
             Some("choose another address, or port 0 for a free one (--listen)".to_owned())
+        }
+        ServeError::Threads(_) | ServeError::Address(_) | ServeError::Signals(_) => {
+            return CliError::ours(error);
         }
         ServeError::Bundle(_) | ServeError::NoSpace => None,
     };

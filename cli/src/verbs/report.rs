@@ -1,32 +1,19 @@
 //! `vitempo report`: every table and figure from a dataset, as one page.
-//!
-//! Reads one environment at a time, sums it up, trains and judges bundles where the report wants
-//! accuracy, and writes the page when all are done.
-
-mod judge;
-mod read;
-mod remarks;
 
 use super::{
     error::{CliError, CliResult, io_error},
     files,
     output::{self, Format, Report, Table},
     progress,
+    train::Training,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use judge::Trainer;
 use serde_json::json;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
-use vitempo::graph::{MemoryFormat, OpKind};
-use vitempo::predictors::{PredictorError, TrainingRow, TrainingRows};
-use vitempo_report::{
-    Topic,
-    page::{self, Page},
-    survey::{FormatImportance, Survey, tell_apart},
-};
+use vitempo_report::{Options, Page, Progress, ReportError, Topic, page::SectionCount};
 
 /// Rebuilds every table and figure from datasets, as a page that works offline
 ///
@@ -69,24 +56,10 @@ fn topics() -> impl TypedValueParser<Value = Topic> {
 }
 
 pub fn run(args: &ReportArgs) -> CliResult {
-    let mut topics = if args.only.is_empty() { Topic::ALL.to_vec() } else { args.only.clone() };
-    topics.sort_unstable();
-    topics.dedup();
-    let remarks = remarks::read(&args.data)?;
-    let trainer = Trainer { folder: bundles_folder(args), seed: args.seed };
-    let mut surveys = Vec::new();
-    read::environments(&args.data, &mut |environment| {
-        if let Some(survey) = survey(environment, &topics, &trainer)? {
-            surveys.push(survey);
-        }
-        Ok(())
-    })?;
-    if surveys.is_empty() {
-        return Err(CliError::user("no environment in these folders has usable operator rows")
-            .hint("measure models first: vitempo profile MODELS --out data/"));
-    }
-    tell_apart(&mut surveys);
-    let page = page::page(&surveys, &topics, &remarks).map_err(CliError::ours)?;
+    let options =
+        Options { topics: args.only.clone(), bundles: bundles_folder(args), seed: args.seed };
+    let mut display = Display::default();
+    let page = vitempo_report::build(&args.data, &options, &mut |event| display.show(event))?;
     write(&args.out, &page)?;
     output::print(&Written { page: &page, out: &args.out }, args.format)
 }
@@ -101,56 +74,53 @@ fn bundles_folder(args: &ReportArgs) -> PathBuf {
     })
 }
 
-/// `None` for an environment without usable rows, which is said and left out.
-fn survey(
-    environment: &read::Environment,
-    topics: &[Topic],
-    trainer: &Trainer,
-) -> CliResult<Option<Survey>> {
-    progress::say(format!(
-        "{} in {}: {} visits",
-        environment.id,
-        environment.folder,
-        environment.dataset.profiles.len()
-    ));
-    let (mut survey, rows) = match Survey::of(&environment.visited()) {
-        Ok(found) => found,
-        Err(PredictorError::NoRows { .. }) => {
-            progress::say(format!("warning: left out {}: no usable operator rows", environment.id));
-            return Ok(None);
-        }
-        Err(error) => {
-            return Err(CliError::from(error)
-                .hint("a report reads environments whose visits have one origin"));
-        }
-    };
-    if topics.contains(&Topic::Importance) {
-        survey.importances = importances(&rows, trainer.seed)?;
-    }
-    if topics.contains(&Topic::Accuracy) {
-        survey.judged = trainer.judge(&environment.dataset)?;
-    }
-    Ok(Some(survey))
+/// Messages, and a bar while a bundle is trained.
+#[derive(Default)]
+struct Display {
+    bar: Option<Training>,
 }
 
-/// Fewest convolutions of a memory format for a say on what decides them.
-const FEWEST_CONVOLUTIONS: usize = 200;
-
-fn importances(rows: &TrainingRows, seed: u64) -> CliResult<Vec<FormatImportance>> {
-    let mut found = Vec::new();
-    for format in [MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast, MemoryFormat::Blocked] {
-        let own: Vec<&TrainingRow> = rows
-            .rows
-            .iter()
-            .filter(|r| r.op.kind == OpKind::Conv && r.op.format() == format)
-            .collect();
-        if own.len() < FEWEST_CONVOLUTIONS {
-            continue;
+impl Display {
+    fn show(&mut self, event: Progress<'_>) {
+        match event {
+            Progress::Environment { id, folder, measurements } => {
+                progress::say(format!("{id} in {folder}: {measurements} measurements"));
+            }
+            Progress::Warning(warning) => progress::say(format!("warning: {warning}")),
+            Progress::Training { method, models, operators } => {
+                let extra = if operators { "" } else { ", no single operators" };
+                progress::say(format!("  training {method} on {models} synthetic models{extra}"));
+                self.bar = Some(Training::start());
+            }
+            Progress::Fitting { method, fitted } => {
+                if let Some(bar) = &self.bar {
+                    bar.show(&fitted, method);
+                }
+            }
+            Progress::Trained => self.bar = None,
+            _ => {}
         }
-        let importance = vitempo::predictors::importance(own, seed).map_err(CliError::ours)?;
-        found.extend(importance.map(|importance| FormatImportance { format, importance }));
     }
-    Ok(found)
+}
+
+impl From<ReportError> for CliError {
+    fn from(error: ReportError) -> Self {
+        match &error {
+            ReportError::Measurements { .. } => Self::user(error)
+                .hint("a report reads environments whose measurements have one origin"),
+            ReportError::NothingMeasured => {
+                Self::user(error).hint("measure models first: vitempo profile MODELS --out data/")
+            }
+            ReportError::UnknownSection { .. } => {
+                let sections = Topic::ALL.map(Topic::name).join(", ");
+                Self::user(error).hint(format!("its sections are {sections}"))
+            }
+            ReportError::UnreadableNotes { path, source } => io_error("read", path, source),
+            ReportError::BundleFolder { path, source } => io_error("make folder", path, source),
+            ReportError::Importance { .. } | ReportError::Chart(_) => Self::ours(error),
+            _ => Self::user(error),
+        }
+    }
 }
 
 fn write(out: &Path, page: &Page) -> CliResult {
@@ -195,7 +165,7 @@ impl Report for Written<'_> {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let section = |s: &page::SectionCount| json!({"section": s.topic.title(), "tables": s.tables, "figures": s.figures, "missing": s.missing});
+        let section = |s: &SectionCount| json!({"section": s.topic.title(), "tables": s.tables, "figures": s.figures, "missing": s.missing});
         let files: Vec<&str> = self.page.files.iter().map(|(name, _)| name.as_str()).collect();
         Ok(
             json!({"out": self.out, "files": files, "sections": self.page.sections.iter().map(section).collect::<Vec<_>>()}),

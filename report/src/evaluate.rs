@@ -1,27 +1,26 @@
-//! Bundles for the report's accuracy: trained where they are not kept yet, then held against models
-//! that they were not trained on.
+//! Bundles for the section on accuracy: trained where the folder of bundles has none that fits, then
+//! evaluated on models that they were not trained on.
 //!
 //! Every environment has GBDT on all training models. Where there are many, all three methods are
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again
-//! without the networks around single operators. The models judged are the same for all of them.
+//! without the networks around single operators. All bundles are evaluated on the same models.
 
-use crate::verbs::{
-    error::{CliResult, io_error},
-    progress,
-    train::Training,
-};
+use super::{Progress, ReportError, forecasts::BundleEvaluation, survey::Group};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
-use vitempo::datasets::{Dataset, Split, SplitSize};
-use vitempo::graph::ModelProfile;
-use vitempo::predictors::{Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows};
-use vitempo::training;
-use vitempo_report::{forecasts::Judged, survey::Group};
+use vitempo::{
+    datasets::{self, Dataset, Split, SplitSize},
+    graph::ModelProfile,
+    predictors::{
+        self, Evaluation, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
+    },
+    training,
+};
 
-/// Fewest synthetic models of an environment for training and judging.
+/// Fewest synthetic models of an environment for training and evaluation.
 const FEWEST_MODELS: usize = 20;
 /// From so many synthetic models on, methods and training sizes are compared.
 const MANY_MODELS: usize = 300;
@@ -30,13 +29,15 @@ const SIZES: [usize; 3] = [30, 100, 900];
 /// Most synthetic models held out.
 const MOST_TEST: usize = 100;
 
-/// Where bundles are kept, and the seed of everything.
-pub struct Trainer {
+/// Trains bundles, keeps them, and evaluates them.
+pub struct Evaluator {
+    /// Where bundles are kept.
     pub folder: PathBuf,
+    /// Seed of splits and training.
     pub seed: u64,
 }
 
-/// One bundle to be had.
+/// A bundle that the section on accuracy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     method: Method,
@@ -63,59 +64,40 @@ fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
     (test, with_operators.chain(without).collect())
 }
 
-impl Trainer {
-    /// Trains and judges what [`plan`] wants for one environment; nothing where there are too few
-    /// synthetic models.
-    pub fn judge(&self, dataset: &Dataset) -> CliResult<Vec<Judged>> {
-        let synthetic: BTreeSet<&str> = dataset
-            .profiles
-            .iter()
-            .filter(|p| p.model.space.is_some() && !p.model.is_operator())
-            .map(|p| p.model.architecture.as_str())
-            .collect();
-        if synthetic.len() < FEWEST_MODELS {
+impl Evaluator {
+    /// Trains and evaluates what [`plan`] wants for one environment; nothing where there are too
+    /// few synthetic models.
+    ///
+    /// # Errors
+    /// [`ReportError`] of splitting, training, evaluating and keeping.
+    pub fn evaluate(
+        &self,
+        dataset: &Dataset,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Vec<BundleEvaluation>, ReportError> {
+        let synthetic = architectures(dataset.profiles.iter().filter(|p| is_synthetic(p))).len();
+        if synthetic < FEWEST_MODELS {
             return Ok(Vec::new());
         }
-        let (test, wanted) = plan(synthetic.len());
-        let any =
-            vitempo::datasets::split(dataset, SplitSize::Counts { train: 1, test }, self.seed)?;
-        let sets = sets(dataset, &any);
+        let (test, wanted) = plan(synthetic);
+        let split = |train| datasets::split(dataset, SplitSize::Counts { train, test }, self.seed);
+        let sets = sets(dataset, &split(1)?);
         let has_operators = dataset.profiles.iter().any(|p| p.model.is_operator());
-        let mut judged = Vec::new();
+        let mut evaluations = Vec::new();
         for want in wanted.into_iter().filter(|w| w.operators || has_operators) {
-            let split = vitempo::datasets::split(
-                dataset,
-                SplitSize::Counts { train: want.models, test },
-                self.seed,
-            )?;
-            let mut training = training::training_side(&dataset.profiles, &split);
+            let mut training = training::training_side(&dataset.profiles, &split(want.models)?);
             if !want.operators {
                 training.retain(|p| !p.model.is_operator());
             }
-            let operators: BTreeSet<&str> = training
-                .iter()
-                .filter(|p| p.model.is_operator())
-                .map(|p| p.model.architecture.as_str())
-                .collect();
-            let bundle = self.bundle(&training, dataset, want)?;
-            let mut evaluated = BTreeMap::new();
-            for (group, profiles) in &sets {
-                match vitempo::predictors::evaluate(&bundle, profiles, &dataset.graphs) {
-                    Ok(evaluation) => drop(evaluated.insert(*group, evaluation)),
-                    Err(PredictorError::NoRows { .. }) => progress::say(format!(
-                        "warning: left out {group} models: no usable operator rows"
-                    )),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            judged.push(Judged {
+            let bundle = self.bundle(&training, dataset, want, progress)?;
+            evaluations.push(BundleEvaluation {
                 method: want.method,
                 models: want.models,
-                operators: operators.len(),
-                sets: evaluated,
+                operators: architectures(training.iter().filter(|p| p.model.is_operator())).len(),
+                sets: evaluate(&bundle, &sets, dataset, progress)?,
             });
         }
-        Ok(judged)
+        Ok(evaluations)
     }
 
     /// The kept bundle where it was trained on the same rows in the same way, else a new one, which
@@ -125,24 +107,22 @@ impl Trainer {
         training: &[ModelProfile],
         dataset: &Dataset,
         want: Wanted,
-    ) -> CliResult<PredictorBundle> {
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<PredictorBundle, ReportError> {
+        let Wanted { method, models, operators } = want;
         let options = TrainOptions { seed: self.seed, ..TrainOptions::default() };
         let path = self.path(training, want);
         let digest = TrainingRows::from_profiles(training)?.digest();
-        if let Some(kept) = kept(&path, want.method, &digest, &options) {
+        if let Some(kept) = kept(&path, method, &digest, &options) {
             return Ok(kept);
         }
-        let extra = if want.operators { "" } else { ", no single operators" };
-        progress::say(format!(
-            "  training {} on {} synthetic models{extra}",
-            want.method, want.models
-        ));
-        let bar = Training::start();
-        let bundle = training::train_on(training, dataset, want.method, &options, &mut |p| {
-            bar.show(&p, want.method);
+        progress(Progress::Training { method, models, operators });
+        let bundle = training::train_on(training, dataset, method, &options, &mut |fitted| {
+            progress(Progress::Fitting { method, fitted });
         })?;
-        drop(bar);
-        fs::create_dir_all(&self.folder).map_err(|e| io_error("make folder", &self.folder, &e))?;
+        progress(Progress::Trained);
+        fs::create_dir_all(&self.folder)
+            .map_err(|source| ReportError::BundleFolder { path: self.folder.clone(), source })?;
         bundle.save(&path)?;
         Ok(bundle)
     }
@@ -152,6 +132,34 @@ impl Trainer {
         let alone = if want.operators { "" } else { "-models-only" };
         self.folder.join(format!("{environment}-{}-{}{alone}.vtb", want.method, want.models))
     }
+}
+
+fn is_synthetic(profile: &ModelProfile) -> bool {
+    profile.model.space.is_some() && !profile.model.is_operator()
+}
+
+fn architectures<'a>(profiles: impl Iterator<Item = &'a ModelProfile>) -> BTreeSet<&'a str> {
+    profiles.map(|p| p.model.architecture.as_str()).collect()
+}
+
+/// The bundle on each set of models; a set without usable rows is left out with a warning.
+fn evaluate(
+    bundle: &PredictorBundle,
+    sets: &BTreeMap<Group, Vec<ModelProfile>>,
+    dataset: &Dataset,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<BTreeMap<Group, Evaluation>, ReportError> {
+    let mut evaluated = BTreeMap::new();
+    for (group, profiles) in sets {
+        match predictors::evaluate(bundle, profiles, &dataset.graphs) {
+            Ok(evaluation) => drop(evaluated.insert(*group, evaluation)),
+            Err(PredictorError::NoRows { .. }) => progress(Progress::Warning(&format!(
+                "left out {group} models: no usable operator rows"
+            ))),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(evaluated)
 }
 
 /// The bundle at `path`, if it is what training now would give.
@@ -170,7 +178,7 @@ fn kept(
     same.then_some(bundle)
 }
 
-/// Visits to the models kept from training, by group.
+/// Measurements of the models kept from training, by group.
 fn sets(dataset: &Dataset, split: &Split) -> BTreeMap<Group, Vec<ModelProfile>> {
     let held_out: BTreeSet<&str> =
         split.test.iter().chain(&split.real).map(String::as_str).collect();

@@ -1,6 +1,6 @@
 //! Datasets, one environment at a time: a large one does not fit into memory whole.
 
-use crate::verbs::{error::CliResult, progress};
+use super::{Progress, ReportError, survey::Measurements};
 use std::{
     collections::BTreeMap,
     mem,
@@ -8,26 +8,26 @@ use std::{
 };
 use vitempo::datasets::Dataset;
 use vitempo::graph::{ModelProfile, Status};
-use vitempo_report::survey::Visited;
 
-/// The visits of one environment in one folder.
-pub struct Environment {
+/// The measurements of one environment in one folder.
+pub struct EnvironmentData {
+    /// Identifier of the environment.
     pub id: String,
     /// Name of the folder.
     pub folder: String,
-    /// Successful visits with the usual inputs, and the graphs of the models.
+    /// Successful measurements with the usual inputs, and the graphs of the models.
     pub dataset: Dataset,
-    /// Successful visits with other input values.
+    /// Successful measurements with other input values.
     pub other_inputs: Vec<ModelProfile>,
-    /// Visits that failed.
+    /// Number of measurements that failed.
     pub failed: usize,
 }
 
-impl Environment {
+impl EnvironmentData {
     fn new(id: String, folder: &Path, mut dataset: Dataset) -> Self {
-        let visits = dataset.profiles.len();
+        let all = dataset.profiles.len();
         dataset.profiles.retain(|p| p.status == Status::Ok);
-        let failed = visits - dataset.profiles.len();
+        let failed = all - dataset.profiles.len();
         let usual = usual_inputs(&dataset.profiles);
         let (profiles, other_inputs) = mem::take(&mut dataset.profiles)
             .into_iter()
@@ -40,9 +40,9 @@ impl Environment {
         Self { id, folder, dataset, other_inputs, failed }
     }
 
-    /// As the report sees it.
-    pub fn visited(&self) -> Visited<'_> {
-        Visited {
+    /// As a survey reads it.
+    pub fn measurements(&self) -> Measurements<'_> {
+        Measurements {
             folder: self.folder.clone(),
             profiles: &self.dataset.profiles,
             other_inputs: &self.other_inputs,
@@ -52,7 +52,7 @@ impl Environment {
     }
 }
 
-/// The input distribution of most visits.
+/// The input distribution of most measurements.
 fn usual_inputs(profiles: &[ModelProfile]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     profiles.iter().for_each(|p| *counts.entry(&p.protocol.input_distribution).or_default() += 1);
@@ -63,13 +63,16 @@ fn usual_inputs(profiles: &[ModelProfile]) -> String {
 /// identifiers.
 pub fn environments(
     folders: &[PathBuf],
-    each: &mut dyn FnMut(&Environment) -> CliResult,
-) -> CliResult {
+    progress: &mut dyn FnMut(Progress<'_>),
+    each: &mut dyn FnMut(&EnvironmentData, &mut dyn FnMut(Progress<'_>)) -> Result<(), ReportError>,
+) -> Result<(), ReportError> {
     for folder in folders {
         for id in Dataset::environments(folder)?.into_keys() {
             let dataset = Dataset::load_environment(folder, |other| other == id)?;
-            dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
-            each(&Environment::new(id, folder, dataset))?;
+            for warning in &dataset.warnings {
+                progress(Progress::Warning(&warning.to_string()));
+            }
+            each(&EnvironmentData::new(id, folder, dataset), progress)?;
         }
     }
     Ok(())
