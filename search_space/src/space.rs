@@ -122,8 +122,8 @@ impl Space {
     }
 
     /// An architecture of this space that differs from `parent` in one respect where that is
-    /// possible (what else depends on it may be in the way, then in more); `parent` again only where
-    /// the space has no other.
+    /// possible (what else depends on it may be in the way, then in more); `parent` again only
+    /// where the space has no other.
     ///
     /// # Errors
     /// [`SpaceError::Outside`] when `parent` is not in this space.
@@ -136,8 +136,8 @@ impl Space {
         Ok(self.family.mutate(parent, generator))
     }
 
-    /// An architecture of this space with parts of either parent; the first one again where parts of
-    /// both give no member.
+    /// An architecture of this space with parts of either parent; the first one again where parts
+    /// of both give no member.
     pub fn cross(
         &self,
         one: &Architecture,

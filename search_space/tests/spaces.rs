@@ -188,7 +188,7 @@ fn what_is_not_in_the_space_is_named() {
         ("hv1", "HEIGHTxWIDTH is missing"),
         ("hv1-288-k4", "`x` and a number are missing"),
         ("hv1-288x224", "kNUMBER is missing"),
-        ("hv1-288x99999-k4", "`x99999` is no number that fits"),
+        ("hv1-288x99999-k4", "`x99999` is not a valid number here"),
         ("hv1-288x224-k4", "the number of stages is 0; allowed: 3"),
         ("hv1-288x224-k9", "merged_stages is 9; allowed: 2, 3, 4"),
         ("hv1-100x224-k4", "height is 100; allowed: 224, 256, 288, 384"),
@@ -238,8 +238,8 @@ fn what_is_not_in_the_space_is_named() {
     ));
 }
 
-/// Pairs of image and patch sizes (8, 4), (8, 8), (12, 4) x channels and heads (4, 1), (6, 1), (6, 3)
-/// x 2 depths: 18 architectures.
+/// Pairs of image and patch sizes (8, 4), (8, 8), (12, 4) x channels and heads (4, 1), (6, 1), (6,
+/// 3) x 2 depths: 18 architectures.
 const TINY_ISOTROPIC: &str = r#"
 family = "isotropic-vit"
 name = "tiny-isotropic"
@@ -334,7 +334,7 @@ fn what_is_not_in_an_isotropic_space_is_named() {
         ("iv1-224p16-c192h3m4lgx12-tt", "`t` is too much"),
         ("iv1-224p16-c192h3m4lgx12-t-a", "at `a`: `a` is too much"),
         ("iv1-224p16-c192h3m4lgx012-t", "write `iv1-224p16-c192h3m4lgx12-t`"),
-        ("iv1-224p999-c192h3m4lgx12-t", "`p999` is no number that fits"),
+        ("iv1-224p999-c192h3m4lgx12-t", "`p999` is not a valid number here"),
         ("iv1-225p16-c192h3m4lgx12-t", "image_size is 225; allowed: 160, 192"),
         ("iv1-224p15-c192h3m4lgx12-t", "patch_size is 15; allowed: 14, 16, 32"),
         ("iv1-256p14-c192h3m4lgx12-t", "patch_size is 14; allowed: divisors of the image's 256"),
